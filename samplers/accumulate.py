@@ -1,0 +1,302 @@
+"""Running statistics, updated for every step, at a cost and in a memory that do not grow with the run.
+
+For every column of the target: a histogram, four power sums for each chain, and autocovariances at
+lags 0…15 of every 4th, 16th, 64th… step. A frame therefore costs the same at step 10⁹ as at step 10³.
+Of the draws themselves only a tail and a thinned history are kept.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from samplers import jit
+from samplers.targets.base import Array, Column, Target
+
+N_BINS = 2048
+"""Bins of a column's histogram, and one more at each end for what falls outside."""
+N_JOINT = 120
+"""Bins a side of the joint histogram of a two-dimensional target."""
+N_LAGS = 16
+"""Lags at each level; level k looks at every 4ᵏ-th step, so lags reach 15·4ᵏ."""
+LAG_RATIO = 4
+N_LEVELS = 12
+WATCHED = 8
+"""Chains whose draws and autocovariances are kept; an ensemble of 10,000 chains has the rest pooled."""
+HISTORY = 1024
+"""Draws a chain in the thinned history. When it is full, every second one is dropped."""
+TAIL = 1024
+"""The latest draws, all of them, for the path."""
+BLOCK = 4096
+"""Chain-steps between two updates: the draws of a block stay in the processor's second-level cache."""
+
+# Places in the clock.
+STEPS, KEPT, STRIDE, WRITTEN = range(4)
+
+
+class Sums(NamedTuple):
+    """The arrays as the compiled loop sees them."""
+
+    clock: Any
+    """[steps counted, draws in the history, its stride, steps written to the tail]."""
+    scales: Any
+    """(columns, 5): whether binned by logarithm, lowest edge, bins a unit, centre, 1/scale."""
+    bins: Any
+    """(columns, N_BINS + 2)."""
+    joint_scales: Any
+    """[x low, bins a unit, y low, bins a unit]."""
+    joint: Any
+    """(N_JOINT, N_JOINT), or (0, 0) where the target is not two-dimensional."""
+    powers: Any
+    """(columns, chains, 4): Σ zᵖ of z = (value − centre)/scale."""
+    lag_sums: Any
+    """(columns, watched, N_LEVELS·N_LAGS): Σ z_t z_{t−lag}."""
+    lag_recent: Any
+    """(columns, watched, N_LEVELS·N_LAGS): the last N_LAGS values of z at each level, oldest first."""
+    history: Any
+    """(watched, HISTORY, columns)."""
+    tail: Any
+    """(TAIL, watched, dim): a ring of θ."""
+
+
+sums_type = types.NamedTuple(
+    [jit.integers, jit.matrix, jit.integer_matrix, jit.vector, jit.integer_matrix, jit.cube, jit.cube, jit.cube, jit.cube, jit.cube],
+    Sums,
+)
+
+# The bit pattern of a positive double, read as an integer and scaled by 2⁻⁵², is its binary logarithm
+# with the curve between powers of two replaced by a chord, plus 1023: increasing, exactly invertible,
+# and free of charge. It bins values from 1e-290 to 1 evenly in the logarithm.
+_BITS = 2.0**-52
+
+
+@jit.helper
+def bin_values(scales, values, bits, n, bins):
+    """Count (chains, n) values of one column."""
+    low, per_unit = scales[1], scales[2]
+    for c in range(values.shape[0]):
+        for t in range(n):
+            x = bits[c, t] * _BITS if scales[0] > 0 else values[c, t]
+            place = (x - low) * per_unit
+            bins[0 if place < 0 else N_BINS + 1 if place >= N_BINS else int(place) + 1] += 1
+
+
+@jit.helper
+def bin_pairs(scales, x, y, n, joint):
+    """Count (chains, n) pairs; what falls outside the grid is left out of it."""
+    for c in range(x.shape[0]):
+        for t in range(n):
+            i, j = (x[c, t] - scales[0]) * scales[1], (y[c, t] - scales[2]) * scales[3]
+            if 0 <= i < N_JOINT and 0 <= j < N_JOINT:
+                joint[int(i), int(j)] += 1
+
+
+@jit.reduction
+def add_powers(values, n, powers):
+    """Add Σz, Σz², Σz³, Σz⁴ of ``n`` values."""
+    s1 = s2 = s3 = s4 = 0.0
+    for t in range(n):
+        z = values[t]
+        z2 = z * z
+        s1 += z
+        s2 += z2
+        s3 += z2 * z
+        s4 += z2 * z2
+    powers[0] += s1
+    powers[1] += s2
+    powers[2] += s3
+    powers[3] += s4
+
+
+@jit.reduction
+def add_lags(line, n, sums):
+    """Add Σ z_t z_{t−lag} over the ``n`` values that follow the N_LAGS earlier ones in ``line``."""
+    for lag in range(0, N_LAGS, 4):
+        s0 = s1 = s2 = s3 = 0.0
+        for t in range(N_LAGS, N_LAGS + n):
+            z = line[t]
+            s0 += z * line[t - lag]
+            s1 += z * line[t - lag - 1]
+            s2 += z * line[t - lag - 2]
+            s3 += z * line[t - lag - 3]
+        sums[lag] += s0
+        sums[lag + 1] += s1
+        sums[lag + 2] += s2
+        sums[lag + 3] += s3
+
+
+@jit.helper
+def add_all_lags(z, start, n, sums, recent, line):
+    """The autocovariance sums of one chain's values ``z`` (n,), of which the first has the number ``start``."""
+    stride = 1
+    for level in range(N_LEVELS):
+        first = -start % stride
+        if first >= n:
+            break
+        m = (n - 1 - first) // stride + 1
+        at = level * N_LAGS
+        for i in range(N_LAGS):
+            line[i] = recent[at + i]
+        for i in range(m):
+            line[N_LAGS + i] = z[first + i * stride]
+        add_lags(line, m, sums[at : at + N_LAGS])
+        for i in range(N_LAGS):
+            recent[at + i] = line[m + i]
+        stride *= LAG_RATIO
+
+
+@jit.helper
+def accumulate(sums, draws, values, n, scratch):
+    """Count ``n`` steps: draws (steps, chains, dim), values (columns, chains, steps)."""
+    n_columns, n_chains = values.shape[0], values.shape[1]
+    watched = sums.history.shape[0]
+    bits = values.view(np.int64)
+    for k in range(n_columns):
+        bin_values(sums.scales[k], values[k], bits[k], n, sums.bins[k])
+    if sums.joint.shape[0] > 0:
+        bin_pairs(sums.joint_scales, values[0], values[1], n, sums.joint)
+    steps = sums.clock[STEPS]
+    z, line = scratch[0], scratch[1]
+    for k in range(n_columns):
+        centre, per_scale = sums.scales[k, 3], sums.scales[k, 4]
+        for c in range(n_chains):
+            for t in range(n):
+                z[t] = (values[k, c, t] - centre) * per_scale
+            add_powers(z, n, sums.powers[k, c])
+            if c < watched:
+                add_all_lags(z, steps, n, sums.lag_sums[k, c], sums.lag_recent[k, c], line)
+    for t in range(max(0, n - TAIL), n):
+        place = (sums.clock[WRITTEN] + t) % TAIL
+        for c in range(watched):
+            for i in range(draws.shape[2]):
+                sums.tail[place, c, i] = draws[t, c, i]
+    stride = sums.clock[STRIDE]
+    t = -steps % stride
+    while t < n:
+        if sums.clock[KEPT] == HISTORY:
+            for c in range(watched):
+                for i in range(HISTORY // 2):
+                    sums.history[c, i] = sums.history[c, 2 * i]
+            sums.clock[KEPT] = HISTORY // 2
+            stride *= 2
+            # The history is full after HISTORY·stride steps, a multiple of the new stride: t stays.
+        kept = sums.clock[KEPT]
+        for c in range(watched):
+            for k in range(n_columns):
+                sums.history[c, kept, k] = values[k, c, t]
+        sums.clock[KEPT] += 1
+        t += stride
+    sums.clock[STRIDE] = stride
+    sums.clock[WRITTEN] += n
+    sums.clock[STEPS] += n
+
+
+def _log_scale(x: float) -> float:
+    return float(np.float64(x).view(np.int64)) * _BITS
+
+
+def bin_edges(column: Column) -> Array:
+    """The N_BINS + 1 edges of a column's histogram."""
+    if not column.log:
+        return np.linspace(column.low, column.high, N_BINS + 1)
+    places = np.linspace(_log_scale(column.low), _log_scale(column.high), N_BINS + 1) / _BITS
+    edges = np.round(places).astype(np.int64).view(np.float64)
+    edges[0], edges[-1] = column.low, column.high
+    return edges
+
+
+@dataclass
+class Statistics:
+    """The running statistics of one lane."""
+
+    columns: tuple[Column, ...]
+    sums: Sums
+
+    @classmethod
+    def empty(cls, target: Target, n_chains: int) -> "Statistics":
+        """Nothing counted yet."""
+        columns = target.columns
+        n_columns, watched = len(columns), min(n_chains, WATCHED)
+        scales = np.empty((n_columns, 5))
+        for k, column in enumerate(columns):
+            low, high = (_log_scale(column.low), _log_scale(column.high)) if column.log else (column.low, column.high)
+            scales[k] = column.log, low, N_BINS / (high - low), column.mean, 1 / np.sqrt(column.variance)
+        joint = np.zeros(4)
+        planar = n_columns == 2 and target.dim == 2
+        if planar:
+            (x0, x1), (y0, y1) = columns[0].axis, columns[1].axis
+            joint[:] = x0, N_JOINT / (x1 - x0), y0, N_JOINT / (y1 - y0)
+        side = N_JOINT if planar else 0
+        sums = Sums(
+            clock=np.array([0, 0, 1, 0], dtype=np.int64),
+            scales=scales,
+            bins=np.zeros((n_columns, N_BINS + 2), dtype=np.int64),
+            joint_scales=joint,
+            joint=np.zeros((side, side), dtype=np.int64),
+            powers=np.zeros((n_columns, n_chains, 4)),
+            lag_sums=np.zeros((n_columns, watched, N_LEVELS * N_LAGS)),
+            lag_recent=np.zeros((n_columns, watched, N_LEVELS * N_LAGS)),
+            history=np.zeros((watched, HISTORY, n_columns)),
+            tail=np.zeros((TAIL, watched, target.dim)),
+        )
+        return cls(columns, sums)
+
+    def restart(self) -> None:
+        """Forget what was counted; the tail of draws stays."""
+        s = self.sums
+        for array in (s.bins, s.joint, s.powers, s.lag_sums, s.lag_recent):
+            array[:] = 0
+        s.clock[STEPS], s.clock[KEPT], s.clock[STRIDE] = 0, 0, 1
+
+    @property
+    def n_steps(self) -> int:
+        """Steps counted, for each chain."""
+        return int(self.sums.clock[STEPS])
+
+    @property
+    def n_chains(self) -> int:
+        """How many chains there are."""
+        return self.sums.powers.shape[1]
+
+    @property
+    def n_draws(self) -> int:
+        """Draws counted, of all chains."""
+        return self.n_steps * self.n_chains
+
+    def counts(self, k: int) -> NDArray[np.int64]:
+        """The histogram of column ``k``: (N_BINS + 2,), the outer two are what fell outside."""
+        return self.sums.bins[k]
+
+    def chain_means(self, k: int) -> Array:
+        """The mean of column ``k`` in each chain, (chains,)."""
+        column = self.columns[k]
+        return column.mean + np.sqrt(column.variance) * self.sums.powers[k, :, 0] / max(self.n_steps, 1)
+
+    def raw_moment(self, k: int, power: int) -> float:
+        """E zᵖ of z = (value − exact mean)/(exact standard deviation), over all draws."""
+        return float(self.sums.powers[k, :, power - 1].sum() / max(self.n_draws, 1))
+
+    def mean(self, k: int) -> float:
+        """The mean of column ``k`` over all draws."""
+        return float(self.chain_means(k).mean())
+
+    def variance(self, k: int) -> float:
+        """The variance of column ``k`` over all draws, about their own mean."""
+        return self.columns[k].variance * (self.raw_moment(k, 2) - self.raw_moment(k, 1) ** 2)
+
+    def history(self) -> Array:
+        """The thinned draws (watched, kept, columns), oldest first."""
+        return self.sums.history[:, : self.sums.clock[KEPT]]
+
+    @property
+    def history_stride(self) -> int:
+        """Steps between two draws of the history."""
+        return int(self.sums.clock[STRIDE])
+
+    def tail(self, n: int) -> Array:
+        """The last draws of θ, at most ``n`` of them, oldest first, (m, watched, dim)."""
+        written = int(self.sums.clock[WRITTEN])
+        n = min(n, written, TAIL)
+        return self.sums.tail[np.arange(written - n, written) % TAIL]

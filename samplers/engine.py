@@ -1,0 +1,218 @@
+"""The engine: ``start(spec)`` and ``advance`` for live chunks, ``run(spec)`` for a whole run.
+
+The same spec gives the same draws, in one piece or in chunks of any size, bit for bit: all randomness
+comes from one seeded generator, and the kernels consume it in the order of the steps.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import types
+from numpy.random import SFC64, Generator, SeedSequence
+
+from samplers import jit
+from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
+from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS
+from samplers.spec import Change, RunSpec
+from samplers.targets.base import Array
+from samplers.trace import Divergence, Trace
+
+# A chain this many standard deviations from the target's mean has left it for good: an Euler step that
+# overshoots grows from here at every step, and a double overflows soon after.
+ESCAPE = 1e8
+
+_LOOP = types.int64(
+    jit.rng_type, jit.matrix, jit.matrix, jit.integers,
+    types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.DRAW), jit.vector,
+    types.FunctionType(jit.OBSERVE), types.FunctionType(jit.KERNEL), jit.vector, jit.noise_type, jit.vector,
+    jit.matrix, jit.integers, sums_type, types.boolean, jit.cube, jit.integers, types.int64,
+)  # fmt: skip
+
+
+@jit.loop(_LOOP)
+def _loop(
+    rng, position, momentum, data, potential, gradient, draw, target_params, observe, kernel, params, noise, limits,
+    last_gradient, counts, sums, counting, kept, kept_clock, n,
+):  # fmt: skip
+    """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
+
+    ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from place ``kept_clock[0]`` on.
+    """
+    n_chains, dim = position.shape
+    state = jit.State(position, momentum, data)
+    model = jit.Model(potential, gradient, draw, target_params)
+    info = jit.Info(last_gradient, counts)
+    block = min(max(BLOCK // n_chains, 1), n)
+    draws = np.empty((block, n_chains, dim))
+    values = np.empty((sums.bins.shape[0], n_chains, block))
+    scratch = np.empty((2, block + N_LAGS))
+    done = 0
+    while done < n:
+        m = min(block, n - done)
+        kernel(rng, state, model, noise, params, draws, m, info)
+        good = m
+        for t in range(m):
+            for c in range(n_chains):
+                for i in range(dim):
+                    if not abs(draws[t, c, i]) < limits[i]:
+                        good = min(good, t)
+            if good < m:
+                break
+        if counting and good > 0:
+            observe(draws, good, values)
+            accumulate(sums, draws, values, good, scratch)
+            for t in range(good):
+                if kept_clock[2] % kept_clock[1] == 0 and kept_clock[0] < kept.shape[1]:
+                    for c in range(n_chains):
+                        kept[c, kept_clock[0]] = draws[t, c]
+                    kept_clock[0] += 1
+                kept_clock[2] += 1
+        done += good
+        if good < m:
+            break
+    return done
+
+
+@dataclass
+class Run:
+    """A run in progress. Make it with :func:`start`."""
+
+    spec: RunSpec
+    keep_draws: bool = False
+    steps: int = 0
+    """Steps made so far by each chain, burn-in included."""
+    seconds: float = 0.0
+    """Time spent in the compiled loop."""
+    gradients: int = 0
+    """Gradient evaluations so far, of all chains."""
+    data_seen: int = 0
+    """Data touched by gradients so far, of all chains."""
+    counted_from: int = 0
+    """The step from which the statistics count."""
+    divergence: Divergence | None = None
+    changes: list[Change] = field(default_factory=list)
+    """The changes made so far; with the spec they reproduce the run."""
+
+    def __post_init__(self) -> None:
+        spec = self.spec
+        self.target = spec.make_target()
+        self.sampler = spec.make_sampler()
+        self.gradient = spec.make_gradient()
+        n, dim = spec.n_chains, self.target.dim
+        self.rng = Generator(SFC64(SeedSequence(spec.seed)))
+        self.position = np.tile(self.target.start(), (n, 1))
+        self.momentum = np.zeros((n, dim))
+        self.data = self.target.data()
+        self.target_params = self.target.packed()
+        self.last_gradient = np.zeros((n, dim))
+        self.counts = np.zeros(2, dtype=np.int64)
+        self.limits = self._limits()
+        self.statistics = Statistics.empty(self.target, n)
+        n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
+        self.kept = np.empty((n, n_kept, dim))
+        self.kept_clock = np.array([0, spec.thin, spec.thin - 1 if spec.thin > 1 else 0], dtype=np.int64)
+        self._pending = list(spec.changes)
+
+    def _limits(self) -> Array:
+        columns = self.target.columns[: self.target.dim]
+        if self.target.support == "simplex":
+            return np.full(self.target.dim, ESCAPE * max(1.0, float(self.target_params.sum())))
+        return np.array([abs(c.mean) + ESCAPE * np.sqrt(c.variance) for c in columns])
+
+    def advance(self, n: int) -> None:
+        """Make ``n`` more steps of every chain, or fewer where one diverges. Releases the interpreter's lock."""
+        goal = self.steps + n
+        while self.steps < goal and self.divergence is None:
+            while self._pending and self._pending[0].step <= self.steps:
+                self._apply(self._pending.pop(0))
+            stop = goal
+            if self.steps < self.spec.burn_in:
+                stop = min(stop, self.spec.burn_in)
+            if self._pending:
+                stop = min(stop, self._pending[0].step)
+            self._advance(stop - self.steps)
+
+    def change(self, change: Change) -> None:
+        """Go on with other parameters from here; the statistics start again, for they are of another law."""
+        self._apply(change._replace(step=self.steps))
+
+    def _apply(self, change: Change) -> None:
+        self.sampler = SAMPLERS[change.sampler.key](**change.sampler.values())
+        self.gradient = GRADIENTS[change.gradient.key](**change.gradient.values())
+        self.changes.append(change)
+        self.restart_statistics()
+
+    def restart_statistics(self) -> None:
+        """Forget the statistics, not the chain: what came before was burn-in."""
+        self.statistics.restart()
+        self.counts[:] = 0
+        self.counted_from = self.steps
+
+    def _advance(self, n: int) -> None:
+        began = time.perf_counter()
+        done = _loop(
+            self.rng, self.position, self.momentum, self.data,
+            self.target.potential, self.target.gradient, self.target.draw, self.target_params,
+            self.target.observe, self.sampler.advance, self.sampler.packed(), self.gradient.noise(), self.limits,
+            self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
+            self.kept, self.kept_clock, n,
+        )  # fmt: skip
+        self.seconds += time.perf_counter() - began
+        self.steps += done
+        gradients = done * self.spec.n_chains * self.sampler.gradients_per_step
+        self.gradients += gradients
+        self.data_seen += gradients * self.gradient.data_per_gradient(self.target)
+        if self.steps <= self.spec.burn_in:
+            self.counted_from = self.steps
+        if done < n:
+            self.divergence = Divergence.of(self.sampler, self.target, self.steps)
+
+    def trace(self) -> Trace:
+        """What there is so far. The statistics go on changing with the run; the draws are a copy."""
+        return Trace(
+            spec=self.spec, target=self.target, statistics=self.statistics,
+            draws=self.kept[:, : self.kept_clock[0]].copy() if self.keep_draws else None,
+            steps=self.steps, counted_from=self.counted_from, gradients=self.gradients, data_seen=self.data_seen, seconds=self.seconds,
+            accepted=int(self.counts[jit.ACCEPTED]), clipped=int(self.counts[jit.CLIPPED]), divergence=self.divergence,
+        )  # fmt: skip
+
+
+def functions(spec: RunSpec) -> list[object]:
+    """The compiled functions that a run of ``spec`` needs."""
+    return [*spec.make_target().functions(), spec.make_sampler().advance, _loop]
+
+
+def start(spec: RunSpec, *, keep_draws: bool = False, progress: Callable[[int, int, str], None] | None = None) -> Run:
+    """A run at its first state. What is not yet compiled is compiled now, with ``progress`` told.
+
+    With ``keep_draws`` the full trace is kept, up to ``n_steps`` after the burn-in.
+    """
+    jit.prepare(functions(spec), progress)
+    return Run(spec, keep_draws)
+
+
+def run(
+    spec: RunSpec, *, keep_draws: bool = True, progress: Callable[[int, int], None] | None = None, chunk_seconds: float = 0.2,
+) -> Trace:  # fmt: skip
+    """The whole run of ``spec``: burn-in, then ``n_steps``.
+
+    ``progress(steps made, steps in all)`` is called about every ``chunk_seconds``. A KeyboardInterrupt
+    between two chunks ends the run there, and the trace holds what was drawn.
+    """
+    state = start(spec, keep_draws=keep_draws)
+    total = spec.burn_in + spec.n_steps
+    chunk = 1000
+    try:
+        while state.steps < total and state.divergence is None:
+            began = time.perf_counter()
+            state.advance(min(chunk, total - state.steps))
+            took = time.perf_counter() - began
+            chunk = max(1, min(total, int(chunk * min(4.0, chunk_seconds / max(took, 1e-9)))))
+            if progress is not None:
+                progress(state.steps, total)
+    except KeyboardInterrupt:
+        pass
+    return state.trace()

@@ -1,0 +1,90 @@
+"""The estimators of the gradient: the third factor of recipe × integrator × gradient."""
+
+from typing import ClassVar
+
+import param
+
+from samplers import jit
+from samplers.parameters import Count, Flag, Real, SpecError, Value, check_all
+from samplers.registry import Registry
+from samplers.targets.base import Target
+
+
+class Estimator(param.Parameterized):
+    """How a step gets its gradient."""
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    tex: ClassVar[str]
+
+    def __init__(self, **values: Value):
+        super().__init__(**dict(check_all(type(self), "gradient", values)))
+
+    def noise(self) -> jit.Noise:
+        """What the kernels read."""
+        return jit.Noise(0.0, 0.0, 0, True)
+
+    def data_per_gradient(self, target: Target) -> int:
+        """How many data one gradient touches; 1 where the target has no data."""
+        return max(len(target.data()), 1)
+
+    def check(self, target: Target) -> None:
+        """Raise :class:`SpecError` where the estimator does not fit the target."""
+
+
+class Full(Estimator):
+    """The exact gradient, from all the data."""
+
+    key = "full"
+    title = "Full"
+    tex = r"\nabla\tilde H = \nabla H"
+
+
+class Gaussian(Estimator):
+    """The exact gradient plus Gaussian noise N(0, V I), a stand-in for a minibatch of known variance."""
+
+    key = "gaussian"
+    title = "Noisy"
+    tex = r"\nabla\tilde H = \nabla H + \mathcal N(0, V I)"
+
+    variance = Real(4.0, bounds=(1e-3, 1e5), log=True, tex="V", label="Noise variance V",
+                    doc="The variance of the noise added to each component of the gradient. A minibatch makes such noise; here its size is yours to choose.")  # fmt: skip
+
+    def noise(self) -> jit.Noise:
+        return jit.Noise(self.variance, 0.0, 0, True)
+
+
+class GaussianCorrected(Gaussian):
+    """Noise as in :class:`Gaussian`, and its variance B̂ = V subtracted from the noise that the sampler injects."""
+
+    key = "gaussian_corrected"
+    title = "Noisy, B̂ subtracted"
+    tex = r"\nabla\tilde H = \nabla H + \mathcal N(0, V I),\quad \hat B = V"
+
+    def noise(self) -> jit.Noise:
+        return jit.Noise(self.variance, self.variance, 0, True)
+
+
+class Minibatch(Estimator):
+    """The counts N_j are estimated by (N/n)·(how often category j is in a minibatch of n data)."""
+
+    key = "minibatch"
+    title = "Minibatch"
+    tex = r"\hat N_j = \tfrac{N}{n} \textstyle\sum_{i\in S} z_{ij}"
+
+    batch_size = Count(10, bounds=(1, 100_000), log=True, tex="n", label="Batch size n", doc="How many data a step looks at. Larger batches cost more and are less noisy.")
+    replacement = Flag(True, label="With replacement", doc="Whether one datum may be drawn twice into a minibatch. Without replacement the noise is smaller by (N−n)/(N−1).")
+
+    def noise(self) -> jit.Noise:
+        return jit.Noise(0.0, 0.0, self.batch_size, self.replacement)
+
+    def data_per_gradient(self, target: Target) -> int:
+        return self.batch_size
+
+    def check(self, target: Target) -> None:
+        n_data = len(target.data())
+        if self.batch_size > n_data:
+            raise SpecError("gradient.batch_size", self.batch_size, f"allowed is at most N = {n_data}, the number of data")
+
+
+GRADIENTS: Registry[type[Estimator]] = Registry("gradient", Full, Gaussian, GaussianCorrected, Minibatch)

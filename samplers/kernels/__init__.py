@@ -1,0 +1,24 @@
+"""The samplers, one a file, in the order of the menu."""
+
+from samplers.kernels.base import Sampler
+from samplers.kernels.cir import CIR
+from samplers.kernels.exact import Exact
+from samplers.kernels.geometric_ou import GeometricOU
+from samplers.kernels.hmc import HMC
+from samplers.kernels.scir import SCIR
+from samplers.kernels.sghmc import SGHMC
+from samplers.kernels.sgld import SGLD
+from samplers.kernels.sgrld import SGRLD
+from samplers.registry import Registry
+
+SAMPLERS: Registry[type[Sampler]] = Registry(
+    "sampler",
+    SGLD,
+    SGHMC,
+    HMC,
+    SGRLD,
+    SCIR,
+    CIR,
+    GeometricOU,
+    Exact,
+)

@@ -1,0 +1,71 @@
+"""What every sampler declares.
+
+A sampler is a recipe (D, Q) × an integrator × a gradient. Each file has the same order: the compiled
+``advance``, which reads like the textbook's algorithm, and the declaration: parameters, equations,
+source. A new sampler is one file and one line in ``samplers/kernels/__init__.py``.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import param
+from numpy.typing import NDArray
+
+from samplers import jit
+from samplers.parameters import Value, check_all, declared
+from samplers.targets.base import LINE, Target
+
+
+class Sampler(param.Parameterized):
+    """A transition kernel. Instances are never changed after they are made."""
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    update: ClassVar[str]
+    """One step, in LaTeX; each displayed equation is a line."""
+    diffusion: ClassVar[str]
+    """The recipe's D, in LaTeX."""
+    curl: ClassVar[str]
+    """The recipe's Q, in LaTeX."""
+    integrator: ClassVar[str]
+    """How the SDE is turned into steps."""
+    source: ClassVar[str]
+    supports: ClassVar[frozenset[str]] = frozenset({LINE})
+    """The state spaces it can move in."""
+    estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected"})
+    process: ClassVar[str | None] = None
+    """Set where the sampler is the exact transition of one process, and so needs a target with its law."""
+    advance: ClassVar[Any]
+    """The compiled kernel."""
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        jit.keep_plain(cls, "advance")
+
+    def __init__(self, **values: Value):
+        """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
+        super().__init__(**dict(check_all(type(self), "sampler", values)))
+
+    @classmethod
+    def accepts(cls, target: type[Target]) -> bool:
+        """Whether the sampler can have this target."""
+        return target.support in cls.supports and cls.process in (None, target.process) and bool(cls.gradients_for(target))
+
+    @classmethod
+    def gradients_for(cls, target: type[Target]) -> frozenset[str]:
+        """The gradient estimators that fit both."""
+        return cls.estimators & target.estimators
+
+    def packed(self) -> NDArray[np.float64]:
+        """The parameters as the kernel reads them, in order of declaration."""
+        return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)
+
+    @property
+    def gradients_per_step(self) -> int:
+        """Gradient evaluations in one step, for the common axis of cost."""
+        return 1
+
+    @property
+    def time_per_step(self) -> float:
+        """The time of the common scale, D = 1 or D = θ, that one step advances; 0 where there is none."""
+        return float(getattr(self, "step_size", 0.0))

@@ -1,0 +1,34 @@
+"""Exact independent draws: the baseline that no chain can beat."""
+
+from samplers import jit
+from samplers.kernels.base import Sampler
+from samplers.targets.base import LINE, POSITIVE, SIMPLEX
+
+
+@jit.kernel
+def advance(rng, state, model, noise, params, out, n, info):
+    theta = state.position
+    for t in range(n):
+        model.draw(rng, theta, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                out[t, c, i] = theta[c, i]
+
+
+class Exact(Sampler):
+    """Independent draws from the target itself, by its own exact sampler. It uses no gradient."""
+
+    key = "exact"
+    title = "Exact i.i.d."
+    update = r"\theta_{t+1} \sim \pi"
+    diffusion = r"\text{none}"
+    curl = r"\text{none}"
+    integrator = "None: independent draws"
+    source = "The target's own exact sampler"
+    supports = frozenset({LINE, POSITIVE, SIMPLEX})
+    estimators = frozenset({"full"})
+    advance = advance
+
+    @property
+    def gradients_per_step(self) -> int:
+        return 0

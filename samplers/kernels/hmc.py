@@ -1,0 +1,101 @@
+"""Hamiltonian Monte Carlo with the leapfrog, with and without the accept step."""
+
+from math import exp, sqrt
+
+import numpy as np
+
+from samplers import jit
+from samplers.kernels.base import Sampler
+from samplers.parameters import Count, Flag, Real
+
+
+@jit.helper
+def _noisy_gradient(rng, model, theta, grad, noise_scale):
+    model.gradient(theta, grad, model.params)
+    if noise_scale > 0:
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                grad[c, i] += noise_scale * rng.standard_normal()
+
+
+@jit.helper
+def _energy(model, theta, r, out):
+    model.potential(theta, out, model.params)
+    for c in range(theta.shape[0]):
+        for i in range(theta.shape[1]):
+            out[c] += r[c, i] ** 2 / 2
+
+
+@jit.kernel
+def advance(rng, state, model, noise, params, out, n, info):
+    step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
+    theta, r, grad = state.position, state.momentum, info.gradient
+    n_chains, dim = theta.shape
+    noise_scale = sqrt(noise.variance)
+    before = np.empty_like(theta)
+    energy, proposed = np.empty(n_chains), np.empty(n_chains)
+    for t in range(n):
+        for c in range(n_chains):
+            for i in range(dim):
+                before[c, i] = theta[c, i]
+                r[c, i] = rng.standard_normal()
+        _energy(model, theta, r, energy)
+        _noisy_gradient(rng, model, theta, grad, noise_scale)
+        for _ in range(n_leapfrog):
+            for c in range(n_chains):
+                for i in range(dim):
+                    r[c, i] -= step_size / 2 * grad[c, i]
+                    theta[c, i] += step_size * r[c, i]
+            _noisy_gradient(rng, model, theta, grad, noise_scale)
+            for c in range(n_chains):
+                for i in range(dim):
+                    r[c, i] -= step_size / 2 * grad[c, i]
+        _energy(model, theta, r, proposed)
+        for c in range(n_chains):
+            # A NaN energy compares false, and so is rejected.
+            if not accept or rng.random() < exp(min(0.0, energy[c] - proposed[c])):
+                info.counts[jit.ACCEPTED] += 1
+            else:
+                theta[c] = before[c]
+            for i in range(dim):
+                out[t, c, i] = theta[c, i]
+
+
+class HMC(Sampler):
+    """Hamiltonian Monte Carlo (Duane et al. 1987; Neal 2011).
+
+    Dynamics: dθ = r dt, dr = −∇U dt: the recipe with D = 0, Q = [[0, −I], [I, 0]], and the momentum drawn
+    afresh, r ~ N(0, I), at the start of each step.
+    Leapfrog: L times r ← r − (ε/2)∇U, θ ← θ + εr, r ← r − (ε/2)∇U. With the accept step the new state is
+    kept with probability min(1, e^{−ΔH}), and e^{−H} is exactly invariant for every ε. It stays so
+    when noise that does not depend on θ is added to the gradient, because the noise of the way back has
+    the same law; only more is rejected. Without the accept step the bias is O(ε²), and noise heats the chain.
+    """
+
+    key = "hmc"
+    title = "HMC"
+    update = (
+        r"\begin{aligned}r &\sim \mathcal N(0, I);\quad \text{then } L \text{ times:}\\"
+        r"r &\leftarrow r - \tfrac{\epsilon}{2}\nabla\tilde U(\theta),\quad \theta \leftarrow \theta + \epsilon\, r,\quad r \leftarrow r - \tfrac{\epsilon}{2}\nabla\tilde U(\theta)\\"
+        r"&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)\end{aligned}"
+    )
+    diffusion = "D = 0"
+    curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
+    integrator = "Leapfrog, accept step optional"
+    source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
+    estimators = frozenset({"full", "gaussian"})
+    advance = advance
+
+    step_size = Real(0.15, bounds=(1e-4, 5.0), log=True, tex=r"\epsilon", label="Step size ε",
+                     doc="The time of one leapfrog step. Too large, and proposals are rejected or, without the accept step, blow up.")  # fmt: skip
+    n_leapfrog = Count(10, bounds=(1, 1000), log=True, tex="L", label="Leapfrog steps L",
+                       doc="Leapfrog steps in one proposal; each costs one gradient.")  # fmt: skip
+    accept = Flag(True, label="Accept step", doc="The Metropolis test that makes the law exact. It needs the full energy, which a minibatch cannot give.")
+
+    @property
+    def gradients_per_step(self) -> int:
+        return self.n_leapfrog + 1
+
+    @property
+    def time_per_step(self) -> float:
+        return self.step_size * self.n_leapfrog

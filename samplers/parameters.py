@@ -1,0 +1,171 @@
+"""What a parameter is: declared once on its target or sampler, checked here, drawn by the app.
+
+Targets, samplers and gradient estimators are ``param.Parameterized`` classes whose parameters hold
+default, bounds, label, unit, LaTeX symbol and help. The values of an experiment travel in a frozen
+:class:`~samplers.spec.RunSpec`; this module turns them from untrusted input into checked values.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import param
+
+
+class SpecError(ValueError):
+    """A value that a spec cannot hold: the field, the value, and what is allowed."""
+
+    def __init__(self, field: str, value: Any, allowed: str):
+        shown = repr(value)
+        if len(shown) > 60:
+            shown = shown[:57] + "…"
+        super().__init__(f"{field} = {shown}: {allowed}.")
+        self.field, self.value, self.allowed = field, value, allowed
+
+
+class Real(param.Number):
+    """A real number with bounds. ``log`` puts its slider on a log scale; ``unit`` and ``tex`` label it."""
+
+    __slots__ = ["log", "tex", "unit"]
+
+    def __init__(self, default: float = 0.0, *, log: bool = False, tex: str = "", unit: str = "", **kw: Any):
+        self.log, self.tex, self.unit = log, tex, unit
+        super().__init__(default, **kw)
+
+
+class Count(param.Integer):
+    """An integer with bounds; fields as in :class:`Real`."""
+
+    __slots__ = ["log", "tex", "unit"]
+
+    def __init__(self, default: int = 0, *, log: bool = False, tex: str = "", unit: str = "", **kw: Any):
+        self.log, self.tex, self.unit = log, tex, unit
+        super().__init__(default, **kw)
+
+
+class Flag(param.Boolean):
+    """On or off."""
+
+
+class Option(param.Selector):
+    """One of a fixed list of names."""
+
+
+class CountVector(param.Tuple):
+    """A vector of counts, up to ``max_length`` of them, each from 0 to ``max_value``."""
+
+    __slots__ = ["max_length", "max_value", "tex", "unit"]
+
+    def __init__(
+        self, default: tuple[int, ...] = (), *, max_length: int = 100, max_value: int = 1_000_000,
+        tex: str = "", unit: str = "", **kw: Any,
+    ):  # fmt: skip
+        self.max_length, self.max_value, self.tex, self.unit = max_length, max_value, tex, unit
+        super().__init__(default, length=None, **kw)
+
+    def _validate_length(self, val: Any, length: Any) -> None:
+        """A count vector has no fixed length."""
+
+
+Value = float | int | bool | str | tuple[int, ...]
+
+
+def declared(owner: type[param.Parameterized]) -> Iterator[tuple[str, param.Parameter]]:
+    """The parameters that ``owner`` declares, in order of declaration."""
+    for name, parameter in owner.param.objects("existing").items():
+        if name != "name":
+            yield name, parameter
+
+
+def allowed(parameter: param.Parameter) -> str:
+    """What a parameter takes, as the end of a sentence."""
+    if isinstance(parameter, Option):
+        return "allowed is one of " + ", ".join(map(str, parameter.objects))
+    if isinstance(parameter, Flag):
+        return "allowed is true or false"
+    if isinstance(parameter, CountVector):
+        return (
+            f"allowed are 1 to {parameter.max_length} whole numbers from 0 to "
+            f"{parameter.max_value:,}, separated by commas"
+        )
+    kind = "a whole number" if isinstance(parameter, Count) else "a number"
+    low, high = parameter.bounds
+    return f"allowed is {kind} from {low:g} to {high:g}"
+
+
+def check(parameter: param.Parameter, field: str, value: Any) -> Value:
+    """The value as the parameter's own type, or :class:`SpecError`."""
+    try:
+        converted = _convert(parameter, value)
+    except (TypeError, ValueError, KeyError, OverflowError):
+        raise SpecError(field, value, allowed(parameter)) from None
+    if isinstance(parameter, (Real, Count)):
+        low, high = parameter.bounds
+        if not low <= converted <= high:
+            raise SpecError(field, value, allowed(parameter))
+    return converted
+
+
+def nearest(parameter: param.Parameter, value: Any) -> Value:
+    """The nearest allowed value, or the default where nothing is near."""
+    if isinstance(parameter, (Real, Count)):
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            return parameter.default
+        if math.isnan(number):
+            return parameter.default
+        low, high = parameter.bounds
+        number = min(max(number, low), high)
+        return round(number) if isinstance(parameter, Count) else number
+    return parameter.default
+
+
+def _convert(parameter: param.Parameter, value: Any) -> Value:
+    if isinstance(parameter, Flag):
+        words = {"true": True, "1": True, "false": False, "0": False}
+        return words[str(value).lower()]
+    if isinstance(parameter, Option):
+        return parameter.objects[parameter.objects.index(value)]
+    if isinstance(parameter, CountVector):
+        items = value.replace(" ", "").split(",") if isinstance(value, str) else list(value)
+        counts = tuple(_whole(item) for item in items)
+        if not 1 <= len(counts) <= parameter.max_length or max(counts) > parameter.max_value or min(counts) < 0:
+            raise ValueError
+        return counts
+    if isinstance(parameter, Count):
+        return _whole(value)
+    return _finite(value)
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _whole(value: Any) -> int:
+    number = _finite(value)
+    if not number.is_integer():
+        raise ValueError
+    return int(number)
+
+
+def check_all(
+    owner: type[param.Parameterized], field: str, values: Mapping[str, Any]
+) -> tuple[tuple[str, Value], ...]:
+    """All of ``owner``'s parameters with their values, in order, defaults filled in.
+
+    Raises :class:`SpecError` for a parameter that ``owner`` does not have and for a value that is
+    not allowed.
+    """
+    known = dict(declared(owner))
+    for name in values:
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise SpecError(f"{field}.{name}", values[name], f"there is no such parameter; there are: {names}")
+    return tuple(
+        (name, check(parameter, f"{field}.{name}", values[name]) if name in values else parameter.default)
+        for name, parameter in known.items()
+    )

@@ -1,0 +1,37 @@
+"""A registry: named classes, each added by one line."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from samplers.parameters import SpecError
+
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T]):
+    """Classes by their ``key``, in the order in which a menu shows them."""
+
+    def __init__(self, what: str, *entries: T):
+        self.what = what
+        self._entries: dict[str, T] = {}
+        for entry in entries:
+            key: str = entry.key  # type: ignore[attr-defined]
+            if key in self._entries:
+                raise ValueError(f"two {what}s are called {key}")
+            self._entries[key] = entry
+
+    def __getitem__(self, key: str) -> T:
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def find(self, field: str, key: Any) -> T:
+        """The entry of that name, or :class:`SpecError` with the names there are."""
+        if not isinstance(key, str) or key not in self._entries:
+            raise SpecError(field, key, f"there is no such {self.what}; there are: {', '.join(self)}")
+        return self._entries[key]

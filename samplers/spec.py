@@ -1,0 +1,421 @@
+"""The experiment as data: frozen, hashable, seeded; as JSON and as a link.
+
+A :class:`RunSpec` is one run: target, sampler, gradient, seed and lengths. An :class:`Experiment` is one
+to four *lanes* on the same target with the same seed. Both hold every parameter, defaults included,
+so equal specs are equal experiments and give the same draws.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote
+
+import param
+
+from samplers.gradients import GRADIENTS, Estimator
+from samplers.kernels import SAMPLERS, Sampler
+from samplers.parameters import Count, SpecError, Value, check, check_all, declared, nearest
+from samplers.registry import Registry
+from samplers.targets import TARGETS, Target
+
+MAX_LANES = 4
+MAX_CHANGES = 1000
+# A saved experiment is a few kB, a link at most what servers and chat programs pass on.
+MAX_JSON, MAX_QUERY = 1_000_000, 8_000
+# The largest full trace, in numbers: 2 GiB of draws.
+MAX_DRAWS = 2**28
+
+
+class Choice(NamedTuple):
+    """A registered name with all of its parameters."""
+
+    key: str
+    params: tuple[tuple[str, Value], ...]
+
+    def values(self) -> dict[str, Value]:
+        """The parameters by name."""
+        return dict(self.params)
+
+
+class Settings(param.Parameterized):
+    """What a run has beside its target, sampler and gradient."""
+
+    seed = Count(1, bounds=(0, 2**32 - 1), label="Seed", doc="The same seed gives the same draws.")
+    n_chains = Count(4, bounds=(1, 10_000), log=True, label="Chains", doc="Independent chains that move in lockstep. R-hat compares them.")
+    n_steps = Count(1000, bounds=(1, 1_000_000_000), log=True, label="Steps", doc="Steps of each chain after the burn-in.")
+    burn_in = Count(0, bounds=(0, 1_000_000_000), label="Burn-in", doc="Steps of each chain that are made first and not counted.")
+    thin = Count(1, bounds=(1, 1_000_000), log=True, label="Thin", doc="Only every so many steps a draw is kept; the statistics count all of them.")
+
+
+_SETTINGS = dict(declared(Settings))
+
+
+class Change(NamedTuple):
+    """New parameters of the same sampler, and a new gradient, from ``step`` on (burn-in included)."""
+
+    step: int
+    sampler: Choice
+    gradient: Choice
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A sampler with its gradient, and the changes made on the way."""
+
+    sampler: Choice
+    gradient: Choice
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run. Make it with :meth:`of` or :meth:`from_dict`, which check it."""
+
+    target: Choice
+    sampler: Choice
+    gradient: Choice
+    seed: int = 1
+    n_chains: int = 4
+    n_steps: int = 1000
+    burn_in: int = 0
+    thin: int = 1
+    changes: tuple[Change, ...] = ()
+
+    @classmethod
+    def of(
+        cls, target: str, sampler: str, gradient: str = "", *, target_params: Mapping[str, Any] | None = None,
+        sampler_params: Mapping[str, Any] | None = None, gradient_params: Mapping[str, Any] | None = None, **settings: Any,
+    ) -> "RunSpec":  # fmt: skip
+        """A checked spec from names and keyword arguments; what is left out has its default.
+
+        Without a ``gradient`` the sampler's first fitting one is taken. Raises
+        :class:`~samplers.parameters.SpecError`.
+        """
+        data: dict[str, Any] = {
+            "target": {"key": target, "params": dict(target_params or {})},
+            "sampler": {"key": sampler, "params": dict(sampler_params or {})},
+            **settings,
+        }
+        if gradient:
+            data["gradient"] = {"key": gradient, "params": dict(gradient_params or {})}
+        return cls.from_dict(data)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "RunSpec":
+        """A checked spec from plain data. Raises :class:`~samplers.parameters.SpecError`."""
+        data = _mapping("spec", data)
+        lane_fields = {"sampler", "gradient", "changes"}
+        lane = {name: value for name, value in data.items() if name in lane_fields}
+        rest = {name: value for name, value in data.items() if name not in lane_fields}
+        if "lanes" in rest:
+            raise SpecError("lanes", "…", "a run has one sampler; an experiment has lanes")
+        (run,) = Experiment.from_dict({**rest, "lanes": [lane]}).runs()
+        return run
+
+    @classmethod
+    def from_json(cls, text: str) -> "RunSpec":
+        """The inverse of :meth:`to_json`, for untrusted text. Raises :class:`SpecError`."""
+        return cls.from_dict(_parse_json(text))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, complete and in a fixed order."""
+        return {
+            "target": _choice_dict(self.target),
+            **_lane_dict(Lane(self.sampler, self.gradient, self.changes)),
+            **{name: getattr(self, name) for name in _SETTINGS},
+        }
+
+    def to_json(self) -> str:
+        """The spec's JSON, which also serves as the key of caches."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def make_target(self) -> Target:
+        """The target as an object."""
+        return TARGETS[self.target.key](**self.target.values())
+
+    def make_sampler(self) -> Sampler:
+        """The sampler as an object, with the parameters of the start."""
+        return SAMPLERS[self.sampler.key](**self.sampler.values())
+
+    def make_gradient(self) -> Estimator:
+        """The gradient estimator as an object, with the parameters of the start."""
+        return GRADIENTS[self.gradient.key](**self.gradient.values())
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One to four lanes: the same target and seed, different samplers."""
+
+    target: Choice
+    lanes: tuple[Lane, ...]
+    seed: int = 1
+    n_chains: int = 4
+    n_steps: int = 1000
+    burn_in: int = 0
+    thin: int = 1
+
+    def runs(self) -> tuple[RunSpec, ...]:
+        """A run for each lane."""
+        settings = {name: getattr(self, name) for name in _SETTINGS}
+        return tuple(RunSpec(self.target, x.sampler, x.gradient, changes=x.changes, **settings) for x in self.lanes)
+
+    def make_target(self) -> Target:
+        """The target as an object."""
+        return TARGETS[self.target.key](**self.target.values())
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "Experiment":
+        """A checked experiment from plain data: one with lanes, or a single run.
+
+        Raises :class:`~samplers.parameters.SpecError`.
+        """
+        data = _mapping("spec", data)
+        if "lanes" not in data:
+            lane = {name: data[name] for name in ("sampler", "gradient", "changes") if name in data}
+            data = {**{name: value for name, value in data.items() if name not in lane}, "lanes": [lane]}
+        return _Reader(None).experiment(data)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Experiment":
+        """The inverse of :meth:`to_json`, for untrusted text. Raises :class:`SpecError`."""
+        return cls.from_dict(_parse_json(text))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, complete and in a fixed order."""
+        return {
+            "target": _choice_dict(self.target),
+            "lanes": [_lane_dict(lane) for lane in self.lanes],
+            **{name: getattr(self, name) for name in _SETTINGS},
+        }
+
+    def to_json(self) -> str:
+        """The experiment as indented JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+
+    def to_query(self) -> str:
+        """The experiment as a link's query: ``target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
+
+        Every parameter is named, so that an old link means the same when defaults change. Run lengths and
+        changes belong to saved files, not to links.
+        """
+        parts = [("target", _choice_text(self.target))]
+        parts += [("lane", f"{_choice_text(x.sampler)}~{_choice_text(x.gradient)}") for x in self.lanes]
+        parts += [("seed", str(self.seed)), ("n_chains", str(self.n_chains))]
+        return "&".join(f"{name}={quote(value, safe='(),:;~')}" for name, value in parts)
+
+    @classmethod
+    def from_query(cls, query: str, default: "Experiment") -> tuple["Experiment", list[str]]:
+        """The experiment of a link, and a sentence for everything in it that had to be changed.
+
+        A value that is not allowed becomes the nearest allowed one. Fields of other
+        parts of the link are passed over; a query without target and lanes gives ``default``.
+        """
+        if len(query) > MAX_QUERY:
+            return default, [f"The link has {len(query):,} characters; allowed are at most {MAX_QUERY:,}. The page shows its default."]
+        fields = parse_qsl(query.lstrip("?"), keep_blank_values=True)
+        messages: list[str] = []
+        data: dict[str, Any] = {"lanes": []}
+        for name, text in fields:
+            if name == "target":
+                data["target"] = _parse_choice("target", text, messages)
+            elif name == "lane":
+                sampler, _, gradient = text.partition("~")
+                lane = {"sampler": _parse_choice("sampler", sampler, messages)}
+                if gradient:
+                    lane["gradient"] = _parse_choice("gradient", gradient, messages)
+                data["lanes"].append(lane)
+            elif name in _SETTINGS:
+                data[name] = text
+        if "target" not in data and not data["lanes"]:
+            data["target"] = _choice_dict(default.target)
+            data["lanes"] = [_lane_dict(lane) for lane in default.lanes]
+        return _Reader(messages).experiment(data), messages
+
+
+class _Reader:
+    """Reads plain data. It raises at the first problem, or, given a list, mends it and says so there."""
+
+    def __init__(self, messages: list[str] | None):
+        self.messages = messages
+
+    def problem(self, error: SpecError, used: Any) -> None:
+        if self.messages is None:
+            raise error
+        self.messages.append(f"{str(error).removesuffix('.')}; {used} is used instead.")
+
+    def experiment(self, data: Mapping[str, Any]) -> Experiment:
+        known = {"target", "lanes", *_SETTINGS}
+        for name in data:
+            if name not in known:
+                self.problem(SpecError(name, data[name], f"there is no such field; there are: {', '.join(sorted(known))}"), "nothing")
+        target, target_object = self.target(data.get("target"))
+        lanes_data = data.get("lanes")
+        if not isinstance(lanes_data, Sequence) or isinstance(lanes_data, str) or not 1 <= len(lanes_data) <= MAX_LANES:
+            shown = len(lanes_data) if isinstance(lanes_data, list) else lanes_data
+            used = f"the first {MAX_LANES}" if isinstance(lanes_data, list) and lanes_data else "one lane"
+            self.problem(SpecError("lanes", shown, f"allowed are 1 to {MAX_LANES} lanes"), used)
+            lanes_data = list(lanes_data)[:MAX_LANES] if isinstance(lanes_data, list) and lanes_data else [{}]
+        lanes = tuple(self.lane(_mapping("lane", lane), target_object) for lane in lanes_data)
+        settings: dict[str, Any] = {}
+        for name, parameter in _SETTINGS.items():
+            settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
+        kept = settings["n_chains"] * (settings["n_steps"] // settings["thin"]) * target_object.dim
+        if settings["n_steps"] < settings["thin"]:
+            raise SpecError("thin", settings["thin"], f"allowed is at most n_steps = {settings['n_steps']}")
+        if kept > MAX_DRAWS:
+            raise SpecError("n_steps", settings["n_steps"], f"the full trace would hold {kept:,} numbers; allowed are {MAX_DRAWS:,}: raise thin or lower n_chains")
+        return Experiment(target, lanes, **settings)
+
+    def target(self, data: Any) -> tuple[Choice, Target]:
+        choice = self.choice(TARGETS, "target", data, next(iter(TARGETS)))
+        try:
+            return choice, TARGETS[choice.key](**choice.values())
+        except SpecError as error:
+            self.problem(error, "the default")
+            choice = _default(TARGETS, choice.key)
+            return choice, TARGETS[choice.key]()
+
+    def lane(self, data: Mapping[str, Any], target: Target) -> Lane:
+        for name in data:
+            if name not in ("sampler", "gradient", "changes"):
+                self.problem(SpecError(f"lane.{name}", data[name], "a lane has sampler, gradient and changes"), "nothing")
+        fitting = [key for key, cls in SAMPLERS.items() if cls.accepts(type(target))]
+        choice = self.choice(SAMPLERS, "sampler", data.get("sampler"), fitting[0])
+        if choice.key not in fitting:
+            self.problem(SpecError("sampler", choice.key, f"it does not fit the target {target.key}; these do: {', '.join(fitting)}"), fitting[0])
+            choice = _default(SAMPLERS, fitting[0])
+        gradient = self.gradient(data.get("gradient"), choice, target)
+        changes = data.get("changes", ())
+        if not isinstance(changes, Sequence) or isinstance(changes, str) or len(changes) > MAX_CHANGES:
+            raise SpecError("changes", changes, f"allowed is a list of up to {MAX_CHANGES} changes")
+        made: list[Change] = []
+        for entry in changes:
+            entry = _mapping("changes", entry)
+            step = check(_SETTINGS["burn_in"], "changes.step", entry.get("step"))
+            if made and step < made[-1].step:
+                raise SpecError("changes.step", step, f"changes are in the order of their steps; the last was at {made[-1].step}")
+            sampler = self.choice(SAMPLERS, "changes.sampler", entry.get("sampler"), choice.key)
+            if sampler.key != choice.key:
+                raise SpecError("changes.sampler", sampler.key, f"a change keeps the lane's sampler, {choice.key}")
+            made.append(Change(int(step), sampler, self.gradient(entry.get("gradient"), choice, target)))
+        return Lane(choice, gradient, tuple(made))
+
+    def gradient(self, data: Any, sampler: Choice, target: Target) -> Choice:
+        cls = SAMPLERS[sampler.key]
+        fitting = [key for key in GRADIENTS if key in cls.gradients_for(type(target))]
+        if data is None:
+            return _fitting_default(fitting[0], target)
+        choice = self.choice(GRADIENTS, "gradient", data, fitting[0])
+        if choice.key not in fitting:
+            self.problem(SpecError("gradient", choice.key, f"it does not fit {sampler.key} on {target.key}; these do: {', '.join(fitting)}"), fitting[0])
+            return _fitting_default(fitting[0], target)
+        try:
+            GRADIENTS[choice.key](**choice.values()).check(target)
+        except SpecError as error:
+            self.problem(error, "the nearest")
+            return _fitting_default(choice.key, target)
+        return choice
+
+    def choice(self, registry: Registry, field: str, data: Any, fallback: str) -> Choice:
+        data = {"key": data} if isinstance(data, str) else data
+        if not isinstance(data, Mapping):
+            self.problem(SpecError(field, data, "this field is needed" if data is None else f"allowed is one of {', '.join(registry)}"), fallback)
+            return _default(registry, fallback)
+        for name in data:
+            if name not in ("key", "params"):
+                self.problem(SpecError(f"{field}.{name}", data[name], "there are only key and params"), "nothing")
+        try:
+            cls = registry.find(field, data.get("key"))
+        except SpecError as error:
+            self.problem(error, fallback)
+            return _default(registry, fallback)
+        values = _mapping(f"{field}.params", data.get("params", {}))
+        if self.messages is None:
+            return Choice(cls.key, check_all(cls, field, values))
+        known = dict(declared(cls))
+        for name in values:
+            if name not in known:
+                names = ", ".join(known) or "none"
+                self.problem(SpecError(f"{field}.{name}", values[name], f"there is no such parameter; there are: {names}"), "nothing")
+        return Choice(cls.key, tuple(
+            (name, self.value(p, f"{field}.{name}", values[name]) if name in values else p.default)
+            for name, p in known.items()
+        ))  # fmt: skip
+
+    def value(self, parameter: param.Parameter, field: str, value: Any) -> Value:
+        try:
+            return check(parameter, field, value)
+        except SpecError as error:
+            used = nearest(parameter, value)
+            self.problem(error, used)
+            return used
+
+
+def _default(registry: Registry, key: str) -> Choice:
+    return Choice(key, check_all(registry[key], "", {}))
+
+
+def _fitting_default(key: str, target: Target) -> Choice:
+    choice = _default(GRADIENTS, key)
+    if "batch_size" in choice.values():
+        size = min(int(choice.values()["batch_size"]), len(target.data()))  # type: ignore[arg-type]
+        choice = Choice(key, check_all(GRADIENTS[key], "gradient", {**choice.values(), "batch_size": size}))
+    return choice
+
+
+def _mapping(field: str, data: Any) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise SpecError(field, data, "allowed is an object with named fields")
+    return data
+
+
+def _parse_json(text: str) -> Any:
+    if len(text) > MAX_JSON:
+        raise SpecError("spec", f"{len(text):,} characters", f"allowed are at most {MAX_JSON:,}")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SpecError("spec", text[max(error.pos - 20, 0) : error.pos + 20], f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise SpecError("spec", text[:40], "its brackets are nested too deeply") from None
+
+
+def _choice_dict(choice: Choice) -> dict[str, Any]:
+    return {"key": choice.key, "params": {name: list(v) if isinstance(v, tuple) else v for name, v in choice.params}}
+
+
+def _lane_dict(lane: Lane) -> dict[str, Any]:
+    out: dict[str, Any] = {"sampler": _choice_dict(lane.sampler), "gradient": _choice_dict(lane.gradient)}
+    if lane.changes:
+        out["changes"] = [
+            {"step": x.step, "sampler": _choice_dict(x.sampler), "gradient": _choice_dict(x.gradient)} for x in lane.changes
+        ]
+    return out
+
+
+def _choice_text(choice: Choice) -> str:
+    if not choice.params:
+        return choice.key
+    return f"{choice.key}({';'.join(f'{name}:{_value_text(value)}' for name, value in choice.params)})"
+
+
+def _value_text(value: Value) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+
+
+def _parse_choice(field: str, text: str, messages: list[str]) -> dict[str, Any]:
+    key, bracket, inside = text.partition("(")
+    params: dict[str, str] = {}
+    if bracket:
+        if not inside.endswith(")"):
+            messages.append(f"{field} = {text[:60]!r}: its closing bracket is missing; what is there is read.")
+        for part in inside.removesuffix(")").split(";"):
+            name, colon, value = part.partition(":")
+            if not colon and part:
+                messages.append(f"{field} = {part[:60]!r}: allowed is name:value; it is passed over.")
+            elif part:
+                params[name] = value
+    return {"key": key, "params": params}

@@ -1,0 +1,181 @@
+"""What every target declares.
+
+A target is a law with an energy H(θ) = −log density + constant, its gradient, and the *exact*
+answer: CDF, moments and an i.i.d. sampler. A new target is one file with a subclass of
+:class:`Target` and one line in ``samplers/targets/__init__.py``.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import param
+from numpy.typing import NDArray
+
+from samplers import jit
+from samplers.parameters import Value, check_all, declared
+
+Array = NDArray[np.float64]
+
+LINE = "line"
+POSITIVE = "positive"
+SIMPLEX = "simplex"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One coordinate that the engine accumulates: a histogram, moments and autocovariances.
+
+    ``low`` and ``high`` bound the histogram; what falls outside is counted in two outer bins, so the
+    KS distance stays exact at every edge. ``log`` bins the logarithm.
+    """
+
+    name: str
+    """On screen, in plain text: ``θ₁``."""
+    low: float
+    high: float
+    cdf: Callable[[Array], Array]
+    """The exact marginal CDF."""
+    mean: float
+    variance: float
+    log: bool = False
+    shown: tuple[float, float] = (0.0, 0.0)
+    """The range of an axis that shows the bulk of the law; ``(low, high)`` where it is not given."""
+
+    @property
+    def axis(self) -> tuple[float, float]:
+        """The range to draw."""
+        return self.shown if self.shown != (0.0, 0.0) else (self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """An expectation under the target, known exactly."""
+
+    name: str
+    function: Callable[[Array], Array]
+    """Takes values (..., columns) and returns (...)."""
+    exact: float
+
+
+@jit.observe
+def observe_coordinates(draws, n, out):
+    """The coordinates themselves."""
+    for k in range(draws.shape[2]):
+        for c in range(draws.shape[1]):
+            for t in range(n):
+                out[k, c, t] = draws[t, c, k]
+
+
+class Target(param.Parameterized):
+    """A law on ℝᵈ, (0, ∞)ᵈ or the simplex. Instances are never changed after they are made."""
+
+    key: ClassVar[str]
+    """The name in specs and links."""
+    title: ClassVar[str]
+    tex: ClassVar[str]
+    """H(θ) in LaTeX."""
+    source: ClassVar[str] = ""
+    """Where the target comes from, for its card."""
+    support: ClassVar[str] = LINE
+    estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected"})
+    """The gradient estimators that make sense here."""
+    process: ClassVar[str | None] = None
+    """The process with this stationary law whose transition is known exactly: ``cir`` or ``geometric_ou``."""
+
+    potential: ClassVar[Any]
+    gradient: ClassVar[Any]
+    draw: ClassVar[Any]
+    observe: ClassVar[Any] = staticmethod(observe_coordinates)
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        jit.keep_plain(cls, "potential", "gradient", "draw", "observe")
+
+    def __init__(self, **values: Value):
+        """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
+        super().__init__(**dict(check_all(type(self), "target", values)))
+        self.check()
+
+    def check(self) -> None:
+        """Raise :class:`SpecError` where the parameters do not fit each other."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """The number of coordinates of θ."""
+
+    def packed(self) -> Array:
+        """The parameters as the compiled functions read them."""
+        return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)
+
+    def data(self) -> NDArray[np.int64]:
+        """The category of every datum, for minibatches; empty where there are no data."""
+        return np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    @abstractmethod
+    def columns(self) -> tuple[Column, ...]:
+        """What the engine accumulates; ``observe`` writes the columns in this order."""
+
+    @property
+    def n_values(self) -> int:
+        """The first ``n_values`` columns are what a person looks at; the KS distance reads the rest,
+        or these where there is no rest."""
+        return len(self.columns)
+
+    @property
+    def ks_columns(self) -> range:
+        """The columns whose KS distances are averaged."""
+        rest = range(self.n_values, len(self.columns))
+        return rest or range(len(self.columns))
+
+    @abstractmethod
+    def log_density(self, theta: Array) -> Array:
+        """The normalised log density at θ (..., dim)."""
+
+    @abstractmethod
+    def start(self) -> Array:
+        """Where chains start, (dim,)."""
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """Exact expectations; the mean and the variance of every shown column unless overridden."""
+        entries: list[Moment] = []
+        for k, column in enumerate(self.columns[: self.n_values]):
+            entries.append(Moment(f"E {column.name}", _power(k, 0.0, 1), column.mean))
+            entries.append(Moment(f"Var {column.name}", _power(k, column.mean, 2), column.variance))
+        return tuple(entries)
+
+    def functions(self) -> tuple[Any, ...]:
+        """The compiled functions that a run on this target needs."""
+        return (self.potential, self.gradient, self.draw, self.observe)
+
+    def sample(self, seed: int, n: int) -> Array:
+        """``n`` exact i.i.d. draws of θ, (n, dim)."""
+        jit.prepare([self.draw])
+        out = np.empty((n, self.dim))
+        self.draw(np.random.Generator(np.random.SFC64(seed)), out, self.packed())
+        return out
+
+    def values(self, theta: Array) -> Array:
+        """The columns (..., columns) of draws θ (..., dim)."""
+        flat = np.ascontiguousarray(theta.reshape(-1, 1, self.dim))
+        out = np.empty((len(self.columns), 1, len(flat)))
+        jit.prepare([self.observe])
+        self.observe(flat, len(flat), out)
+        return out[:, 0, :].T.reshape(*theta.shape[:-1], len(self.columns))
+
+    def gradient_at(self, theta: Array) -> Array:
+        """∂H/∂θ at θ (n, dim), (n, dim)."""
+        jit.prepare([self.gradient])
+        out = np.empty_like(theta)
+        self.gradient(np.ascontiguousarray(theta), out, self.packed())
+        return out
+
+
+def _power(k: int, centre: float, order: int) -> Callable[[Array], Array]:
+    return lambda values: (values[..., k] - centre) ** order

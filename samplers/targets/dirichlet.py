@@ -1,0 +1,196 @@
+"""Dirichlet posteriors of categorical data, sparse and dense."""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from samplers import jit
+from samplers.parameters import Count, CountVector, Real, SpecError
+from samplers.targets.base import SIMPLEX, Array, Column, Target
+
+
+@jit.potential
+def potential(theta, out, params):
+    d = theta.shape[1]
+    for c in range(theta.shape[0]):
+        total = theta[c].sum()
+        h = total
+        for j in range(d):
+            alpha, count = params[j], params[d + j]
+            h -= (alpha - 1) * np.log(theta[c, j])
+            if count > 0:
+                h -= count * (np.log(theta[c, j]) - np.log(total))
+        out[c] = h
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    d = theta.shape[1]
+    n = params[d : 2 * d].sum()
+    for c in range(theta.shape[0]):
+        total = theta[c].sum()
+        for j in range(d):
+            out[c, j] = 1 + n / total - (params[j] - 1 + params[d + j]) / theta[c, j]
+
+
+@jit.draw
+def draw(rng, out, params):
+    d = out.shape[1]
+    for c in range(out.shape[0]):
+        for j in range(d):
+            out[c, j] = rng.standard_gamma(params[j] + params[d + j])
+
+
+@jit.observe
+def observe_simplex(draws, n, out):
+    """ω_j = θ_j / Σθ, then the odds v_j / (1 − v_j) = θ_j / Σ_{l>j} θ_l of the Rosenblatt transform.
+
+    The remainders are reversed sums of θ: 1 − Σ_{l≤j} ω_l would cancel.
+    """
+    d = draws.shape[2]
+    for c in range(draws.shape[1]):
+        for t in range(n):
+            rest = 0.0
+            for j in range(d - 1, -1, -1):
+                x = draws[t, c, j]
+                if j < d - 1:
+                    out[d + j, c, t] = x / rest if rest > 0 else np.inf
+                rest += x
+            scale = 1 / rest
+            for j in range(d):
+                out[j, c, t] = draws[t, c, j] * scale
+
+
+class Dirichlet(Target):
+    """ω | z ~ Dir(α + N) for categorical data with N_j items in category j.
+
+    The state is θ ∈ (0, ∞)ᵈ with ω_j = θ_j / Σθ. The energy is that of the expanded-mean
+    parameterisation of Patterson & Teh, which SGRLD steps: H(θ) = Σ θ_j − (α−1) log θ_j − N_j log ω_j.
+    The CIR samplers make θ_j ~ Gamma(α + N_j, 1) instead. Only the scale Σθ differs; ω has the same law.
+    """
+
+    tex = r"H(\theta) = \sum_j \theta_j - (\alpha-1)\log\theta_j - N_j \log\omega_j,\quad \omega_j = \theta_j / \textstyle\sum_l\theta_l"
+    support = SIMPLEX
+    estimators = frozenset({"full", "minibatch"})
+    process = "cir"
+    potential, gradient, draw, observe = potential, gradient, draw, observe_simplex
+
+    dimension = Count(10, bounds=(2, 100), tex="d", label="Categories d", doc="The dimension of the simplex: how many categories the data may fall in.")
+    alpha = Real(0.1, bounds=(0.005, 100.0), log=True, tex=r"\alpha", label="Prior α",
+                 doc="The parameter of the symmetric Dirichlet prior. Small values make categories without data very small.")  # fmt: skip
+
+    @property
+    def dim(self) -> int:
+        return self.dimension
+
+    def counts(self) -> NDArray[np.int64]:
+        """N, (d,)."""
+        raise NotImplementedError
+
+    @property
+    def n_data(self) -> int:
+        """N = Σ N_j."""
+        return int(self.counts().sum())
+
+    def packed(self) -> Array:
+        return np.concatenate([np.full(self.dim, self.alpha), self.counts()])
+
+    def data(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self.dim), self.counts())
+
+    def start(self) -> Array:
+        return np.ones(self.dim)
+
+    @property
+    def shapes(self) -> Array:
+        """a = α + N, (d,)."""
+        return self.alpha + self.counts()
+
+    def log_density(self, theta: Array) -> Array:
+        """The density of θ under H, whose scale Σθ is Gamma(dα, 1)."""
+        a, d = self.shapes, self.dim
+        omega = theta / theta.sum(axis=-1, keepdims=True)
+        log_dirichlet = special.gammaln(a.sum()) - special.gammaln(a).sum() + special.xlogy(a - 1, omega).sum(axis=-1)
+        total = theta.sum(axis=-1)
+        return log_dirichlet + stats.gamma.logpdf(total, d * self.alpha) - (d - 1) * np.log(total)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        a = self.shapes
+        rest = np.concatenate([np.cumsum(a[::-1])[::-1][1:], [0.0]])
+        return tuple(_share(j, a[j], a.sum() - a[j]) for j in range(self.dim)) + tuple(
+            _odds(j, a[j], rest[j]) for j in range(self.dim - 1)
+        )
+
+    @property
+    def n_values(self) -> int:
+        return self.dim
+
+
+# The smallest share that a histogram resolves; doubles end at 2e-308 and their reciprocals at 4e-309.
+_TINY = 1e-290
+
+
+def _share(j: int, a: float, b: float) -> Column:
+    law = stats.beta(a, b)
+    mean = a / (a + b)
+    low = max(float(law.ppf(1e-6)), _TINY)
+    return Column(
+        f"ω{_subscript(j + 1)}", low, 1.0, lambda x: special.betainc(a, b, np.minimum(x, 1.0)), mean,
+        mean * (1 - mean) / (a + b + 1), log=True,
+        shown=(max(float(law.ppf(2e-3)), _TINY), min(float(law.isf(1e-4)), 1.0)),
+    )  # fmt: skip
+
+
+def _odds(j: int, a: float, b: float) -> Column:
+    # The odds of a Beta(a, b) have the law BetaPrime(a, b). Their moments need not exist, and are not used.
+    def quantile(p: float, tail: bool) -> float:
+        v, w = (special.betaincinv(b, a, p), special.betaincinv(a, b, p))
+        return float(np.clip((1 - v) / v if tail and v > 0 else w / (1 - w) if w < 1 else 1 / _TINY, _TINY, 1 / _TINY))
+
+    return Column(
+        f"odds {j + 1}", quantile(1e-6, tail=False), quantile(1e-6, tail=True),
+        lambda x: 1 - special.betainc(b, a, 1 / (1 + x)), 0.0, 1.0, log=True,
+    )  # fmt: skip
+
+
+def _subscript(j: int) -> str:
+    return str(j).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+
+
+class SparseDirichlet(Dirichlet):
+    """The SCIR paper's running example: 800, 100 and 100 data in three of ten categories, α = 0.1."""
+
+    key = "sparse_dirichlet"
+    title = "Sparse Dirichlet"
+    source = "Baker et al. 2018, section 1.3, Fig 1 and 2a"
+
+    observed = CountVector((800, 100, 100), max_length=100, max_value=1_000_000, tex="N", label="Counts N",
+                           doc="How many data fall in each category; the categories not named have none.")  # fmt: skip
+
+    def check(self) -> None:
+        if len(self.observed) > self.dimension:
+            raise SpecError("target.observed", self.observed, f"allowed are at most d = {self.dimension} counts")
+        if not 1 <= sum(self.observed) <= 1_000_000:
+            raise SpecError("target.observed", self.observed, "allowed is a total from 1 to 1,000,000")
+
+    def counts(self) -> NDArray[np.int64]:
+        out = np.zeros(self.dim, dtype=np.int64)
+        out[: len(self.observed)] = self.observed
+        return out
+
+
+class DenseDirichlet(Dirichlet):
+    """The SCIR paper's dense example: 1000 data spread evenly over ten categories, α = 0.1."""
+
+    key = "dense_dirichlet"
+    title = "Dense Dirichlet"
+    source = "Baker et al. 2018, section 2.2, Fig 2b"
+
+    items = Count(1000, bounds=(1, 1_000_000), log=True, tex="N", label="Data N", doc="How many data there are; they are spread evenly over the categories.")
+
+    def counts(self) -> NDArray[np.int64]:
+        each, more = divmod(self.items, self.dim)
+        return np.full(self.dim, each, dtype=np.int64) + (np.arange(self.dim) < more)

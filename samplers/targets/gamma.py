@@ -1,0 +1,67 @@
+"""Gamma(a, 1) on (0, ∞)."""
+
+from functools import cached_property
+
+import numpy as np
+from scipy import special, stats
+
+from samplers import jit
+from samplers.parameters import Real
+from samplers.targets.base import POSITIVE, Array, Column, Target
+
+
+@jit.potential
+def potential(theta, out, params):
+    a = params[0]
+    for c in range(theta.shape[0]):
+        out[c] = theta[c, 0] - (a - 1) * np.log(theta[c, 0])
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    a = params[0]
+    for c in range(theta.shape[0]):
+        out[c, 0] = 1 - (a - 1) / theta[c, 0]
+
+
+@jit.draw
+def draw(rng, out, params):
+    for c in range(out.shape[0]):
+        out[c, 0] = rng.standard_gamma(params[0])
+
+
+class Gamma(Target):
+    """Gamma(a, 1): H(θ) = θ − (a − 1) log θ, the stationary law of the Cox–Ingersoll–Ross process."""
+
+    key = "gamma"
+    title = "Gamma"
+    tex = r"H(\theta) = \theta - (a-1)\log\theta"
+    source = "Baker et al. 2018, eq (2.1)"
+    support = POSITIVE
+    estimators = frozenset({"full"})
+    process = "cir"
+    potential, gradient, draw = potential, gradient, draw
+    dim = 1
+
+    shape = Real(0.5, bounds=(0.01, 1000.0), log=True, tex="a", label="Shape a",
+                 doc="The shape of the gamma law, which is also its mean and its variance. Below 1 the density is infinite at 0.")  # fmt: skip
+
+    def packed(self) -> Array:
+        # The CIR kernels read prior shapes and counts; here there are no counts.
+        return np.array([self.shape, 0.0])
+
+    def start(self) -> Array:
+        return np.array([self.shape])
+
+    def log_density(self, theta: Array) -> Array:
+        return stats.gamma.logpdf(theta[..., 0], self.shape)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        a = self.shape
+        law = stats.gamma(a)
+        low = max(float(law.ppf(1e-7)), 1e-290)
+        return (
+            Column("θ", low, float(law.isf(1e-9)) * 1.5, lambda x: special.gammainc(a, x), a, a, log=True,
+                   shown=(max(float(law.ppf(1e-3)), 1e-280), float(law.isf(1e-4)))),
+        )  # fmt: skip

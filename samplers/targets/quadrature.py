@@ -1,0 +1,51 @@
+"""Exact answers by quadrature, for laws whose CDF has no closed form."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from scipy.interpolate import CubicHermiteSpline
+
+from samplers.targets.base import Array
+
+_NODES, _WEIGHTS = leggauss(16)
+
+
+def integrate(function: Callable[[Array], Array], low: float, high: float, panels: int = 256) -> float:
+    """∫ f by 16-point Gauss–Legendre on equal panels: near machine precision for the smooth f used here."""
+    return float(panel_integrals(function, np.linspace(low, high, panels + 1)).sum())
+
+
+def panel_integrals(function: Callable[[Array], Array], edges: Array) -> Array:
+    """∫ f over each interval between consecutive ``edges``, (len(edges) − 1,)."""
+    half = np.diff(edges)[:, None] / 2
+    points = (edges[:-1, None] + edges[1:, None]) / 2 + half * _NODES
+    return (function(points) * _WEIGHTS * half).sum(axis=1)
+
+
+def density_cdf(density: Callable[[Array], Array], low: float, high: float, panels: int = 1024) -> Callable[[Array], Array]:
+    """The CDF of a normalised one-dimensional density whose mass lies in [low, high].
+
+    Between the panels' edges, where the integral is exact, a cubic with the exact slopes is used;
+    with 1024 panels its error is below 1e-9 for the densities of this package.
+    """
+    edges = np.linspace(low, high, panels + 1)
+    heights = np.concatenate([[0.0], np.cumsum(panel_integrals(density, edges))])
+    spline = CubicHermiteSpline(edges, heights, density(edges))
+    return lambda x: np.clip(spline(np.clip(x, low, high)), 0.0, 1.0)
+
+
+def marginal_cdf(
+    joint: Callable[[Array, Array], Array], low: float, high: float, panels: int = 128
+) -> Callable[[Array], Array]:
+    """F(y) = ∫ joint(x, y) dx, where ``joint(x, y)`` = p(x)·P(Y ≤ y | x) and p has its mass in [low, high]."""
+    edges = np.linspace(low, high, panels + 1)
+    half = np.diff(edges)[:, None] / 2
+    points = ((edges[:-1, None] + edges[1:, None]) / 2 + half * _NODES).ravel()
+    weights = (half * _WEIGHTS).ravel()
+
+    def cdf(y: Array) -> Array:
+        y = np.asarray(y, dtype=float)
+        return np.clip(joint(points, y[..., None]) @ weights, 0.0, 1.0)
+
+    return cdf

@@ -1,0 +1,106 @@
+"""The result of a run: draws and running statistics, to ArviZ, NetCDF and CSV."""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from samplers.accumulate import Statistics
+from samplers.kernels.base import Sampler
+from samplers.parameters import SpecError
+from samplers.spec import RunSpec
+from samplers.targets.base import SIMPLEX, Array, Target
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A chain that left its target for good."""
+
+    step: int
+    message: str
+
+    @classmethod
+    def of(cls, sampler: Sampler, target: Target, step: int) -> "Divergence":
+        """The sentence a person reads: what happened and what to change."""
+        step_size = getattr(sampler, "step_size", None)
+        advice = f"Make the step size smaller than {step_size:g}" if step_size is not None else "Choose another sampler"
+        return cls(step, f"{sampler.title} blew up on {target.title} at step {step + 1:,}: a step overshot, and the next ones overshot further. {advice} and reset.")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run's draws and statistics."""
+
+    spec: RunSpec
+    target: Target
+    statistics: Statistics
+    draws: Array | None
+    """θ, (chains, draws, dim), where the full trace was kept."""
+    steps: int
+    counted_from: int
+    gradients: int
+    data_seen: int
+    seconds: float
+    accepted: int
+    clipped: int
+    divergence: Divergence | None
+
+    @property
+    def acceptance(self) -> float:
+        """The share of accepted proposals, for samplers with an accept step."""
+        return self.accepted / max(self.statistics.n_draws, 1)
+
+    def values(self) -> Array:
+        """What a person looks at, (chains, draws, values): θ, or ω on the simplex."""
+        if self.draws is None:
+            raise ValueError("the full trace was not kept: run with keep_draws=True")
+        return self.target.values(self.draws)[..., : self.target.n_values]
+
+    def to_arviz(self) -> Any:
+        """An ArviZ ``DataTree`` with groups posterior and sample_stats, and the spec's JSON among its attributes.
+
+        Variable ``theta`` holds θ (chain, draw, dim); on the simplex ``omega`` holds ω besides.
+        """
+        from arviz_base import from_dict
+
+        if self.draws is None:
+            raise ValueError("the full trace was not kept: run with keep_draws=True")
+        posterior = {"theta": self.draws}
+        dims = {"theta": ["coordinate"]}
+        if self.target.support == SIMPLEX:
+            posterior["omega"] = self.values()
+            dims["omega"] = ["coordinate"]
+        tree = from_dict({"posterior": posterior}, dims=dims, coords={"coordinate": np.arange(1, self.target.dim + 1)})
+        tree.attrs["spec"] = self.spec.to_json()
+        tree.attrs["steps"] = self.steps
+        tree.attrs["seconds"] = self.seconds
+        if self.divergence is not None:
+            tree.attrs["divergence"] = self.divergence.message
+        return tree
+
+    def save(self, path: str | Path) -> None:
+        """Write NetCDF (``.nc``) or CSV (``.csv``), by suffix. Raises :class:`SpecError` for another suffix."""
+        path = Path(path)
+        if path.suffix == ".nc":
+            self.to_arviz().to_netcdf(path)
+        elif path.suffix == ".csv":
+            with path.open("w", newline="") as file:
+                self.write_csv(file)
+        else:
+            raise SpecError("out", path.name, "allowed suffixes are .nc and .csv")
+
+    def write_csv(self, file: Any) -> None:
+        """One row a draw: chain, draw, θ₁…, and ω₁… on the simplex, at full precision."""
+        if self.draws is None:
+            raise ValueError("the full trace was not kept: run with keep_draws=True")
+        dim = self.target.dim
+        simplex = self.target.support == SIMPLEX
+        table = np.concatenate([self.draws, self.values()], axis=-1) if simplex else self.draws
+        names = [f"theta_{i + 1}" for i in range(dim)] + [f"omega_{i + 1}" for i in range(dim if simplex else 0)]
+        writer = csv.writer(file)
+        writer.writerow(["chain", "draw", *names])
+        for chain, rows in enumerate(table):
+            for draw, row in enumerate(rows.tolist()):
+                writer.writerow([chain, draw, *row])
