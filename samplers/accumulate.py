@@ -62,7 +62,18 @@ class Sums(NamedTuple):
 
 
 sums_type = types.NamedTuple(
-    [jit.integers, jit.matrix, jit.integer_matrix, jit.vector, jit.integer_matrix, jit.cube, jit.cube, jit.cube, jit.cube, jit.cube],
+    [
+        jit.integers,
+        jit.matrix,
+        jit.integer_matrix,
+        jit.vector,
+        jit.integer_matrix,
+        jit.cube,
+        jit.cube,
+        jit.cube,
+        jit.cube,
+        jit.cube,
+    ],
     Sums,
 )
 
@@ -113,14 +124,19 @@ def add_powers(values, n, powers):
 @jit.reduction
 def add_lags(line, n, sums):
     """Add Σ z_t z_{t−lag} over the ``n`` values that follow the N_LAGS earlier ones in ``line``."""
+    # Each factor is a slice from its own first element: an index t − lag might be negative for all that the compiler
+    # knows, and it would not use vector instructions.
+    z = line[N_LAGS : N_LAGS + n]
     for lag in range(0, N_LAGS, 4):
+        first = N_LAGS - lag
+        z0, z1 = line[first : first + n], line[first - 1 : first - 1 + n]
+        z2, z3 = line[first - 2 : first - 2 + n], line[first - 3 : first - 3 + n]
         s0 = s1 = s2 = s3 = 0.0
-        for t in range(N_LAGS, N_LAGS + n):
-            z = line[t]
-            s0 += z * line[t - lag]
-            s1 += z * line[t - lag - 1]
-            s2 += z * line[t - lag - 2]
-            s3 += z * line[t - lag - 3]
+        for t in range(n):
+            s0 += z[t] * z0[t]
+            s1 += z[t] * z1[t]
+            s2 += z[t] * z2[t]
+            s3 += z[t] * z3[t]
         sums[lag] += s0
         sums[lag + 1] += s1
         sums[lag + 2] += s2

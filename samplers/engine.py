@@ -32,6 +32,16 @@ _LOOP = types.int64(
 )  # fmt: skip
 
 
+@jit.helper
+def _any_outside(draws, n, limit):
+    """Whether a coordinate of the first ``n`` steps is not within ±limit: a count without a branch, hence fast."""
+    flat = draws[:n].reshape(-1)
+    outside = 0
+    for j in range(flat.size):
+        outside += not abs(flat[j]) < limit
+    return outside > 0
+
+
 @jit.loop(_LOOP)
 def _loop(
     rng, position, momentum, data, potential, gradient, draw, target_params, observe, kernel, params, noise, limits,
@@ -49,18 +59,20 @@ def _loop(
     draws = np.empty((block, n_chains, dim))
     values = np.empty((sums.bins.shape[0], n_chains, block))
     scratch = np.empty((2, block + N_LAGS))
+    lowest = limits.min()
     done = 0
     while done < n:
         m = min(block, n - done)
         kernel(rng, state, model, noise, params, draws, m, info)
         good = m
-        for t in range(m):
-            for c in range(n_chains):
-                for i in range(dim):
-                    if not abs(draws[t, c, i]) < limits[i]:
-                        good = min(good, t)
-            if good < m:
-                break
+        if _any_outside(draws, m, lowest):
+            for t in range(m):
+                for c in range(n_chains):
+                    for i in range(dim):
+                        if not abs(draws[t, c, i]) < limits[i]:
+                            good = min(good, t)
+                if good < m:
+                    break
         if counting and good > 0:
             observe(draws, good, values)
             accumulate(sums, draws, values, good, scratch)
@@ -113,7 +125,8 @@ class Run:
         self.statistics = Statistics.empty(self.target, n)
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
         self.kept = np.empty((n, n_kept, dim))
-        self.kept_clock = np.array([0, spec.thin, spec.thin - 1 if spec.thin > 1 else 0], dtype=np.int64)
+        # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
+        self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._pending = list(spec.changes)
 
     def _limits(self) -> Array:
@@ -204,7 +217,7 @@ def run(
     """
     state = start(spec, keep_draws=keep_draws)
     total = spec.burn_in + spec.n_steps
-    chunk = 1000
+    chunk = max(1, 10_000 // spec.n_chains)
     try:
         while state.steps < total and state.divergence is None:
             began = time.perf_counter()

@@ -72,8 +72,19 @@ class Minibatch(Estimator):
     title = "Minibatch"
     tex = r"\hat N_j = \tfrac{N}{n} \textstyle\sum_{i\in S} z_{ij}"
 
-    batch_size = Count(10, bounds=(1, 100_000), log=True, tex="n", label="Batch size n", doc="How many data a step looks at. Larger batches cost more and are less noisy.")
-    replacement = Flag(True, label="With replacement", doc="Whether one datum may be drawn twice into a minibatch. Without replacement the noise is smaller by (N−n)/(N−1).")
+    batch_size = Count(
+        10,
+        bounds=(1, 100_000),
+        log=True,
+        tex="n",
+        label="Batch size n",
+        doc="How many data a step looks at. Larger batches cost more and are less noisy.",
+    )
+    replacement = Flag(
+        True,
+        label="With replacement",
+        doc="Whether one datum may be drawn twice into a minibatch. Without replacement the noise is smaller by (N−n)/(N−1).",
+    )
 
     def noise(self) -> jit.Noise:
         return jit.Noise(0.0, 0.0, self.batch_size, self.replacement)
@@ -84,7 +95,9 @@ class Minibatch(Estimator):
     def check(self, target: Target) -> None:
         n_data = len(target.data())
         if self.batch_size > n_data:
-            raise SpecError("gradient.batch_size", self.batch_size, f"allowed is at most N = {n_data}, the number of data")
+            raise SpecError(
+                "gradient.batch_size", self.batch_size, f"allowed is at most N = {n_data}, the number of data"
+            )
 
 
 GRADIENTS: Registry[type[Estimator]] = Registry("gradient", Full, Gaussian, GaussianCorrected, Minibatch)

@@ -152,9 +152,7 @@ def _whole(value: Any) -> int:
     return int(number)
 
 
-def check_all(
-    owner: type[param.Parameterized], field: str, values: Mapping[str, Any]
-) -> tuple[tuple[str, Value], ...]:
+def check_all(owner: type[param.Parameterized], field: str, values: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
     """All of ``owner``'s parameters with their values, in order, defaults filled in.
 
     Raises :class:`SpecError` for a parameter that ``owner`` does not have and for a value that is

@@ -8,7 +8,7 @@ so equal specs are equal experiments and give the same draws.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, quote
 
 import param
@@ -42,13 +42,32 @@ class Settings(param.Parameterized):
     """What a run has beside its target, sampler and gradient."""
 
     seed = Count(1, bounds=(0, 2**32 - 1), label="Seed", doc="The same seed gives the same draws.")
-    n_chains = Count(4, bounds=(1, 10_000), log=True, label="Chains", doc="Independent chains that move in lockstep. R-hat compares them.")
-    n_steps = Count(1000, bounds=(1, 1_000_000_000), log=True, label="Steps", doc="Steps of each chain after the burn-in.")
-    burn_in = Count(0, bounds=(0, 1_000_000_000), label="Burn-in", doc="Steps of each chain that are made first and not counted.")
-    thin = Count(1, bounds=(1, 1_000_000), log=True, label="Thin", doc="Only every so many steps a draw is kept; the statistics count all of them.")
+    n_chains = Count(
+        4,
+        bounds=(1, 10_000),
+        log=True,
+        label="Chains",
+        doc="Independent chains that move in lockstep. R-hat compares them.",
+    )
+    n_steps = Count(
+        1000, bounds=(1, 1_000_000_000), log=True, label="Steps", doc="Steps of each chain after the burn-in."
+    )
+    burn_in = Count(
+        0, bounds=(0, 1_000_000_000), label="Burn-in", doc="Steps of each chain that are made first and not counted."
+    )
+    thin = Count(
+        1,
+        bounds=(1, 1_000_000),
+        log=True,
+        label="Thin",
+        doc="Only every so many steps a draw is kept; the statistics count all of them.",
+    )
 
 
 _SETTINGS = dict(declared(Settings))
+
+LINK_FIELDS = ("target", "lane", *_SETTINGS)
+"""The fields of a link that belong to the experiment."""
 
 
 class Change(NamedTuple):
@@ -212,11 +231,15 @@ class Experiment:
         parts of the link are passed over; a query without target and lanes gives ``default``.
         """
         if len(query) > MAX_QUERY:
-            return default, [f"The link has {len(query):,} characters; allowed are at most {MAX_QUERY:,}. The page shows its default."]
+            return default, [
+                f"The link has {len(query):,} characters; allowed are at most {MAX_QUERY:,}. The page shows its default."
+            ]
         fields = parse_qsl(query.lstrip("?"), keep_blank_values=True)
         messages: list[str] = []
         data: dict[str, Any] = {"lanes": []}
         for name, text in fields:
+            if name in data and name != "lanes":
+                messages.append(f"{name} = {text[:60]!r}: the link holds {name} more than once; the last one is used.")
             if name == "target":
                 data["target"] = _parse_choice("target", text, messages)
             elif name == "lane":
@@ -248,7 +271,10 @@ class _Reader:
         known = {"target", "lanes", *_SETTINGS}
         for name in data:
             if name not in known:
-                self.problem(SpecError(name, data[name], f"there is no such field; there are: {', '.join(sorted(known))}"), "nothing")
+                self.problem(
+                    SpecError(name, data[name], f"there is no such field; there are: {', '.join(sorted(known))}"),
+                    "nothing",
+                )
         target, target_object = self.target(data.get("target"))
         lanes_data = data.get("lanes")
         if not isinstance(lanes_data, Sequence) or isinstance(lanes_data, str) or not 1 <= len(lanes_data) <= MAX_LANES:
@@ -260,11 +286,23 @@ class _Reader:
         settings: dict[str, Any] = {}
         for name, parameter in _SETTINGS.items():
             settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
-        kept = settings["n_chains"] * (settings["n_steps"] // settings["thin"]) * target_object.dim
         if settings["n_steps"] < settings["thin"]:
-            raise SpecError("thin", settings["thin"], f"allowed is at most n_steps = {settings['n_steps']}")
+            used = settings["n_steps"]
+            self.problem(SpecError("thin", settings["thin"], f"allowed is at most n_steps = {used}"), used)
+            settings["thin"] = used
+        a_step = settings["n_chains"] * target_object.dim
+        kept = a_step * (settings["n_steps"] // settings["thin"])
         if kept > MAX_DRAWS:
-            raise SpecError("n_steps", settings["n_steps"], f"the full trace would hold {kept:,} numbers; allowed are {MAX_DRAWS:,}: raise thin or lower n_chains")
+            used = MAX_DRAWS // a_step * settings["thin"]
+            self.problem(
+                SpecError(
+                    "n_steps",
+                    settings["n_steps"],
+                    f"the full trace would hold {kept:,} numbers; allowed are {MAX_DRAWS:,}: raise thin or lower n_chains",
+                ),
+                used,
+            )
+            settings["n_steps"] = used
         return Experiment(target, lanes, **settings)
 
     def target(self, data: Any) -> tuple[Choice, Target]:
@@ -279,11 +317,18 @@ class _Reader:
     def lane(self, data: Mapping[str, Any], target: Target) -> Lane:
         for name in data:
             if name not in ("sampler", "gradient", "changes"):
-                self.problem(SpecError(f"lane.{name}", data[name], "a lane has sampler, gradient and changes"), "nothing")
+                self.problem(
+                    SpecError(f"lane.{name}", data[name], "a lane has sampler, gradient and changes"), "nothing"
+                )
         fitting = [key for key, cls in SAMPLERS.items() if cls.accepts(type(target))]
         choice = self.choice(SAMPLERS, "sampler", data.get("sampler"), fitting[0])
         if choice.key not in fitting:
-            self.problem(SpecError("sampler", choice.key, f"it does not fit the target {target.key}; these do: {', '.join(fitting)}"), fitting[0])
+            self.problem(
+                SpecError(
+                    "sampler", choice.key, f"it does not fit the target {target.key}; these do: {', '.join(fitting)}"
+                ),
+                fitting[0],
+            )
             choice = _default(SAMPLERS, fitting[0])
         gradient = self.gradient(data.get("gradient"), choice, target)
         changes = data.get("changes", ())
@@ -292,13 +337,20 @@ class _Reader:
         made: list[Change] = []
         for entry in changes:
             entry = _mapping("changes", entry)
-            step = check(_SETTINGS["burn_in"], "changes.step", entry.get("step"))
+            for name in entry:
+                if name not in Change._fields:
+                    self.problem(
+                        SpecError(f"changes.{name}", entry[name], "a change has step, sampler and gradient"), "nothing"
+                    )
+            step = int(cast(int, check(_SETTINGS["burn_in"], "changes.step", entry.get("step"))))
             if made and step < made[-1].step:
-                raise SpecError("changes.step", step, f"changes are in the order of their steps; the last was at {made[-1].step}")
+                raise SpecError(
+                    "changes.step", step, f"changes are in the order of their steps; the last was at {made[-1].step}"
+                )
             sampler = self.choice(SAMPLERS, "changes.sampler", entry.get("sampler"), choice.key)
             if sampler.key != choice.key:
                 raise SpecError("changes.sampler", sampler.key, f"a change keeps the lane's sampler, {choice.key}")
-            made.append(Change(int(step), sampler, self.gradient(entry.get("gradient"), choice, target)))
+            made.append(Change(step, sampler, self.gradient(entry.get("gradient"), choice, target)))
         return Lane(choice, gradient, tuple(made))
 
     def gradient(self, data: Any, sampler: Choice, target: Target) -> Choice:
@@ -308,7 +360,14 @@ class _Reader:
             return _fitting_default(fitting[0], target)
         choice = self.choice(GRADIENTS, "gradient", data, fitting[0])
         if choice.key not in fitting:
-            self.problem(SpecError("gradient", choice.key, f"it does not fit {sampler.key} on {target.key}; these do: {', '.join(fitting)}"), fitting[0])
+            self.problem(
+                SpecError(
+                    "gradient",
+                    choice.key,
+                    f"it does not fit {sampler.key} on {target.key}; these do: {', '.join(fitting)}",
+                ),
+                fitting[0],
+            )
             return _fitting_default(fitting[0], target)
         try:
             GRADIENTS[choice.key](**choice.values()).check(target)
@@ -320,7 +379,12 @@ class _Reader:
     def choice(self, registry: Registry, field: str, data: Any, fallback: str) -> Choice:
         data = {"key": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
-            self.problem(SpecError(field, data, "this field is needed" if data is None else f"allowed is one of {', '.join(registry)}"), fallback)
+            self.problem(
+                SpecError(
+                    field, data, "this field is needed" if data is None else f"allowed is one of {', '.join(registry)}"
+                ),
+                fallback,
+            )
             return _default(registry, fallback)
         for name in data:
             if name not in ("key", "params"):
@@ -337,7 +401,10 @@ class _Reader:
         for name in values:
             if name not in known:
                 names = ", ".join(known) or "none"
-                self.problem(SpecError(f"{field}.{name}", values[name], f"there is no such parameter; there are: {names}"), "nothing")
+                self.problem(
+                    SpecError(f"{field}.{name}", values[name], f"there is no such parameter; there are: {names}"),
+                    "nothing",
+                )
         return Choice(cls.key, tuple(
             (name, self.value(p, f"{field}.{name}", values[name]) if name in values else p.default)
             for name, p in known.items()
@@ -376,7 +443,13 @@ def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise SpecError("spec", text[max(error.pos - 20, 0) : error.pos + 20], f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        raise SpecError(
+            "spec",
+            text[max(error.pos - 20, 0) : error.pos + 20],
+            f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
+        ) from None
+    except ValueError:
+        raise SpecError("spec", text[:40], "it holds a whole number of thousands of digits") from None
     except RecursionError:
         raise SpecError("spec", text[:40], "its brackets are nested too deeply") from None
 
@@ -389,7 +462,8 @@ def _lane_dict(lane: Lane) -> dict[str, Any]:
     out: dict[str, Any] = {"sampler": _choice_dict(lane.sampler), "gradient": _choice_dict(lane.gradient)}
     if lane.changes:
         out["changes"] = [
-            {"step": x.step, "sampler": _choice_dict(x.sampler), "gradient": _choice_dict(x.gradient)} for x in lane.changes
+            {"step": x.step, "sampler": _choice_dict(x.sampler), "gradient": _choice_dict(x.gradient)}
+            for x in lane.changes
         ]
     return out
 
@@ -417,5 +491,9 @@ def _parse_choice(field: str, text: str, messages: list[str]) -> dict[str, Any]:
             if not colon and part:
                 messages.append(f"{field} = {part[:60]!r}: allowed is name:value; it is passed over.")
             elif part:
+                if name in params:
+                    messages.append(
+                        f"{field}.{name[:60]} = {value[:60]!r}: it is given more than once; the last value is used."
+                    )
                 params[name] = value
     return {"key": key, "params": params}

@@ -1,6 +1,7 @@
 """The result of a run: draws and running statistics, to ArviZ, NetCDF and CSV."""
 
 import csv
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,10 @@ class Divergence:
         """The sentence a person reads: what happened and what to change."""
         step_size = getattr(sampler, "step_size", None)
         advice = f"Make the step size smaller than {step_size:g}" if step_size is not None else "Choose another sampler"
-        return cls(step, f"{sampler.title} blew up on {target.title} at step {step + 1:,}: a step overshot, and the next ones overshot further. {advice} and reset.")
+        return cls(
+            step,
+            f"{sampler.title} blew up on {target.title} at step {step + 1:,}: a step overshot, and the next ones overshot further. {advice} and reset.",
+        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,12 @@ class Trace:
         if self.target.support == SIMPLEX:
             posterior["omega"] = self.values()
             dims["omega"] = ["coordinate"]
-        tree = from_dict({"posterior": posterior}, dims=dims, coords={"coordinate": np.arange(1, self.target.dim + 1)})
+        with warnings.catch_warnings():
+            # Many chains of few draws are meant.
+            warnings.filterwarnings("ignore", "Found chain dimension to be longer than draw dimension")
+            tree = from_dict(
+                {"posterior": posterior}, dims=dims, coords={"coordinate": np.arange(1, self.target.dim + 1)}
+            )
         tree.attrs["spec"] = self.spec.to_json()
         tree.attrs["steps"] = self.steps
         tree.attrs["seconds"] = self.seconds

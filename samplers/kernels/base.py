@@ -49,7 +49,9 @@ class Sampler(param.Parameterized):
     @classmethod
     def accepts(cls, target: type[Target]) -> bool:
         """Whether the sampler can have this target."""
-        return target.support in cls.supports and cls.process in (None, target.process) and bool(cls.gradients_for(target))
+        return (
+            target.support in cls.supports and cls.process in (None, target.process) and bool(cls.gradients_for(target))
+        )
 
     @classmethod
     def gradients_for(cls, target: type[Target]) -> frozenset[str]:

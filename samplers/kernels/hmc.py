@@ -52,8 +52,8 @@ def advance(rng, state, model, noise, params, out, n, info):
                     r[c, i] -= step_size / 2 * grad[c, i]
         _energy(model, theta, r, proposed)
         for c in range(n_chains):
-            # A NaN energy compares false, and so is rejected.
-            if not accept or rng.random() < exp(min(0.0, energy[c] - proposed[c])):
+            # A NaN energy compares false, and so is rejected; min(0.0, NaN) would be 0.0, and would accept it.
+            if not accept or rng.random() < exp(energy[c] - proposed[c]):
                 info.counts[jit.ACCEPTED] += 1
             else:
                 theta[c] = before[c]
@@ -90,7 +90,11 @@ class HMC(Sampler):
                      doc="The time of one leapfrog step. Too large, and proposals are rejected or, without the accept step, blow up.")  # fmt: skip
     n_leapfrog = Count(10, bounds=(1, 1000), log=True, tex="L", label="Leapfrog steps L",
                        doc="Leapfrog steps in one proposal; each costs one gradient.")  # fmt: skip
-    accept = Flag(True, label="Accept step", doc="The Metropolis test that makes the law exact. It needs the full energy, which a minibatch cannot give.")
+    accept = Flag(
+        True,
+        label="Accept step",
+        doc="The Metropolis test that makes the law exact. It needs the full energy, which a minibatch cannot give.",
+    )
 
     @property
     def gradients_per_step(self) -> int:

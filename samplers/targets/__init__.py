@@ -1,15 +1,33 @@
 """The targets, one a file, in the order of the menu."""
 
 from samplers.registry import Registry
+from samplers.targets.banana import Banana
 from samplers.targets.base import Target
+from samplers.targets.correlated_gaussian import CorrelatedGaussian
 from samplers.targets.dirichlet import DenseDirichlet, SparseDirichlet
+from samplers.targets.double_well import DoubleWell
+from samplers.targets.funnel import Funnel
 from samplers.targets.gamma import Gamma
+from samplers.targets.gaussian import Gaussian
+from samplers.targets.gaussian_mixture import GaussianMixture
+from samplers.targets.lognormal import LogNormal
 from samplers.targets.quartic import Quartic
+from samplers.targets.ring import Ring
+from samplers.targets.skew_normal import SkewNormal
 
 TARGETS: Registry[type[Target]] = Registry(
     "target",
+    Gaussian,
+    DoubleWell,
+    SkewNormal,
+    CorrelatedGaussian,
     Quartic,
+    Banana,
+    Ring,
+    GaussianMixture,
+    Funnel,
     Gamma,
+    LogNormal,
     SparseDirichlet,
     DenseDirichlet,
 )

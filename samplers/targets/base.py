@@ -123,8 +123,7 @@ class Target(param.Parameterized):
 
     @property
     def n_values(self) -> int:
-        """The first ``n_values`` columns are what a person looks at; the KS distance reads the rest,
-        or these where there is no rest."""
+        """How many of the first columns a person looks at; the KS distance reads the rest, or these without a rest."""
         return len(self.columns)
 
     @property

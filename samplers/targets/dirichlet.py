@@ -9,6 +9,7 @@ from scipy import special, stats
 from samplers import jit
 from samplers.parameters import Count, CountVector, Real, SpecError
 from samplers.targets.base import SIMPLEX, Array, Column, Target
+from samplers.targets.ranges import TINY, log_range
 
 
 @jit.potential
@@ -47,7 +48,8 @@ def draw(rng, out, params):
 def observe_simplex(draws, n, out):
     """ω_j = θ_j / Σθ, then the odds v_j / (1 − v_j) = θ_j / Σ_{l>j} θ_l of the Rosenblatt transform.
 
-    The remainders are reversed sums of θ: 1 − Σ_{l≤j} ω_l would cancel.
+    The remainders are reversed sums of θ: 1 − Σ_{l≤j} ω_l would cancel. Where a component and its remainder
+    have both underflowed to 0, their odds are set to 1, in the middle.
     """
     d = draws.shape[2]
     for c in range(draws.shape[1]):
@@ -56,7 +58,7 @@ def observe_simplex(draws, n, out):
             for j in range(d - 1, -1, -1):
                 x = draws[t, c, j]
                 if j < d - 1:
-                    out[d + j, c, t] = x / rest if rest > 0 else np.inf
+                    out[d + j, c, t] = x / rest if rest > 0 else np.inf if x > 0 else 1.0
                 rest += x
             scale = 1 / rest
             for j in range(d):
@@ -77,7 +79,7 @@ class Dirichlet(Target):
     process = "cir"
     potential, gradient, draw, observe = potential, gradient, draw, observe_simplex
 
-    dimension = Count(10, bounds=(2, 100), tex="d", label="Categories d", doc="The dimension of the simplex: how many categories the data may fall in.")
+    dimension = Count(10, bounds=(2, 100), tex="d", label="Categories d", doc="The dimension of the simplex: how many categories the data may fall in.")  # fmt: skip
     alpha = Real(0.1, bounds=(0.005, 100.0), log=True, tex=r"\alpha", label="Prior α",
                  doc="The parameter of the symmetric Dirichlet prior. Small values make categories without data very small.")  # fmt: skip
 
@@ -106,7 +108,7 @@ class Dirichlet(Target):
     @property
     def shapes(self) -> Array:
         """a = α + N, (d,)."""
-        return self.alpha + self.counts()
+        return np.asarray(self.alpha + self.counts(), dtype=float)
 
     def log_density(self, theta: Array) -> Array:
         """The density of θ under H, whose scale Σθ is Gamma(dα, 1)."""
@@ -120,8 +122,8 @@ class Dirichlet(Target):
     def columns(self) -> tuple[Column, ...]:
         a = self.shapes
         rest = np.concatenate([np.cumsum(a[::-1])[::-1][1:], [0.0]])
-        return tuple(_share(j, a[j], a.sum() - a[j]) for j in range(self.dim)) + tuple(
-            _odds(j, a[j], rest[j]) for j in range(self.dim - 1)
+        return tuple(_share(j, float(a[j]), float(a.sum() - a[j])) for j in range(self.dim)) + tuple(
+            _odds(j, float(a[j]), float(rest[j])) for j in range(self.dim - 1)
         )
 
     @property
@@ -129,31 +131,52 @@ class Dirichlet(Target):
         return self.dim
 
 
-# The smallest share that a histogram resolves; doubles end at 2e-308 and their reciprocals at 4e-309.
-_TINY = 1e-290
-
-
 def _share(j: int, a: float, b: float) -> Column:
-    law = stats.beta(a, b)
+    """ω_j ~ Beta(a, b)."""
     mean = a / (a + b)
-    low = max(float(law.ppf(1e-6)), _TINY)
+    # The smallest quantiles of a small shape are below the smallest double; log_range and max() lift them.
+    lowest, low = (float(special.betaincinv(a, b, p)) for p in (1e-6, 2e-3))
+    high, highest = (float(special.betainccinv(a, b, p)) for p in (1e-4, 1e-6))
+    edge_low, edge_high = log_range(lowest, mean, highest)
+    # The last bin ends beyond 1, so that it holds the shares that round to 1; a thousandth of the range is enough.
+    edge_high = min(edge_high, edge_low**-0.001)
     return Column(
-        f"ω{_subscript(j + 1)}", low, 1.0, lambda x: special.betainc(a, b, np.minimum(x, 1.0)), mean,
-        mean * (1 - mean) / (a + b + 1), log=True,
-        shown=(max(float(law.ppf(2e-3)), _TINY), min(float(law.isf(1e-4)), 1.0)),
+        f"ω{_subscript(j + 1)}", edge_low, edge_high, lambda x: special.betainc(a, b, np.minimum(x, 1.0)), mean,
+        mean * (1 - mean) / (a + b + 1), log=True, shown=(max(low, TINY), high),
     )  # fmt: skip
 
 
 def _odds(j: int, a: float, b: float) -> Column:
-    # The odds of a Beta(a, b) have the law BetaPrime(a, b). Their moments need not exist, and are not used.
-    def quantile(p: float, tail: bool) -> float:
-        v, w = (special.betaincinv(b, a, p), special.betaincinv(a, b, p))
-        return float(np.clip((1 - v) / v if tail and v > 0 else w / (1 - w) if w < 1 else 1 / _TINY, _TINY, 1 / _TINY))
+    """ω_j / Σ_{l>j} ω_l, the odds of a Beta(a, b) share: BetaPrime(a, b), whose moments need not exist."""
 
-    return Column(
-        f"odds {j + 1}", quantile(1e-6, tail=False), quantile(1e-6, tail=True),
-        lambda x: 1 - special.betainc(b, a, 1 / (1 + x)), 0.0, 1.0, log=True,
-    )  # fmt: skip
+    def cdf(x: Array) -> Array:
+        # The share is x/(1 + x) and its complement 1/(1 + x): the smaller of the two has all its digits.
+        x = np.asarray(x, dtype=float)
+        small = np.minimum(x, 1.0)
+        below = special.betainc(a, b, small / (1 + small))
+        return np.where(x < 1, below, special.betaincc(b, a, 1 / (1 + np.maximum(x, 1.0))))
+
+    low = max(_odds_quantile(a, b, 1e-6), _smallest_odds(b))
+    high = min(1 / _odds_quantile(b, a, 1e-6), 1 / _smallest_odds(a))
+    low, high = log_range(low, a / b, high)
+    return Column(f"odds {j + 1}", low, high, cdf, 0.0, 1.0, log=True)
+
+
+def _odds_quantile(a: float, b: float, p: float) -> float:
+    """The quantile of BetaPrime(a, b) at a small p, at least TINY. That of the upper tail is 1/quantile(b, a, p)."""
+    share = float(special.betaincinv(a, b, p))
+    rest = float(special.betainccinv(b, a, p))
+    return max(share / rest, TINY)
+
+
+def _smallest_odds(rest: float) -> float:
+    """The smallest odds of a component to a remainder ~ Gamma(rest) that doubles resolve.
+
+    A component below TINY may have underflowed. With it go the odds above TINY/remainder: all but 1e-3 of them, or,
+    where the remainder underflows too, those above √TINY. (Both shapes 0.005: 2e-3 of the odds are then misplaced.)
+    """
+    remainder = float(special.gammaincinv(rest, 1e-3))
+    return min(TINY / max(remainder, TINY), TINY**0.5)
 
 
 def _subscript(j: int) -> str:
@@ -189,7 +212,7 @@ class DenseDirichlet(Dirichlet):
     title = "Dense Dirichlet"
     source = "Baker et al. 2018, section 2.2, Fig 2b"
 
-    items = Count(1000, bounds=(1, 1_000_000), log=True, tex="N", label="Data N", doc="How many data there are; they are spread evenly over the categories.")
+    items = Count(1000, bounds=(1, 1_000_000), log=True, tex="N", label="Data N", doc="How many data there are; they are spread evenly over the categories.")  # fmt: skip
 
     def counts(self) -> NDArray[np.int64]:
         each, more = divmod(self.items, self.dim)

@@ -8,6 +8,7 @@ from scipy import special, stats
 from samplers import jit
 from samplers.parameters import Real
 from samplers.targets.base import POSITIVE, Array, Column, Target
+from samplers.targets.ranges import TINY, log_range
 
 
 @jit.potential
@@ -59,9 +60,10 @@ class Gamma(Target):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         a = self.shape
-        law = stats.gamma(a)
-        low = max(float(law.ppf(1e-7)), 1e-290)
+        # The lowest quantiles of a small shape are below the smallest double.
+        lowest, low, high, highest = special.gammaincinv(a, [1e-6, 1e-3, 1 - 1e-4, 1 - 1e-6])
+        edge_low, edge_high = log_range(float(lowest), a, float(highest))
         return (
-            Column("θ", low, float(law.isf(1e-9)) * 1.5, lambda x: special.gammainc(a, x), a, a, log=True,
-                   shown=(max(float(law.ppf(1e-3)), 1e-280), float(law.isf(1e-4)))),
+            Column("θ", edge_low, edge_high, lambda x: special.gammainc(a, x), a, a, log=True,
+                   shown=(max(float(low), TINY), float(high))),
         )  # fmt: skip

@@ -9,6 +9,8 @@ from scipy.interpolate import CubicHermiteSpline
 from samplers.targets.base import Array
 
 _NODES, _WEIGHTS = leggauss(16)
+# Values of a CDF computed at once: with 2048 points for each, 8 MB.
+_BLOCK = 512
 
 
 def integrate(function: Callable[[Array], Array], low: float, high: float, panels: int = 256) -> float:
@@ -23,7 +25,9 @@ def panel_integrals(function: Callable[[Array], Array], edges: Array) -> Array:
     return (function(points) * _WEIGHTS * half).sum(axis=1)
 
 
-def density_cdf(density: Callable[[Array], Array], low: float, high: float, panels: int = 1024) -> Callable[[Array], Array]:
+def density_cdf(
+    density: Callable[[Array], Array], low: float, high: float, panels: int = 1024
+) -> Callable[[Array], Array]:
     """The CDF of a normalised one-dimensional density whose mass lies in [low, high].
 
     Between the panels' edges, where the integral is exact, a cubic with the exact slopes is used;
@@ -35,17 +39,36 @@ def density_cdf(density: Callable[[Array], Array], low: float, high: float, pane
     return lambda x: np.clip(spline(np.clip(x, low, high)), 0.0, 1.0)
 
 
+def rule(low: Array | float, high: Array | float, panels: int) -> tuple[Array, Array]:
+    """The points and weights of the 16-point rule on equal panels of [low, high], (..., 16 panels).
+
+    Arrays of limits give a rule for each pair.
+    """
+    low, high = np.asarray(low, dtype=float)[..., None], np.asarray(high, dtype=float)[..., None]
+    places = (np.arange(panels)[:, None] + (_NODES + 1) / 2).ravel() / panels
+    weights = np.tile(_WEIGHTS / 2, panels) / panels
+    return low + (high - low) * places, (high - low) * weights
+
+
+def in_blocks(cdf: Callable[[Array], Array], low: float = -np.inf, high: float = np.inf) -> Callable[[Array], Array]:
+    """A CDF for arrays of any size and shape from one that takes (n,) and needs thousands of numbers for each.
+
+    ``cdf`` is called in [low, high] only, outside of which it is constant. The result is clipped to [0, 1], which
+    rounding may leave.
+    """
+
+    def blocked(y: Array) -> Array:
+        y = np.asarray(y, dtype=float)
+        flat = np.clip(y.ravel(), low, high)
+        parts = [cdf(flat[i : i + _BLOCK]) for i in range(0, len(flat), _BLOCK)]
+        return np.clip(np.concatenate(parts) if parts else flat, 0.0, 1.0).reshape(y.shape)
+
+    return blocked
+
+
 def marginal_cdf(
     joint: Callable[[Array, Array], Array], low: float, high: float, panels: int = 128
 ) -> Callable[[Array], Array]:
     """F(y) = ∫ joint(x, y) dx, where ``joint(x, y)`` = p(x)·P(Y ≤ y | x) and p has its mass in [low, high]."""
-    edges = np.linspace(low, high, panels + 1)
-    half = np.diff(edges)[:, None] / 2
-    points = ((edges[:-1, None] + edges[1:, None]) / 2 + half * _NODES).ravel()
-    weights = (half * _WEIGHTS).ravel()
-
-    def cdf(y: Array) -> Array:
-        y = np.asarray(y, dtype=float)
-        return np.clip(joint(points, y[..., None]) @ weights, 0.0, 1.0)
-
-    return cdf
+    points, weights = rule(low, high, panels)
+    return in_blocks(lambda y: joint(points, y[:, None]) @ weights)

@@ -70,7 +70,7 @@ class Quartic(Target):
         def density_given(x: Array, y: Array) -> Array:
             return np.exp(-(x**4) / 10) / _NORMALISER_1 * special.ndtr(4 * (y - x**2 / 4 + 1.2))
 
-        second = marginal_cdf(density_given, -5.0, 5.0)
+        second = marginal_cdf(density_given, -5.0, 5.0, panels=32)
         mean = _SECOND / 4 - 1.2
         variance = (_FOURTH - _SECOND**2) / 16 + 1 / 16
         return (

@@ -1,0 +1,428 @@
+"""Benchmarks: every sampler's speed, beside the cost of its random numbers alone and beside other programs.
+
+All rates are chain-steps a second: one step of one chain counts once. What is compared is measured in turns within
+one process, and the medians are given, so that a busy machine slows all of them alike.
+"""
+
+import importlib.util
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.random import SFC64, Generator
+
+from samplers import jit
+from samplers.engine import start
+from samplers.kernels import SAMPLERS
+from samplers.spec import RunSpec
+from samplers.targets import TARGETS
+from samplers.targets.base import Array
+
+CHAINS = (1, 4)
+UNCOUNTED = 10**9
+"""A burn-in longer than any benchmark: no statistics are kept."""
+TABLE = 1024
+"""Steps of a stationary chain from which the Poisson rates and gamma shapes are taken."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure."""
+
+    seconds: float
+    """Of one measurement."""
+    rounds: int
+
+
+FULL, QUICK = Effort(0.2, 7), Effort(0.02, 3)
+
+
+@dataclass(frozen=True)
+class SamplerRate:
+    """One sampler on its default target."""
+
+    sampler: str
+    target: str
+    gradient: str
+    dim: int
+    n_chains: int
+    kernel: float
+    """Draws only."""
+    counted: float
+    """With all running statistics, as the app runs it."""
+    random_numbers: float | None
+    """Only the normals, Poissons and gammas of the kernel; None where they are not described in RANDOM."""
+
+
+@dataclass(frozen=True)
+class PeerRate:
+    """SGLD by another program on the same quartic, at the same step size."""
+
+    program: str
+    n_chains: int
+    rate: float | None
+    note: str
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A ratio that the engine must reach."""
+
+    name: str
+    measured: float | None
+    needed: float
+
+    @property
+    def met(self) -> bool | None:
+        """None where the peer is not installed."""
+        return None if self.measured is None else self.measured >= self.needed
+
+
+@dataclass(frozen=True)
+class Report:
+    """All figures, and the machine they are from."""
+
+    machine: dict[str, Any]
+    samplers: list[SamplerRate]
+    peers: list[PeerRate]
+    requirements: list[Requirement]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "requirements": [{**asdict(x), "met": x.met} for x in self.requirements]}
+
+
+def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: None) -> Report:
+    """Run all benchmarks; ``progress`` is told what comes next."""
+    effort = QUICK if quick else FULL
+    rates: list[SamplerRate] = []
+    for key in SAMPLERS:
+        for n_chains in CHAINS:
+            spec = default_spec(key, n_chains)
+            if spec is not None:
+                progress(f"{key}, {n_chains} {'chains' if n_chains > 1 else 'chain'}")
+                rates.append(sampler_rate(spec, effort))
+    progress("other programs")
+    peers, ratio = peer_rates(effort)
+    return Report(machine(), rates, peers, requirements(rates, ratio))
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    packages = ("numba", "numpy", "scipy", "blackjax", "jax")
+    return {
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cpu_count": os.cpu_count(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in packages if importlib.util.find_spec(name)},
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+PREFERRED = ("quartic", "sparse_dirichlet")
+"""The targets of the benchmark; a sampler that fits neither has the first one that it fits."""
+
+
+def default_spec(sampler: str, n_chains: int) -> RunSpec | None:
+    """The sampler on its default target, with a minibatch where there can be one; None where no target fits."""
+    cls = SAMPLERS[sampler]
+    fitting = [key for key, target in TARGETS.items() if cls.accepts(target)]
+    if not fitting:
+        return None
+    key = next((key for key in PREFERRED if key in fitting), fitting[0])
+    gradient = "minibatch" if "minibatch" in cls.gradients_for(TARGETS[key]) else ""
+    return RunSpec.of(key, sampler, gradient, n_chains=n_chains)
+
+
+# --- measuring -----------------------------------------------------------------------------------------------------
+
+Work = Callable[[int], None]
+"""work(n) makes n steps."""
+
+
+def in_turns(works: dict[str, tuple[Work, int]], effort: Effort) -> dict[str, list[float]]:
+    """Chain-steps a second in each round, of each (work, chains), measured in turns."""
+    steps = {name: _calibrate(work, effort.seconds) for name, (work, _) in works.items()}
+    rates: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(effort.rounds):
+        for name, (work, n_chains) in works.items():
+            began = time.perf_counter()
+            work(steps[name])
+            rates[name].append(steps[name] * n_chains / (time.perf_counter() - began))
+    return rates
+
+
+def _calibrate(work: Work, seconds: float) -> int:
+    n = 64
+    while True:
+        work(n)  # what compiles for this n does so here
+        began = time.perf_counter()
+        work(n)
+        took = time.perf_counter() - began
+        if took >= seconds / 2:
+            return n
+        n = int(n * min(16.0, max(2.0, seconds / max(took, 1e-9))))
+
+
+def ratio_of(rates: dict[str, list[float]], above: str, below: str) -> float:
+    """The median over rounds of the ratio of two rates."""
+    return statistics.median(a / b for a, b in zip(rates[above], rates[below], strict=True))
+
+
+def sampler_rate(spec: RunSpec, effort: Effort) -> SamplerRate:
+    """The rates of one sampler."""
+    kernel = start(replace(spec, burn_in=UNCOUNTED))
+    counted = start(spec)
+    works: dict[str, tuple[Work, int]] = {
+        "kernel": (kernel.advance, spec.n_chains),
+        "counted": (counted.advance, spec.n_chains),
+    }
+    alone = random_numbers_alone(spec)
+    if alone is not None:
+        works["random"] = (alone, 1)
+    rates = in_turns(works, effort)
+    for run in (kernel, counted):
+        if run.divergence is not None:
+            raise RuntimeError(run.divergence.message)
+    medians = {name: statistics.median(values) for name, values in rates.items()}
+    return SamplerRate(
+        spec.sampler.key, spec.target.key, spec.gradient.key, kernel.target.dim, spec.n_chains,
+        medians["kernel"], medians["counted"], medians.get("random"),
+    )  # fmt: skip
+
+
+# --- random numbers alone ------------------------------------------------------------------------------------------
+
+
+@jit.loop(types.float64(jit.rng_type, types.int64, types.int64, jit.matrix, jit.matrix))
+def _draw_alone(rng, n, normals, rates, shapes):
+    """``n`` times: so many normals, and Gamma(shape + Poisson(rate)) of the next row of ``rates`` and ``shapes``."""
+    total = 0.0
+    row = 0
+    for _ in range(n):
+        for _ in range(normals):
+            total += rng.standard_normal()
+        for j in range(rates.shape[1]):
+            total += rng.standard_gamma(shapes[row, j] + rng.poisson(rates[row, j]))
+        row += 1
+        if row == rates.shape[0]:
+            row = 0
+    return total
+
+
+def random_numbers_alone(spec: RunSpec) -> Work | None:
+    """A loop that draws what one chain of the kernel draws, and nothing else; None where it is not described.
+
+    The uniforms that pick a minibatch or accept a proposal are left out: the loop has only normals, Poissons and
+    gammas.
+    """
+    describe = RANDOM.get(spec.sampler.key)
+    if describe is None:
+        return None
+    normals, rates, shapes = describe(spec)
+    jit.prepare([_draw_alone])
+    rng = Generator(SFC64(spec.seed))
+
+    def work(n: int) -> None:
+        _draw_alone(rng, n, normals, rates, shapes)
+
+    return work
+
+
+Description = tuple[int, Array, Array]
+"""Normals of a chain-step, and rows of Poisson rates and of shapes before the Poisson is added."""
+
+
+def _normals(spec: RunSpec) -> Description:
+    return spec.make_target().dim, np.empty((1, 0)), np.empty((1, 0))
+
+
+def _poissons_and_gammas(spec: RunSpec) -> Description:
+    """Rates θ_t e^{−h}/(1 − e^{−h}) and shapes â_t along a stationary stretch of the sampler itself."""
+    target, h = spec.make_target(), spec.make_sampler().time_per_step
+    every = max(1, round(0.5 / h))
+    run = start(replace(spec, n_chains=1, burn_in=20 * every, n_steps=TABLE * every, thin=every), keep_draws=True)
+    run.advance(run.spec.burn_in + run.spec.n_steps)
+    rates = run.kept[0] / np.expm1(h)
+    rng = np.random.default_rng(spec.seed)
+    prior, counts = np.split(target.packed(), 2)
+    gradient = spec.gradient.values()
+    if "batch_size" in gradient:
+        size = int(gradient["batch_size"])  # type: ignore[arg-type]
+        counts = rng.multinomial(size, counts / counts.sum(), size=TABLE) * counts.sum() / size
+    return 0, np.ascontiguousarray(rates), np.broadcast_to(prior + counts, rates.shape).copy()
+
+
+RANDOM: dict[str, Callable[[RunSpec], Description]] = {
+    "sgld": _normals,
+    "sghmc": _normals,
+    "hmc": _normals,
+    "sgrld": _normals,
+    "geometric_ou": _normals,
+    "cir": _poissons_and_gammas,
+    "scir": _poissons_and_gammas,
+}
+"""What a step of each sampler draws with the gradient of :func:`default_spec`."""
+
+
+# --- other programs ------------------------------------------------------------------------------------------------
+
+
+def peer_rates(effort: Effort) -> tuple[list[PeerRate], dict[tuple[str, int], float]]:
+    """SGLD on the quartic by other programs, and how many times as fast the engine is, measured in turns with them."""
+    works: dict[str, tuple[Work, int]] = {}
+    peers: list[tuple[str, int, str]] = []
+    for n_chains in CHAINS:
+        spec = RunSpec.of("quartic", "sgld", n_chains=n_chains)
+        step_size = float(spec.sampler.values()["step_size"])  # type: ignore[arg-type]
+        works[f"engine {n_chains}"] = start(replace(spec, burn_in=UNCOUNTED)).advance, n_chains
+        works[f"NumPy {n_chains}"] = _numpy_sgld(n_chains, step_size), n_chains
+        peers.append(("NumPy", n_chains, "a Python loop over vectorised steps, float64"))
+        if importlib.util.find_spec("blackjax"):
+            works[f"blackjax {n_chains}"] = _blackjax_sgld(n_chains, step_size), n_chains
+            peers.append(("blackjax", n_chains, f"jit of lax.scan{' of vmap' if n_chains > 1 else ''}, float32"))
+        else:
+            peers.append(("blackjax", n_chains, "not installed: pip install blackjax jax"))
+    rates = in_turns(works, effort)
+    out, ratios = [], {}
+    for program, n_chains, note in peers:
+        name = f"{program} {n_chains}"
+        out.append(PeerRate(program, n_chains, statistics.median(rates[name]) if name in rates else None, note))
+        if name in rates:
+            ratios[program, n_chains] = ratio_of(rates, f"engine {n_chains}", name)
+    return out, ratios
+
+
+def _numpy_sgld(n_chains: int, step_size: float) -> Work:
+    rng = np.random.default_rng(1)
+    theta = np.tile([0.0, -1.2], (n_chains, 1))
+    scale = np.sqrt(2 * step_size)
+
+    def work(n: int) -> None:
+        draws = np.empty((n, n_chains, 2))
+        grad = np.empty_like(theta)
+        for t in range(n):
+            x, y = theta[:, 0], theta[:, 1]
+            a = 4 * (y + 1.2) - x * x
+            grad[:, 0] = 0.4 * x**3 - 2 * x * a
+            grad[:, 1] = 4 * a
+            theta[:] += -step_size * grad + scale * rng.standard_normal(theta.shape)
+            draws[t] = theta
+
+    return work
+
+
+def _blackjax_sgld(n_chains: int, step_size: float) -> Work:
+    import blackjax
+    import jax
+    import jax.numpy as jnp
+
+    def log_density(theta: Any) -> Any:
+        x, y = theta
+        return -(x**4) / 10 - (4 * (y + 1.2) - x**2) ** 2 / 2
+
+    gradient = jax.grad(log_density)
+    sampler = blackjax.sgld(lambda position, minibatch: gradient(position))
+
+    def one(key: Any, position: Any) -> Any:
+        return sampler.step(key, position, 0.0, step_size)
+
+    def split(key: Any) -> Any:
+        return jax.random.split(key, n_chains) if n_chains > 1 else key
+
+    step = jax.vmap(one) if n_chains > 1 else one
+    start_at = jnp.array([0.0, -1.2])
+    positions = jnp.tile(start_at, (n_chains, 1)) if n_chains > 1 else start_at
+
+    def many(key: Any, position: Any, n: int) -> Any:
+        def body(position: Any, key: Any) -> Any:
+            position = step(split(key), position)
+            return position, position
+
+        return jax.lax.scan(body, position, jax.random.split(key, n))
+
+    compiled = jax.jit(many, static_argnums=2)
+    state = [jax.random.PRNGKey(1), positions]
+
+    def work(n: int) -> None:
+        state[0], key = jax.random.split(state[0])
+        state[1], draws = compiled(key, state[1], n)
+        draws.block_until_ready()
+
+    return work
+
+
+def requirements(rates: list[SamplerRate], ratios: dict[tuple[str, int], float]) -> list[Requirement]:
+    """What the engine promises, for the kernels alone."""
+
+    def share(sampler: str, n_chains: int) -> float | None:
+        for rate in rates:
+            if (rate.sampler, rate.n_chains) == (sampler, n_chains) and rate.random_numbers:
+                return rate.kernel / rate.random_numbers
+        return None
+
+    out = []
+    for n in CHAINS:
+        chains = f"{n} chain{'s' if n > 1 else ''}"
+        out += [
+            Requirement(f"SGLD on the quartic over blackjax's jitted SGLD, {chains}", ratios.get(("blackjax", n)), 8.0),
+            Requirement(f"SGLD on the quartic over its normals alone, {chains}", share("sgld", n), 0.5),
+            Requirement(f"SCIR at d = 10 over its gammas and Poissons alone, {chains}", share("scir", n), 0.8),
+        ]
+    return out
+
+
+# --- as text -------------------------------------------------------------------------------------------------------
+
+
+def as_text(report: Report) -> str:
+    """The report as tables, in millions of chain-steps a second."""
+    head = ("sampler", "target", "gradient", "chains", "draws only", "with statistics", "random numbers")
+    rows = [(*head, "draws/random", "statistics/draws"), *map(_rate_row, report.samplers)]
+    peers: list[tuple[str, ...]] = [("SGLD on the quartic by", "chains", "rate", "")]
+    peers += [(x.program, str(x.n_chains), _millions(x.rate), x.note) for x in report.peers]
+    needs: list[tuple[str, ...]] = [("required ratio", "measured", "needed", "")]
+    for need in report.requirements:
+        verdict = {True: "met", False: "NOT MET", None: "not measured"}[need.met]
+        needs.append((need.name, _ratio(need.measured), f"{need.needed:g}", verdict))
+    facts = report.machine
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    title = f"{facts['processor']}, {facts['cpu_count']} cores, Python {facts['python']}, {versions}"
+    title += "\nMillions of chain-steps a second, median."
+    return "\n\n".join([title, *(_columns(table) for table in (rows, peers, needs))])
+
+
+def _rate_row(x: SamplerRate) -> tuple[str, ...]:
+    alone = x.kernel / x.random_numbers if x.random_numbers else None
+    rates = (_millions(x.kernel), _millions(x.counted), _millions(x.random_numbers))
+    names = (x.sampler, x.target, x.gradient, str(x.n_chains))
+    return (*names, *rates, _ratio(alone), _ratio(x.counted / x.kernel))
+
+
+def _millions(rate: float | None) -> str:
+    return "–" if rate is None else f"{rate / 1e6:.3g}"
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)

@@ -1,0 +1,310 @@
+"""The command line: ``python -m samplers list | run | bench``.
+
+Exit codes: 0 done; 1 a chain diverged (its draws up to there are kept); 2 bad input, said in one sentence;
+130 stopped by Ctrl-C (what was drawn is kept).
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import param
+from tqdm import tqdm
+
+from samplers import engine, jit
+from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS
+from samplers.parameters import Count, CountVector, Flag, Option, SpecError, declared
+from samplers.spec import MAX_JSON, Experiment, RunSpec, Settings
+from samplers.targets import TARGETS
+from samplers.trace import Trace
+
+DONE, DIVERGED, BAD_INPUT, STOPPED = 0, 1, 2, 130
+SUFFIXES = (".nc", ".csv")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except SpecError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("stopped: nothing was drawn and nothing was written", file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:
+        # The reader of a pipe, such as head, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m samplers", description="SG-MCMC Lab without a screen.")
+    commands = parser.add_subparsers(required=True, metavar="list | run | bench")
+    listing = commands.add_parser("list", help="targets, samplers, gradients and their parameters")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    listing.set_defaults(command=_list)
+    running = commands.add_parser("run", help="run a saved experiment")
+    running.add_argument(
+        "spec", metavar="SPEC.json", help="a run or an experiment of several lanes, as the app saves it"
+    )
+    running.add_argument(
+        "--out",
+        required=True,
+        metavar="FILE",
+        help="where the draws go: NetCDF (.nc) or CSV (.csv); with several lanes FILE-1-sgld.nc, FILE-2-…",
+    )
+    running.set_defaults(command=_run)
+    benchmark = commands.add_parser("bench", help="how fast the samplers are here")
+    benchmark.add_argument("--json", action="store_true", help="as JSON")
+    benchmark.add_argument("--quick", action="store_true", help="a short, rough measurement")
+    benchmark.set_defaults(command=_bench)
+    return parser
+
+
+# --- list ----------------------------------------------------------------------------------------------------------
+
+
+def catalogue() -> dict[str, Any]:
+    """Every target, sampler and gradient with its parameters, the settings of a run, and what goes with what."""
+    return {
+        "targets": [_entry(x, "title", "tex", "source", "support") for x in TARGETS.values()],
+        "samplers": [
+            _entry(x, "title", "update", "diffusion", "curl", "integrator", "source") for x in SAMPLERS.values()
+        ],
+        "gradients": [_entry(x, "title", "tex") for x in GRADIENTS.values()],
+        "settings": _parameters(Settings),
+        "combinations": [
+            {"target": target, "sampler": sampler, "gradient": gradient}
+            for target, target_class in TARGETS.items()
+            for sampler, sampler_class in SAMPLERS.items()
+            if sampler_class.accepts(target_class)
+            for gradient in GRADIENTS
+            if gradient in sampler_class.gradients_for(target_class)
+        ],
+    }
+
+
+def _entry(cls: Any, *fields: str) -> dict[str, Any]:
+    described = {name: getattr(cls, name) for name in fields}
+    return {"key": cls.key, **described, "doc": (cls.__doc__ or "").strip(), "parameters": _parameters(cls)}
+
+
+def _parameters(owner: type[param.Parameterized]) -> list[dict[str, Any]]:
+    return [_parameter(name, parameter) for name, parameter in declared(owner)]
+
+
+def _parameter(name: str, parameter: param.Parameter) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": name, "type": type(parameter).__name__.lower(), "default": parameter.default}
+    if isinstance(parameter, Option):
+        out["type"], out["options"] = "option", list(parameter.objects)
+    elif isinstance(parameter, CountVector):
+        out["type"], out["bounds"], out["max_length"] = "counts", [0, parameter.max_value], parameter.max_length
+    elif not isinstance(parameter, Flag):
+        out["type"] = "integer" if isinstance(parameter, Count) else "real"
+        out["bounds"] = list(parameter.bounds)
+    out["label"] = parameter.label
+    out["unit"] = getattr(parameter, "unit", "")
+    out["tex"] = getattr(parameter, "tex", "")
+    out["doc"] = parameter.doc or ""
+    return out
+
+
+def _list(options: argparse.Namespace) -> int:
+    data = catalogue()
+    if options.json:
+        print(json.dumps(data, ensure_ascii=False, indent=2))
+    else:
+        print("\n\n".join([*(_section(data, name) for name in ("targets", "samplers", "gradients")), _pairs(data)]))
+    return DONE
+
+
+def _section(data: dict[str, Any], name: str) -> str:
+    lines = [name.upper()]
+    for entry in data[name]:
+        lines.append(f"  {entry['key']:<20} {entry['title']}")
+        lines += [
+            f"      {p['name']:<14} {_shown(p['default']):<14} {_range(p):<26} {p['label']}"
+            for p in entry["parameters"]
+        ]
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    return (
+        ",".join(map(str, value))
+        if isinstance(value, (list, tuple))
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )
+
+
+def _range(entry: dict[str, Any]) -> str:
+    if "options" in entry:
+        return " | ".join(map(str, entry["options"]))
+    if "bounds" in entry:
+        low, high = entry["bounds"]
+        return f"{low:g} … {high:,g}"
+    return "true | false"
+
+
+def _pairs(data: dict[str, Any]) -> str:
+    lines = ["WHAT GOES WITH WHAT: target, sampler, gradients"]
+    gradients: dict[tuple[str, str], list[str]] = {}
+    for x in data["combinations"]:
+        gradients.setdefault((x["target"], x["sampler"]), []).append(x["gradient"])
+    lines += [f"  {target:<20} {sampler:<14} {', '.join(names)}" for (target, sampler), names in gradients.items()]
+    return "\n".join(lines)
+
+
+# --- run -----------------------------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace) -> int:
+    specs = _read(Path(options.spec)).runs()
+    paths = _outputs(Path(options.out), specs)
+    code = DONE
+    for spec, path in zip(specs, paths, strict=True):
+        with _stop_on_interrupt() as stop:
+            trace = _draw(spec, stop)
+            _save(trace, path)
+        drawn = 0 if trace.draws is None else trace.draws.shape[1]
+        print(
+            f"{path}: {drawn:,} draws of {spec.n_chains:,} {'chain' if spec.n_chains == 1 else 'chains'}, {_name(spec)}"
+        )
+        if trace.divergence is not None:
+            print(trace.divergence.message, file=sys.stderr)
+            code = DIVERGED
+        if stop():
+            print(
+                f"stopped at step {trace.steps:,} of {spec.burn_in + spec.n_steps:,}; {path} has the {drawn:,} draws of each chain so far",
+                file=sys.stderr,
+            )
+            return STOPPED
+    return code
+
+
+def _read(path: Path) -> Experiment:
+    try:
+        with path.open("rb") as file:
+            # One byte more than the most that is allowed in UTF-8, so that the check of the length sees too much.
+            text = file.read(4 * MAX_JSON + 1).decode()
+    except OSError as error:
+        raise SpecError("spec", str(path), f"it cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise SpecError("spec", str(path), "it is not a text file in UTF-8") from None
+    return Experiment.from_json(text)
+
+
+def _outputs(out: Path, specs: Sequence[RunSpec]) -> list[Path]:
+    if out.suffix not in SUFFIXES:
+        raise SpecError("out", out.name, f"allowed suffixes are {' and '.join(SUFFIXES)}")
+    if not out.parent.is_dir():
+        raise SpecError("out", str(out), f"there is no folder {out.parent}")
+    if not os.access(out.parent, os.W_OK):
+        raise SpecError("out", str(out), f"the folder {out.parent} cannot be written to")
+    paths = [out] if len(specs) == 1 else [
+        out.with_name(f"{out.stem}-{i}-{spec.sampler.key}{out.suffix}") for i, spec in enumerate(specs, 1)
+    ]  # fmt: skip
+    for path in paths:
+        if path.is_dir():
+            raise SpecError("out", str(path), "it is a folder")
+    return paths
+
+
+def _draw(spec: RunSpec, stop: Callable[[], bool]) -> Trace:
+    def stoppable(told: Callable[[int, int], None]) -> Callable[..., None]:
+        def progress(done: int, total: int, *_: str) -> None:
+            told(done, total)
+            if stop():
+                raise KeyboardInterrupt
+
+        return progress
+
+    functions = engine.functions(spec)
+    if not jit.is_ready(functions):
+        with _progress("compiling, or loading what was compiled before") as told:
+            jit.prepare(functions, stoppable(told))
+    with _progress(_name(spec)) as told:
+        return engine.run(spec, progress=stoppable(told))
+
+
+def _save(trace: Trace, path: Path) -> None:
+    """Write beside the file and rename, so that there is never half a file."""
+    part = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        trace.save(part)
+        part.replace(path)
+    except OSError as error:
+        raise SpecError("out", str(path), f"it cannot be written: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _name(spec: RunSpec) -> str:
+    return f"{SAMPLERS[spec.sampler.key].title} on {TARGETS[spec.target.key].title}"
+
+
+@contextmanager
+def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C asks the run to stop after its chunk; a second one ends the program at once.
+
+    An interrupt that is raised inside a chunk would lose count of the steps that the compiled loop has made.
+    """
+    asked = False
+
+    def ask(number: int, frame: Any) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, a line every ten seconds elsewhere; told(done, total)."""
+    if sys.stderr.isatty():
+        with tqdm(desc=what, file=sys.stderr, unit_scale=True, leave=False) as bar:
+
+            def told(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            yield told
+        return
+    last = time.monotonic()
+
+    def told_in_lines(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 10:
+            last = time.monotonic()
+            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+    print(what, file=sys.stderr, flush=True)
+    yield told_in_lines
+
+
+# --- bench ---------------------------------------------------------------------------------------------------------
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from samplers import bench
+
+    report = bench.measure(options.quick, lambda what: print(what, file=sys.stderr, flush=True))
+    print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else bench.as_text(report))
+    return DONE

@@ -1,0 +1,94 @@
+"""The Kolmogorov–Smirnov distance D_n = sup |F_n − F| to the exact law, and what exact draws would have.
+
+The score of Baker et al. 2018 (Fig 2) is the mean of D_n over the columns of ``target.ks_columns``: on the
+simplex these are the d − 1 odds of the Rosenblatt transform, which are independent under the exact law.
+"""
+
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy import stats
+
+from samplers.accumulate import Statistics, bin_edges
+from samplers.targets.base import Array, Column, Target
+
+KOLMOGOROV_MEAN = float(np.sqrt(np.pi / 2) * np.log(2))
+"""E sup |B| of a Brownian bridge B, .8687: the limit of √n E D_n."""
+
+_EDGES: WeakKeyDictionary[Column, tuple[Array, Array]] = WeakKeyDictionary()
+
+
+def edges_and_cdf(column: Column) -> tuple[Array, Array]:
+    """The N_BINS + 1 edges of a column's histogram and its exact CDF there. Kept as long as the column lives."""
+    found = _EDGES.get(column)
+    if found is None:
+        edges = bin_edges(column)
+        found = _EDGES[column] = edges, np.asarray(column.cdf(edges))
+    return found
+
+
+def empirical_cdf(statistics: Statistics, k: int) -> Array:
+    """F_n of column ``k`` at the edges of its histogram, (N_BINS + 1,)."""
+    return np.cumsum(statistics.counts(k)[:-1]) / statistics.n_draws
+
+
+def distance(statistics: Statistics, k: int) -> float:
+    """D_n of column ``k``: sup |F_n − F| over the edges of its histogram; nan without draws.
+
+    F_n is exact at every edge, so this is at most the sup over all x, and below it by at most the largest
+    exact mass of a bin.
+    """
+    if statistics.n_draws == 0:
+        return float("nan")
+    _, cdf = edges_and_cdf(statistics.columns[k])
+    return float(np.abs(empirical_cdf(statistics, k) - cdf).max())
+
+
+def mean_distance(statistics: Statistics, target: Target) -> float:
+    """The mean of :func:`distance` over ``target.ks_columns``: the score of Baker et al. 2018."""
+    return float(np.mean([distance(statistics, k) for k in target.ks_columns]))
+
+
+def baseline(n: float) -> float:
+    """E D_n of ``n`` exact independent draws, √(π/2)·ln 2/√n = .8687/√n; the mean over columns has the same."""
+    return KOLMOGOROV_MEAN / float(np.sqrt(n))
+
+
+def band(n: float, level: float = 0.9, columns: int = 1) -> tuple[float, float]:
+    """The central interval that holds the mean D_n of ``columns`` independent columns with probability ``level``.
+
+    From the Kolmogorov law P(√n D_n ≤ x) = 1 − 2 Σ_{i≥1} (−1)^{i−1} e^{−2i²x²}, for n exact independent draws.
+    """
+    low, high = _kolmogorov_interval(level, columns)
+    return low / float(np.sqrt(n)), high / float(np.sqrt(n))
+
+
+@lru_cache(maxsize=64)
+def _kolmogorov_interval(level: float, columns: int) -> tuple[float, float]:
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
+    if columns == 1:
+        low, high = stats.kstwobign.ppf(tails)
+        return float(low), float(high)
+    # The law of the mean: the CDF's increments on a fine grid, convolved with themselves.
+    grid = np.linspace(0, 3, 2**12 + 1)
+    mass = np.diff(stats.kstwobign.cdf(grid))
+    size = 2 ** int(np.ceil(np.log2(mass.size * columns)))
+    total = np.fft.irfft(np.fft.rfft(mass, size) ** columns, size).cumsum()
+    means = (np.arange(size) + columns / 2) * grid[1] / columns
+    low, high = np.interp(tails, np.maximum.accumulate(total), means)
+    return float(low), float(high)
+
+
+def of_values(column: Column, values: Array) -> float:
+    """The exact one-sample D_n of ``values`` (n,): max_i max(i/n − F(x_(i)), F(x_(i)) − (i−1)/n)."""
+    cdf = np.asarray(column.cdf(np.sort(values)))
+    rank = np.arange(len(cdf) + 1) / len(cdf)
+    return float(max((rank[1:] - cdf).max(), (cdf - rank[:-1]).max()))
+
+
+def of_draws(target: Target, theta: Array) -> float:
+    """The score of Baker et al. 2018 for stored draws θ (n, dim): the mean of :func:`of_values` over ``ks_columns``."""
+    values = target.values(theta)
+    columns = target.columns
+    return float(np.mean([of_values(columns[k], values[:, k]) for k in target.ks_columns]))

@@ -1,0 +1,86 @@
+"""The correlated Gaussian in two dimensions."""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from samplers import jit
+from samplers.parameters import Real
+from samplers.targets.base import Array, Column, Moment, Target
+
+
+@jit.potential
+def potential(theta, out, params):
+    rho, sd1, sd2 = params[0], params[1], params[2]
+    for c in range(theta.shape[0]):
+        x, y = theta[c, 0] / sd1, theta[c, 1] / sd2
+        out[c] = (x * x - 2 * rho * x * y + y * y) / (2 * (1 - rho * rho))
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    rho, sd1, sd2 = params[0], params[1], params[2]
+    scale = 1 / (1 - rho * rho)
+    for c in range(theta.shape[0]):
+        x, y = theta[c, 0] / sd1, theta[c, 1] / sd2
+        out[c, 0] = scale * (x - rho * y) / sd1
+        out[c, 1] = scale * (y - rho * x) / sd2
+
+
+@jit.draw
+def draw(rng, out, params):
+    rho, sd1, sd2 = params[0], params[1], params[2]
+    rest = np.sqrt(1 - rho * rho)
+    for c in range(out.shape[0]):
+        x = rng.standard_normal()
+        out[c, 0] = sd1 * x
+        out[c, 1] = sd2 * (rho * x + rest * rng.standard_normal())
+
+
+class CorrelatedGaussian(Target):
+    """N(0, Σ) with Σ = [[σ₁², ρσ₁σ₂], [ρσ₁σ₂, σ₂²]]: H(θ) = θᵀΣ⁻¹θ/2, a ridge that small steps cross slowly."""
+
+    key = "correlated_gaussian"
+    title = "Correlated Gaussian"
+    tex = (
+        r"H(\theta) = \tfrac12\,\theta^{\mathsf T}\Sigma^{-1}\theta,\quad "
+        r"\Sigma = \begin{pmatrix}\sigma_1^2 & \rho\sigma_1\sigma_2\\ \rho\sigma_1\sigma_2 & \sigma_2^2\end{pmatrix}"
+    )
+    source = "Chen, Fox & Guestrin 2014, Fig 3, with ρ = 0.9"
+    potential, gradient, draw = potential, gradient, draw
+    dim = 2
+
+    rho = Real(0.9, bounds=(-0.99, 0.99), tex=r"\rho", label="Correlation ρ",
+               doc="How strongly the two coordinates move together. Near ±1 the law is a narrow ridge: steps must fit across it, and many are needed along it.")  # fmt: skip
+    sd1 = Real(1.0, bounds=(0.1, 10.0), log=True, tex=r"\sigma_1", label="Standard deviation σ₁", doc="The spread of the first coordinate.")  # fmt: skip
+    sd2 = Real(1.0, bounds=(0.1, 10.0), log=True, tex=r"\sigma_2", label="Standard deviation σ₂",
+               doc="The spread of the second coordinate. Where the two spreads differ much, one step size cannot suit both.")  # fmt: skip
+
+    def start(self) -> Array:
+        return np.zeros(2)
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """Σ, (2, 2)."""
+        cross = self.rho * self.sd1 * self.sd2
+        return np.array([[self.sd1**2, cross], [cross, self.sd2**2]])
+
+    def log_density(self, theta: Array) -> Array:
+        sigma = self.covariance
+        quadratic = np.einsum("...i,ij,...j", theta, np.linalg.inv(sigma), theta)
+        return -quadratic / 2 - np.log(2 * np.pi) - np.log(np.linalg.det(sigma)) / 2
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return _gaussian("θ₁", self.sd1), _gaussian("θ₂", self.sd2)
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        cross = Moment("Cov(θ₁, θ₂)", lambda v: v[..., 0] * v[..., 1], self.rho * self.sd1 * self.sd2)
+        return (*super().moments, cross)
+
+
+def _gaussian(name: str, sd: float) -> Column:
+    return Column(name, -7.5 * sd, 7.5 * sd, lambda x: special.ndtr(x / sd), 0.0, sd**2, shown=(-3.6 * sd, 3.6 * sd))

@@ -1,0 +1,65 @@
+"""The Gaussian in one dimension."""
+
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from samplers import jit
+from samplers.parameters import Real
+from samplers.targets.base import Array, Column, Moment, Target
+
+
+@jit.potential
+def potential(theta, out, params):
+    mean, sd = params[0], params[1]
+    for c in range(theta.shape[0]):
+        out[c] = ((theta[c, 0] - mean) / sd) ** 2 / 2
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    mean, sd = params[0], params[1]
+    for c in range(theta.shape[0]):
+        out[c, 0] = (theta[c, 0] - mean) / (sd * sd)
+
+
+@jit.draw
+def draw(rng, out, params):
+    for c in range(out.shape[0]):
+        out[c, 0] = params[0] + params[1] * rng.standard_normal()
+
+
+class Gaussian(Target):
+    """N(μ, σ²): H(θ) = (θ − μ)²/(2σ²). Every sampler's own law on it is a Gaussian with a known variance."""
+
+    key = "gaussian"
+    title = "Gaussian"
+    tex = r"H(\theta) = \frac{(\theta - \mu)^2}{2\sigma^2}"
+    source = "Ma, Chen & Fox 2015, Fig 1, with μ = 0 and σ = 1"
+    potential, gradient, draw = potential, gradient, draw
+    dim = 1
+
+    mean = Real(0.0, bounds=(-10.0, 10.0), tex=r"\mu", label="Mean μ", doc="Where the bell is centred.")
+    sd = Real(1.0, bounds=(0.05, 20.0), log=True, tex=r"\sigma", label="Standard deviation σ",
+              doc="How wide the bell is. A narrow bell has a steep gradient and needs a small step.")  # fmt: skip
+
+    def start(self) -> Array:
+        return np.array([self.mean])
+
+    def log_density(self, theta: Array) -> Array:
+        z = (theta[..., 0] - self.mean) / self.sd
+        return -(z**2) / 2 - np.log(self.sd) - np.log(2 * np.pi) / 2
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        mean, sd = self.mean, self.sd
+        return (
+            Column("θ", mean - 7.5 * sd, mean + 7.5 * sd, lambda x: special.ndtr((x - mean) / sd), mean, sd**2,
+                   shown=(mean - 3.6 * sd, mean + 3.6 * sd)),
+        )  # fmt: skip
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        fourth = Moment("E (θ − μ)⁴", lambda v: (v[..., 0] - self.mean) ** 4, 3 * self.sd**4)
+        return (*super().moments, fourth)

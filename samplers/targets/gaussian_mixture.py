@@ -1,0 +1,137 @@
+"""A mixture of Gaussians on a circle."""
+
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from samplers import jit
+from samplers.parameters import Count, Real
+from samplers.targets.base import Array, Column, Moment, Target
+
+# The packed parameters: the number of modes, their standard deviation, then weight, x and y of each mode.
+_FIRST = 2
+
+
+@jit.helper
+def _exponent(x, y, j, params):
+    """Log weight of mode j at (x, y), without the normaliser that all modes share."""
+    at = _FIRST + 3 * j
+    dx, dy = x - params[at + 1], y - params[at + 2]
+    return np.log(params[at]) - (dx * dx + dy * dy) / (2 * params[1] * params[1])
+
+
+@jit.potential
+def potential(theta, out, params):
+    for c in range(theta.shape[0]):
+        x, y = theta[c, 0], theta[c, 1]
+        largest, total = -np.inf, 0.0
+        for j in range(int(params[0])):
+            largest = max(largest, _exponent(x, y, j, params))
+        for j in range(int(params[0])):
+            total += np.exp(_exponent(x, y, j, params) - largest)
+        out[c] = -largest - np.log(total)
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    precision = 1 / (params[1] * params[1])
+    for c in range(theta.shape[0]):
+        x, y = theta[c, 0], theta[c, 1]
+        # The modes' weights at θ, relative to the largest of those met so far.
+        largest, total, mean_x, mean_y = -np.inf, 0.0, 0.0, 0.0
+        for j in range(int(params[0])):
+            exponent = _exponent(x, y, j, params)
+            if exponent > largest:
+                shrink = np.exp(largest - exponent)
+                total, mean_x, mean_y = total * shrink, mean_x * shrink, mean_y * shrink
+                largest = exponent
+            weight = np.exp(exponent - largest)
+            total += weight
+            mean_x += weight * params[_FIRST + 3 * j + 1]
+            mean_y += weight * params[_FIRST + 3 * j + 2]
+        out[c, 0] = (x - mean_x / total) * precision
+        out[c, 1] = (y - mean_y / total) * precision
+
+
+@jit.draw
+def draw(rng, out, params):
+    sd = params[1]
+    last = int(params[0]) - 1
+    for c in range(out.shape[0]):
+        u = rng.random()
+        j = 0
+        while j < last and u >= params[_FIRST + 3 * j]:
+            u -= params[_FIRST + 3 * j]
+            j += 1
+        out[c, 0] = params[_FIRST + 3 * j + 1] + sd * rng.standard_normal()
+        out[c, 1] = params[_FIRST + 3 * j + 2] + sd * rng.standard_normal()
+
+
+class GaussianMixture(Target):
+    """Σ_j w_j N(m_j, σ²I) with k modes m_j evenly on a circle of radius ρ, the first of them at (ρ, 0).
+
+    The first mode has weight w, each of the others (1 − w)/(k − 1).
+    """
+
+    key = "gaussian_mixture"
+    title = "Gaussian mixture"
+    tex = (
+        r"H(\theta) = -\log\sum_{j=1}^{k} w_j\,e^{-\lVert\theta - m_j\rVert^2/2\sigma^2},\quad "
+        r"m_j = \rho\,\bigl(\cos\tfrac{2\pi(j-1)}{k}, \sin\tfrac{2\pi(j-1)}{k}\bigr)"
+    )
+    source = "A standard test of how samplers find and weigh separate modes"
+    potential, gradient, draw = potential, gradient, draw
+    dim = 2
+
+    modes = Count(4, bounds=(2, 8), tex="k", label="Modes k", doc="How many bells there are, evenly spaced on a circle.")  # fmt: skip
+    radius = Real(2.5, bounds=(0.0, 6.0), tex=r"\rho", label="Distance ρ",
+                  doc="How far the bells are from the centre. The farther apart, the rarer the jumps between them.")  # fmt: skip
+    sd = Real(0.7, bounds=(0.1, 2.0), log=True, tex=r"\sigma", label="Standard deviation σ",
+              doc="The width of every bell. Narrow bells are separated by high barriers.")  # fmt: skip
+    weight = Real(0.25, bounds=(0.01, 0.99), tex="w", label="Weight w of the first mode",
+                  doc="The share of the bell on the right; the others share the rest evenly. A sampler that rarely jumps gets it wrong.")  # fmt: skip
+
+    @property
+    def weights(self) -> Array:
+        """w_j, (k,)."""
+        return np.array([self.weight] + [(1 - self.weight) / (self.modes - 1)] * (self.modes - 1))
+
+    @property
+    def centres(self) -> Array:
+        """m_j, (k, 2)."""
+        angles = 2 * np.pi * np.arange(self.modes) / self.modes
+        return self.radius * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+
+    def packed(self) -> Array:
+        modes = np.concatenate([self.weights[:, None], self.centres], axis=1)
+        return np.concatenate([[self.modes, self.sd], modes.ravel()])
+
+    def start(self) -> Array:
+        return np.array([self.radius, 0.0])
+
+    def log_density(self, theta: Array) -> Array:
+        squares = ((theta[..., None, :] - self.centres) ** 2).sum(axis=-1)
+        terms = np.log(self.weights) - squares / (2 * self.sd**2)
+        return special.logsumexp(terms, axis=-1) - np.log(2 * np.pi * self.sd**2)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self._column("θ₁", 0), self._column("θ₂", 1)
+
+    def _column(self, name: str, axis: int) -> Column:
+        w, m, sd = self.weights, self.centres[:, axis], self.sd
+        mean = float(w @ m)
+        reach, bulk = self.radius + 7.5 * sd, self.radius + 3.4 * sd
+        return Column(
+            name, -reach, reach, lambda x: special.ndtr((np.asarray(x)[..., None] - m) / sd) @ w, mean,
+            float(w @ (m - mean) ** 2) + sd**2, shown=(-bulk, bulk),
+        )  # fmt: skip
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        w, m = self.weights, self.centres
+        mean = w @ m
+        exact = float(w @ ((m[:, 0] - mean[0]) * (m[:, 1] - mean[1])))
+        cross = Moment("Cov(θ₁, θ₂)", lambda v: (v[..., 0] - mean[0]) * (v[..., 1] - mean[1]), exact)
+        return (*super().moments, cross)
