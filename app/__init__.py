@@ -1,0 +1,1 @@
+"""The dashboard, served by ``panel serve app``."""

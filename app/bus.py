@@ -1,0 +1,93 @@
+"""Frames to the page and acknowledgements back, below Panel's own synchronisation.
+
+A parameter change walks the page's whole model graph on the server and costs tens of milliseconds. A
+frame changes no model there: it is one binary message that the page's script writes into the glyphs'
+data sources. The page answers when the frame is on its screen, and says whether it is hidden.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from bokeh.document.events import MessageSentEvent
+from panel.custom import JSComponent
+from panel.models.esm import ESMEvent
+from tornado.websocket import WebSocketClosedError
+
+from app.views.base import Feed
+
+ASSETS = Path(__file__).parent.parent / "assets"
+
+
+class Bus(JSComponent):
+    """The invisible component that carries frames. One for each session."""
+
+    HELLO: ClassVar[int] = -2
+    """The number with which a page announces itself."""
+
+    _esm = ASSETS / "bus.js"
+
+    def __init__(self, on_answer: Callable[[int, bool, int], None], **params: Any):
+        super().__init__(width=0, height=0, margin=0, sizing_mode="fixed", **params)
+        self._on_answer = on_answer
+        self._generation = 0
+        self._feeds: list[Feed] = []
+
+    @property
+    def generation(self) -> int:
+        """Counts the layouts; frames of an earlier layout are not drawn."""
+        return self._generation
+
+    def _server_event(self, doc: Any, event: Any) -> None:
+        # Panel's path would announce itself busy to every part of the page, for every frame.
+        answer = getattr(event, "data", None)
+        if isinstance(answer, list) and len(answer) == 3:
+            number, hidden, generation = answer
+            self._on_answer(int(number), bool(hidden), int(generation))
+
+    async def set_layout(self, feeds: Sequence[Feed]) -> None:
+        """From now on frames hold the data of these feeds."""
+        self._generation += 1
+        self._feeds = list(feeds)
+        listed = [[feed.model.id, list(feed.columns), feed.operation, feed.rollover] for feed in feeds]
+        await self._send({"type": "layout", "generation": self._generation, "feeds": listed})
+
+    async def send_frame(self, number: int, data: dict[int, tuple[Any, ...]]) -> int:
+        """Send the arrays of each feed, by its place in the layout. Returns the bytes sent."""
+        parts: list[Any] = [[self._generation, number]]
+        for place, columns in data.items():
+            parts.append([place, len(columns[0])])
+            parts.extend(columns)
+        message = np.concatenate(parts, dtype=np.float64).tobytes()
+        await self._send(message)
+        return len(message)
+
+    async def send_texts(self, items: Sequence[tuple[str, str]]) -> None:
+        """Set the text of labels, by their model's id."""
+        await self._send({"type": "text", "items": [list(item) for item in items]})
+
+    async def send_file(self, name: str, content: bytes) -> None:
+        """Let the browser save a file."""
+        await self._send({"type": "file", "name": name, "content": content})
+
+    async def send_copy(self, text: str) -> None:
+        """Put a text on the browser's clipboard."""
+        await self._send({"type": "copy", "text": text})
+
+    async def send_picture(self, name: str, caption: str, background: str, ink: str) -> None:
+        """Let the browser save the figures, as they are on the screen, as one PNG."""
+        await self._send({"type": "picture", "name": name, "caption": caption, "background": background, "ink": ink})
+
+    async def _send(self, data: Any) -> None:
+        for model, _ in list(self._models.values()):
+            document = model.document
+            if document is None or document.session_context is None:
+                continue
+            event = MessageSentEvent(document, "bokeh_event", ESMEvent(model=model, data=data))
+            for connection in tuple(document.session_context.session._subscribed_connections):
+                try:
+                    await connection.send_patch_document(event)
+                except WebSocketClosedError:
+                    # The page went away; the session's end follows.
+                    continue

@@ -1,0 +1,130 @@
+"""Export: draws as NetCDF and CSV, the picture as PNG, the experiment as JSON, as a Python script, and as a link."""
+
+import asyncio
+import io
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.runner import Runner
+from app.state import AppState
+from app.theme import theme
+from samplers import Experiment, run
+
+MAX_ROWS = 200_000
+"""Draws in a file made by the page, over all chains; of longer runs every so many steps are kept."""
+MAX_STEPS = 20_000_000
+"""The longest run that the page makes again for a file, in chain-steps; longer ones are for the command line."""
+
+_SCRIPT = '''"""An experiment of SG-MCMC Lab, as it stood on the page after {steps:,} steps.
+
+Needs the package sgmcmc-lab. Run it with Python: it writes the draws of each lane beside itself.
+"""
+
+from samplers import Experiment, run
+
+EXPERIMENT = r"""
+{experiment}
+"""
+
+if __name__ == "__main__":
+    for number, spec in enumerate(Experiment.from_json(EXPERIMENT).runs(), start=1):
+        trace = run(spec)
+        name = f"lane-{{number}}-{{spec.sampler.key}}.nc"
+        trace.save(name)
+        print(name, "holds", trace.values().shape[1], "draws of", spec.n_chains, "chains")
+'''
+
+
+def script(experiment: Experiment) -> str:
+    """A Python program that makes the experiment's draws again."""
+    return _SCRIPT.format(steps=experiment.n_steps, experiment=experiment.to_json())
+
+
+def thinned(experiment: Experiment) -> Experiment:
+    """The experiment with so much thinning that its files hold at most ``MAX_ROWS`` draws.
+
+    Raises ValueError, with what to do instead, where the run is too long for the page.
+    """
+    if experiment.n_steps * experiment.n_chains * len(experiment.lanes) > MAX_STEPS:
+        raise ValueError(
+            f"This run has {experiment.n_steps:,} steps of {experiment.n_chains:,} chains, too many to make again here. "
+            "Save the experiment as JSON and run: python -m samplers run experiment.json --out draws.nc"
+        )
+    return replace(experiment, thin=max(1, -(-experiment.n_steps * experiment.n_chains // MAX_ROWS)))
+
+
+def draws(experiment: Experiment, suffix: str) -> tuple[str, bytes]:
+    """A file name and its content: the draws of one lane, or a zip with a file for each."""
+    files: list[tuple[str, bytes]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, spec in enumerate(experiment.runs(), start=1):
+            path = Path(folder) / f"lane-{number}-{spec.sampler.key}{suffix}"
+            run(spec).save(path)
+            files.append((path.name, path.read_bytes()))
+    if len(files) == 1:
+        return files[0]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files:
+            archive.writestr(name, content)
+    return f"draws{suffix}.zip", buffer.getvalue()
+
+
+class ExportMenu:
+    """The header's menu."""
+
+    def __init__(self, state: AppState, runner: Runner, notify: Callable[[str, str], None]):
+        self.state, self.runner, self.notify = state, runner, notify
+        self._actions: dict[str, Callable[[], Any]] = {
+            "Copy the link": self._link,
+            "Picture (PNG)": self._picture,
+            "Experiment (JSON)": self._json,
+            "Experiment (Python)": self._script,
+            "Draws (NetCDF)": lambda: self._draws(".nc"),
+            "Draws (CSV)": lambda: self._draws(".csv"),
+        }
+        icons = ("link", "image", "data_object", "code", "save", "table_chart")
+        menu = pmui.MenuButton(
+            label="Share and export", icon="ios_share", size="small", color="light", variant="outlined", margin=(4, 8),
+            items=[{"label": label, "icon": icon} for label, icon in zip(self._actions, icons, strict=True)],
+        )  # fmt: skip
+        menu.on_click(self._clicked)
+        self.panel = pn.Row(menu, margin=0, align="end")
+
+    async def _clicked(self, item: Any) -> None:
+        try:
+            await self._actions[item["label"]]()
+        except ValueError as error:
+            self.notify("error", str(error))
+
+    async def _link(self) -> None:
+        location = pn.state.location
+        await self.runner.bus.send_copy(
+            f"{location.protocol}//{location.hostname}:{location.port}{location.pathname}{location.search}"
+        )
+        self.notify("success", "The link is on the clipboard. It holds the whole experiment, seed included.")
+
+    async def _picture(self) -> None:
+        colours = theme(self.state.dark)
+        experiment = self.runner.experiment()
+        caption = f"SG-MCMC Lab · {experiment.make_target().title} · {', '.join(self.state.lane_titles())} · seed {experiment.seed} · step {experiment.n_steps:,}"
+        await self.runner.bus.send_picture("sgmcmc-lab.png", caption, colours.surface, colours.text)
+
+    async def _json(self) -> None:
+        await self.runner.bus.send_file("experiment.json", self.runner.experiment().to_json().encode())
+
+    async def _script(self) -> None:
+        await self.runner.bus.send_file("experiment.py", script(thinned(self.runner.experiment())).encode())
+
+    async def _draws(self, suffix: str) -> None:
+        experiment = thinned(self.runner.experiment())
+        self.notify("info", f"Making the draws of {experiment.n_steps:,} steps again, for a file.")
+        name, content = await asyncio.get_running_loop().run_in_executor(None, draws, experiment, suffix)
+        await self.runner.bus.send_file(name, content)

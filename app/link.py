@@ -1,0 +1,91 @@
+"""The whole state in the link: the experiment's part, and what is on the page."""
+
+from urllib.parse import parse_qsl, quote
+
+from app.state import DEFAULT, DEFAULT_VIEWS, MAX_SPEED, AppState
+from app.views import VIEWS
+from app.views.base import AXIS_LABELS
+from samplers import Experiment
+from samplers.spec import LINK_FIELDS
+
+HIDEABLE = ("controls", "transport", "equations", "export")
+"""Parts of the page that a teacher's link may leave out with ``hide=``."""
+
+
+def to_query(state: AppState) -> str:
+    """The state as ``?target=…&lane=…&views=…``."""
+    parts = [
+        ("views", ",".join(state.views)),
+        ("axis", state.axis),
+        ("coordinate", str(state.coordinate + 1)),
+        ("speed", str(state.speed)),
+        ("theme", "dark" if state.dark else "light"),
+    ]
+    if not state.playing:
+        parts.append(("play", "0"))
+    if state.hidden:
+        parts.append(("hide", ",".join(state.hidden)))
+    own = "&".join(f"{name}={quote(value, safe=',')}" for name, value in parts)
+    return f"?{state.experiment.to_query()}&{own}"
+
+
+def read_query(state: AppState, query: str) -> list[str]:
+    """Set the state from a link. Returns a sentence for everything that is not as the link says."""
+    experiment, messages = Experiment.from_query(query, DEFAULT)
+    state.experiment = experiment
+    fields = dict(parse_qsl(query.lstrip("?"), keep_blank_values=True)) if len(query) < 10_000 else {}
+    for name in fields:
+        if name not in (*LINK_FIELDS, "views", "axis", "coordinate", "speed", "theme", "play", "hide"):
+            messages.append(f"{name} = {fields[name][:40]!r}: the link has no such field; it is passed over.")
+
+    simplex = experiment.make_target().support == "simplex"
+    state.views = ["state", "components", "ks"] if simplex else list(DEFAULT_VIEWS)
+    if "views" in fields:
+        asked = [key for key in fields["views"].split(",") if key]
+        known = [key for key in asked if key in VIEWS]
+        for key in asked:
+            if key not in VIEWS:
+                messages.append(f"views = {key[:40]!r}: there is no such view; there are: {', '.join(VIEWS)}.")
+        state.views = known or state.views
+
+    state.axis = _one_of(fields, "axis", tuple(AXIS_LABELS), state.axis, messages)
+    state.dark = _one_of(fields, "theme", ("light", "dark"), "light", messages) == "dark"
+    state.playing = _one_of(fields, "play", ("1", "0"), "1", messages) == "1"
+    state.speed = _whole(fields, "speed", 1, MAX_SPEED, state.speed, messages)
+    n_values = experiment.make_target().n_values
+    first = min(5, n_values) if simplex else 1
+    state.coordinate = _whole(fields, "coordinate", 1, n_values, first, messages) - 1
+    state.hidden = []
+    for part in filter(None, fields.get("hide", "").split(",")):
+        if part in HIDEABLE:
+            state.hidden = [*state.hidden, part]
+        else:
+            messages.append(f"hide = {part[:40]!r}: allowed are {', '.join(HIDEABLE)}.")
+    return messages
+
+
+def _one_of(fields: dict[str, str], name: str, options: tuple[str, ...], default: str, messages: list[str]) -> str:
+    value = fields.get(name, default)
+    if value in options:
+        return value
+    messages.append(f"{name} = {value[:40]!r}: allowed is one of {', '.join(options)}; {default} is used instead.")
+    return default
+
+
+def _whole(fields: dict[str, str], name: str, low: int, high: int, default: int, messages: list[str]) -> int:
+    if name not in fields:
+        return default
+    text = fields[name]
+    try:
+        value = int(text)
+    except ValueError:
+        messages.append(
+            f"{name} = {text[:40]!r}: allowed is a whole number from {low} to {high:,}; {default} is used instead."
+        )
+        return default
+    used = min(max(value, low), high)
+    if used != value:
+        messages.append(
+            f"{name} = {text[:40]!r}: allowed is a whole number from {low} to {high:,}; {used} is used instead."
+        )
+    return used

@@ -1,0 +1,3 @@
+from app.shell import page
+
+page().servable()

@@ -1,0 +1,322 @@
+"""The live loop of one session: engine in a worker thread, frames to the page, as fast as the page draws them."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from app.bus import Bus
+from app.state import AppState
+from app.views import VIEWS
+from app.views.base import FRESH, LaneFrame, Scene, View
+from samplers import Change, Experiment, Lane, Run, jit
+from samplers.diagnostics import ks
+from samplers.engine import functions
+
+FRAME_SECONDS = 1 / 30
+"""The shortest time between two frames; more is not seen."""
+WORK_SECONDS = 0.04
+"""The longest that one frame may compute. A speed that needs more gets its steps over several frames."""
+CHUNK_SECONDS = 0.004
+"""The engine comes back this often, so that sessions take turns."""
+UNANSWERED = 2
+"""With so many frames on their way and not yet on the screen, nothing is sent."""
+SLOW_SECONDS = 0.25
+"""Slow work, such as ensembles, R-hat and readouts, comes this often."""
+CURVE_SPACING = 1.03
+"""The KS curve gets a point when the run is this much longer: evenly spaced on a log axis."""
+
+# Shared by all sessions: as many threads as there are processors, first come, first served.
+_POOL = ThreadPoolExecutor(max_workers=2, thread_name_prefix="engine")
+_SLOW = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow")
+
+
+class LaneRecord:
+    """What the page remembers of a lane beside the engine's statistics."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.curve: list[tuple[float, float, float, int, float]] = []
+        """(steps, gradients of a chain, seconds, draws counted, KS distance), evenly spaced on a log axis."""
+        self.marks: list[tuple[float, float, float]] = []
+        """Where parameters were changed: (steps, gradients of a chain, seconds)."""
+        self.seen = 0
+
+    @property
+    def place(self) -> tuple[float, float, float]:
+        """Where the lane is on the three axes."""
+        return float(self.run.steps), self.run.gradients / self.run.spec.n_chains, self.run.seconds
+
+    def record(self) -> None:
+        """Add a point to the curve if the run has become enough longer."""
+        run = self.run
+        if run.statistics.n_draws and (not self.curve or run.steps >= self.curve[-1][0] * CURVE_SPACING):
+            distance = ks.mean_distance(run.statistics, run.target)
+            self.curve.append((*self.place, run.statistics.n_draws, distance))
+
+    def frame(self, axis: int) -> LaneFrame:
+        """The lane for a frame; draws that an earlier frame had are not in it."""
+        run = self.run
+        fresh = run.statistics.tail(min(run.steps - self.seen, 1024))
+        step = max(1, -(-len(fresh) // FRESH))
+        picked = np.arange(len(fresh) - 1, -1, -step)[::-1]
+        steps = run.steps - len(fresh) + 1 + picked
+        self.seen = run.steps
+        here = self.place[axis]
+        return LaneFrame(
+            run=run, x=here, fresh=fresh[picked], fresh_x=here * steps / max(run.steps, 1),
+            curve=self.curve, marks=[mark[axis] for mark in self.marks], axis=axis,
+        )  # fmt: skip
+
+
+class Runner:
+    """Runs the experiment of an :class:`AppState` and feeds its views. Talks to the page through callbacks."""
+
+    def __init__(
+        self, state: AppState, *, on_views: Callable[[list[View]], None], on_status: Callable[[str, float], None],
+        on_divergence: Callable[[int, str], None],
+    ):  # fmt: skip
+        self.state = state
+        self.bus = Bus(self._answered)
+        self.on_views, self.on_status, self.on_divergence = on_views, on_status, on_divergence
+        self.readout: Any = None
+        """The model whose text is the readout."""
+        self.lanes: list[LaneRecord] = []
+        self.views: list[View] = []
+        self.frames_sent = self.frames_drawn = 0
+        self.bytes_sent = 0
+        self._feeds: list[tuple[View, dict[str, int]]] = []
+        self._hidden = False
+        self._connected = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._restart = self._rebuild = True
+        self._changes: list[tuple[int, Change]] = []
+        self._single = 0
+        self._redraw = False
+        self._drawn_times: deque[float] = deque(maxlen=60)
+        self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
+        self._cost: float = 1e-6
+        self._said_diverged: set[int] = set()
+        self._engine = asyncio.Lock()
+        state.param.watch(self._on_experiment, "experiment")
+        state.param.watch(lambda _: self._ask(restart=True), "resets")
+        state.param.watch(lambda _: self._ask(rebuild=True), ["views", "axis", "coordinate", "dark"])
+        state.param.watch(lambda _: self._ask(), ["playing", "speed"])
+
+    def step(self) -> None:
+        """One single step of every chain."""
+        self._single += 1
+        self._ask()
+
+    def experiment(self) -> Experiment:
+        """The experiment with the changes made so far: run for as many steps it gives the same draws."""
+        experiment = self.state.experiment
+        steps = max((record.run.steps for record in self.lanes), default=0)
+        lanes = tuple(
+            Lane(record.run.spec.sampler, record.run.spec.gradient, tuple(record.run.changes)) for record in self.lanes
+        )
+        return Experiment(
+            experiment.target, lanes or experiment.lanes, experiment.seed, experiment.n_chains, n_steps=max(steps, 1)
+        )
+
+    async def run(self) -> None:
+        """The loop; ends when its task is cancelled."""
+        await self._connected.wait()
+        slow = asyncio.create_task(self._slow_loop())
+        try:
+            due = time.perf_counter()
+            while True:
+                if self._restart:
+                    await self._start_lanes()
+                if self._rebuild:
+                    await self._build_views()
+                if not self._active() or self.frames_sent - self.frames_drawn >= UNANSWERED:
+                    self._wake.clear()
+                    await self._wake.wait()
+                    continue
+                await self._frame()
+                due = max(due + FRAME_SECONDS, time.perf_counter())
+                await asyncio.sleep(due - time.perf_counter())
+        finally:
+            slow.cancel()
+
+    def _active(self) -> bool:
+        if self._hidden:
+            return False
+        moving = any(record.run.divergence is None for record in self.lanes)
+        return self._redraw or bool(self._single) or (self.state.playing and moving)
+
+    def _ask(self, restart: bool = False, rebuild: bool = False) -> None:
+        self._restart |= restart
+        self._rebuild |= rebuild
+        self._redraw = True
+        self._wake.set()
+
+    def _answered(self, number: int, hidden: bool, generation: int) -> None:
+        self._hidden = hidden
+        if number == self.bus.HELLO and not self._connected.is_set():
+            self._connected.set()
+        elif number == self.bus.HELLO:
+            # A page that was rendered again knows no layout.
+            self._ask(rebuild=True)
+        elif number > 0 and generation == self.bus.generation:
+            self.frames_drawn = max(self.frames_drawn, number)
+            self._drawn_times.append(time.perf_counter())
+        self._wake.set()
+
+    def _on_experiment(self, event: Any) -> None:
+        old, new = event.old, event.new
+        if _structure(old) != _structure(new):
+            self._ask(restart=True, rebuild=True)
+            return
+        for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
+            if before != after:
+                self._changes.append((i, Change(0, after.sampler, after.gradient)))
+        self._ask(rebuild=self.views != [] and self.state.lane_titles() != self.views[0].scene.lanes)
+
+    async def _start_lanes(self) -> None:
+        self._restart = False
+        self._changes.clear()
+        runs = self.state.experiment.runs()
+        needed = [f for spec in runs for f in functions(spec)]
+        loop = asyncio.get_running_loop()
+        if not jit.is_ready(needed):
+
+            def progress(done: int, total: int, what: str) -> None:
+                loop.call_soon_threadsafe(self.on_status, what, done / max(total, 1))
+
+            await loop.run_in_executor(_SLOW, jit.prepare, needed, progress)
+            self.on_status("", 1.0)
+        async with self._engine:
+            self.lanes = [LaneRecord(Run(spec)) for spec in runs]
+        self._said_diverged.clear()
+        self._step_times.clear()
+        self._rebuild = True
+
+    async def _build_views(self) -> None:
+        self._rebuild = False
+        state = self.state
+        scene = Scene(
+            target=self.lanes[0].run.target,
+            lanes=state.lane_titles(),
+            coordinate=state.coordinate,
+            axis=state.axis,
+            dark=state.dark,
+        )
+        self.views = [VIEWS[key](scene) for key in state.shown_views()]
+        self._feeds, feeds = [], []
+        for view in self.views:
+            places = {}
+            for name, feed in view.feeds.items():
+                places[name] = len(feeds)
+                feeds.append(feed)
+            self._feeds.append((view, places))
+        for record in self.lanes:
+            record.seen = max(0, record.run.steps - 1024)
+        self.on_views(self.views)
+        await self.bus.set_layout(feeds)
+        self.frames_sent = self.frames_drawn = 0
+        self._redraw = True
+
+    async def _frame(self) -> None:
+        n = self.state.speed if self.state.playing else self._single
+        first = self.frames_sent == 0 or self._redraw
+        self._redraw, self._single = False, 0
+        if n:
+            async with self._engine:
+                self._apply_changes()
+                await asyncio.get_running_loop().run_in_executor(_POOL, self._work, n)
+        if self._restart or self._rebuild:
+            return
+        axis = ("steps", "gradients", "seconds").index(self.state.axis)
+        for record in self.lanes:
+            record.record()
+        lanes = [record.frame(axis) for record in self.lanes]
+        data: dict[int, tuple[Any, ...]] = {}
+        for view, places in self._feeds:
+            if first or self.frames_sent % view.every == 0:
+                data.update({places[name]: columns for name, columns in view.compute(lanes).items()})
+        self.frames_sent += 1
+        self.bytes_sent += await self.bus.send_frame(self.frames_sent, data)
+        for i, record in enumerate(self.lanes):
+            if record.run.divergence is not None and i not in self._said_diverged:
+                self._said_diverged.add(i)
+                self.on_divergence(i, record.run.divergence.message)
+
+    def _apply_changes(self) -> None:
+        for i, change in self._changes:
+            record = self.lanes[i]
+            record.run.change(change)
+            record.marks.append(record.place)
+        self._changes.clear()
+
+    def _work(self, n: int) -> None:
+        """``n`` steps of every lane, or as many as the time allows; all lanes make the same number."""
+        began = time.perf_counter()
+        running = [record.run for record in self.lanes if record.run.divergence is None]
+        done = 0
+        while done < n and running:
+            chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)))
+            before = time.perf_counter()
+            for run in running:
+                run.advance(chunk)
+            after = time.perf_counter()
+            self._cost = 0.5 * self._cost + 0.5 * (after - before) / chunk
+            done += chunk
+            running = [run for run in running if run.divergence is None]
+            if after - began > WORK_SECONDS:
+                break
+        self._step_times.append((time.perf_counter(), done))
+
+    async def _slow_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        turn = 0
+        while True:
+            await asyncio.sleep(SLOW_SECONDS)
+            if self._hidden or not self.views or self._restart or self._rebuild:
+                continue
+            turn += 1
+            views, generation = self.views, self.bus.generation
+            lanes = [LaneFrame(r.run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), r.curve, [], 0) for r in self.lanes]
+            texts: list[tuple[str, str]] = []
+            if self.readout is not None and turn % 2 == 0:
+                texts.append((self.readout.id, self._readout()))
+            for view in views:
+                await loop.run_in_executor(_SLOW, view.background, lanes)
+            if turn % 4 == 1:
+                async with self._engine:
+                    texts += await loop.run_in_executor(_SLOW, _captions, views, lanes)
+            if texts and generation == self.bus.generation:
+                await self.bus.send_texts(texts)
+
+    def _readout(self) -> str:
+        now = time.perf_counter()
+        frames = sum(1 for t in self._drawn_times if now - t < 1.0)
+        recent = [(t, n) for t, n in self._step_times if now - t < 2.0]
+        rate = 0.0
+        if len(recent) > 1:
+            rate = sum(n for _, n in recent[1:]) / max(recent[-1][0] - recent[0][0], 1e-9)
+        steps = max((record.run.steps for record in self.lanes), default=0)
+        if not self.state.playing:
+            return f"paused at step {steps:,}"
+        return f"step {steps:,} · {_short(rate)} steps/s · {frames} frames/s"
+
+
+def _structure(experiment: Experiment) -> tuple[Any, ...]:
+    """What cannot change without a restart."""
+    return experiment.target, experiment.seed, experiment.n_chains, tuple(lane.sampler.key for lane in experiment.lanes)
+
+
+def _captions(views: Sequence[View], lanes: Sequence[LaneFrame]) -> list[tuple[str, str]]:
+    return [item for view in views for item in view.captions(lanes).items()]
+
+
+def _short(x: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if x >= size:
+            return f"{x / size:.3g}{unit}"
+    return f"{x:.0f}"

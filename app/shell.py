@@ -1,0 +1,218 @@
+"""The page of one session: header, sidebar, transport, views and cards."""
+
+import asyncio
+import logging
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from bokeh.models import Div
+
+from app import link
+from app.controls import Controls, log_places
+from app.equations import cards
+from app.export import ExportMenu
+from app.runner import Runner
+from app.state import MAX_SPEED, AppState
+from app.views import VIEWS
+from app.views.base import View
+from samplers.parameters import Count
+
+log = logging.getLogger("sgmcmc-lab")
+
+# Panel's Column has a scroll button that would take a cell of the grid.
+_GRID = """
+:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: 100%; }
+.scroll-button { display: none; }
+"""
+_TITLE = """
+.view-title { font-weight: 600; font-size: 15px; }
+.hint { font-size: 13px; opacity: .8; line-height: 1.25; }
+"""
+_SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
+
+
+class Page:
+    """The widgets of a session, and the wires between them and the state."""
+
+    def __init__(self) -> None:
+        pn.extension("mathjax", notifications=True)
+        self.state = AppState()
+        query = pn.state.location.search if pn.state.location else ""
+        self._messages = link.read_query(self.state, query or "")
+        self.controls = Controls(self.state, self.notify)
+        self.runner = Runner(
+            self.state, on_views=self._show_views, on_status=self._show_status, on_divergence=self._show_divergence
+        )
+        self.status = pmui.Alert("", alert_type="info", visible=False, sizing_mode="stretch_width", margin=6)
+        self.views = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
+        self.cards = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
+        self.export = ExportMenu(self.state, self.runner, self.notify)
+        self.readout = Div(
+            text="starting", width=270, styles={"font-size": "14px", "font-variant-numeric": "tabular-nums"}
+        )
+        self.runner.readout = self.readout
+        self.transport = self._transport()
+        self.page = self._page()
+        watch = self.state.param.watch
+        watch(lambda _: self._refresh_cards(), ["experiment", "dark"])
+        watch(lambda _: self._write_link(), ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark"])
+        watch(lambda _: self.controls.clear_errors(), ["resets", "experiment"])
+        self._refresh_cards()
+        self._task: asyncio.Task[None] | None = None
+        pn.state.onload(self._start)
+        pn.state.on_session_destroyed(lambda _: self._stop())
+
+    def notify(self, kind: str, message: str) -> None:
+        """A message that goes away by itself, or stays where it is an error."""
+        if pn.state.notifications is not None:
+            getattr(pn.state.notifications, kind)(message, duration=0 if kind == "error" else 8000)
+
+    def _start(self) -> None:
+        for message in self._messages:
+            self.notify("warning", message)
+        self._write_link()
+        self._task = asyncio.get_running_loop().create_task(self.runner.run())
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and task.exception() is not None:
+            log.error("The live loop ended", exc_info=task.exception())
+            self._show_status("The live loop met an error and stopped; reload the page to go on.", 1.0)
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _write_link(self) -> None:
+        if pn.state.location is not None:
+            pn.state.location.search = link.to_query(self.state)
+
+    def _page(self) -> Any:
+        state = self.state
+        main: list[Any] = [self.status]
+        if "transport" not in state.hidden:
+            main.append(self.transport)
+        main.append(self.views)
+        if "equations" not in state.hidden:
+            main.append(self.cards)
+        main += [self.runner.bus]
+        show_controls = "controls" not in state.hidden
+        page = pmui.Page(
+            title="SG-MCMC Lab", main=main, sidebar=[self.controls.panel] if show_controls else [], sidebar_width=300,
+            header=[] if "export" in state.hidden else [self.export.panel], dark_theme=state.dark, theme_toggle=True,
+            busy_indicator=None, sx={".sidebar": {"padding": 0}, "& .main": {"padding": "4px"}},
+        )  # fmt: skip
+        page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
+        return page
+
+    def _transport(self) -> Any:
+        state = self.state
+        play = pmui.Button(name="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
+                           variant="contained", size="small", width=104, margin=(6, 4))  # fmt: skip
+
+        def toggle(_: Any) -> None:
+            state.playing = not state.playing
+
+        def show(event: Any) -> None:
+            play.param.update(name="Pause" if event.new else "Play", icon="pause" if event.new else "play_arrow")
+
+        play.on_click(toggle)
+        state.param.watch(show, "playing")
+
+        def button(name: str, icon: str, help_: str, action: Any) -> Any:
+            made = pmui.Button(name=name, icon=icon, variant="outlined", size="small", margin=(6, 2), description=help_)
+            made.on_click(action)
+            return made
+
+        def one_step(_: Any) -> None:
+            state.playing = False
+            self.runner.step()
+
+        step = button("Step", "skip_next", "One step of every chain, then pause.", one_step)
+        reset = button("Reset", "replay", "Start again with the same seed: the same draws.", lambda _: state.reset())
+        seed = button(
+            "New seed",
+            "casino",
+            "Start again with another seed: other draws.",
+            lambda _: state.set_seed(state.experiment.seed % (2**32 - 1) + 1),
+        )
+        speed = pmui.DiscreteSlider(
+            name="Steps a frame", options={f"{x:,}": x for x in log_places(_SPEED, state.speed)}, value=state.speed, size="small", width=170,
+            margin=(4, 16), description="How many steps every chain makes between two pictures.",
+        )  # fmt: skip
+        speed.param.watch(lambda event: setattr(state, "speed", event.new), "value_throttled")
+        axis = pmui.Select(
+            name="x axis", options={"Steps": "steps", "Gradient evaluations": "gradients", "Seconds": "seconds"}, value=state.axis, size="small",
+            width=150, margin=(6, 6), description="What curves are drawn against: steps, gradient evaluations, or computing time.",
+        )  # fmt: skip
+        axis.param.watch(lambda event: setattr(state, "axis", event.new), "value")
+        coordinate = pmui.Select(
+            name="Coordinate",
+            size="small",
+            width=110,
+            margin=(6, 6),
+            description="Which coordinate the one-dimensional views show.",
+        )
+        chooser = pmui.CheckButtonGroup(
+            size="small", margin=(6, 4), color="primary",
+            sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}},
+        )  # fmt: skip
+
+        def refresh(_: Any = None) -> None:
+            columns = state.experiment.make_target().columns
+            n = state.experiment.make_target().n_values
+            options = {columns[k].name: k for k in range(n)}
+            coordinate.param.update(options=options, value=state.coordinate, visible=n > 1)
+            chooser.param.update(
+                options={VIEWS[key].title: key for key in state.fitting_views()}, value=state.shown_views()
+            )
+
+        coordinate.param.watch(lambda event: event.new is not None and setattr(state, "coordinate", event.new), "value")
+        chooser.param.watch(lambda event: setattr(state, "views", [key for key in VIEWS if key in event.new]), "value")
+        state.param.watch(refresh, ["experiment", "coordinate", "views"])
+        refresh()
+        row = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": (0, 4)}
+        return pn.Column(
+            pn.FlexBox(play, step, reset, seed, speed, pn.pane.Bokeh(self.readout, width=270, margin=(14, 4)), **row),
+            pn.FlexBox(chooser, coordinate, axis, **row),
+            sizing_mode="stretch_width", margin=0,
+        )  # fmt: skip
+
+    def _show_views(self, views: list[View]) -> None:
+        """Put the views' figures on the page, the first one larger."""
+        panes = []
+        for i, view in enumerate(views):
+            wide = i == 0 and len(views) > 2
+            title = pn.pane.HTML(
+                f"<span class='view-title'>{view.title}</span> <span class='hint'>{view.hint}</span>",
+                stylesheets=[_TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),
+            )  # fmt: skip
+            figure = pn.pane.Bokeh(
+                view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
+            )
+            panes.append(pmui.Paper(
+                title, figure, height=516 if wide else 254, sizing_mode="stretch_width", margin=0, elevation=1,
+                css_classes=["wide"] if wide else [], styles={"grid-row": "span 2"} if wide else {},
+            ))  # fmt: skip
+        self.views.objects = panes
+
+    def _show_status(self, what: str, share: float) -> None:
+        if what and share < 1.0:
+            self.status.param.update(
+                object=f"Compiling {what}: {share:.0%} done. This happens only once on this machine.", visible=True
+            )
+        else:
+            self.status.param.update(object=what, visible=bool(what))
+
+    def _show_divergence(self, lane: int, message: str) -> None:
+        self.controls.show_error(lane, message)
+        self.notify("error", message)
+
+    def _refresh_cards(self) -> None:
+        self.cards.objects = cards(self.state)
+
+
+def page() -> Any:
+    """A new page, for a new session."""
+    return Page().page

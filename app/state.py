@@ -1,0 +1,156 @@
+"""The state of one browser session: what the person has chosen. Views and controls only read it or ask it to change."""
+
+from typing import Any
+
+import param
+
+from app.views import VIEWS
+from app.views.base import AXIS_LABELS
+from samplers import Experiment
+from samplers.kernels import SAMPLERS
+from samplers.parameters import declared
+from samplers.spec import MAX_LANES
+from samplers.targets import TARGETS
+
+DEFAULT = Experiment.from_dict({
+    "target": "quartic",
+    "lanes": [{"sampler": "sgld"}],
+})  # fmt: skip
+DEFAULT_VIEWS = ["state", "marginal", "ks"]
+MAX_SPEED = 1_000_000
+
+
+class AppState(param.Parameterized):
+    """Every change goes through a method that checks it; a refused one raises SpecError and changes nothing."""
+
+    experiment = param.ClassSelector(class_=Experiment, default=DEFAULT)
+    playing = param.Boolean(True)
+    speed = param.Integer(20, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame.")
+    views = param.List(DEFAULT_VIEWS)
+    axis = param.Selector(objects=list(AXIS_LABELS))
+    coordinate = param.Integer(0, bounds=(0, None))
+    dark = param.Boolean(False)
+    hidden = param.List([], doc="Parts of the page that the link leaves out.")
+    resets = param.Integer(0, doc="Counts the resets; each starts the same experiment again.")
+
+    def fitting_views(self) -> list[str]:
+        """The views that have something to show of the target, in the order of the menu."""
+        target = TARGETS[self.experiment.target.key]
+        return [key for key, view in VIEWS.items() if view.fits(target)]
+
+    def shown_views(self) -> list[str]:
+        """The views on the page, in the order of the menu."""
+        return [key for key in self.fitting_views() if key in self.views]
+
+    def set_target(self, key: str) -> list[str]:
+        """Another target with its defaults. Returns a sentence for each lane whose sampler does not fit it."""
+        target = TARGETS.find("target", key)
+        messages: list[str] = []
+        lanes: list[dict[str, Any]] = []
+        for lane in self._lanes():
+            if SAMPLERS[lane["sampler"]["key"]].accepts(target):
+                gradients = SAMPLERS[lane["sampler"]["key"]].gradients_for(target)
+                if lane["gradient"]["key"] not in gradients:
+                    del lane["gradient"]
+                lanes.append(lane)
+            else:
+                messages.append(
+                    f"{SAMPLERS[lane['sampler']['key']].title} does not fit {target.title}, so its lane is gone."
+                )
+        if not lanes:
+            fitting = next(name for name, cls in SAMPLERS.items() if cls.accepts(target))
+            lanes = [{"sampler": fitting}]
+            messages[-1:] = [
+                f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[fitting].title} takes its place."
+            ]
+        coordinate = 4 if target.support == "simplex" else 0
+        with param.parameterized.batch_call_watchers(self):
+            self._set(target={"key": key}, lanes=lanes)
+            self.coordinate = min(coordinate, self.experiment.make_target().n_values - 1)
+            if target.support == "simplex" and "components" not in self.views and self.views == DEFAULT_VIEWS:
+                self.views = ["state", "components", "ks"]
+            elif target.support != "simplex" and self.views == ["state", "components", "ks"]:
+                self.views = list(DEFAULT_VIEWS)
+        return messages
+
+    def set_target_param(self, name: str, value: Any) -> None:
+        """Another value of one of the target's parameters."""
+        choice = self.experiment.target
+        with param.parameterized.batch_call_watchers(self):
+            self._set(target={"key": choice.key, "params": {**choice.values(), name: value}})
+            self.coordinate = min(self.coordinate, self.experiment.make_target().n_values - 1)
+
+    def set_sampler(self, lane: int, key: str) -> None:
+        """Another sampler for a lane, with its defaults; its gradient stays where it fits."""
+        lanes = self._lanes()
+        lanes[lane]["sampler"] = {"key": key}
+        if lanes[lane]["gradient"]["key"] not in SAMPLERS[key].gradients_for(TARGETS[self.experiment.target.key]):
+            del lanes[lane]["gradient"]
+        self._set(lanes=lanes)
+
+    def set_gradient(self, lane: int, key: str) -> None:
+        """Another gradient estimator for a lane, with its defaults."""
+        lanes = self._lanes()
+        lanes[lane]["gradient"] = {"key": key}
+        self._set(lanes=lanes)
+
+    def set_lane_param(self, lane: int, part: str, name: str, value: Any) -> None:
+        """Another value of a parameter of a lane's ``sampler`` or ``gradient``."""
+        lanes = self._lanes()
+        lanes[lane][part]["params"][name] = value
+        self._set(lanes=lanes)
+
+    def add_lane(self) -> None:
+        """A lane more: the first fitting sampler that has none yet, or a copy of the last lane."""
+        lanes = self._lanes()
+        if len(lanes) >= MAX_LANES:
+            return
+        target = TARGETS[self.experiment.target.key]
+        used = {lane["sampler"]["key"] for lane in lanes}
+        free = [key for key, cls in SAMPLERS.items() if cls.accepts(target) and key not in used]
+        self._set(lanes=[*lanes, {"sampler": free[0]} if free else lanes[-1]])
+
+    def remove_lane(self, lane: int) -> None:
+        """A lane less; the last one stays."""
+        lanes = self._lanes()
+        if len(lanes) > 1:
+            del lanes[lane]
+            self._set(lanes=lanes)
+
+    def set_seed(self, seed: int) -> None:
+        """Another seed."""
+        self._set(seed=seed)
+
+    def set_chains(self, n_chains: int) -> None:
+        """Another number of chains."""
+        self._set(n_chains=n_chains)
+
+    def reset(self) -> None:
+        """Start the experiment again from its first state, with the same seed."""
+        self.resets += 1
+
+    def lane_titles(self) -> tuple[str, ...]:
+        """A title for each lane; samplers that appear twice are told apart by what differs."""
+        lanes = self.experiment.lanes
+        titles = [SAMPLERS[lane.sampler.key].title for lane in lanes]
+        out: list[str] = []
+        for lane, title in zip(lanes, titles, strict=True):
+            if titles.count(title) > 1:
+                symbols = {name: getattr(p, "tex", "") for name, p in declared(SAMPLERS[lane.sampler.key])}
+                step = next(iter(lane.sampler.values().items()), None)
+                extra = (
+                    f" {'h' if symbols[step[0]] == 'h' else 'ε'}={step[1]:g}"
+                    if step and isinstance(step[1], float)
+                    else ""
+                )
+                size = lane.gradient.values().get("batch_size")
+                out.append(title + extra + (f" n={size}" if size else ""))
+            else:
+                out.append(title)
+        return tuple(out)
+
+    def _lanes(self) -> list[dict[str, Any]]:
+        return self.experiment.to_dict()["lanes"]
+
+    def _set(self, **fields: Any) -> None:
+        self.experiment = Experiment.from_dict({**self.experiment.to_dict(), **fields})

@@ -1,0 +1,69 @@
+"""Colours, type and the look of figures, light and dark."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bokeh.models import Range1d
+from bokeh.plotting import figure
+
+
+@dataclass(frozen=True)
+class Theme:
+    """What the figures take their colours from."""
+
+    text: str
+    faint: str
+    grid: str
+    surface: str
+    exact: str
+    lanes: tuple[str, str, str, str]
+    density: tuple[str, str]
+    """The colours of no and of the highest density."""
+
+
+# The lanes are blue, orange, green and purple of Okabe and Ito's palette, which people with any
+# common colour blindness can tell apart; on dark, lighter versions with the same order of hues.
+LIGHT = Theme(
+    text="#1f2933", faint="#52606d", grid="#e4e7eb", surface="#ffffff", exact="#111827",
+    lanes=("#0072b2", "#d55e00", "#009e73", "#b5518f"), density=("#ffffff", "#8d99ae"),
+)  # fmt: skip
+DARK = Theme(
+    text="#e4e7eb", faint="#9aa5b1", grid="#323a45", surface="#1b2027", exact="#f5f7fa",
+    lanes=("#56b4e9", "#f39c4a", "#2fc59b", "#e391c1"), density=("#1b2027", "#5c6b80"),
+)  # fmt: skip
+
+DASHES = ("solid", "dashed", "dotdash", "dotted")
+"""A second sign beside the colour, for lines of lanes."""
+
+
+def theme(dark: bool) -> Theme:
+    """The theme that is on."""
+    return DARK if dark else LIGHT
+
+
+def plot(
+    colours: Theme,
+    x_label: str,
+    y_label: str,
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+    **options: Any,
+) -> figure:
+    """An empty figure in the lab's look. Ranges are fixed, for only the server moves them."""
+    p = figure(
+        x_range=Range1d(*x_range), y_range=Range1d(*y_range), sizing_mode="stretch_both", min_height=160, min_width=200,
+        toolbar_location=None, tools="", background_fill_color=colours.surface, border_fill_color=colours.surface,
+        outline_line_color=None, min_border_left=4, min_border_right=12, min_border_top=6, min_border_bottom=4, **options,
+    )  # fmt: skip
+    p.axis.axis_label_text_font_style = "normal"
+    p.axis.axis_label_text_font_size = "13px"
+    p.axis.major_label_text_font_size = "12px"
+    p.axis.axis_label_text_color = colours.faint
+    p.axis.major_label_text_color = colours.faint
+    p.axis.axis_line_color = colours.grid
+    p.axis.major_tick_line_color = colours.grid
+    p.axis.minor_tick_line_color = None
+    p.axis.axis_label_standoff = 4
+    p.grid.grid_line_color = colours.grid
+    p.xaxis.axis_label, p.yaxis.axis_label = x_label, y_label
+    return p

@@ -1,0 +1,119 @@
+"""How far a chain remembers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import Label, Node, NumeralTickFormatter
+
+from app.theme import DASHES, plot
+from app.views.base import Data, LaneFrame, View
+from samplers.diagnostics import autocorrelation
+
+MARKERS = ("circle", "square", "triangle", "diamond")
+SIGNS = "●■▲◆"
+"""The same shapes as text."""
+LINE = 17
+"""The height of a line of a caption, in pixels."""
+SHORTEST = 20.0
+"""The axis shows at least so many lags."""
+
+
+def round_up(x: float) -> float:
+    """The smallest of …, 1, 2, 5, 10, 20, … that is not below ``x`` > 0."""
+    power = 10.0 ** np.floor(np.log10(x))
+    return float(next(power * step for step in (1, 2, 5, 10) if x <= power * step * (1 + 1e-9)))
+
+
+def lane_labels(view: View, figure: Any, top: bool) -> list[Label]:
+    """A label for each lane, with the lane's sign before it where there are several.
+
+    They are lines at the top right of the figure, or at its lower left, above one more line.
+    """
+    colours, n = view.scene.colours, len(view.scene.lanes)
+    labels = []
+    for i in range(n):
+        label = view.caption(figure, y=6 + LINE * (n - i))
+        texts = [label]
+        if n > 1:
+            sign = view.caption(figure, y=label.y)
+            sign.text, sign.text_color = SIGNS[i], colours.lanes[i]
+            texts.append(sign)
+            label.x = 26
+        if top:
+            for text in texts:
+                text.x = Node(target="frame", symbol="right", offset=-text.x)
+                text.y = Node(target="frame", symbol="top", offset=4 + LINE * i)
+                text.text_align, text.text_baseline = "right", "top"
+        labels.append(label)
+    return labels
+
+
+class Autocorrelation(View):
+    """ρ(lag) of one coordinate, with its sum τ."""
+
+    key = "autocorrelation"
+    title = "Autocorrelation"
+    hint = "The faster the curve falls to 0, the fewer steps τ a fresh draw costs."
+    every = 4
+
+    def build(self) -> Any:
+        scene = self.scene
+        colours = scene.colours
+        self._end, self._bottom = SHORTEST, -0.25
+        p = plot(
+            colours, "lag in steps", f"autocorrelation of {scene.column.name}", (0, self._end), (self._bottom, 1.05)
+        )
+        p.xaxis.formatter = NumeralTickFormatter(format="0,0")
+        p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
+        for i, _ in enumerate(scene.lanes):
+            source = self.feed(f"lane {i}", "x", "y")
+            p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
+            p.scatter("x", "y", source=source, marker=MARKERS[i], size=6, color=colours.lanes[i])
+        self.moving_range("x", p.x_range)
+        self.moving_range("y", p.y_range)
+        self._labels = lane_labels(self, p, top=True)
+        return p
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        k = self.scene.coordinate
+        curves, needed, known = [], SHORTEST, True
+        for lane in lanes:
+            lags, rho = autocorrelation.autocorrelation(lane.run.statistics, k)
+            good = np.isfinite(rho)
+            curves.append((lags[good], rho[good]))
+            tau = autocorrelation.tau_int(lane.run.statistics, k)
+            if np.isfinite(tau):
+                needed = max(needed, 5 * tau)
+            else:
+                # Too early to tell: all that is known is shown.
+                known = False
+                needed = max(needed, lags[-1] if len(lags) else 0.0)
+        if needed > self._end or (known and needed < self._end / 5):
+            self._end = round_up(needed)
+            out["x"] = (np.array([0.0, self._end]),)
+        least = min((float(rho.min()) for _, rho in curves if len(rho)), default=0.0)
+        bottom = -1.05 if least < -0.25 else -0.25 if least > -0.15 else self._bottom
+        if bottom != self._bottom:
+            self._bottom = bottom
+            out["y"] = (np.array([bottom, 1.05]),)
+        for i, (lags, rho) in enumerate(curves):
+            shown = int(np.searchsorted(lags, self._end)) + 1
+            out[f"lane {i}"] = (lags[:shown], rho[:shown])
+        return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        return {
+            label.id: f"{name}  {self._time(lane)}"
+            for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True)
+        }
+
+    def _time(self, lane: LaneFrame) -> str:
+        found = autocorrelation.integrated_time(lane.run.statistics, self.scene.coordinate)
+        if not np.isfinite(found.tau):
+            return "τ needs more steps"
+        # Two digits of the error, and as many of τ.
+        error = max(found.standard_error, 1e-9)
+        digits = max(0, 1 - int(np.floor(np.log10(error)))) if error < 10 else 0
+        return f"τ = {found.tau:,.{min(digits, 3)}f} ± {error:,.{min(digits, 3)}f}"

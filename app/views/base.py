@@ -1,0 +1,141 @@
+"""What every view declares.
+
+A view is *compute* → arrays → glyphs made once. ``build`` makes the figure and names its feeds; for each
+frame ``compute`` returns plain arrays for them. Tests look at the arrays. A new view is one file and one
+line in ``app/views/__init__.py``.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from bokeh.models import ColumnDataSource, Label, Model, Range1d
+from numpy.typing import NDArray
+
+from app.theme import Theme, theme
+from samplers import Run
+from samplers.targets.base import Column, Target
+
+Array = NDArray[np.float64]
+Axis = Literal["steps", "gradients", "seconds"]
+
+AXIS_LABELS: dict[Axis, str] = {
+    "steps": "steps of each chain",
+    "gradients": "gradient evaluations of each chain",
+    "seconds": "seconds of computing",
+}
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A data source, or a range, that frames write to."""
+
+    model: Model
+    columns: tuple[str, ...]
+    operation: Literal["replace", "stream", "range"] = "replace"
+    rollover: int = 0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a view is built for; another scene means new views."""
+
+    target: Target
+    lanes: tuple[str, ...]
+    """The title of each lane."""
+    coordinate: int
+    axis: Axis
+    dark: bool
+
+    @property
+    def colours(self) -> Theme:
+        """The theme that is on."""
+        return theme(self.dark)
+
+    @property
+    def column(self) -> Column:
+        """The coordinate that one-dimensional views show."""
+        return self.target.columns[self.coordinate]
+
+
+@dataclass
+class LaneFrame:
+    """One lane, as a frame finds it."""
+
+    run: Run
+    x: float
+    """Where the lane is on the scene's axis."""
+    fresh: Array
+    """θ since the last frame, at most ``FRESH`` of them, evenly spaced, (m, watched, dim)."""
+    fresh_x: Array
+    """Where they are on the scene's axis, (m,)."""
+    curve: Sequence[tuple[float, float, float, int, float]] = ()
+    """The KS distance so far: (steps, gradients of a chain, seconds, draws counted, distance)."""
+    marks: Sequence[float] = ()
+    """Where on the scene's axis parameters were changed."""
+    axis: int = 0
+    """The scene's axis, as a place in the first three columns of ``curve``."""
+
+
+FRESH = 16
+"""Draws that a frame adds to a path or a trace. More would not be told apart at 25 frames a second."""
+
+Data = dict[str, tuple[Array, ...]]
+
+
+class View:
+    """A live picture of the lanes."""
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    hint: ClassVar[str]
+    """What to look at, in a sentence."""
+    every: ClassVar[int] = 1
+    """The view is computed for every so many frames; the slow ones need fewer."""
+
+    def __init__(self, scene: Scene):
+        self.scene = scene
+        self.feeds: dict[str, Feed] = {}
+        self.figure = self.build()
+
+    @classmethod
+    def fits(cls, target: type[Target]) -> bool:
+        """Whether the view has something to show of this target."""
+        return True
+
+    @abstractmethod
+    def build(self) -> Any:
+        """The figure, with what does not move drawn in; fills ``feeds``."""
+
+    @abstractmethod
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        """Arrays for some of the feeds, by name; each has one array a column."""
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        """Texts for labels, by the label's id; asked for about once a second, in a worker thread."""
+        return {}
+
+    def background(self, lanes: Sequence[LaneFrame]) -> None:
+        """Slow work of the view's own, called a few times a second in a worker thread while it is shown."""
+
+    def feed(self, name: str, *columns: str, rollover: int = 0) -> ColumnDataSource:
+        """A new empty source, replaced in each frame, or streamed into where it has a rollover."""
+        source = ColumnDataSource({column: np.zeros(0) for column in columns})
+        self.feeds[name] = Feed(source, columns, "stream" if rollover else "replace", rollover)
+        return source
+
+    def moving_range(self, name: str, model: Range1d) -> None:
+        """Let frames move a range; its data is one array, [start, end]."""
+        self.feeds[name] = Feed(model, ("ends",), "range")
+
+    def caption(self, figure: Any, y: int = 6) -> Label:
+        """A label in the lower left corner of a figure; one line a lane."""
+        colours = self.scene.colours
+        label = Label(
+            x=8, y=y, x_units="screen", y_units="screen", text="", text_font_size="13px", text_color=colours.text,
+            background_fill_color=colours.surface, background_fill_alpha=0.8, text_baseline="bottom", text_line_height=1.25,
+        )  # fmt: skip
+        figure.add_layout(label)
+        return label

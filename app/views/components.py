@@ -1,0 +1,117 @@
+"""All shares of a simplex at once: Figure 1 of Baker et al. 2018."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import FixedTicker
+
+from app.theme import plot
+from app.views.autocorrelation import MARKERS, round_up
+from app.views.base import Data, LaneFrame, View
+from app.views.scales import Scale
+from app.views.trace import exact_quantiles
+from samplers.accumulate import Statistics
+from samplers.diagnostics.ks import edges_and_cdf
+from samplers.targets.base import SIMPLEX, Array, Target
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+LOWEST = 1e-3
+"""The axis reaches the exact quantile at this level of every component. Where draws went lower, a triangle points there."""
+
+
+class Components(View):
+    """A box plot of every ω_j, beside the exact one."""
+
+    key = "components"
+    title = "All components"
+    hint = "Boxes hold the middle half, whiskers 5 % to 95 %, the dot is the smallest value so far (a triangle: it is below the axis); wide grey boxes are exact. A biased sampler cannot go down."
+    every = 5
+
+    @classmethod
+    def fits(cls, target: type[Target]) -> bool:
+        return target.support == SIMPLEX
+
+    def build(self) -> Any:
+        scene = self.scene
+        columns, colours = scene.target.columns[: scene.target.n_values], scene.colours
+        d, n = len(columns), len(scene.lanes)
+        self._scales = [Scale.of(column) for column in columns]
+        self._places = np.array([s.forward(edges_and_cdf(c)[0]) for s, c in zip(self._scales, columns, strict=True)])
+        exact = np.array([
+            exact_quantiles(s, *edges_and_cdf(c), (LOWEST, *LEVELS)) for s, c in zip(self._scales, columns, strict=True)
+        ])  # fmt: skip
+        lowest = float(exact[:, 0].min())
+        step = round_up(-lowest / 10)
+        self._bottom = float(np.floor(lowest / step) * step)
+        p = plot(
+            colours, "component j", self._scales[0].label("ω"), (0.4, d + 0.6), (self._bottom, 0.02 * -self._bottom)
+        )
+        self._scales[0].apply(p.yaxis)
+        every = 1 if d <= 20 else 5 if d <= 50 else 10
+        p.xaxis.ticker = FixedTicker(ticks=[j for j in range(1, d + 1) if every == 1 or j == 1 or j % every == 0])
+        p.xgrid.grid_line_color = None
+        x = np.arange(1.0, d + 1)
+        thin = d * n > 60
+        p.vbar(
+            x=x,
+            bottom=exact[:, 2],
+            top=exact[:, 4],
+            width=0.84,
+            fill_color=colours.faint,
+            fill_alpha=0.25,
+            line_color=None,
+        )
+        p.segment(x, exact[:, 1], x, exact[:, 5], line_color=colours.faint, line_width=1 if thin else 2)
+        p.segment(x - 0.42, exact[:, 3], x + 0.42, exact[:, 3], line_color=colours.exact, line_width=2)
+        width = 0.7 / n
+        self._x = [x + (i - (n - 1) / 2) * width for i in range(n)]
+        for i, _ in enumerate(scene.lanes):
+            source = self.feed(f"lane {i}", "x", "low", "q25", "median", "q75", "high", "least")
+            colour = colours.lanes[i]
+            p.segment("x", "low", "x", "high", source=source, line_color=colour, line_width=1 if thin else 2)
+            p.vbar("x", bottom="q25", top="q75", width=0.8 * width, source=source, line_color=colour,
+                   fill_color=colour, fill_alpha=0.45, line_width=0.5 if thin else 1)  # fmt: skip
+            p.vbar(
+                "x",
+                bottom="median",
+                top="median",
+                width=0.8 * width,
+                source=source,
+                line_color=colour,
+                line_width=2 if thin else 4,
+            )
+            p.scatter("x", "least", source=source, marker=MARKERS[i], size=3 if thin else 6, color=colour)
+            beyond = self.feed(f"beyond {i}", "x", "y")
+            p.scatter("x", "y", source=beyond, marker="inverted_triangle", size=4 if thin else 8, color=colour)
+        return p
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        for i, lane in enumerate(lanes):
+            quantiles, least = self._quantiles(lane.run.statistics)
+            x = self._x[i][: len(least)]
+            out[f"lane {i}"] = (x, *quantiles.T, least)
+            below = x[least < self._bottom]
+            out[f"beyond {i}"] = (below, np.full(len(below), 0.985 * self._bottom))
+        return out
+
+    def _quantiles(self, statistics: Statistics) -> tuple[Array, Array]:
+        """(components, LEVELS) places of quantiles, within a bin, and of the smallest bins that were hit."""
+        d = len(self._places)
+        if statistics.n_draws == 0:
+            return np.zeros((0, len(LEVELS))), np.zeros(0)
+        below = np.cumsum([statistics.counts(j) for j in range(d)], axis=1)
+        quantiles, least = np.empty((d, len(LEVELS))), np.empty(d)
+        for j in range(d):
+            total = below[j, -1]
+            bins = np.searchsorted(below[j], np.array(LEVELS) * total)
+            before = np.where(bins > 0, below[j, bins - 1], 0)
+            share = (np.array(LEVELS) * total - before) / (below[j, bins] - before)
+            # Bin b of the inner ones lies between the edges b − 1 and b; the outer two are put at the ends.
+            left = self._places[j, np.maximum(bins - 1, 0)]
+            right = self._places[j, np.minimum(bins, self._places.shape[1] - 1)]
+            quantiles[j] = left + share * (right - left)
+            first = int(np.searchsorted(below[j], 1))
+            least[j] = self._places[j, min(max(first - 1, 0), self._places.shape[1] - 1)]
+        return quantiles, least

@@ -1,0 +1,297 @@
+"""The bias and the variance of many chains as they leave the start, against theory."""
+
+import html
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from bokeh.layouts import column, row
+from bokeh.models import BasicTicker, BasicTickFormatter, Div
+
+from app.theme import DASHES, plot
+from app.views.autocorrelation import LINE, MARKERS, SIGNS, round_up
+from app.views.base import Data, LaneFrame, View
+from samplers import Choice, Run, RunSpec
+from samplers.diagnostics import moments
+from samplers.engine import start
+from samplers.gradients import Estimator
+from samplers.kernels import Sampler
+from samplers.parameters import declared
+from samplers.targets.base import SIMPLEX, Array, Target
+
+STEPS = 50
+CHAINS = 20_000
+"""Chains of the whole ensemble."""
+BATCH = 5000
+"""A batch has this many coordinates, in at most 500 chains: 5 to 30 ms."""
+WORK_SECONDS = 0.02
+"""Batches are added until so much time has gone."""
+LAW = "cir"
+"""The process whose moments Corollary 3.2 gives."""
+
+
+class Key(NamedTuple):
+    """What an ensemble is of; with another key it starts again."""
+
+    spec: RunSpec
+    share: bool
+    """Whether it is of ω_j rather than of θ_j."""
+
+
+@dataclass
+class Ensemble:
+    """The sums of the batches so far, of one coordinate, after 0…STEPS steps."""
+
+    key: Key
+    batches: int = 0
+    chains: int = 0
+    diverged: bool = False
+    sums: Array = field(default_factory=lambda: np.zeros((4, STEPS + 1)))
+    """Of batch means, their squared standard errors, batch variances, their squared standard errors."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is more to run."""
+        return not self.diverged and self.chains < CHAINS
+
+    def add(self, j: int) -> None:
+        """Run one more batch."""
+        spec = self.key.spec
+        rows = batch(replace(spec, seed=(spec.seed * 1000 + self.batches) % 2**32), j, self.key.share)
+        if rows.shape[1] < STEPS + 1 or not np.isfinite(rows).all():
+            self.diverged = True
+            return
+        mean, mean_error, variance, variance_error = rows
+        self.sums = self.sums + np.array([mean, mean_error**2, variance, variance_error**2])
+        self.batches += 1
+        self.chains += spec.n_chains
+
+    def table(self) -> Array:
+        """Mean, its standard error, variance, its standard error, (4, STEPS + 1)."""
+        n = self.batches
+        mean, mean_square, variance, variance_square = self.sums
+        return np.array([mean / n, np.sqrt(mean_square) / n, variance / n, np.sqrt(variance_square) / n])
+
+
+def batch(spec: RunSpec, j: int, share: bool) -> Array:
+    """Mean and variance of θ_j, or of ω_j, over the chains after 0, 1, … steps, with standard errors: (4, steps + 1).
+
+    Fewer columns where a chain diverged.
+    """
+    if not share:
+        found = moments.ensemble(spec, STEPS)
+        first = spec.make_target().start()[j]
+        table = np.array([found.mean, found.mean_error, found.variance, found.variance_error])[:, :, j]
+        return np.concatenate([[[first], [0.0], [0.0], [0.0]], table], axis=1)
+    state = start(replace(spec, burn_in=STEPS))
+    n, columns = spec.n_chains, []
+    for step in range(STEPS + 1):
+        if step:
+            state.advance(1)
+        if state.divergence is not None:
+            break
+        values = state.target.values(state.position)[:, j]
+        variance = values.var(ddof=1)
+        spread = ((values - values.mean()) ** 4).mean() - variance**2 * (n - 3) / (n - 1)
+        columns.append([values.mean(), np.sqrt(variance / n), variance, np.sqrt(max(spread, 0) / n)])
+    return np.array(columns).T
+
+
+def theory(target: Target, sampler: Sampler, gradient: Estimator, j: int, steps: Array) -> tuple[Array, Array] | None:
+    """Mean and variance of θ_j after ``steps`` steps from the target's start, where they are known.
+
+    CIR and SCIR: Theorem 3.1 and Corollary 3.2 of Baker et al. 2018. Geometric OU: those of the log-normal.
+    """
+    first = float(target.start()[j])
+    if sampler.process == LAW:
+        prior, counts = target.packed().reshape(2, -1)
+        a, h = float(prior[j] + counts[j]), sampler.time_per_step
+        noise = gradient.noise()
+        var_a_hat = 0.0
+        if noise.batch_size:
+            var_a_hat = moments.var_a_hat(int(counts.sum()), int(counts[j]), noise.batch_size, noise.replacement)
+        return moments.cir_mean(a, first, h * steps), moments.scir_variance(a, first, h, steps, var_a_hat)
+    if sampler.process == "geometric_ou":
+        mu, sigma = target.packed()[:2]
+        t = sampler.time_per_step * steps
+        centre, spread = mu + (np.log(first) - mu) * np.exp(-t), -(sigma**2) * np.expm1(-2 * t)
+        mean = np.exp(centre + spread / 2)
+        return mean, mean**2 * np.expm1(spread)
+    return None
+
+
+def fit(low: float, high: float, now: tuple[float, float]) -> tuple[float, float]:
+    """A range that holds both, at whole steps; the one there is ``now``, unless it is too narrow or much too wide."""
+    if now[0] <= low and high <= now[1] and high - low > 0.55 * (now[1] - now[0]):
+        return now
+    span = max(high - low, 1e-6 * max(abs(low), abs(high)), 1e-300)
+    step = round_up(span / 10)
+    return float(np.floor(low / step) * step), float(np.ceil(high / step + 0.5) * step)
+
+
+class Moments(View):
+    """Mean and variance over an ensemble that starts at one point, with theory where it is known."""
+
+    key = "moments"
+    title = "Bias and variance"
+    hint = (
+        "Thousands of chains leave one point. Their mean should reach the dashed line of the exact law. With minibatches, "
+        "SCIR's variance ends above it, by just what Corollary 3.2 says."
+    )
+    every = 4
+
+    def build(self) -> Any:
+        scene = self.scene
+        colours = scene.colours
+        self._results: list[Ensemble | None] = [None] * len(scene.lanes)
+        self._omitted: dict[int, str] = {}
+        self._share = False
+        self._sent: Any = None
+        self._ranges = {"mean": (0.0, 1.0), "variance": (0.0, 1.0)}
+        exact = self.feed("exact", "x", "mean", "variance")
+        theories = [self.feed(f"theory {i}", "x", "mean", "variance") for i, _ in enumerate(scene.lanes)]
+        dots = [
+            self.feed(f"lane {i}", "x", "mean", "mean_low", "mean_high", "variance", "variance_low", "variance_high")
+            for i, _ in enumerate(scene.lanes)
+        ]
+        figures = []
+        for what in ("mean", "variance"):
+            p = plot(colours, "steps", "", (-1, STEPS + 1), (0, 1), title=self._title(what))
+            p.min_width, p.yaxis.axis_label = 140, None
+            p.yaxis.formatter, p.yaxis.ticker = BasicTickFormatter(precision=1), BasicTicker(desired_num_ticks=5)
+            p.title.text_font_size, p.title.text_font_style, p.title.text_color = "13px", "normal", colours.faint
+            p.line("x", what, source=exact, line_color=colours.exact, line_width=1.5, line_dash="dashed")
+            for i, _ in enumerate(scene.lanes):
+                colour = colours.lanes[i]
+                p.line("x", what, source=theories[i], line_color=colour, line_width=2, line_dash=DASHES[i])
+                p.segment("x", f"{what}_low", "x", f"{what}_high", source=dots[i], line_color=colour, line_width=1.5)
+                p.scatter("x", what, source=dots[i], marker=MARKERS[i], size=5, fill_color=colour, line_color=colour)
+            self.moving_range(f"{what} range", p.y_range)
+            figures.append(p)
+        self._figures = dict(zip(("mean", "variance"), figures, strict=True))
+        # Whole lines, for it must not change its height when its text comes.
+        self._caption = Div(
+            text="", height=LINE * (2 + len(scene.lanes) // 2), sizing_mode="stretch_width", margin=(0, 8, 0, 8),
+            styles={"font-size": "13px", "line-height": f"{LINE}px", "color": colours.text, "overflow": "hidden"},
+        )  # fmt: skip
+        return column(row(*figures, sizing_mode="stretch_both"), self._caption, sizing_mode="stretch_both",
+                      styles={"background": colours.surface})  # fmt: skip
+
+    def _title(self, what: str) -> str:
+        name = self.scene.column.name
+        return f"{what} of {name if self._share else name.replace('ω', 'θ')}"
+
+    def background(self, lanes: Sequence[LaneFrame]) -> None:
+        runs = [lane.run for lane in lanes]
+        simplex = self.scene.target.support == SIMPLEX
+        laws = [run.sampler.process == LAW or run.sampler.key == "exact" for run in runs]
+        # On the simplex only the CIR samplers have θ_j ~ Gamma(a_j); ω is what all can be compared by.
+        self._share = simplex and not any(run.sampler.process == LAW for run in runs)
+        results = list(self._results)
+        self._omitted = {
+            i: "not shown: its Σθ has another law"
+            for i, law in enumerate(laws)
+            if simplex and not self._share and not law
+        }
+        for i, run in enumerate(runs):
+            key = self._key(run)
+            if i in self._omitted:
+                results[i] = None
+            elif results[i] is None or results[i].key != key:
+                results[i] = Ensemble(key)
+        began = time.perf_counter()
+        while time.perf_counter() - began < WORK_SECONDS:
+            waiting = [found for found in results if found is not None and found.wanted]
+            if not waiting:
+                break
+            least = min(waiting, key=lambda found: found.chains)
+            # What a frame may be reading is left as it is.
+            place = next(i for i, found in enumerate(results) if found is least)
+            results[place] = replace(least)
+            results[place].add(self.scene.coordinate)
+        self._results = results
+
+    def _key(self, run: Run) -> Key:
+        sampler, gradient = _choice(run.sampler), _choice(run.gradient)
+        chains = min(500, max(20, BATCH // self.scene.target.dim))
+        return Key(replace(run.spec, sampler=sampler, gradient=gradient, changes=(), n_chains=chains), self._share)
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        results = self._results
+        version = [None if found is None else (found.key, found.batches, found.diverged) for found in results]
+        if all(found is None or not (found.batches or found.diverged) for found in results) or version == self._sent:
+            return {}
+        self._sent = version
+        out: Data = {}
+        exact = self._exact()
+        held: dict[str, list[Array]] = {what: [np.array([value])] for what, value in exact.items()}
+        out["exact"] = (np.array([-1.0, STEPS + 1.0]), np.repeat(exact["mean"], 2), np.repeat(exact["variance"], 2))
+        # Lanes show different steps, so that their bars stand beside each other.
+        n = len(results)
+        stride = 2 if n <= 2 else 4
+        for i, found in enumerate(results):
+            out[f"lane {i}"], out[f"theory {i}"] = (np.zeros(0),) * 7, (np.zeros(0),) * 3
+            if found is None or found.diverged or not found.batches:
+                continue
+            at = np.arange(i, STEPS + 1, stride)
+            mean, mean_error, variance, variance_error = found.table()[:, at]
+            bars = [mean, mean - 2 * mean_error, mean + 2 * mean_error]
+            bars += [variance, variance - 2 * variance_error, variance + 2 * variance_error]
+            out[f"lane {i}"] = (at.astype(float), *bars)
+            held["mean"] += bars[:3]
+            held["variance"] += bars[3:]
+            line = self.theory(found.key)
+            if line is not None:
+                out[f"theory {i}"] = (np.arange(STEPS + 1.0), *line)
+                held["mean"].append(line[0])
+                held["variance"].append(line[1])
+        for what, values in held.items():
+            together = np.concatenate(values)
+            self._ranges[what] = fit(float(together.min()), float(together.max()), self._ranges[what])
+            out[f"{what} range"] = (np.array(self._ranges[what]),)
+        return out
+
+    def _exact(self) -> dict[str, float]:
+        """The exact law's moments."""
+        column, target = self.scene.column, self.scene.target
+        if target.support == SIMPLEX and not self._share:
+            shape = float(target.packed().reshape(2, -1)[:, self.scene.coordinate].sum())
+            return {"mean": shape, "variance": shape}
+        return {"mean": column.mean, "variance": column.variance}
+
+    def theory(self, key: Key) -> tuple[Array, Array] | None:
+        """The line of an ensemble."""
+        if key.share:
+            return None
+        target, spec = self.scene.target, key.spec
+        return theory(target, spec.make_sampler(), spec.make_gradient(), self.scene.coordinate, np.arange(STEPS + 1.0))
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        parts, known = [], []
+        for i, (name, found) in enumerate(zip(self.scene.lanes, self._results, strict=True)):
+            sign = f'<span style="color:{self.scene.colours.lanes[i]}">{SIGNS[i]}</span>&nbsp;'
+            if i in self._omitted:
+                text = self._omitted[i]
+            elif found is None:
+                text = "starting"
+            elif found.diverged:
+                text = "diverged, not shown"
+            else:
+                text = f"{found.chains:,} chains"
+                if self.theory(found.key) is not None:
+                    known.append(found.key.spec.sampler.key)
+            parts.append(f"{sign}{html.escape(name)} {text}")
+        if known:
+            parts.append("line: its transition's law" if "geometric_ou" in known else "line: Corollary 3.2")
+        parts.append("dashed: exact law")
+        parts.append("bars ±2 standard errors")
+        return {
+            self._caption.id: " · ".join(parts),
+            **{figure.title.id: self._title(what) for what, figure in self._figures.items()},
+        }
+
+
+def _choice(made: Sampler | Estimator) -> Choice:
+    return Choice(made.key, tuple((name, getattr(made, name)) for name, _ in declared(type(made))))

@@ -1,0 +1,197 @@
+"""The state space: the exact density, the chains on it, and the gradient that moves them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, LinearColorMapper
+from bokeh.palettes import interp_palette
+
+from app.theme import plot
+from app.views.base import FRESH, Data, LaneFrame, View
+from app.views.scales import Scale
+from samplers.targets.base import SIMPLEX, Array
+
+PATH = 400
+"""Points of a path that stay visible."""
+SHOWN_CHAINS = 4
+GRID = 160
+"""Cells a side of the density's picture."""
+LEVELS = (0.5, 0.9, 0.99)
+"""Contours enclose these shares of the exact mass."""
+CLOUD = 600
+"""Exact draws in the background where the density has no picture."""
+
+
+class State(View):
+    """Where the chains are. Paths join draws; where a frame makes many steps, it draws some of them."""
+
+    key = "state"
+    title = "State space"
+    hint = "Chains should visit all of the shaded law. Arrows: −∇H, and in colour as the step used it."
+
+    def build(self) -> Any:
+        target = self.scene.target
+        if target.support == SIMPLEX:
+            return self._build_pair()
+        return self._build_plane() if target.dim == 2 else self._build_line()
+
+    def _build_plane(self) -> Any:
+        target, colours = self.scene.target, self.scene.colours
+        (x0, x1), (y0, y1) = (column.axis for column in target.columns)
+        first, second = (column.name for column in target.columns)
+        p = plot(colours, first, second, (x0, x1), (y0, y1))
+        x, y = (np.linspace(a, b, GRID) for a, b in ((x0, x1), (y0, y1)))
+        density = np.exp(target.log_density(np.stack(np.meshgrid(x, y), axis=-1)))
+        # The square root lets the tails be seen.
+        mapper = LinearColorMapper(
+            palette=interp_palette(list(colours.density), 64), low=0.0, high=float(np.sqrt(density.max()))
+        )
+        p.image(
+            [np.sqrt(density).astype(np.float32)],
+            x=x0,
+            y=y0,
+            dw=x1 - x0,
+            dh=y1 - y0,
+            color_mapper=mapper,
+            level="image",
+        )
+        p.contour(x, y, density, levels=_levels(density), line_color=colours.faint, line_alpha=0.8, line_width=1)
+        p.grid.grid_line_color = None
+        self._add_paths(p)
+        self._add_arrows(p)
+        self._span = np.array([x1 - x0, y1 - y0])
+        self._coordinates = (0, 1)
+        self._scales = tuple(Scale(False, column.axis) for column in target.columns)
+        return p
+
+    def _build_line(self) -> Any:
+        target, colours = self.scene.target, self.scene.colours
+        column = target.columns[0]
+        scale = Scale.of(column)
+        low, high = scale.range
+        places = np.linspace(low, high, 400)
+        density = self._density_on(scale, places)
+        top = float(density.max()) * 1.15
+        p = plot(colours, scale.label(column.name), "density", (low, high), (-0.12 * top, top))
+        scale.apply(p.xaxis)
+        p.varea(places, 0, density, fill_color=colours.density[1], fill_alpha=0.35)
+        p.line(places, density, line_color=colours.exact, line_width=1.5)
+        self._add_paths(p)
+        self._add_arrows(p)
+        self._span = np.array([high - low, top])
+        self._coordinates = (0,)
+        self._scales = (scale,)
+        return p
+
+    def _build_pair(self) -> Any:
+        """Two components on log axes, with exact draws behind them."""
+        target, colours = self.scene.target, self.scene.colours
+        i = self.scene.coordinate
+        j = (i + 1) % target.dim
+        self._coordinates = (i, j)
+        self._scales = (Scale.of(target.columns[i]), Scale.of(target.columns[j]))
+        p = plot(colours, *(s.label(target.columns[k].name) for k, s in zip((i, j), self._scales, strict=True)),
+                 *(s.range for s in self._scales))  # fmt: skip
+        for scale, axis in zip(self._scales, (p.xaxis, p.yaxis), strict=True):
+            scale.apply(axis)
+        values = target.values(target.sample(0, CLOUD))
+        x, y = (s.forward(values[:, k]) for k, s in zip((i, j), self._scales, strict=True))
+        p.scatter(x, y, size=3, color=colours.faint, alpha=0.45, line_color=None)
+        self._add_paths(p)
+        return p
+
+    def _density_on(self, scale: Scale, places: Array) -> Array:
+        """The exact density per unit of the axis."""
+        x = 10.0**places if scale.log else places
+        density = np.exp(self.scene.target.log_density(x[:, None]))
+        return density * x * np.log(10) if scale.log else density
+
+    def _add_paths(self, p: Any) -> None:
+        colours = self.scene.colours
+        for i, _ in enumerate(self.scene.lanes):
+            path = self.feed(f"path {i}", "x", "y", rollover=PATH)
+            if self.scene.target.dim == 1:
+                p.scatter(
+                    "x", "y", source=path, marker="dash", angle=np.pi / 2, size=11, color=colours.lanes[i], alpha=0.35
+                )
+            else:
+                p.line(
+                    "x",
+                    "y",
+                    source=path,
+                    line_color=colours.lanes[i],
+                    line_width=1.2,
+                    line_alpha=0.65,
+                    line_join="bevel",
+                )
+            heads = self.feed(f"heads {i}", "x", "y")
+            p.scatter("x", "y", source=heads, size=11, marker=("circle", "square", "triangle", "diamond")[i],
+                      fill_color=colours.lanes[i], line_color=colours.surface, line_width=1.5)  # fmt: skip
+
+    def _add_arrows(self, p: Any) -> None:
+        """−∇H at the first lane's first chain: exact, and as the last step used it."""
+        colours = self.scene.colours
+        for name, colour, width in (("full", colours.exact, 3), ("used", colours.lanes[0], 2)):
+            source: ColumnDataSource = self.feed(name, "x0", "y0", "x1", "y1")
+            p.segment("x0", "y0", "x1", "y1", source=source, line_color=colour, line_width=width, line_cap="round")
+            p.scatter("x1", "y1", source=source, size=7, marker="circle", color=colour)
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        chains = SHOWN_CHAINS if len(lanes) == 1 else 1
+        for i, lane in enumerate(lanes):
+            heads = lane.run.statistics.tail(1)[:, :chains]
+            out[f"heads {i}"] = self._places(heads.reshape(-1, heads.shape[-1]))
+            if len(lane.fresh):
+                x, y = self._places(lane.fresh[-FRESH:, 0])
+                out[f"path {i}"] = (
+                    (x, np.full_like(x, -0.06 * self._span[1])) if len(self._coordinates) == 1 else (x, y)
+                )
+        if "full" in self.feeds:
+            out.update(self._arrows(lanes[0]))
+        return out
+
+    def _places(self, theta: Array) -> tuple[Array, Array]:
+        """Where θ (n, dim) is in the figure."""
+        if not len(theta):
+            return np.zeros(0), np.zeros(0)
+        values = self.scene.target.values(theta)
+        x = self._scales[0].forward(values[:, self._coordinates[0]])
+        if len(self._coordinates) == 1:
+            return x, np.interp(x, *self._curve)
+        return x, self._scales[1].forward(values[:, self._coordinates[1]])
+
+    @property
+    def _curve(self) -> tuple[Array, Array]:
+        if not hasattr(self, "_curve_points"):
+            low, high = self._scales[0].range
+            places = np.linspace(low, high, 400)
+            self._curve_points = (places, self._density_on(self._scales[0], places))
+        return self._curve_points
+
+    def _arrows(self, lane: LaneFrame) -> Data:
+        tail = lane.run.statistics.tail(1)
+        if not len(tail) or lane.run.divergence is not None or lane.run.gradients == 0:
+            return {name: (np.zeros(0),) * 4 for name in ("full", "used")}
+        theta = tail[:, 0]
+        start = np.array([place[0] for place in self._places(theta)])
+        full = -self.scene.target.gradient_at(theta)[0]
+        used = -lane.run.last_gradient[0]
+        # The longer arrow is a fifth of the figure; both have one scale, so that they can be compared.
+        longest = max(
+            np.max(np.abs(full) / self._span[: len(full)]), np.max(np.abs(used) / self._span[: len(used)]), 1e-300
+        )
+        out: Data = {}
+        for name, vector in (("full", full), ("used", used)):
+            end = start.copy()
+            end[: len(vector)] += 0.2 * vector / longest
+            out[name] = tuple(np.array([v]) for v in (*start, *end))
+        return out
+
+
+def _levels(density: Array) -> list[float]:
+    """The heights whose superlevel sets hold the shares LEVELS of the mass, ascending and distinct."""
+    heights = np.sort(density.ravel())[::-1]
+    mass = np.cumsum(heights) / heights.sum()
+    return sorted({float(heights[np.searchsorted(mass, share)]) for share in LEVELS})

@@ -1,0 +1,123 @@
+"""One coordinate as it moves."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import BasicTicker, BoxAnnotation, NumeralTickFormatter
+
+from app.theme import plot
+from app.views.autocorrelation import lane_labels
+from app.views.base import AXIS_LABELS, Data, LaneFrame, View
+from app.views.scales import Scale
+from samplers.diagnostics import convergence
+from samplers.diagnostics.ks import edges_and_cdf
+from samplers.targets.base import Array
+
+WINDOW = 600
+"""Draws of a chain that stay visible."""
+SHOWN_CHAINS = 4
+"""Of one lane; of several lanes the first chain of each."""
+SHOWN_MARKS = 20
+BAND = (0.05, 0.95)
+
+
+def exact_quantiles(scale: Scale, edges: Array, cdf: Array, levels: Sequence[float]) -> Array:
+    """Places of quantiles on the axis, from the exact CDF at the edges of the histogram."""
+    return np.interp(levels, cdf, scale.forward(edges))
+
+
+class Trace(View):
+    """The latest draws of one coordinate, at most sixteen a frame, evenly spaced."""
+
+    key = "trace"
+    title = "Trace"
+    hint = "Chains that mix look like grass and stay in the grey band (exact 5 % to 95 %) nine tenths of the time. R̂ near 1 says that they agree."
+
+    def build(self) -> Any:
+        scene = self.scene
+        column, colours = scene.column, scene.colours
+        self._scale = scale = Scale.of(column)
+        low, high = scale.range
+        # Below the law is room for the caption.
+        room = 0.09 * (len(scene.lanes) + 1) * (high - low)
+        p = plot(colours, AXIS_LABELS[scene.axis], scale.label(column.name), (0, 1), (low - room, high))
+        scale.apply(p.yaxis)
+        p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+        p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
+        bottom, top = exact_quantiles(scale, *edges_and_cdf(column), BAND)
+        p.add_layout(
+            BoxAnnotation(
+                bottom=bottom, top=top, fill_color=colours.faint, fill_alpha=0.16, line_color=None, level="underlay"
+            )
+        )
+        one = len(scene.lanes) == 1
+        for i, _ in enumerate(scene.lanes):
+            # The first chain is drawn last, on top.
+            for c in range(SHOWN_CHAINS if one else 1)[::-1]:
+                source = self.feed(f"lane {i} chain {c}", "x", "y", rollover=WINDOW)
+                p.line("x", "y", source=source, line_color=colours.lanes[i], line_join="bevel",
+                       line_width=0.8 if c else 1.6 if one else 1.2, line_alpha=0.35 if c else 0.9 if one else 0.8)  # fmt: skip
+        for i, _ in enumerate(scene.lanes):
+            marks = self.feed(f"marks {i}", "x")
+            p.vspan(
+                x="x",
+                source=marks,
+                line_color=colours.exact if one else colours.lanes[i],
+                line_width=2,
+                line_dash="dashed",
+            )
+        self.moving_range("x", p.x_range)
+        self._shown: list[deque[float]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
+        self._labels = lane_labels(self, p, top=False)
+        self._kept = self.caption(p)
+        return p
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        for i, lane in enumerate(lanes):
+            fresh = lane.fresh[:, : SHOWN_CHAINS if len(lanes) == 1 else 1]
+            if not len(fresh):
+                continue
+            with np.errstate(invalid="ignore"):
+                y = self._scale.forward(self.scene.target.values(fresh)[..., self.scene.coordinate])
+            good = np.isfinite(y).all(axis=1) & np.isfinite(lane.fresh_x)
+            x, y = lane.fresh_x[good], y[good]
+            for c in range(y.shape[1]):
+                out[f"lane {i} chain {c}"] = (x, y[:, c])
+            self._shown[i].extend(x.tolist())
+        first = [x[0] for x in self._shown if x]
+        if out:
+            start, end = min(first), max(x[-1] for x in self._shown if x)
+            room = 0.03 * (end - start) if end > start else 1e-3
+            out["x"] = (np.array([start, end + room]),)
+        for i, lane in enumerate(lanes):
+            marks = np.array([x for x in lane.marks if first and x >= min(first)][-SHOWN_MARKS:], dtype=float)
+            out[f"marks {i}"] = (marks,)
+        return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        out, kept = {}, []
+        for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
+            history = lane.run.statistics.history()
+            kept.append(history.shape[:2])
+            out[label.id] = f"{name}  {self._summary(history)}"
+        out[self._kept.id] = "" if not any(draws for _, draws in kept) else f"of {_sizes(kept)} kept draws"
+        return out
+
+    def _summary(self, history: Array) -> str:
+        chains, draws = history.shape[:2]
+        if draws < 4:
+            return "no draws yet" if not draws else "too few draws yet"
+        found = convergence.summary(history, self.scene.coordinate)
+        if not np.isfinite(found.ess_bulk):
+            return "the chains do not move"
+        rhat = "R̂ needs 2 chains" if chains < 2 else f"R̂ {found.rhat:.3f}" if np.isfinite(found.rhat) else "R̂ unknown"
+        tail = f"{found.ess_tail:,.0f}" if np.isfinite(found.ess_tail) else "unknown"
+        return f"{rhat}  ESS {found.ess_bulk:,.0f} bulk, {tail} tail"
+
+
+def _sizes(kept: Sequence[tuple[int, int]]) -> str:
+    chains, draws = kept[0][0], sorted({n for _, n in kept})
+    return f"{chains} × {draws[0]:,}" if len(draws) == 1 else f"{chains} × {draws[0]:,} to {draws[-1]:,}"

@@ -1,0 +1,24 @@
+"""Compiling ahead: first what the opening page needs, then everything else."""
+
+import logging
+import sys
+import time
+
+from app.state import DEFAULT
+from samplers import jit
+from samplers.engine import functions
+
+log = logging.getLogger("sgmcmc-lab")
+
+
+def compile_all() -> None:
+    """Compile or load every kernel. On the first start on a machine it says what it is doing."""
+    began = time.perf_counter()
+    first = [f for spec in DEFAULT.runs() for f in functions(spec)]
+
+    def progress(done: int, total: int, what: str) -> None:
+        if what and time.perf_counter() - began > 2.0:
+            print(f"Compiling {what} ({done + 1} of {total}); only once on this machine.", file=sys.stderr, flush=True)
+
+    jit.prepare(first, progress)
+    jit.prepare(jit.declared(), progress)

@@ -1,0 +1,135 @@
+// The page's end of the live loop. A frame arrives as one binary message and is written straight
+// into the data sources of the Bokeh glyphs; once it is on the screen, its number goes back.
+const download = (name, blob) => {
+  const link = document.createElement("a")
+  link.href = URL.createObjectURL(blob)
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
+}
+
+// Every element of the page, those in shadow roots too.
+const walk = function* (root) {
+  for (const element of root.querySelectorAll("*")) {
+    yield element
+    if (element.shadowRoot) yield* walk(element.shadowRoot)
+  }
+}
+
+// The figures as they are on the screen, with their titles, and the experiment in a line below.
+const picture = ({ caption, background, ink }) => {
+  const shown = [...walk(document)].filter((element) => element.getBoundingClientRect().width > 0)
+  const layers = shown.filter((element) => element.tagName === "CANVAS" && element.classList.contains("bk-layer"))
+  const titles = shown.filter((element) => element.classList.contains("view-title"))
+  const boxes = [...layers, ...titles].map((element) => element.getBoundingClientRect())
+  const left = Math.min(...boxes.map((box) => box.left)) - 12
+  const top = Math.min(...boxes.map((box) => box.top)) - 12
+  const right = Math.max(...boxes.map((box) => box.right)) + 12
+  const bottom = Math.max(...boxes.map((box) => box.bottom)) + 36
+  const scale = Math.max(window.devicePixelRatio, 2)
+  const sheet = document.createElement("canvas")
+  sheet.width = (right - left) * scale
+  sheet.height = (bottom - top) * scale
+  const context = sheet.getContext("2d")
+  context.scale(scale, scale)
+  context.fillStyle = background
+  context.fillRect(0, 0, right - left, bottom - top)
+  for (const layer of layers) {
+    const box = layer.getBoundingClientRect()
+    context.drawImage(layer, box.left - left, box.top - top, box.width, box.height)
+  }
+  context.fillStyle = ink
+  context.font = "bold 15px sans-serif"
+  for (const title of titles) {
+    const box = title.getBoundingClientRect()
+    context.fillText(title.textContent, box.left - left, box.bottom - top - 4)
+  }
+  context.font = "13px sans-serif"
+  context.fillText(caption, 12, bottom - top - 12)
+  return sheet
+}
+
+export function render({ model }) {
+  let layout = { generation: -1, feeds: [] }
+  let models = []
+  let drawn = 0
+
+  const find = (id) => {
+    for (const document of Bokeh.documents) {
+      const found = document.get_model_by_id(id)
+      if (found) return found
+    }
+    return null
+  }
+  const say = (number) => model.send_msg([number, document.hidden ? 1 : 0, layout.generation])
+
+  const append = (old, fresh, rollover) => {
+    const length = Math.min(old.length + fresh.length, rollover)
+    const out = new Float64Array(length)
+    const kept = length - fresh.length
+    for (let i = 0; i < kept; i++) out[i] = old[old.length - kept + i]
+    out.set(kept < 0 ? fresh.subarray(-kept) : fresh, Math.max(kept, 0))
+    return out
+  }
+
+  const apply = (numbers) => {
+    let at = 2
+    while (at < numbers.length) {
+      const [, columns, operation, rollover] = layout.feeds[numbers[at]]
+      const target = models[numbers[at]]
+      const length = numbers[at + 1]
+      at += 2
+      const parts = columns.map((_, i) => numbers.subarray(at + i * length, at + (i + 1) * length))
+      at += columns.length * length
+      if (!target) continue
+      if (operation === "range") {
+        target.setv({ start: parts[0][0], end: parts[0][1] })
+      } else {
+        const data = { ...target.data }
+        columns.forEach((name, i) => {
+          data[name] = operation === "stream" ? append(data[name], parts[i], rollover) : parts[i].slice()
+        })
+        target.setv({ data }, { sync: false })
+      }
+    }
+  }
+
+  const receive = (message) => {
+    const data = message.data ?? message
+    if (data.type === "layout") {
+      layout = data
+      models = layout.feeds.map(([id]) => find(id))
+      say(0)
+    } else if (data.type === "file") {
+      download(data.name, new Blob([data.content]))
+    } else if (data.type === "copy") {
+      navigator.clipboard.writeText(data.text)
+    } else if (data.type === "picture") {
+      picture(data).toBlob((blob) => download(data.name, blob))
+    } else if (data.type === "text") {
+      for (const [id, text] of data.items) {
+        const label = find(id)
+        if (label) label.setv({ text }, { sync: false })
+      }
+    } else {
+      const bytes = data instanceof ArrayBuffer ? data : data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength)
+      const numbers = new Float64Array(bytes)
+      const [generation, number] = numbers
+      // A component may be rendered twice; the second copy has nothing left to draw.
+      if (generation !== layout.generation || number <= drawn) return
+      drawn = number
+      if (models.some((found) => !found)) models = layout.feeds.map(([id]) => find(id))
+      apply(numbers)
+      requestAnimationFrame(() => setTimeout(() => say(number), 0))
+    }
+  }
+
+  const visibility = () => say(-1)
+  model.on("msg:custom", receive)
+  document.addEventListener("visibilitychange", visibility)
+  model.on("remove", () => {
+    model.off("msg:custom", receive)
+    document.removeEventListener("visibilitychange", visibility)
+  })
+  say(-2)
+}
