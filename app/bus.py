@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from bokeh.core.serialization import Buffer
 from bokeh.document.events import MessageSentEvent
+from bokeh.protocol.messages.patch_doc import patch_doc
 from panel.custom import JSComponent
 from panel.models.esm import ESMEvent
-from tornado.websocket import WebSocketClosedError
 
 from app.views.base import Feed
 
@@ -32,7 +33,7 @@ class Bus(JSComponent):
         super().__init__(width=0, height=0, margin=0, sizing_mode="fixed", **params)
         self._on_answer = on_answer
         self._generation = 0
-        self._feeds: list[Feed] = []
+        self._templates: dict[str, Any] = {}
 
     @property
     def generation(self) -> int:
@@ -49,7 +50,7 @@ class Bus(JSComponent):
     async def set_layout(self, feeds: Sequence[Feed]) -> None:
         """From now on frames hold the data of these feeds."""
         self._generation += 1
-        self._feeds = list(feeds)
+        self._templates.clear()
         listed = [[feed.model.id, list(feed.columns), feed.operation, feed.rollover] for feed in feeds]
         await self._send({"type": "layout", "generation": self._generation, "feeds": listed})
 
@@ -59,9 +60,19 @@ class Bus(JSComponent):
         for place, columns in data.items():
             parts.append([place, len(columns[0])])
             parts.extend(columns)
-        message = np.concatenate(parts, dtype=np.float64).tobytes()
-        await self._send(message)
-        return len(message)
+        content = np.concatenate(parts, dtype=np.float64).tobytes()
+        sent = 0
+        for model, _ in list(self._models.values()):
+            # Bokeh would list every model of the page to encode a message; only the bytes differ from the last one.
+            if model.id not in self._templates:
+                self._templates[model.id] = patch_doc.create([_event(model, b"frame")])
+            template = self._templates[model.id]
+            message = patch_doc(patch_doc.create_header(), {}, template.content)
+            message.add_buffer(Buffer(template.buffers[0].id, content))
+            for connection in _connections(model):
+                await connection._socket.send_message(message)
+                sent += len(content)
+        return sent
 
     async def send_texts(self, items: Sequence[tuple[str, str]]) -> None:
         """Set the text of labels, by their model's id."""
@@ -81,13 +92,17 @@ class Bus(JSComponent):
 
     async def _send(self, data: Any) -> None:
         for model, _ in list(self._models.values()):
-            document = model.document
-            if document is None or document.session_context is None:
-                continue
-            event = MessageSentEvent(document, "bokeh_event", ESMEvent(model=model, data=data))
-            for connection in tuple(document.session_context.session._subscribed_connections):
-                try:
-                    await connection.send_patch_document(event)
-                except WebSocketClosedError:
-                    # The page went away; the session's end follows.
-                    continue
+            for connection in _connections(model):
+                await connection._socket.send_message(patch_doc.create([_event(model, data)]))
+
+
+def _event(model: Any, data: Any) -> MessageSentEvent:
+    return MessageSentEvent(model.document, "bokeh_event", ESMEvent(model=model, data=data))
+
+
+def _connections(model: Any) -> tuple[Any, ...]:
+    """The open connections of the model's page; none before it has one and after it has gone."""
+    document = model.document
+    if document is None or document.session_context is None or document.session_context.session is None:
+        return ()
+    return tuple(document.session_context.session._subscribed_connections)

@@ -1,3 +1,5 @@
+"""What `panel serve app` opens."""
+
 from app.shell import page
 
 page().servable()

@@ -14,6 +14,7 @@ from app.state import AppState
 from app.views import VIEWS
 from app.views.base import FRESH, LaneFrame, Scene, View
 from samplers import Change, Experiment, Lane, Run, jit
+from samplers.accumulate import TAIL
 from samplers.diagnostics import ks
 from samplers.engine import functions
 
@@ -61,7 +62,7 @@ class LaneRecord:
     def frame(self, axis: int) -> LaneFrame:
         """The lane for a frame; draws that an earlier frame had are not in it."""
         run = self.run
-        fresh = run.statistics.tail(min(run.steps - self.seen, 1024))
+        fresh = run.statistics.tail(min(run.steps - self.seen, TAIL))
         step = max(1, -(-len(fresh) // FRESH))
         picked = np.arange(len(fresh) - 1, -1, -step)[::-1]
         steps = run.steps - len(fresh) + 1 + picked
@@ -94,10 +95,11 @@ class Runner:
         self._connected = asyncio.Event()
         self._wake = asyncio.Event()
         self._restart = self._rebuild = True
+        self._stale = self._drew = False
         self._changes: list[tuple[int, Change]] = []
         self._single = 0
         self._redraw = False
-        self._drawn_times: deque[float] = deque(maxlen=60)
+        self._drawn_times: deque[tuple[float, int]] = deque(maxlen=60)
         self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
         self._cost: float = 1e-6
         self._said_diverged: set[int] = set()
@@ -130,10 +132,13 @@ class Runner:
         try:
             due = time.perf_counter()
             while True:
+                if self._rebuild:
+                    self.build_views()
+                if self._stale:
+                    await self._send_layout()
                 if self._restart:
                     await self._start_lanes()
-                if self._rebuild:
-                    await self._build_views()
+                    continue
                 if not self._active() or self.frames_sent - self.frames_drawn >= UNANSWERED:
                     self._wake.clear()
                     await self._wake.wait()
@@ -165,13 +170,18 @@ class Runner:
             self._ask(rebuild=True)
         elif number > 0 and generation == self.bus.generation:
             self.frames_drawn = max(self.frames_drawn, number)
-            self._drawn_times.append(time.perf_counter())
+            self._drawn_times.append((time.perf_counter(), number))
         self._wake.set()
 
     def _on_experiment(self, event: Any) -> None:
         old, new = event.old, event.new
         if _structure(old) != _structure(new):
-            self._ask(restart=True, rebuild=True)
+            self._ask(
+                restart=True,
+                rebuild=old.target != new.target
+                or len(old.lanes) != len(new.lanes)
+                or self.state.lane_titles() != self.views[0].scene.lanes,
+            )
             return
         for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
             if before != after:
@@ -195,19 +205,26 @@ class Runner:
             self.lanes = [LaneRecord(Run(spec)) for spec in runs]
         self._said_diverged.clear()
         self._step_times.clear()
-        self._rebuild = True
+        # The views hold curves of the lanes that were there before.
+        self._rebuild |= self._drew
+        self._redraw = True
 
-    async def _build_views(self) -> None:
-        self._rebuild = False
+    def build_views(self) -> None:
+        """New figures for what is chosen now. They show the exact law at once, and the lanes from the next frame on."""
+        self._rebuild, self._stale, self._drew = False, True, False
         state = self.state
         scene = Scene(
-            target=self.lanes[0].run.target,
+            target=state.experiment.make_target(),
             lanes=state.lane_titles(),
             coordinate=state.coordinate,
             axis=state.axis,
             dark=state.dark,
         )
         self.views = [VIEWS[key](scene) for key in state.shown_views()]
+        self.on_views(self.views)
+
+    async def _send_layout(self) -> None:
+        self._stale = False
         self._feeds, feeds = [], []
         for view in self.views:
             places = {}
@@ -216,14 +233,15 @@ class Runner:
                 feeds.append(feed)
             self._feeds.append((view, places))
         for record in self.lanes:
-            record.seen = max(0, record.run.steps - 1024)
-        self.on_views(self.views)
+            record.seen = max(0, record.run.steps - TAIL)
         await self.bus.set_layout(feeds)
         self.frames_sent = self.frames_drawn = 0
+        self._drawn_times.clear()
         self._redraw = True
 
     async def _frame(self) -> None:
         n = self.state.speed if self.state.playing else self._single
+        self._drew = True
         first = self.frames_sent == 0 or self._redraw
         self._redraw, self._single = False, 0
         if n:
@@ -286,7 +304,8 @@ class Runner:
             if self.readout is not None and turn % 2 == 0:
                 texts.append((self.readout.id, self._readout()))
             for view in views:
-                await loop.run_in_executor(_SLOW, view.background, lanes)
+                if await loop.run_in_executor(_SLOW, view.background, lanes):
+                    self._ask()
             if turn % 4 == 1:
                 async with self._engine:
                     texts += await loop.run_in_executor(_SLOW, _captions, views, lanes)
@@ -295,7 +314,8 @@ class Runner:
 
     def _readout(self) -> str:
         now = time.perf_counter()
-        frames = sum(1 for t in self._drawn_times if now - t < 1.0)
+        drawn = [(t, number) for t, number in self._drawn_times if now - t < 2.0]
+        frames = (drawn[-1][1] - drawn[0][1]) / max(drawn[-1][0] - drawn[0][0], 1e-9) if len(drawn) > 1 else 0.0
         recent = [(t, n) for t, n in self._step_times if now - t < 2.0]
         rate = 0.0
         if len(recent) > 1:
@@ -303,7 +323,7 @@ class Runner:
         steps = max((record.run.steps for record in self.lanes), default=0)
         if not self.state.playing:
             return f"paused at step {steps:,}"
-        return f"step {steps:,} · {_short(rate)} steps/s · {frames} frames/s"
+        return f"step {steps:,} · {_short(rate)} steps/s · {frames:.0f} frames/s"
 
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:

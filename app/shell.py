@@ -59,6 +59,7 @@ class Page:
         watch(lambda _: self._write_link(), ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark"])
         watch(lambda _: self.controls.clear_errors(), ["resets", "experiment"])
         self._refresh_cards()
+        self.runner.build_views()
         self._task: asyncio.Task[None] | None = None
         pn.state.onload(self._start)
         pn.state.on_session_destroyed(lambda _: self._stop())

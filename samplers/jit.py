@@ -223,5 +223,7 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
             progress(done, len(waiting), what)
         with _cache_in(_FOLDER):
             function.compile(signature)
+        # A call with another target's functions would otherwise compile again for their own types.
+        function.disable_compile()
     if progress is not None:
         progress(len(waiting), len(waiting), "")

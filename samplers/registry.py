@@ -5,7 +5,6 @@ from typing import Any, TypeVar
 
 from samplers.parameters import SpecError
 
-
 T = TypeVar("T")
 
 

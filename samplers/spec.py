@@ -8,6 +8,7 @@ so equal specs are equal experiments and give the same draws.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, quote
 
@@ -150,8 +151,8 @@ class RunSpec:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def make_target(self) -> Target:
-        """The target as an object."""
-        return TARGETS[self.target.key](**self.target.values())
+        """The target as an object, shared by all who ask for the same one."""
+        return _target(self.target)
 
     def make_sampler(self) -> Sampler:
         """The sampler as an object, with the parameters of the start."""
@@ -180,8 +181,8 @@ class Experiment:
         return tuple(RunSpec(self.target, x.sampler, x.gradient, changes=x.changes, **settings) for x in self.lanes)
 
     def make_target(self) -> Target:
-        """The target as an object."""
-        return TARGETS[self.target.key](**self.target.values())
+        """The target as an object, shared by all who ask for the same one."""
+        return _target(self.target)
 
     @classmethod
     def from_dict(cls, data: Any) -> "Experiment":
@@ -254,6 +255,12 @@ class Experiment:
             data["target"] = _choice_dict(default.target)
             data["lanes"] = [_lane_dict(lane) for lane in default.lanes]
         return _Reader(messages).experiment(data), messages
+
+
+@lru_cache(maxsize=128)
+def _target(choice: Choice) -> Target:
+    # A target's exact CDFs and quantiles take far longer to compute than a lane takes to start.
+    return TARGETS[choice.key](**choice.values())
 
 
 class _Reader:
@@ -336,21 +343,21 @@ class _Reader:
             raise SpecError("changes", changes, f"allowed is a list of up to {MAX_CHANGES} changes")
         made: list[Change] = []
         for entry in changes:
-            entry = _mapping("changes", entry)
-            for name in entry:
+            change = _mapping("changes", entry)
+            for name in change:
                 if name not in Change._fields:
                     self.problem(
-                        SpecError(f"changes.{name}", entry[name], "a change has step, sampler and gradient"), "nothing"
+                        SpecError(f"changes.{name}", change[name], "a change has step, sampler and gradient"), "nothing"
                     )
-            step = int(cast(int, check(_SETTINGS["burn_in"], "changes.step", entry.get("step"))))
+            step = int(cast(int, check(_SETTINGS["burn_in"], "changes.step", change.get("step"))))
             if made and step < made[-1].step:
                 raise SpecError(
                     "changes.step", step, f"changes are in the order of their steps; the last was at {made[-1].step}"
                 )
-            sampler = self.choice(SAMPLERS, "changes.sampler", entry.get("sampler"), choice.key)
+            sampler = self.choice(SAMPLERS, "changes.sampler", change.get("sampler"), choice.key)
             if sampler.key != choice.key:
                 raise SpecError("changes.sampler", sampler.key, f"a change keeps the lane's sampler, {choice.key}")
-            made.append(Change(step, sampler, self.gradient(entry.get("gradient"), choice, target)))
+            made.append(Change(step, sampler, self.gradient(change.get("gradient"), choice, target)))
         return Lane(choice, gradient, tuple(made))
 
     def gradient(self, data: Any, sampler: Choice, target: Target) -> Choice:

@@ -117,8 +117,12 @@ class View:
         """Texts for labels, by the label's id; asked for about once a second, in a worker thread."""
         return {}
 
-    def background(self, lanes: Sequence[LaneFrame]) -> None:
-        """Slow work of the view's own, called a few times a second in a worker thread while it is shown."""
+    def background(self, lanes: Sequence[LaneFrame]) -> bool:
+        """Slow work of the view's own, called a few times a second in a worker thread while it is shown.
+
+        Returns whether there is something new to draw.
+        """
+        return False
 
     def feed(self, name: str, *columns: str, rollover: int = 0) -> ColumnDataSource:
         """A new empty source, replaced in each frame, or streamed into where it has a rollover."""

@@ -17,7 +17,7 @@ from samplers.targets.base import SIMPLEX, Array, Target
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LOWEST = 1e-3
-"""The axis reaches the exact quantile at this level of every component. Where draws went lower, a triangle points there."""
+"""The axis reaches every component's exact quantile at this level. Where draws went lower, a triangle points there."""
 
 
 class Components(View):
@@ -25,7 +25,7 @@ class Components(View):
 
     key = "components"
     title = "All components"
-    hint = "Boxes hold the middle half, whiskers 5 % to 95 %, the dot is the smallest value so far (a triangle: it is below the axis); wide grey boxes are exact. A biased sampler cannot go down."
+    hint = "Middle half, 5–95 %, and the smallest value so far; wide grey: exact. A biased sampler cannot go down."
     every = 5
 
     @classmethod

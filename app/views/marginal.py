@@ -41,6 +41,8 @@ class Marginal(View):
         centres = (left + right) / 2
         for i, _ in enumerate(scene.lanes):
             source = self.feed(f"lane {i}", "x", "y")
+            # Bokeh's step glyph loops for ever over an empty source.
+            source.data = {"x": centres, "y": np.zeros_like(centres)}
             p.varea_step(
                 x="x", y1=0, y2="y", source=source, step_mode="center", fill_color=colours.lanes[i], fill_alpha=0.22
             )

@@ -136,10 +136,7 @@ class Moments(View):
 
     key = "moments"
     title = "Bias and variance"
-    hint = (
-        "Thousands of chains leave one point. Their mean should reach the dashed line of the exact law. With minibatches, "
-        "SCIR's variance ends above it, by just what Corollary 3.2 says."
-    )
+    hint = "Thousands of chains leave one point; dashed: the exact law; lines: theory (Corollary 3.2)."
     every = 4
 
     def build(self) -> Any:
@@ -183,7 +180,7 @@ class Moments(View):
         name = self.scene.column.name
         return f"{what} of {name if self._share else name.replace('ω', 'θ')}"
 
-    def background(self, lanes: Sequence[LaneFrame]) -> None:
+    def background(self, lanes: Sequence[LaneFrame]) -> bool:
         runs = [lane.run for lane in lanes]
         simplex = self.scene.target.support == SIMPLEX
         laws = [run.sampler.process == LAW or run.sampler.key == "exact" for run in runs]
@@ -202,6 +199,7 @@ class Moments(View):
             elif results[i] is None or results[i].key != key:
                 results[i] = Ensemble(key)
         began = time.perf_counter()
+        progress = False
         while time.perf_counter() - began < WORK_SECONDS:
             waiting = [found for found in results if found is not None and found.wanted]
             if not waiting:
@@ -211,7 +209,9 @@ class Moments(View):
             place = next(i for i, found in enumerate(results) if found is least)
             results[place] = replace(least)
             results[place].add(self.scene.coordinate)
+            progress = True
         self._results = results
+        return progress
 
     def _key(self, run: Run) -> Key:
         sampler, gradient = _choice(run.sampler), _choice(run.gradient)

@@ -28,7 +28,7 @@ class State(View):
 
     key = "state"
     title = "State space"
-    hint = "Chains should visit all of the shaded law. Arrows: −∇H, and in colour as the step used it."
+    hint = "Chains should visit all of the shaded law. Arrows: −∇H at the last step, and in colour as it was used."
 
     def build(self) -> Any:
         target = self.scene.target
@@ -95,9 +95,9 @@ class State(View):
                  *(s.range for s in self._scales))  # fmt: skip
         for scale, axis in zip(self._scales, (p.xaxis, p.yaxis), strict=True):
             scale.apply(axis)
-        values = target.values(target.sample(0, CLOUD))
-        x, y = (s.forward(values[:, k]) for k, s in zip((i, j), self._scales, strict=True))
-        p.scatter(x, y, size=3, color=colours.faint, alpha=0.45, line_color=None)
+        cloud = self.feed("cloud", "x", "y")
+        p.scatter("x", "y", source=cloud, size=3, color=colours.faint, alpha=0.45, line_color=None)
+        self._cloud_sent = False
         self._add_paths(p)
         return p
 
@@ -139,6 +139,9 @@ class State(View):
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
+        if "cloud" in self.feeds and not self._cloud_sent:
+            self._cloud_sent = True
+            out["cloud"] = self._places(self.scene.target.sample(0, CLOUD))
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
             heads = lane.run.statistics.tail(1)[:, :chains]
@@ -171,21 +174,20 @@ class State(View):
         return self._curve_points
 
     def _arrows(self, lane: LaneFrame) -> Data:
-        tail = lane.run.statistics.tail(1)
-        if not len(tail) or lane.run.divergence is not None or lane.run.gradients == 0:
+        age = lane.run.sampler.gradient_age
+        tail = lane.run.statistics.tail(2)
+        if age is None or len(tail) < 2 or lane.run.divergence is not None:
             return {name: (np.zeros(0),) * 4 for name in ("full", "used")}
-        theta = tail[:, 0]
+        theta = tail[-1 - age, :1]
         start = np.array([place[0] for place in self._places(theta)])
         full = -self.scene.target.gradient_at(theta)[0]
         used = -lane.run.last_gradient[0]
         # The longer arrow is a fifth of the figure; both have one scale, so that they can be compared.
-        longest = max(
-            np.max(np.abs(full) / self._span[: len(full)]), np.max(np.abs(used) / self._span[: len(used)]), 1e-300
-        )
+        longest = max(np.max(np.abs(arrow) / self._span[: len(arrow)]) for arrow in (full, used))
         out: Data = {}
-        for name, vector in (("full", full), ("used", used)):
+        for name, arrow in (("full", full), ("used", used)):
             end = start.copy()
-            end[: len(vector)] += 0.2 * vector / longest
+            end[: len(arrow)] += 0.2 * arrow / max(longest, 1e-300)
             out[name] = tuple(np.array([v]) for v in (*start, *end))
         return out
 

@@ -33,7 +33,7 @@ class Trace(View):
 
     key = "trace"
     title = "Trace"
-    hint = "Chains that mix look like grass and stay in the grey band (exact 5 % to 95 %) nine tenths of the time. R̂ near 1 says that they agree."
+    hint = "Chains that mix look like grass; nine tenths of it lies in the grey band. R̂ near 1: they agree."
 
     def build(self) -> Any:
         scene = self.scene
@@ -44,6 +44,8 @@ class Trace(View):
         room = 0.09 * (len(scene.lanes) + 1) * (high - low)
         p = plot(colours, AXIS_LABELS[scene.axis], scale.label(column.name), (0, 1), (low - room, high))
         scale.apply(p.yaxis)
+        # Half of the last tick's label is beyond the frame.
+        p.min_border_right = 24
         p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
         p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
         bottom, top = exact_quantiles(scale, *edges_and_cdf(column), BAND)
@@ -103,7 +105,9 @@ class Trace(View):
             history = lane.run.statistics.history()
             kept.append(history.shape[:2])
             out[label.id] = f"{name}  {self._summary(history)}"
-        out[self._kept.id] = "" if not any(draws for _, draws in kept) else f"of {_sizes(kept)} kept draws"
+        out[self._kept.id] = (
+            "" if not any(draws for _, draws in kept) else f"ESS bulk / tail, of {_sizes(kept)} kept draws"
+        )
         return out
 
     def _summary(self, history: Array) -> str:
@@ -115,7 +119,7 @@ class Trace(View):
             return "the chains do not move"
         rhat = "R̂ needs 2 chains" if chains < 2 else f"R̂ {found.rhat:.3f}" if np.isfinite(found.rhat) else "R̂ unknown"
         tail = f"{found.ess_tail:,.0f}" if np.isfinite(found.ess_tail) else "unknown"
-        return f"{rhat}  ESS {found.ess_bulk:,.0f} bulk, {tail} tail"
+        return f"{rhat}  ESS {found.ess_bulk:,.0f} / {tail}"
 
 
 def _sizes(kept: Sequence[tuple[int, int]]) -> str:

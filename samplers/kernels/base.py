@@ -35,6 +35,8 @@ class Sampler(param.Parameterized):
     estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected"})
     process: ClassVar[str | None] = None
     """Set where the sampler is the exact transition of one process, and so needs a target with its law."""
+    gradient_age: ClassVar[int | None] = 1
+    """How many steps before the last draw the last gradient was taken; None where that is no draw of the chain."""
     advance: ClassVar[Any]
     """The compiled kernel."""
 

@@ -1,6 +1,6 @@
 """The exact transition of the Cox–Ingersoll–Ross process."""
 
-from math import exp
+from math import expm1
 
 from samplers import jit
 from samplers.kernels.base import Sampler
@@ -9,26 +9,25 @@ from samplers.targets.base import POSITIVE, SIMPLEX
 
 
 @jit.helper
-def transition(rng, theta, shape, decay):
-    """θ_{t+h} given θ_t, with ``decay`` = e^{−h}: (1 − e^{−h})·Gamma(a + N, 1), N ~ Poisson(θe^{−h}/(1 − e^{−h})).
+def transition(rng, theta, shape, scale, rate):
+    """θ_{t+h} given θ_t: scale·Gamma(a + N, 1), N ~ Poisson(rate·θ), scale = 1 − e^{−h}, rate = e^{−h}/(1 − e^{−h}).
 
     The same law as (1 − e^{−h})/2 times a noncentral χ² with 2a degrees of freedom and noncentrality
     2θe^{−h}/(1 − e^{−h}), eq (2.2) of Baker et al.
     """
-    mixing = rng.poisson(theta * decay / (1 - decay))
-    return (1 - decay) * rng.standard_gamma(shape + mixing)
+    return scale * rng.standard_gamma(shape + rng.poisson(rate * theta))
 
 
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
-    decay = exp(-params[0])
-    theta = state.position
+    scale, rate = -expm1(-params[0]), 1 / expm1(params[0])
+    theta, target_params = state.position, model.params
     n_chains, dim = theta.shape
     for t in range(n):
         for c in range(n_chains):
             for j in range(dim):
-                shape = model.params[j] + model.params[dim + j]
-                theta[c, j] = transition(rng, theta[c, j], shape, decay)
+                shape = target_params[j] + target_params[dim + j]
+                theta[c, j] = transition(rng, theta[c, j], shape, scale, rate)
                 out[t, c, j] = theta[c, j]
 
 
@@ -50,6 +49,7 @@ class CIR(Sampler):
     supports = frozenset({POSITIVE, SIMPLEX})
     estimators = frozenset({"full"})
     process = "cir"
+    gradient_age = None
     advance = advance
 
     step_size = Real(0.5, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",

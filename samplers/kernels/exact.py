@@ -27,6 +27,7 @@ class Exact(Sampler):
     source = "The target's own exact sampler"
     supports = frozenset({LINE, POSITIVE, SIMPLEX})
     estimators = frozenset({"full"})
+    gradient_age = None
     advance = advance
 
     @property

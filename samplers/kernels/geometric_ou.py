@@ -38,6 +38,7 @@ class GeometricOU(Sampler):
     supports = frozenset({POSITIVE})
     estimators = frozenset({"full"})
     process = "geometric_ou"
+    gradient_age = None
     advance = advance
 
     step_size = Real(0.2, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",

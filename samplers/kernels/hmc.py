@@ -10,8 +10,8 @@ from samplers.parameters import Count, Flag, Real
 
 
 @jit.helper
-def _noisy_gradient(rng, model, theta, grad, noise_scale):
-    model.gradient(theta, grad, model.params)
+def _noisy_gradient(rng, gradient, target_params, theta, grad, noise_scale):
+    gradient(theta, grad, target_params)
     if noise_scale > 0:
         for c in range(theta.shape[0]):
             for i in range(theta.shape[1]):
@@ -19,8 +19,8 @@ def _noisy_gradient(rng, model, theta, grad, noise_scale):
 
 
 @jit.helper
-def _energy(model, theta, r, out):
-    model.potential(theta, out, model.params)
+def _energy(potential, target_params, theta, r, out):
+    potential(theta, out, target_params)
     for c in range(theta.shape[0]):
         for i in range(theta.shape[1]):
             out[c] += r[c, i] ** 2 / 2
@@ -29,6 +29,7 @@ def _energy(model, theta, r, out):
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
+    potential, gradient, target_params = model.potential, model.gradient, model.params
     theta, r, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
     noise_scale = sqrt(noise.variance)
@@ -39,18 +40,18 @@ def advance(rng, state, model, noise, params, out, n, info):
             for i in range(dim):
                 before[c, i] = theta[c, i]
                 r[c, i] = rng.standard_normal()
-        _energy(model, theta, r, energy)
-        _noisy_gradient(rng, model, theta, grad, noise_scale)
+        _energy(potential, target_params, theta, r, energy)
+        _noisy_gradient(rng, gradient, target_params, theta, grad, noise_scale)
         for _ in range(n_leapfrog):
             for c in range(n_chains):
                 for i in range(dim):
                     r[c, i] -= step_size / 2 * grad[c, i]
                     theta[c, i] += step_size * r[c, i]
-            _noisy_gradient(rng, model, theta, grad, noise_scale)
+            _noisy_gradient(rng, gradient, target_params, theta, grad, noise_scale)
             for c in range(n_chains):
                 for i in range(dim):
                     r[c, i] -= step_size / 2 * grad[c, i]
-        _energy(model, theta, r, proposed)
+        _energy(potential, target_params, theta, r, proposed)
         for c in range(n_chains):
             # A NaN energy compares false, and so is rejected; min(0.0, NaN) would be 0.0, and would accept it.
             if not accept or rng.random() < exp(energy[c] - proposed[c]):
@@ -84,6 +85,7 @@ class HMC(Sampler):
     integrator = "Leapfrog, accept step optional"
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
     estimators = frozenset({"full", "gaussian"})
+    gradient_age = None
     advance = advance
 
     step_size = Real(0.15, bounds=(1e-4, 5.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -1,6 +1,6 @@
 """The stochastic Cox–Ingersoll–Ross process: the exact transition with a minibatch estimate of the shape."""
 
-from math import exp
+from math import expm1
 
 import numpy as np
 
@@ -14,15 +14,15 @@ from samplers.targets.base import SIMPLEX
 
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
-    decay = exp(-params[0])
-    theta = state.position
+    scale, rate = -expm1(-params[0]), 1 / expm1(params[0])
+    theta, target_params = state.position, model.params
     n_chains, dim = theta.shape
     counts = np.empty(dim)
     for t in range(n):
         for c in range(n_chains):
             estimate_counts(rng, state.data, noise.batch_size, noise.replacement, counts)
             for j in range(dim):
-                theta[c, j] = transition(rng, theta[c, j], model.params[j] + counts[j], decay)
+                theta[c, j] = transition(rng, theta[c, j], target_params[j] + counts[j], scale, rate)
                 out[t, c, j] = theta[c, j]
 
 
@@ -44,6 +44,7 @@ class SCIR(Sampler):
     supports = frozenset({SIMPLEX})
     estimators = frozenset({"minibatch"})
     process = "cir"
+    gradient_age = None
     advance = advance
 
     step_size = Real(0.1, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",

@@ -10,6 +10,7 @@ from samplers.parameters import Real
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size, friction = params[0], params[1]
+    gradient, target_params = model.gradient, model.params
     theta, r, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
     injected = step_size * (2 * friction - step_size * noise.correction)
@@ -21,7 +22,7 @@ def advance(rng, state, model, noise, params, out, n, info):
         for c in range(n_chains):
             for i in range(dim):
                 theta[c, i] += step_size * r[c, i]
-        model.gradient(theta, grad, model.params)
+        gradient(theta, grad, target_params)
         if noise_scale > 0:
             for c in range(n_chains):
                 for i in range(dim):
@@ -53,6 +54,7 @@ class SGHMC(Sampler):
     diffusion = r"D = \begin{pmatrix}0&0\\0&C\end{pmatrix}"
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Semi-implicit Euler"
+    gradient_age = 0
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
     advance = advance
 

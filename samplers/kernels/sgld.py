@@ -10,6 +10,7 @@ from samplers.parameters import Real
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size = params[0]
+    gradient, target_params = model.gradient, model.params
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
     injected = step_size * (2 - step_size * noise.correction)
@@ -17,15 +18,16 @@ def advance(rng, state, model, noise, params, out, n, info):
     scale = sqrt(max(injected, 0.0))
     noise_scale = sqrt(noise.variance)
     for t in range(n):
-        model.gradient(theta, grad, model.params)
+        gradient(theta, grad, target_params)
         if noise_scale > 0:
             for c in range(n_chains):
                 for i in range(dim):
                     grad[c, i] += noise_scale * rng.standard_normal()
         for c in range(n_chains):
             for i in range(dim):
-                theta[c, i] += -step_size * grad[c, i] + scale * rng.standard_normal()
-                out[t, c, i] = theta[c, i]
+                x = theta[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
+                theta[c, i] = x
+                out[t, c, i] = x
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 

@@ -12,16 +12,17 @@ from samplers.targets.base import POSITIVE, SIMPLEX
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size = params[0]
+    gradient, target_params = model.gradient, model.params
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
-    estimate = model.params.copy()
+    estimate = target_params.copy()
     for t in range(n):
         if noise.batch_size == 0:
-            model.gradient(theta, grad, model.params)
+            gradient(theta, grad, target_params)
         for c in range(n_chains):
             if noise.batch_size > 0:
                 estimate_counts(rng, state.data, noise.batch_size, noise.replacement, estimate[dim:])
-                model.gradient(theta[c : c + 1], grad[c : c + 1], estimate)
+                gradient(theta[c : c + 1], grad[c : c + 1], estimate)
             for i in range(dim):
                 x = theta[c, i]
                 x += step_size * (1 - x * grad[c, i]) + sqrt(2 * step_size * x) * rng.standard_normal()
