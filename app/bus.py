@@ -29,7 +29,7 @@ class Bus(JSComponent):
 
     _esm = ASSETS / "bus.js"
 
-    def __init__(self, on_answer: Callable[[int, bool, int], None], **params: Any):
+    def __init__(self, on_answer: Callable[[int, bool, int, int], None], **params: Any):
         super().__init__(width=0, height=0, margin=0, sizing_mode="fixed", **params)
         self._on_answer = on_answer
         self._generation = 0
@@ -40,12 +40,17 @@ class Bus(JSComponent):
         """Counts the layouts; frames of an earlier layout are not drawn."""
         return self._generation
 
+    @property
+    def connected(self) -> bool:
+        """Whether a page is there to receive frames."""
+        return any(_connections(model) for model, _ in self._models.values())
+
     def _server_event(self, doc: Any, event: Any) -> None:
         # Panel's path would announce itself busy to every part of the page, for every frame.
         answer = getattr(event, "data", None)
-        if isinstance(answer, list) and len(answer) == 3:
-            number, hidden, generation = answer
-            self._on_answer(int(number), bool(hidden), int(generation))
+        if isinstance(answer, list) and len(answer) == 4 and all(isinstance(x, int) for x in answer):
+            number, hidden, generation, width = answer
+            self._on_answer(number, bool(hidden), generation, width)
 
     async def set_layout(self, feeds: Sequence[Feed]) -> None:
         """From now on frames hold the data of these feeds."""

@@ -31,9 +31,14 @@ def log_places(parameter: Real | Count, value: Value) -> list[float | int]:
     return sorted({int(x) for x in places} if isinstance(parameter, Count) else places)
 
 
+def _shown(x: float | int) -> str:
+    # All digits, for two places of a slider must not have the same label.
+    return repr(x).removesuffix(".0") if isinstance(x, float) else f"{x:,}"
+
+
 def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
     """The control of a parameter. ``apply`` is called with each new value."""
-    common = {"name": parameter.label, "description": parameter.doc, "sizing_mode": "stretch_width", "margin": (4, 10)}
+    common = {"label": parameter.label, "description": parameter.doc, "sizing_mode": "stretch_width", "margin": (4, 10)}
     if isinstance(parameter, Flag):
         made = pmui.Switch(value=bool(value), **common)
         watched = "value"
@@ -46,7 +51,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
     elif parameter.log:
         places = log_places(parameter, value)
         made = pmui.DiscreteSlider(
-            options={f"{x:g}" if isinstance(x, float) else f"{x:,}": x for x in places},
+            options={_shown(x): x for x in places},
             value=value,
             size="small",
             **common,
@@ -111,7 +116,7 @@ class Controls:
         choice = state.experiment.target
         target = TARGETS[choice.key]
         menu = pmui.Select(
-            name="Target", options={cls.title: key for key, cls in TARGETS.items()}, value=choice.key, size="small",
+            label="Target", options={cls.title: key for key, cls in TARGETS.items()}, value=choice.key, size="small",
             description="The law to sample from. " + (target.__doc__ or "").split("\n")[0], sizing_mode="stretch_width", margin=(10, 10, 4, 10),
         )  # fmt: skip
         menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
@@ -131,7 +136,7 @@ class Controls:
         for i, lane in enumerate(state.experiment.lanes):
             sampler, gradient = SAMPLERS[lane.sampler.key], GRADIENTS[lane.gradient.key]
             menu = pmui.Select(
-                name=f"Sampler {i + 1}", options=fitting, value=sampler.key, size="small", sizing_mode="stretch_width",
+                label=f"Sampler {i + 1}", options=fitting, value=sampler.key, size="small", sizing_mode="stretch_width",
                 description=(sampler.__doc__ or "").split("\n")[0], margin=(8, 4, 4, 10),
             )  # fmt: skip
             menu.param.watch(lambda event, i=i: self._do(state.set_sampler, i, event.new), "value")
@@ -151,7 +156,7 @@ class Controls:
             gradients = {GRADIENTS[key].title: key for key in GRADIENTS if key in sampler.gradients_for(target)}
             if len(gradients) > 1:
                 choose = pmui.Select(
-                    name="Gradient", options=gradients, value=gradient.key, size="small", sizing_mode="stretch_width",
+                    label="Gradient", options=gradients, value=gradient.key, size="small", sizing_mode="stretch_width",
                     description=(gradient.__doc__ or "").split("\n")[0], margin=(4, 10),
                 )  # fmt: skip
                 choose.param.watch(lambda event, i=i: self._do(state.set_gradient, i, event.new), "value")
@@ -176,9 +181,9 @@ class Controls:
 
     def _add(self) -> Any:
         button = pmui.Button(
-            name="Add a lane to compare", icon="add", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
+            label="Add a lane to compare", icon="add", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
             disabled=len(self.state.experiment.lanes) >= MAX_LANES,
-            description=f"Another sampler on the same target with the same seed; up to {MAX_LANES}.",
+            description=f"Add a lane to compare: another sampler on the same target with the same seed; up to {MAX_LANES}.",
         )  # fmt: skip
         button.on_click(lambda _: self._do(self.state.add_lane))
         return button
@@ -188,7 +193,7 @@ class Controls:
         experiment = self.state.experiment
         chains = widget(parameters["n_chains"], experiment.n_chains, lambda v: self._do(self.state.set_chains, v))
         seed = pmui.IntInput(
-            name="Seed", value=experiment.seed, start=0, end=parameters["seed"].bounds[1], size="small",
+            label="Seed", value=experiment.seed, start=0, end=parameters["seed"].bounds[1], size="small",
             description=parameters["seed"].doc, sizing_mode="stretch_width", margin=(4, 10),
         )  # fmt: skip
         seed.param.watch(lambda event: self._do(self.state.set_seed, event.new), "value")

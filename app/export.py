@@ -19,6 +19,8 @@ from samplers import Experiment, run
 
 MAX_ROWS = 200_000
 """Draws in a file made by the page, over all chains; of longer runs every so many steps are kept."""
+MAX_RUN = 1_000_000_000
+"""Steps that a saved experiment runs at most: the bound of ``n_steps``."""
 MAX_STEPS = 20_000_000
 """The longest run that the page makes again for a file, in chain-steps; longer ones are for the command line."""
 
@@ -47,17 +49,10 @@ def script(experiment: Experiment) -> str:
     return _SCRIPT.format(steps=experiment.n_steps, experiment=experiment.to_json())
 
 
-def thinned(experiment: Experiment) -> Experiment:
-    """The experiment with so much thinning that its files hold at most ``MAX_ROWS`` draws.
-
-    Raises ValueError, with what to do instead, where the run is too long for the page.
-    """
-    if experiment.n_steps * experiment.n_chains * len(experiment.lanes) > MAX_STEPS:
-        raise ValueError(
-            f"This run has {experiment.n_steps:,} steps of {experiment.n_chains:,} chains, too many to make again here. "
-            "Save the experiment as JSON and run: python -m samplers run experiment.json --out draws.nc"
-        )
-    return replace(experiment, thin=max(1, -(-experiment.n_steps * experiment.n_chains // MAX_ROWS)))
+def saved(experiment: Experiment) -> Experiment:
+    """The experiment as a file holds it: with so much thinning that its draws are at most ``MAX_ROWS``."""
+    steps = min(experiment.n_steps, MAX_RUN)
+    return replace(experiment, n_steps=steps, thin=max(1, -(-steps * experiment.n_chains // MAX_ROWS)))
 
 
 def draws(experiment: Experiment, suffix: str) -> tuple[str, bytes]:
@@ -92,17 +87,14 @@ class ExportMenu:
         }
         icons = ("link", "image", "data_object", "code", "save", "table_chart")
         menu = pmui.MenuButton(
-            label="Share and export", icon="ios_share", size="small", color="light", variant="outlined", margin=(4, 8),
+            label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(4, 8),
             items=[{"label": label, "icon": icon} for label, icon in zip(self._actions, icons, strict=True)],
         )  # fmt: skip
         menu.on_click(self._clicked)
         self.panel = pn.Row(menu, margin=0, align="end")
 
     async def _clicked(self, item: Any) -> None:
-        try:
-            await self._actions[item["label"]]()
-        except ValueError as error:
-            self.notify("error", str(error))
+        await self._actions[item["label"]]()
 
     async def _link(self) -> None:
         location = pn.state.location
@@ -118,13 +110,20 @@ class ExportMenu:
         await self.runner.bus.send_picture("sgmcmc-lab.png", caption, colours.surface, colours.text)
 
     async def _json(self) -> None:
-        await self.runner.bus.send_file("experiment.json", self.runner.experiment().to_json().encode())
+        await self.runner.bus.send_file("experiment.json", saved(self.runner.experiment()).to_json().encode())
 
     async def _script(self) -> None:
-        await self.runner.bus.send_file("experiment.py", script(thinned(self.runner.experiment())).encode())
+        await self.runner.bus.send_file("experiment.py", script(saved(self.runner.experiment())).encode())
 
     async def _draws(self, suffix: str) -> None:
-        experiment = thinned(self.runner.experiment())
+        experiment = saved(self.runner.experiment())
+        if experiment.n_steps * experiment.n_chains * len(experiment.lanes) > MAX_STEPS:
+            self.notify(
+                "error",
+                f"This run has {experiment.n_steps:,} steps of {experiment.n_chains:,} chains, too many to make again here. "
+                "Save the experiment as JSON and run: python -m samplers run experiment.json --out draws.nc",
+            )
+            return
         self.notify("info", f"Making the draws of {experiment.n_steps:,} steps again, for a file.")
         name, content = await asyncio.get_running_loop().run_in_executor(None, draws, experiment, suffix)
         await self.runner.bus.send_file(name, content)

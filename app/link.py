@@ -42,11 +42,13 @@ def read_query(state: AppState, query: str) -> list[str]:
     state.views = ["state", "components", "ks"] if simplex else list(DEFAULT_VIEWS)
     if "views" in fields:
         asked = [key for key in fields["views"].split(",") if key]
-        known = [key for key in asked if key in VIEWS]
+        fitting = state.fitting_views()
         for key in asked:
-            if key not in VIEWS:
-                messages.append(f"views = {key[:40]!r}: there is no such view; there are: {', '.join(VIEWS)}.")
-        state.views = known or state.views
+            if key not in fitting:
+                what = "does not fit the target" if key in VIEWS else "is no view"
+                messages.append(f"views = {key[:40]!r}: it {what}; there are: {', '.join(fitting)}.")
+        known = [key for key in asked if key in fitting]
+        state.views = known if known or not asked else state.views
 
     state.axis = _one_of(fields, "axis", tuple(AXIS_LABELS), state.axis, messages)
     state.dark = _one_of(fields, "theme", ("light", "dark"), "light", messages) == "dark"

@@ -3,9 +3,9 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,8 @@ CHUNK_SECONDS = 0.004
 """The engine comes back this often, so that sessions take turns."""
 UNANSWERED = 2
 """With so many frames on their way and not yet on the screen, nothing is sent."""
+LOST_SECONDS = 5.0
+"""A page that has not answered for so long is sent one more frame."""
 SLOW_SECONDS = 0.25
 """Slow work, such as ensembles, R-hat and readouts, comes this often."""
 CURVE_SPACING = 1.03
@@ -74,16 +76,31 @@ class LaneRecord:
         )  # fmt: skip
 
 
-class Runner:
-    """Runs the experiment of an :class:`AppState` and feeds its views. Talks to the page through callbacks."""
+class Screen(Protocol):
+    """What the runner asks of the page."""
 
-    def __init__(
-        self, state: AppState, *, on_views: Callable[[list[View]], None], on_status: Callable[[str, float], None],
-        on_divergence: Callable[[int, str], None],
-    ):  # fmt: skip
-        self.state = state
+    def show_views(self, views: list[View]) -> None:
+        """Put these figures on the page."""
+
+    def show_status(self, what: str, share: float) -> None:
+        """Say what is being compiled, and how far it is; an empty text when all is ready."""
+
+    def show_divergence(self, lane: int, message: str) -> None:
+        """Say why a lane stopped."""
+
+    def clear_divergence(self) -> None:
+        """All lanes start again."""
+
+    def fit_width(self, width: int) -> None:
+        """The page has announced itself and is so many pixels wide."""
+
+
+class Runner:
+    """Runs the experiment of an :class:`AppState` and feeds its views."""
+
+    def __init__(self, state: AppState, screen: Screen):
+        self.state, self.screen = state, screen
         self.bus = Bus(self._answered)
-        self.on_views, self.on_status, self.on_divergence = on_views, on_status, on_divergence
         self.readout: Any = None
         """The model whose text is the readout."""
         self.lanes: list[LaneRecord] = []
@@ -92,6 +109,7 @@ class Runner:
         self.bytes_sent = 0
         self._feeds: list[tuple[View, dict[str, int]]] = []
         self._hidden = False
+        self._width = 0
         self._connected = asyncio.Event()
         self._wake = asyncio.Event()
         self._restart = self._rebuild = True
@@ -128,6 +146,7 @@ class Runner:
     async def run(self) -> None:
         """The loop; ends when its task is cancelled."""
         await self._connected.wait()
+        self.screen.fit_width(self._width)
         slow = asyncio.create_task(self._slow_loop())
         try:
             due = time.perf_counter()
@@ -141,7 +160,11 @@ class Runner:
                     continue
                 if not self._active() or self.frames_sent - self.frames_drawn >= UNANSWERED:
                     self._wake.clear()
-                    await self._wake.wait()
+                    try:
+                        await asyncio.wait_for(self._wake.wait(), LOST_SECONDS)
+                    except TimeoutError:
+                        # An answer was lost; one more frame asks for another.
+                        self.frames_drawn = max(self.frames_drawn, self.frames_sent - 1)
                     continue
                 await self._frame()
                 due = max(due + FRAME_SECONDS, time.perf_counter())
@@ -150,7 +173,7 @@ class Runner:
             slow.cancel()
 
     def _active(self) -> bool:
-        if self._hidden:
+        if self._hidden or not self.bus.connected:
             return False
         moving = any(record.run.divergence is None for record in self.lanes)
         return self._redraw or bool(self._single) or (self.state.playing and moving)
@@ -161,9 +184,10 @@ class Runner:
         self._redraw = True
         self._wake.set()
 
-    def _answered(self, number: int, hidden: bool, generation: int) -> None:
+    def _answered(self, number: int, hidden: bool, generation: int, width: int) -> None:
         self._hidden = hidden
         if number == self.bus.HELLO and not self._connected.is_set():
+            self._width = width
             self._connected.set()
         elif number == self.bus.HELLO:
             # A page that was rendered again knows no layout.
@@ -175,18 +199,14 @@ class Runner:
 
     def _on_experiment(self, event: Any) -> None:
         old, new = event.old, event.new
+        retitled = bool(self.views) and self.state.lane_titles() != self.views[0].scene.lanes
         if _structure(old) != _structure(new):
-            self._ask(
-                restart=True,
-                rebuild=old.target != new.target
-                or len(old.lanes) != len(new.lanes)
-                or self.state.lane_titles() != self.views[0].scene.lanes,
-            )
+            self._ask(restart=True, rebuild=old.target != new.target or retitled)
             return
         for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
             if before != after:
                 self._changes.append((i, Change(0, after.sampler, after.gradient)))
-        self._ask(rebuild=self.views != [] and self.state.lane_titles() != self.views[0].scene.lanes)
+        self._ask(rebuild=retitled)
 
     async def _start_lanes(self) -> None:
         self._restart = False
@@ -197,13 +217,14 @@ class Runner:
         if not jit.is_ready(needed):
 
             def progress(done: int, total: int, what: str) -> None:
-                loop.call_soon_threadsafe(self.on_status, what, done / max(total, 1))
+                loop.call_soon_threadsafe(self.screen.show_status, what, done / max(total, 1))
 
             await loop.run_in_executor(_SLOW, jit.prepare, needed, progress)
-            self.on_status("", 1.0)
+            self.screen.show_status("", 1.0)
         async with self._engine:
             self.lanes = [LaneRecord(Run(spec)) for spec in runs]
         self._said_diverged.clear()
+        self.screen.clear_divergence()
         self._step_times.clear()
         # The views hold curves of the lanes that were there before.
         self._rebuild |= self._drew
@@ -221,7 +242,7 @@ class Runner:
             dark=state.dark,
         )
         self.views = [VIEWS[key](scene) for key in state.shown_views()]
-        self.on_views(self.views)
+        self.screen.show_views(self.views)
 
     async def _send_layout(self) -> None:
         self._stale = False
@@ -263,7 +284,7 @@ class Runner:
         for i, record in enumerate(self.lanes):
             if record.run.divergence is not None and i not in self._said_diverged:
                 self._said_diverged.add(i)
-                self.on_divergence(i, record.run.divergence.message)
+                self.screen.show_divergence(i, record.run.divergence.message)
 
     def _apply_changes(self) -> None:
         for i, change in self._changes:
@@ -295,7 +316,7 @@ class Runner:
         turn = 0
         while True:
             await asyncio.sleep(SLOW_SECONDS)
-            if self._hidden or not self.views or self._restart or self._rebuild:
+            if self._hidden or not self.bus.connected or not self.lanes or self._restart or self._rebuild:
                 continue
             turn += 1
             views, generation = self.views, self.bus.generation

@@ -27,8 +27,10 @@ _GRID = """
 """
 _TITLE = """
 .view-title { font-weight: 600; font-size: 15px; }
-.hint { font-size: 13px; opacity: .8; line-height: 1.25; }
+.hint { font-size: 14px; opacity: .8; }
 """
+NARROW = 900
+"""Below this width, in pixels, the sidebar covers the views."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
 
 
@@ -41,9 +43,7 @@ class Page:
         query = pn.state.location.search if pn.state.location else ""
         self._messages = link.read_query(self.state, query or "")
         self.controls = Controls(self.state, self.notify)
-        self.runner = Runner(
-            self.state, on_views=self._show_views, on_status=self._show_status, on_divergence=self._show_divergence
-        )
+        self.runner = Runner(self.state, self)
         self.status = pmui.Alert("", alert_type="info", visible=False, sizing_mode="stretch_width", margin=6)
         self.views = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.cards = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
@@ -57,7 +57,6 @@ class Page:
         watch = self.state.param.watch
         watch(lambda _: self._refresh_cards(), ["experiment", "dark"])
         watch(lambda _: self._write_link(), ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark"])
-        watch(lambda _: self.controls.clear_errors(), ["resets", "experiment"])
         self._refresh_cards()
         self.runner.build_views()
         self._task: asyncio.Task[None] | None = None
@@ -79,7 +78,7 @@ class Page:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and task.exception() is not None:
             log.error("The live loop ended", exc_info=task.exception())
-            self._show_status("The live loop met an error and stopped; reload the page to go on.", 1.0)
+            self.show_status("The live loop met an error and stopped; reload the page to go on.", 1.0)
 
     def _stop(self) -> None:
         if self._task is not None:
@@ -109,20 +108,22 @@ class Page:
 
     def _transport(self) -> Any:
         state = self.state
-        play = pmui.Button(name="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
+        play = pmui.Button(label="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
                            variant="contained", size="small", width=104, margin=(6, 4))  # fmt: skip
 
         def toggle(_: Any) -> None:
             state.playing = not state.playing
 
         def show(event: Any) -> None:
-            play.param.update(name="Pause" if event.new else "Play", icon="pause" if event.new else "play_arrow")
+            play.param.update(label="Pause" if event.new else "Play", icon="pause" if event.new else "play_arrow")
 
         play.on_click(toggle)
         state.param.watch(show, "playing")
 
         def button(name: str, icon: str, help_: str, action: Any) -> Any:
-            made = pmui.Button(name=name, icon=icon, variant="outlined", size="small", margin=(6, 2), description=help_)
+            made = pmui.Button(
+                label=name, icon=icon, variant="outlined", size="small", margin=(6, 2), description=help_
+            )
             made.on_click(action)
             return made
 
@@ -130,26 +131,28 @@ class Page:
             state.playing = False
             self.runner.step()
 
-        step = button("Step", "skip_next", "One step of every chain, then pause.", one_step)
-        reset = button("Reset", "replay", "Start again with the same seed: the same draws.", lambda _: state.reset())
+        step = button("Step", "skip_next", "Step: one step of every chain, then a pause.", one_step)
+        reset = button(
+            "Reset", "replay", "Reset: start again with the same seed, and so the same draws.", lambda _: state.reset()
+        )
         seed = button(
             "New seed",
             "casino",
-            "Start again with another seed: other draws.",
+            "New seed: start again with the next seed, and so other draws.",
             lambda _: state.set_seed(state.experiment.seed % (2**32 - 1) + 1),
         )
         speed = pmui.DiscreteSlider(
-            name="Steps a frame", options={f"{x:,}": x for x in log_places(_SPEED, state.speed)}, value=state.speed, size="small", width=170,
+            label="Steps a frame", options={f"{x:,}": x for x in log_places(_SPEED, state.speed)}, value=state.speed, size="small", width=170,
             margin=(4, 16), description="How many steps every chain makes between two pictures.",
         )  # fmt: skip
         speed.param.watch(lambda event: setattr(state, "speed", event.new), "value_throttled")
         axis = pmui.Select(
-            name="x axis", options={"Steps": "steps", "Gradient evaluations": "gradients", "Seconds": "seconds"}, value=state.axis, size="small",
+            label="x axis", options={"Steps": "steps", "Gradient evaluations": "gradients", "Seconds": "seconds"}, value=state.axis, size="small",
             width=150, margin=(6, 6), description="What curves are drawn against: steps, gradient evaluations, or computing time.",
         )  # fmt: skip
         axis.param.watch(lambda event: setattr(state, "axis", event.new), "value")
         coordinate = pmui.Select(
-            name="Coordinate",
+            label="Coordinate",
             size="small",
             width=110,
             margin=(6, 6),
@@ -157,7 +160,7 @@ class Page:
         )
         chooser = pmui.CheckButtonGroup(
             size="small", margin=(6, 4), color="primary",
-            sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}},
+            sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}, "overflowX": "auto", "maxWidth": "calc(100vw - 24px)"},
         )  # fmt: skip
 
         def refresh(_: Any = None) -> None:
@@ -180,7 +183,7 @@ class Page:
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 
-    def _show_views(self, views: list[View]) -> None:
+    def show_views(self, views: list[View]) -> None:
         """Put the views' figures on the page, the first one larger."""
         panes = []
         for i, view in enumerate(views):
@@ -198,7 +201,16 @@ class Page:
             ))  # fmt: skip
         self.views.objects = panes
 
-    def _show_status(self, what: str, share: float) -> None:
+    def clear_divergence(self) -> None:
+        """All lanes start again; their cards say nothing more."""
+        self.controls.clear_errors()
+
+    def fit_width(self, width: int) -> None:
+        """On a phone the sidebar lies over the views; it starts closed there."""
+        if width < NARROW:
+            self.page.sidebar_open = False
+
+    def show_status(self, what: str, share: float) -> None:
         if what and share < 1.0:
             self.status.param.update(
                 object=f"Compiling {what}: {share:.0%} done. This happens only once on this machine.", visible=True
@@ -206,7 +218,7 @@ class Page:
         else:
             self.status.param.update(object=what, visible=bool(what))
 
-    def _show_divergence(self, lane: int, message: str) -> None:
+    def show_divergence(self, lane: int, message: str) -> None:
         self.controls.show_error(lane, message)
         self.notify("error", message)
 

@@ -8,6 +8,17 @@ const download = (name, blob) => {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
 }
 
+// Browsers give the clipboard to secure pages only; a class room's server on the local network is none.
+const copy = (text) => {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text)
+  const field = document.createElement("textarea")
+  field.value = text
+  document.body.append(field)
+  field.select()
+  document.execCommand("copy")
+  field.remove()
+}
+
 // Every element of the page, those in shadow roots too.
 const walk = function* (root) {
   for (const element of root.querySelectorAll("*")) {
@@ -61,7 +72,7 @@ export function render({ model }) {
     }
     return null
   }
-  const say = (number) => model.send_msg([number, document.hidden ? 1 : 0, layout.generation])
+  const say = (number) => model.send_msg([number, document.hidden ? 1 : 0, layout.generation, window.innerWidth])
 
   const append = (old, fresh, rollover) => {
     const length = Math.min(old.length + fresh.length, rollover)
@@ -103,7 +114,7 @@ export function render({ model }) {
     } else if (data.type === "file") {
       download(data.name, new Blob([data.content]))
     } else if (data.type === "copy") {
-      navigator.clipboard.writeText(data.text)
+      copy(data.text)
     } else if (data.type === "picture") {
       picture(data).toBlob((blob) => download(data.name, blob))
     } else if (data.type === "text") {

@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     benchmark = commands.add_parser("bench", help="how fast the samplers are here")
     benchmark.add_argument("--json", action="store_true", help="as JSON")
     benchmark.add_argument("--quick", action="store_true", help="a short, rough measurement")
+    benchmark.add_argument("--page", action="store_true", help="the live page in a headless browser instead")
     benchmark.set_defaults(command=_bench)
     return parser
 
@@ -303,8 +304,9 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from samplers import bench
+    from samplers import bench, bench_page
 
-    report = bench.measure(options.quick, lambda what: print(what, file=sys.stderr, flush=True))
-    print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else bench.as_text(report))
+    kind: Any = bench_page if options.page else bench
+    report = kind.measure(options.quick, lambda what: print(what, file=sys.stderr, flush=True))
+    print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
     return DONE

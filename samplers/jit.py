@@ -13,8 +13,8 @@ arithmetic (on the 2-D quartic: 18 ns a chain-step with one chain, 10 ns with fo
 normals cost 6 ns).
 
 Numba's cache notices a change in the file of a function, not in the helpers it imports from
-elsewhere. The cache folder is therefore named by a digest of the package's source, and an edit of
-one that compiles anything starts a new one.
+elsewhere. The cache folder is therefore named by a digest of the files with compiled functions, and an edit of
+one of them starts a new one.
 """
 
 import hashlib
@@ -110,13 +110,15 @@ KERNEL = types.void(rng_type, state_type, model_type, noise_type, vector, cube, 
 each written to ``out``."""
 
 
+COMPILED_FILES = ("jit.py", "accumulate.py", "engine.py", "kernels/*.py", "targets/*.py")
+"""The files that hold compiled functions or their helpers."""
+
+
 def _source_digest() -> str:
-    """A digest of every file that holds compiled functions or their helpers."""
+    """A digest of all files that hold compiled functions."""
     root = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(path for pattern in ("*.py", "kernels/*.py", "targets/*.py") for path in root.glob(pattern)):
-        if "jit" not in path.read_text(encoding="utf-8"):
-            continue
+    for path in sorted(path for pattern in COMPILED_FILES for path in root.glob(pattern)):
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -229,7 +229,7 @@ class Experiment:
         """The experiment of a link, and a sentence for everything in it that had to be changed.
 
         A value that is not allowed becomes the nearest allowed one. Fields of other
-        parts of the link are passed over; a query without target and lanes gives ``default``.
+        parts of the link are passed over. What the link leaves out is as in ``default``, or fits the link's target.
         """
         if len(query) > MAX_QUERY:
             return default, [
@@ -251,9 +251,13 @@ class Experiment:
                 data["lanes"].append(lane)
             elif name in _SETTINGS:
                 data[name] = text
-        if "target" not in data and not data["lanes"]:
+        if "target" not in data:
             data["target"] = _choice_dict(default.target)
-            data["lanes"] = [_lane_dict(lane) for lane in default.lanes]
+            if not data["lanes"]:
+                data["lanes"] = [_lane_dict(lane) for lane in default.lanes]
+        if not data["lanes"]:
+            target = TARGETS.get(data["target"]["key"], next(iter(TARGETS.values())))
+            data["lanes"] = [{"sampler": next(key for key, cls in SAMPLERS.items() if cls.accepts(target))}]
         return _Reader(messages).experiment(data), messages
 
 

@@ -54,7 +54,7 @@ class Autocorrelation(View):
 
     key = "autocorrelation"
     title = "Autocorrelation"
-    hint = "The faster the curve falls to 0, the fewer steps τ a fresh draw costs."
+    hint = "fast decay: few steps τ for a fresh draw"
     every = 4
 
     def build(self) -> Any:

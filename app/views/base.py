@@ -90,8 +90,8 @@ class View:
 
     key: ClassVar[str]
     title: ClassVar[str]
-    hint: ClassVar[str]
-    """What to look at, in a sentence."""
+    hint: str
+    """How to read it, in a few words beside the title."""
     every: ClassVar[int] = 1
     """The view is computed for every so many frames; the slow ones need fewer."""
 

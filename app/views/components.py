@@ -25,7 +25,7 @@ class Components(View):
 
     key = "components"
     title = "All components"
-    hint = "Middle half, 5–95 %, and the smallest value so far; wide grey: exact. A biased sampler cannot go down."
+    hint = "wide grey boxes: exact; dots: smallest so far"
     every = 5
 
     @classmethod

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
 from app.views.base import AXIS_LABELS, Data, LaneFrame, View
@@ -20,7 +21,7 @@ class KS(View):
 
     key = "ks"
     title = "KS distance"
-    hint = "Grey: as many exact draws. A right sampler keeps falling; a biased one levels off."
+    hint = "grey band: as many exact draws"
 
     def build(self) -> Any:
         scene = self.scene
@@ -35,6 +36,9 @@ class KS(View):
             x_axis_type="log",
             y_axis_type="log",
         )
+        # Bokeh labels the digits between powers of ten where an axis has few of them; they overlap.
+        p.xaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-5, 11)])
+        p.yaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-6, 1)])
         self._x_start = start
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)

@@ -19,7 +19,7 @@ class Marginal(View):
 
     key = "marginal"
     title = "Marginal"
-    hint = "All draws so far should settle on the exact law, the plain line."
+    hint = "line: the exact law"
     every = 2
 
     def build(self) -> Any:

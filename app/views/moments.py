@@ -136,7 +136,7 @@ class Moments(View):
 
     key = "moments"
     title = "Bias and variance"
-    hint = "Thousands of chains leave one point; dashed: the exact law; lines: theory (Corollary 3.2)."
+    hint = "of thousands of chains; dashed: exact"
     every = 4
 
     def build(self) -> Any:

@@ -28,7 +28,7 @@ class State(View):
 
     key = "state"
     title = "State space"
-    hint = "Chains should visit all of the shaded law. Arrows: −∇H at the last step, and in colour as it was used."
+    hint = "arrows: −∇H, and in colour as it was used"
 
     def build(self) -> Any:
         target = self.scene.target
@@ -86,6 +86,7 @@ class State(View):
 
     def _build_pair(self) -> Any:
         """Two components on log axes, with exact draws behind them."""
+        self.hint = "two components; grey: exact draws"
         target, colours = self.scene.target, self.scene.colours
         i = self.scene.coordinate
         j = (i + 1) % target.dim

@@ -33,7 +33,7 @@ class Trace(View):
 
     key = "trace"
     title = "Trace"
-    hint = "Chains that mix look like grass; nine tenths of it lies in the grey band. R̂ near 1: they agree."
+    hint = "grey band: the exact 5–95 %"
 
     def build(self) -> Any:
         scene = self.scene
