@@ -171,7 +171,7 @@ class Controls:
             ]
             if i in self._errors:
                 body.insert(
-                    0, pmui.Alert(self._errors[i], alert_type="error", sizing_mode="stretch_width", margin=(4, 10))
+                    0, pmui.Alert(self._errors[i], severity="error", sizing_mode="stretch_width", margin=(4, 10))
                 )
             cards.append(pn.Column(
                 pn.Row(*head, sizing_mode="stretch_width", margin=0), *body, sizing_mode="stretch_width", margin=(8, 8, 0, 8),

@@ -91,6 +91,9 @@ class Screen(Protocol):
     def clear_divergence(self) -> None:
         """All lanes start again."""
 
+    def moving(self) -> None:
+        """The first frames are on the screen: what is not urgent may follow."""
+
     def fit_width(self, width: int) -> None:
         """The page has announced itself and is so many pixels wide."""
 
@@ -110,6 +113,7 @@ class Runner:
         self._feeds: list[tuple[View, dict[str, int]]] = []
         self._hidden = False
         self._width = 0
+        self._seen_moving = False
         self._connected = asyncio.Event()
         self._wake = asyncio.Event()
         self._restart = self._rebuild = True
@@ -193,6 +197,9 @@ class Runner:
             # A page that was rendered again knows no layout.
             self._ask(rebuild=True)
         elif number > 0 and generation == self.bus.generation:
+            if not self._seen_moving:
+                self._seen_moving = True
+                self.screen.moving()
             self.frames_drawn = max(self.frames_drawn, number)
             self._drawn_times.append((time.perf_counter(), number))
         self._wake.set()

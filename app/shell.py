@@ -44,7 +44,7 @@ class Page:
         self._messages = link.read_query(self.state, query or "")
         self.controls = Controls(self.state, self.notify)
         self.runner = Runner(self.state, self)
-        self.status = pmui.Alert("", alert_type="info", visible=False, sizing_mode="stretch_width", margin=6)
+        self.status = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width", margin=6)
         self.views = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.cards = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.export = ExportMenu(self.state, self.runner, self.notify)
@@ -55,9 +55,7 @@ class Page:
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
-        watch(lambda _: self._refresh_cards(), ["experiment", "dark"])
         watch(lambda _: self._write_link(), ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark"])
-        self._refresh_cards()
         self.runner.build_views()
         self._task: asyncio.Task[None] | None = None
         pn.state.onload(self._start)
@@ -204,6 +202,11 @@ class Page:
     def clear_divergence(self) -> None:
         """All lanes start again; their cards say nothing more."""
         self.controls.clear_errors()
+
+    def moving(self) -> None:
+        """Formulas take the browser a moment, so they come after the first frames."""
+        self.state.param.watch(lambda _: self._refresh_cards(), ["experiment", "dark"])
+        pn.state.execute(self._refresh_cards, schedule=True)
 
     def fit_width(self, width: int) -> None:
         """On a phone the sidebar lies over the views; it starts closed there."""

@@ -37,7 +37,7 @@ class Full(Estimator):
 
     key = "full"
     title = "Full"
-    tex = r"\nabla\tilde H = \nabla H"
+    tex = r"\nabla\tilde U = \nabla U"
 
 
 class Gaussian(Estimator):
@@ -45,7 +45,7 @@ class Gaussian(Estimator):
 
     key = "gaussian"
     title = "Noisy"
-    tex = r"\nabla\tilde H = \nabla H + \mathcal N(0, V I)"
+    tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I)"
 
     variance = Real(4.0, bounds=(1e-3, 1e5), log=True, tex="V", label="Noise variance V",
                     doc="The variance of the noise added to each component of the gradient. A minibatch makes such noise; here its size is yours to choose.")  # fmt: skip
@@ -59,7 +59,7 @@ class GaussianCorrected(Gaussian):
 
     key = "gaussian_corrected"
     title = "Noisy, B̂ subtracted"
-    tex = r"\nabla\tilde H = \nabla H + \mathcal N(0, V I),\quad \hat B = V"
+    tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I),\quad \hat B = V"
 
     def noise(self) -> jit.Noise:
         return jit.Noise(self.variance, self.variance, 0, True)

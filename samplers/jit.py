@@ -39,9 +39,9 @@ integer_matrix = types.Array(int64, 2, "C")
 rng_type = numba.typeof(Generator(SFC64(0)))
 
 POTENTIAL = types.void(matrix, vector, vector)
-"""potential(theta (chains, dim), out (chains,), target_params): writes H = −log density + constant."""
+"""potential(theta (chains, dim), out (chains,), target_params): writes U = −log density + constant."""
 GRADIENT = types.void(matrix, matrix, vector)
-"""gradient(theta (chains, dim), out (chains, dim), target_params): writes ∂H/∂θ."""
+"""gradient(theta (chains, dim), out (chains, dim), target_params): writes ∂U/∂θ."""
 DRAW = types.void(rng_type, matrix, vector)
 """draw(rng, out (chains, dim), target_params): writes one exact i.i.d. draw for every chain."""
 OBSERVE = types.void(cube, int64, cube)

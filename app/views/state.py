@@ -28,7 +28,7 @@ class State(View):
 
     key = "state"
     title = "State space"
-    hint = "arrows: −∇H, and in colour as it was used"
+    hint = "arrows: −∇U, and in colour as it was used"
 
     def build(self) -> Any:
         target = self.scene.target
@@ -131,7 +131,7 @@ class State(View):
                       fill_color=colours.lanes[i], line_color=colours.surface, line_width=1.5)  # fmt: skip
 
     def _add_arrows(self, p: Any) -> None:
-        """−∇H at the first lane's first chain: exact, and as the last step used it."""
+        """−∇U at the first lane's first chain: exact, and as the last step used it."""
         colours = self.scene.colours
         for name, colour, width in (("full", colours.exact, 3), ("used", colours.lanes[0], 2)):
             source: ColumnDataSource = self.feed(name, "x0", "y0", "x1", "y1")

@@ -34,7 +34,7 @@ def advance(rng, state, model, noise, params, out, n, info):
 class CIR(Sampler):
     """The Cox–Ingersoll–Ross process, simulated without discretisation error (Baker et al. 2018, eq 2.2).
 
-    SDE: dθ = (a − θ) dt + √(2θ) dW: the recipe with H = θ − (a − 1) log θ, D = θ, Q = 0.
+    SDE: dθ = (a − θ) dt + √(2θ) dW: the recipe with U = θ − (a − 1) log θ, D = θ, Q = 0.
     Exact transition over time h; Gamma(a, 1) is invariant for every h. On a Dirichlet posterior
     a_j = α + N_j, and ω = θ / Σθ has the posterior as its law.
     """

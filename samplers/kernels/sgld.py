@@ -35,15 +35,15 @@ def advance(rng, state, model, noise, params, out, n, info):
 class SGLD(Sampler):
     """Stochastic gradient Langevin dynamics (Welling & Teh 2011).
 
-    SDE: dθ = −∇H dt + √2 dW, the recipe with D = I, Q = 0.
-    Euler–Maruyama: θ ← θ − ε∇H̃(θ) + N(0, ε(2 − εB̂)), recipe paper eq (13) with D = I.
-    Invariant law: e^{−H} as ε → 0. On a Gaussian N(0, σ²) with the full gradient the chain's own law is
+    SDE: dθ = −∇U dt + √2 dW, the recipe with D = I, Q = 0.
+    Euler–Maruyama: θ ← θ − ε∇Ũ(θ) + N(0, ε(2 − εB̂)), recipe paper eq (13) with D = I.
+    Invariant law: e^{−U} as ε → 0. On a Gaussian N(0, σ²) with the full gradient the chain's own law is
     N(0, σ²/(1 − ε/2σ²)), and it blows up for ε ≥ 2σ².
     """
 
     key = "sgld"
     title = "SGLD"
-    update = r"\theta_{t+1} = \theta_t - \epsilon\,\nabla\tilde H(\theta_t) + \mathcal N\bigl(0,\ \epsilon(2 - \epsilon\hat B)\bigr)"
+    update = r"\theta_{t+1} = \theta_t - \epsilon\,\nabla\tilde U(\theta_t) + \mathcal N\bigl(0,\ \epsilon(2 - \epsilon\hat B)\bigr)"
     diffusion = "D = I"
     curl = "Q = 0"
     integrator = "Euler–Maruyama"

@@ -33,16 +33,16 @@ def advance(rng, state, model, noise, params, out, n, info):
 class SGRLD(Sampler):
     """Stochastic gradient Riemannian Langevin dynamics with reflection (Patterson & Teh 2013).
 
-    SDE: dθ = (−θ∇H + 1) dt + √(2θ) dW, the recipe with D = diag(θ), Q = 0, Γ = 1.
-    Euler–Maruyama with reflection at 0: θ ← |θ + ε(1 − θ∇H̃) + √(2εθ) ξ|.
+    SDE: dθ = (−θ∇U + 1) dt + √(2θ) dW, the recipe with D = diag(θ), Q = 0, Γ = 1.
+    Euler–Maruyama with reflection at 0: θ ← |θ + ε(1 − θ∇Ũ) + √(2εθ) ξ|.
     On the Dirichlet posteriors, in expanded mean, the drift is ε(α − θ + N̂_j − ω_j N̂.). The SCIR
     paper's h is 2ε, and its released drift is wrong; this is the correct one.
-    Invariant law: e^{−H} as ε → 0; near the boundary the bias of every ε > 0 is large.
+    Invariant law: e^{−U} as ε → 0; near the boundary the bias of every ε > 0 is large.
     """
 
     key = "sgrld"
     title = "SGRLD"
-    update = r"\theta_{t+1} = \Bigl|\,\theta_t + \epsilon\bigl(1 - \theta_t\nabla\tilde H(\theta_t)\bigr) + \sqrt{2\epsilon\theta_t}\;\xi_t\Bigr|"
+    update = r"\theta_{t+1} = \Bigl|\,\theta_t + \epsilon\bigl(1 - \theta_t\nabla\tilde U(\theta_t)\bigr) + \sqrt{2\epsilon\theta_t}\;\xi_t\Bigr|"
     diffusion = r"D = \operatorname{diag}(\theta)"
     curl = "Q = 0"
     integrator = "Euler–Maruyama with reflection"

@@ -40,14 +40,14 @@ def draw(rng, out, params):
 
 
 class Banana(Target):
-    """θ₁ ~ N(0, s²) and θ₂ given θ₁ ~ N(b(θ₁² − s²), 1): H(θ) = θ₁²/(2s²) + (θ₂ − b(θ₁² − s²))²/2.
+    """θ₁ ~ N(0, s²) and θ₂ given θ₁ ~ N(b(θ₁² − s²), 1): U(θ) = θ₁²/(2s²) + (θ₂ − b(θ₁² − s²))²/2.
 
     θ₂ = k(Z² − 1) + ε with k = bs² and standard normal Z, ε, so E θ₂ = 0 and Var θ₂ = 1 + 2k².
     """
 
     key = "banana"
     title = "Banana"
-    tex = r"H(\theta) = \frac{\theta_1^2}{2s^2} + \tfrac12\bigl(\theta_2 - b\,(\theta_1^2 - s^2)\bigr)^2"
+    tex = r"U(\theta) = \frac{\theta_1^2}{2s^2} + \tfrac12\bigl(\theta_2 - b\,(\theta_1^2 - s^2)\bigr)^2"
     source = "Haario, Saksman & Tamminen 1999"
     potential, gradient, draw = potential, gradient, draw
     dim = 2

@@ -1,6 +1,6 @@
 """What every target declares.
 
-A target is a law with an energy H(θ) = −log density + constant, its gradient, and the *exact*
+A target is a law with an energy U(θ) = −log density + constant, its gradient, and the *exact*
 answer: CDF, moments and an i.i.d. sampler. A new target is one file with a subclass of
 :class:`Target` and one line in ``samplers/targets/__init__.py``.
 """
@@ -77,7 +77,7 @@ class Target(param.Parameterized):
     """The name in specs and links."""
     title: ClassVar[str]
     tex: ClassVar[str]
-    """H(θ) in LaTeX."""
+    """U(θ) in LaTeX."""
     source: ClassVar[str] = ""
     """Where the target comes from, for its card."""
     support: ClassVar[str] = LINE
@@ -169,7 +169,7 @@ class Target(param.Parameterized):
         return out[:, 0, :].T.reshape(*theta.shape[:-1], len(self.columns))
 
     def gradient_at(self, theta: Array) -> Array:
-        """∂H/∂θ at θ (n, dim), (n, dim)."""
+        """∂U/∂θ at θ (n, dim), (n, dim)."""
         jit.prepare([self.gradient])
         out = np.empty_like(theta)
         self.gradient(np.ascontiguousarray(theta), out, self.packed())

@@ -69,11 +69,11 @@ class Dirichlet(Target):
     """ω | z ~ Dir(α + N) for categorical data with N_j items in category j.
 
     The state is θ ∈ (0, ∞)ᵈ with ω_j = θ_j / Σθ. The energy is that of the expanded-mean
-    parameterisation of Patterson & Teh, which SGRLD steps: H(θ) = Σ θ_j − (α−1) log θ_j − N_j log ω_j.
+    parameterisation of Patterson & Teh, which SGRLD steps: U(θ) = Σ θ_j − (α−1) log θ_j − N_j log ω_j.
     The CIR samplers make θ_j ~ Gamma(α + N_j, 1) instead. Only the scale Σθ differs; ω has the same law.
     """
 
-    tex = r"H(\theta) = \sum_j \theta_j - (\alpha-1)\log\theta_j - N_j \log\omega_j,\quad \omega_j = \theta_j / \textstyle\sum_l\theta_l"
+    tex = r"U(\theta) = \sum_j \theta_j - (\alpha-1)\log\theta_j - N_j \log\omega_j,\quad \omega_j = \theta_j / \textstyle\sum_l\theta_l"
     support = SIMPLEX
     estimators = frozenset({"full", "minibatch"})
     process = "cir"
@@ -111,7 +111,7 @@ class Dirichlet(Target):
         return np.asarray(self.alpha + self.counts(), dtype=float)
 
     def log_density(self, theta: Array) -> Array:
-        """The density of θ under H, whose scale Σθ is Gamma(dα, 1)."""
+        """The density of θ under U, whose scale Σθ is Gamma(dα, 1)."""
         a, d = self.shapes, self.dim
         omega = theta / theta.sum(axis=-1, keepdims=True)
         log_dirichlet = special.gammaln(a.sum()) - special.gammaln(a).sum() + special.xlogy(a - 1, omega).sum(axis=-1)

@@ -34,7 +34,7 @@ def gradient(theta, out, params):
 
 @jit.draw
 def draw(rng, out, params):
-    # e^{−H} is e^{−(θ⁴ − 5θ²/2)} times e^{−θ²/2}; the first factor is largest, e^{25/16}, at θ² = 5/4, and its
+    # e^{−U} is e^{−(θ⁴ − 5θ²/2)} times e^{−θ²/2}; the first factor is largest, e^{25/16}, at θ² = 5/4, and its
     # ratio to that is e^{−(θ² − 5/4)²}. Of the proposals from N(0, 1) a share Z/(√(2π) e^{25/16}) = 0.449 is accepted.
     for c in range(out.shape[0]):
         while True:
@@ -45,11 +45,11 @@ def draw(rng, out, params):
 
 
 class DoubleWell(Target):
-    """H(θ) = θ⁴ − 2θ²: wells at ±1 with a barrier of height 1 between them (recipe paper, Fig 2 left)."""
+    """U(θ) = θ⁴ − 2θ²: wells at ±1 with a barrier of height 1 between them (recipe paper, Fig 2 left)."""
 
     key = "double_well"
     title = "Double well"
-    tex = r"H(\theta) = \theta^4 - 2\theta^2"
+    tex = r"U(\theta) = \theta^4 - 2\theta^2"
     source = "Ma, Chen & Fox 2015, Fig 2 (left)"
     potential, gradient, draw = potential, gradient, draw
     dim = 1

@@ -47,7 +47,7 @@ class Funnel(Target):
 
     key = "funnel"
     title = "Funnel"
-    tex = r"H(\theta) = \frac{\theta_1^2}{2s^2} + \tfrac12\theta_2^2\,e^{-\theta_1} + \tfrac12\theta_1"
+    tex = r"U(\theta) = \frac{\theta_1^2}{2s^2} + \tfrac12\theta_2^2\,e^{-\theta_1} + \tfrac12\theta_1"
     source = "Neal 2003, section 8, with one coordinate beside the scale"
     potential, gradient, draw = potential, gradient, draw
     dim = 2

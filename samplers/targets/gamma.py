@@ -32,11 +32,11 @@ def draw(rng, out, params):
 
 
 class Gamma(Target):
-    """Gamma(a, 1): H(θ) = θ − (a − 1) log θ, the stationary law of the Cox–Ingersoll–Ross process."""
+    """Gamma(a, 1): U(θ) = θ − (a − 1) log θ, the stationary law of the Cox–Ingersoll–Ross process."""
 
     key = "gamma"
     title = "Gamma"
-    tex = r"H(\theta) = \theta - (a-1)\log\theta"
+    tex = r"U(\theta) = \theta - (a-1)\log\theta"
     source = "Baker et al. 2018, eq (2.1)"
     support = POSITIVE
     estimators = frozenset({"full"})

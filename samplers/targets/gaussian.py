@@ -31,11 +31,11 @@ def draw(rng, out, params):
 
 
 class Gaussian(Target):
-    """N(μ, σ²): H(θ) = (θ − μ)²/(2σ²). Every sampler's own law on it is a Gaussian with a known variance."""
+    """N(μ, σ²): U(θ) = (θ − μ)²/(2σ²). Every sampler's own law on it is a Gaussian with a known variance."""
 
     key = "gaussian"
     title = "Gaussian"
-    tex = r"H(\theta) = \frac{(\theta - \mu)^2}{2\sigma^2}"
+    tex = r"U(\theta) = \frac{(\theta - \mu)^2}{2\sigma^2}"
     source = "Ma, Chen & Fox 2015, Fig 1, with μ = 0 and σ = 1"
     potential, gradient, draw = potential, gradient, draw
     dim = 1

@@ -77,7 +77,7 @@ class GaussianMixture(Target):
     key = "gaussian_mixture"
     title = "Gaussian mixture"
     tex = (
-        r"H(\theta) = -\log\sum_{j=1}^{k} w_j\,e^{-\lVert\theta - m_j\rVert^2/2\sigma^2},\quad "
+        r"U(\theta) = -\log\sum_{j=1}^{k} w_j\,e^{-\lVert\theta - m_j\rVert^2/2\sigma^2},\quad "
         r"m_j = \rho\,\bigl(\cos\tfrac{2\pi(j-1)}{k}, \sin\tfrac{2\pi(j-1)}{k}\bigr)"
     )
     source = "A standard test of how samplers find and weigh separate modes"

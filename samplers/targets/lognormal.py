@@ -32,11 +32,11 @@ def draw(rng, out, params):
 
 
 class LogNormal(Target):
-    """LogNormal(μ, σ²): H(θ) = log θ + (log θ − μ)²/(2σ²), the stationary law of the geometric OU process."""
+    """LogNormal(μ, σ²): U(θ) = log θ + (log θ − μ)²/(2σ²), the stationary law of the geometric OU process."""
 
     key = "lognormal"
     title = "Log-normal"
-    tex = r"H(\theta) = \log\theta + \frac{(\log\theta - \mu)^2}{2\sigma^2}"
+    tex = r"U(\theta) = \log\theta + \frac{(\log\theta - \mu)^2}{2\sigma^2}"
     source = "Baker et al. 2018, section 2.3, corrected"
     support = POSITIVE
     estimators = frozenset({"full"})

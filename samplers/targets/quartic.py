@@ -46,11 +46,11 @@ def draw(rng, out, params):
 
 
 class Quartic(Target):
-    """H(θ) = θ₁⁴/10 + (4(θ₂ + 1.2) − θ₁²)²/2: a curved valley with two arms (recipe paper, Fig 2 right)."""
+    """U(θ) = θ₁⁴/10 + (4(θ₂ + 1.2) − θ₁²)²/2: a curved valley with two arms (recipe paper, Fig 2 right)."""
 
     key = "quartic"
     title = "Correlated quartic"
-    tex = r"H(\theta) = \tfrac{1}{10}\theta_1^4 + \tfrac12\bigl(4(\theta_2 + 1.2) - \theta_1^2\bigr)^2"
+    tex = r"U(\theta) = \tfrac{1}{10}\theta_1^4 + \tfrac12\bigl(4(\theta_2 + 1.2) - \theta_1^2\bigr)^2"
     source = "Ma, Chen & Fox 2015, Fig 2 (right)"
     potential, gradient, draw = potential, gradient, draw
     dim = 2

@@ -48,14 +48,14 @@ def draw(rng, out, params):
 
 
 class Ring(Target):
-    """H(θ) = (|θ| − R)²/(2w²): a ridge that closes on itself, of radius R and width w.
+    """U(θ) = (|θ| − R)²/(2w²): a ridge that closes on itself, of radius R and width w.
 
     The angle is uniform, the distance r from the centre has density ∝ r e^{−(r−R)²/2w²}.
     """
 
     key = "ring"
     title = "Ring"
-    tex = r"H(\theta) = \frac{(\lVert\theta\rVert - R)^2}{2w^2}"
+    tex = r"U(\theta) = \frac{(\lVert\theta\rVert - R)^2}{2w^2}"
     source = "A standard test of samplers on curved ridges"
     potential, gradient, draw = potential, gradient, draw
     dim = 2

@@ -60,7 +60,7 @@ def draw(rng, out, params):
 
 
 class SkewNormal(Target):
-    """Density 2φ(θ)Φ(sθ): H(θ) = θ²/2 − log Φ(sθ). A gentle tail on one side, and a steep one on the other.
+    """Density 2φ(θ)Φ(sθ): U(θ) = θ²/2 − log Φ(sθ). A gentle tail on one side, and a steep one on the other.
 
     With δ = s/√(1 + s²): mean δ√(2/π), variance 1 − 2δ²/π, third central moment (4 − π)/2 · mean³, and
     CDF Φ(θ) − 2T(θ, s) with Owen's T. The even moments of θ are those of N(0, 1), whatever s is.
@@ -68,7 +68,7 @@ class SkewNormal(Target):
 
     key = "skew_normal"
     title = "Skew normal"
-    tex = r"H(\theta) = \tfrac12\theta^2 - \log\Phi(s\,\theta)"
+    tex = r"U(\theta) = \tfrac12\theta^2 - \log\Phi(s\,\theta)"
     source = "Azzalini 1985"
     potential, gradient, draw = potential, gradient, draw
     dim = 1
