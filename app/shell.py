@@ -216,7 +216,8 @@ class Page:
     def show_status(self, what: str, share: float) -> None:
         if what and share < 1.0:
             self.status.param.update(
-                object=f"Compiling {what}: {share:.0%} done. This happens only once on this machine.", visible=True
+                object=f"First start on this machine: compiling {what}, {share:.0%} done. The chains move when it is ready.",
+                visible=True,
             )
         else:
             self.status.param.update(object=what, visible=bool(what))

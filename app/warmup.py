@@ -18,7 +18,7 @@ def compile_all() -> None:
 
     def progress(done: int, total: int, what: str) -> None:
         if what and time.perf_counter() - began > 2.0:
-            print(f"Compiling {what} ({done + 1} of {total}); only once on this machine.", file=sys.stderr, flush=True)
+            print(f"First start on this machine: compiling {what} ({done + 1} of {total})", file=sys.stderr, flush=True)
 
     jit.prepare(first, progress)
     jit.prepare(jit.declared(), progress)

@@ -180,7 +180,7 @@ def kernel(function: Callable) -> Any:
 
 def loop(signature: Any) -> Callable[[Callable], Any]:
     """Declare the engine's own loop, with its signature; it runs without the interpreter's lock."""
-    return lambda function: _declare(function, signature, "the engine's", nogil=True)
+    return lambda function: _declare(function, signature, "the main loop of the", nogil=True)
 
 
 def helper(function: Callable) -> Any:
