@@ -19,6 +19,7 @@ one of them starts a new one.
 
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -143,6 +144,7 @@ def _cache_in(folder: Path) -> Iterator[None]:
 
 
 _FOLDER = cache_folder()
+_COMPILING = threading.Lock()
 _COMPILED: dict[Any, tuple[str, Any]] = {}
 
 
@@ -223,9 +225,11 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
         what, signature = _COMPILED[function]
         if progress is not None:
             progress(done, len(waiting), what)
-        with _cache_in(_FOLDER):
-            function.compile(signature)
-        # A call with another target's functions would otherwise compile again for their own types.
-        function.disable_compile()
+        # The server's warm-up and its first pages want the same functions at the same time.
+        with _COMPILING, _cache_in(_FOLDER):
+            if not function.signatures:
+                function.compile(signature)
+                # A call with another target's functions would otherwise compile again for their own types.
+                function.disable_compile()
     if progress is not None:
         progress(len(waiting), len(waiting), "")

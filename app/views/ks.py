@@ -8,7 +8,8 @@ from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
 from app.views.base import AXIS_LABELS, Data, LaneFrame, View
-from samplers.diagnostics import ks
+from samplers.diagnostics import divergence, ks
+from samplers.targets.base import SIMPLEX
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
@@ -82,5 +83,17 @@ class KS(View):
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        named = zip(self.scene.lanes, lanes, strict=True)
-        return {self._label.id: "\n".join(f"{name}  {lane.curve[-1][4]:.3g}" for name, lane in named if lane.curve)}
+        """The distance now, and on the line and in the plane the KL divergence from the exact law."""
+        target = self.scene.target
+        lines = []
+        for name, lane in zip(self.scene.lanes, lanes, strict=True):
+            if not lane.curve:
+                continue
+            text = f"{name}  KS {lane.curve[-1][4]:.3g}"
+            if target.support != SIMPLEX and lane.run.statistics.n_draws:
+                statistics = lane.run.statistics
+                estimate = divergence.kl_2d(statistics, target) if target.dim == 2 else divergence.kl_1d(statistics, 0)
+                # The value without what noise alone adds to it.
+                text += f"  KL {max(estimate.value - estimate.bias, 0.0):.2g}"
+            lines.append(text)
+        return {self._label.id: "\n".join(lines)}

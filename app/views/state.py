@@ -110,6 +110,7 @@ class State(View):
 
     def _add_paths(self, p: Any) -> None:
         colours = self.scene.colours
+        self._label = self.caption(p)
         for i, _ in enumerate(self.scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             if self.scene.target.dim == 1:
@@ -123,7 +124,7 @@ class State(View):
                     source=path,
                     line_color=colours.lanes[i],
                     line_width=1.2,
-                    line_alpha=0.65,
+                    line_alpha=0.65 if len(self.scene.lanes) == 1 else 0.4,
                     line_join="bevel",
                 )
             heads = self.feed(f"heads {i}", "x", "y")
@@ -155,6 +156,18 @@ class State(View):
         if "full" in self.feeds:
             out.update(self._arrows(lanes[0]))
         return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        """What the picture does not show: refused proposals, and noise that could not be corrected for."""
+        lines = []
+        for name, lane in zip(self.scene.lanes, lanes, strict=True):
+            n = max(lane.run.statistics.n_draws, 1)
+            accepted, clipped = lane.run.counts / n
+            if getattr(lane.run.sampler, "accept", False):
+                lines.append(f"{name} accepts {accepted:.0%}")
+            if clipped > 0:
+                lines.append(f"{name}: B̂ is too large, no noise injected in {clipped:.0%} of steps")
+        return {self._label.id: "\n".join(lines)}
 
     def _places(self, theta: Array) -> tuple[Array, Array]:
         """Where θ (n, dim) is in the figure."""
