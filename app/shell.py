@@ -99,7 +99,9 @@ class Page:
         page = pmui.Page(
             title="SG-MCMC Lab", main=main, sidebar=[self.controls.panel] if show_controls else [], sidebar_width=300,
             header=[] if "export" in state.hidden else [self.export.panel], dark_theme=state.dark, theme_toggle=True,
-            busy_indicator=None, sx={".sidebar": {"padding": 0}, "& .main": {"padding": "4px"}},
+            busy_indicator=None,
+            # An interactive tooltip covers the next button and takes its click.
+            theme_config={"components": {"MuiTooltip": {"defaultProps": {"disableInteractive": True}}}}, sx={".sidebar": {"padding": 0}, "& .main": {"padding": "4px"}},
         )  # fmt: skip
         page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
         return page

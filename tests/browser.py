@@ -1,0 +1,196 @@
+"""Helpers of the browser tests: find a Chromium, serve the app, open a page and keep its errors.
+
+The fixtures that use them are in ``conftest.py``; a test that needs a server with other options, or two of them,
+uses :func:`serve` itself.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Error, Page, Request
+
+ROOT = Path(__file__).resolve().parent.parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+VIEWPORT = {"width": 1280, "height": 720}
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # The network is cut off: every name and address but this machine's is unknown. The app must not miss them.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
+]
+LOCAL = {"localhost", "127.0.0.1", None, ""}
+# What panel writes to its log where the app's code failed; the page itself still answers 200.
+CRASHES = ("Traceback (most recent call last)", "Error running application", "ERROR:", " ERROR ")
+
+
+def in_ci() -> bool:
+    """Whether this is a CI run, where nothing may be skipped."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def find_chromium() -> str | None:
+    """The browser that CHROMIUM names, or the first one on the path."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        return shutil.which(named)
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@dataclass
+class Server:
+    """A running ``panel serve app``."""
+
+    process: subprocess.Popen
+    port: int
+    log_file: Path
+
+    @property
+    def url(self) -> str:
+        """Where the app is."""
+        return f"http://localhost:{self.port}/app"
+
+    @property
+    def log(self) -> str:
+        """What the server has written so far."""
+        return self.log_file.read_text(encoding="utf-8", errors="replace")
+
+    def crashes(self, start: int = 0) -> list[str]:
+        """The lines of the log, from character ``start`` on, that tell of an error in the app's code."""
+        return [line for line in self.log[start:].splitlines() if any(mark in line for mark in CRASHES)]
+
+
+@contextmanager
+def serve(
+    folder: Path, *options: str, environment: Mapping[str, str] | None = None, timeout: float = 120
+) -> Iterator[Server]:
+    """``panel serve app`` as the README has it, from the root, on a free port, with its log in ``folder``.
+
+    The ``panel`` command rather than ``python -m panel``: the latter would put the root on the path and so hide a
+    package that is not installed.
+    """
+    command = shutil.which("panel", path=sysconfig.get_path("scripts"))
+    assert command, "panel is not installed in the environment that runs the tests"
+    port = free_port()
+    log_file = folder / f"server-{port}.log"
+    full = [command, "serve", "app", "--address", "127.0.0.1", "--port", str(port), *options]
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            full,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that workers of --num-procs end with it
+        )
+    server = Server(process, port, log_file)
+    try:
+        _wait_for(server, timeout)
+        yield server
+    finally:
+        _stop(process)
+
+
+def _wait_for(server: Server, timeout: float) -> None:
+    """Until the port answers; the app's own page is not asked for, so that no session is made."""
+    end = time.monotonic() + timeout
+    while True:
+        if server.process.poll() is not None:
+            raise AssertionError(f"panel serve ended with {server.process.returncode}:\n{server.log}")
+        try:
+            with urlopen(f"http://127.0.0.1:{server.port}/static/js/bokeh.min.js", timeout=5) as answer:
+                answer.read()
+            return
+        except (URLError, OSError) as reason:
+            if time.monotonic() > end:
+                raise AssertionError(f"no answer after {timeout:g} s ({reason}):\n{server.log}") from None
+        time.sleep(0.1)
+
+
+def _stop(process: subprocess.Popen) -> None:
+    group = hasattr(os, "killpg")
+    for ask, patience in ((signal.SIGTERM, 10), (getattr(signal, "SIGKILL", signal.SIGTERM), 10)):
+        if process.poll() is None:
+            if group:
+                os.killpg(process.pid, ask)
+            else:
+                process.send_signal(ask)
+        try:
+            process.wait(patience)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+@dataclass
+class PageLog:
+    """What went wrong in a page. A test that expects an error clears the list."""
+
+    errors: list[str] = field(default_factory=list)
+    """Uncaught exceptions and console errors."""
+    outside: list[str] = field(default_factory=list)
+    """Addresses on other machines that the page asked for; it got none of them."""
+
+    def watch(self, page: Page) -> None:
+        """Keep the errors of this page from now on."""
+        page.on("pageerror", self._exception)
+        page.on("console", self._console)
+        page.on("request", self._request)
+
+    def _exception(self, error: Error) -> None:
+        self.errors.append(f"uncaught: {error}")
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(f"console: {message.text} ({message.location.get('url', '')})")
+
+    def _request(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in LOCAL:
+            self.outside.append(request.url)
+
+
+def open_app(page: Page, server: Server, query: str = "", timeout: float = 60) -> None:
+    """Open the app and wait until its document is drawn; fail where the log or the page says that it crashed."""
+    start = len(server.log)
+    page.goto(server.url + query)
+    try:
+        page.wait_for_function(
+            "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one) => one.is_idle)",
+            timeout=1000 * timeout,
+        )
+    except Error as error:
+        pytest.fail(f"the app was not drawn in {timeout:g} s: {error.message}\n{server.log[start:]}")
+    crashes = server.crashes(start)
+    if crashes:
+        pytest.fail(f"the server reports {crashes}:\n{server.log[start:]}")
+
+
+def arguments(*more: str) -> Sequence[str]:
+    """The browser's command line with ``more`` options."""
+    return [*ARGUMENTS, *more]

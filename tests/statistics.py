@@ -1,0 +1,186 @@
+"""Gates for random numbers: z-tests with stated false-alarm rates, and the Monte Carlo errors they need.
+
+A test fails where a measured mean is further from the expected one than chance explains. How far that is follows from
+the rate of false alarms that the test states, shared among all its comparisons (Bonferroni). The seeds are fixed, so
+a test that passes goes on passing; the rate says how likely it was that a right sampler failed when it was written.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from samplers import engine, jit
+from samplers.spec import RunSpec
+from samplers.targets.base import Column, Target
+
+Array = NDArray[np.float64]
+
+LEVELS = np.arange(1, 32) / 32
+"""The levels at which :func:`ks_verdict` compares an empirical CDF with the exact one."""
+
+
+class Verdict(NamedTuple):
+    """The outcome of a test: ``ok`` is what it asserts, the rest is for the message."""
+
+    name: str
+    measured: float
+    expected: float
+    error: float
+    allowance: float
+    z: float
+    limit: float
+
+    @property
+    def ok(self) -> bool:
+        return bool(np.isfinite(self.measured)) and self.z <= self.limit
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.measured:.6g}, expected {self.expected:.6g} ± {self.error:.2g}"
+            f"{f' + bias {self.allowance:.2g}' if self.allowance else ''} (z = {self.z:.2f}, limit {self.limit:.2f})"
+        )
+
+
+def critical(false_alarm: float, n_tests: int = 1, freedom: float = np.inf) -> float:
+    """The two-sided limit of |z| at which ``n_tests`` tests together raise a false alarm at most this often.
+
+    With ``freedom`` the limit is Student's, for an error that was estimated from that many chains less one.
+    """
+    return float(stats.t.isf(false_alarm / n_tests / 2, freedom))
+
+
+def z_verdict(
+    name: str, measured: float, expected: float, error: float, false_alarm: float = 1e-4, n_tests: int = 1,
+    allowance: float = 0.0, freedom: float = np.inf,
+) -> Verdict:  # fmt: skip
+    """|measured − expected|, less an allowance for a known bias, in units of its standard error."""
+    z = max(abs(measured - expected) - allowance, 0.0) / max(error, 1e-300)
+    return Verdict(name, measured, expected, error, allowance, z, critical(false_alarm, n_tests, freedom))
+
+
+def mean_and_error(values: Array) -> tuple[float, float]:
+    """The mean of ``values`` (chains, draws) and its standard error, from the spread of the chains' means.
+
+    Right for any autocorrelation, as long as the chains are independent.
+    """
+    means = np.asarray(values).reshape(len(values), -1).mean(axis=1)
+    return float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
+
+
+def batch_mean_and_error(values: Array, n_batches: int = 32) -> tuple[float, float]:
+    """As :func:`mean_and_error` where there are few chains: each is cut into batches longer than its memory."""
+    length = values.shape[1] // n_batches
+    cut = values[:, : length * n_batches].reshape(values.shape[0] * n_batches, length)
+    return mean_and_error(cut)
+
+
+def mean_verdict(
+    name: str, values: Array, expected: float, false_alarm: float = 1e-4, n_tests: int = 1, allowance: float = 0.0,
+) -> Verdict:  # fmt: skip
+    """Whether ``values`` (chains, draws) have the expected mean; the error is that across chains."""
+    mean, error = mean_and_error(values)
+    return z_verdict(name, mean, expected, error, false_alarm, n_tests, allowance, len(values) - 1)
+
+
+def ks_verdict(
+    name: str, uniforms: Array, false_alarm: float = 1e-4, n_tests: int = 1, allowance: Array | float = 0.0,
+) -> Verdict:  # fmt: skip
+    """Whether ``uniforms`` = F(values) (chains, draws) are uniform: the KS comparison with errors of dependent draws.
+
+    At each of 31 levels u the share of draws below it is compared with u. Its error is that across chains, and at
+    least that of independent draws. The worst level decides, at a false-alarm rate shared among the levels.
+    """
+    n_chains, n_draws = uniforms.shape
+    places = np.searchsorted(LEVELS, uniforms, side="left") + np.arange(n_chains)[:, None] * (len(LEVELS) + 1)
+    counts = np.bincount(places.ravel(), minlength=n_chains * (len(LEVELS) + 1)).reshape(n_chains, -1)
+    shares = counts.cumsum(axis=1)[:, :-1] / n_draws
+    measured = shares.mean(axis=0)
+    error = np.maximum(shares.std(axis=0, ddof=1), np.sqrt(LEVELS * (1 - LEVELS) / n_draws)) / np.sqrt(n_chains)
+    allowed = np.broadcast_to(allowance, LEVELS.shape)
+    z = np.maximum(np.abs(measured - LEVELS) - allowed, 0.0) / error
+    k = int(z.argmax())
+    limit = critical(false_alarm, n_tests * len(LEVELS), n_chains - 1)
+    bad = float("nan") if np.isnan(uniforms).any() else float(measured[k])
+    return Verdict(f"{name} at level {LEVELS[k]:.3f}", bad, LEVELS[k], error[k], float(allowed[k]), float(z[k]), limit)
+
+
+def fast_cdf(column: Column) -> Callable[[Array], Array]:
+    """The CDF of a column by interpolation in a table, dense about the mean: for 1e5 draws of laws by quadrature."""
+    if column.log:
+        return column.cdf
+    reach = max(column.high - column.mean, column.mean - column.low)
+    grid = column.mean + reach * np.sinh(np.linspace(-7, 7, 4001)) / np.sinh(7)
+    table = column.cdf(grid)
+    return lambda x: np.interp(x, grid, table)
+
+
+def failures(verdicts: Sequence[Verdict]) -> list[str]:
+    """The verdicts that are not ok, as sentences: a test asserts that there are none, for a fault, some."""
+    return [str(v) for v in verdicts if not v.ok]
+
+
+def power_of(x: Array, y: Array, errors: Array) -> tuple[float, float]:
+    """The p of y = c xᵖ by weighted least squares, and its standard error. No single y needs to be significant."""
+    log_x, sign = np.log(x), np.sign(y[np.argmax(np.abs(y) / errors)])
+    start = np.polyfit(log_x, np.log(np.maximum(sign * y, errors)), 1)
+    (p, _), covariance = optimize.curve_fit(
+        lambda u, p, log_c: sign * np.exp(p * u + log_c), log_x, y, start, errors, absolute_sigma=True
+    )
+    return float(p), float(np.sqrt(covariance[0, 0]))
+
+
+def exact_start(run: engine.Run, seed: int = 12345) -> None:
+    """Put every chain of a fresh run at an exact draw of its target, with a fresh momentum.
+
+    A sampler with the right invariant law then stays in it from the first step on, however slowly it mixes.
+    """
+    run.position[:] = run.target.sample(seed, len(run.position))
+    run.momentum[:] = np.random.default_rng(seed).standard_normal(run.momentum.shape)
+
+
+def draws_of(run: engine.Run, n_kept: int, every: int) -> Array:
+    """The next draws of θ: (chains, n_kept, dim), of every ``every``-th step."""
+    out = np.empty((len(run.position), n_kept, run.target.dim))
+    for k in range(n_kept):
+        run.advance(every)
+        out[:, k] = run.position
+        if run.divergence is not None:
+            raise AssertionError(run.divergence.message)
+    return out
+
+
+def start_with(spec: RunSpec, sampler: object | None = None) -> engine.Run:
+    """A run of ``spec``, with a sampler object of the test's own in place of the spec's: a planted fault."""
+    run = engine.start(spec)
+    if sampler is not None:
+        jit.prepare([sampler.advance])
+        run.sampler = sampler
+    return run
+
+
+def first_order_bias(target: Target, noise: float = 0.0, n: int = 20_000, seed: int = 99) -> Callable[[Array], float]:
+    """The bias per ε of Euler–Maruyama's invariant law, as a function that takes g(draws) and returns d E g/dε.
+
+    Weak backward error analysis of θ ← θ − ε∇H + √(2ε) ξ: the invariant density is π(1 + ε f + O(ε²)) with
+    f = |∇H|²/4 − ΔH/2 (+ (V/2)(H − E H) where noise of variance V in the gradient heats the chain), so the bias is
+    ε Cov(g, f). On N(0, σ²) that is Var θ = σ²(1 + ε/2σ²), as it must be. The covariance is taken over exact draws.
+    """
+    theta = target.sample(seed, n)
+    f = (target.gradient_at(theta) ** 2).sum(axis=1) / 4
+    width = 1e-4
+    for i in range(target.dim):
+        step = np.zeros(target.dim)
+        step[i] = width
+        f -= (target.gradient_at(theta + step) - target.gradient_at(theta - step))[:, i] / (2 * width) / 2
+    if noise:
+        f += noise / 2 * -target.log_density(theta)
+    f -= f.mean()
+
+    def bias(g: Array, rows: slice = slice(None)) -> float:
+        return float((g * f[rows]).mean())
+
+    bias.theta = theta  # type: ignore[attr-defined]
+    return bias

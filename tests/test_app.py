@@ -1,0 +1,617 @@
+"""The page in a real headless Chromium: it opens, moves, obeys, survives bad input, and is what its files say.
+
+What a figure shows is read from its data sources in the page, never from pixels. No time decides a test: each
+waits for what must come, and only a wait without an end fails.
+"""
+
+import csv
+import os
+import re
+import struct
+import subprocess
+import sys
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import psutil
+import pytest
+import xarray as xr
+
+from samplers import Experiment, run
+from tests.browser import VIEWPORT, PageLog, open_app, serve
+
+PATIENCE = float(os.environ.get("SGMCMC_LAB_TEST_PATIENCE", "60"))
+"""Seconds until a wait gives up: far more than a loaded machine needs."""
+
+FIGURES = """
+() => [...Bokeh.documents[0]._all_models.values()].filter((model) => model.type === "Figure").map((figure) => ({
+  x: [figure.x_range.start, figure.x_range.end], y: [figure.y_range.start, figure.y_range.end],
+  fill: figure.background_fill_color?.value ?? figure.background_fill_color,
+  label: figure.below[0].axis_label,
+  glyphs: figure.renderers.filter((one) => one.glyph).map((one) => ({
+    type: one.glyph.type,
+    data: Object.fromEntries(Object.entries(one.data_source.data).filter(([, column]) => typeof column[0] !== "object")
+      .map(([name, column]) => [name, Array.from(column)])),
+  })),
+}))
+"""
+READOUT = """
+() => [...Bokeh.documents[0]._all_models.values()].filter((model) => model.type === "Div").map((model) => model.text)
+  .find((text) => /step/.test(text)) ?? ""
+"""
+IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one) => one.is_idle)"
+
+
+def wait_until(condition, what, patience=PATIENCE):
+    """The first true value of ``condition()``."""
+    end = time.monotonic() + patience
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < end, f"{what() if callable(what) else what}: not in {patience:g} s"
+        time.sleep(0.1)
+
+
+class Lab:
+    """A page of the app, and what a person sees and does there."""
+
+    def __init__(self, page, server):
+        self.page, self.server = page, server
+
+    def open(self, query=""):
+        open_app(self.page, self.server, query)
+        return self
+
+    # What is seen
+
+    def steps(self):
+        """The number of steps in the readout, or -1 where there is none yet."""
+        found = re.search(r"step ([\d,]+)", self.page.evaluate(READOUT))
+        return int(found[1].replace(",", "")) if found else -1
+
+    def titles(self):
+        return self.page.locator(".view-title").all_inner_texts()
+
+    def figures(self):
+        """What is drawn, by the title of the view. Waits until titles and figures are of the same views."""
+
+        def same():
+            titles, figures = self.titles(), self.page.evaluate(FIGURES)
+            self._seen = (titles, figures)
+            return len(titles) == len(figures) and titles == self.titles()
+
+        wait_until(same, lambda: f"figures of the views {self._seen[0]}, not {len(self._seen[1])}")
+        return dict(zip(*self._seen, strict=True))
+
+    def glyphs(self, view, kind):
+        return [one["data"] for one in self.figures()[view]["glyphs"] if one["type"] == kind]
+
+    def heads(self):
+        """Where the chains of each lane are in the state space, (chains, 2), by lane."""
+        size = 1 if len(self.lanes()) > 1 else 4
+        found = [g for g in self.glyphs("State space", "Scatter") if set(g) == {"x", "y"} and len(g["x"]) == size]
+        return [np.array([g["x"], g["y"]]).T for g in found[: len(self.lanes())]]
+
+    def lanes(self):
+        return parse_qs(urlsplit(self.page.url).query).get("lane", [])
+
+    def field(self, name):
+        return parse_qs(urlsplit(self.page.url).query).get(name, [""])[0]
+
+    # What is done
+
+    def button(self, name):
+        return self.page.get_by_role("button", name=name, exact=isinstance(name, str))
+
+    def view(self, title):
+        self.page.mouse.move(640, 2)
+        self.button(title).click()
+
+    def step(self, times=1):
+        for _ in range(times):
+            goal = self.steps() + 1
+            self.press("Step")
+            self.until(lambda goal=goal: self.steps() == goal, f"step {goal}")
+
+    def press(self, text):
+        """Click the button with that visible text."""
+        # The help of the button that was pressed last may lie over this one.
+        self.page.mouse.move(640, 2)
+        self.page.get_by_role("button").filter(has_text=re.compile(f"{text}$")).click()
+
+    def choose(self, label, option):
+        self.page.get_by_role("combobox", name=re.compile(f"^{label}")).click()
+        self.page.get_by_role("option", name=option, exact=True).click()
+
+    def until(self, condition, what):
+        return wait_until(condition, lambda: f"{what} (readout: {self.page.evaluate(READOUT)!r})")
+
+    def moves(self, more=1):
+        """Wait until the readout has grown."""
+        start = self.steps()
+        self.until(lambda: self.steps() >= max(start, 0) + more, "more steps")
+
+    def settled(self):
+        """Wait until nothing moves any more, and return the step at which it rests."""
+        last, same = None, 0
+
+        def rests():
+            nonlocal last, same
+            now = (self.steps(), self.figures())
+            last, same = now, same + 1 if now == last else 0
+            time.sleep(0.4)
+            return same >= 3
+
+        self.until(rests, "rest")
+        return last[0]
+
+    def says(self, *parts):
+        """Wait for a visible sentence that has all of these parts."""
+        pattern = re.compile("".join(f"(?=[\\s\\S]*{re.escape(part)})" for part in parts))
+        self.page.get_by_role("alert").filter(has_text=pattern).first.wait_for(timeout=1000 * PATIENCE)
+
+
+@pytest.fixture
+def lab(page, server):
+    """The app in an empty page; every array in every figure must be finite when the test ends."""
+    made = Lab(page, server)
+    yield made
+    check_finite(made.figures())
+
+
+def check_finite(figures):
+    """No NaN and no infinity reaches a plot."""
+    for view, figure in figures.items():
+        assert np.isfinite([*figure["x"], *figure["y"]]).all(), view
+        for glyph in figure["glyphs"]:
+            for name, column in glyph["data"].items():
+                assert np.isfinite(np.array(column, dtype=float)).all(), (view, glyph["type"], name)
+
+
+def check_inside(figure, places):
+    """Heads that are on the axes."""
+    places = np.concatenate(places)
+    for k, side in enumerate("xy"):
+        low, high = figure[side]
+        assert (low <= places[:, k]).mean() > 0.5
+        assert (places[:, k] <= high).mean() > 0.5
+
+
+def check_width(page):
+    """Nothing is wider than the screen."""
+    width = page.viewport_size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.body.scrollWidth") <= width
+
+
+# It opens and obeys
+
+
+def test_it_opens_with_a_sampler_on_the_move(lab):
+    lab.open()
+    lab.moves()
+    assert lab.titles() == ["State space", "Marginal", "KS distance"]
+    first = lab.steps()
+    lab.until(
+        lambda: (
+            len(lab.glyphs("KS distance", "Line")[1]["x"]) > 3
+            and sum(lab.glyphs("Marginal", "VAreaStep")[0].get("y", [])) > 0
+        ),
+        "a curve and bars",
+    )
+    lab.moves()
+    assert lab.steps() > first
+    figures = lab.figures()
+    check_finite(figures)
+    check_inside(figures["State space"], lab.heads())
+    bars = np.array(lab.glyphs("Marginal", "VAreaStep")[0]["y"])
+    width = np.diff(figures["Marginal"]["x"])[0] / len(bars)
+    assert 0.5 < bars.sum() * width < 1.1, "a density, but for what is outside the axis"
+    assert lab.page.evaluate("document.documentElement.lang") == "en"
+    check_width(lab.page)
+    # The checks of this file can fail.
+    lab.button("Pause").click()
+    lab.settled()
+    figures = lab.figures()
+    figures["KS distance"]["glyphs"][1]["data"]["y"][0] = float("nan")
+    with pytest.raises(AssertionError):
+        check_finite(figures)
+    with pytest.raises(AssertionError):
+        check_inside(figures["State space"], [place + 1e3 for place in lab.heads()])
+    lab.page.evaluate(
+        "document.body.append(Object.assign(document.createElement('div'), {style: 'width: 3000px; height: 1px'}))"
+    )
+    with pytest.raises(AssertionError):
+        check_width(lab.page)
+
+
+def test_the_network_is_watched(page, page_log):
+    """The fixture's own check would catch a page that needs the internet."""
+    page.goto("data:text/html,<script src='https://cdn.example.com/x.js'></script>")
+    wait_until(lambda: page_log.outside, "the request")
+    assert page_log.outside == ["https://cdn.example.com/x.js"]
+    page_log.outside.clear()
+    page_log.errors.clear()
+
+
+def test_pause_step_reset_and_new_seed(lab):
+    lab.open("?speed=1")
+    lab.moves()
+    lab.button("Pause").click()
+    rest = lab.settled()
+    lab.button("Play").wait_for()
+    lab.step()
+    assert lab.steps() == rest + 1
+
+    lab.press("Reset")
+    lab.until(lambda: lab.steps() == 0, "the start")
+    paths = []
+    for _ in range(2):
+        lab.step(4)
+        paths.append((lab.heads(), lab.glyphs("State space", "Line")[0]))
+        assert len(paths[-1][1]["x"]) == 4, "each step of each chain by exactly one"
+        lab.press("Reset")
+        lab.until(lambda: lab.steps() == 0, "the start")
+    np.testing.assert_array_equal(paths[0][0], paths[1][0])
+    assert paths[0][1] == paths[1][1]
+
+    lab.press("New seed")
+    lab.until(lambda: lab.field("seed") == "2", "another seed in the link")
+    lab.step(4)
+    assert not np.array_equal(lab.heads(), paths[0][0])
+    # The page shows what the engine draws.
+    spec = Experiment.from_query(urlsplit(lab.page.url).query, None)[0].runs()[0]
+    np.testing.assert_array_equal(lab.heads()[0], run(spec).draws[:, 3])
+
+
+def test_a_change_of_step_size_goes_on_and_is_marked(lab):
+    lab.open("?views=state,trace,ks&play=0")
+    lab.step(3)
+    slider = lab.page.get_by_role("slider", name="Step size ε")
+    slider.press("ArrowRight")
+    lab.until(lambda: "0.02" not in lab.lanes()[0].split(":")[1][:5], "the link follows")
+    assert lab.steps() == 3
+    lab.step(2)
+    assert lab.steps() == 5, "no restart"
+    marks = lab.until(lambda: [g["x"] for g in lab.glyphs("Trace", "VSpan")] == [[3.0]], "a mark at step 3")
+    assert marks
+    assert len(lab.glyphs("Trace", "Line")[-1]["x"]) == 5
+
+
+def test_lanes(lab):
+    lab.open("?views=state,marginal,ks,trace,autocorrelation&play=0")
+    one = {view: len(figure["glyphs"]) for view, figure in lab.figures().items()}
+    lab.press("Add a lane to compare")
+    lab.until(lambda: len(lab.lanes()) == 2, "two lanes in the link")
+    lab.page.get_by_role("combobox", name=re.compile("^Sampler 2")).wait_for()
+    lab.until(lambda: len(lab.figures()["Marginal"]["glyphs"]) == one["Marginal"] + 2, "a second lane")
+    lab.step(2)
+    two = {view: len(figure["glyphs"]) for view, figure in lab.figures().items()}
+    assert two["State space"] == one["State space"] + 2
+    assert two["KS distance"] == one["KS distance"] + 1
+    assert two["Autocorrelation"] == one["Autocorrelation"] + 2
+    heads = lab.heads()
+    assert len(heads) == 2
+    assert not np.array_equal(heads[0], heads[1])
+
+    lab.choose("Sampler 2", "HMC")
+    lab.until(lambda: lab.lanes()[1].startswith("hmc"), "HMC in the link")
+    lab.page.get_by_role("heading", name="HMC").wait_for()
+    lab.until(lambda: lab.steps() == 0, "a restart")
+    lab.button("Remove lane 1").click()
+    lab.until(lambda: [lane[:3] for lane in lab.lanes()] == ["hmc"], "one lane in the link")
+    lab.until(lambda: lab.page.get_by_role("heading", name="SGLD").count() == 0, "SGLD's card is gone")
+    lab.until(lambda: len(lab.figures()["Marginal"]["glyphs"]) == one["Marginal"], "one lane in the view")
+    lab.step()
+    spec = Experiment.from_query(urlsplit(lab.page.url).query, None)[0].runs()[0]
+    assert spec.sampler.key == "hmc"
+    np.testing.assert_array_equal(lab.heads()[0], run(spec).draws[:, 0])
+
+
+def test_the_sparse_dirichlet_goes_below_1e_10(lab):
+    lab.open()
+    lab.moves()
+    lab.choose("Target", "Sparse Dirichlet")
+    lab.says("SGLD", "does not fit Sparse Dirichlet")
+    lab.until(lambda: lab.titles() == ["State space", "All components", "KS distance"], "the simplex's views")
+    lab.until(lambda: lab.lanes()[0].startswith("scir") or "sparse_dirichlet" in lab.field("target"), "the link")
+
+    def least():
+        found = [g["least"] for g in lab.glyphs("All components", "Scatter") if g.get("least")]
+        return found and min(found[0]) < -10
+
+    lab.until(least, "a share below 1e-10")
+    check_finite(lab.figures())
+
+    # A bad count vector is refused with a sentence, and the run goes on.
+    counts = lab.page.get_by_role("textbox", name=re.compile("^Counts"))
+    good = lab.field("target")
+    counts.fill("800, many")
+    counts.press("Enter")
+    lab.says("target.observed", "800, many", "whole numbers")
+    assert lab.field("target") == good
+    lab.moves()
+    counts = lab.page.get_by_role("textbox", name=re.compile("^Counts"))
+    counts.fill("5, 6, 7")
+    counts.press("Enter")
+    lab.until(lambda: "5,6,7" in lab.field("target"), "good counts in the link")
+    lab.moves()
+
+
+def test_axis_coordinate_and_views(lab):
+    lab.open("?play=0")
+    lab.step(3)
+    assert lab.figures()["KS distance"]["label"] == "steps of each chain"
+    lab.choose("x axis", "Seconds")
+    lab.until(lambda: lab.figures()["KS distance"]["label"] == "seconds of computing", "the axis")
+    assert lab.field("axis") == "seconds"
+    assert lab.steps() == 3, "another axis is no restart"
+    lab.choose("Coordinate", "θ₂")
+    lab.until(lambda: lab.figures()["Marginal"]["label"] == "θ₂", "the coordinate")
+    for title in ("Trace", "Autocorrelation", "Bias and variance"):
+        lab.view(title)
+        lab.until(lambda title=title: title in lab.titles(), title)
+    for title in list(lab.titles()):
+        lab.view(title)
+        lab.until(lambda title=title: title not in lab.titles(), f"no {title}")
+    assert lab.figures() == {}
+    lab.press("New seed")
+    lab.until(lambda: lab.field("seed") == "2", "the seed")
+    lab.view("State space")
+    lab.until(lambda: lab.titles() == ["State space"], "a view again")
+    lab.until(lambda: lab.steps() == 0, "a restart without a view")
+    lab.step(2)
+
+
+# The link
+
+
+def test_the_link_is_the_whole_state(lab):
+    query = (
+        "?target=gaussian_mixture(modes:3;radius:2.0;sd:0.5;weight:0.2)&lane=sgld(step_size:0.03)~gaussian(variance:2.0)"
+        "&lane=hmc(step_size:0.1;n_leapfrog:5;accept:false)~full&seed=77&n_chains=3"
+        "&views=state,trace,autocorrelation&axis=gradients&coordinate=2&speed=7&theme=dark&play=0"
+    )
+    lab.open(query)
+    lab.until(lambda: lab.steps() == 0, "a paused page")
+    lab.step(2)
+    first, figures, heads = lab.page.url, lab.figures(), lab.heads()
+    assert lab.figures()["Trace"]["label"] == "gradient evaluations of each chain"
+    lab.page.reload()
+    lab.page.wait_for_function(IDLE)
+    lab.until(lambda: lab.steps() == 0, "the paused page again")
+    assert lab.page.url == first
+    assert parse_qs(urlsplit(first).query) == parse_qs(query[1:])
+    assert lab.titles() == list(figures)
+    lab.step(2)
+    assert lab.figures() == figures
+    np.testing.assert_array_equal(lab.heads(), heads)
+    lab.button("Play").wait_for()
+
+
+BAD_LINKS = [
+    ("?target=nonsense", ["target", "nonsense"]),
+    ("?target=sparse_dirichlet&lane=sgld", ["sampler", "sgld", "sparse_dirichlet"]),
+    ("?target=quartic&lane=sgld(step_size:1e9)", ["step_size", "1e9"]),
+    ("?target=quartic" + 5 * "&lane=sgld", ["lanes", "5", "4"]),
+    ("?views=foo", ["views", "foo"]),
+    ("?target=%ff%fe&lane=%zz", ["target"]),
+    ("?x=" + 10_000 * "y", ["10,0", "8,000"]),
+]
+
+
+@pytest.mark.parametrize(("query", "parts"), BAD_LINKS, ids=[query[:30] for query, _ in BAD_LINKS])
+def test_a_bad_link_says_so_and_the_page_runs(lab, query, parts):
+    lab.open(query)
+    lab.says(*parts)
+    lab.moves()
+
+
+def test_a_teachers_link_leaves_parts_out(lab):
+    lab.open("?hide=controls,equations")
+    lab.moves()
+    assert lab.page.get_by_role("combobox", name=re.compile("^Target")).count() == 0
+    assert lab.page.get_by_role("heading", name="SGLD").count() == 0
+    assert lab.button("Pause").is_visible()
+    assert lab.field("hide") == "controls,equations"
+
+
+# Divergence
+
+
+def test_a_lane_that_blows_up_says_so_and_the_other_goes_on(lab):
+    lab.open(
+        "?target=quartic&lane=sgld(step_size:2)~full&lane=hmc(step_size:0.15;n_leapfrog:10;accept:true)~full&views=state,trace,ks,marginal"
+    )
+    lab.says("SGLD", "blew up", "step size")
+    lab.moves(100)
+    check_finite(lab.figures())
+    before = lab.heads()
+    lab.until(lambda: not np.array_equal(lab.heads()[1], before[1]), "HMC goes on")
+    # The sentence stays on the lane's card while the other lane is changed.
+    lab.page.get_by_role("slider", name="Leapfrog steps L").press("ArrowRight")
+    lab.moves(100)
+    lab.says("SGLD", "blew up")
+
+
+# Theme, phone, hidden page
+
+
+def test_dark_and_light(lab):
+    lab.open()
+    lab.moves()
+    first = lab.steps()
+    light = {figure["fill"] for figure in lab.figures().values()}
+    page_colour = "getComputedStyle(document.body).backgroundColor"
+    light_page = lab.page.evaluate(page_colour)
+    lab.button("Toggle theme").click()
+    lab.until(lambda: lab.field("theme") == "dark", "the link")
+    lab.until(lambda: not light & {figure["fill"] for figure in lab.figures().values()}, "dark figures")
+    lab.until(lambda: lab.page.evaluate(page_colour) != light_page, "a dark page")
+    lab.moves()
+    assert lab.steps() > first, "the run goes on"
+    lab.until(lambda: len(lab.glyphs("State space", "Line")[0]["x"]) > 20, "paths in the new figures")
+
+
+def test_on_a_phone(chromium, server, page_log):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page_log.watch(page)
+    lab = Lab(page, server).open()
+    lab.moves()
+    lab.button("Pause").click()
+    lab.settled()
+    check_width(page)
+    for title in page.locator(".view-title").all():
+        # A trial click fails where something, such as the sidebar, is in front.
+        title.click(trial=True)
+    for figure in page.locator(".bk-Figure").all():
+        box = figure.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    context.close()
+    assert not page_log.errors
+
+
+def test_a_hidden_page_rests(lab):
+    lab.open()
+    lab.moves()
+    hide = """(hidden) => {
+      Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden})
+      document.dispatchEvent(new Event("visibilitychange"))
+    }"""
+    lab.page.evaluate(hide, True)
+    rest = lab.settled()
+    lab.page.evaluate(hide, False)
+    lab.until(lambda: lab.steps() > rest, "it goes on")
+
+
+# Keyboard and names
+
+
+def test_the_keyboard_reaches_the_controls(lab):
+    lab.open()
+    lab.moves()
+    page = lab.page
+    focused = """() => {
+      let at = document.activeElement
+      while (at && at.shadowRoot && at.shadowRoot.activeElement) at = at.shadowRoot.activeElement
+      return at ? (at.getAttribute("aria-label") || at.innerText || at.tagName) : ""
+    }"""
+    seen = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(focused).split("\n")[-1])
+        if seen[-1] == "Pause":
+            break
+    assert seen[-1] == "Pause", seen
+    page.keyboard.press("Enter")
+    lab.button("Play").wait_for()
+    for role in ("slider", "combobox"):
+        names = page.get_by_role(role).evaluate_all(
+            "found => found.map((one) => one.getAttribute('aria-label') || one.getAttribute('aria-labelledby') || '')"
+        )
+        assert names
+        assert all(names), role
+    # What a button shows is part of its name.
+    for name in ("Step", "Reset", "New seed", "Add a lane to compare", "Trace"):
+        assert lab.button(re.compile(name)).count() >= 1, name
+    lab.settled()
+
+
+# Files
+
+
+def download(lab, item):
+    """The path of the file that a menu entry gives."""
+    with lab.page.expect_download(timeout=1000 * PATIENCE) as found:
+        lab.button(re.compile("Export|export")).click()
+        lab.page.get_by_role("menuitem", name=item).click()
+    return found.value.suggested_filename, found.value.path()
+
+
+def test_files_hold_what_is_on_the_page(lab, tmp_path):
+    lab.open("?play=0&seed=5")
+    lab.step(2)
+    lab.page.get_by_role("slider", name="Step size ε").press("ArrowRight")
+    lab.step(2)
+    heads = lab.heads()[0]
+
+    name, path = download(lab, "Experiment (JSON)")
+    assert name == "experiment.json"
+    experiment = Experiment.from_json(path.read_text(encoding="utf-8"))
+    assert [change.step for change in experiment.lanes[0].changes] == [2]
+    draws = run(experiment.runs()[0]).draws
+    np.testing.assert_array_equal(draws[:, -1], heads)
+
+    name, path = download(lab, "Experiment (Python)")
+    (tmp_path / name).write_bytes(path.read_bytes())
+    done = subprocess.run(
+        [sys.executable, name], cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    with xr.open_datatree(tmp_path / "lane-1-sgld.nc") as tree:
+        np.testing.assert_array_equal(tree["posterior"]["theta"], draws)
+
+    name, path = download(lab, "Draws (NetCDF)")
+    (tmp_path / "page.nc").write_bytes(path.read_bytes())
+    with xr.open_datatree(tmp_path / "page.nc") as tree:
+        np.testing.assert_array_equal(tree["posterior"]["theta"], draws)
+
+    name, path = download(lab, "Draws (CSV)")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    assert name.endswith(".csv")
+    np.testing.assert_array_equal(
+        [[float(row["theta_1"]), float(row["theta_2"])] for row in rows], draws.reshape(-1, draws.shape[-1])
+    )
+
+    name, path = download(lab, "Picture (PNG)")
+    content = path.read_bytes()
+    assert name.endswith(".png")
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", content[16:24])
+    assert 1000 < width < 6000
+    assert 600 < height < 6000
+    assert len(content) > 20_000, "an empty sheet is smaller"
+
+
+# Many sessions
+
+
+GROWTH = 60e6
+"""Bytes that eight more sessions may leave behind. A leaked one holds about 4 MB, and its page's models more."""
+
+
+def test_sessions_end_with_their_pages(chromium, tmp_path):
+    options = ("--unused-session-lifetime", "500", "--check-unused-sessions", "500")
+    with serve(tmp_path, *options) as server:
+        process = psutil.Process(server.process.pid)
+        log = PageLog()
+
+        def visit(pages):
+            context = chromium.new_context(viewport=VIEWPORT)
+            for _ in range(pages):
+                page = context.new_page()
+                log.watch(page)
+                lab = Lab(page, server).open("?speed=1000")
+                lab.moves()
+            context.close()
+
+        def idle():
+            before = process.cpu_times()
+            time.sleep(1)
+            after = process.cpu_times()
+            return after.user + after.system - before.user - before.system < 0.1
+
+        sizes = []
+        for _ in range(3):
+            visit(4)
+            wait_until(idle, "the server rests when all pages are closed")
+            sizes.append(process.memory_info().rss)
+        assert sizes[2] - sizes[0] < GROWTH, sizes
+        assert not log.errors
+        assert not server.crashes()
+        print([f"{size / 1e6:.0f} MB" for size in sizes])

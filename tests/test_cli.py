@@ -1,0 +1,234 @@
+"""The command line, in processes of its own."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from samplers import Experiment, RunSpec, run
+from samplers.cli import catalogue, main
+from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS
+from samplers.parameters import declared
+from samplers.targets import TARGETS
+
+COMMAND = [sys.executable, "-m", "samplers"]
+ROOT = Path(__file__).parent.parent
+
+
+def spec_file(folder, text):
+    path = folder / "spec.json"
+    path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+    return path
+
+
+def started(*arguments, **kw):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        **kw,
+    )
+
+
+def theta_of_netcdf(path):
+    import xarray
+
+    with xarray.open_datatree(path) as tree:
+        return tree["posterior"]["theta"].to_numpy(), tree.attrs["spec"]
+
+
+def theta_of_csv(path, dim):
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    n_chains = 1 + max(int(row["chain"]) for row in rows)
+    values = [[float(row[f"theta_{i + 1}"]) for i in range(dim)] for row in rows]
+    return np.array(values).reshape(n_chains, -1, dim)
+
+
+def test_the_list_is_complete(capsys):
+    assert main(["list", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    for name, registry in (("targets", TARGETS), ("samplers", SAMPLERS), ("gradients", GRADIENTS)):
+        assert [x["key"] for x in data[name]] == list(registry)
+        for entry in data[name]:
+            assert [p["name"] for p in entry["parameters"]] == [n for n, _ in declared(registry[entry["key"]])]
+            for p in entry["parameters"]:
+                assert {"type", "default", "label", "unit", "tex", "doc"} <= set(p)
+                assert ("bounds" in p) or ("options" in p) or p["type"] == "flag", p
+                assert p["label"], p
+                assert p["doc"], p
+
+
+def test_exactly_the_listed_combinations_make_a_spec():
+    listed = {(x["target"], x["sampler"], x["gradient"]) for x in catalogue()["combinations"]}
+    for target in TARGETS:
+        for sampler in SAMPLERS:
+            for gradient in GRADIENTS:
+                try:
+                    RunSpec.of(target, sampler, gradient)
+                except ValueError:
+                    assert (target, sampler, gradient) not in listed
+                else:
+                    assert (target, sampler, gradient) in listed
+
+
+def test_the_plain_list_names_everything(capsys):
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    for registry in (TARGETS, SAMPLERS, GRADIENTS):
+        for key, cls in registry.items():
+            assert key in text
+            for name, _ in declared(cls):
+                assert name in text
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".csv"])
+@pytest.mark.parametrize(("target", "sampler"), [("quartic", "sgld"), ("sparse_dirichlet", "scir")])
+def test_a_saved_run_holds_the_draws_of_run_to_the_bit(tmp_path, suffix, target, sampler):
+    spec = RunSpec.of(target, sampler, seed=5, n_chains=3, n_steps=40, burn_in=10, thin=2)
+    out = tmp_path / f"draws{suffix}"
+    assert main(["run", str(spec_file(tmp_path, spec.to_json())), "--out", str(out)]) == 0
+    draws = run(spec).draws
+    if suffix == ".nc":
+        theta, stored = theta_of_netcdf(out)
+        assert RunSpec.from_json(stored) == spec
+    else:
+        theta = theta_of_csv(out, draws.shape[2])
+    np.testing.assert_array_equal(theta, draws)
+    # The planted fault: another seed's draws are not those.
+    assert not np.array_equal(
+        theta, run(RunSpec.of(target, sampler, seed=6, n_chains=3, n_steps=40, burn_in=10, thin=2)).draws
+    )
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([out.name, "spec.json"])
+
+
+def test_an_experiment_has_a_file_for_each_lane(tmp_path, capsys):
+    data = {"target": "quartic", "lanes": [{"sampler": "sgld"}, {"sampler": "hmc"}], "n_steps": 20}
+    assert main(["run", str(spec_file(tmp_path, data)), "--out", str(tmp_path / "out.nc")]) == 0
+    said = capsys.readouterr().out
+    for spec, name in zip(Experiment.from_dict(data).runs(), ("out-1-sgld.nc", "out-2-hmc.nc"), strict=True):
+        np.testing.assert_array_equal(theta_of_netcdf(tmp_path / name)[0], run(spec).draws)
+        assert name in said
+
+
+def test_the_file_before_is_replaced_and_nothing_else_is_left(tmp_path):
+    out = tmp_path / "draws.csv"
+    out.write_text("old")
+    spec = RunSpec.of("quartic", "sgld", n_steps=5)
+    assert main(["run", str(spec_file(tmp_path, spec.to_json())), "--out", str(out)]) == 0
+    assert out.read_text().startswith("chain,draw,theta_1")
+
+
+def test_a_diverged_run_exits_with_1_and_keeps_what_was_before(tmp_path, capsys):
+    spec = RunSpec.of("quartic", "sgld", sampler_params={"step_size": 1.5}, n_steps=1000)
+    out = tmp_path / "draws.nc"
+    assert main(["run", str(spec_file(tmp_path, spec.to_json())), "--out", str(out)]) == 1
+    assert "blew up" in capsys.readouterr().err
+    theta, _ = theta_of_netcdf(out)
+    assert 0 < theta.shape[1] < 1000
+    assert np.isfinite(theta).all()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT between processes")
+def test_ctrl_c_keeps_what_is_drawn(tmp_path):
+    spec = RunSpec.of("sparse_dirichlet", "scir", n_chains=2, n_steps=100_000_000, thin=1000)
+    out = tmp_path / "draws.nc"
+    process = started("run", spec_file(tmp_path, spec.to_json()), "--out", out)
+    # The line that is printed when the sampling begins.
+    for line in process.stderr:
+        if line.startswith("SCIR on"):
+            break
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    theta, _ = theta_of_netcdf(out)
+    assert f"the {theta.shape[1]:,} draws" in errors
+    assert theta.shape[1] > 0
+    # What was kept are the first draws of the same run.
+    short = RunSpec.of("sparse_dirichlet", "scir", n_chains=2, n_steps=5000, thin=1000)
+    np.testing.assert_array_equal(theta[:, :5], run(short).draws[:, : theta.shape[1]])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["draws.nc", "spec.json"]
+
+
+GOOD = {"target": "quartic", "sampler": "sgld", "n_steps": 10}
+BAD = {
+    "truncated JSON": ('{"target": "quartic", "samp', "out.nc", ["spec", "not JSON"]),
+    "empty file": ("", "out.nc", ["spec", "not JSON"]),
+    "unknown target": ({**GOOD, "target": "quartik"}, "out.nc", ["target", "'quartik'", "quartic"]),
+    "alpha 0": (
+        {"target": {"key": "sparse_dirichlet", "params": {"alpha": 0}}, "sampler": "scir"},
+        "out.nc",
+        ["target.alpha", "0", "allowed is a number from 0.005"],
+    ),
+    "d a million": (
+        {"target": {"key": "dense_dirichlet", "params": {"dimension": 10**6}}, "sampler": "scir"},
+        "out.nc",
+        ["target.dimension", "1000000", "from 2 to 100"],
+    ),
+    "an unknown field": ({**GOOD, "steps": 10}, "out.nc", ["steps", "10", "n_steps"]),
+    "a sampler that does not fit": ({**GOOD, "sampler": "scir"}, "out.nc", ["sampler", "'scir'", "sgld"]),
+    "not an object": ("[1, 2]", "out.nc", ["spec", "object"]),
+    "a bad suffix": (GOOD, "out.txt", ["out", "'out.txt'", ".nc and .csv"]),
+    "no suffix": (GOOD, "out", ["out", "'out'", ".nc and .csv"]),
+    "no such folder": (GOOD, "nowhere/out.nc", ["out", "nowhere", "no folder"]),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_exits_with_2_and_one_clear_sentence(tmp_path, capsys, what):
+    text, out, parts = BAD[what]
+    assert main(["run", str(spec_file(tmp_path, text)), "--out", str(tmp_path / out)]) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: ")
+    assert len(errors.strip().splitlines()) == 1
+    for part in parts:
+        assert part in errors, errors
+    assert [p.name for p in tmp_path.iterdir()] == ["spec.json"]
+
+
+def test_a_missing_or_unreadable_file_exits_with_2(tmp_path, capsys):
+    binary = tmp_path / "binary.json"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path, part in ((tmp_path / "missing.json", "no such file"), (tmp_path, "directory"), (binary, "UTF-8")):
+        assert main(["run", str(path), "--out", str(tmp_path / "out.nc")]) == 2
+        errors = capsys.readouterr().err
+        assert errors.startswith("error: spec = ")
+        assert part in errors
+
+
+def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
+    process = started("run", tmp_path / "missing.json", "--out", tmp_path / "out.nc")
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert "Traceback" not in errors
+
+
+def test_the_quick_benchmark_has_all_figures():
+    process = started("bench", "--quick", "--json")
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    data = json.loads(out)
+    assert set(data) == {"machine", "samplers", "peers", "requirements"}
+    assert {"cpu_count", "python", "versions", "platform"} <= set(data["machine"])
+    fitting = {key for key, cls in SAMPLERS.items() if any(cls.accepts(t) for t in TARGETS.values())}
+    assert {(x["sampler"], x["n_chains"]) for x in data["samplers"]} == {(key, n) for key in fitting for n in (1, 4)}
+    for x in data["samplers"]:
+        assert x["kernel"] > 0
+        assert x["counted"] > 0
+    assert {(x["program"], x["n_chains"]) for x in data["peers"]} == {
+        (p, n) for p in ("NumPy", "blackjax") for n in (1, 4)
+    }
+    assert all({"name", "measured", "needed", "met"} <= set(x) for x in data["requirements"])

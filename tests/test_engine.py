@@ -1,0 +1,480 @@
+"""The engine: the same spec is the same draws, and what is counted while running is what was drawn."""
+
+import importlib
+import pkgutil
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from samplers import engine, jit, kernels
+from samplers.accumulate import HISTORY, LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, WATCHED, bin_edges
+from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS, Sampler
+from samplers.parameters import Count, CountVector, Flag, Option, declared
+from samplers.spec import Change, Choice, RunSpec
+from samplers.targets import TARGETS
+
+
+def triples():
+    """Every valid (sampler, target, gradient)."""
+    for s, sampler in SAMPLERS.items():
+        for t, target in TARGETS.items():
+            if sampler.accepts(target):
+                yield from ((s, t, g) for g in GRADIENTS if g in sampler.gradients_for(target))
+
+
+def one_target_a_sampler():
+    """Every sampler and estimator once, on a target with two or more coordinates where there is one."""
+    chosen = {}
+    for s, t, g in triples():
+        if (s, g) not in chosen or (TARGETS[chosen[s, g]]().dim == 1 and TARGETS[t]().dim > 1):
+            chosen[s, g] = t
+    return [(s, t, g) for (s, g), t in chosen.items()]
+
+
+EACH = one_target_a_sampler()
+
+
+def collect(spec, chunks):
+    """All draws and the run, advanced in chunks whose sizes go round in ``chunks``."""
+    run = engine.start(spec, keep_draws=True)
+    total, k = spec.burn_in + spec.n_steps, 0
+    while run.steps < total:
+        run.advance(min(chunks[k % len(chunks)], total - run.steps))
+        k += 1
+    return run
+
+
+def sums_of(run):
+    return run.statistics.sums._asdict()
+
+
+# --- the same draws -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("s", "t", "g"), EACH)
+def test_chunks_do_not_change_the_draws(s, t, g):
+    """Fails where a kernel keeps state outside ``State``, or uses random numbers at the start or end of a chunk.
+
+    Draws, the last state and all counts must be the same to the bit; sums of squares and products, whose order of
+    addition differs, to 1e-9.
+    """
+    spec = RunSpec.of(t, s, g, n_steps=1311, burn_in=37, thin=2, n_chains=3, seed=5)
+    whole = collect(spec, [10_000])
+    for chunks in ([1], [7], [300], [1, 7, 300, 2, 64]):
+        parts = collect(spec, chunks)
+        np.testing.assert_array_equal(parts.kept, whole.kept)
+        np.testing.assert_array_equal(parts.position, whole.position)
+        np.testing.assert_array_equal(parts.momentum, whole.momentum)
+        np.testing.assert_array_equal(parts.counts, whole.counts)
+        assert (parts.gradients, parts.data_seen, parts.counted_from) == (
+            whole.gradients, whole.data_seen, whole.counted_from,
+        )  # fmt: skip
+        for name, value in sums_of(whole).items():
+            other = sums_of(parts)[name]
+            if value.dtype == np.int64 or name in ("history", "tail", "lag_recent"):
+                np.testing.assert_array_equal(other, value, err_msg=name)
+            else:
+                np.testing.assert_allclose(other, value, rtol=1e-9, atol=1e-9 * np.abs(value).max(initial=1.0))
+
+
+def test_the_draws_differ_with_the_seed_and_between_chains():
+    """Fails where the seed is not used, or where chains share their random numbers."""
+    a = engine.run(RunSpec.of("gaussian", "sgld", n_steps=50, seed=1)).draws
+    b = engine.run(RunSpec.of("gaussian", "sgld", n_steps=50, seed=2)).draws
+    again = engine.run(RunSpec.of("gaussian", "sgld", n_steps=50, seed=1)).draws
+    np.testing.assert_array_equal(a, again)
+    assert not np.any(a == b)
+    assert not np.any(a[0] == a[1])
+
+
+@pytest.mark.parametrize(("s", "t", "g"), EACH)
+def test_run_gives_what_advance_gives(s, t, g):
+    """Fails where ``run`` loses or repeats steps when it adapts its chunks to the clock."""
+    spec = RunSpec.of(t, s, g, n_steps=700, burn_in=11, n_chains=2, seed=3)
+    trace = engine.run(spec, chunk_seconds=1e-5)
+    np.testing.assert_array_equal(trace.draws, collect(spec, [10_000]).kept)
+    assert trace.steps == 711
+
+
+# --- what is counted -----------------------------------------------------------------------------
+
+
+def full_trace(t, s, g="", **settings):
+    run = collect(RunSpec.of(t, s, g, **settings), [977, 13, 1, 400])
+    return run, run.target.values(run.kept)  # (chains, steps, columns)
+
+
+COUNTED = [
+    ("quartic", "sgld", "full", {"n_steps": 5000, "n_chains": 3, "burn_in": 100}),
+    ("sparse_dirichlet", "scir", "minibatch", {"n_steps": 2500, "n_chains": 10, "burn_in": 5}),
+    ("gamma", "exact", "full", {"n_steps": 40_000, "n_chains": 2, "burn_in": 0}),
+]
+
+
+@pytest.mark.parametrize(("t", "s", "g", "settings"), COUNTED)
+def test_histograms_count_every_draw(t, s, g, settings):
+    """Fails where a draw is counted twice, not at all, or in the wrong bin; the outer bins count what is outside.
+
+    The bins of numpy's ``searchsorted`` on the edges must hold the same counts exactly.
+    """
+    run, values = full_trace(t, s, g, **settings)
+    for k, column in enumerate(run.target.columns):
+        edges = bin_edges(column)
+        assert np.all(np.diff(edges) > 0)
+        places = np.searchsorted(edges, values[..., k].ravel(), side="right")
+        expected = np.bincount(places, minlength=N_BINS + 2)
+        np.testing.assert_array_equal(run.statistics.counts(k), expected, err_msg=column.name)
+    assert run.statistics.counts(0).sum() == run.statistics.n_draws == values[..., 0].size
+
+
+def test_values_outside_the_histogram_are_counted_in_its_outer_bins():
+    """Fails where the under- or overflow is dropped: a chain far outside [low, high] must fill the outer bins."""
+    run = engine.start(RunSpec.of("gaussian", "sgld", n_chains=2, n_steps=10, sampler_params={"step_size": 1e-6}))
+    column = run.target.columns[0]
+    run.position[:, 0] = column.low - 1, column.high + 1
+    run.advance(10)
+    counts = run.statistics.counts(0)
+    assert (counts[0], counts[-1], counts[1:-1].sum()) == (10, 10, 0)
+
+
+@pytest.mark.parametrize(("t", "s", "g", "settings"), COUNTED)
+def test_moments_are_those_of_the_draws(t, s, g, settings):
+    """Fails where a power sum misses draws, or where mean and variance are scaled back wrongly."""
+    run, values = full_trace(t, s, g, **settings)
+    stats = run.statistics
+    for k, column in enumerate(run.target.columns):
+        if k >= run.target.n_values:
+            continue  # the odds have no moments
+        x = values[..., k]
+        z = (x - column.mean) / np.sqrt(column.variance)
+        np.testing.assert_allclose(stats.chain_means(k), x.mean(axis=1), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(stats.mean(k), x.mean(), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(stats.variance(k), x.var(), rtol=1e-7)
+        for power in (1, 2, 3, 4):
+            np.testing.assert_allclose(stats.raw_moment(k, power), (z**power).mean(), rtol=1e-9, atol=1e-12)
+
+
+def test_joint_histogram_counts_pairs():
+    """Fails where x and y are exchanged, a scale is wrong, or a draw outside the axes is put into an edge cell."""
+    run, values = full_trace("quartic", "sgld", n_steps=6000, n_chains=3)
+    x, y = (column.axis for column in run.target.columns)
+    expected, *_ = np.histogram2d(values[..., 0].ravel(), values[..., 1].ravel(), bins=N_JOINT, range=[x, y])
+    difference = np.abs(run.statistics.sums.joint - expected).sum()
+    assert difference <= 2  # numpy's last bin is closed, and an edge may round to the other side
+    assert expected.sum() > 17_000
+
+
+@pytest.mark.parametrize(("t", "s", "g", "settings"), COUNTED)
+def test_autocovariance_sums_at_every_level(t, s, g, settings):
+    """Fails where a level starts at the wrong step, forgets values between chunks, or pairs the wrong lags.
+
+    Level k is the products at lags 0…15 of every 4ᵏ-th counted step, from the first one on.
+    """
+    run, values = full_trace(t, s, g, **settings)
+    sums = run.statistics.sums
+    for k in range(run.target.n_values):
+        column = run.target.columns[k]
+        z = (values[:WATCHED, :, k] - column.mean) * (1 / np.sqrt(column.variance))
+        for level in range(N_LEVELS):
+            sub = z[:, :: LAG_RATIO**level]
+            for lag in range(N_LAGS):
+                expected = (sub[:, lag:] * sub[:, : sub.shape[1] - lag]).sum(axis=1) if lag < sub.shape[1] else 0.0
+                np.testing.assert_allclose(
+                    sums.lag_sums[k, :, level * N_LAGS + lag], expected, rtol=1e-9,
+                    atol=1e-9 * np.abs(sub).max() ** 2 * sub.shape[1], err_msg=f"level {level} lag {lag}",
+                )  # fmt: skip
+
+
+@pytest.mark.parametrize(("t", "s", "g", "settings"), COUNTED)
+def test_history_and_tail_are_the_draws(t, s, g, settings):
+    """Fails where the thinned history is not every ``stride``-th counted step from the first, or the tail has a gap."""
+    run, values = full_trace(t, s, g, **settings)
+    stats = run.statistics
+    expected = values[:WATCHED, :: stats.history_stride]
+    assert HISTORY // 2 <= expected.shape[1] <= HISTORY
+    np.testing.assert_array_equal(stats.history(), expected)
+    for n in (1, 700, 5000):
+        tail = stats.tail(n)
+        np.testing.assert_array_equal(tail, run.kept[:WATCHED].transpose(1, 0, 2)[-min(n, TAIL) :])
+
+
+def test_history_before_it_is_full_is_every_step():
+    """Fails where the history is thinned too early, or where the step that fills it is lost."""
+    for n in (1, HISTORY - 1, HISTORY, HISTORY + 1, 2 * HISTORY, 2 * HISTORY + 1):
+        run, values = full_trace("gaussian", "sgld", n_steps=n, n_chains=1)
+        stride = 1 if n <= HISTORY else 2 if n <= 2 * HISTORY else 4
+        assert run.statistics.history_stride == stride
+        np.testing.assert_array_equal(run.statistics.history(), values[:, ::stride])
+
+
+def test_burn_in_is_not_counted():
+    """Fails where burn-in steps reach the statistics or the kept draws, or where burn-in changes the chain."""
+    with_burn_in = collect(RunSpec.of("quartic", "sgld", n_steps=400, burn_in=100, seed=9), [33])
+    without = collect(RunSpec.of("quartic", "sgld", n_steps=500, seed=9), [500])
+    np.testing.assert_array_equal(with_burn_in.kept, without.kept[:, 100:])
+    assert with_burn_in.statistics.n_steps == 400
+    assert with_burn_in.counted_from == 100
+    np.testing.assert_allclose(with_burn_in.statistics.mean(0), without.kept[:, 100:, 0].mean(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("thin", [1, 2, 3, 7, 400, 401])
+def test_thin_keeps_every_thin_th_step(thin):
+    """Fails where another draw is kept than those of steps thin, 2·thin, … after the burn-in, or their number is not
+    n_steps // thin; and where thinning touches the statistics, which count every step."""
+    settings = {"n_steps": 401, "burn_in": 20, "seed": 4}
+    every = collect(RunSpec.of("quartic", "sgld", **settings), [50])
+    some = collect(RunSpec.of("quartic", "sgld", **settings, thin=thin), [50])
+    assert some.trace().draws.shape[1] == 401 // thin
+    np.testing.assert_array_equal(some.trace().draws, every.kept[:, thin - 1 :: thin])
+    np.testing.assert_array_equal(some.statistics.sums.bins, every.statistics.sums.bins)
+    assert some.statistics.n_steps == 401
+
+
+# --- changes, divergence, interrupts ---------------------------------------------------------------
+
+
+def test_a_spec_with_changes_repeats_a_live_run():
+    """Fails where a change is made a step early or late, or where it touches the random numbers or the momentum."""
+    start = RunSpec.of("quartic", "sghmc", n_steps=600, burn_in=50, seed=8)
+    other = RunSpec.of("quartic", "sghmc", "gaussian", sampler_params={"step_size": 0.03, "friction": 4.0})
+    third = RunSpec.of("quartic", "sghmc", sampler_params={"step_size": 0.05})
+    live = engine.start(start, keep_draws=True)
+    for until, spec in ((20, other), (333, third), (500, other)):
+        live.advance(until - live.steps)
+        live.change(Change(0, spec.sampler, spec.gradient))
+    live.advance(650 - live.steps)
+    repeated = RunSpec.from_json(replace(start, changes=tuple(live.changes)).to_json())
+    assert [x.step for x in repeated.changes] == [20, 333, 500]
+    for chunks in ([1000], [7]):
+        again = collect(repeated, chunks)
+        np.testing.assert_array_equal(again.kept, live.kept)
+        np.testing.assert_array_equal(again.statistics.sums.bins, live.statistics.sums.bins)
+        assert again.counted_from == live.counted_from == 500
+        assert again.statistics.n_steps == 150
+    unchanged = collect(start, [1000])
+    assert not np.array_equal(unchanged.kept, live.kept)
+
+
+def finite(run):
+    sums = run.statistics.sums
+    parts = [sums.powers, sums.lag_sums, sums.lag_recent, run.statistics.history(), run.statistics.tail(TAIL)]
+    return all(np.isfinite(part).all() for part in parts) and np.isfinite(run.trace().draws).all()
+
+
+@pytest.mark.parametrize("chunk", [1, 100_000])
+@pytest.mark.parametrize(("s", "params"), [("sgld", {"step_size": 0.5}), ("sghmc", {"step_size": 1.5}), ("hmc", {"step_size": 2.0, "accept": False})])  # fmt: skip
+def test_a_step_too_large_stops_with_a_sentence(s, params, chunk):
+    """Fails where a diverged chain leaves NaN or infinity in what is shown, or where the message does not say who
+    diverged on what and at which step size; and where the run goes on afterwards."""
+    spec = RunSpec.of("quartic", s, "full", sampler_params=params, n_steps=5000, n_chains=4)
+    run = engine.start(spec, keep_draws=True)
+    while run.steps < 5000 and run.divergence is None:
+        run.advance(chunk)
+    message = run.divergence.message
+    for part in (SAMPLERS[s].title, TARGETS["quartic"].title, f"{params['step_size']:g}", f"step {run.steps + 1:,}"):
+        assert part in message
+    assert finite(run)
+    assert run.trace().draws.shape[1] == run.steps == run.statistics.n_steps < 5000
+    before = run.trace().draws
+    run.advance(10)
+    assert run.steps == len(before[0])
+    trace = engine.run(spec)
+    np.testing.assert_array_equal(trace.draws, before)
+    assert trace.divergence == run.divergence
+
+
+def test_hmc_rejects_a_proposal_that_overflows():
+    """Fails where a NaN energy is accepted: with the accept step, a leapfrog that blows up must leave θ where it was.
+
+    At ε = 5 on the quartic the proposal overflows to NaN within its ten leapfrog steps.
+    """
+    spec = RunSpec.of("quartic", "hmc", sampler_params={"step_size": 5.0, "n_leapfrog": 10}, n_steps=200)
+    trace = engine.run(spec)
+    assert trace.divergence is None
+    assert trace.accepted < 8
+    assert np.isfinite(trace.draws).all()
+
+
+@pytest.mark.parametrize("t", TARGETS)
+def test_every_target_refuses_a_wild_step_or_survives_it(t):
+    """Fails where the largest step size leads to NaN in the statistics instead of a divergence with a message."""
+    for s, sampler in SAMPLERS.items():
+        if not sampler.accepts(TARGETS[t]):
+            continue
+        params = {"step_size": dict(declared(sampler))["step_size"].bounds[1]} if s != "exact" else {}
+        run = collect_until(RunSpec.of(t, s, sampler_params=params, n_steps=300, n_chains=2))
+        assert finite(run), s
+
+
+def collect_until(spec):
+    run = engine.start(spec, keep_draws=True)
+    run.advance(spec.n_steps)
+    return run
+
+
+def test_interrupt_keeps_the_draws_so_far():
+    """Fails where Ctrl-C loses what was drawn, or where it is raised past ``run``."""
+    calls = []
+
+    def progress(done, total):
+        calls.append((done, total))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    spec = RunSpec.of("quartic", "sgld", n_steps=10_000_000, thin=100)
+    trace = engine.run(spec, progress=progress, chunk_seconds=0.001)
+    assert len(calls) == 3
+    assert calls[-1] == (trace.steps, 10_000_000)
+    assert trace.draws.shape[1] == trace.steps // 100 > 0
+    again = engine.run(replace(spec, n_steps=trace.steps))
+    np.testing.assert_array_equal(trace.draws, again.draws)
+
+
+# --- size, threads -----------------------------------------------------------------------------------
+
+
+def test_ten_thousand_chains():
+    """Fails where the chains of a large ensemble are not all moved and counted, or share random numbers."""
+    spec = RunSpec.of("quartic", "sgld", n_chains=10_000, n_steps=6)
+    run = collect(spec, [4, 2])
+    assert run.statistics.n_draws == 60_000 == run.statistics.counts(0).sum()
+    assert len(np.unique(run.position[:, 0])) == 10_000
+    assert run.statistics.history().shape[0] == WATCHED
+
+
+def test_statistics_do_not_grow_with_the_run():
+    """Fails where a statistic keeps something for every step."""
+
+    def size(run):
+        return sum(part.nbytes for part in run.statistics.sums)
+
+    spec = RunSpec.of("quartic", "sgld", n_steps=1_000_000_000, thin=1_000_000)
+    run = engine.start(spec)
+    run.advance(10)
+    before = size(run)
+    run.advance(300_000)
+    assert size(run) == before < 4_000_000
+    assert run.kept.size == 0
+
+
+def test_advance_releases_the_lock_and_runs_do_not_disturb_each_other():
+    """Fails where two runs in threads share state, or where a long ``advance`` stops all other Python threads.
+
+    With the interpreter's lock held, the main thread could not wake between the start and the end of ``advance``.
+    """
+    specs = [RunSpec.of("quartic", "sgld", seed=seed, n_steps=2_000_000, n_chains=4) for seed in (1, 2)]
+    alone = [engine.start(spec) for spec in specs]
+    for run in alone:
+        run.advance(2_000_000)
+    together = [engine.start(spec) for spec in specs]
+    threads = [threading.Thread(target=run.advance, args=(2_000_000,)) for run in together]
+    ticks = 0
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(0.002)
+        ticks += 1
+    assert ticks > 10
+    for a, b in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(a.position, b.position)
+        np.testing.assert_array_equal(a.statistics.sums.bins, b.statistics.sums.bins)
+
+
+def test_work_is_counted():
+    """Fails where gradients or data are not counted as they are used: n_leapfrog + 1 for HMC, none for exact draws,
+    the minibatch's size and not N."""
+    hmc = collect(RunSpec.of("quartic", "hmc", n_steps=30, n_chains=2, sampler_params={"n_leapfrog": 4}), [7])
+    assert hmc.gradients == 30 * 2 * 5
+    scir = collect(RunSpec.of("sparse_dirichlet", "scir", gradient="minibatch", gradient_params={"batch_size": 25}, n_steps=10, n_chains=3), [7])  # fmt: skip
+    assert (scir.gradients, scir.data_seen) == (30, 750)
+    full = collect(RunSpec.of("sparse_dirichlet", "sgrld", "full", n_steps=10, n_chains=1), [7])
+    assert full.data_seen == 10_000
+    assert collect(RunSpec.of("quartic", "exact", n_steps=10), [7]).gradients == 0
+
+
+# --- the registries -------------------------------------------------------------------------------------
+
+
+def test_every_sampler_file_is_registered():
+    """Fails for a file in ``samplers/kernels`` whose sampler no menu shows."""
+    found = {}
+    for module in pkgutil.iter_modules(kernels.__path__):
+        for value in vars(importlib.import_module(f"samplers.kernels.{module.name}")).values():
+            if isinstance(value, type) and issubclass(value, Sampler) and "key" in vars(value):
+                found[value.key] = value
+    assert found == dict(SAMPLERS)
+
+
+@pytest.mark.parametrize("s", SAMPLERS)
+def test_every_sampler_has_its_card(s):
+    """Fails where a card would have an empty line, two samplers share a title, or a parameter has no help."""
+    cls = SAMPLERS[s]
+    for name in ("title", "update", "diffusion", "curl", "integrator", "source", "__doc__"):
+        assert getattr(cls, name).strip(), name
+    assert [other.title for other in SAMPLERS.values()].count(cls.title) == 1
+    assert [other.update for other in SAMPLERS.values()].count(cls.update) == 1
+    for name, parameter in declared(cls):
+        assert parameter.label, name
+        assert parameter.doc, name
+    assert any(cls.accepts(target) for target in TARGETS.values())
+
+
+def moved(parameter):
+    """Another allowed value."""
+    if isinstance(parameter, Flag):
+        return not parameter.default
+    if isinstance(parameter, Option):
+        return next(x for x in parameter.objects if x != parameter.default)
+    if isinstance(parameter, CountVector):
+        return (*parameter.default[:-1], parameter.default[-1] + 50)
+    low, high = parameter.bounds
+    if isinstance(parameter, Count):
+        return parameter.default + (1 if parameter.default < high else -1)
+    near = parameter.default * 1.1 if parameter.default else 0.1 * high
+    return near if low <= near <= high else parameter.default * 0.9
+
+
+def knobs():
+    for s, cls in SAMPLERS.items():
+        t, g = next((t, g) for s_, t, g in EACH if s_ == s)
+        yield from ((s, t, g, "sampler", name) for name, _ in declared(cls))
+    for t, cls in TARGETS.items():
+        s, g = next((s, g) for s, t_, g in triples() if t_ == t)
+        yield from ((s, t, g, "target", name) for name, _ in declared(cls))
+    for g, cls in GRADIENTS.items():
+        for s, t in ((s, t) for s, t, g_ in EACH if g_ == g):
+            yield from ((s, t, g, "gradient", name) for name, _ in declared(cls))
+
+
+@pytest.mark.parametrize(("s", "t", "g", "owner", "name"), list(knobs()))
+def test_every_parameter_has_an_effect(s, t, g, owner, name):
+    """Fails where a knob turns nothing: from the same start and seed, another value must give other draws."""
+    cls = {"sampler": SAMPLERS[s], "target": TARGETS[t], "gradient": GRADIENTS[g]}[owner]
+    value = moved(dict(declared(cls))[name])
+    pair = []
+    for params in ({}, {name: value}):
+        run = engine.start(RunSpec.of(t, s, g, **{f"{owner}_params": params}, seed=2))
+        if pair and pair[0].position.shape == run.position.shape:
+            run.position[:] = RunSpec.of(t, s, g).make_target().start()
+        run.advance(60)
+        assert run.divergence is None
+        pair.append(run)
+    assert not np.array_equal(pair[0].position, pair[1].position)
+
+
+def test_a_swapped_sampler_would_be_seen():
+    """The planted fault of the registry tests: another sampler's kernel behind a name changes the draws to the bit."""
+    spec = RunSpec.of("quartic", "sgld", sampler_params={"step_size": 0.05})
+    run = engine.start(spec)
+    run.advance(50)
+    swapped = engine.start(spec)
+    swapped.sampler = SAMPLERS["sghmc"](step_size=0.05)
+    jit.prepare([swapped.sampler.advance])
+    swapped.advance(50)
+    assert not np.array_equal(run.position, swapped.position)
+    choice = Choice("sgld", (("step_size", 0.05),))
+    assert spec.sampler == choice

@@ -1,0 +1,946 @@
+"""The samplers, held against textbook formulas, closed-form laws and exact answers; beside each test a planted fault.
+
+Three kinds of evidence. *Draw for draw*: each kernel against a plain-Python form of the textbook's step on the same
+random numbers. *The discretised law*: on Gaussians the chain's own covariance is known in closed form, at large step
+sizes where it is far from the target's. *Invariance*: every valid (sampler, target, gradient) starts from exact draws
+and must stay in its law, up to a bias that is computed, not guessed.
+"""
+
+from math import exp, log, sqrt
+
+import numpy as np
+import pytest
+from numpy.random import SFC64, Generator, SeedSequence
+from scipy import linalg, stats
+
+from samplers import engine, jit
+from samplers.kernels import SAMPLERS
+from samplers.kernels.minibatch import estimate_counts
+from samplers.spec import RunSpec
+from samplers.targets import TARGETS
+from tests.statistics import (
+    LEVELS,
+    critical,
+    draws_of,
+    exact_start,
+    failures,
+    fast_cdf,
+    first_order_bias,
+    ks_verdict,
+    mean_and_error,
+    mean_verdict,
+    power_of,
+    start_with,
+    z_verdict,
+)
+from tests.test_engine import triples
+
+TRIPLES = list(triples())
+
+# --- planted faults: kernels that are wrong in one place -----------------------------------------------
+
+
+@jit.kernel
+def lost_root_two(rng, state, model, noise, params, out, n, info):
+    """SGLD with √ε for √(2ε)."""
+    theta, grad = state.position, info.gradient
+    for t in range(n):
+        model.gradient(theta, grad, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                theta[c, i] += -params[0] * grad[c, i] + sqrt(params[0]) * rng.standard_normal()
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
+def sign_flipped(rng, state, model, noise, params, out, n, info):
+    """SGLD whose drift goes up the energy."""
+    theta, grad = state.position, info.gradient
+    for t in range(n):
+        model.gradient(theta, grad, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                theta[c, i] += params[0] * grad[c, i] + sqrt(2 * params[0]) * rng.standard_normal()
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
+def friction_without_heat(rng, state, model, noise, params, out, n, info):
+    """SGHMC that injects noise of variance εC for 2εC."""
+    theta, r, grad = state.position, state.momentum, info.gradient
+    step, friction = params[0], params[1]
+    for t in range(n):
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                theta[c, i] += step * r[c, i]
+        model.gradient(theta, grad, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                r[c, i] += -step * (friction * r[c, i] + grad[c, i]) + sqrt(step * friction) * rng.standard_normal()
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
+def accept_without_kinetic_energy(rng, state, model, noise, params, out, n, info):
+    """HMC that compares potentials only in its accept step."""
+    theta, r, grad = state.position, state.momentum, info.gradient
+    step = params[0]
+    before = theta.copy()
+    old, new = np.empty(theta.shape[0]), np.empty(theta.shape[0])
+    for t in range(n):
+        before[:] = theta
+        model.potential(theta, old, model.params)
+        model.gradient(theta, grad, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                r[c, i] = rng.standard_normal()
+        for _ in range(int(params[1])):
+            for c in range(theta.shape[0]):
+                for i in range(theta.shape[1]):
+                    r[c, i] -= step / 2 * grad[c, i]
+                    theta[c, i] += step * r[c, i]
+            model.gradient(theta, grad, model.params)
+            for c in range(theta.shape[0]):
+                for i in range(theta.shape[1]):
+                    r[c, i] -= step / 2 * grad[c, i]
+        model.potential(theta, new, model.params)
+        for c in range(theta.shape[0]):
+            if rng.random() >= exp(min(0.0, old[c] - new[c])):
+                theta[c] = before[c]
+            for i in range(theta.shape[1]):
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
+def whole_kicks(rng, state, model, noise, params, out, n, info):
+    """HMC without its accept step, by symplectic Euler: no half kicks at the ends of the trajectory."""
+    theta, r, grad = state.position, state.momentum, info.gradient
+    step = params[0]
+    for t in range(n):
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                r[c, i] = rng.standard_normal()
+        for _ in range(int(params[1])):
+            model.gradient(theta, grad, model.params)
+            for c in range(theta.shape[0]):
+                for i in range(theta.shape[1]):
+                    r[c, i] -= step * grad[c, i]
+                    theta[c, i] += step * r[c, i]
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
+def gamma_term_dropped(rng, state, model, noise, params, out, n, info):
+    """SGRLD without Γ = 1 in its drift."""
+    theta, grad = state.position, info.gradient
+    step = params[0]
+    for t in range(n):
+        model.gradient(theta, grad, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                x = theta[c, i]
+                theta[c, i] = abs(x - step * x * grad[c, i] + sqrt(2 * step * x) * rng.standard_normal())
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
+def shape_off_by_one(rng, state, model, noise, params, out, n, info):
+    """CIR with Gamma(a + 1 + N) in place of Gamma(a + N)."""
+    decay, theta = exp(-params[0]), state.position
+    dim = theta.shape[1]
+    for t in range(n):
+        for c in range(theta.shape[0]):
+            for j in range(dim):
+                mixing = rng.poisson(theta[c, j] * decay / (1 - decay))
+                theta[c, j] = (1 - decay) * rng.standard_gamma(model.params[j] + model.params[dim + j] + 1 + mixing)
+                out[t, c, j] = theta[c, j]
+
+
+@jit.kernel
+def decay_not_squared(rng, state, model, noise, params, out, n, info):
+    """Geometric OU with variance σ²(1 − e^{−h}) for σ²(1 − e^{−2h})."""
+    decay, theta = exp(-params[0]), state.position
+    mu, sigma = model.params[0], model.params[1]
+    for t in range(n):
+        for c in range(theta.shape[0]):
+            x = mu + (log(theta[c, 0]) - mu) * decay + sigma * sqrt(1 - decay) * rng.standard_normal()
+            theta[c, 0] = exp(x)
+            out[t, c, 0] = theta[c, 0]
+
+
+@jit.kernel
+def minibatch_counts(rng, state, model, noise, params, out, n, info):
+    """Not a sampler: writes the estimated counts themselves."""
+    for t in range(n):
+        for c in range(out.shape[1]):
+            estimate_counts(rng, state.data, noise.batch_size, noise.replacement, out[t, c])
+
+
+def faulty(sampler, kernel):
+    """The sampler with another kernel and its own parameters."""
+    cls = type(f"Faulty{type(sampler).__name__}", (type(sampler),), {"advance": staticmethod(kernel)})
+    return cls(**{name: getattr(sampler, name) for name in sampler.param.values() if name != "name"})
+
+
+FAULTS = {
+    "sgld": [lost_root_two, sign_flipped],
+    "sghmc": [friction_without_heat],
+    "hmc": [accept_without_kinetic_energy],
+    "sgrld": [gamma_term_dropped],
+    "cir": [shape_off_by_one],
+    "geometric_ou": [decay_not_squared],
+}
+
+# --- draw for draw: the named sampler is the one that ran ------------------------------------------------
+
+
+def minibatch(rng, data, n, replacement, dim):
+    """N̂_j = (N/n)·#{i in S: z_i = j}; without replacement by a partial shuffle that stays."""
+    total = np.zeros(dim)
+    for k in range(n):
+        i = int(rng.random() * len(data)) if replacement else k + int(rng.random() * (len(data) - k))
+        if not replacement:
+            data[k], data[i] = data[i], data[k]
+            i = k
+        total[data[i]] += len(data) / n
+    return total
+
+
+def noisy(rng, run, theta):
+    grad = run.target.gradient_at(theta)
+    if run.spec.gradient.key.startswith("gaussian"):
+        for c, i in np.ndindex(grad.shape):
+            grad[c, i] += sqrt(run.gradient.variance) * rng.standard_normal()
+    return grad
+
+
+def b_hat(run):
+    return run.gradient.variance if run.spec.gradient.key == "gaussian_corrected" else 0.0
+
+
+def reference_sgld(rng, run, theta, r, data):
+    eps = run.sampler.step_size
+    grad = noisy(rng, run, theta)
+    for c, i in np.ndindex(theta.shape):
+        theta[c, i] = theta[c, i] - eps * grad[c, i] + sqrt(eps * (2 - eps * b_hat(run))) * rng.standard_normal()
+
+
+def reference_sghmc(rng, run, theta, r, data):
+    eps, friction = run.sampler.step_size, run.sampler.friction
+    theta += eps * r
+    grad = noisy(rng, run, theta)
+    for c, i in np.ndindex(theta.shape):
+        heat = sqrt(eps * (2 * friction - eps * b_hat(run))) * rng.standard_normal()
+        r[c, i] = r[c, i] - eps * friction * r[c, i] - eps * grad[c, i] + heat
+
+
+def reference_hmc(rng, run, theta, r, data):
+    eps, sampler = run.sampler.step_size, run.sampler
+    for c, i in np.ndindex(theta.shape):
+        r[c, i] = rng.standard_normal()
+    before = theta.copy()
+    energy = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
+    grad = noisy(rng, run, theta)
+    for _ in range(sampler.n_leapfrog):
+        r -= eps / 2 * grad
+        theta += eps * r
+        grad = noisy(rng, run, theta)
+        r -= eps / 2 * grad
+    change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
+    for c in range(len(theta)):
+        if sampler.accept and not rng.random() < np.exp(min(0.0, -change[c])):
+            theta[c] = before[c]
+
+
+def reference_sgrld(rng, run, theta, r, data):
+    """PAPERS section 2: θ ← |θ + (h/2)(α − θ + N̂_j − ω_j N̂.) + √(hθ) ξ| with h = 2ε; on Gamma(a, 1), a for α + N̂."""
+    h = 2 * run.sampler.step_size
+    for c in range(len(theta)):
+        if run.target.key == "gamma":
+            drift = run.target.shape - theta[c]
+        elif run.target.key == "lognormal":  # 1 − θ∂H/∂θ of H = log θ + (log θ − μ)²/2σ²
+            drift = (run.target.mu - np.log(theta[c])) / run.target.sigma**2
+        else:
+            counts = run.target.counts()
+            if run.spec.gradient.key == "minibatch":
+                counts = minibatch(rng, data, run.gradient.batch_size, run.gradient.replacement, run.target.dim)
+            omega = theta[c] / theta[c].sum()
+            drift = run.target.alpha - theta[c] + counts - omega * counts.sum()
+        for j in range(run.target.dim):
+            theta[c, j] = abs(theta[c, j] + h / 2 * drift[j] + sqrt(h * theta[c, j]) * rng.standard_normal())
+
+
+def reference_cir(rng, run, theta, r, data):
+    h = run.sampler.step_size
+    for c in range(len(theta)):
+        shapes = [run.target.shape] if run.target.key == "gamma" else run.target.alpha + run.target.counts()
+        if run.spec.gradient.key == "minibatch":
+            shapes = run.target.alpha + minibatch(rng, data, run.gradient.batch_size, run.gradient.replacement, run.target.dim)  # fmt: skip
+        for j, a in enumerate(shapes):
+            k = rng.poisson(theta[c, j] * exp(-h) / (1 - exp(-h)))
+            theta[c, j] = (1 - exp(-h)) * rng.standard_gamma(a + k)
+
+
+def reference_geometric_ou(rng, run, theta, r, data):
+    h, mu, sigma = run.sampler.step_size, run.target.mu, run.target.sigma
+    for c in range(len(theta)):
+        mean = mu + (log(theta[c, 0]) - mu) * exp(-h)
+        theta[c, 0] = exp(mean + sigma * sqrt(1 - exp(-2 * h)) * rng.standard_normal())
+
+
+REFERENCES = {
+    "sgld": reference_sgld, "sghmc": reference_sghmc, "hmc": reference_hmc, "sgrld": reference_sgrld,
+    "cir": reference_cir, "scir": reference_cir, "geometric_ou": reference_geometric_ou,
+}  # fmt: skip
+
+
+def reference_draws(run, n):
+    """The textbook's chain from the run's state, on the run's random numbers."""
+    rng = Generator(SFC64(SeedSequence(run.spec.seed)))
+    theta, r, data = run.position.copy(), run.momentum.copy(), run.data.copy()
+    out = np.empty((len(theta), n, theta.shape[1]))
+    for t in range(n):
+        REFERENCES[run.spec.sampler.key](rng, run, theta, r, data)
+        out[:, t] = theta
+    return out
+
+
+def draw_for_draw():
+    """Every triple with a reference, SCIR and SGRLD also without replacement, HMC also without the accept step."""
+    for s, t, g in TRIPLES:
+        if s in REFERENCES:
+            yield s, t, g, {}, {}
+            if g == "minibatch":
+                yield s, t, g, {}, {"replacement": False, "batch_size": 7}
+            if s == "hmc":
+                yield s, t, g, {"accept": False, "n_leapfrog": 3, "step_size": 0.05}, {}
+
+
+@pytest.mark.parametrize(("s", "t", "g", "params", "gradient_params"), list(draw_for_draw()))
+def test_each_kernel_is_its_textbook_formula(s, t, g, params, gradient_params):
+    """Fails where a kernel is not the sampler it is named after: any other term, sign, order or factor shows.
+
+    The plain-Python chain on the same random numbers must agree to 1e-8 over 25 steps of two chains; the planted
+    fault, the same chain with a step size larger by one part in a million, must not.
+    """
+    spec = RunSpec.of(t, s, g, sampler_params=params, gradient_params=gradient_params, n_chains=2, n_steps=25, seed=17)
+    run = engine.start(spec, keep_draws=True)
+    expected = reference_draws(run, 25)
+    run.advance(25)
+    np.testing.assert_allclose(run.kept, expected, rtol=1e-8, atol=1e-10)
+    wrong = engine.start(spec, keep_draws=True)
+    wrong.sampler = type(run.sampler)(**{**spec.sampler.values(), "step_size": run.sampler.step_size * (1 + 1e-6)})
+    wrong.advance(25)
+    assert not np.allclose(wrong.kept, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(("s", "kernel"), [(s, k) for s, kernels in FAULTS.items() for k in kernels])
+def test_textbook_formulas_catch_planted_faults(s, kernel):
+    """Fails where the comparison above would pass a kernel with a lost √2, a flipped sign, a dropped Γ…"""
+    t = {"sgrld": "gamma", "cir": "gamma", "geometric_ou": "lognormal"}.get(s, "quartic")
+    spec = RunSpec.of(t, s, "full", n_chains=2, n_steps=25, seed=17)
+    run = engine.start(spec, keep_draws=True)
+    expected = reference_draws(run, 25)
+    broken = start_with(spec, faulty(run.sampler, kernel))
+    draws = draws_of(broken, 5, 1)
+    assert not np.allclose(draws, expected[:, :5], rtol=1e-3)
+
+
+def test_sgrld_without_its_reflection_would_be_seen():
+    """Fails where no step of the comparison is reflected, so that a dropped |·| could not be noticed."""
+    run = engine.start(RunSpec.of("gamma", "sgrld", n_chains=2, n_steps=25, seed=17, sampler_params={"step_size": 0.3}))
+    expected = reference_draws(run, 25)
+    h, rng = 0.6, Generator(SFC64(SeedSequence(17)))
+    theta, reflected = run.position.copy(), 0
+    for _ in range(25):
+        for c in range(2):
+            x = theta[c, 0]
+            x += h / 2 * (run.target.shape - x) + sqrt(h * x) * rng.standard_normal()
+            reflected += x < 0
+            theta[c, 0] = abs(x)
+    assert reflected > 3
+    run.advance(25)
+    np.testing.assert_allclose(run.position, theta, rtol=1e-9)
+    np.testing.assert_allclose(run.position, expected[:, -1], rtol=1e-9)
+
+
+# --- Gaussian targets: the law of the discretised chain in closed form ----------------------------------------
+
+
+def precision(target):
+    """The matrix of a linear gradient, by its columns."""
+    eye = np.eye(target.dim)
+    return (target.gradient_at(eye) - target.gradient_at(np.zeros_like(eye))).T
+
+
+def sgld_law(a, p, v, b):
+    """x ← (I − εA)x + N(0, ε(2 − εB̂) + ε²V): the discrete Lyapunov equation."""
+    eps, eye = p["step_size"], np.eye(len(a))
+    return linalg.solve_discrete_lyapunov(eye - eps * a, (eps * (2 - eps * b) + eps**2 * v) * eye)
+
+
+def sghmc_joint_law(a, p, v, b, old_position=False):
+    """(x, r) ← (x + εr, (1 − εC)r − εA(x + εr) + N(0, ε(2C − εB̂) + ε²V)); explicit Euler has Ax for A(x + εr)."""
+    eps, friction, d = p["step_size"], p["friction"], len(a)
+    eye = np.eye(d)
+    step = np.block([[eye, eps * eye], [-eps * a, (1 - eps * friction) * eye - (0 if old_position else eps**2) * a]])
+    heat = linalg.block_diag(np.zeros((d, d)), (eps * (2 * friction - eps * b) + eps**2 * v) * eye)
+    return linalg.solve_discrete_lyapunov(step, heat)
+
+
+def sghmc_law(a, p, v, b):
+    """The x-block."""
+    return sghmc_joint_law(a, p, v, b)[: len(a), : len(a)]
+
+
+def hmc_law(a, p, v, b):
+    """L leapfrog steps as a linear map of (x, r, the L + 1 noises in the gradients), with a fresh r each time."""
+    eps, d, n = p["step_size"], len(a), int(p["n_leapfrog"])
+    x = np.hstack([np.eye(d), np.zeros((d, d * (n + 2)))])
+    r = np.roll(x, d, axis=1)
+    for k in range(n):
+        r = r - eps / 2 * (a @ x + np.roll(np.hstack([np.eye(d), np.zeros((d, d * (n + 2)))]), d * (k + 2), axis=1))
+        x = x + eps * r
+        r = r - eps / 2 * (a @ x + np.roll(np.hstack([np.eye(d), np.zeros((d, d * (n + 2)))]), d * (k + 3), axis=1))
+    scales = np.concatenate([np.ones(d), np.full(d * (n + 1), v)])
+    return linalg.solve_discrete_lyapunov(x[:, :d], (x[:, d:] * scales) @ x[:, d:].T)
+
+
+LAWS = {"sgld": sgld_law, "sghmc": sghmc_law, "hmc": hmc_law}
+GAUSSIANS = {"gaussian": {}, "correlated_gaussian": {"rho": 0.6, "sd2": 1.5}}
+# Step sizes at which the chain's law is far from the target's.
+LARGE = [
+    ("sgld", "full", {"step_size": 0.5}), ("sgld", "gaussian", {"step_size": 0.2}), ("sgld", "gaussian_corrected", {"step_size": 0.2}),
+    ("sghmc", "full", {"step_size": 0.7, "friction": 1.2}), ("sghmc", "gaussian", {"step_size": 0.3, "friction": 1.0}),
+    ("sghmc", "gaussian_corrected", {"step_size": 0.6, "friction": 2.0}),
+    ("hmc", "full", {"step_size": 0.8, "n_leapfrog": 2, "accept": False}), ("hmc", "gaussian", {"step_size": 0.5, "n_leapfrog": 3, "accept": False}),
+]  # fmt: skip
+
+
+def covariance_verdicts(spec, expected, sampler=None):
+    """Every entry of the covariance about the known mean, 1000 chains of 400 steps after 300 from the start."""
+    run = start_with(spec, sampler)
+    run.advance(300)
+    x = draws_of(run, 200, 2) - np.array([column.mean for column in run.target.columns])
+    d = x.shape[2]
+    pairs = [(i, j) for i in range(d) for j in range(i, d)]
+    return [
+        mean_verdict(f"Cov {i}{j}", x[..., i] * x[..., j], expected[i, j], n_tests=len(pairs) * len(LARGE) * 2)
+        for i, j in pairs
+    ]
+
+
+@pytest.mark.parametrize(("s", "g", "params"), LARGE)
+@pytest.mark.parametrize("t", GAUSSIANS)
+def test_gaussian_law_of_the_discretised_chain(t, s, g, params):
+    """Fails where the chain's covariance is not the solution of its own Lyapunov equation (false alarms: 1e-4 in all).
+
+    Planted faults: the target's own covariance (a test too weak to see the discretisation), the law without the
+    gradient's noise or without B̂, and the kernels with a lost √2 or without half the heat.
+    """
+    spec = RunSpec.of(t, s, g, target_params=GAUSSIANS[t], sampler_params=params, n_chains=1000, n_steps=1, seed=23)
+    run = engine.start(spec)
+    a = precision(run.target)
+    noise = run.gradient.noise()
+    values = spec.sampler.values()
+    expected = LAWS[s](a, values, noise.variance, noise.correction)
+    assert not failures(covariance_verdicts(spec, expected))
+    assert failures(covariance_verdicts(spec, np.linalg.inv(a)))
+    if g == "gaussian":
+        assert failures(covariance_verdicts(spec, LAWS[s](a, values, 0.0, 0.0)))
+    if g == "gaussian_corrected":
+        assert failures(covariance_verdicts(spec, LAWS[s](a, values, noise.variance, 0.0)))
+    if g == "full" and s in ("sgld", "sghmc"):
+        assert failures(covariance_verdicts(spec, expected, faulty(run.sampler, FAULTS[s][0])))
+
+
+def test_lyapunov_solutions_are_the_printed_formulas():
+    """Fails where the matrix forms disagree with the scalar ones: SGLD σ²/(1 − ε/2σ²), with noise
+    σ²(2 + εV − εB̂)/(2 − ε/σ²); leapfrog σ²/(1 − ε²/4σ²) for any L, from its modified energy."""
+    var, eps = 1.7, 0.3
+    a = np.array([[1 / var]])
+    step = {"step_size": eps}
+    np.testing.assert_allclose(sgld_law(a, step, 0, 0), var / (1 - eps / (2 * var)))
+    np.testing.assert_allclose(sgld_law(a, step, 4, 1), var * (2 + eps * 4 - eps * 1) / (2 - eps / var))
+    for n in (1, 2, 5):
+        np.testing.assert_allclose(hmc_law(a, {**step, "n_leapfrog": n}, 0, 0), var / (1 - eps**2 / (4 * var)))
+    tiny = {"step_size": 1e-3, "friction": 2.0}
+    np.testing.assert_allclose(sghmc_law(a, tiny, 6.0, 0), var * (1 + 6.0 * 1e-3 / (2 * 2.0)), rtol=1e-4)
+    np.testing.assert_allclose(sghmc_law(a, tiny, 6.0, 6.0), var, rtol=1e-5)
+
+
+# --- invariance: every triple -----------------------------------------------------------------------------------
+
+# Parameters at which a test of 1e5 draws is sharp: SGRLD needs laws away from its reflecting boundary, and the
+# quantities it needs for its bias; the funnel's neck is too narrow for any Euler step at its default.
+TARGET_PARAMS = {
+    ("sgrld", "gamma"): {"shape": 20.0},
+    ("sgrld", "sparse_dirichlet"): {"dimension": 4, "alpha": 10.0, "observed": (20, 10)},
+    ("sgrld", "dense_dirichlet"): {"dimension": 4, "alpha": 10.0, "items": 30},
+    ("sgrld", "lognormal"): {"mu": 1.0, "sigma": 0.3},
+    ("sgld", "funnel"): {"scale": 0.5},
+    ("sghmc", "funnel"): {"scale": 0.5},
+}
+N_CHAINS, N_KEPT = 1000, 100
+FALSE_ALARM = 1e-3
+"""Of the whole test over all triples."""
+
+
+def step_for(s, target):
+    """The default step size, or a smaller one that resolves the target's steepest direction.
+
+    E (∂_i H)² = E ∂_ii H is a mean curvature κ: SGLD's bias is of the order εκ, SGHMC's of ε²κ.
+    """
+    default = SAMPLERS[s]().step_size
+    if s not in ("sgld", "sghmc"):
+        return default
+    curvature = float((target.gradient_at(target.sample(7, 4000)) ** 2).mean(axis=0).max())
+    return min(default, 0.05 / curvature if s == "sgld" else 0.25 / sqrt(curvature))
+
+
+def bias_of(spec, target, sampler):
+    """The allowance for a function g of draws, as (g(theta)) -> float, and the draws to give to it.
+
+    Zero for exact transitions, exact draws and HMC with its accept step. For Euler–Maruyama the first-order bias
+    ε Cov(g, f) is computed from the target. SGHMC's invariant law is π(θ)N(r)(1 + ε(Cr²/4 − r∇U/2) + …), which leaves θ
+    unbiased to first order (V/(2C) as temperature for noise): what is left is O(ε²), of the size of the
+    same terms times ε. SCIR and SGRLD with minibatches have another law, and are tested below and by the draw-for-draw
+    comparison; here they run with the whole data as the batch without replacement, which is the full gradient.
+    """
+    s, eps = spec.sampler.key, getattr(sampler, "step_size", 0.0)
+    heat = spec.gradient.values().get("variance", 0.0) if spec.gradient.key == "gaussian" else 0.0
+    if s == "sgld":
+        first = first_order_bias(target, heat)
+        return first.theta, lambda g: eps * first(g)
+    if s == "sghmc":
+        curved, heated = first_order_bias(target), first_order_bias(target, 1.0)
+        c = sampler.friction
+        return (
+            curved.theta,
+            lambda g: abs(eps**2 * (1 + c**2) * curved(g)) + abs(eps * heat / c * (heated(g) - curved(g))),
+        )
+    theta = target.sample(99, 20_000)
+    if s == "sgrld":
+        # The drift pulls back at a rate of at most λ = 1 + N/Σθ, and Euler's variance is 1/(1 − ελ/2) too large.
+        data = len(target.data())
+        rate = 1 + data / max(float(theta.sum(axis=1).mean()), 1.0)
+        widened = rate * eps / 4
+        u = stats.norm.ppf(LEVELS)
+        worst = float((np.abs(u) * stats.norm.pdf(u)).max()) * widened
+        return theta, lambda g: 2 * widened * float(g.var()) ** 0.5 if set(np.unique(g)) - {0.0, 1.0} else worst
+    return theta, lambda g: 0.0
+
+
+def triple_verdicts(spec, sampler=None, steps=None):
+    """Moments and KS of at least 1e5 draws of 1000 chains that start from exact draws."""
+    run = start_with(spec, sampler)
+    target = run.target
+    exact_start(run)
+    every = max(1, steps // N_KEPT)
+    values = target.values(draws_of(run, N_KEPT, every))
+    theta, bias = bias_of(spec, target, run.sampler)
+    at_exact = target.values(theta)
+    n_tests = len(TRIPLES) * 8
+    verdicts = []
+    for moment in target.moments:
+        g = moment.function(at_exact)
+        allowance = 1.3 * abs(bias(g))
+        verdicts.append(mean_verdict(moment.name, moment.function(values), moment.exact, FALSE_ALARM, n_tests, allowance))  # fmt: skip
+    for k in target.ks_columns:
+        column = target.columns[k]
+        cdf = fast_cdf(column)
+        u = cdf(at_exact[:, k])
+        below = np.array([bias((u <= level).astype(float)) for level in LEVELS])
+        allowance = 1.3 * np.abs(below) + 0.3 * np.abs(below).max()
+        verdicts.append(ks_verdict(f"KS of {column.name}", cdf(values[..., k]), FALSE_ALARM, n_tests, allowance))
+    return verdicts
+
+
+def triple_spec(s, t, g, params=None):
+    params = TARGET_PARAMS.get((s, t), {}) if params is None else params
+    target = TARGETS[t](**params)
+    gradient = {"batch_size": len(target.data()), "replacement": False} if g == "minibatch" else {}
+    step = {} if s == "exact" else {"step_size": step_for(s, target)}
+    return RunSpec.of(t, s, g, target_params=params, sampler_params=step, gradient_params=gradient, n_chains=N_CHAINS, n_steps=1, seed=31)  # fmt: skip
+
+
+STEPS = {
+    "sgld": 1000,
+    "sghmc": 500,
+    "hmc": 100,
+    "sgrld": 500,
+    "scir": 100,
+    "cir": 100,
+    "geometric_ou": 100,
+    "exact": 100,
+}
+
+
+@pytest.mark.parametrize(("s", "t", "g"), TRIPLES)
+def test_every_triple_stays_in_its_law(s, t, g):
+    """Fails where any moment or any marginal CDF of 1e5 draws is off by more than its Monte Carlo error across 1000
+    chains and its computed bias explain; false alarms in the whole test: 1e-3."""
+    assert not failures(triple_verdicts(triple_spec(s, t, g), steps=STEPS[s]))
+
+
+# Where a fault has power. A shape that is one too large or small shows where shapes are small; SGRLD needs more time
+# than its default step gives it to get away from the exact start.
+FAULT_RUNS = {
+    gamma_term_dropped: [
+        ("gamma", {"shape": 4.0}, 2000), ("lognormal", {"mu": 1.0, "sigma": 0.3}, 500),
+        ("sparse_dirichlet", {"dimension": 3, "alpha": 4.0, "observed": (4, 2)}, 2000),
+    ],
+    shape_off_by_one: [
+        ("gamma", {}, 100), ("sparse_dirichlet", {}, 100), ("dense_dirichlet", {"dimension": 4, "items": 8}, 100),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("s", "kernel"), [(s, k) for s, kernels in FAULTS.items() for k in kernels])
+def test_invariance_catches_planted_faults(s, kernel):
+    """Fails where the test above would pass a kernel with a lost √2, a flipped sign, lost heat, or an accept step
+    without kinetic energy on any target of that sampler, or a dropped Γ or a shape off by one on targets of small
+    shapes. There the right kernel must pass too."""
+    runs = FAULT_RUNS.get(kernel)
+    everywhere = sorted({t for s_, t, g in TRIPLES if s_ == s and g == "full"})
+    for t, params, steps in runs or [(t, None, STEPS[s]) for t in everywhere]:
+        spec = triple_spec(s, t, "full", params)
+        if runs:
+            assert not failures(triple_verdicts(spec, None, steps))
+        sampler = faulty(spec.make_sampler(), kernel)
+        try:
+            caught = failures(triple_verdicts(spec, sampler, steps))
+        except AssertionError as divergence:
+            caught = "blew up" in str(divergence)
+        assert caught, t
+
+
+def test_the_gates_keep_to_their_rate():
+    """Fails where a gate's false-alarm rate is not the stated one: 4000 tests of right values at a rate of 0.02 each,
+    of dependent chains, must raise an alarm 80 ± 36 times (4 standard errors); an error halved must raise far more.
+
+    An error as small as for independent draws, the planted fault, must raise far more.
+    """
+    rng = np.random.default_rng(3)
+    alarms = naive = 0
+    for _ in range(4000):
+        x = rng.standard_normal((30, 1)) + 0.1 * rng.standard_normal((30, 10))
+        alarms += not mean_verdict("", x, 0.0, 0.02).ok
+        naive += not z_verdict("", float(x.mean()), 0.0, float(x.std() / sqrt(x.size)), 0.02).ok
+    assert 44 <= alarms <= 116
+    assert naive > 1000
+
+
+# --- exactness at large steps -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("s", "t", "g", "target_params", "params"),
+    [
+        ("cir", "gamma", "full", {"shape": 0.5}, {"step_size": 3.0}),
+        ("cir", "gamma", "full", {"shape": 0.05}, {"step_size": 0.5}),
+        ("cir", "sparse_dirichlet", "full", {}, {"step_size": 2.0}),
+        ("geometric_ou", "lognormal", "full", {}, {"step_size": 2.0}),
+        ("hmc", "gaussian", "full", {}, {"step_size": 1.7, "n_leapfrog": 3}),
+        ("hmc", "quartic", "full", {}, {"step_size": 0.4, "n_leapfrog": 4}),
+        ("hmc", "gaussian", "gaussian", {}, {"step_size": 0.5, "n_leapfrog": 3}),
+        ("hmc", "skew_normal", "gaussian", {}, {"step_size": 0.4, "n_leapfrog": 3}),
+    ],
+)
+def test_exact_samplers_are_exact_at_large_steps(s, t, g, target_params, params):
+    """Fails where a sampler said to be exact at any step has a bias at a large one (false alarms: 1e-4 in all, since
+    its 8 cases share the rate of :data:`TRIPLES`); no allowance is made.
+
+    HMC runs with noise of variance 4 in its gradient too. Planted faults: HMC without its accept step, CIR with its
+    shape off by one, and geometric OU with the variance of half the time.
+    """
+    spec = RunSpec.of(t, s, g, target_params=target_params, sampler_params=params, n_chains=N_CHAINS, n_steps=1, seed=5)
+    assert not failures(triple_verdicts(spec, steps=300))
+    if s == "hmc":
+        wrong = type(spec.make_sampler())(**{**spec.sampler.values(), "accept": False})
+    else:
+        wrong = faulty(spec.make_sampler(), FAULTS[s][0])
+    try:
+        caught = failures(triple_verdicts(spec, wrong, steps=300))
+    except AssertionError as divergence:
+        caught = "blew up" in str(divergence)
+    assert caught
+
+
+# --- orders ----------------------------------------------------------------------------------------------------
+
+
+def whole_kicks_law(a, p):
+    """:func:`whole_kicks` on a Gaussian: L times r ← r − εAx, x ← x + εr, with a fresh r each time."""
+    eps, d = p["step_size"], len(a)
+    kick = np.block([[np.eye(d) - eps**2 * a, eps * np.eye(d)], [-eps * a, np.eye(d)]])
+    x = np.linalg.matrix_power(kick, int(p["n_leapfrog"]))[:d]
+    return linalg.solve_discrete_lyapunov(x[:, :d], x[:, d:] @ x[:, d:].T)
+
+
+EXACT_ORDERS = [
+    # What is measured, its value at ε on the Gaussian of precision A, and the order of its bias.
+    ("SGLD, Var θ", lambda a, eps: sgld_law(a, {"step_size": eps}, 0, 0)[0, 0], 1),
+    ("HMC, Var θ", lambda a, eps: hmc_law(a, {"step_size": eps, "n_leapfrog": round(1 / eps)}, 0, 0)[0, 0], 2),
+    ("HMC with whole kicks, Var θ", lambda a, eps: whole_kicks_law(a, {"step_size": eps, "n_leapfrog": round(1 / eps)})[0, 0], 1),
+    ("SGHMC, Var θ", lambda a, eps: sghmc_joint_law(a, {"step_size": eps, "friction": 1.3}, 0, 0)[0, 0], 2),
+    ("SGHMC, Var r", lambda a, eps: sghmc_joint_law(a, {"step_size": eps, "friction": 1.3}, 0, 0)[2, 2], 1),
+    ("SGHMC, Cov(θ, r)", lambda a, eps: sghmc_joint_law(a, {"step_size": eps, "friction": 1.3}, 0, 0)[0, 2], 1),
+    ("SGHMC by explicit Euler, Var θ", lambda a, eps: sghmc_joint_law(a, {"step_size": eps, "friction": 1.3}, 0, 0, True)[0, 0], 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "law", "order"), EXACT_ORDERS)
+def test_order_of_the_exact_discretised_law(name, law, order):
+    """Fails where the slope of log |bias| against log ε on a correlated Gaussian is not the order, to 0.02.
+
+    No random numbers: the biases are those of the Lyapunov solutions, which the kernels are held against above. HMC's
+    trajectory keeps its length Lε = 1. Semi-implicit Euler is of order 1 for the momentum and the phase space, but of
+    order 2 for θ alone: its law is π(θ)N(r)(1 + ε(C(r² − 1)/4 − r∇U/2) + O(ε²)), and the term in ε has no mean given θ.
+    Planted faults, of another order: HMC by whole kicks, and SGHMC with the gradient at the old θ.
+    """
+    covariance = np.array([[1.0, 0.9], [0.9, 2.25]])
+    limit = {"Var θ": covariance[0, 0], "Var r": 1.0, "Cov(θ, r)": 0.0}[name.split(", ", 1)[1]]
+    sizes = np.array([0.01, 0.005])
+    bias = [law(np.linalg.inv(covariance), eps) - limit for eps in sizes]
+    measured = np.log(bias[0] / bias[1]) / np.log(2)
+    assert abs(measured - order) < 0.02, measured
+
+
+def measured_bias(t, s, eps, observable, exact, params=None, steps=4000, sampler=None, target_params=None):
+    spec = RunSpec.of(t, s, "full", target_params=target_params, sampler_params={"step_size": eps, **(params or {})}, n_chains=2000, n_steps=1, seed=int(1e4 * eps))  # fmt: skip
+    run = start_with(spec, sampler and faulty(spec.make_sampler(), sampler))
+    exact_start(run)
+    run.advance(int(20 / eps) if s != "hmc" else 50)
+    every = max(1, int(0.5 / eps)) if s != "hmc" else 1
+    values = run.target.values(draws_of(run, max(1, steps // every), every))
+    mean, error = mean_and_error(observable(values))
+    return mean - exact, error
+
+
+# Sampler, target and its parameters, number of the moment, step sizes, parameters at ε, steps, order, and an integrator
+# of another order.
+ORDERS = [
+    ("sgld", "double_well", {}, 1, (0.01, 0.02, 0.04), lambda eps: {}, 6000, 1, lost_root_two),
+    ("hmc", "skew_normal", {"slant": 1.5}, 1, (0.2, 0.25, 1 / 3), lambda eps: {"n_leapfrog": round(1 / eps), "accept": False}, 2000, 2, whole_kicks),
+    ("sghmc", "double_well", {}, 1, (0.1, 0.15, 0.2, 0.25), lambda eps: {"friction": 1.0}, 8000, 2, friction_without_heat),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("s", "t", "target_params", "k", "sizes", "params", "steps", "order", "fault"), ORDERS)
+def test_order_of_the_integrator(s, t, target_params, k, sizes, params, steps, order, fault):
+    """Fails where the power p of bias = c εᵖ, fitted by weighted least squares to the measured biases of a moment on
+    a law that is not Gaussian, is not the order to 0.25 (the next power of ε), or could be the order next to it.
+
+    Both at 3.9 standard errors, which with errors of at most 0.1 makes false alarms 2e-4 per sampler. HMC's
+    trajectory keeps its length. Planted faults, which must not pass: HMC by whole kicks, and SGLD and SGHMC with
+    half their heat.
+    """
+    moment = TARGETS[t](**target_params).moments[k]
+    margin = critical(1e-4)
+
+    def fitted(steps, sampler=None):
+        biases = [
+            measured_bias(t, s, eps, moment.function, moment.exact, params(eps), steps, sampler, target_params)
+            for eps in sizes
+        ]
+        return power_of(np.array(sizes), *np.array(biases).T)
+
+    def passes(p, error):
+        off = abs(p - order)
+        return off < 0.25 + margin * error and off + margin * error < 1
+
+    p, error = fitted(steps)
+    assert error < 0.1, (p, error)
+    assert passes(p, error), (p, error)
+    assert not passes(*fitted(steps // 4, fault))
+
+
+GRIDS = {"double_well": (-2.2, 2.2), "skew_normal": (-2.5, 7.0)}
+
+
+def euler_law(target, eps, n=700):
+    """The invariant law of Euler–Maruyama in one dimension, by the eigenvector of its transition on a grid."""
+    x = np.linspace(*GRIDS[target.key], n)
+    drifted = x - eps * target.gradient_at(x[:, None])[:, 0]
+    move = np.exp(-((x - drifted[:, None]) ** 2) / (4 * eps))
+    move /= move.sum(axis=1, keepdims=True)
+    equations = move.T - np.eye(n)
+    equations[-1] = 1.0
+    return x, np.linalg.solve(equations, np.eye(n)[-1])
+
+
+@pytest.mark.parametrize(("t", "eps"), [("double_well", 0.04), ("skew_normal", 0.1)])
+def test_sgld_has_the_law_of_its_discretisation(t, eps):
+    """Fails where SGLD's draws on a quartic and a skewed law, at a step with a large bias, are not those of
+    Euler–Maruyama's own invariant law (false alarms: 1e-4). Nothing is allowed for.
+
+    Planted faults: the target's law in its place, and the kernel with a lost √2.
+    """
+    target = TARGETS[t]()
+    x, p = euler_law(target, eps)
+    cdf = p.cumsum() - p / 2
+
+    def verdicts(sampler=None, exact=False):
+        spec = RunSpec.of(t, "sgld", sampler_params={"step_size": eps}, n_chains=N_CHAINS, n_steps=1, seed=41)
+        run = start_with(spec, sampler and faulty(spec.make_sampler(), sampler))
+        exact_start(run)
+        run.advance(int(20 / eps))
+        values = run.target.values(draws_of(run, 200, max(1, int(0.2 / eps))))
+        n_tests = len(target.moments) + 1
+        out = [
+            mean_verdict(
+                m.name, m.function(values), m.exact if exact else float(p @ m.function(x[:, None])), 5e-5, n_tests
+            )
+            for m in target.moments
+        ]
+        u = target.columns[0].cdf(values[..., 0]) if exact else np.interp(values[..., 0], x, cdf)
+        return [*out, ks_verdict("KS", u, 5e-5, n_tests)]
+
+    assert not failures(verdicts())
+    assert failures(verdicts(exact=True))
+    assert failures(verdicts(lost_root_two))
+
+
+@pytest.mark.parametrize("t", GRIDS)
+def test_first_order_bias_of_sgld_is_the_predicted_one(t):
+    """Fails where the slope at ε = 0 of the bias of Euler–Maruyama's law is not Cov(g, f), the number on which the
+    allowances above rest: to 4 standard errors of the covariance's 2e5 draws and 2% (false alarms: 4e-4).
+
+    The law is that of the grid, its slope by Richardson from ε = .005 and .01. Planted faults: the prediction with
+    its sign flipped, and that of a step √2 as long.
+    """
+    target = TARGETS[t]()
+    first = first_order_bias(target, n=200_000)
+    for moment in target.moments[1:]:
+        g = moment.function(target.values(first.theta))
+        parts = [first(chunk, rows) for chunk, rows in ((g[k::50], slice(k, None, 50)) for k in range(50))]
+        predicted, error = first(g), float(np.std(parts, ddof=1) / sqrt(50))
+        slopes = []
+        for eps in (0.005, 0.01):
+            x, p = euler_law(target, eps)
+            slopes.append((float(p @ moment.function(x[:, None])) - moment.exact) / eps)
+        exact = 2 * slopes[0] - slopes[1]
+        allowed = 4 * error + 0.02 * abs(exact)
+        assert abs(predicted - exact) < allowed, (moment.name, predicted, exact, error)
+        if moment is target.moments[1]:
+            assert abs(-predicted - exact) > allowed
+            assert abs(sqrt(2) * predicted - exact) > allowed
+
+
+# --- CIR and SCIR ----------------------------------------------------------------------------------------------
+
+
+def repeated_moves(spec, start, moves, repeats, sampler=None):
+    """θ after ``moves`` steps from ``start``, 10,000 chains ``repeats`` times: (10,000·repeats, dim)."""
+    run = start_with(spec, sampler)
+    out = []
+    for _ in range(repeats):
+        run.position[:] = start
+        run.advance(moves)
+        out.append(run.position.copy())
+    return np.concatenate(out)
+
+
+def moment_verdicts(x, mean, variance, n_tests=8):
+    x = x[:, None]
+    return [
+        mean_verdict("mean", x, mean, n_tests=n_tests),
+        mean_verdict("variance", (x - mean) ** 2, variance, n_tests=n_tests),
+    ]
+
+
+def cir_law(theta, a, h):
+    """Mean, variance and CDF of θ_h given θ_0: (1 − e^{−h})/2 · χ²'(2a, 2θe^{−h}/(1 − e^{−h}))."""
+    decay = exp(-h)
+    scale = (1 - decay) / 2
+    law = stats.ncx2(2 * a, 2 * theta * decay / (1 - decay), scale=scale)
+    mean = theta * decay + a * (1 - decay)
+    variance = 2 * theta * decay * (1 - decay) + a * (1 - decay) ** 2
+    return mean, variance, law.cdf
+
+
+@pytest.mark.parametrize(
+    ("a", "theta", "h", "wrong"),
+    [
+        (0.5, 0.01, 0.5, (0.01, 0.5, 0.55)),
+        (0.5, 3.0, 0.5, (3.0, 0.5, 0.55)),
+        (3.0, 10.0, 0.02, (10.0, 3.0, 0.022)),
+        (0.1, 1e-6, 2.0, (1e-6, 0.11, 2.0)),
+    ],
+)
+def test_cir_transition_from_a_fixed_start(a, theta, h, wrong):
+    """Fails where mean, variance or law of one step from a fixed θ are not those of the noncentral χ² (1e5 draws;
+    false alarms: 2.5e-4 a start).
+
+    Planted faults: the kernel with its shape off by one, and the law of a step longer by a tenth or, where the start
+    is forgotten, of a shape larger by a tenth.
+    """
+    spec = RunSpec.of(
+        "gamma", "cir", target_params={"shape": a}, sampler_params={"step_size": h}, n_chains=10_000, seed=3
+    )
+
+    def verdicts(x, theta, a, h):
+        mean, variance, cdf = cir_law(theta, a, h)
+        return [*moment_verdicts(x, mean, variance), ks_verdict("law", cdf(x)[:, None])]
+
+    x = repeated_moves(spec, theta, 1, 10)[:, 0]
+    assert not failures(verdicts(x, theta, a, h))
+    assert stats.kstest(x, cir_law(theta, a, h)[2]).pvalue > 1e-4
+    assert failures(verdicts(x, *wrong))
+    off = repeated_moves(spec, theta, 1, 10, faulty(spec.make_sampler(), shape_off_by_one))[:, 0]
+    assert failures(verdicts(off, theta, a, h))
+
+
+def test_sum_under_scir_is_an_exact_cir_process():
+    """Fails where the minibatches' estimates do not add up to N: Σ_j θ_j must be a CIR process of shape dα + N, free
+    of minibatch noise (PAPERS, section 2). Planted fault: one θ_j alone, whose variance has the minibatch's share."""
+    for replacement in (True, False):
+        spec = RunSpec.of(
+            "sparse_dirichlet", "scir", "minibatch", target_params={"dimension": 3, "observed": (20, 10), "alpha": 0.5},
+            gradient_params={"batch_size": 3, "replacement": replacement}, sampler_params={"step_size": 0.7},
+            n_chains=10_000, seed=6,
+        )  # fmt: skip
+        theta = repeated_moves(spec, [4.0, 1.0, 0.2], 3, 5)
+        mean, variance, cdf = cir_law(5.2, 31.5, 2.1)
+        total = theta.sum(axis=1)
+        assert not failures([*moment_verdicts(total, mean, variance), ks_verdict("law", cdf(total)[:, None])])
+        mean, variance, cdf = cir_law(4.0, 20.5, 2.1)
+        alone = theta[:, 0]
+        assert not failures(moment_verdicts(alone, mean, variance)[:1])  # the mean is exact
+        assert failures(moment_verdicts(alone, mean, variance)[1:])
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize("batch_size", [1, 10, 60])
+def test_minibatch_counts(replacement, batch_size):
+    """Fails where the mean of N̂_j is not N_j or its variance not N²p(1−p)/n, times (N−n)/(N−1) without replacement.
+
+    Planted fault: the variance of the other kind of minibatch.
+    """
+    observed = (60, 25, 15)
+    spec = RunSpec.of(
+        "sparse_dirichlet", "scir", "minibatch", target_params={"dimension": 4, "observed": observed},
+        gradient_params={"batch_size": batch_size, "replacement": replacement}, n_chains=1000, n_steps=100, seed=4,
+    )  # fmt: skip
+    run = start_with(spec, faulty(spec.make_sampler(), minibatch_counts))
+    run.kept = np.empty((1000, 100, 4))
+    run.advance(100)
+    counts = run.kept
+
+    def verdicts(with_replacement):
+        out = []
+        for j, n_j in enumerate(observed):
+            p = n_j / 100
+            variance = 100**2 * p * (1 - p) / batch_size * (1 if with_replacement else (100 - batch_size) / 99)
+            out.append(mean_verdict(f"mean {j}", counts[..., j], n_j, n_tests=36))
+            out.append(mean_verdict(f"variance {j}", (counts[..., j] - n_j) ** 2, variance, n_tests=36))
+        return out
+
+    np.testing.assert_allclose(counts.sum(axis=2), 100, rtol=1e-12)
+    assert not counts[..., 3].any()
+    assert not failures(verdicts(replacement))
+    if batch_size > 1:
+        assert failures(verdicts(not replacement))

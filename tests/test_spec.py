@@ -1,0 +1,431 @@
+"""The spec as untrusted input: what is right survives every codec, what is wrong gets a sentence and never a crash."""
+
+import dataclasses
+import json
+import random
+import string
+from urllib.parse import parse_qsl, quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from samplers import engine
+from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS
+from samplers.parameters import Count, CountVector, Flag, Option, SpecError, declared
+from samplers.spec import MAX_JSON, MAX_LANES, MAX_QUERY, Experiment, RunSpec, Settings
+from samplers.targets import TARGETS
+from tests.test_engine import triples
+
+TRIPLES = list(triples())
+DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
+
+
+def experiment(t, lanes, **settings):
+    return Experiment.from_dict({"target": t, "lanes": lanes, **settings})
+
+
+def value_of(parameter):
+    """A strategy of allowed values."""
+    if isinstance(parameter, Flag):
+        return st.booleans()
+    if isinstance(parameter, Option):
+        return st.sampled_from(parameter.objects)
+    if isinstance(parameter, CountVector):
+        return st.lists(st.integers(0, 1000), min_size=1, max_size=2).filter(any)
+    low, high = parameter.bounds
+    if isinstance(parameter, Count):
+        return st.integers(int(low), int(high))
+    return st.floats(low, high, allow_nan=False)
+
+
+def params_of(cls):
+    return st.fixed_dictionaries({}, optional={name: value_of(p) for name, p in declared(cls)})
+
+
+@st.composite
+def experiments(draw):
+    """Valid experiments over all triples, with random values of every parameter."""
+    t = draw(st.sampled_from(list(TARGETS)))
+    lanes = []
+    for s, _, g in draw(st.lists(st.sampled_from([x for x in TRIPLES if x[1] == t]), min_size=1, max_size=MAX_LANES)):
+        lanes.append({
+            "sampler": {"key": s, "params": draw(params_of(SAMPLERS[s]))},
+            "gradient": {"key": g, "params": draw(params_of(GRADIENTS[g]))},
+        })  # fmt: skip
+    data = {
+        "target": {"key": t, "params": draw(params_of(TARGETS[t]))}, "lanes": lanes,
+        "seed": draw(st.integers(0, 2**32 - 1)), "n_chains": draw(st.integers(1, 64)),
+        "n_steps": draw(st.integers(100, 10_000)), "burn_in": draw(st.integers(0, 1000)), "thin": draw(st.integers(1, 100)),
+    }  # fmt: skip
+    try:
+        return Experiment.from_dict(data)
+    except SpecError as error:  # parameters that do not fit each other, such as a batch larger than the data
+        from hypothesis import reject
+
+        assert error.field  # noqa: PT017
+        reject()
+
+
+# --- round trips -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("s", "t", "g"), TRIPLES)
+def test_every_triple_survives_json_and_links(s, t, g):
+    """Fails where a codec drops, rounds or reorders a field of any valid triple."""
+    run = RunSpec.of(t, s, g, seed=7, n_chains=3, n_steps=99, burn_in=5, thin=2)
+    assert RunSpec.from_json(run.to_json()) == run
+    assert Experiment.from_json(run.to_json()).runs() == (run,)
+    whole = experiment(t, [{"sampler": s, "gradient": g}] * 2, seed=7, n_chains=3)
+    assert Experiment.from_json(whole.to_json()) == whole
+    assert Experiment.from_query(whole.to_query(), DEFAULT) == (whole, [])
+    assert Experiment.from_query("?" + quote(whole.to_query(), safe="=&"), DEFAULT) == (whole, [])
+
+
+@settings(max_examples=120)
+@given(experiments())
+def test_any_values_survive_json_and_links(whole):
+    """Fails where a value that is allowed is lost on the way: floats to the last bit, flags, vectors of counts."""
+    assert Experiment.from_json(whole.to_json()) == whole
+    assert hash(Experiment.from_json(whole.to_json())) == hash(whole)
+    settings = {"n_steps": 1000, "burn_in": 0, "thin": 1}
+    assert Experiment.from_query(whole.to_query(), DEFAULT) == (dataclasses.replace(whole, **settings), [])
+    for run in whole.runs():
+        assert RunSpec.from_json(run.to_json()) == run
+
+
+def test_changes_survive_json():
+    """Fails where a saved file forgets the changes made on the way, or puts them at other steps."""
+    gaussian = {"key": "gaussian", "params": {"variance": 2.5}}
+    lane = {"sampler": "sghmc", "changes": [
+        {"step": 3, "sampler": {"key": "sghmc", "params": {"step_size": 0.01}}},
+        {"step": 9, "sampler": "sghmc", "gradient": gaussian},
+    ]}  # fmt: skip
+    whole = experiment("quartic", [lane])
+    assert [x.step for x in whole.lanes[0].changes] == [3, 9]
+    assert whole.lanes[0].changes[1].gradient.values() == {"variance": 2.5}
+    assert Experiment.from_json(whole.to_json()) == whole
+    assert RunSpec.from_json(whole.runs()[0].to_json()) == whole.runs()[0]
+
+
+def test_specs_are_frozen_and_hashable():
+    """Fails where a spec can be changed after it was checked, or where equal specs hash differently."""
+    run = RunSpec.of("sparse_dirichlet", "scir")
+    for spec in (run, DEFAULT, DEFAULT.lanes[0]):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            spec.seed = 2
+        with pytest.raises(AttributeError):
+            spec.target.key = "gamma" if hasattr(spec, "target") else None
+    assert len({run, RunSpec.of("sparse_dirichlet", "scir"), RunSpec.of("sparse_dirichlet", "scir", seed=2)}) == 2
+
+
+def test_defaults_are_written_out():
+    """Fails where a saved file or link leaves out a default, and so would change its meaning with it."""
+    data = json.loads(RunSpec.of("gaussian", "hmc").to_json())
+    assert set(data["sampler"]["params"]) == {name for name, _ in declared(SAMPLERS["hmc"])}
+    assert set(data["target"]["params"]) == {name for name, _ in declared(TARGETS["gaussian"])}
+    query = RunSpec.of("sparse_dirichlet", "scir")
+    text = Experiment.from_json(query.to_json()).to_query()
+    for name in ("dimension", "alpha", "observed", "step_size", "batch_size", "replacement", "seed", "n_chains"):
+        assert f"{name}" in text
+
+
+# --- what is wrong gets a sentence ---------------------------------------------------------------------
+
+
+def base(**changes):
+    data = {"target": {"key": "sparse_dirichlet", "params": {}}, "lanes": [{"sampler": {"key": "scir", "params": {}}, "gradient": {"key": "minibatch", "params": {}}}]}  # fmt: skip
+    data.update(changes)
+    return data
+
+
+def with_target(key="sparse_dirichlet", **params):
+    return base(target={"key": key, "params": params})
+
+
+def with_lane(**parts):
+    return base(lanes=[{"sampler": "scir", **parts}])
+
+
+def with_step(value):
+    return with_lane(sampler={"key": "scir", "params": {"step_size": value}})
+
+
+def with_batch(value):
+    return with_lane(gradient={"key": "minibatch", "params": {"batch_size": value}})
+
+
+BAD = [
+    # what, data, field, parts of what is allowed
+    ("unknown top field", base(speed=3), "speed", ["seed", "lanes"]),
+    ("unknown lane field", with_lane(colour="red"), "lane.colour", ["sampler, gradient and changes"]),
+    ("unknown field of a choice", base(target={"key": "gamma", "kind": 1}), "target.kind", ["key and params"]),
+    ("unknown parameter", with_target(shape=2), "target.shape", ["alpha", "observed"]),
+    ("unknown sampler", with_lane(sampler="metropolis"), "sampler", ["sgld", "scir"]),
+    ("unknown target", base(target="cauchy"), "target", ["quartic", "gamma"]),
+    ("unknown gradient", with_lane(gradient="exact"), "gradient", ["minibatch"]),
+    ("no target", {"lanes": [{"sampler": "sgld"}]}, "target", ["needed"]),
+    ("no sampler", base(lanes=[{}]), "sampler", ["needed"]),
+    ("target a number", base(target=3), "target", ["gamma"]),
+    ("target a list", base(target=["gamma"]), "target", ["gamma"]),
+    ("key a list", base(target={"key": ["gamma"]}), "target", ["gamma"]),
+    ("params a list", base(target={"key": "gamma", "params": [1]}), "target.params", ["object"]),
+    ("lane a string", base(lanes=["scir"]), "lane", ["object"]),
+    ("lanes a string", base(lanes="scir"), "lanes", ["1 to 4"]),
+    ("lanes an object", base(lanes={"sampler": "scir"}), "lanes", ["1 to 4"]),
+    ("no lanes", base(lanes=[]), "lanes", ["1 to 4"]),
+    ("five lanes", base(lanes=[{"sampler": "scir"}] * 5), "lanes", ["1 to 4"]),
+    ("sampler that does not fit", base(lanes=[{"sampler": "hmc"}]), "sampler", ["sparse_dirichlet", "scir"]),
+    ("gradient that does not fit", with_lane(gradient="full"), "gradient", ["minibatch"]),
+    ("NaN", with_step(float("nan")), "sampler.step_size", ["0.0001 to 10"]),
+    ("infinity", with_step(float("inf")), "sampler.step_size", ["0.0001 to 10"]),
+    ("minus infinity", with_step(float("-inf")), "sampler.step_size", ["0.0001 to 10"]),
+    ("zero step", with_step(0), "sampler.step_size", ["0.0001 to 10"]),
+    ("a bool for a number", with_step(True), "sampler.step_size", ["a number"]),
+    ("a string for a number", with_step("fast"), "sampler.step_size", ["a number"]),
+    ("none for a number", with_step(None), "sampler.step_size", ["a number"]),
+    ("a list for a number", with_step([0.1]), "sampler.step_size", ["a number"]),
+    ("a huge integer", with_step(10**400), "sampler.step_size", ["0.0001 to 10"]),
+    ("a huge integer for a count", with_batch(10**400), "gradient.batch_size", ["a whole number from 1"]),
+    ("a fraction for a count", with_batch(2.5), "gradient.batch_size", ["a whole number"]),
+    ("a bool for a count", with_batch(True), "gradient.batch_size", ["a whole number"]),
+    ("a batch larger than N", with_batch(1001), "gradient.batch_size", ["at most N = 1000"]),
+    ("a word for a flag", with_lane(gradient={"key": "minibatch", "params": {"replacement": "perhaps"}}), "gradient.replacement", ["true or false"]),
+    ("a number for a flag", with_lane(gradient={"key": "minibatch", "params": {"replacement": 2}}), "gradient.replacement", ["true or false"]),
+    ("alpha 0", with_target(alpha=0), "target.alpha", ["0.005 to 100"]),
+    ("a million dimensions", with_target(dimension=10**6), "target.dimension", ["2 to 100"]),
+    ("a string for a list", with_target(observed="many"), "target.observed", ["whole numbers"]),
+    ("an object for a list", with_target(observed={"a": 1}), "target.observed", ["whole numbers"]),
+    ("an empty list", with_target(observed=[]), "target.observed", ["1 to 100"]),
+    ("nested lists", with_target(observed=[[1]]), "target.observed", ["whole numbers"]),
+    ("negative counts", with_target(observed=[5, -1]), "target.observed", ["from 0"]),
+    ("a list of bools", with_target(observed=[True]), "target.observed", ["whole numbers"]),
+    ("no data at all", with_target(observed=[0, 0]), "target.observed", ["total from 1"]),
+    ("too many data", with_target(observed=[10**6, 10**6]), "target.observed", ["1,000,000"]),
+    ("more counts than categories", with_target(dimension=2, observed=[1, 1, 1]), "target.observed", ["d = 2"]),
+    ("a million counts", with_target(observed=[1] * 10**6), "target.observed", ["1 to 100"]),
+    ("negative seed", base(seed=-1), "seed", ["from 0"]),
+    ("a seed of 33 bits", base(seed=2**32), "seed", ["from 0"]),
+    ("a string seed", base(seed="lucky"), "seed", ["a whole number"]),
+    ("no chains", base(n_chains=0), "n_chains", ["from 1"]),
+    ("a million chains", base(n_chains=10**6), "n_chains", ["10000"]),
+    ("thin above n_steps", base(thin=2000), "thin", ["n_steps = 1000"]),
+    ("thin 0", base(thin=0), "thin", ["from 1"]),
+    ("a huge trace", base(n_steps=10**9), "n_steps", ["raise thin"]),
+    ("negative burn-in", base(burn_in=-5), "burn_in", ["from 0"]),
+    ("changes a string", with_lane(changes="now"), "changes", ["list"]),
+    ("changes a number", with_lane(changes=3), "changes", ["list"]),
+    ("a change that is a number", with_lane(changes=[3]), "changes", ["object"]),
+    ("a change without a step", with_lane(changes=[{"sampler": "scir"}]), "changes.step", ["whole number"]),
+    ("changes out of order", with_lane(changes=[{"step": 5, "sampler": "scir"}, {"step": 4, "sampler": "scir"}]), "changes.step", ["in the order"]),
+    ("a change of sampler", with_lane(changes=[{"step": 5, "sampler": "sgrld"}]), "changes.sampler", ["scir"]),
+    ("an unknown field of a change", with_lane(changes=[{"step": 5, "sampler": "scir", "colour": 1}]), "changes.colour", ["step"]),
+    ("too many changes", with_lane(changes=[{"step": 5, "sampler": "scir"}] * 1001), "changes", ["1000"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "data", "field", "parts"), BAD, ids=[row[0] for row in BAD])
+def test_bad_data_names_the_field_the_value_and_what_is_allowed(what, data, field, parts):
+    """Fails where bad data is taken, crashes, or gets a message without field, value or what is allowed."""
+    with pytest.raises(SpecError) as caught:
+        Experiment.from_dict(data)
+    assert caught.value.field == field
+    message = str(caught.value)
+    assert message.startswith(f"{field} = ")
+    assert len(message) < 1000
+    for part in parts:
+        assert part in message, message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[", "null", "3", "[]", '"gaussian"', "{}", '{"target":', "[" * 100_000, '{"a":' * 50_000, "\x00", "{'target': 1}",
+     "NaN", "Infinity", "1e999", '{"target": NaN}', "\ufeff{}", '"\\ud800"', "9" * 5000, '{"seed": ' + "9" * 5000 + "}", "{" + " " * MAX_JSON + "}"],
+    ids=lambda text: repr(text[:12]),
+)  # fmt: skip
+def test_text_that_is_no_spec_raises_spec_error(text):
+    """Fails where truncated, nested, oversized or odd JSON raises anything but SpecError."""
+    for reader in (Experiment.from_json, RunSpec.from_json):
+        with pytest.raises(SpecError) as caught:
+            reader(text)
+        assert len(str(caught.value)) < 600
+
+
+def test_every_truncation_raises_spec_error():
+    """Fails where a file cut off anywhere is read as a whole one, or crashes the reader."""
+    text = RunSpec.of("sparse_dirichlet", "scir").to_json()
+    for end in range(len(text)):
+        with pytest.raises(SpecError):
+            RunSpec.from_json(text[:end])
+
+
+NAMES = ["target", "lanes", "sampler", "gradient", "changes", "key", "params", "seed", "n_chains", "n_steps", "thin", "step",
+         "step_size", "shape", "observed", "alpha", "batch_size", "replacement", "accept", *TARGETS, *SAMPLERS, *GRADIENTS]  # fmt: skip
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from(NAMES), st.just(10**400),
+)  # fmt: skip
+DATA = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=400)
+@given(DATA)
+def test_arbitrary_data_raises_only_spec_error(data):
+    """Fails where any tree of JSON values raises something else than SpecError from the strict readers."""
+    for reader in (Experiment.from_dict, RunSpec.from_dict):
+        try:
+            spec = reader(data)
+        except SpecError as error:
+            assert error.field  # noqa: PT017
+        else:
+            assert reader(spec.to_dict()) == spec
+
+
+@settings(max_examples=400)
+@given(experiments(), st.data())
+def test_damaged_data_raises_only_spec_error(whole, data):
+    """Fails where a valid spec with one value replaced by an odd one crashes the reader or is taken as another."""
+    tree = json.loads(whole.to_json())
+    places = []
+
+    def walk(node):
+        for key in node if isinstance(node, dict) else range(len(node)):
+            places.append((node, key))
+            if isinstance(node[key], (dict, list)):
+                walk(node[key])
+
+    walk(tree)
+    node, key = data.draw(st.sampled_from(places))
+    node[key] = data.draw(DATA)
+    try:
+        again = Experiment.from_json(json.dumps(tree))
+    except SpecError as error:
+        assert error.field  # noqa: PT017
+    else:
+        assert Experiment.from_json(again.to_json()) == again
+
+
+# --- links --------------------------------------------------------------------------------------------------
+
+
+def is_valid(whole):
+    """Whether the strict reader takes it as it is."""
+    return Experiment.from_dict(whole.to_dict()) == whole
+
+
+# A link, and a part of each message that must be there; every one must name the key of what was replaced.
+MENDED = [
+    ("target=gaussian&lane=sgld(step_size:99)~full", ["sampler.step_size", "2.0 is used"]),
+    ("target=gaussian&lane=sgld(step_size:nan)~full", ["sampler.step_size"]),
+    ("target=gaussian&lane=sgld(step_size:)~full", ["sampler.step_size"]),
+    ("target=gaussian&lane=sgld(speed:1)~full", ["sampler.speed"]),
+    ("target=gaussian&lane=nuts~full", ["nuts", "there is no such sampler"]),
+    ("target=gaussian&lane=scir~full", ["scir", "does not fit the target gaussian"]),
+    ("target=cauchy&lane=sgld~full", ["cauchy", "there is no such target"]),
+    ("target=gaussian&lane=sgld~minibatch", ["minibatch", "does not fit sgld"]),
+    ("target=gaussian&lane=sgld~magic", ["magic"]),
+    ("target=sparse_dirichlet(observed:5,5)&lane=scir~minibatch(batch_size:11)", ["batch_size", "at most N = 10"]),
+    ("target=sparse_dirichlet(observed:0)&lane=scir", ["target.observed"]),
+    ("target=sparse_dirichlet(dimension:2)&lane=scir", ["target.observed"]),
+    ("target=gaussian&lane=sgld&lane=sgld&lane=sgld&lane=sgld&lane=hmc", ["lanes", "5"]),
+    ("target=gaussian&lane=sgld&seed=-3", ["seed", "0 is used"]),
+    ("target=gaussian&lane=sgld&seed=abc", ["seed"]),
+    ("target=gaussian&lane=sgld&n_chains=1e9", ["n_chains", "10000 is used"]),
+    ("target=gaussian&lane=sgld&n_chains=" + "9" * 5000, ["n_chains"]),
+    ("target=gaussian(mean:1&lane=sgld", ["closing bracket"]),
+    ("target=gaussian(1)&lane=sgld", ["name:value"]),
+    ("target=gaussian&target=quartic&lane=sgld", ["target"]),
+    ("target=gaussian&lane=sgld&seed=1&seed=2", ["seed"]),
+    ("target=gaussian(mean:1;mean:2)&lane=sgld", ["mean"]),
+    ("target=gaussian&lane=", ["sampler"]),
+    ("target=&lane=sgld", ["target"]),
+    ("target=sparse_dirichlet(dimension:100)&lane=scir&n_chains=10000&n_steps=1000", ["n_steps"]),
+    ("target=gaussian&lane=sgld&n_steps=5&thin=10", ["thin"]),
+    ("x" * (MAX_QUERY + 1), ["characters"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "parts"), MENDED, ids=lambda x: x[:40] if isinstance(x, str) else "")
+def test_a_link_is_mended_and_says_so(query, parts):
+    """Fails where something in a link is replaced in silence, or where a link raises."""
+    whole, messages = Experiment.from_query(query, DEFAULT)
+    assert is_valid(whole)
+    text = "\n".join(messages)
+    for part in parts:
+        assert part in text, messages
+    assert all(message.endswith(".") for message in messages)
+
+
+def test_links_without_an_experiment_give_the_default():
+    """Fails where fields of other parts of the link disturb it, or where a bare link does not open the default."""
+    for query in ("", "?", "theme=dark&view=trace", "?utm_source=mail"):
+        assert Experiment.from_query(query, DEFAULT) == (DEFAULT, [])
+
+
+def test_what_a_link_leaves_out_is_the_default_or_fits():
+    """Fails where a link without lanes does not get one that its target accepts, or one without a target not the
+    default's; neither is a mistake, so there is nothing to say."""
+    for t in TARGETS:
+        whole, messages = Experiment.from_query(f"target={t}", DEFAULT)
+        assert (whole.target.key, len(whole.lanes), messages) == (t, 1, [])
+        assert is_valid(whole)
+    whole, messages = Experiment.from_query("lane=sghmc~full", DEFAULT)
+    assert (whole.target, whole.lanes[0].sampler.key, messages) == (DEFAULT.target, "sghmc", [])
+
+
+PIECES = ["target=", "lane=", "&", "~", "(", ")", ";", ":", ",", "seed=", "n_chains=", "n_steps=", "thin=", "burn_in=", "%", "%00", "+",
+          "=", "?", "nan", "inf", "-1", "1e400", "1e-400", "9" * 30, "true", "0x10", "١٢", "½", "1_000", "𝟙", " ", "\n", "\x00", "é", *NAMES]  # fmt: skip
+
+
+def test_arbitrary_links_never_raise_and_never_change_the_sampler_in_silence():
+    """Fails where any of 2500 random or damaged links raises, gives an experiment that the strict reader refuses, or
+    shows another target or sampler than the link names without saying so."""
+    rng = random.Random(20)
+    sound = [experiment(t, [{"sampler": s, "gradient": g}], seed=3).to_query() for s, t, g in TRIPLES]
+    quiet = mended = 0
+    for n in range(2500):
+        if n % 3 == 0:
+            query = "".join(rng.choice(PIECES) for _ in range(rng.randrange(1, 14)))
+        elif n % 3 == 1:
+            text = list(rng.choice(sound))
+            for _ in range(rng.randrange(1, 4)):
+                text[rng.randrange(len(text))] = rng.choice([*PIECES, rng.choice(string.printable), ""])
+            query = "".join(text)
+        else:
+            query = (
+                rng.choice(sound)[: rng.randrange(120)] + rng.choice(PIECES) + rng.choice(sound)[rng.randrange(60) :]
+            )
+        whole, messages = Experiment.from_query(query, DEFAULT)
+        assert is_valid(whole), query
+        assert all(isinstance(message, str) and len(message) < 1000 for message in messages)
+        if messages:
+            mended += 1
+        elif "target=" in query or "lane=" in query:
+            quiet += 1
+            again, _ = Experiment.from_query(whole.to_query(), DEFAULT)
+            assert again.lanes == whole.lanes
+            named = {name for name, _ in parse_qsl(query.lstrip("?"), keep_blank_values=True)}
+            if "lane" in named:
+                for lane in whole.lanes:
+                    assert lane.sampler.key in query, query
+            if "target" in named:
+                assert whole.target.key in query, query
+    assert mended > 1000
+    assert quiet > 20
+
+
+def test_a_mended_link_runs():
+    """Fails where the experiment of a mended link cannot be started."""
+    whole, messages = Experiment.from_query("target=gamma(shape:-1)&lane=cir(step_size:1e9)~full&lane=sgrld", DEFAULT)
+    assert len(messages) == 2
+    for run in whole.runs():
+        assert engine.run(run, keep_draws=False).statistics.n_steps == run.n_steps
+
+
+def test_settings_names_are_unique():
+    """Fails where a parameter of a run shadows a field of the spec."""
+    assert {name for name, _ in declared(Settings)}.isdisjoint({"target", "lanes", "sampler", "gradient", "changes"})

@@ -1,0 +1,477 @@
+"""What a session knows, without a browser: AppState, the link, the controls' places, the exported files."""
+
+import asyncio
+import io
+import itertools
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from unittest.mock import AsyncMock, Mock
+
+import numpy as np
+import param
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app import export, link
+from app.controls import PER_DECADE, log_places, widget
+from app.runner import LaneRecord, Runner, Screen
+from app.shell import _SPEED
+from app.state import DEFAULT, DEFAULT_VIEWS, AppState
+from app.views import VIEWS
+from app.views.base import AXIS_LABELS
+from samplers import Change, Experiment, Lane, run, start
+from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS
+from samplers.parameters import Count, Real, SpecError, declared
+from samplers.spec import LINK_FIELDS, MAX_LANES, Choice, Settings
+from samplers.targets import TARGETS
+
+# Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
+pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
+
+LOGARITHMIC = [
+    (f"{cls.key}.{name}", p)
+    for registry in (TARGETS, SAMPLERS, GRADIENTS)
+    for cls in registry.values()
+    for name, p in declared(cls)
+    if isinstance(p, (Real, Count)) and p.log
+] + [("n_chains", dict(declared(Settings))["n_chains"]), ("speed", _SPEED)]
+
+
+def state_of(query):
+    state = AppState()
+    return state, link.read_query(state, query)
+
+
+def fields_of(state):
+    """All that a link holds."""
+    names = ("experiment", "playing", "speed", "views", "axis", "coordinate", "dark", "hidden")
+    return {name: getattr(state, name) for name in names}
+
+
+def samplers_of(state):
+    return [lane.sampler.key for lane in state.experiment.lanes]
+
+
+# AppState
+
+
+@pytest.mark.parametrize("key", TARGETS)
+def test_every_target_can_be_chosen(key):
+    state = AppState()
+    state.add_lane()
+    state.coordinate = 1
+    messages = state.set_target(key)
+    assert state.experiment.target.key == key
+    assert all(SAMPLERS[one].accepts(TARGETS[key]) for one in samplers_of(state))
+    assert 0 <= state.coordinate < state.experiment.make_target().n_values
+    # No lane goes away in silence.
+    assert len(messages) == 2 - sum(SAMPLERS[one].accepts(TARGETS[key]) for one in ("sgld", "sghmc"))
+    assert all(SAMPLERS[one].title in " ".join(messages) for one in ("sgld", "sghmc") if one not in samplers_of(state))
+    assert state.shown_views()
+
+
+def test_the_simplex_brings_its_own_views():
+    state = AppState()
+    state.set_target("sparse_dirichlet")
+    assert "components" in state.shown_views()
+    assert state.coordinate == 4, "omega_5 of the paper"
+    state.set_target("gaussian")
+    assert state.views == DEFAULT_VIEWS
+
+
+def test_chosen_views_stay_with_another_target():
+    state = AppState(views=["trace", "ks"])
+    state.set_target("sparse_dirichlet")
+    assert state.views == ["trace", "ks"]
+
+
+def test_lanes_are_added_up_to_four_and_removed_down_to_one():
+    state = AppState()
+    for n in range(2, MAX_LANES + 1):
+        state.add_lane()
+        assert len(state.experiment.lanes) == n
+    first = state.experiment
+    state.add_lane()
+    assert state.experiment == first
+    assert len(set(samplers_of(state))) == len([k for k in SAMPLERS if SAMPLERS[k].accepts(TARGETS["quartic"])][:4])
+    state.remove_lane(1)
+    assert samplers_of(state) == [lane.sampler.key for i, lane in enumerate(first.lanes) if i != 1]
+    for _ in range(5):
+        state.remove_lane(0)
+    assert samplers_of(state) == [first.lanes[3].sampler.key]
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda s: s.set_target("nonsense"), ["target", "nonsense"]),
+        (lambda s: s.set_lane_param(0, "sampler", "step_size", 1e9), ["step_size", "1000000000"]),
+        (lambda s: s.set_lane_param(0, "sampler", "step_size", float("nan")), ["step_size", "nan"]),
+        (lambda s: s.set_seed(None), ["seed", "None"]),
+        (lambda s: s.set_seed(-1), ["seed", "-1"]),
+        (lambda s: s.set_chains(0), ["n_chains", "0"]),
+        (lambda s: s.set_gradient(0, "minibatch"), ["gradient", "minibatch"]),
+        (lambda s: s.set_sampler(0, "scir"), ["sampler", "scir"]),
+    ],
+)
+def test_a_refused_change_changes_nothing(change, names):
+    state = AppState()
+    with pytest.raises(SpecError) as error:
+        change(state)
+    assert all(name in str(error.value) for name in names)
+    assert state.experiment == DEFAULT
+
+
+@pytest.mark.parametrize("text", ["", "1,,2", "a", "-1", "1.5", "1e9", "1;2", "9" * 5000, ",".join("1" * 500)])
+def test_a_bad_count_vector_is_refused(text):
+    state = AppState()
+    state.set_target("sparse_dirichlet")
+    before = state.experiment
+    with pytest.raises(SpecError, match="observed"):
+        state.set_target_param("observed", text)
+    assert state.experiment == before
+    state.set_target_param("observed", " 5, 0 ,7 ")
+    assert state.experiment.target.values()["observed"][:3] == (5, 0, 7)
+
+
+@pytest.mark.parametrize(("name", "value"), [("alpha", 0), ("dimension", 10**6), ("dimension", 1), ("alpha", "x")])
+def test_a_bad_dirichlet_is_refused(name, value):
+    state = AppState()
+    state.set_target("sparse_dirichlet")
+    with pytest.raises(SpecError, match=name):
+        state.set_target_param(name, value)
+
+
+def test_a_coordinate_that_is_gone_is_left():
+    state = AppState()
+    state.set_target("sparse_dirichlet")
+    state.coordinate = 9
+    state.set_target_param("dimension", 5)
+    assert state.coordinate == 4
+
+
+def test_another_sampler_keeps_a_fitting_gradient():
+    state, _ = state_of("?target=quartic&lane=sgld(step_size:0.02)~gaussian_corrected(variance:2)")
+    state.set_sampler(0, "sghmc")
+    assert state.experiment.lanes[0].gradient.key == "gaussian_corrected"
+    state.set_sampler(0, "exact")
+    assert state.experiment.lanes[0].gradient.key == "full"
+
+
+def test_equal_samplers_have_different_titles():
+    state, messages = state_of("?target=quartic&lane=sgld(step_size:0.02)~full&lane=sgld(step_size:0.1)~full&lane=hmc")
+    assert not messages
+    titles = state.lane_titles()
+    assert len(set(titles)) == 3
+    assert "0.02" in titles[0]
+    assert "0.1" in titles[1]
+
+
+# The link
+
+
+def a_state(target, views, axis, dark, playing, speed, hidden, n_lanes, seed):
+    state = AppState()
+    state.set_target(target)
+    for _ in range(n_lanes - 1):
+        state.add_lane()
+    state.set_seed(seed)
+    fits = state.fitting_views()
+    state.param.update(
+        views=[key for key in fits if key in views] or fits[:1], axis=axis, dark=dark, playing=playing, speed=speed, hidden=hidden
+    )  # fmt: skip
+    state.coordinate = state.experiment.make_target().n_values - 1
+    return state
+
+
+STATES = st.builds(
+    a_state, st.sampled_from(list(TARGETS)), st.sets(st.sampled_from(list(VIEWS))), st.sampled_from(list(AXIS_LABELS)), st.booleans(),
+    st.booleans(), st.integers(1, 10**6), st.lists(st.sampled_from(link.HIDEABLE), unique=True), st.integers(1, 4), st.integers(0, 2**32 - 1),
+)  # fmt: skip
+
+
+@given(STATES)
+def test_the_link_holds_the_whole_state(state):
+    query = link.to_query(state)
+    again, messages = state_of(query)
+    assert messages == []
+    assert fields_of(again) == fields_of(state)
+    assert link.to_query(again) == query
+
+
+def test_the_link_holds_every_parameter_of_the_state():
+    """A parameter that is added to AppState must be in the link, or be listed here."""
+    assert set(AppState.param) - {"name", "resets"} == set(fields_of(AppState()))
+
+
+def test_each_part_of_the_state_changes_the_link():
+    changes = {
+        "playing": False, "speed": 21, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"],
+    }  # fmt: skip
+    links = [link.to_query(AppState()), *(link.to_query(AppState(**{k: v})) for k, v in changes.items())]
+    assert len(set(links)) == len(changes) + 1
+
+
+def test_no_views_at_all_survive_a_reload():
+    again, messages = state_of(link.to_query(AppState(views=[])))
+    assert messages == []
+    assert again.views == []
+
+
+def test_views_that_do_not_fit_are_named():
+    state, messages = state_of("?target=quartic&lane=sgld&views=components")
+    assert state.shown_views(), "a page without views"
+    assert "components" in " ".join(messages)
+
+
+BAD_LINKS = [
+    ("?target=nonsense&lane=sgld", ["target", "nonsense"]),
+    ("?target=sparse_dirichlet&lane=sgld", ["sampler", "sgld", "scir"]),
+    ("?target=quartic&lane=sgld(step_size:1e9)", ["sampler.step_size", "1e9", "2"]),
+    ("?target=quartic&lane=sgld(step_size:nan)", ["sampler.step_size", "nan"]),
+    ("?target=quartic&" + "&".join(["lane=sgld"] * 5), ["lanes", "5", "4"]),
+    ("?views=foo", ["views", "foo"]),
+    ("?axis=parsecs", ["axis", "parsecs", "seconds"]),
+    ("?theme=pink", ["theme", "pink"]),
+    ("?play=perhaps", ["play", "perhaps"]),
+    ("?speed=0", ["speed", "'0'", "1"]),
+    ("?speed=1e3", ["speed", "1e3"]),
+    ("?speed=" + "9" * 5000, ["speed"]),
+    ("?coordinate=7", ["coordinate", "7", "2"]),
+    ("?hide=everything", ["hide", "everything"]),
+    ("?colour=red", ["colour", "red"]),
+    ("?target=%ff%fe%&lane=%zz", ["target", "sampler"]),
+    ("?target=sparse_dirichlet(alpha:0)&lane=scir", ["target.alpha", "0"]),
+    ("?target=sparse_dirichlet(dimension:1000000)&lane=scir", ["target.dimension", "1000000"]),
+    ("?seed=-3", ["seed", "-3"]),
+    ("?n_chains=0", ["n_chains", "0"]),
+    ("?views=state&x=" + "y" * 10_000, ["characters", "8,000"]),
+]
+
+
+@pytest.mark.parametrize(("query", "parts"), BAD_LINKS, ids=[query[:40] for query, _ in BAD_LINKS])
+def test_a_bad_link_says_what_it_did(query, parts):
+    state, messages = state_of(query)
+    assert messages
+    assert all(part in " ".join(messages) for part in parts), messages
+    assert all(len(message) < 500 for message in messages)
+    # The mended state is a good one.
+    again, none = state_of(link.to_query(state))
+    assert none == []
+    assert fields_of(again) == fields_of(state)
+    assert state.shown_views()
+
+
+@given(
+    st.text(max_size=80),
+    st.sampled_from(["target", "lane", "views", "axis", "coordinate", "speed", "theme", "play", "hide", "seed"]),
+)
+def test_no_link_stops_the_page(text, field):
+    state, _ = state_of(f"?{field}={text}")
+    assert state.experiment.runs()
+    assert state.coordinate < state.experiment.make_target().n_values
+
+
+def test_the_links_own_fields_do_not_clash_with_the_experiments():
+    own = {"views", "axis", "coordinate", "speed", "theme", "play", "hide"}
+    assert not own & set(LINK_FIELDS)
+
+
+# The controls
+
+
+def check_places(parameter, value, places):
+    """What a logarithmic slider promises."""
+    low, high = parameter.bounds
+    assert places == sorted(set(places))
+    assert places[0] == low
+    assert places[-1] == high
+    assert value in places
+    assert all(type(x) is (int if isinstance(parameter, Count) else float) or x == value for x in places)
+    ratios = [b / a for a, b in itertools.pairwise(places)]
+    # Two digits are kept, so that neighbours differ by about a fifth; whole numbers by one at least.
+    most = 2.0 if isinstance(parameter, Count) else 1.35
+    assert max(ratios) <= most
+    if not isinstance(parameter, Count):
+        assert len(places) <= PER_DECADE * np.log10(high / low) + 4
+
+
+@pytest.mark.parametrize(("name", "parameter"), LOGARITHMIC, ids=[name for name, _ in LOGARITHMIC])
+def test_places_of_logarithmic_sliders(name, parameter):
+    low, high = parameter.bounds
+    assert low > 0
+    between = (low * high) ** 0.5 * 1.0123456
+    for value in (parameter.default, low, high, round(between) if isinstance(parameter, Count) else between):
+        check_places(parameter, value, log_places(parameter, value))
+
+
+def test_the_check_of_places_catches_a_linear_scale():
+    parameter = dict(LOGARITHMIC)["sgld.step_size"]
+    linear = np.linspace(*parameter.bounds, 77).tolist()
+    with pytest.raises(AssertionError):
+        check_places(parameter, linear[3], linear)
+
+
+@pytest.mark.parametrize("value", [0.0199999999, 0.02000000001, 0.02, 1e-6, 2.0, 0.123456789])
+def test_a_slider_holds_the_value_of_the_link(value):
+    """Values that look alike at six digits are still different places."""
+    parameter = dict(LOGARITHMIC)["sgld.step_size"]
+    made = widget(parameter, value, lambda _: None)
+    assert made.value == value
+    assert value in list(made.options.values())
+
+
+def every_parameter():
+    for registry in (TARGETS, SAMPLERS, GRADIENTS):
+        for cls in registry.values():
+            for name, parameter in declared(cls):
+                yield pytest.param(parameter, id=f"{cls.key}.{name}")
+
+
+@pytest.mark.parametrize("parameter", [*every_parameter()])
+def test_every_parameter_has_a_control_with_help(parameter):
+    heard = []
+    made = widget(parameter, parameter.default, heard.append)
+    assert made.name == parameter.label
+    assert made.description == parameter.doc
+    assert len(parameter.doc) > 5
+    if isinstance(parameter, (Real, Count)):
+        with param.edit_constant(made):
+            made.value_throttled = next(iter(made.options.values())) if parameter.log else made.start
+        assert heard, "the control does nothing"
+        low, high = parameter.bounds
+        assert low <= heard[-1] <= high
+
+
+# The runner's account of the experiment, and the files made of it
+
+
+def exported(state, steps, change=None):
+    """What the page exports after ``steps`` of its lanes, with a change of the first lane half way."""
+    runner = Runner(state, Mock(spec=Screen))
+    runner.lanes = [LaneRecord(start(spec)) for spec in state.experiment.runs()]
+    for i, record in enumerate(runner.lanes):
+        record.run.advance(steps // 2)
+        if change and i == 0:
+            record.run.change(change)
+        record.run.advance(steps - steps // 2)
+    return runner
+
+
+SLOWER = Change(0, Choice("sgld", (("step_size", 0.005),)), Choice("full", ()))
+
+
+def test_the_exported_experiment_gives_the_draws_of_the_page():
+    state, _ = state_of("?target=quartic&lane=sgld~full&lane=hmc~full&seed=7&n_chains=3")
+    runner = exported(state, 501, SLOWER)
+    experiment = Experiment.from_json(runner.experiment().to_json())
+    for spec, record in zip(experiment.runs(), runner.lanes, strict=True):
+        trace = run(spec)
+        np.testing.assert_array_equal(trace.draws[:, -1], record.run.position)
+    # Without the change the draws are others: the comparison can fail.
+    plain = replace(experiment, lanes=(replace(experiment.lanes[0], changes=()), *experiment.lanes[1:]))
+    assert not np.array_equal(run(plain.runs()[0]).draws[:, -1], runner.lanes[0].run.position)
+
+
+def test_the_export_before_the_first_step_is_an_experiment():
+    state = AppState()
+    assert Experiment.from_json(exported(state, 0).experiment().to_json()).n_steps == 1
+
+
+def menu_after(steps):
+    """The export menu of a page that made so many steps, and what it says."""
+    runner = exported(AppState(), 2)
+    runner.lanes[0].run.steps = steps
+    runner.bus.send_file = AsyncMock()
+    notify = Mock()
+    return export.ExportMenu(runner.state, runner, notify), notify
+
+
+@pytest.mark.parametrize("steps", [10**7, 10**8, 5 * 10**9])
+def test_the_json_of_a_long_run_can_be_read(steps):
+    """What the menu saves after a long run is what the command line takes."""
+    menu, _ = menu_after(steps)
+    asyncio.run(menu._json())
+    _, content = menu.runner.bus.send_file.await_args.args
+    assert Experiment.from_json(content.decode()).n_steps == min(steps, 10**9)
+
+
+def test_the_script_of_a_long_run_is_not_refused():
+    menu, _ = menu_after(10**8)
+    asyncio.run(menu._script())
+    assert b"100,000,000 steps" in menu.runner.bus.send_file.await_args.args[1]
+
+
+def test_draws_of_a_run_too_long_for_the_page_are_refused_with_advice():
+    menu, notify = menu_after(10**8)
+    asyncio.run(menu._draws(".csv"))
+    menu.runner.bus.send_file.assert_not_awaited()
+    kind, message = notify.call_args.args
+    assert kind == "error"
+    assert "100,000,000 steps" in message
+    assert "python -m samplers run" in message
+
+
+@pytest.mark.parametrize(
+    ("steps", "chains"), [(1, 1), (200_000, 1), (200_001, 1), (50_001, 4), (3, 10_000), (2000, 10_000)]
+)
+def test_files_hold_a_bounded_number_of_draws(steps, chains):
+    saved = export.saved(replace(DEFAULT, n_steps=steps, n_chains=chains))
+    kept = steps // saved.thin * chains
+    assert 0 < kept <= export.MAX_ROWS
+    assert kept >= min(steps * chains, export.MAX_ROWS // 2) * 0.9
+
+
+TWO_LANES = Experiment.from_dict({
+    "target": "sparse_dirichlet",
+    "lanes": [{"sampler": "scir"}, {"sampler": "sgrld"}],
+    "n_steps": 20,
+    "n_chains": 2,
+})  # fmt: skip
+
+
+def test_a_file_for_each_lane():
+    name, content = export.draws(TWO_LANES, ".csv")
+    assert name.endswith(".csv.zip")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.namelist() == ["lane-1-scir.csv", "lane-2-sgrld.csv"]
+        for spec, file in zip(TWO_LANES.runs(), archive.namelist(), strict=True):
+            table = np.genfromtxt(io.BytesIO(archive.read(file)), delimiter=",", names=True)
+            draws = run(spec).draws
+            assert len(table) == 40
+            np.testing.assert_array_equal(table["theta_1"], draws[..., 0].ravel())
+            np.testing.assert_allclose(sum(table[f"omega_{j + 1}"] for j in range(10)), 1.0, rtol=1e-12)
+
+
+def test_the_netcdf_of_one_lane(tmp_path):
+    experiment = replace(TWO_LANES, lanes=TWO_LANES.lanes[:1])
+    name, content = export.draws(experiment, ".nc")
+    (tmp_path / name).write_bytes(content)
+    with xr.open_datatree(tmp_path / name) as tree:
+        assert Experiment.from_json(tree.attrs["spec"]).lanes == experiment.lanes
+        np.testing.assert_array_equal(tree["posterior"]["theta"], run(experiment.runs()[0]).draws)
+
+
+def run_script(text, folder):
+    (folder / "experiment.py").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "experiment.py"], cwd=folder, env=os.environ, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_script_makes_the_same_draws(tmp_path):
+    """With a change on the way, and a lane of each kind of target values."""
+    lanes = (Lane(DEFAULT.lanes[0].sampler, DEFAULT.lanes[0].gradient, (SLOWER._replace(step=30),)),)
+    experiment = replace(DEFAULT, lanes=lanes, n_steps=60, seed=11)
+    said = run_script(export.script(experiment), tmp_path)
+    assert "60 draws of 4 chains" in said
+    with xr.open_datatree(tmp_path / "lane-1-sgld.nc") as tree:
+        np.testing.assert_array_equal(tree["posterior"]["theta"], run(experiment.runs()[0]).draws)

@@ -1,0 +1,479 @@
+"""The views: the arrays that they compute, for all of them, and what each of them says."""
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+import app.views
+from app.runner import LaneRecord
+from app.views import VIEWS
+from app.views.autocorrelation import Autocorrelation, round_up
+from app.views.base import Scene, View
+from app.views.components import LEVELS, Components
+from app.views.marginal import Marginal
+from app.views.moments import CHAINS, STEPS, Moments, fit, theory
+from app.views.scales import Scale
+from app.views.trace import Trace
+from samplers import Change, Experiment, start
+from samplers.accumulate import bin_edges
+from samplers.diagnostics import autocorrelation, moments
+
+DEFAULT = ("state", "marginal", "ks", "autocorrelation", "trace")
+
+SCENES = {
+    "one lane": ("gaussian", ["sgld"], 4, {}),
+    "one chain": ("double_well", ["sgld"], 1, {}),
+    "four lanes": ("gaussian", ["sgld", "sghmc", "hmc", "exact"], 4, {}),
+    "a plane": ("quartic", ["sgld", "hmc"], 4, {}),
+    "heavy tails": ("funnel", ["sgld"], 4, {}),
+    "many chains": ("gaussian", ["sgld"], 10_000, {}),
+    "positive": ("gamma", ["cir", "sgrld"], 4, {}),
+    "log-normal": ("lognormal", ["geometric_ou"], 4, {}),
+    "simplex": ("sparse_dirichlet", ["scir", "sgrld", "cir", "exact"], 4, {}),
+    "large simplex": ("dense_dirichlet", ["scir"], 4, {"dimension": 100, "alpha": 0.005}),
+}
+
+
+def records(target, samplers, n_chains=4, target_params=None, gradients=None, keep=False, **settings):
+    """A record for each lane. A sampler is a name, or a name with parameters."""
+    lanes = []
+    for i, sampler in enumerate(samplers):
+        key, params = (sampler, {}) if isinstance(sampler, str) else sampler
+        lane = {"sampler": {"key": key, "params": params}}
+        if gradients:
+            lane["gradient"] = gradients[i]
+        lanes.append(lane)
+    target = {"key": target, "params": target_params or {}}
+    experiment = Experiment.from_dict({"target": target, "lanes": lanes, "n_chains": n_chains, **settings})
+    return [LaneRecord(start(spec, keep_draws=keep)) for spec in experiment.runs()]
+
+
+def scene_of(made, coordinate=0, dark=False, axis="steps"):
+    titles = tuple(record.run.sampler.title for record in made)
+    return Scene(made[0].run.target, titles, coordinate, axis, dark)
+
+
+def frames(made, axis=0):
+    for record in made:
+        record.record()
+    return [record.frame(axis) for record in made]
+
+
+def fitting(made):
+    return [cls for cls in VIEWS.values() if cls.fits(type(made[0].run.target))]
+
+
+def check(view, data):
+    """The promise of every view; the bytes that a frame has for it."""
+    size = 0
+    for name, arrays in data.items():
+        feed = view.feeds[name]
+        assert isinstance(arrays, tuple)
+        assert len(arrays) == len(feed.columns)
+        assert len({len(array) for array in arrays}) == 1, name
+        for array in arrays:
+            sent = np.asarray(array, dtype=float)
+            assert sent.ndim == 1
+            assert np.isfinite(sent).all(), (view.key, name)
+            size += sent.nbytes
+        size += 16
+        if feed.operation == "range":
+            low, high = arrays[0]
+            assert low < high
+    return size
+
+
+# All views
+
+
+def test_every_module_with_a_view_is_registered():
+    found = set()
+    for module in pkgutil.iter_modules(app.views.__path__):
+        content = vars(importlib.import_module(f"app.views.{module.name}"))
+        own = [
+            v
+            for v in content.values()
+            if isinstance(v, type) and issubclass(v, View) and v.__module__.endswith(f".{module.name}")
+        ]
+        found |= {cls for cls in own if hasattr(cls, "key")}
+    assert found == set(VIEWS.values())
+    assert all(VIEWS[cls.key] is cls for cls in found)
+
+
+def test_every_view_says_what_it_is():
+    for view in VIEWS.values():
+        assert view.title and view.hint.endswith(".") and view.every >= 1
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", SCENES)
+def test_what_views_compute(name, dark):
+    target, samplers, n_chains, target_params = SCENES[name]
+    made = records(target, samplers, n_chains, target_params)
+    axis = ("steps", "gradients", "seconds").index("gradients" if dark else "steps")
+    scene = scene_of(made, coordinate=len(made[0].run.target.columns[: made[0].run.target.n_values]) - 1, dark=dark,
+                     axis="gradients" if dark else "steps")  # fmt: skip
+    views = [cls(scene) for cls in fitting(made)]
+    for steps in (0, 1, 2, 500, 3000 if n_chains < 100 else 10):
+        for record in made:
+            record.run.advance(steps)
+        now = frames(made, axis)
+        for view in views:
+            view.background(now)
+            check(view, view.compute(now))
+            for text in view.captions(now).values():
+                assert "nan" not in text and "inf" not in text
+    # The statistics start again; the views must not trip.
+    for record in made:
+        record.run.change(Change(0, record.run.spec.sampler, record.run.spec.gradient))
+        record.marks.append(record.place)
+    for view in views:
+        check(view, view.compute(frames(made, axis)))
+        view.captions(frames(made, axis))
+
+
+def test_a_diverged_lane_stays_finite():
+    made = records("quartic", [("sgld", {"step_size": 0.5}), ("hmc", {})])
+    views = [cls(scene_of(made)) for cls in fitting(made)]
+    for steps in (0, 1, 500, 500):
+        for record in made:
+            record.run.advance(steps)
+        now = frames(made)
+        for view in views:
+            view.background(now)
+            check(view, view.compute(now))
+            view.captions(now)
+    assert made[0].run.divergence is not None
+    assert made[1].run.divergence is None
+
+
+@pytest.mark.parametrize(
+    ("target", "sampler"), [("gaussian", "sgld"), ("quartic", "hmc"), ("sparse_dirichlet", "scir")]
+)
+def test_a_frame_of_the_default_views_is_small(target, sampler):
+    made = records(target, [sampler])
+    views = [VIEWS[key](scene_of(made)) for key in DEFAULT]
+    total, n = 0, 120
+    for frame in range(n):
+        made[0].run.advance(200)
+        now = frames(made)
+        total += sum(check(view, view.compute(now)) for view in views if frame % view.every == 0)
+    assert total / n < 5000
+
+
+def test_axes_do_not_jitter():
+    made = records("gaussian", ["sgld", "hmc"])
+    view = Autocorrelation(scene_of(made))
+    ends = []
+    for _ in range(150):
+        for record in made:
+            record.run.advance(100)
+        data = view.compute(frames(made))
+        if "x" in data:
+            ends.append(data["x"][0][1])
+    assert ends == sorted(ends)
+    assert len(ends) <= 8
+
+
+# The marginal
+
+
+@pytest.mark.parametrize(
+    ("target", "sampler", "coordinate"), [("gaussian", "sgld", 0), ("sparse_dirichlet", "scir", 4)]
+)
+def test_the_marginal_integrates_to_the_share_of_draws_inside(target, sampler, coordinate):
+    made = records(target, [sampler], keep=True, n_steps=2000)
+    view = Marginal(scene_of(made, coordinate))
+    run = made[0].run
+    run.advance(2000)
+    (centres, heights) = view.compute(frames(made))["lane 0"]
+    widths = view._widths
+    values = run.trace().values()[..., coordinate].ravel()
+    edges = bin_edges(run.target.columns[coordinate])
+    first, last = edges[view._starts[0]], edges[view._ends[-1]]
+    inside = np.mean((values >= first) & (values < last))
+    assert 0.5 < inside <= 1
+    assert heights @ widths == pytest.approx(inside, abs=2 / len(values))
+    assert len(centres) == len(widths)
+
+
+# Autocorrelation
+
+
+def test_round_up():
+    assert [round_up(x) for x in (0.011, 1, 1.1, 2, 20, 21, 660, 1000, 1001)] == pytest.approx(
+        [0.02, 1, 2, 2, 20, 50, 1000, 1000, 2000]
+    )
+
+
+def test_autocorrelation_is_that_of_the_diagnostics():
+    made = records("gaussian", ["sgld", "hmc"])
+    view = Autocorrelation(scene_of(made))
+    for record in made:
+        record.run.advance(50_000)
+    now = frames(made)
+    data = view.compute(now)
+    end = data["x"][0][1]
+    taus = [autocorrelation.tau_int(record.run.statistics, 0) for record in made]
+    assert 5 * max(taus) <= end <= 2.5 * 5 * max(taus)
+    for i, record in enumerate(made):
+        lags, rho = autocorrelation.autocorrelation(record.run.statistics, 0)
+        x, y = data[f"lane {i}"]
+        assert np.array_equal(x, lags[: len(x)])
+        assert np.array_equal(y, rho[: len(y)])
+        assert x[-1] >= min(end, lags[-1])
+    texts = list(view.captions(now).values())
+    for text, name, tau in zip(texts, ("SGLD", "HMC"), taus, strict=True):
+        assert text.startswith(f"{name}  τ = ")
+        assert float(text.split()[3].replace(",", "")) == pytest.approx(tau, rel=0.02)
+
+
+def test_autocorrelation_before_it_is_known():
+    made = records("gaussian", ["sgld"])
+    view = Autocorrelation(scene_of(made))
+    made[0].run.advance(20)
+    assert list(view.captions(frames(made)).values()) == ["SGLD  τ needs more steps"]
+
+
+# The trace
+
+
+def test_the_trace_shows_the_fresh_draws():
+    made = records("sparse_dirichlet", ["scir"])
+    view = Trace(scene_of(made, 4))
+    for _ in range(3):
+        made[0].run.advance(40)
+        now = frames(made)
+        data = view.compute(now)
+    theta = now[0].fresh
+    for c in range(4):
+        x, y = data[f"lane 0 chain {c}"]
+        assert np.array_equal(x, now[0].fresh_x)
+        assert np.allclose(10**y, theta[:, c, 4] / theta[:, c].sum(axis=1))
+    start_, end = data["x"][0]
+    assert start_ <= x[0] and x[-1] < end
+
+
+def test_the_trace_of_several_lanes_shows_a_chain_of_each():
+    made = records("gaussian", ["sgld", "hmc"])
+    for record in made:
+        record.run.advance(10)
+    data = Trace(scene_of(made)).compute(frames(made))
+    assert [name for name in data if "chain" in name] == ["lane 0 chain 0", "lane 1 chain 0"]
+
+
+def test_the_trace_marks_changes():
+    made = records("gaussian", ["sgld", "hmc"])
+    view = Trace(scene_of(made))
+    for record in made:
+        record.run.advance(10)
+    assert not len(view.compute(frames(made))["marks 0"][0])
+    run = made[0].run
+    run.change(Change(0, run.spec.sampler, run.spec.gradient))
+    made[0].marks.append(made[0].place)
+    for record in made:
+        record.run.advance(10)
+    data = view.compute(frames(made))
+    assert data["marks 0"][0].tolist() == [10.0]
+    assert not len(data["marks 1"][0])
+
+
+def test_the_trace_says_how_well_chains_agree():
+    made = records("gaussian", ["hmc"])
+    view = Trace(scene_of(made))
+    label, kept = view.captions(frames(made)).values()
+    assert label == "HMC  no draws yet" and kept == ""
+    made[0].run.advance(5000)
+    label, kept = view.captions(frames(made)).values()
+    assert label.startswith("HMC  R̂ 1.00")
+    draws = made[0].run.statistics.history().shape[1]
+    assert kept == f"ESS bulk / tail, of 4 × {draws:,} kept draws"
+    single = records("gaussian", ["hmc"], 1)
+    single[0].run.advance(500)
+    assert "R̂ needs 2 chains" in next(iter(Trace(scene_of(single)).captions(frames(single)).values()))
+
+
+@pytest.mark.parametrize("name", ["one lane", "simplex", "log-normal"])
+def test_the_band_of_the_trace_is_exact(name):
+    target, samplers, _, target_params = SCENES[name]
+    made = records(target, samplers, 4, target_params)
+    view = Trace(scene_of(made))
+    box = next(m for m in view.figure.references() if type(m).__name__ == "BoxAnnotation")
+    column = made[0].run.target.columns[0]
+    ends = np.array([box.bottom, box.top])
+    assert np.asarray(column.cdf(10**ends if column.log else ends)) == pytest.approx([0.05, 0.95], abs=2e-3)
+
+
+# Components
+
+
+def test_boxes_are_quantiles_of_the_draws():
+    made = records("sparse_dirichlet", ["scir", "sgrld"], keep=True, n_steps=3000)
+    view = Components(scene_of(made))
+    for record in made:
+        record.run.advance(3000)
+    data = view.compute(frames(made))
+    for i, record in enumerate(made):
+        _, *quantiles, least = data[f"lane {i}"]
+        values = record.run.trace().values().reshape(-1, record.run.target.dim)
+        for j, column in enumerate(record.run.target.columns[: record.run.target.dim]):
+            scale = Scale.of(column)
+            places = scale.forward(bin_edges(column))
+            width = np.diff(places).max()
+            inside = np.clip(scale.forward(values[:, j]), places[0], places[-1])
+            expected = np.quantile(inside, LEVELS, method="inverted_cdf")
+            assert np.abs(np.array([q[j] for q in quantiles]) - expected).max() <= width * 1.001
+            assert abs(least[j] - inside.min()) <= width * 1.001
+    # A sampler that goes far below the axis has a triangle at its lower end instead.
+    bottom = view.figure.y_range.start
+    x, y = data["beyond 0"]
+    assert len(x) == np.sum(data["lane 0"][-1] < bottom)
+    assert (y > bottom).all()
+
+
+def test_components_reach_the_smallest_of_the_exact_law():
+    made = records("sparse_dirichlet", ["scir"])
+    bottom, top = (getattr(Components(scene_of(made)).figure.y_range, end) for end in ("start", "end"))
+    assert bottom <= -26
+    assert top > 0
+    assert not Components.fits(type(records("gaussian", ["sgld"])[0].run.target))
+
+
+# Bias and variance
+
+
+def filled(made, coordinate, chains=5000):
+    """The view after so many chains, and its data."""
+    view = Moments(scene_of(made, coordinate))
+    data = {}
+    for _ in range(2000):
+        now = frames(made)
+        view.background(now)
+        data.update(view.compute(now))
+        shown = [found for found in view._results if found is not None and not found.diverged]
+        if all(found.chains >= chains for found in shown):
+            return view, data
+    raise AssertionError("the ensemble does not fill")
+
+
+def distance(measured, low, expected):
+    """The largest |measured − expected| in standard errors; the bars are two of them."""
+    error = (measured - low) / 2
+    moved = error > 0
+    assert measured[~moved] == pytest.approx(expected[~moved], abs=1e-12)
+    return np.max(np.abs(measured - expected)[moved] / error[moved])
+
+
+def test_measured_moments_are_those_of_corollary_3_2():
+    h, batch_size = 0.5, 10
+    made = records(
+        "sparse_dirichlet",
+        [("scir", {"step_size": h})],
+        gradients=[{"key": "minibatch", "params": {"batch_size": batch_size}}],
+    )
+    view, data = filled(made, 0)
+    steps, mean, mean_low, _, variance, variance_low, _ = data["lane 0"]
+    line, line_mean, line_variance = data["theory 0"]
+    # As printed, written out.
+    a, first, p, n = 800.1, 1.0, 0.8, 1000
+    t = line * h
+    cir = 2 * first * (np.exp(-t) - np.exp(-2 * t)) + a * (1 - np.exp(-t)) ** 2
+    minibatch = (1 - np.exp(-2 * t)) * (1 - np.exp(-h)) / (1 + np.exp(-h)) * n**2 * p * (1 - p) / batch_size
+    assert line.tolist() == list(range(STEPS + 1))
+    assert line_mean == pytest.approx(first * np.exp(-t) + a * (1 - np.exp(-t)))
+    assert line_variance == pytest.approx(cir + minibatch)
+    at = steps.astype(int)
+    assert distance(mean, mean_low, line_mean[at]) < 4
+    assert distance(variance, variance_low, line_variance[at]) < 4
+    # Planted fault: theory without the minibatch's term.
+    assert distance(variance, variance_low, cir[at]) > 20
+    assert data["exact"][1:] == (pytest.approx([a, a]), pytest.approx([a, a]))
+    assert "Corollary 3.2" in view.captions(frames(made))[view._caption.id]
+
+
+def test_without_replacement_the_variance_is_smaller():
+    made = records(
+        "sparse_dirichlet",
+        ["scir"],
+        gradients=[{"key": "minibatch", "params": {"batch_size": 500, "replacement": False}}],
+    )
+    run = made[0].run
+    steps = np.arange(STEPS + 1.0)
+    _, variance = theory(run.target, run.sampler, run.gradient, 0, steps)
+    var_a_hat = 1000**2 * 0.8 * 0.2 / 500 * (1000 - 500) / 999
+    assert variance == pytest.approx(moments.scir_variance(800.1, 1.0, 0.1, steps, var_a_hat))
+
+
+@pytest.mark.parametrize(
+    ("target", "sampler"), [("gamma", "cir"), ("lognormal", "geometric_ou"), ("dense_dirichlet", "cir")]
+)
+def test_other_transitions_have_their_law(target, sampler):
+    made = records(target, [(sampler, {"step_size": 0.1})])
+    _, data = filled(made, 0)
+    steps, mean, mean_low, _, variance, variance_low, _ = data["lane 0"]
+    at = steps.astype(int)
+    _, line_mean, line_variance = data["theory 0"]
+    assert distance(mean, mean_low, line_mean[at]) < 4.5
+    assert distance(variance, variance_low, line_variance[at]) < 4.5
+    # Planted fault: twice the time a step.
+    slow = np.minimum(2 * at, STEPS)
+    assert distance(variance, variance_low, line_variance[slow]) > 5
+
+
+def test_sgrld_on_the_simplex():
+    """Beside SCIR it is left out, for its θ has another scale; alone its ω is held against the exact law."""
+    both = records("sparse_dirichlet", ["scir", "sgrld"])
+    view, data = filled(both, 0, chains=500)
+    assert len(data["lane 0"][0]) and not len(data["lane 1"][0])
+    assert "SGRLD not shown" in view.captions(frames(both))[view._caption.id]
+    assert view.captions(frames(both))[view._figures["mean"].title.id] == "mean of θ₁"
+    alone = records("sparse_dirichlet", ["sgrld"])
+    view, data = filled(alone, 0, chains=500)
+    assert data["exact"][1] == pytest.approx([800.1 / 1001] * 2)
+    assert len(data["lane 0"][0]) and not len(data["theory 0"][0])
+    assert (data["lane 0"][1] <= 1).all()
+    assert view.captions(frames(alone))[view._figures["mean"].title.id] == "mean of ω₁"
+
+
+def test_a_lane_that_diverges_in_the_ensemble_is_left_out():
+    made = records("quartic", [("sgld", {"step_size": 0.5}), ("hmc", {})])
+    view, data = filled(made, 0, chains=500)
+    assert not len(data["lane 0"][0]) and len(data["lane 1"][0])
+    assert "SGLD diverged, not shown" in view.captions(frames(made))[view._caption.id]
+
+
+def test_the_ensemble_ends_and_starts_again_with_other_parameters():
+    made = records("gaussian", ["sgld"])
+    view, _ = filled(made, 0, chains=CHAINS)
+    view.background(frames(made))
+    assert view._results[0].chains == CHAINS
+    assert view.compute(frames(made)) == {}
+    run = made[0].run
+    sampler = run.spec.sampler._replace(params=(("step_size", 0.2),))
+    run.change(Change(0, sampler, run.spec.gradient))
+    view.background(frames(made))
+    assert view._results[0].chains < CHAINS
+    assert view._results[0].key.spec.sampler.values()["step_size"] == 0.2
+    assert view.compute(frames(made))
+
+
+def test_batches_are_pooled_as_one_ensemble():
+    """The error of the pooled mean is that of all chains together."""
+    made = records("gaussian", ["sgld"])
+    view, _ = filled(made, 0, chains=4000)
+    found = view._results[0]
+    _, mean_error, variance, _ = found.table()
+    assert mean_error[1:] == pytest.approx(np.sqrt(variance[1:] / found.chains), rel=0.01)
+
+
+def test_a_range_stays_until_it_does_not_fit():
+    now = fit(0.0, 0.93, (0.0, 1.0))
+    assert now == (0.0, 1.0)
+    low, high = fit(-0.1, 1.7, now)
+    assert low <= -0.1 and high >= 1.7
+    assert fit(0.0, 1.6, (low, high)) == (low, high)
+    assert fit(0.0, 0.1, (low, high))[1] < 0.2
+    low, high = fit(3.0, 3.0, (0.0, 1.0))
+    assert low < high
