@@ -24,8 +24,9 @@ WORK_SECONDS = 0.04
 """The longest that one frame may compute. A speed that needs more gets its steps over several frames."""
 CHUNK_SECONDS = 0.004
 """The engine comes back this often, so that sessions take turns."""
-UNANSWERED = 2
-"""With so many frames on their way and not yet on the screen, nothing is sent."""
+UNANSWERED = 4
+"""With so many frames on their way and not yet answered, nothing is sent. The page answers every second one, and
+drawing takes it about as long as two frames: with fewer on their way it would wait for the server in between."""
 LOST_SECONDS = 5.0
 """A page that has not answered for so long is sent one more frame."""
 SLOW_SECONDS = 0.25

@@ -64,6 +64,10 @@ def plot(
     p.axis.major_tick_line_color = colours.grid
     p.axis.minor_tick_line_color = None
     p.axis.axis_label_standoff = 4
+    # Measuring and painting its labels is most of what a browser does for a small figure.
+    p.xaxis.ticker.desired_num_ticks, p.yaxis.ticker.desired_num_ticks = 5, 4
+    for axis in p.axis:
+        axis.ticker.num_minor_ticks = 0
     p.grid.grid_line_color = colours.grid
     p.xaxis.axis_label, p.yaxis.axis_label = x_label, y_label
     return p

@@ -109,6 +109,7 @@ export function render({ model }) {
     const data = message.data ?? message
     if (data.type === "layout") {
       layout = data
+      drawn = 0
       models = layout.feeds.map(([id]) => find(id))
       say(0)
     } else if (data.type === "file") {
@@ -131,7 +132,7 @@ export function render({ model }) {
       drawn = number
       if (models.some((found) => !found)) models = layout.feeds.map(([id]) => find(id))
       apply(numbers)
-      // Every second answer is enough: the server keeps two frames on their way.
+      // Every second answer is enough: the server keeps four frames on their way.
       if (number % 2 === 0) requestAnimationFrame(() => setTimeout(() => say(number), 0))
     }
   }

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from samplers import jit
 from samplers.parameters import SpecError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -102,6 +103,8 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
     if path is None:
         raise SpecError("--page", "no browser", f"it needs one of {', '.join(BROWSERS)} on the machine")
     seconds = 3.0 if quick else 10.0
+    say("warming the caches")
+    jit.prepare(jit.declared())
     with _served() as (url, process), sync_playwright() as playwright:
         server = psutil.Process(process.pid)
         browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
@@ -113,7 +116,7 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         say("opening the page")
         openings = []
         context = browser.new_context(viewport={"width": 1280, "height": 720})
-        for _ in range(2 if quick else OPENINGS + 1):
+        for _ in range(OPENINGS + 1):
             counted = _Page(context, f"{url}?{FIVE_VIEWS}")
             openings.append(counted.first_frame())
             counted.page.close()

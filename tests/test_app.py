@@ -25,7 +25,8 @@ PATIENCE = float(os.environ.get("SGMCMC_LAB_TEST_PATIENCE", "60"))
 """Seconds until a wait gives up: far more than a loaded machine needs."""
 
 FIGURES = """
-() => [...Bokeh.documents[0]._all_models.values()].filter((model) => model.type === "Figure").map((figure) => ({
+() => [...Bokeh.documents[0]._all_models.values()].filter((model) => model.type === "Figure")
+  .sort((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1))).map((figure) => ({
   x: [figure.x_range.start, figure.x_range.end], y: [figure.y_range.start, figure.y_range.end],
   fill: figure.background_fill_color?.value ?? figure.background_fill_color,
   label: figure.below[0].axis_label,
@@ -79,6 +80,8 @@ class Lab:
 
         def same():
             titles, figures = self.titles(), self.page.evaluate(FIGURES)
+            # The document keeps figures of earlier layouts for a while; the newest are on the screen.
+            figures = figures[max(0, len(figures) - len(titles)) :]
             self._seen = (titles, figures)
             return len(titles) == len(figures) and titles == self.titles()
 
@@ -110,6 +113,7 @@ class Lab:
         self.button(title).click()
 
     def step(self, times=1):
+        self.until(lambda: self.steps() >= 0, "a readout")
         for _ in range(times):
             goal = self.steps() + 1
             self.press("Step")
@@ -118,6 +122,7 @@ class Lab:
     def press(self, text):
         """Click the button with that visible text."""
         # The help of the button that was pressed last may lie over this one.
+        self.until(lambda: self.steps() >= 0, "a page that listens")
         self.page.mouse.move(640, 2)
         self.page.get_by_role("button").filter(has_text=re.compile(f"{text}$")).click()
 

@@ -80,6 +80,8 @@ def _poisson_terms() -> tuple[Array, Array]:
 
 
 def _estimate(counts: NDArray[np.int64], masses: Array) -> Estimate:
+    # Far out in a tail the exact mass of a cell can underflow to 0.
+    masses = np.maximum(masses, np.finfo(float).tiny)
     n = int(counts.sum())
     if n == 0:
         return Estimate(float("nan"), float("nan"))
