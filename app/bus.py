@@ -5,6 +5,8 @@ frame changes no model there: it is one binary message that the page's script wr
 data sources. The page answers when the frame is on its screen, and says whether it is hidden.
 """
 
+import json
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +24,11 @@ ASSETS = Path(__file__).parent.parent / "assets"
 
 
 class Bus(JSComponent):
-    """The invisible component that carries frames. One for each session."""
+    """The invisible component that carries frames. One for each session.
+
+    A message is bytes: a frame is numbers, of which the first, a small whole one, begins with a zero byte; everything
+    else is JSON, which begins with a brace.
+    """
 
     HELLO: ClassVar[int] = -2
     """The number with which a page announces itself."""
@@ -55,7 +61,6 @@ class Bus(JSComponent):
     async def set_layout(self, feeds: Sequence[Feed]) -> None:
         """From now on frames hold the data of these feeds."""
         self._generation += 1
-        self._templates.clear()
         listed = [[feed.model.id, list(feed.columns), feed.operation, feed.rollover] for feed in feeds]
         await self._send({"type": "layout", "generation": self._generation, "feeds": listed})
 
@@ -66,18 +71,8 @@ class Bus(JSComponent):
             parts.append([place, len(columns[0])])
             parts.extend(columns)
         content = np.concatenate(parts, dtype=np.float64).tobytes()
-        sent = 0
-        for model, _ in list(self._models.values()):
-            # Bokeh would list every model of the page to encode a message; only the bytes differ from the last one.
-            if model.id not in self._templates:
-                self._templates[model.id] = patch_doc.create([_event(model, b"frame")])
-            template = self._templates[model.id]
-            message = patch_doc(patch_doc.create_header(), {}, template.content)
-            message.add_buffer(Buffer(template.buffers[0].id, content))
-            for connection in _connections(model):
-                await connection._socket.send_message(message)
-                sent += len(content)
-        return sent
+        await self._send_bytes(content)
+        return len(content)
 
     async def send_texts(self, items: Sequence[tuple[str, str]]) -> None:
         """Set the text of labels, by their model's id."""
@@ -85,7 +80,7 @@ class Bus(JSComponent):
 
     async def send_file(self, name: str, content: bytes) -> None:
         """Let the browser save a file."""
-        await self._send({"type": "file", "name": name, "content": content})
+        await self._send({"type": "file", "name": name, "content": b64encode(content).decode()})
 
     async def send_copy(self, text: str) -> None:
         """Put a text on the browser's clipboard."""
@@ -95,14 +90,23 @@ class Bus(JSComponent):
         """Let the browser save the figures, as they are on the screen, as one PNG."""
         await self._send({"type": "picture", "name": name, "caption": caption, "background": background, "ink": ink})
 
-    async def _send(self, data: Any) -> None:
+    async def _send(self, data: dict[str, Any]) -> None:
+        await self._send_bytes(json.dumps(data).encode())
+
+    async def _send_bytes(self, content: bytes) -> None:
         for model, _ in list(self._models.values()):
-            for connection in _connections(model):
-                await connection._socket.send_message(patch_doc.create([_event(model, data)]))
-
-
-def _event(model: Any, data: Any) -> MessageSentEvent:
-    return MessageSentEvent(model.document, "bokeh_event", ESMEvent(model=model, data=data))
+            connections = _connections(model)
+            if not connections:
+                continue
+            # Bokeh would list every model of the page to encode a message; only the bytes differ from the last one.
+            if model.id not in self._templates:
+                event = MessageSentEvent(model.document, "bokeh_event", ESMEvent(model=model, data=b""))
+                self._templates[model.id] = patch_doc.create([event])
+            template = self._templates[model.id]
+            message = patch_doc(patch_doc.create_header(), {}, template.content)
+            message.add_buffer(Buffer(template.buffers[0].id, content))
+            for connection in connections:
+                await connection._socket.send_message(message)
 
 
 def _connections(model: Any) -> tuple[Any, ...]:

@@ -24,6 +24,8 @@ WORK_SECONDS = 0.04
 """The longest that one frame may compute. A speed that needs more gets its steps over several frames."""
 CHUNK_SECONDS = 0.004
 """The engine comes back this often, so that sessions take turns."""
+INLINE_SECONDS = 0.001
+"""Work shorter than this is done at once: to hand it to a thread and to wait for that takes as long."""
 UNANSWERED = 4
 """With so many frames on their way and not yet answered, nothing is sent. The page answers every second one, and
 drawing takes it about as long as two frames: with fewer on their way it would wait for the server in between."""
@@ -276,7 +278,10 @@ class Runner:
         if n:
             async with self._engine:
                 self._apply_changes()
-                await asyncio.get_running_loop().run_in_executor(_POOL, self._work, n)
+                if n * self._cost < INLINE_SECONDS:
+                    self._work(n)
+                else:
+                    await asyncio.get_running_loop().run_in_executor(_POOL, self._work, n)
         if self._restart or self._rebuild:
             return
         axis = ("steps", "gradients", "seconds").index(self.state.axis)

@@ -1,5 +1,6 @@
 """Compiling ahead: first what the opening page needs, then everything else."""
 
+import gc
 import logging
 import sys
 import time
@@ -22,3 +23,6 @@ def compile_all() -> None:
 
     jit.prepare(first, progress)
     jit.prepare(jit.declared(), progress)
+    # Panel collects garbage whenever a page closes. What is loaded now stays, and need not be looked at each time.
+    gc.collect()
+    gc.freeze()

@@ -124,7 +124,8 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         say("one page with five live views")
         one = _Page(context, f"{url}?{FIVE_VIEWS}")
         one.first_frame()
-        one.page.wait_for_timeout(3000)
+        # What the pages before it left behind is cleared away in this time.
+        one.page.wait_for_timeout(8000)
         one.page.evaluate(_COUNT_PAINTS)
         one.reset()
         began, used = time.perf_counter(), cpu()
