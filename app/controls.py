@@ -63,7 +63,8 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
         kind = pmui.IntSlider if isinstance(parameter, Count) else pmui.FloatSlider
         made = kind(start=low, end=high, step=step, value=value, size="small", **common)
         watched = "value_throttled"
-    made.param.watch(lambda event: apply(event.new), watched)
+    # Of a DiscreteSlider, value_throttled is the place among the options; the value itself is up to date by then.
+    made.param.watch(lambda event: apply(made.value if watched == "value_throttled" else event.new), watched)
     return made
 
 

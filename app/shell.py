@@ -145,7 +145,8 @@ class Page:
             label="Steps a frame", options={f"{x:,}": x for x in log_places(_SPEED, state.speed)}, value=state.speed, size="small", width=170,
             margin=(4, 16), description="How many steps every chain makes between two pictures.",
         )  # fmt: skip
-        speed.param.watch(lambda event: setattr(state, "speed", event.new), "value_throttled")
+        # Of a DiscreteSlider, value_throttled is the place among the options.
+        speed.param.watch(lambda _: setattr(state, "speed", speed.value), "value_throttled")
         axis = pmui.Select(
             label="x axis", options={"Steps": "steps", "Gradient evaluations": "gradients", "Seconds": "seconds"}, value=state.axis, size="small",
             width=150, margin=(6, 6), description="What curves are drawn against: steps, gradient evaluations, or computing time.",

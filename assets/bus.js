@@ -107,13 +107,19 @@ export function render({ model }) {
 
   const receive = (message) => {
     const data = message.data ?? message
+    const bytes = data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    if (bytes[0] === "{".charCodeAt(0)) obey(JSON.parse(new TextDecoder().decode(bytes)))
+    else draw(new Float64Array(bytes.slice().buffer))
+  }
+
+  const obey = (data) => {
     if (data.type === "layout") {
       layout = data
       drawn = 0
       models = layout.feeds.map(([id]) => find(id))
       say(0)
     } else if (data.type === "file") {
-      download(data.name, new Blob([data.content]))
+      download(data.name, new Blob([Uint8Array.from(atob(data.content), (c) => c.charCodeAt(0))]))
     } else if (data.type === "copy") {
       copy(data.text)
     } else if (data.type === "picture") {
@@ -123,18 +129,18 @@ export function render({ model }) {
         const label = find(id)
         if (label) label.setv({ text }, { sync: false })
       }
-    } else {
-      const bytes = data instanceof ArrayBuffer ? data : data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength)
-      const numbers = new Float64Array(bytes)
-      const [generation, number] = numbers
-      // A component may be rendered twice; the second copy has nothing left to draw.
-      if (generation !== layout.generation || number <= drawn) return
-      drawn = number
-      if (models.some((found) => !found)) models = layout.feeds.map(([id]) => find(id))
-      apply(numbers)
-      // Every second answer is enough: the server keeps four frames on their way.
-      if (number % 2 === 0) requestAnimationFrame(() => setTimeout(() => say(number), 0))
     }
+  }
+
+  const draw = (numbers) => {
+    const [generation, number] = numbers
+    // A component may be rendered twice; the second copy has nothing left to draw.
+    if (generation !== layout.generation || number <= drawn) return
+    drawn = number
+    if (models.some((found) => !found)) models = layout.feeds.map(([id]) => find(id))
+    apply(numbers)
+    // Every second answer is enough: the server keeps four frames on their way.
+    if (number % 2 === 0) requestAnimationFrame(() => setTimeout(() => say(number), 0))
   }
 
   const visibility = () => say(-1)

@@ -131,7 +131,7 @@ def test_a_target_says_what_a_card_and_a_slider_need(key: str):
     cls = TARGETS[key]
     assert cls.key == key
     assert cls.title
-    assert "H(\\theta)" in cls.tex
+    assert "U(\\theta)" in cls.tex
     assert cls.source
     assert cls.__doc__
     for name, parameter in declared(cls):
