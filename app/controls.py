@@ -76,7 +76,7 @@ class Controls:
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
         self._shape: Any = None
         self._errors: dict[int, str] = {}
-        state.param.watch(lambda _: self.refresh(), ["experiment", "dark"])
+        state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
         self.refresh()
 
     def show_error(self, lane: int, message: str) -> None:

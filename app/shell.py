@@ -55,7 +55,7 @@ class Page:
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
-        watch(lambda _: self._write_link(), ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark"])
+        watch(lambda *_: self._write_link(), ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark"])
         self.runner.build_views()
         self._task: asyncio.Task[None] | None = None
         pn.state.onload(self._start)
@@ -164,7 +164,7 @@ class Page:
             sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}, "overflowX": "auto", "maxWidth": "calc(100vw - 24px)"},
         )  # fmt: skip
 
-        def refresh(_: Any = None) -> None:
+        def refresh(*_: Any) -> None:
             columns = state.experiment.make_target().columns
             n = state.experiment.make_target().n_values
             options = {columns[k].name: k for k in range(n)}
@@ -208,7 +208,7 @@ class Page:
 
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""
-        self.state.param.watch(lambda _: self._refresh_cards(), ["experiment", "dark"])
+        self.state.param.watch(lambda *_: self._refresh_cards(), ["experiment", "dark"])
         pn.state.execute(self._refresh_cards, schedule=True)
 
     def fit_width(self, width: int) -> None:
