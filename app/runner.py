@@ -130,9 +130,9 @@ class Runner:
         self._said_diverged: set[int] = set()
         self._engine = asyncio.Lock()
         state.param.watch(self._on_experiment, "experiment")
-        state.param.watch(lambda _: self._ask(restart=True), "resets")
-        state.param.watch(lambda _: self._ask(rebuild=True), ["views", "axis", "coordinate", "dark"])
-        state.param.watch(lambda _: self._ask(), ["playing", "speed"])
+        state.param.watch(lambda *_: self._ask(restart=True), "resets")
+        state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "coordinate", "dark"])
+        state.param.watch(lambda *_: self._ask(), ["playing", "speed"])
 
     def step(self) -> None:
         """One single step of every chain."""
@@ -156,8 +156,11 @@ class Runner:
         self.screen.fit_width(self._width)
         slow = asyncio.create_task(self._slow_loop())
         try:
-            due = time.perf_counter()
+            due, told = time.perf_counter(), False
             while True:
+                if self._seen_moving and not told:
+                    told = True
+                    self.screen.moving()
                 if self._rebuild:
                     self.build_views()
                 if self._stale:
@@ -200,9 +203,7 @@ class Runner:
             # A page that was rendered again knows no layout.
             self._ask(rebuild=True)
         elif number > 0 and generation == self.bus.generation:
-            if not self._seen_moving:
-                self._seen_moving = True
-                self.screen.moving()
+            self._seen_moving = True
             self.frames_drawn = max(self.frames_drawn, number)
             self._drawn_times.append((time.perf_counter(), number))
         self._wake.set()

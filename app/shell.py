@@ -209,7 +209,7 @@ class Page:
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""
         self.state.param.watch(lambda *_: self._refresh_cards(), ["experiment", "dark"])
-        pn.state.execute(self._refresh_cards, schedule=True)
+        self._refresh_cards()
 
     def fit_width(self, width: int) -> None:
         """On a phone the sidebar lies over the views; it starts closed there."""

@@ -67,10 +67,10 @@ class AppState(param.Parameterized):
         with param.parameterized.batch_call_watchers(self):
             self._set(target={"key": key}, lanes=lanes)
             self.coordinate = min(coordinate, self.experiment.make_target().n_values - 1)
-        if target.support == "simplex" and "components" not in self.views and self.views == DEFAULT_VIEWS:
-            self.views = ["state", "components", "ks"]
-        elif target.support != "simplex" and self.views == ["state", "components", "ks"]:
-            self.views = list(DEFAULT_VIEWS)
+            if target.support == "simplex" and self.views == DEFAULT_VIEWS:
+                self.views = ["state", "components", "ks"]
+            elif target.support != "simplex" and self.views == ["state", "components", "ks"]:
+                self.views = list(DEFAULT_VIEWS)
         return messages
 
     def set_target_param(self, name: str, value: Any) -> None:
