@@ -64,15 +64,13 @@ class Bus(JSComponent):
         listed = [[feed.model.id, list(feed.columns), feed.operation, feed.rollover] for feed in feeds]
         await self._send({"type": "layout", "generation": self._generation, "feeds": listed})
 
-    async def send_frame(self, number: int, data: dict[int, tuple[Any, ...]]) -> int:
-        """Send the arrays of each feed, by its place in the layout. Returns the bytes sent."""
+    async def send_frame(self, number: int, data: dict[int, tuple[Any, ...]]) -> None:
+        """Send the arrays of each feed, by its place in the layout."""
         parts: list[Any] = [[self._generation, number]]
         for place, columns in data.items():
             parts.append([place, len(columns[0])])
             parts.extend(columns)
-        content = np.concatenate(parts, dtype=np.float64).tobytes()
-        await self._send_bytes(content)
-        return len(content)
+        await self._send_bytes(np.concatenate(parts, dtype=np.float64).tobytes())
 
     async def send_texts(self, items: Sequence[tuple[str, str]]) -> None:
         """Set the text of labels, by their model's id."""

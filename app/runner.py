@@ -112,7 +112,6 @@ class Runner:
         self.lanes: list[LaneRecord] = []
         self.views: list[View] = []
         self.frames_sent = self.frames_drawn = 0
-        self.bytes_sent = 0
         self._feeds: list[tuple[View, dict[str, int]]] = []
         self._hidden = False
         self._width = 0
@@ -294,7 +293,7 @@ class Runner:
             if first or self.frames_sent % view.every == 0:
                 data.update({places[name]: columns for name, columns in view.compute(lanes).items()})
         self.frames_sent += 1
-        self.bytes_sent += await self.bus.send_frame(self.frames_sent, data)
+        await self.bus.send_frame(self.frames_sent, data)
         for i, record in enumerate(self.lanes):
             if record.run.divergence is not None and i not in self._said_diverged:
                 self._said_diverged.add(i)

@@ -17,6 +17,7 @@ DEFAULT = Experiment.from_dict({
     "lanes": [{"sampler": "sgld"}],
 })  # fmt: skip
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
+SIMPLEX_VIEWS = ["state", "components", "ks"]
 MAX_SPEED = 1_000_000
 
 
@@ -68,8 +69,8 @@ class AppState(param.Parameterized):
             self._set(target={"key": key}, lanes=lanes)
             self.coordinate = min(coordinate, self.experiment.make_target().n_values - 1)
             if target.support == "simplex" and self.views == DEFAULT_VIEWS:
-                self.views = ["state", "components", "ks"]
-            elif target.support != "simplex" and self.views == ["state", "components", "ks"]:
+                self.views = list(SIMPLEX_VIEWS)
+            elif target.support != "simplex" and self.views == SIMPLEX_VIEWS:
                 self.views = list(DEFAULT_VIEWS)
         return messages
 

@@ -50,10 +50,11 @@ def plot(
     **options: Any,
 ) -> figure:
     """An empty figure in the lab's look. Ranges are fixed, for only the server moves them."""
+    # On the right there is room for half of the last tick's label, which is beyond the frame.
     p = figure(
         x_range=Range1d(*x_range), y_range=Range1d(*y_range), sizing_mode="stretch_both", min_height=160, min_width=200,
         toolbar_location=None, tools="", background_fill_color=colours.surface, border_fill_color=colours.surface,
-        outline_line_color=None, min_border_left=4, min_border_right=22, min_border_top=6, min_border_bottom=4, **options,
+        outline_line_color=None, min_border_left=4, min_border_right=24, min_border_top=6, min_border_bottom=4, **options,
     )  # fmt: skip
     p.axis.axis_label_text_font_style = "normal"
     p.axis.axis_label_text_font_size = "13px"

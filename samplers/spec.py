@@ -319,11 +319,11 @@ class _Reader:
     def target(self, data: Any) -> tuple[Choice, Target]:
         choice = self.choice(TARGETS, "target", data, next(iter(TARGETS)))
         try:
-            return choice, TARGETS[choice.key](**choice.values())
+            return choice, _target(choice)
         except SpecError as error:
             self.problem(error, "the default")
             choice = _default(TARGETS, choice.key)
-            return choice, TARGETS[choice.key]()
+            return choice, _target(choice)
 
     def lane(self, data: Mapping[str, Any], target: Target) -> Lane:
         for name in data:

@@ -22,20 +22,12 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import ConsoleMessage, Error, Page, Request
 
+from samplers.bench_page import ARGUMENTS, BROWSERS
+
 ROOT = Path(__file__).resolve().parent.parent
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 VIEWPORT = {"width": 1280, "height": 720}
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    # The network is cut off: every name and address but this machine's is unknown. The app must not miss them.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
-]
+# The network is cut off: every name and address but this machine's is unknown. The app must not miss them.
+CUT_OFF = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
 LOCAL = {"localhost", "127.0.0.1", None, ""}
 # What panel writes to its log where the app's code failed; the page itself still answers 200.
 CRASHES = ("Traceback (most recent call last)", "Error running application", "ERROR:", " ERROR ")
@@ -193,4 +185,4 @@ def open_app(page: Page, server: Server, query: str = "", timeout: float = 60) -
 
 def arguments(*more: str) -> Sequence[str]:
     """The browser's command line with ``more`` options."""
-    return [*ARGUMENTS, *more]
+    return [*ARGUMENTS, CUT_OFF, *more]

@@ -64,8 +64,6 @@ class Autocorrelation(View):
         p = plot(
             colours, "lag in steps", f"autocorrelation of {scene.column.name}", (0, self._end), (self._bottom, 1.05)
         )
-        # Half of the last tick's label is beyond the frame.
-        p.min_border_right = 24
         p.xaxis.formatter = NumeralTickFormatter(format="0,0")
         p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
         for i, _ in enumerate(scene.lanes):

@@ -44,8 +44,6 @@ class Trace(View):
         room = 0.09 * (len(scene.lanes) + 1) * (high - low)
         p = plot(colours, AXIS_LABELS[scene.axis], scale.label(column.name), (0, 1), (low - room, high))
         scale.apply(p.yaxis)
-        # Half of the last tick's label is beyond the frame.
-        p.min_border_right = 24
         p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
         p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
         bottom, top = exact_quantiles(scale, *edges_and_cdf(column), BAND)
