@@ -8,7 +8,7 @@ from samplers.parameters import Real
 from samplers.targets.base import POSITIVE, SIMPLEX
 
 
-@jit.helper
+@jit.inlined
 def transition(rng, theta, shape, scale, rate):
     """θ_{t+h} given θ_t: scale·Gamma(a + N, 1), N ~ Poisson(rate·θ), scale = 1 − e^{−h}, rate = e^{−h}/(1 − e^{−h}).
 

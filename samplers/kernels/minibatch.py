@@ -3,7 +3,7 @@
 from samplers import jit
 
 
-@jit.helper
+@jit.inlined
 def estimate_counts(rng, data, batch_size, replacement, out):
     """Write N̂_j = (N/n)·#{i in minibatch: z_i = j} to ``out`` (d,), for a fresh minibatch.
 
