@@ -1,10 +1,15 @@
 """The live page's benchmark: frames drawn and sent, bytes and server time a frame, time to the first moving frame.
 
-It serves the app as a person would, in a process of its own, and opens it in a headless Chromium without a GPU.
+It serves the app as a person would, in a process of its own, and opens it in a headless Chromium without a GPU. Eight
+browsers on one machine would measure the browsers; the eight pages are therefore eight connections that open the page,
+take its frames and answer them as its script does, and draw nothing.
 Needs the extra ``bench`` and a Chromium or Chrome on the machine.
 """
 
+import asyncio
+import json
 import os
+import re
 import shutil
 import socket
 import statistics
@@ -18,6 +23,9 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
+from uuid import uuid4
+
+import numpy as np
 
 from samplers import jit
 from samplers.parameters import SpecError
@@ -37,22 +45,18 @@ OPENINGS = 5
 """Openings of the page that count; one before them fills the caches."""
 PAGES = 8
 
-# Bokeh paints a figure in one method. Counting its calls for the first figure counts the frames that are really drawn;
-# without it a page takes frames and answers them, but leaves the machine's processors to the server.
-_EACH_PLOT = """
+# Bokeh paints a figure in one method. Counting its calls for the first figure counts the frames that are really drawn.
+_COUNT_PAINTS = """() => {
   const plots = []
   const visit = (view) => {
     if (typeof view._actual_paint === "function") plots.push(view)
     for (const child of view.child_views ?? []) visit(child)
   }
   for (const root of Bokeh.index.roots) visit(root)
-"""
-_COUNT_PAINTS = f"""() => {{ {_EACH_PLOT}
   const paint = plots[0]._actual_paint.bind(plots[0])
   window.paints = 0
-  plots[0]._actual_paint = () => {{ window.paints += 1; return paint() }}
-}}"""
-_STOP_PAINTING = f"() => {{ {_EACH_PLOT} for (const plot of plots) plot._actual_paint = () => undefined }}"
+  plots[0]._actual_paint = () => { window.paints += 1; return paint() }
+}"""
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,9 @@ class PageReport:
     kilobytes_per_frame: float
     pages: int
     sent_per_second_and_page: float
-    """With painting switched off in the pages, as if they were on machines of their own."""
+    """To connections that answer each frame at once and draw nothing."""
     server_cores: float
     """While it sends that."""
-    sent_per_second_and_painting_page: float
-    """With all pages painting on this machine too."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -87,7 +89,6 @@ def as_text(report: PageReport) -> str:
             f"bytes                      {report.kilobytes_per_frame:6.2f} kB a frame  (asked: under 5)",
             f"frames sent, {report.pages} pages      {report.sent_per_second_and_page:6.1f} /s and page  (asked: 15)",
             f"server, {report.pages} pages           {report.server_cores:6.2f} cores  (asked: under .5)",
-            f"  the same, pages painting {report.sent_per_second_and_painting_page:6.1f} /s and page, all on this machine's processors",
         )
     )
 
@@ -134,28 +135,9 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         drawn, frames, received = one.page.evaluate("window.paints") / took, one.frames, one.received
         one.page.close()
 
-        say(f"{PAGES} pages")
-        pages = [
-            _Page(browser.new_context(viewport={"width": 1280, "height": 720}), f"{url}?{FIVE_VIEWS}")
-            for _ in range(PAGES)
-        ]
-        for each in pages:
-            each.first_frame()
-
-        def sent_by_all() -> tuple[float, float]:
-            pages[0].page.wait_for_timeout(3000)
-            for each in pages:
-                each.reset()
-            began, used = time.perf_counter(), cpu()
-            pages[0].page.wait_for_timeout(seconds * 1000)
-            took, used = time.perf_counter() - began, cpu() - used
-            return sum(each.frames for each in pages) / took / PAGES, used / took
-
-        painting, _ = sent_by_all()
-        for each in pages:
-            each.page.evaluate(_STOP_PAINTING)
-        sent, cores = sent_by_all()
         browser.close()
+        say(f"{PAGES} pages")
+        sent, cores = asyncio.run(_serve_many(f"{url}?{FIVE_VIEWS}", seconds, cpu))
     return PageReport(
         first_frame_seconds=statistics.median(openings[1:]),
         drawn_per_second=drawn,
@@ -164,7 +146,6 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         pages=PAGES,
         sent_per_second_and_page=sent,
         server_cores=cores,
-        sent_per_second_and_painting_page=painting,
     )
 
 
@@ -190,6 +171,101 @@ class _Page:
     def _count(self, message: str | bytes) -> None:
         self.received += len(message)
         self.frames += isinstance(message, bytes)
+
+
+class _LightPage:
+    """A connection that opens the page as its script does, counts its frames and answers them."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+
+    async def open(self, url: str) -> None:
+        """Ask for the page, connect, ask for its document, and say that it is there."""
+        from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+        from tornado.websocket import websocket_connect
+
+        page = (await AsyncHTTPClient().fetch(url)).body.decode()
+        token = re.search(r'"token":"([^"]+)"', page)
+        assert token is not None, "the page has no token"
+        address = url.split("?")[0].replace("http", "ws", 1) + "/ws"
+        self._socket = await websocket_connect(
+            HTTPRequest(address), subprotocols=["bokeh", token[1]], max_message_size=1 << 28
+        )
+        # The server takes no message before it has said that it is there.
+        await self._read('"ACK"')
+        self._send("PULL-DOC-REQ", {})
+        content = await self._read('{"doc"')
+        self._bus = next(
+            model["id"]
+            for model in _models(json.loads(content))
+            if "end of the live loop" in str(model["attributes"].get("esm"))
+        )
+        self._answer(-2, -1)
+        event = {"type": "event", "name": "document_ready", "values": {"type": "map"}}
+        self._patch(event)
+
+    async def _read(self, part: str) -> str:
+        """The next text with this part in it."""
+        while (content := await self._socket.read_message()) is not None:
+            if isinstance(content, str) and part in content[:100]:
+                return content
+        raise ConnectionError("the server closed the connection")
+
+    async def take(self) -> None:
+        """Take frames and answer them, until it is cancelled."""
+        while (message := await self._socket.read_message()) is not None:
+            if isinstance(message, bytes) and message[:1] == b"\0":
+                self.frames += 1
+                generation, number = np.frombuffer(message[:16]).astype(int).tolist()
+                if number == 1 or number % 2 == 0:
+                    self._answer(number, generation)
+            elif isinstance(message, bytes) and message.startswith(b'{"type": "layout"'):
+                self._answer(0, json.loads(message)["generation"])
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _answer(self, number: int, generation: int) -> None:
+        entries = [["model", {"id": self._bus}], ["data", [number, 0, generation, 1280]]]
+        self._patch({"type": "event", "name": "data_event", "values": {"type": "map", "entries": entries}})
+
+    def _patch(self, event: dict[str, Any]) -> None:
+        self._send("PATCH-DOC", {"events": [{"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event}]})
+
+    def _send(self, kind: str, content: dict[str, Any]) -> None:
+        for fragment in ({"msgid": uuid4().hex, "msgtype": kind}, {}, content):
+            self._socket.write_message(json.dumps(fragment))
+
+
+def _models(content: Any) -> Iterator[dict[str, Any]]:
+    """Every model in a serialised document."""
+    if isinstance(content, dict):
+        if "attributes" in content:
+            yield content
+        content = list(content.values())
+    if isinstance(content, list):
+        for each in content:
+            yield from _models(each)
+
+
+async def _serve_many(url: str, seconds: float, cpu: Callable[[], float]) -> tuple[float, float]:
+    """Frames sent a second to each of the pages, and the server's cores."""
+    pages = [_LightPage() for _ in range(PAGES)]
+    tasks = []
+    for page in pages:
+        await page.open(url)
+        tasks.append(asyncio.create_task(page.take()))
+    # The server's work of opening the pages ends in this time.
+    await asyncio.sleep(5)
+    for page in pages:
+        page.frames = 0
+    began, used = time.perf_counter(), cpu()
+    await asyncio.sleep(seconds)
+    took, used = time.perf_counter() - began, cpu() - used
+    for page, task in zip(pages, tasks, strict=True):
+        task.cancel()
+        page.close()
+    return sum(page.frames for page in pages) / took / PAGES, used / took
 
 
 @contextmanager
