@@ -20,6 +20,10 @@ from samplers.engine import functions
 
 FRAME_SECONDS = 1 / 30
 """The shortest time between two frames; more is not seen."""
+LOOP_SHARE = 0.4
+"""The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
+DEAREST_FRAME = 0.004
+"""A frame costs at most this many seconds of the loop. What is beyond that was another page being opened."""
 WORK_SECONDS = 0.04
 """The longest that one frame may compute. A speed that needs more gets its steps over several frames."""
 CHUNK_SECONDS = 0.004
@@ -39,6 +43,32 @@ CURVE_SPACING = 1.03
 # Shared by all sessions: as many threads as there are processors, first come, first served.
 _POOL = ThreadPoolExecutor(max_workers=2, thread_name_prefix="engine")
 _SLOW = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow")
+
+
+class Pace:
+    """How long a session waits between two frames, so that all sessions together leave the event loop its rest."""
+
+    def __init__(self) -> None:
+        self._cost = 0.0
+        self._frames = 0
+        self._senders: set[int] = set()
+        self._sessions = 1
+        self._since, self._busy = time.perf_counter(), time.thread_time()
+
+    def interval(self, session: int) -> float:
+        """The time until the next frame of this session, which has just sent one."""
+        self._frames += 1
+        self._senders.add(session)
+        now, busy = time.perf_counter(), time.thread_time()
+        if now - self._since > 1.0:
+            self._cost = min((busy - self._busy) / self._frames, DEAREST_FRAME)
+            self._sessions = len(self._senders)
+            self._since, self._busy, self._frames = now, busy, 0
+            self._senders = set()
+        return max(FRAME_SECONDS, self._sessions * self._cost / LOOP_SHARE)
+
+
+_PACE = Pace()
 
 
 class LaneRecord:
@@ -176,7 +206,7 @@ class Runner:
                         self.frames_drawn = max(self.frames_drawn, self.frames_sent - 1)
                     continue
                 await self._frame()
-                due = max(due + FRAME_SECONDS, time.perf_counter())
+                due = max(due + _PACE.interval(id(self)), time.perf_counter())
                 await asyncio.sleep(due - time.perf_counter())
         finally:
             slow.cancel()
