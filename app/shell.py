@@ -22,7 +22,7 @@ log = logging.getLogger("sgmcmc-lab")
 
 # Panel's Column has a scroll button that would take a cell of the grid.
 _GRID = """
-:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: 100%; }
+:host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
 """
 _TITLE = """
