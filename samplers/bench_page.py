@@ -187,7 +187,7 @@ class _LightPage:
         page = (await AsyncHTTPClient().fetch(url)).body.decode()
         token = re.search(r'"token":"([^"]+)"', page)
         assert token is not None, "the page has no token"
-        address = url.split("?")[0].replace("http", "ws", 1) + "/ws"
+        address = url.split("?", maxsplit=1)[0].replace("http", "ws", 1) + "/ws"
         self._socket = await websocket_connect(
             HTTPRequest(address), subprotocols=["bokeh", token[1]], max_message_size=1 << 28
         )

@@ -36,7 +36,7 @@ class Gaussian(Target):
     key = "gaussian"
     title = "Gaussian"
     tex = r"U(\theta) = \frac{(\theta - \mu)^2}{2\sigma^2}"
-    source = "Ma, Chen & Fox 2015, Fig 1, with μ = 0 and σ = 1"
+    source = "Ma, Chen & Fox 2015, Fig 2 (left, one peak), with μ = 0 and σ = 1"
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 
