@@ -102,7 +102,9 @@ class Lab:
         return dict(zip(*self._seen, strict=True))
 
     def glyphs(self, view, kind):
-        return [one["data"] for one in self.figures()[view]["glyphs"] if one["type"] == kind]
+        # While the page is built anew a view is missing for a moment.
+        figure = self.figures().get(view, {"glyphs": []})
+        return [one["data"] for one in figure["glyphs"] if one["type"] == kind]
 
     def heads(self):
         """Where the chains of each lane are in the state space, (chains, 2), by lane."""
