@@ -78,7 +78,7 @@ class Noise(NamedTuple):
     correction: float
     """B̂, the estimate of V that is subtracted from the injected noise."""
     batch_size: int
-    """Items in a minibatch; 0 where the full gradient is used."""
+    """Items in a minibatch, or draws that B̂ is estimated from; 0 where the full gradient is used."""
     replacement: bool
 
 
@@ -111,7 +111,7 @@ KERNEL = types.void(rng_type, state_type, model_type, noise_type, vector, cube, 
 each written to ``out``."""
 
 
-COMPILED_FILES = ("jit.py", "accumulate.py", "engine.py", "kernels/*.py", "targets/*.py")
+COMPILED_FILES = ("jit.py", "accumulate.py", "engine.py", "kernels/*.py", "targets/*.py", "recipe/*.py")
 """The files that hold compiled functions or their helpers."""
 
 

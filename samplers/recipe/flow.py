@@ -1,0 +1,118 @@
+"""A recipe's process on a grid: what really moves the chain, its law, and where that is not e^{−H}."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from samplers.recipe import fokker_planck
+from samplers.recipe.expressions import Array, Expression, evaluate
+from samplers.recipe.recipe import Recipe
+from samplers.targets.base import Target
+
+SHOWN_MOMENTUM = 4.0
+"""Momenta within ±4, and a thermostat within 4 of its mean, are what is shown and where D is checked."""
+REACH = 0.5
+"""The grid goes beyond what is shown by this share of it on each side, so that its walls are not felt."""
+
+
+def effective(recipe: Recipe, step_size: float, excess: float) -> Recipe:
+    """The recipe with the diffusion that a chain has when its gradient's noise is larger by ``excess`` than B̂.
+
+    A step adds ε²(V − B̂)K to the injected 2εD, with K = (D+Q) diag(1, 0) (D+Q)ᵀ: that is D + (ε/2)(V − B̂)K. The drift
+    stays what it is, so that e^{−H} is no longer its law.
+    """
+    if excess == 0:
+        return recipe
+    spread = recipe.correction(1.0)
+    n = range(len(recipe.layout.names))
+    wider = tuple(tuple(recipe.D[i][j] + (step_size / 2 * excess) * spread[i][j] for j in n) for i in n)
+    return replace(recipe, diffusion=wider, edited=recipe.drift, typed=())
+
+
+def on_points(recipe: Recipe, expressions: list[Expression], points: tuple[Array, ...]) -> list[Array]:
+    """The values of expressions of z at points, one array for each coordinate."""
+    return evaluate(expressions, **dict(zip(recipe.layout.names, points, strict=True)))
+
+
+def shown(recipe: Recipe, target: Target) -> list[tuple[float, float]]:
+    """The range of each coordinate of z that is shown."""
+    ranges = [column.axis for column in target.columns[: target.dim]]
+    ranges += [(-SHOWN_MOMENTUM, SHOWN_MOMENTUM)] * len(recipe.layout.momenta)
+    return ranges + [(recipe.friction - SHOWN_MOMENTUM, recipe.friction + SHOWN_MOMENTUM)] * len(
+        recipe.layout.thermostats
+    )
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A process with one or two coordinates on a grid of equal cells."""
+
+    recipe: Recipe
+    target: Target
+    cells: int = 120
+
+    @cached_property
+    def grid(self) -> fokker_planck.Grid:
+        """The cells; they reach beyond what is shown, but not below 0 where θ is positive."""
+        ranges = []
+        for k, (low, high) in enumerate(shown(self.recipe, self.target)):
+            margin = REACH * (high - low) / 2
+            floor = self.target.columns[k].low if k < self.target.dim and self.target.support != "line" else -np.inf
+            ranges.append((max(low - margin, floor), high + margin))
+        lows, highs = zip(*ranges, strict=True)
+        return fokker_planck.Grid(tuple(map(float, lows)), tuple(map(float, highs)), (self.cells,) * len(ranges))
+
+    def field(self, expression: Expression) -> Callable[..., Array]:
+        """An expression as a function of arrays of coordinates."""
+        return lambda *points: on_points(self.recipe, [expression], points)[0]
+
+    @cached_property
+    def matrix(self) -> sparse.csc_array:
+        """The generator: ∂p/∂t = matrix · p for the probabilities of the cells."""
+        recipe = self.recipe
+        n = len(recipe.layout.names)
+        due = replace(recipe, gamma_dropped=False, dissipation_dropped=False, edited=()).drift
+        extra = [own - other for own, other in zip(recipe.drift, due, strict=True)]
+        drift = [self.field(e) for e in extra] if not self.right else None
+        energy = self.field(recipe.hamiltonian)
+        if n == 1:
+            return fokker_planck.generator(self.grid, energy, self.field(recipe.D[0][0]), drift=drift)
+        d11, d12, d22 = (self.field(recipe.D[i][j]) for i, j in ((0, 0), (0, 1), (1, 1)))
+        return fokker_planck.generator(self.grid, energy, d11, d12, d22, self.field(recipe.Q[1][0]), drift)
+
+    @cached_property
+    def right(self) -> bool:
+        """Whether the recipe's own drift is what moves the chain, so that e^{−H} is its law."""
+        recipe = self.recipe
+        due = replace(recipe, gamma_dropped=False, dissipation_dropped=False, edited=()).drift
+        return all((own - other).is_zero for own, other in zip(recipe.drift, due, strict=True))
+
+    @cached_property
+    def wanted(self) -> Array:
+        """The density e^{−H}/Z of the cells."""
+        return self.grid.stationary(self.field(self.recipe.hamiltonian))
+
+    @cached_property
+    def law(self) -> Array:
+        """The density that the process really tends to."""
+        return self.wanted if self.right else fokker_planck.stationary(self.matrix, self.grid, self.wanted)
+
+    @cached_property
+    def resolvent(self) -> fokker_planck.Resolvent:
+        """What the spectrum and the autocorrelation share."""
+        return fokker_planck.Resolvent(self.matrix, self.grid, self.law)
+
+    @cached_property
+    def spectrum(self) -> fokker_planck.Spectrum:
+        """The slowest modes."""
+        return fokker_planck.spectrum(self.matrix, self.grid, self.law, resolvent=self.resolvent)
+
+    def autocorrelation(self, times: Array, k: int = 0) -> Array:
+        """The predicted autocorrelation of coordinate ``k`` of z."""
+        values = self.grid.mesh()[k]
+        return fokker_planck.predicted_autocorrelation(
+            self.matrix, self.grid, self.law, values, times, resolvent=self.resolvent
+        )

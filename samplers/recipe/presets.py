@@ -1,0 +1,279 @@
+"""Named samplers as recipes: each one's H, D and Q, declared once.
+
+The entries are texts of the recipe's own grammar. A key (θ, r) stands for a diagonal block: in two dimensions
+its entries are (theta1, r1) and (theta2, r2), and ``{theta}``, ``{r}`` stand for the names of that coordinate. Other
+words in braces are the preset's parameters, and ``{d}`` is the dimension of θ.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import param
+
+from samplers.parameters import Real, SpecError, check_all
+from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI, Layout, Recipe
+from samplers.registry import Registry
+
+Entries = Mapping[tuple[str, str], str]
+
+HAMILTONIAN_CURL = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
+
+
+class Preset(param.Parameterized):
+    """A named sampler: the layout of its state, D and Q with parameters, and what its card shows."""
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    kind: ClassVar[str]
+    dims: ClassVar[tuple[int, ...]] = (1, 2)
+    """The dimensions of θ that it exists in."""
+    diffusion: ClassVar[Entries] = {}
+    curl: ClassVar[Entries] = {}
+    diffusion_tex: ClassVar[str] = "D = 0"
+    curl_tex: ClassVar[str] = "Q = 0"
+    source: ClassVar[str]
+    energies: ClassVar[Mapping[int, str]] = {
+        1: "theta^4 - 2*theta^2",
+        2: "theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2",
+    }
+    """An energy to begin with, by dimension: the paper's double well and its 2-D target."""
+    positive: ClassVar[bool] = False
+    """Whether θ lives on (0, ∞)."""
+    gamma_dropped: ClassVar[bool] = False
+    dissipation_dropped: ClassVar[bool] = False
+    corrected: ClassVar[bool] = False
+    """Whether B̂ is subtracted from the noise that a step injects."""
+    noise_of_gradient: ClassVar[bool] = False
+    """Whether D is the gradient's own noise: a step with a noisy gradient then injects nothing more."""
+
+    @classmethod
+    def recipe(cls, dim: int = 1, potential: str | None = None, **values: Any) -> Recipe:
+        """The recipe with these parameters; those left out have their defaults. Raises :class:`SpecError`."""
+        if dim not in cls.dims:
+            raise SpecError("preset.dim", dim, f"{cls.title} is for θ of dimension {' or '.join(map(str, cls.dims))}")
+        parameters: dict[str, Any] = dict(check_all(cls, "preset", values))
+        layout = Layout(cls.kind, dim)
+        return Recipe.from_text(
+            layout,
+            cls.energies[dim] if potential is None else potential,
+            cls._entries(cls.diffusion, layout, parameters),
+            cls._entries(cls.curl, layout, parameters),
+            friction=parameters.get("friction", 1.0),
+            gamma_dropped=cls.gamma_dropped,
+            dissipation_dropped=cls.dissipation_dropped,
+        )
+
+    @staticmethod
+    def _entries(blocks: Entries, layout: Layout, parameters: Mapping[str, Any]) -> dict[str, str]:
+        names = layout.names
+        numbers = {label: repr(value).removesuffix(".0") for label, value in parameters.items()}
+        entries = {}
+        for (row, column), text in blocks.items():
+            for i in range(layout.dim):
+                own = {"theta": layout.thetas[i], "r": layout.momenta[i] if layout.momenta else "", "xi": "xi"}
+                pair = own.get(row, row), own.get(column, column)
+                if set(pair) <= set(names):
+                    a, b = (names.index(label) + 1 for label in pair)
+                    entries[f"{a},{b}"] = text.format(**own, d=layout.dim, **numbers)
+        return entries
+
+
+class SGLD(Preset):
+    """Stochastic gradient Langevin dynamics: dθ = −D∇U dt + √(2D) dW with a constant D, Γ = 0. Eq (13)."""
+
+    key = "sgld"
+    title = "SGLD"
+    kind = THETA
+    diffusion = {("theta", "theta"): "{diffusion_strength}"}
+    diffusion_tex = "D = D_0 I"
+    source = "Welling & Teh 2011; Ma, Chen & Fox 2015, eq (13)"
+
+    diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
+                              doc="How strong drift and noise are. In SGLD it only changes the unit of time.")  # fmt: skip
+
+
+class SGRLD(Preset):
+    """Stochastic gradient Riemannian Langevin dynamics on θ > 0: dθ = (1 − θ∇U) dt + √(2θ) dW.
+
+    D = diag(θ), so that Γ = 1. Corrects the printed eq (14), which subtracts Γ.
+    """
+
+    key = "sgrld"
+    title = "SGRLD"
+    kind = THETA
+    diffusion = {("theta", "theta"): "{theta}"}
+    diffusion_tex = r"D = \operatorname{diag}(\theta)"
+    source = "Patterson & Teh 2013; Ma, Chen & Fox 2015, eq (14)"
+    energies = {1: "theta - 1.5*log(theta)", 2: "theta1 - 1.5*log(theta1) + theta2 - 0.5*log(theta2)"}
+    positive = True
+
+
+class HMC(Preset):
+    """Hamiltonian dynamics: dθ = r dt, dr = −∇U dt; D = 0, Q = [[0, −I], [I, 0]]. Eq (10) with M = I.
+
+    It leaves e^{−H} alone, but never leaves its level of H: the momentum has to be drawn anew from time to time.
+    """
+
+    key = "hmc"
+    title = "HMC"
+    kind = THETA_R
+    curl = {("theta", "r"): "-1"}
+    curl_tex = HAMILTONIAN_CURL
+    source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
+
+
+class SGHMC(Preset):
+    """Stochastic gradient HMC: dθ = r dt, dr = −∇U dt − C r dt + √(2C) dW; D = diag(0, C). Eq (12)."""
+
+    key = "sghmc"
+    title = "SGHMC"
+    kind = THETA_R
+    diffusion = {("r", "r"): "{friction}"}
+    curl = {("theta", "r"): "-1"}
+    diffusion_tex = r"D = \begin{pmatrix}0&0\\0&C\,I\end{pmatrix}"
+    curl_tex = HAMILTONIAN_CURL
+    source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
+    corrected = True
+
+    friction = Real(1.0, bounds=(0.01, 100.0), log=True, tex="C", label="Friction C",
+                    doc="How fast the momentum is forgotten.")  # fmt: skip
+
+
+class NaiveSGHMC(Preset):
+    """SGHMC without friction: dθ = r dt, dr = −∇U dt + √(2D) dW, D = εV/2 the gradient's own noise. Eq (11).
+
+    The noise of the gradient is there, the term −D∇H that would balance it is not (``dissipation_dropped``). The
+    mean of H grows by εVd/2 in a unit of time, for ever: the process has no stationary law at all. ε²V = 2εD gives
+    D = εV/2, which corrects the printed D = V.
+    """
+
+    key = "naive_sghmc"
+    title = "Naive SGHMC"
+    kind = THETA_R
+    diffusion = {("r", "r"): "{step_size}*{variance}/2"}
+    curl = {("theta", "r"): "-1"}
+    diffusion_tex = r"D = \begin{pmatrix}0&0\\0&\epsilon V/2\;I\end{pmatrix}\text{ in the noise, 0 in the drift}"
+    curl_tex = HAMILTONIAN_CURL
+    source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (11)"
+    dissipation_dropped = True
+    noise_of_gradient = True
+
+    step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
+                     doc="The step of the chain whose noise this is.")  # fmt: skip
+    variance = Real(4.0, bounds=(0.0, 1e4), tex="V", label="Gradient noise V",
+                    doc="The variance of the noise in every component of the gradient.")  # fmt: skip
+
+
+class SGNHT(Preset):
+    """Stochastic gradient Nosé–Hoover thermostat: dθ = r dt, dr = −∇U dt − ξ r dt + √(2A) dW, dξ = (rᵀr/d − 1) dt.
+
+    H = U + |r|²/2 + (d/2)(ξ − A)², D = diag(0, A, 0), Q of eq (15). Corrects the printed (1/2d)(ξ − A)².
+    """
+
+    key = "sgnht"
+    title = "SGNHT"
+    kind = THETA_R_XI
+    diffusion = {("r", "r"): "{friction}"}
+    curl = {("theta", "r"): "-1", ("r", "xi"): "{r}/{d}"}
+    diffusion_tex = r"D = \begin{pmatrix}0&0&0\\0&A\,I&0\\0&0&0\end{pmatrix}"
+    curl_tex = r"Q = \begin{pmatrix}0&-I&0\\I&0&r/d\\0&-r^\top/d&0\end{pmatrix}"
+    source = "Ding et al. 2014; Ma, Chen & Fox 2015, eq (15)"
+
+    friction = Real(1.0, bounds=(0.01, 100.0), log=True, tex="A", label="Friction A",
+                    doc="The mean of the thermostat, and the noise that it balances.")  # fmt: skip
+
+
+class GSGRHMC(Preset):
+    """Generalised stochastic gradient Riemann HMC, with the metric G^{−1} = D_c √|U + C|.
+
+    dθ = G^{−1/2} r dt, dr = −G^{−1/2}∇U dt + ∇·(G^{−1/2}) dt − G^{−1} r dt + √(2G^{−1}) dW: D = diag(0, G^{−1}),
+    Q = [[0, −G^{−1/2}], [G^{−1/2}, 0]]. Algorithm 1; corrects the two signs of the printed eq (17).
+
+    C must keep U + C away from 0, where Γ diverges: C ≥ 1.5 for the double well θ⁴ − 2θ², whose least value is −1.
+    """
+
+    key = "gsgrhmc"
+    title = "gSGRHMC"
+    kind = THETA_R
+    diffusion = {("r", "r"): "{scale}*sqrt(abs(U + {shift}))"}
+    curl = {("theta", "r"): "-sqrt({scale}*sqrt(abs(U + {shift})))"}
+    diffusion_tex = r"D = \begin{pmatrix}0&0\\0&G^{-1}\end{pmatrix},\quad G^{-1} = D_c\sqrt{|U + C|}\,I"
+    curl_tex = r"Q = \begin{pmatrix}0&-G^{-1/2}\\G^{-1/2}&0\end{pmatrix}"
+    source = "Ma, Chen & Fox 2015, Algorithm 1 and eq (17)"
+    corrected = True
+
+    scale = Real(1.5, bounds=(0.01, 100.0), log=True, tex="D_c", label="Scale of the metric",
+                 doc="How strong the metric is; it changes the unit of time.")  # fmt: skip
+    shift = Real(1.5, bounds=(0.0, 100.0), tex="C", label="Shift of the metric",
+                 doc="Added to the energy, to keep the metric from vanishing. The paper has 0.5, which is too little for the double well.")  # fmt: skip
+
+
+class NaiveSGRHMC(GSGRHMC):
+    """Stochastic gradient Riemann HMC without Γ: what a careless implementation does. Eq (16).
+
+    dθ = G^{−1/2} r dt, dr = −G^{−1/2}∇U dt − G^{−1} r dt + √(2G^{−1}) dW. Its θ-law is exactly ∝ e^{−U} G^{1/2}.
+    """
+
+    key = "naive_sgrhmc"
+    title = "Naive SGRHMC"
+    source = "Ma, Chen & Fox 2015, eq (16)"
+    gamma_dropped = True
+
+
+class CurlSGLD(Preset):
+    """SGLD with a constant curl in two dimensions: dθ = −(D + Q)∇U dt + √(2D) dW, Q = q [[0, 1], [−1, 0]], Γ = 0."""
+
+    key = "curl_sgld"
+    title = "SGLD with a curl"
+    kind = THETA
+    dims = (2,)
+    diffusion = {("theta", "theta"): "{diffusion_strength}"}
+    curl = {("theta1", "theta2"): "{curl_strength}"}
+    diffusion_tex = "D = D_0 I"
+    curl_tex = r"Q = \begin{pmatrix}0&q\\-q&0\end{pmatrix}"
+    source = "Ma, Chen & Fox 2015, eq (3); Lelièvre, Nier & Pavliotis 2013"
+
+    diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
+                              doc="How strong drift and noise are.")  # fmt: skip
+    curl_strength = Real(1.0, bounds=(-100.0, 100.0), tex="q", label="Curl q",
+                         doc="How fast the process goes around along the contours of the energy.")  # fmt: skip
+
+
+class SGFS(Preset):
+    """Stochastic gradient Fisher scoring: SGLD with a constant matrix D, and B̂ = D V D subtracted. Section 3.1.
+
+    dθ = −D∇U dt + √(2D) dW; a step is θ ← θ − εD∇Ũ + N(0, ε(2D − εB̂)).
+    """
+
+    key = "sgfs"
+    title = "SGFS"
+    kind = THETA
+    diffusion = {("theta", "theta"): "{diffusion_strength}", ("theta1", "theta2"): "{diffusion_strength}*{correlation}"}
+    diffusion_tex = r"D = D_0\begin{pmatrix}1&\rho\\\rho&1\end{pmatrix}"
+    source = "Ahn, Korattikara & Welling 2012; Ma, Chen & Fox 2015, section 3.1"
+    corrected = True
+
+    diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
+                              doc="How strong drift and noise are.")  # fmt: skip
+    correlation = Real(0.5, bounds=(-0.99, 0.99), tex=r"\rho", label="Correlation of D",
+                       doc="In two dimensions: how much the two noises have in common.")  # fmt: skip
+
+
+PRESETS: Registry[type[Preset]] = Registry(
+    "preset",
+    SGLD,
+    SGRLD,
+    HMC,
+    SGHMC,
+    NaiveSGHMC,
+    SGNHT,
+    GSGRHMC,
+    NaiveSGRHMC,
+    CurlSGLD,
+    SGFS,
+)
+
+
+def preset(key: str, dim: int = 1, potential: str | None = None, **values: Any) -> Recipe:
+    """The recipe of a named preset; raises :class:`SpecError` for what it does not have."""
+    return PRESETS.find("preset", key).recipe(dim, potential, **values)
