@@ -21,6 +21,9 @@ from numpy.random import SFC64, Generator
 from samplers import jit
 from samplers.engine import start
 from samplers.kernels import SAMPLERS
+from samplers.recipe.flow import Flow
+from samplers.recipe.fokker_planck import Evolution
+from samplers.recipe.presets import PRESETS
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.base import Array
@@ -73,16 +76,19 @@ class PeerRate:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A ratio that the engine must reach."""
+    """A ratio that the engine must reach, or a time that it must not exceed."""
 
     name: str
     measured: float | None
     needed: float
+    at_most: bool = False
 
     @property
     def met(self) -> bool | None:
         """None where the peer is not installed."""
-        return None if self.measured is None else self.measured >= self.needed
+        if self.measured is None:
+            return None
+        return self.measured <= self.needed if self.at_most else self.measured >= self.needed
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,8 @@ def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: 
                 rates.append(sampler_rate(spec, effort))
     progress("other programs")
     peers, ratio = peer_rates(effort)
-    return Report(machine(), rates, peers, requirements(rates, ratio))
+    progress("recipes")
+    return Report(machine(), rates, peers, [*requirements(rates, ratio), *recipe_requirements(effort)])
 
 
 def machine() -> dict[str, Any]:
@@ -388,6 +395,48 @@ def requirements(rates: list[SamplerRate], ratios: dict[tuple[str, int], float])
     return out
 
 
+# --- recipes -------------------------------------------------------------------------------------------------------
+
+TYPED_QUARTIC = {"energy": "theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2", "extent": 5.0}
+TYPED_WELL = {"energy": "theta^4 - 2*theta^2", "extent": 3.5}
+TYPED_SGHMC = {
+    "layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",), "scheme": "semi_implicit", "step_size": 0.1,
+}  # fmt: skip
+
+
+def recipe_requirements(effort: Effort) -> list[Requirement]:
+    """What typed recipes promise: their speed over the compiled samplers', and the time that their pictures take."""
+    out = []
+    for n in CHAINS:
+        works: dict[str, tuple[Work, int]] = {}
+        specs = {
+            "SGLD": RunSpec.of("quartic", "sgld", n_chains=n),
+            "typed SGLD": RunSpec.of("typed", "recipe", target_params=TYPED_QUARTIC, n_chains=n),
+            "SGHMC": RunSpec.of("double_well", "sghmc", n_chains=n),
+            "typed SGHMC": RunSpec.of("typed", "recipe", target_params=TYPED_WELL, sampler_params=TYPED_SGHMC, n_chains=n),
+        }  # fmt: skip
+        for name, spec in specs.items():
+            works[name] = start(replace(spec, burn_in=UNCOUNTED)).advance, n
+        rates = in_turns(works, effort)
+        for name, target in (("SGLD", "quartic"), ("SGHMC", "double well")):
+            title = f"{name} on the {target}, energy and recipe typed, over the compiled one, {n} chain{'s' if n > 1 else ''}"
+            out.append(Requirement(title, ratio_of(rates, f"typed {name}", name), 0.25))
+    times = statistics.median(_grid_seconds() for _ in range(effort.rounds))
+    out.append(
+        Requirement("generator, first step of p(z, t) and spectrum on 120 × 120 cells, seconds", times, 0.5, True)
+    )
+    return out
+
+
+def _grid_seconds() -> float:
+    target = TARGETS["double_well"]()
+    flow = Flow(PRESETS["sghmc"].recipe(target.dim, target.formula()), target)
+    began = time.perf_counter()
+    Evolution(flow.matrix, flow.wanted, 0.05).advance()
+    _ = flow.spectrum
+    return time.perf_counter() - began
+
+
 # --- as text -------------------------------------------------------------------------------------------------------
 
 
@@ -397,10 +446,11 @@ def as_text(report: Report) -> str:
     rows = [(*head, "draws/random", "statistics/draws"), *map(_rate_row, report.samplers)]
     peers: list[tuple[str, ...]] = [("SGLD on the quartic by", "chains", "rate", "")]
     peers += [(x.program, str(x.n_chains), _millions(x.rate), x.note) for x in report.peers]
-    needs: list[tuple[str, ...]] = [("required ratio", "measured", "needed", "")]
+    needs: list[tuple[str, ...]] = [("required", "measured", "needed", "")]
     for need in report.requirements:
         verdict = {True: "met", False: "NOT MET", None: "not measured"}[need.met]
-        needs.append((need.name, _ratio(need.measured), f"{need.needed:g}", verdict))
+        bound = f"{'at most ' if need.at_most else ''}{need.needed:g}"
+        needs.append((need.name, _ratio(need.measured), bound, verdict))
     facts = report.machine
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     title = f"{facts['processor']}, {facts['cpu_count']} cores, Python {facts['python']}, {versions}"

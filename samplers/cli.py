@@ -21,7 +21,7 @@ from tqdm import tqdm
 from samplers import engine, jit
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
-from samplers.parameters import Count, CountVector, Flag, Option, SpecError, declared
+from samplers.parameters import MAX_FORMULA, Count, CountVector, Flag, Formula, Formulas, Option, SpecError, declared
 from samplers.spec import MAX_JSON, Experiment, RunSpec, Settings
 from samplers.targets import TARGETS
 from samplers.trace import Trace
@@ -96,7 +96,9 @@ def catalogue() -> dict[str, Any]:
 
 
 def _entry(cls: Any, *fields: str) -> dict[str, Any]:
-    described = {name: getattr(cls, name) for name in fields}
+    # Of an instance, since what is said may depend on the parameters.
+    made = cls()
+    described = {name: getattr(made, name) for name in fields}
     return {"key": cls.key, **described, "doc": (cls.__doc__ or "").strip(), "parameters": _parameters(cls)}
 
 
@@ -110,6 +112,10 @@ def _parameter(name: str, parameter: param.Parameter) -> dict[str, Any]:
         out["type"], out["options"] = "option", list(parameter.objects)
     elif isinstance(parameter, CountVector):
         out["type"], out["bounds"], out["max_length"] = "counts", [0, parameter.max_value], parameter.max_length
+    elif isinstance(parameter, Formula):
+        out["max_characters"] = MAX_FORMULA
+    elif isinstance(parameter, Formulas):
+        out["max_characters"], out["max_length"] = MAX_FORMULA, parameter.max_length
     elif not isinstance(parameter, Flag):
         out["type"] = "integer" if isinstance(parameter, Count) else "real"
         out["bounds"] = list(parameter.bounds)
@@ -156,6 +162,8 @@ def _range(entry: dict[str, Any]) -> str:
     if "bounds" in entry:
         low, high = entry["bounds"]
         return f"{low:g} … {high:,g}"
+    if "max_characters" in entry:
+        return f"0 to {entry['max_length']} formulas" if "max_length" in entry else "a formula"
     return "true | false"
 
 

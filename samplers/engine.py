@@ -116,9 +116,10 @@ class Run:
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
         self.position = np.tile(self.target.start(), (n, 1))
-        self.momentum = np.zeros((n, dim))
+        self.momentum = np.tile(self.sampler.auxiliary(self.target), (n, 1))
         self.data = self.target.data()
         self.target_params = self.target.packed()
+        self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
         self.counts = np.zeros(2, dtype=np.int64)
         self.limits = self._limits()
@@ -128,6 +129,7 @@ class Run:
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._pending = list(spec.changes)
+        self._refuse()
 
     def _limits(self) -> Array:
         columns = self.target.columns[: self.target.dim]
@@ -154,9 +156,24 @@ class Run:
 
     def _apply(self, change: Change) -> None:
         self.sampler = SAMPLERS[change.sampler.key](**change.sampler.values())
+        self.sampler_params = self.sampler.packed(self.target)
+        first = self.sampler.auxiliary(self.target)
+        if len(first) != self.momentum.shape[1]:
+            # A recipe with other variables: what both have goes on, the rest starts afresh.
+            before, self.momentum = self.momentum, np.tile(first, (self.spec.n_chains, 1))
+            shared = min(before.shape[1], len(first))
+            self.momentum[:, :shared] = before[:, :shared]
         self.gradient = GRADIENTS[change.gradient.key](**change.gradient.values())
         self.changes.append(change)
         self.restart_statistics()
+        if self.divergence is not None and self.divergence.refused:
+            self.divergence = None
+        self._refuse()
+
+    def _refuse(self) -> None:
+        reason = self.sampler.refusal(self.target)
+        if reason and self.divergence is None:
+            self.divergence = Divergence(self.steps, reason, refused=True)
 
     def restart_statistics(self) -> None:
         """Forget the statistics, not the chain: what came before was burn-in."""
@@ -169,7 +186,7 @@ class Run:
         done = _loop(
             self.rng, self.position, self.momentum, self.data,
             self.target.potential, self.target.gradient, self.target.draw, self.target_params,
-            self.target.observe, self.sampler.advance, self.sampler.packed(), self.gradient.noise(), self.limits,
+            self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(), self.limits,
             self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
             self.kept, self.kept_clock, n,
         )  # fmt: skip

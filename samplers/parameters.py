@@ -67,7 +67,34 @@ class CountVector(param.Tuple):
         """A count vector has no fixed length."""
 
 
-Value = float | int | bool | str | tuple[int, ...]
+class Formula(param.String):
+    """A typed expression, as text; its owner parses it. It has none of the characters that separate a link's parts."""
+
+    __slots__ = ["tex"]
+
+    def __init__(self, default: str = "", *, tex: str = "", **kw: Any):
+        self.tex = tex
+        super().__init__(default, **kw)
+
+
+class Formulas(param.Tuple):
+    """Typed expressions, such as the entries of a matrix; up to ``max_length`` of them."""
+
+    __slots__ = ["max_length", "tex"]
+
+    def __init__(self, default: tuple[str, ...] = (), *, max_length: int = 15, tex: str = "", **kw: Any):
+        self.max_length, self.tex = max_length, tex
+        super().__init__(default, length=None, **kw)
+
+    def _validate_length(self, val: Any, length: Any) -> None:
+        """The number of entries depends on the state's layout."""
+
+
+MAX_FORMULA = 400
+"""Characters of a typed expression."""
+_NO_FORMULA = set(",;:~&#")
+
+Value = float | int | bool | str | tuple[int, ...] | tuple[str, ...]
 
 
 def declared(owner: type[param.Parameterized]) -> Iterator[tuple[str, param.Parameter]]:
@@ -88,6 +115,9 @@ def allowed(parameter: param.Parameter) -> str:
             f"allowed are 1 to {parameter.max_length} whole numbers from 0 to "
             f"{parameter.max_value:,}, separated by commas"
         )
+    if isinstance(parameter, (Formula, Formulas)):
+        what = "are formulas" if isinstance(parameter, Formulas) else "is a formula"
+        return f"allowed {what} of up to {MAX_FORMULA} characters, without , ; : ~ & and #"
     kind = "a whole number" if isinstance(parameter, Count) else "a number"
     low, high = parameter.bounds
     return f"allowed is {kind} from {low:g} to {high:g}"
@@ -133,9 +163,22 @@ def _convert(parameter: param.Parameter, value: Any) -> Value:
         if not 1 <= len(counts) <= parameter.max_length or max(counts) > parameter.max_value or min(counts) < 0:
             raise ValueError
         return counts
+    if isinstance(parameter, Formula):
+        return _formula(value)
+    if isinstance(parameter, Formulas):
+        texts = (value.split(",") if value else []) if isinstance(value, str) else value
+        if not isinstance(texts, (list, tuple)) or len(texts) > parameter.max_length:
+            raise ValueError
+        return tuple(_formula(text) for text in texts)
     if isinstance(parameter, Count):
         return _whole(value)
     return _finite(value)
+
+
+def _formula(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_FORMULA or _NO_FORMULA & set(value):
+        raise ValueError
+    return value.strip()
 
 
 def _finite(value: Any) -> float:

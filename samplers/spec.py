@@ -341,6 +341,11 @@ class _Reader:
                 fitting[0],
             )
             choice = _default(SAMPLERS, fitting[0])
+        try:
+            SAMPLERS[choice.key](**choice.values()).check(target)
+        except SpecError as error:
+            self.problem(error, "the default")
+            choice = _default(SAMPLERS, choice.key)
         gradient = self.gradient(data.get("gradient"), choice, target)
         changes = data.get("changes", ())
         if not isinstance(changes, Sequence) or isinstance(changes, str) or len(changes) > MAX_CHANGES:
@@ -361,6 +366,7 @@ class _Reader:
             sampler = self.choice(SAMPLERS, "changes.sampler", change.get("sampler"), choice.key)
             if sampler.key != choice.key:
                 raise SpecError("changes.sampler", sampler.key, f"a change keeps the lane's sampler, {choice.key}")
+            SAMPLERS[sampler.key](**sampler.values()).check(target)
             made.append(Change(step, sampler, self.gradient(change.get("gradient"), choice, target)))
         return Lane(choice, gradient, tuple(made))
 
@@ -487,7 +493,8 @@ def _choice_text(choice: Choice) -> str:
 
 def _value_text(value: Value) -> str:
     if isinstance(value, tuple):
-        return ",".join(map(str, value))
+        # One empty formula is not the same as none.
+        return ",".join(map(str, value)) or " " * len(value)
     return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
 
 

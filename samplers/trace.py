@@ -17,10 +17,12 @@ from samplers.targets.base import SIMPLEX, Array, Target
 
 @dataclass(frozen=True)
 class Divergence:
-    """A chain that left its target for good."""
+    """Why a lane stands still: a chain left its target for good, or the sampler is none."""
 
     step: int
     message: str
+    refused: bool = False
+    """Whether the sampler was refused, so that another one may go on from here."""
 
     @classmethod
     def of(cls, sampler: Sampler, target: Target, step: int) -> "Divergence":

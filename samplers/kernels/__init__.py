@@ -5,6 +5,7 @@ from samplers.kernels.cir import CIR
 from samplers.kernels.exact import Exact
 from samplers.kernels.geometric_ou import GeometricOU
 from samplers.kernels.hmc import HMC
+from samplers.kernels.recipe import RecipeSampler
 from samplers.kernels.scir import SCIR
 from samplers.kernels.sghmc import SGHMC
 from samplers.kernels.sgld import SGLD
@@ -21,4 +22,5 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     CIR,
     GeometricOU,
     Exact,
+    RecipeSampler,
 )

@@ -48,6 +48,17 @@ class Sampler(param.Parameterized):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
         super().__init__(**dict(check_all(type(self), "sampler", values)))
 
+    def check(self, target: Target) -> None:
+        """Raise :class:`~samplers.parameters.SpecError` where the parameters do not fit each other or the target."""
+
+    def refusal(self, target: Target) -> str:
+        """Why a run cannot start, in a sentence; empty where it can."""
+        return ""
+
+    def auxiliary(self, target: Target) -> NDArray[np.float64]:
+        """The first values of what a chain has beside θ: momenta, a thermostat."""
+        return np.zeros(target.dim)
+
     @classmethod
     def accepts(cls, target: type[Target]) -> bool:
         """Whether the sampler can have this target."""
@@ -60,7 +71,7 @@ class Sampler(param.Parameterized):
         """The gradient estimators that fit both."""
         return cls.estimators & target.estimators
 
-    def packed(self) -> NDArray[np.float64]:
+    def packed(self, target: Target) -> NDArray[np.float64]:
         """The parameters as the kernel reads them, in order of declaration."""
         return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)
 

@@ -14,6 +14,7 @@ from samplers.targets.lognormal import LogNormal
 from samplers.targets.quartic import Quartic
 from samplers.targets.ring import Ring
 from samplers.targets.skew_normal import SkewNormal
+from samplers.targets.typed import Typed
 
 TARGETS: Registry[type[Target]] = Registry(
     "target",
@@ -30,4 +31,5 @@ TARGETS: Registry[type[Target]] = Registry(
     LogNormal,
     SparseDirichlet,
     DenseDirichlet,
+    Typed,
 )

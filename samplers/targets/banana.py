@@ -56,6 +56,9 @@ class Banana(Target):
     bend = Real(0.5, bounds=(0.05, 1.0), log=True, tex="b", label="Bend b",
                 doc="How strongly the arms curve upwards. The more they curve, the less one direction serves everywhere.")  # fmt: skip
 
+    def formula(self) -> str:
+        return f"theta1^2/(2*{self.scale!r}^2) + (theta2 - {self.bend!r}*(theta1^2 - {self.scale!r}^2))^2/2"
+
     def start(self) -> Array:
         return np.array([0.0, -self._k])
 

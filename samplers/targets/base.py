@@ -81,7 +81,7 @@ class Target(param.Parameterized):
     source: ClassVar[str] = ""
     """Where the target comes from, for its card."""
     support: ClassVar[str] = LINE
-    estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected"})
+    estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected", "gaussian_estimated"})
     """The gradient estimators that make sense here."""
     process: ClassVar[str | None] = None
     """The process with this stationary law whose transition is known exactly: ``cir`` or ``geometric_ou``."""
@@ -131,6 +131,13 @@ class Target(param.Parameterized):
         """The columns whose KS distances are averaged."""
         rest = range(self.n_values, len(self.columns))
         return rest or range(len(self.columns))
+
+    def formula(self) -> str:
+        """U(θ) as a typed expression of ``theta``, or of ``theta1`` and ``theta2``, for recipes that use it.
+
+        Empty where U is not one.
+        """
+        return ""
 
     @abstractmethod
     def log_density(self, theta: Array) -> Array:

@@ -58,6 +58,12 @@ class CorrelatedGaussian(Target):
     sd2 = Real(1.0, bounds=(0.1, 10.0), log=True, tex=r"\sigma_2", label="Standard deviation σ₂",
                doc="The spread of the second coordinate. Where the two spreads differ much, one step size cannot suit both.")  # fmt: skip
 
+    def formula(self) -> str:
+        return (
+            f"((theta1/{self.sd1!r})^2 - 2*{self.rho!r}*(theta1/{self.sd1!r})*(theta2/{self.sd2!r}) + (theta2/{self.sd2!r})^2)"
+            f"/(2*(1 - {self.rho!r}^2))"
+        )
+
     def start(self) -> Array:
         return np.zeros(2)
 

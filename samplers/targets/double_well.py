@@ -54,6 +54,9 @@ class DoubleWell(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 
+    def formula(self) -> str:
+        return "theta^4 - 2*theta^2"
+
     def start(self) -> Array:
         return np.array([1.0])
 

@@ -51,6 +51,9 @@ class Gamma(Target):
         # The CIR kernels read prior shapes and counts; here there are no counts.
         return np.array([self.shape, 0.0])
 
+    def formula(self) -> str:
+        return f"theta - ({self.shape!r} - 1)*log(theta)"
+
     def start(self) -> Array:
         return np.array([self.shape])
 

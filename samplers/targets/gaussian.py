@@ -44,6 +44,9 @@ class Gaussian(Target):
     sd = Real(1.0, bounds=(0.05, 20.0), log=True, tex=r"\sigma", label="Standard deviation σ",
               doc="How wide the bell is. A narrow bell has a steep gradient and needs a small step.")  # fmt: skip
 
+    def formula(self) -> str:
+        return f"(theta - {self.mean!r})^2/(2*{self.sd!r}^2)"
+
     def start(self) -> Array:
         return np.array([self.mean])
 

@@ -48,6 +48,9 @@ class LogNormal(Target):
     sigma = Real(0.5, bounds=(0.05, 2.0), log=True, tex=r"\sigma", label="Standard deviation σ of log θ",
                  doc="The spread of the logarithm. A large one gives a long tail to the right.")  # fmt: skip
 
+    def formula(self) -> str:
+        return f"log(theta) + (log(theta) - {self.mu!r})^2/(2*{self.sigma!r}^2)"
+
     def start(self) -> Array:
         return np.array([np.exp(self.mu)])
 

@@ -55,6 +55,9 @@ class Quartic(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
+    def formula(self) -> str:
+        return "theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2"
+
     def start(self) -> Array:
         return np.array([0.0, -1.2])
 

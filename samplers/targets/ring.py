@@ -64,6 +64,9 @@ class Ring(Target):
     width = Real(0.3, bounds=(0.1, 2.0), log=True, tex="w", label="Width w",
                  doc="How thick the ring is. A thin ring asks for small steps across, and a long way around remains.")  # fmt: skip
 
+    def formula(self) -> str:
+        return f"(sqrt(theta1^2 + theta2^2) - {self.radius!r})^2/(2*{self.width!r}^2)"
+
     def start(self) -> Array:
         return np.array([self.radius, 0.0])
 

@@ -1,0 +1,323 @@
+"""The recipe itself: any D(z) and Q(z) that a person types."""
+
+from functools import lru_cache
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from samplers import jit
+from samplers.kernels.base import Sampler
+from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
+from samplers.recipe.expressions import ZERO, Expression, name
+from samplers.recipe.flow import shown
+from samplers.recipe.machine import LANES, execute, program, workspace
+from samplers.recipe.recipe import KINDS, THETA, Layout, Recipe
+from samplers.targets.base import LINE, POSITIVE, Array, Target
+
+# Places in the packed parameters.
+_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _WORK = range(10)
+_HEADER = 10
+"""The header is followed by the numbers of the coordinates that noise is injected into."""
+
+
+EULER, SEMI_IMPLICIT = "euler", "semi_implicit"
+
+
+@jit.inlined
+def _read(values, first, n, row, work):
+    """Copy (chains, m) values of ``n`` chains from ``first`` on to rows of the machine's memory, from ``row`` on."""
+    for i in range(values.shape[1]):
+        for c in range(n):
+            work[(row + i) * LANES + c] = values[first + c, i]
+
+
+@jit.inlined
+def _write(work, row, first, n, values):
+    """The inverse of :func:`_read`."""
+    for i in range(values.shape[1]):
+        for c in range(n):
+            values[first + c, i] = work[(row + i) * LANES + c]
+
+
+@jit.inlined
+def _move(work, row, rows, output, step_size):
+    """Add step_size times the outputs from ``output`` on to so many rows from ``row`` on."""
+    for i in range(rows * LANES):
+        work[row * LANES + i] += step_size * work[output * LANES + i]
+
+
+@jit.inlined
+def _factorise(work, at, step_size, factor):
+    """The factor of ε(2D − εB̂) by Cholesky, of the entries from ``at`` on; whether a pivot was clipped to zero."""
+    clipped = False
+    for k in range(factor.shape[0]):
+        for j in range(k + 1):
+            value = entry = step_size * work[at]
+            at += LANES
+            for i in range(j):
+                value -= factor[k, i] * factor[j, i]
+            if j < k:
+                factor[k, j] = value / factor[j, j] if factor[j, j] > 0 else 0.0
+            else:
+                # Rounding may leave a semidefinite matrix a little below zero.
+                clipped |= value < -1e-12 * abs(entry)
+                factor[k, k] = sqrt(max(value, 0.0))
+    return clipped
+
+
+@jit.kernel
+def advance(rng, state, model, noise, params, out, n, info):
+    step_size, reflect, n_first = params[_STEP], params[_REFLECT] > 0, int(params[_FIRST])
+    n_noisy, fixed = int(params[_NOISY]), params[_FIXED] > 0
+    first_program, rest_program = params[int(params[_PROGRAM_1]) :], params[int(params[_PROGRAM_2]) :]
+    noise_program, work = params[int(params[_PROGRAM_3]) :], params[int(params[_WORK]) :]
+    noisy = params[_HEADER : _HEADER + n_noisy].astype(np.int64)
+    theta, other, grad = state.position, state.momentum, info.gradient
+    n_chains, dim = theta.shape
+    n_state = dim + other.shape[1]
+    # Rows of the machine's memory: the inputs z, ∇Ũ and B̂, then the outputs.
+    slopes, spread, outputs = n_state, n_state + dim, n_state + dim + 1
+    factor = np.zeros((n_noisy, n_noisy))
+    normals = np.empty(n_noisy)
+    noise_scale = sqrt(noise.variance)
+    estimated = noise.batch_size > 1 and noise.correction > 0
+    correction = noise.correction
+    clipped = 0
+    bad = False
+    for t in range(n):
+        if n_first > 0:
+            for a in range(0, n_chains, LANES):
+                m = min(LANES, n_chains - a)
+                _read(theta, a, m, 0, work)
+                _read(other, a, m, dim, work)
+                execute(first_program, work)
+                _move(work, 0, n_first, outputs, step_size)
+                _write(work, 0, a, m, theta)
+        model.gradient(theta, grad, model.params)
+        if noise_scale > 0:
+            for c in range(n_chains):
+                for i in range(dim):
+                    grad[c, i] += noise_scale * rng.standard_normal()
+        if estimated:
+            # The variance of the mean of n draws, estimated from the n draws: B̂ (n − 1)/V is χ² with n − 1 degrees.
+            freedom = noise.batch_size - 1
+            correction = noise.correction * 2 * rng.standard_gamma(freedom / 2) / freedom
+        if params[_UNBALANCED] > 0 and correction > 0:
+            clipped += n_chains
+        for c in range(LANES):
+            work[spread * LANES + c] = correction
+        if fixed and (t == 0 or estimated):
+            execute(noise_program, work)
+            bad = _factorise(work, outputs * LANES, step_size, factor)
+        for a in range(0, n_chains, LANES):
+            m = min(LANES, n_chains - a)
+            _read(theta, a, m, 0, work)
+            _read(other, a, m, dim, work)
+            _read(grad, a, m, slopes, work)
+            execute(rest_program, work)
+            _move(work, n_first, n_state - n_first, outputs, step_size)
+            for c in range(m):
+                if not fixed:
+                    bad = _factorise(work, (outputs + n_state - n_first) * LANES + c, step_size, factor)
+                clipped += bad
+                for k in range(n_noisy):
+                    normals[k] = rng.standard_normal()
+                    for j in range(k + 1):
+                        work[noisy[k] * LANES + c] += factor[k, j] * normals[j]
+                if reflect:
+                    for i in range(dim):
+                        if work[i * LANES + c] < 0:
+                            work[i * LANES + c] *= -1
+                            # A momentum that carried the chain out carries it back in.
+                            if n_state >= 2 * dim:
+                                work[(dim + i) * LANES + c] *= -1
+            _write(work, 0, a, m, theta)
+            _write(work, dim, a, m, other)
+        for c in range(n_chains):
+            for i in range(dim):
+                out[t, c, i] = theta[c, i]
+    info.counts[jit.CLIPPED] += clipped
+
+
+class RecipeSampler(Sampler):
+    """Any sampler that the recipe writes: an energy, D(z) and Q(z), typed (Ma, Chen & Fox 2015, eqs 3 and 9).
+
+    SDE: dz = f dt + √(2D) dW with f = −(D + Q)∇H + Γ, Γ_i = Σ_j ∂_j(D_ij + Q_ij).
+    Euler–Maruyama: z ← z + ε f̃(z) + N(0, ε(2D − εB̂)), with B̂ = (D + Q) diag(V, 0) (D + Q)ᵀ; this corrects the sign of Γ
+    in the printed eq (9). Semi-implicit: θ first, then the rest, with the gradient at the new θ.
+    Invariant law: e^{−H} as ε → 0, for every D that is positive semidefinite and every Q that is skew. Where 2D − εB̂ is
+    not positive semidefinite the noise is clipped, and the steps that it happened in are counted. On (0, ∞) a step that
+    leaves is reflected at 0.
+    """
+
+    key = "recipe"
+    title = "Recipe"
+    update = (
+        r"z_{t+1} = z_t - \epsilon\bigl[(D + Q)\nabla\tilde H - \Gamma\bigr](z_t) + \mathcal N\bigl(0,\ \epsilon(2D - \epsilon\hat B)\bigr),"
+        r"\quad \Gamma_i = \textstyle\sum_j \partial_j (D_{ij} + Q_{ij})"
+    )
+    diffusion = "D = D(z)"
+    curl = "Q = Q(z)"
+    integrator = "Euler–Maruyama or semi-implicit Euler"
+    source = "Ma, Chen & Fox 2015, eqs (3) and (9), the sign of Γ corrected"
+    supports = frozenset({LINE, POSITIVE})
+    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "gaussian_estimated"})
+    advance = advance
+
+    step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
+                     doc="The time that one step advances.")  # fmt: skip
+    scheme = Option(default=EULER, objects=[EULER, SEMI_IMPLICIT], label="Integrator",
+                    doc="Euler moves all of z at once. Semi-implicit moves θ first, and the rest with the gradient at the new θ.")  # fmt: skip
+    layout = Option(default=THETA, objects=list(KINDS), label="State z",
+                    doc="What moves: θ alone, θ with a momentum r, or θ with a momentum and a thermostat ξ.")  # fmt: skip
+    diffusion_entries = Formulas((), tex="D", label="D",
+                                 doc="D row by row, from the diagonal on: formulas of the state's names, and of U. Without entries D is the identity.")  # fmt: skip
+    curl_entries = Formulas((), tex="Q", label="Q",
+                            doc="Q row by row, above the diagonal; below it the entries have the other sign. Without entries Q is zero.")  # fmt: skip
+    drift_entries = Formulas((), tex="f", label="Drift f",
+                             doc="Components of the drift typed by hand; an empty one follows from D and Q.")  # fmt: skip
+    thermostat = Real(1.0, bounds=(0.0, 100.0), tex="A", label="Mean A of ξ", doc="The mean of the thermostat: H has the term (d/2)(ξ − A)².")  # fmt: skip
+    gamma = Flag(True, label="Γ in the drift",
+                 doc="Without Γ the dynamics has another law than e^{−H} wherever D or Q depends on the state.")  # fmt: skip
+    dissipation = Flag(True, label="−D∇H in the drift",
+                       doc="Without −D∇H nothing balances the noise: naive SGHMC.")  # fmt: skip
+
+    @classmethod
+    def accepts(cls, target: type[Target]) -> bool:
+        return super().accepts(target) and target.formula is not Target.formula
+
+    def recipe(self, target: Target) -> Recipe:
+        """The recipe on a target. Raises :class:`SpecError` for an entry that is no formula of the state."""
+        return _recipe(
+            target.formula(), target.dim, self.layout, self.diffusion_entries, self.curl_entries, self.drift_entries,
+            self.thermostat, self.gamma, self.dissipation,
+        )  # fmt: skip
+
+    def check(self, target: Target) -> None:
+        _programs(self.recipe(target), self.step_size, self.scheme)
+
+    def refusal(self, target: Target) -> str:
+        return _refusal(self.recipe(target), target)
+
+    def auxiliary(self, target: Target) -> Array:
+        layout = Layout(self.layout, target.dim)
+        return np.array([0.0] * len(layout.momenta) + [self.thermostat] * len(layout.thermostats))
+
+    def packed(self, target: Target) -> Array:
+        made = _programs(self.recipe(target), self.step_size, self.scheme)
+        header = np.zeros(_HEADER)
+        header[[_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED]] = (
+            self.step_size, target.support == POSITIVE, made.moved_first, len(made.noisy), made.fixed, made.unbalanced,
+        )  # fmt: skip
+        programs = (made.first, made.rest, made.noise)
+        starts = np.cumsum([_HEADER + len(made.noisy), *map(len, programs)])
+        header[[_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _WORK]] = starts
+        return np.concatenate([header, made.noisy, *programs, np.zeros(workspace(*programs))])
+
+
+@lru_cache(maxsize=64)
+def _recipe(
+    energy: str, dim: int, kind: str, diffusion: tuple[str, ...], curl: tuple[str, ...], drift: tuple[str, ...],
+    thermostat: float, gamma: bool, dissipation: bool,
+) -> Recipe:  # fmt: skip
+    layout = Layout(kind, dim)
+    n = len(layout.names)
+    on, above = [(i, j) for i in range(n) for j in range(i, n)], [(i, j) for i in range(n) for j in range(i + 1, n)]
+    for what, given, places in (("diffusion_entries", diffusion, on), ("curl_entries", curl, above)):
+        if given and len(given) != len(places):
+            raise SpecError(
+                f"sampler.{what}", ", ".join(given), f"with {n} coordinates {len(places)} entries are needed"
+            )
+    if drift and len(drift) != n:
+        raise SpecError("sampler.drift_entries", ", ".join(drift), f"with {n} coordinates {n} entries are needed")
+    identity = tuple("1" if i == j else "0" for i, j in on)
+    return Recipe.from_text(
+        layout, energy,
+        {f"{i + 1},{j + 1}": text for (i, j), text in zip(on, diffusion or identity, strict=True)},
+        {f"{i + 1},{j + 1}": text for (i, j), text in zip(above, curl or ["0"] * len(above), strict=True)},
+        friction=thermostat, gamma_dropped=not gamma, dissipation_dropped=not dissipation,
+        edited={str(i + 1): text for i, text in enumerate(drift) if text},
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _refusal(recipe: Recipe, target: Target) -> str:
+    """Where D is not positive semidefinite on the part of the space that is shown, in a sentence."""
+    n = len(recipe.layout.names)
+    points = {1: 401, 2: 61, 3: 31, 4: 13, 5: 9}[n]
+    axes = [np.linspace(low, high, points) for low, high in shown(recipe, target)]
+    grid = np.meshgrid(*axes, indexing="ij")
+    try:
+        recipe.check_on(**dict(zip(recipe.layout.names, grid, strict=True)))
+    except SpecError as error:
+        return str(error)
+    return ""
+
+
+class Programs(NamedTuple):
+    """A recipe as programs of the stack machine."""
+
+    moved_first: int
+    """How many coordinates move before the gradient is taken."""
+    noisy: Array
+    """The numbers of the coordinates that noise is injected into."""
+    fixed: bool
+    """Whether the noise is the same wherever the chain is."""
+    unbalanced: bool
+    """Whether B̂ asks to take noise away where none is injected."""
+    first: Array
+    """The drift of what moves first."""
+    rest: Array
+    """The drift of the rest, and the lower triangle of 2D − εB̂ of the noisy coordinates unless that is fixed."""
+    noise: Array
+    """That triangle, where it is fixed."""
+
+
+@lru_cache(maxsize=64)
+def _programs(recipe: Recipe, step_size: float, scheme: str) -> Programs:
+    # In the programs ∇Ũ has the names g₁, g₂, and the estimate of its variance the name B.
+    dim, names = recipe.layout.dim, recipe.layout.names
+    slopes = [name(f"g{i + 1}") for i in range(dim)]
+    n = len(names)
+    gradient = [*slopes, *recipe.gradient[dim:]]
+    drift: list[Expression] = []
+    for i in range(n):
+        total = ZERO if recipe.gamma_dropped else recipe.gamma[i]
+        for j in range(n):
+            total = total - recipe.Q[i][j] * gradient[j]
+            if not recipe.dissipation_dropped:
+                total = total - recipe.D[i][j] * gradient[j]
+        own = recipe.edited[i] if recipe.edited else None
+        drift.append(total if own is None else own)
+    spread = recipe.correction(1.0)
+    covariance = [[2 * recipe.D[i][j] - step_size * name("B") * spread[i][j] for j in range(n)] for i in range(n)]
+    noisy = [i for i in range(n) if not recipe.D[i][i].is_zero]
+    unbalanced = any(not spread[i][i].is_zero for i in range(n) if i not in noisy)
+    triangle = [covariance[i][j] for i in noisy for j in noisy if j <= i]
+    fixed = all(entry.names <= {"B"} for entry in triangle)
+    moved_first = dim if scheme == SEMI_IMPLICIT else 0
+    if any(entry.names & {"g1", "g2"} for entry in drift[:moved_first]) or any(i < moved_first for i in noisy):
+        raise SpecError(
+            "sampler.scheme", scheme, f"θ must be moved by the momentum alone for it; with D or Q in θ's own block allowed is {EULER}"
+        )  # fmt: skip
+    inputs = [*names, *(f"g{i + 1}" for i in range(dim)), "B"]
+    first = program(drift[:moved_first], inputs)
+    rest = program([*drift[moved_first:], *([] if fixed else triangle)], inputs)
+    constant = program(triangle if fixed else [], inputs)
+    return Programs(moved_first, np.array(noisy, dtype=float), fixed, unbalanced, first, rest, constant)
+
+
+def parameters_of(recipe: Recipe) -> dict[str, Value]:
+    """The parameters of a :class:`RecipeSampler` with this recipe."""
+    texts = recipe.to_dict()
+    n = len(recipe.layout.names)
+    return {
+        "layout": recipe.layout.kind,
+        "diffusion_entries": tuple(texts["D"].get(f"{i + 1},{j + 1}", "0") for i in range(n) for j in range(i, n)),
+        "curl_entries": tuple(texts["Q"].get(f"{i + 1},{j + 1}", "0") for i in range(n) for j in range(i + 1, n)),
+        "drift_entries": tuple(texts["drift"].get(str(i + 1), "") for i in range(n)) if texts["drift"] else (),
+        "thermostat": recipe.friction,
+        "gamma": not recipe.gamma_dropped,
+        "dissipation": not recipe.dissipation_dropped,
+    }

@@ -1,0 +1,251 @@
+"""A law whose energy a person types."""
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from samplers import jit
+from samplers.parameters import Formula, Real, SpecError
+from samplers.recipe.expressions import Expression, parse
+from samplers.recipe.machine import LANES, execute, program, workspace
+from samplers.targets.base import Array, Column, Target
+from samplers.targets.quadrature import density_cdf, rule
+
+# Places in the packed parameters.
+_ENERGY, _SLOPES, _WORK, _TABLE, _CELLS, _LOW, _HIGH = range(7)
+_HEADER = 8
+_TABLE_CELLS = {1: 4096, 2: 400}
+"""Cells of the table that exact draws come from, along each coordinate."""
+_EDGE = 1e-4
+"""The largest share of its maximum that the density may have on the edge of the box."""
+_UNRESOLVED = 0.02
+"""The largest difference of two rules for the logarithm of the normaliser."""
+_PANELS = {1: 256, 2: 32}
+"""Panels of the quadrature along each coordinate, 16 points in each."""
+
+
+@jit.inlined
+def _apply(program, theta, params, out):
+    """Write a program's outputs at θ (chains, dim) to ``out`` (chains, outputs)."""
+    n_chains, dim = theta.shape
+    work = params[int(params[_WORK]) :]
+    for first in range(0, n_chains, LANES):
+        n = min(LANES, n_chains - first)
+        for c in range(n):
+            for i in range(dim):
+                work[i * LANES + c] = theta[first + c, i]
+        execute(program, work)
+        for c in range(n):
+            for k in range(out.shape[1]):
+                out[first + c, k] = work[(dim + k) * LANES + c]
+
+
+@jit.potential
+def potential(theta, out, params):
+    _apply(params[int(params[_ENERGY]) :], theta, params, out.reshape((-1, 1)))
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    _apply(params[int(params[_SLOPES]) :], theta, params, out)
+
+
+@jit.inlined
+def _place(cdf, u):
+    """Where a piecewise linear CDF, given at the edges of equal cells, has the value u, in cells."""
+    low, high = 0, cdf.size - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cdf[middle] <= u:
+            low = middle
+        else:
+            high = middle
+    return low + (u - cdf[low]) / max(cdf[low + 1] - cdf[low], 1e-300)
+
+
+@jit.draw
+def draw(rng, out, params):
+    # The first coordinate from its CDF, the second from its CDF given the cell of the first.
+    cells = int(params[_CELLS])
+    low, width = params[_LOW], (params[_HIGH] - params[_LOW]) / cells
+    at = int(params[_TABLE])
+    for c in range(out.shape[0]):
+        place = _place(params[at : at + cells + 1], rng.random())
+        out[c, 0] = low + width * place
+        if out.shape[1] > 1:
+            row = at + (1 + min(int(place), cells - 1)) * (cells + 1)
+            out[c, 1] = low + width * _place(params[row : row + cells + 1], rng.random())
+
+
+class Typed(Target):
+    """Any law e^{−U} whose energy U is typed: of theta, or of theta1 and theta2.
+
+    The exact answers come from quadrature on the box [−L, L] or [−L, L]², which must hold the law: the density on its
+    edge is at most 1e-4 of its maximum. Exact draws invert a CDF that is linear in each of 4096 cells, or of
+    400 × 400.
+    """
+
+    key = "typed"
+    title = "Typed energy"
+    source = "Typed by you"
+    potential, gradient, draw = potential, gradient, draw
+
+    energy = Formula("theta^4 - 2*theta^2 + theta/3", tex="U", label="Energy U",
+                     doc="Minus the log density, up to a constant: a formula of theta, or of theta1 and theta2, with + - * / ^, brackets, exp, log, sqrt, sin, cos, tanh, abs and others.")  # fmt: skip
+    extent = Real(4.0, bounds=(0.1, 100.0), log=True, tex="L", label="Half width L of the box",
+                  doc="The box from −L to L, along each coordinate, that is shown and holds the law.")  # fmt: skip
+
+    @cached_property
+    def expression(self) -> Expression:
+        """U(θ). Raises :class:`SpecError` for a text that is no energy."""
+        names = parse(self.energy, ("theta", "theta1", "theta2"), "target.energy").names
+        if "theta" in names and len(names) > 1:
+            raise SpecError("target.energy", self.energy, "allowed is theta alone, or theta1 and theta2")
+        if not names:
+            raise SpecError("target.energy", self.energy, "it does not depend on theta, nor on theta1 and theta2")
+        return parse(self.energy, ("theta",) if "theta" in names else ("theta1", "theta2"), "target.energy")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the coordinates in the energy."""
+        return ("theta",) if "theta" in self.expression.names else ("theta1", "theta2")
+
+    @property
+    def tex(self) -> str:  # type: ignore[override]
+        """U(θ) in LaTeX."""
+        return rf"U(\theta) = {self.expression.tex()}"
+
+    @property
+    def dim(self) -> int:
+        return len(self.names)
+
+    def check(self) -> None:
+        energy = self._energy_at(self._points)
+        lowest = energy[np.isfinite(energy)].min() if np.isfinite(energy).any() else np.nan
+        if np.isnan(energy).any() or np.isneginf(energy).any() or np.isnan(lowest):
+            bad = self._points[np.argmax(np.isnan(energy) | np.isneginf(energy) | np.isnan(lowest))]
+            where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, bad, strict=True))
+            raise SpecError("target.energy", self.energy, f"it has no finite value at {where}, inside the box of ±{self.extent:g}")  # fmt: skip
+        on_edge = np.abs(self._points).max(axis=-1) >= self.extent * (1 - 1e-9)
+        share = np.exp(lowest - energy[on_edge])
+        if share.max() > _EDGE:
+            worst = self._points[on_edge][np.argmax(share)]
+            where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, worst, strict=True))
+            raise SpecError(
+                "target.energy", self.energy,
+                f"its law does not end inside the box of ±{self.extent:g}: at {where} the density is still {share.max():.2g} of its maximum. "
+                "A larger box, or an energy that grows faster, is needed",
+            )  # fmt: skip
+        # On a law that both resolve, the sum over the grid and the quadrature agree; at a pole they have nothing in common.
+        cell = (2 * self.extent / (round(len(energy) ** (1 / self.dim)) - 1)) ** self.dim
+        by_grid = np.log(np.exp(lowest - energy).sum() * cell) - lowest
+        if not abs(by_grid - self._log_normaliser) < _UNRESOLVED:
+            worst = self._points[np.argmin(energy)]
+            where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, worst, strict=True))
+            raise SpecError(
+                "target.energy", self.energy,
+                f"near {where} its law has a spike that is too narrow to be resolved in the box of ±{self.extent:g}. "
+                "An energy without poles, or a smaller box, is needed",
+            )  # fmt: skip
+
+    def formula(self) -> str:
+        return self.energy
+
+    def packed(self) -> Array:
+        slopes = [self.expression.diff(name) for name in self.names]
+        energy, gradients = program([self.expression], self.names), program(slopes, self.names)
+        table = self._table
+        work = np.zeros(workspace(energy, gradients))
+        starts = _HEADER + np.cumsum([0, len(energy), len(gradients), len(work)])
+        header = np.zeros(_HEADER)
+        header[[_ENERGY, _SLOPES, _WORK, _TABLE]] = starts
+        header[[_CELLS, _LOW, _HIGH]] = _TABLE_CELLS[self.dim], -self.extent, self.extent
+        return np.concatenate([header, energy, gradients, work, table])
+
+    def start(self) -> Array:
+        points = self._points
+        return points[np.argmin(self._energy_at(points))]
+
+    def log_density(self, theta: Array) -> Array:
+        inside = (np.abs(theta) <= self.extent).all(axis=-1)
+        return np.where(inside, -self._energy_at(theta) - self._log_normaliser, -np.inf)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        if self.dim == 1:
+            cdf = density_cdf(lambda x: np.exp(self.log_density(x[..., None])), -self.extent, self.extent)
+            return (self._column("θ", cdf, 0),)
+        return tuple(self._column(f"θ{'₁₂'[k]}", self._marginal(k), k) for k in range(2))
+
+    def _marginal(self, k: int) -> Callable[[Array], Array]:
+        # A cubic spline through the density at 512 points, integrated: its error is of the order h⁴.
+        points, _ = self._rule
+        density = self._mass.sum(axis=1 - k) / self._rule[1]
+        integral = CubicSpline(points, density).antiderivative()
+        low, high = integral(points[[0, -1]])
+        return lambda x: np.clip((integral(np.clip(x, points[0], points[-1])) - low) / (high - low), 0.0, 1.0)
+
+    def _column(self, name: str, cdf: Callable[[Array], Array], k: int) -> Column:
+        points, _ = self._rule
+        mass = self._mass.sum(axis=1 - k) if self.dim > 1 else self._mass
+        mean = float((points * mass).sum())
+        variance = float(((points - mean) ** 2 * mass).sum())
+        fine = np.linspace(-self.extent, self.extent, 2001)
+        inside = fine[(cdf(fine) > 1e-4) & (cdf(fine) < 1 - 1e-4)]
+        margin = 0.05 * (inside[-1] - inside[0])
+        wide = 1.5 * self.extent
+        return Column(
+            name, -wide, wide, cdf, mean, variance, shown=(float(inside[0] - margin), float(inside[-1] + margin))
+        )
+
+    def _energy_at(self, theta: Array) -> Array:
+        return self.expression.evaluate(**{name: theta[..., i] for i, name in enumerate(self.names)})
+
+    @cached_property
+    def _points(self) -> Array:
+        """A grid of the box, its edge included, (points, dim)."""
+        line = np.linspace(-self.extent, self.extent, 4001 if self.dim == 1 else 201)
+        return np.stack([x.ravel() for x in np.meshgrid(*[line] * self.dim, indexing="ij")], axis=-1)
+
+    @cached_property
+    def _rule(self) -> tuple[Array, Array]:
+        """The points and weights of the quadrature along a coordinate."""
+        return rule(-self.extent, self.extent, _PANELS[self.dim])
+
+    @cached_property
+    def _log_normaliser(self) -> float:
+        energy = self._energy_at(np.stack(np.meshgrid(*[self._rule[0]] * self.dim, indexing="ij"), axis=-1))
+        lowest = float(energy.min())
+        mass = np.exp(lowest - energy)
+        for _ in range(self.dim):
+            mass = mass @ self._rule[1]
+        return float(np.log(mass)) - lowest
+
+    @cached_property
+    def _mass(self) -> Array:
+        """The probability that each point of the quadrature stands for, (points,) or (points, points)."""
+        points, weights = self._rule
+        density = np.exp(self.log_density(np.stack(np.meshgrid(*[points] * self.dim, indexing="ij"), axis=-1)))
+        return np.asarray(density * (weights if self.dim == 1 else np.outer(weights, weights)))
+
+    @cached_property
+    def _table(self) -> Array:
+        """CDFs at the edges of equal cells: of the first coordinate, then of the second in each cell of the first."""
+        cells = _TABLE_CELLS[self.dim]
+        edges = np.linspace(-self.extent, self.extent, cells + 1)
+        centres = (edges[1:] + edges[:-1]) / 2
+        if self.dim == 1:
+            return self._column_cdf(edges)
+        grid = np.stack(np.meshgrid(centres, centres, indexing="ij"), axis=-1)
+        mass = np.exp(self.log_density(grid))
+        rows = np.cumsum(mass, axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            given = np.nan_to_num(rows / rows[:, -1:], nan=1.0)
+        given = np.concatenate([np.zeros((cells, 1)), given], axis=1)
+        return np.concatenate([self._column_cdf(edges), given.ravel()])
+
+    def _column_cdf(self, edges: Array) -> Array:
+        cdf = self.columns[0].cdf(edges)
+        return np.asarray(np.maximum.accumulate((cdf - cdf[0]) / (cdf[-1] - cdf[0])))
