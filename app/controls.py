@@ -12,10 +12,20 @@ from app.state import AppState
 from app.theme import theme
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
-from samplers.parameters import Count, CountVector, Flag, Option, Real, SpecError, Value, declared
+from samplers.parameters import Count, CountVector, Flag, Formula, Option, Real, SpecError, Value, declared
 from samplers.spec import MAX_LANES, Settings
 from samplers.targets import TARGETS
 
+EDITED_ELSEWHERE = {
+    "layout",
+    "diffusion_entries",
+    "curl_entries",
+    "drift_entries",
+    "thermostat",
+    "gamma",
+    "dissipation",
+}
+"""Parameters of a recipe that have their place in the workbench."""
 PER_DECADE = 12
 """Places of a logarithmic slider in each power of ten: neighbours differ by a fifth."""
 
@@ -44,6 +54,9 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
         watched = "value"
     elif isinstance(parameter, CountVector):
         made = pmui.TextInput(value=", ".join(map(str, value)), size="small", **common)
+        watched = "value"
+    elif isinstance(parameter, Formula):
+        made = pmui.TextInput(value=str(value), size="small", sx={"& input": {"fontFamily": "monospace"}}, **common)
         watched = "value"
     elif isinstance(parameter, Option):
         made = pmui.Select(options=list(parameter.objects), value=value, size="small", **common)
@@ -84,10 +97,10 @@ class Controls:
         self._errors[lane] = message
         self.refresh(force=True)
 
-    def clear_errors(self) -> None:
-        """Take the sentences off the lanes' cards."""
-        if self._errors:
-            self._errors.clear()
+    def clear_errors(self, lane: int | None = None) -> None:
+        """Take the sentences off a lane's card, or off all of them."""
+        if self._errors if lane is None else lane in self._errors:
+            self._errors = {} if lane is None else {i: text for i, text in self._errors.items() if i != lane}
             self.refresh(force=True)
 
     def refresh(self, force: bool = False) -> None:
@@ -153,6 +166,7 @@ class Controls:
                     lambda v, i=i, name=name: self._do(state.set_lane_param, i, "sampler", name, v),
                 )
                 for name, p in declared(sampler)
+                if name not in EDITED_ELSEWHERE
             ]
             gradients = {GRADIENTS[key].title: key for key in GRADIENTS if key in sampler.gradients_for(target)}
             if len(gradients) > 1:
@@ -198,4 +212,9 @@ class Controls:
             description=parameters["seed"].doc, sizing_mode="stretch_width", margin=(4, 10),
         )  # fmt: skip
         seed.param.watch(lambda event: self._do(self.state.set_seed, event.new), "value")
-        return pn.Column(chains, seed, sizing_mode="stretch_width", margin=(0, 0, 20, 0))
+        bench = pmui.Button(
+            label="Recipe workbench", icon="science", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
+            description="Recipe workbench: type your own D(z) and Q(z), and see whether it is right and how fast it mixes.",
+        )  # fmt: skip
+        bench.on_click(lambda _: self._do(self.state.open_workbench))
+        return pn.Column(chains, seed, bench, sizing_mode="stretch_width", margin=(0, 0, 20, 0))

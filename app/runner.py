@@ -12,11 +12,13 @@ import numpy as np
 from app.bus import Bus
 from app.state import AppState
 from app.views import VIEWS
-from app.views.base import FRESH, LaneFrame, Scene, View
+from app.views.base import FRESH, CurvePoint, LaneFrame, Scene, View
+from app.views.recipes import layouts_of
 from samplers import Change, Experiment, Lane, Run, jit
 from samplers.accumulate import TAIL
-from samplers.diagnostics import ks
+from samplers.diagnostics import divergence, ks
 from samplers.engine import functions
+from samplers.targets.base import SIMPLEX
 
 FRAME_SECONDS = 1 / 30
 """The shortest time between two frames; more is not seen."""
@@ -38,7 +40,8 @@ LOST_SECONDS = 5.0
 SLOW_SECONDS = 0.25
 """Slow work, such as ensembles, R-hat and readouts, comes this often."""
 CURVE_SPACING = 1.03
-"""The KS curve gets a point when the run is this much longer: evenly spaced on a log axis."""
+"""The curve of a lane's distance from the exact law gets a point when the run is this much longer: evenly spaced on a
+log axis."""
 
 # Shared by all sessions: as many threads as there are processors, first come, first served.
 _POOL = ThreadPoolExecutor(max_workers=2, thread_name_prefix="engine")
@@ -76,8 +79,8 @@ class LaneRecord:
 
     def __init__(self, run: Run):
         self.run = run
-        self.curve: list[tuple[float, float, float, int, float]] = []
-        """(steps, gradients of a chain, seconds, draws counted, KS distance), evenly spaced on a log axis."""
+        self.curve: list[CurvePoint] = []
+        """Evenly spaced on a log axis."""
         self.marks: list[tuple[float, float, float]] = []
         """Where parameters were changed: (steps, gradients of a chain, seconds)."""
         self.seen = 0
@@ -92,7 +95,7 @@ class LaneRecord:
         run = self.run
         if run.statistics.n_draws and (not self.curve or run.steps >= self.curve[-1][0] * CURVE_SPACING):
             distance = ks.mean_distance(run.statistics, run.target)
-            self.curve.append((*self.place, run.statistics.n_draws, distance))
+            self.curve.append((*self.place, run.statistics.n_draws, distance, *_divergence(run)))
 
     def frame(self, axis: int) -> LaneFrame:
         """The lane for a frame; draws that an earlier frame had are not in it."""
@@ -121,8 +124,8 @@ class Screen(Protocol):
     def show_divergence(self, lane: int, message: str) -> None:
         """Say why a lane stopped."""
 
-    def clear_divergence(self) -> None:
-        """All lanes start again."""
+    def clear_divergence(self, lane: int | None = None) -> None:
+        """A lane goes on, or all lanes start again."""
 
     def moving(self) -> None:
         """The first frames are on the screen: what is not urgent may follow."""
@@ -143,6 +146,7 @@ class Runner:
         self.views: list[View] = []
         self.frames_sent = self.frames_drawn = 0
         self._feeds: list[tuple[View, dict[str, int]]] = []
+        self._known = state.experiment
         self._hidden = False
         self._width = 0
         self._seen_moving = False
@@ -238,8 +242,14 @@ class Runner:
         self._wake.set()
 
     def _on_experiment(self, event: Any) -> None:
-        old, new = event.old, event.new
-        retitled = bool(self.views) and self.state.lane_titles() != self.views[0].scene.lanes
+        # Of several changes made at once the event knows only the last one's old value.
+        old, new = self._known, event.new
+        self._known = new
+        retitled = bool(self.views) and (
+            self.state.lane_titles() != self.views[0].scene.lanes
+            or self.state.shown_views() != [view.key for view in self.views]
+            or layouts_of(new) != self.views[0].scene.layouts
+        )
         if _structure(old) != _structure(new):
             self._ask(restart=True, rebuild=old.target != new.target or retitled)
             return
@@ -280,6 +290,7 @@ class Runner:
             coordinate=state.coordinate,
             axis=state.axis,
             dark=state.dark,
+            layouts=layouts_of(state.experiment),
         )
         self.views = [VIEWS[key](scene) for key in state.shown_views()]
         self.screen.show_views(self.views)
@@ -305,9 +316,11 @@ class Runner:
         self._drew = True
         first = self.frames_sent == 0 or self._redraw
         self._redraw, self._single = False, 0
-        if n:
+        if self._changes:
             async with self._engine:
                 self._apply_changes()
+        if n:
+            async with self._engine:
                 if n * self._cost < INLINE_SECONDS:
                     self._work(n)
                 else:
@@ -334,6 +347,12 @@ class Runner:
             record = self.lanes[i]
             record.run.change(change)
             record.marks.append(record.place)
+            if i in self._said_diverged and record.run.divergence is None:
+                self._said_diverged.discard(i)
+                self.screen.clear_divergence(i)
+            elif record.run.divergence is not None and record.run.divergence.refused:
+                # Another entry may be refused for another reason.
+                self._said_diverged.discard(i)
         self._changes.clear()
 
     def _work(self, n: int) -> None:
@@ -393,6 +412,15 @@ class Runner:
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
     """What cannot change without a restart."""
     return experiment.target, experiment.seed, experiment.n_chains, tuple(lane.sampler.key for lane in experiment.lanes)
+
+
+def _divergence(run: Run) -> tuple[float, float]:
+    """The KL divergence of a run's draws and what as many exact draws would have; nan on the simplex."""
+    if run.target.support == SIMPLEX:
+        return float("nan"), float("nan")
+    if run.target.dim == 2:
+        return divergence.kl_2d(run.statistics, run.target)
+    return divergence.kl_1d(run.statistics, 0)
 
 
 def _captions(views: Sequence[View], lanes: Sequence[LaneFrame]) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from app.runner import Runner
 from app.state import MAX_SPEED, AppState
 from app.views import VIEWS
 from app.views.base import View
+from app.workbench import Workbench
 from samplers.parameters import Count
 
 log = logging.getLogger("sgmcmc-lab")
@@ -47,6 +48,7 @@ class Page:
         self.status = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width", margin=6)
         self.views = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.cards = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
+        self.workbench = Workbench(self.state, self.notify)
         self.export = ExportMenu(self.state, self.runner, self.notify)
         self.readout = Div(
             text="starting", width=270, styles={"font-size": "14px", "font-variant-numeric": "tabular-nums"}
@@ -91,6 +93,8 @@ class Page:
         main: list[Any] = [self.status]
         if "transport" not in state.hidden:
             main.append(self.transport)
+        if "controls" not in state.hidden:
+            main.append(self.workbench.panel)
         main.append(self.views)
         if "equations" not in state.hidden:
             main.append(self.cards)
@@ -161,7 +165,7 @@ class Page:
         )
         chooser = pmui.CheckButtonGroup(
             size="small", margin=(6, 4), color="primary",
-            sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}, "overflowX": "auto", "maxWidth": "calc(100vw - 24px)"},
+            sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}, "flexWrap": "wrap"},
         )  # fmt: skip
 
         def refresh(*_: Any) -> None:
@@ -202,9 +206,9 @@ class Page:
             ))  # fmt: skip
         self.views.objects = panes
 
-    def clear_divergence(self) -> None:
-        """All lanes start again; their cards say nothing more."""
-        self.controls.clear_errors()
+    def clear_divergence(self, lane: int | None = None) -> None:
+        """A lane goes on, or all start again; their cards say nothing more."""
+        self.controls.clear_errors(lane)
 
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""

@@ -8,9 +8,13 @@ from app.views import VIEWS
 from app.views.base import AXIS_LABELS
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
-from samplers.parameters import declared
+from samplers.kernels.recipe import RecipeSampler, parameters_of
+from samplers.parameters import SpecError, declared
+from samplers.recipe.presets import PRESETS
+from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
 from samplers.spec import MAX_LANES
-from samplers.targets import TARGETS
+from samplers.targets import TARGETS, Target
+from samplers.targets.base import POSITIVE
 
 DEFAULT = Experiment.from_dict({
     "target": "quartic",
@@ -18,6 +22,7 @@ DEFAULT = Experiment.from_dict({
 })  # fmt: skip
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
 SIMPLEX_VIEWS = ["state", "components", "ks"]
+WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
 
 
@@ -35,9 +40,8 @@ class AppState(param.Parameterized):
     resets = param.Integer(0, doc="Counts the resets; each starts the same experiment again.")
 
     def fitting_views(self) -> list[str]:
-        """The views that have something to show of the target, in the order of the menu."""
-        target = TARGETS[self.experiment.target.key]
-        return [key for key, view in VIEWS.items() if view.fits(target)]
+        """The views that have something to show of the experiment, in the order of the menu."""
+        return [key for key, view in VIEWS.items() if view.fits(self.experiment)]
 
     def shown_views(self) -> list[str]:
         """The views on the page, in the order of the menu."""
@@ -50,6 +54,7 @@ class AppState(param.Parameterized):
         lanes: list[dict[str, Any]] = []
         for lane in self._lanes():
             if SAMPLERS[lane["sampler"]["key"]].accepts(target):
+                _fit_recipe(lane, Experiment.from_dict({"target": key, "lanes": [{"sampler": "exact"}]}).make_target())
                 gradients = SAMPLERS[lane["sampler"]["key"]].gradients_for(target)
                 if lane["gradient"]["key"] not in gradients:
                     del lane["gradient"]
@@ -77,8 +82,13 @@ class AppState(param.Parameterized):
     def set_target_param(self, name: str, value: Any) -> None:
         """Another value of one of the target's parameters."""
         choice = self.experiment.target
+        target = {"key": choice.key, "params": {**choice.values(), name: value}}
+        made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
+        lanes = self._lanes()
+        for lane in lanes:
+            _fit_recipe(lane, made)
         with param.parameterized.batch_call_watchers(self):
-            self._set(target={"key": choice.key, "params": {**choice.values(), name: value}})
+            self._set(target=target, lanes=lanes)
             self.coordinate = min(self.coordinate, self.experiment.make_target().n_values - 1)
 
     def set_sampler(self, lane: int, key: str) -> None:
@@ -101,14 +111,54 @@ class AppState(param.Parameterized):
         lanes[lane][part]["params"][name] = value
         self._set(lanes=lanes)
 
+    def set_recipe(self, lane: int, **values: Any) -> None:
+        """Other values of some parameters of a lane's recipe."""
+        lanes = self._lanes()
+        lanes[lane]["sampler"]["params"].update(values)
+        self._set(lanes=lanes)
+
+    def set_preset(self, lane: int, key: str) -> None:
+        """The D, Q and switches of a named sampler for a lane's recipe."""
+        target = self.experiment.make_target()
+        self.set_recipe(lane, **parameters_of(PRESETS.find("preset", key).recipe(target.dim, target.formula())))
+
+    def fitting_presets(self) -> list[str]:
+        """The presets that exist for the target's dimension and support."""
+        target = self.experiment.make_target()
+        return [
+            key for key, each in PRESETS.items() if target.dim in each.dims and (target.support == POSITIVE or not each.positive)
+        ]  # fmt: skip
+
+    def type_energy(self) -> None:
+        """The same target as a typed energy, to be changed by hand."""
+        target = self.experiment.make_target()
+        extent = max(abs(end) for column in target.columns[: target.dim] for end in column.axis)
+        params = {"energy": target.formula(), "extent": float(f"{1.2 * extent:.3g}")}
+        self._set(target={"key": "typed", "params": params})
+
+    def open_workbench(self) -> None:
+        """A recipe on the double well, with the pictures that go with it; lanes that are recipes stay."""
+        with param.parameterized.batch_call_watchers(self):
+            if not any(lane.sampler.key == RecipeSampler.key for lane in self.experiment.lanes):
+                target = TARGETS["double_well"]()
+                params = parameters_of(PRESETS["sghmc"].recipe(target.dim, target.formula()))
+                lane = {"sampler": {"key": RecipeSampler.key, "params": {**params, "step_size": 0.05}}}
+                self._set(target={"key": target.key}, lanes=[lane])
+                self.coordinate = 0
+            if self.views in (DEFAULT_VIEWS, SIMPLEX_VIEWS):
+                self.views = list(WORKBENCH_VIEWS)
+
     def add_lane(self) -> None:
-        """A lane more: the first fitting sampler that has none yet, or a copy of the last lane."""
+        """A lane more: the first fitting sampler that has none yet, or a copy of the last lane if that is a recipe."""
         lanes = self._lanes()
         if len(lanes) >= MAX_LANES:
             return
         target = TARGETS[self.experiment.target.key]
         used = {lane["sampler"]["key"] for lane in lanes}
         free = [key for key, cls in SAMPLERS.items() if cls.accepts(target) and key not in used]
+        if lanes[-1]["sampler"]["key"] == RecipeSampler.key:
+            # Beside a recipe one wants the same recipe, to change one entry of it.
+            free = []
         self._set(lanes=[*lanes, {"sampler": free[0]} if free else lanes[-1]])
 
     def remove_lane(self, lane: int) -> None:
@@ -135,8 +185,10 @@ class AppState(param.Parameterized):
         lanes = self.experiment.lanes
         titles = [SAMPLERS[lane.sampler.key].title for lane in lanes]
         out: list[str] = []
-        for lane, title in zip(lanes, titles, strict=True):
-            if titles.count(title) > 1:
+        for i, (lane, title) in enumerate(zip(lanes, titles, strict=True)):
+            if lane.sampler.key == RecipeSampler.key and titles.count(title) > 1:
+                out.append(f"{title} {i + 1}")
+            elif titles.count(title) > 1:
                 symbols = {name: getattr(p, "tex", "") for name, p in declared(SAMPLERS[lane.sampler.key])}
                 step = next(iter(lane.sampler.values().items()), None)
                 extra = (
@@ -155,3 +207,19 @@ class AppState(param.Parameterized):
 
     def _set(self, **fields: Any) -> None:
         self.experiment = Experiment.from_dict({**self.experiment.to_dict(), **fields})
+
+
+START_PRESETS = {THETA: "sgld", THETA_R: "sghmc", THETA_R_XI: "sgnht"}
+"""The preset that a state begins with."""
+
+
+def _fit_recipe(lane: dict[str, Any], target: Target) -> None:
+    """Give a lane's recipe the entries for the target's dimension, where it has those for another one."""
+    if lane["sampler"]["key"] != RecipeSampler.key:
+        return
+    params = lane["sampler"]["params"]
+    try:
+        RecipeSampler(**params).check(target)
+    except SpecError:
+        made = PRESETS[START_PRESETS[params["layout"]]].recipe(target.dim, target.formula())
+        params.update(parameters_of(made))

@@ -1,0 +1,261 @@
+"""The recipe workbench: D and Q as grids of entries, with what follows from them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.state import START_PRESETS, AppState
+from app.theme import theme
+from samplers.kernels.recipe import RecipeSampler
+from samplers.parameters import SpecError
+from samplers.recipe.presets import PRESETS
+from samplers.recipe.recipe import KINDS, THETA_R_XI, Layout, Recipe
+
+SHOWN_KINDS = dict(zip(("θ", "θ, momentum r", "θ, r, thermostat ξ"), KINDS, strict=True))
+FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}
+"""The parameter that holds the entries of each grid."""
+OWN = "own"
+"""What the menu of presets says of entries that are no preset's."""
+SYMBOLS = {"theta": "θ", "theta1": "θ₁", "theta2": "θ₂", "r": "r", "r1": "r₁", "r2": "r₂", "xi": "ξ"}
+LONGEST = 900
+"""Characters of a formula that is shown."""
+DROPPED = r"\ \text{(left out)}"
+_STYLE = """
+h3 { margin: 0; font-size: 16px; } .faint { opacity: .75; font-size: 14px; }
+"""
+_ENTRY = {"& input": {"fontFamily": "monospace", "fontSize": "14px", "padding": "7px 8px"}}
+_WIDTHS = {1: 200, 2: 122, 3: 96, 4: 86, 5: 76}
+"""How wide an entry is, in pixels, by the number of coordinates."""
+
+
+class Workbench:
+    """A card for each lane whose sampler is a recipe."""
+
+    def __init__(self, state: AppState, notify: Callable[[str, str], None]):
+        self.state, self.notify = state, notify
+        self.panel = pn.Column(sizing_mode="stretch_width", margin=(0, 4), visible=False)
+        self._cards: dict[int, _Card] = {}
+        self._shape: Any = None
+        state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Draw cards where other ones are needed, and bring the rest up to date."""
+        state = self.state
+        target = state.experiment.make_target()
+        lanes = [i for i, lane in enumerate(state.experiment.lanes) if lane.sampler.key == RecipeSampler.key]
+        shape = (
+            state.dark, target.dim, state.experiment.target.key,
+            tuple((i, state.experiment.lanes[i].sampler.values()["layout"]) for i in lanes),
+        )  # fmt: skip
+        if shape != self._shape:
+            self._shape = shape
+            self._cards = {i: _Card(state, i, self.notify) for i in lanes}
+            self.panel.objects = [card.panel for card in self._cards.values()]
+            self.panel.visible = bool(lanes)
+        for card in self._cards.values():
+            card.refresh()
+
+
+class _Card:
+    """The recipe of one lane."""
+
+    def __init__(self, state: AppState, lane: int, notify: Callable[[str, str], None]):
+        self.state, self.lane, self.notify = state, lane, notify
+        self._silent = False
+        sampler = self._sampler()
+        self.names = Layout(sampler.layout, state.experiment.make_target().dim).names
+        self._mirrors: dict[tuple[str, int, int], Any] = {}
+        self._entries: dict[tuple[str, int], Any] = {}
+        self._wrong: dict[tuple[str, int], str] = {}
+        small = {"size": "small", "margin": (4, 6)}
+        fitting = {PRESETS[key].title: key for key in state.fitting_presets()}
+        self.preset = pmui.Select(
+            label="Preset", options={"Your own": OWN, **fitting}, width=150, description="A named sampler's D and Q, to begin with.", **small
+        )  # fmt: skip
+        self.layout = pmui.Select(
+            label="State z", options=SHOWN_KINDS, value=sampler.layout, width=170,
+            description="What moves: θ alone, with a momentum, or with a momentum and a thermostat.", **small,
+        )  # fmt: skip
+        self.gamma = pmui.Switch(
+            label="Γ", description="Γ in the drift: without it the law is another one wherever D or Q depends on z.", **small
+        )  # fmt: skip
+        self.dissipation = pmui.Switch(
+            label="−D∇H", description="−D∇H in the drift: without it nothing balances the noise.", **small
+        )
+        self.preset.param.watch(lambda event: self._act(self._choose_preset, event.new), "value")
+        self.layout.param.watch(lambda event: self._act(self._choose_layout, event.new), "value")
+        self.gamma.param.watch(lambda event: self._act(self._set, "gamma", event.new), "value")
+        self.dissipation.param.watch(lambda event: self._act(self._set, "dissipation", event.new), "value")
+        head = [self.preset, self.layout, self.gamma, self.dissipation]
+        self.mean = None
+        if sampler.layout == THETA_R_XI:
+            self.mean = pmui.FloatInput(
+                label="A", value=sampler.thermostat, start=0.0, end=100.0, width=80,
+                description="The mean of the thermostat ξ under e^{−H}.", **small,
+            )  # fmt: skip
+            self.mean.param.watch(lambda event: self._act(self._set, "thermostat", event.new), "value")
+            head.append(self.mean)
+        self.problem = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(2, 6))
+        self.energy = self._energy()
+        self.follows = {
+            what: pn.pane.LaTeX("", renderer="mathjax", margin=(2, 8), styles={"font-size": "15px", "overflow-x": "auto", "max-width": "100%"})
+            for what in ("H", "gamma", "drift")
+        }  # fmt: skip
+        colour = theme(state.dark).lanes[lane]
+        title = pn.pane.HTML(
+            f"<h3>Recipe of lane {lane + 1}</h3>", stylesheets=[_STYLE], margin=(12, 12, 0, 8), width=120
+        )
+        row = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": 0}
+        self.panel = pmui.Paper(
+            pn.FlexBox(title, *head, **row),
+            self.problem,
+            pn.FlexBox(self._matrix("D"), self._matrix("Q"), self._drift(), self.energy, **{**row, "align_items": "flex-start", "gap": "10px"}),
+            pn.FlexBox(*self.follows.values(), **row),
+            sizing_mode="stretch_width", margin=(4, 4), elevation=1, styles={"border-left": f"5px solid {colour}"}, css_classes=["workbench"],
+        )  # fmt: skip
+
+    def refresh(self) -> None:
+        """Show what the state holds; what is being typed and was refused stays as it is."""
+        sampler = self._sampler()
+        recipe = sampler.recipe(self.state.experiment.make_target())
+        self._silent = True
+        try:
+            self.gamma.value, self.dissipation.value = sampler.gamma, sampler.dissipation
+            self.preset.value = self._preset_of(recipe)
+            if self.mean is not None:
+                self.mean.value = sampler.thermostat
+            for what in FIELDS:
+                for at, text in enumerate(self._texts(what)):
+                    if (what, at) not in self._wrong:
+                        self._entries[what, at].value = text
+                    i, j = self._places(what)[at]
+                    if (what, j, i) in self._mirrors:
+                        self._mirrors[what, j, i].value = text if what == "D" or text == "0" else _negative(text)
+        finally:
+            self._silent = False
+        for what, pane in self.follows.items():
+            tex = recipe.tex(what)
+            dropped = what == "gamma" and recipe.gamma_dropped
+            # What is longer is not read by anybody.
+            pane.visible = len(tex) < LONGEST
+            pane.object = f"$${tex}{DROPPED if dropped else ''}$$" if pane.visible else ""
+
+    def _sampler(self) -> RecipeSampler:
+        return RecipeSampler(**self.state.experiment.lanes[self.lane].sampler.values())
+
+    def _places(self, what: str) -> list[tuple[int, int]]:
+        n = len(self.names)
+        if what == "f":
+            return [(i, i) for i in range(n)]
+        return [(i, j) for i in range(n) for j in range(i + (what == "Q"), n)]
+
+    def _texts(self, what: str) -> list[str]:
+        given = getattr(self._sampler(), FIELDS[what])
+        left_out = {"D": "1", "Q": "0", "f": ""}[what]
+        return list(given or (left_out if i == j else "0" for i, j in self._places(what)))
+
+    def _preset_of(self, recipe: Recipe) -> str:
+        target = self.state.experiment.make_target()
+        for key in self.state.fitting_presets():
+            if PRESETS[key].recipe(target.dim, target.formula()) == recipe:
+                return key
+        return OWN
+
+    def _matrix(self, what: str) -> Any:
+        n = len(self.names)
+        width = _WIDTHS[n]
+        texts = self._texts(what)
+        cells: dict[tuple[int, int], Any] = {}
+        for at, (i, j) in enumerate(self._places(what)):
+            name = f"{what} {SYMBOLS[self.names[i]]} {SYMBOLS[self.names[j]]}"
+            box = pmui.TextInput(label=name, value=texts[at], size="small", width=width, margin=(4, 2), sx=_ENTRY)
+            box.param.watch(lambda event, at=at: self._act(self._set_entry, what, at, event.new), "value")
+            self._entries[what, at] = cells[i, j] = box
+            if i != j:
+                mirror = pmui.TextInput(
+                    label=f"{what} {SYMBOLS[self.names[j]]} {SYMBOLS[self.names[i]]}", value="", size="small", width=width, margin=(4, 2),
+                    sx=_ENTRY, disabled=True,
+                )  # fmt: skip
+                self._mirrors[what, j, i] = cells[j, i] = mirror
+        if what == "Q":
+            for i in range(n):
+                name = f"Q {SYMBOLS[self.names[i]]} {SYMBOLS[self.names[i]]}"
+                cells[i, i] = pmui.TextInput(
+                    label=name, value="0", size="small", width=width, margin=(4, 2), sx=_ENTRY, disabled=True
+                )
+        meaning = "diffusion, symmetric, never negative" if what == "D" else "curl, skew"
+        head = pn.pane.HTML(
+            f"<b>{what}(z)</b> <span class='faint'>{meaning}; z = ({', '.join(SYMBOLS[x] for x in self.names)})</span>",
+            stylesheets=[_STYLE], margin=(0, 4, 4, 4),
+        )  # fmt: skip
+        grid = pn.GridBox(*(cells[i, j] for i in range(n) for j in range(n)), ncols=n, margin=0)
+        return pn.Column(head, grid, margin=(0, 6))
+
+    def _drift(self) -> Any:
+        head = pn.pane.HTML("<b>f(z)</b> <span class='faint'>by hand</span>", stylesheets=[_STYLE], margin=(0, 4, 4, 4))
+        boxes = []
+        for at, text in enumerate(self._texts("f")):
+            box = pmui.TextInput(
+                label=f"f {SYMBOLS[self.names[at]]}", value=text, placeholder="follows", size="small", width=_WIDTHS[2], margin=(4, 2),
+                sx=_ENTRY, description="A component of the drift typed by hand; empty, it follows from D and Q.",
+            )  # fmt: skip
+            box.param.watch(lambda event, at=at: self._act(self._set_entry, "f", at, event.new), "value")
+            self._entries["f", at] = box
+            boxes.append(box)
+        return pn.Column(head, *boxes, margin=(0, 6))
+
+    def _energy(self) -> Any:
+        choice = self.state.experiment.target
+        head = pn.pane.HTML("<b>U(θ)</b> <span class='faint'>energy</span>", stylesheets=[_STYLE], margin=(0, 4))
+        if choice.key == "typed":
+            box = pmui.TextInput(
+                label="U", value=choice.values()["energy"], size="small", width=270, margin=(4, 2), sx=_ENTRY
+            )
+            box.param.watch(lambda event: self._act(self.state.set_target_param, "energy", event.new), "value")
+            return pn.Column(head, box, margin=(0, 6))
+        button = pmui.Button(label="Type your own", icon="edit", size="small", variant="outlined", margin=(4, 4))
+        button.on_click(lambda _: self._act(self.state.type_energy))
+        text = self.state.experiment.make_target().formula()
+        shown = pn.pane.HTML(f"<code>{text}</code>", margin=(2, 6), styles={"max-width": "260px"})
+        return pn.Column(head, shown, button, margin=(0, 6))
+
+    def _act(self, change: Callable[..., None], *args: Any) -> None:
+        """Make a change; where it is refused, say so on the card, and keep what was typed."""
+        if self._silent:
+            return
+        key = (args[0], args[1]) if change == self._set_entry else ("", 0)
+        try:
+            change(*args)
+            self._wrong.pop(key, None)
+        except SpecError as error:
+            self._wrong[key] = str(error)
+        for place, box in self._entries.items():
+            box.error_state = place in self._wrong
+        message = "\n".join(self._wrong.values())
+        self.problem.param.update(object=message, visible=bool(message))
+        if not self._wrong:
+            self.refresh()
+
+    def _choose_preset(self, key: str) -> None:
+        if key != OWN:
+            self._wrong.clear()
+            self.state.set_preset(self.lane, key)
+
+    def _choose_layout(self, kind: str) -> None:
+        self._wrong.clear()
+        self.state.set_preset(self.lane, START_PRESETS[kind])
+
+    def _set(self, name: str, value: Any) -> None:
+        self.state.set_recipe(self.lane, **{name: value})
+
+    def _set_entry(self, what: str, at: int, text: str) -> None:
+        texts = self._texts(what)
+        texts[at] = text.strip() or ("" if what == "f" else "0")
+        self._set(FIELDS[what], tuple(texts) if any(texts) else ())
+
+
+def _negative(text: str) -> str:
+    return text[1:].strip() if text.startswith("-") and not any(sign in text[1:] for sign in "+-") else f"-({text})"
