@@ -27,24 +27,31 @@ EULER, SEMI_IMPLICIT = "euler", "semi_implicit"
 @jit.inlined
 def _read(values, first, n, row, work):
     """Copy (chains, m) values of ``n`` chains from ``first`` on to rows of the machine's memory, from ``row`` on."""
-    for i in range(values.shape[1]):
-        for c in range(n):
-            work[(row + i) * LANES + c] = values[first + c, i]
+    start = np.uint64(row * LANES)
+    for c in range(np.uint64(n)):
+        at = start + c
+        for i in range(np.uint64(values.shape[1])):
+            work[at] = values[np.uint64(first) + c, i]
+            at += np.uint64(LANES)
 
 
 @jit.inlined
 def _write(work, row, first, n, values):
     """The inverse of :func:`_read`."""
-    for i in range(values.shape[1]):
-        for c in range(n):
-            values[first + c, i] = work[(row + i) * LANES + c]
+    start = np.uint64(row * LANES)
+    for c in range(np.uint64(n)):
+        at = start + c
+        for i in range(np.uint64(values.shape[1])):
+            values[np.uint64(first) + c, i] = work[at]
+            at += np.uint64(LANES)
 
 
 @jit.inlined
 def _move(work, row, rows, output, step_size):
     """Add step_size times the outputs from ``output`` on to so many rows from ``row`` on."""
-    for i in range(rows * LANES):
-        work[row * LANES + i] += step_size * work[output * LANES + i]
+    to, by = np.uint64(row * LANES), np.uint64(output * LANES)
+    for i in range(np.uint64(rows * LANES)):
+        work[to + i] += step_size * work[by + i]
 
 
 @jit.inlined
@@ -112,8 +119,9 @@ def advance(rng, state, model, noise, params, out, n, info):
             bad = _factorise(work, outputs * LANES, step_size, factor)
         for a in range(0, n_chains, LANES):
             m = min(LANES, n_chains - a)
-            _read(theta, a, m, 0, work)
-            _read(other, a, m, dim, work)
+            if n_first == 0 or n_chains > LANES:  # else z is still there
+                _read(theta, a, m, 0, work)
+                _read(other, a, m, dim, work)
             _read(grad, a, m, slopes, work)
             execute(rest_program, work)
             _move(work, n_first, n_state - n_first, outputs, step_size)
