@@ -9,7 +9,6 @@ from app.state import AppState
 from app.theme import theme
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
-from samplers.targets import TARGETS
 
 
 def _formula(tex: str) -> Any:
@@ -35,7 +34,7 @@ h3 { margin: 8px 4px 2px; font-size: 16px; }
 
 def cards(state: AppState) -> list[Any]:
     """A card for the target and one for each different sampler and gradient of the lanes."""
-    target = TARGETS[state.experiment.target.key]
+    target = state.experiment.make_target()
     colours = theme(state.dark)
     out = [_card(
         colours.faint, f"Target: {target.title}", [target.tex],

@@ -147,6 +147,7 @@ class Runner:
         self.frames_sent = self.frames_drawn = 0
         self._feeds: list[tuple[View, dict[str, int]]] = []
         self._known = state.experiment
+        self._stretch = 1.0
         self._hidden = False
         self._width = 0
         self._seen_moving = False
@@ -210,10 +211,22 @@ class Runner:
                         self.frames_drawn = max(self.frames_drawn, self.frames_sent - 1)
                     continue
                 await self._frame()
-                due = max(due + _PACE.interval(id(self)), time.perf_counter())
+                due = max(due + _PACE.interval(id(self)) * self._stretched(), time.perf_counter())
                 await asyncio.sleep(due - time.perf_counter())
         finally:
             slow.cancel()
+
+    def _stretched(self) -> float:
+        """How much longer this page takes for a frame than it is given, so that few frames wait in it.
+
+        A frame that shows a change is drawn after all that wait before it.
+        """
+        waiting = self.frames_sent - self.frames_drawn
+        if waiting >= UNANSWERED:
+            self._stretch = min(self._stretch * 1.1, 5.0)
+        elif waiting < UNANSWERED - 1:
+            self._stretch = max(self._stretch * 0.98, 1.0)
+        return self._stretch
 
     def _active(self) -> bool:
         if self._hidden or not self.bus.connected:

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import Div
+from panel.io.state import set_curdoc
 
 from app import link
 from app.controls import Controls, log_places
@@ -30,6 +32,8 @@ _TITLE = """
 .view-title { font-weight: 600; font-size: 15px; }
 .hint { font-size: 14px; opacity: .8; }
 """
+LATER_SECONDS = 0.08
+"""After a change, formulas and the link wait so long for its first frame."""
 NARROW = 900
 """Below this width, in pixels, the sidebar covers the views."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
@@ -48,7 +52,11 @@ class Page:
         self.status = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width", margin=6)
         self.views = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.cards = pn.Column(stylesheets=[_GRID], sizing_mode="stretch_width", margin=(0, 4))
-        self.workbench = Workbench(self.state, self.notify)
+        self._task: asyncio.Task[None] | None = None
+        self._document = pn.state.curdoc
+        self._waiting: list[Callable[[], None]] = []
+        self._shown_cards: Any = None
+        self.workbench = Workbench(self.state, self.notify, self._later)
         self.export = ExportMenu(self.state, self.runner, self.notify)
         self.readout = Div(
             text="starting", width=270, styles={"font-size": "14px", "font-variant-numeric": "tabular-nums"}
@@ -57,9 +65,11 @@ class Page:
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
-        watch(lambda *_: self._write_link(), ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark"])
+        watch(
+            lambda *_: self._later(self._write_link),
+            ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark"],
+        )
         self.runner.build_views()
-        self._task: asyncio.Task[None] | None = None
         pn.state.onload(self._start)
         pn.state.on_session_destroyed(lambda _: self._stop())
 
@@ -83,6 +93,20 @@ class Page:
     def _stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+    def _later(self, work: Callable[[], None]) -> None:
+        """Do what the browser may wait for after the frame that shows a change; asked for several times, do it once."""
+        if self._task is None:
+            work()
+        elif work not in self._waiting:
+            self._waiting.append(work)
+            asyncio.get_running_loop().call_later(LATER_SECONDS, self._catch_up, work)
+
+    def _catch_up(self, work: Callable[[], None]) -> None:
+        self._waiting.remove(work)
+        if self._task is not None and not self._task.done():
+            with set_curdoc(self._document):
+                work()
 
     def _write_link(self) -> None:
         if pn.state.location is not None:
@@ -164,8 +188,8 @@ class Page:
             description="Which coordinate the one-dimensional views show.",
         )
         chooser = pmui.CheckButtonGroup(
-            size="small", margin=(6, 4), color="primary",
-            sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}, "flexWrap": "wrap"},
+            size="small", margin=(6, 4), color="primary", styles={"flex": "1 1 320px"},
+            sx={"& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}, "flexWrap": "wrap"},
         )  # fmt: skip
 
         def refresh(*_: Any) -> None:
@@ -212,7 +236,7 @@ class Page:
 
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""
-        self.state.param.watch(lambda *_: self._refresh_cards(), ["experiment", "dark"])
+        self.state.param.watch(lambda *_: self._later(self._refresh_cards), ["experiment", "dark"])
         self._refresh_cards()
 
     def fit_width(self, width: int) -> None:
@@ -234,7 +258,15 @@ class Page:
         self.notify("error", message)
 
     def _refresh_cards(self) -> None:
-        self.cards.objects = cards(self.state)
+        experiment = self.state.experiment
+        shown = (
+            self.state.dark,
+            experiment.target,
+            tuple((lane.sampler.key, lane.gradient.key) for lane in experiment.lanes),
+        )
+        if shown != self._shown_cards:
+            self._shown_cards = shown
+            self.cards.objects = cards(self.state)
 
 
 def page() -> Any:

@@ -33,9 +33,13 @@ _WIDTHS = {1: 200, 2: 122, 3: 96, 4: 86, 5: 76}
 class Workbench:
     """A card for each lane whose sampler is a recipe."""
 
-    def __init__(self, state: AppState, notify: Callable[[str, str], None]):
-        self.state, self.notify = state, notify
-        self.panel = pn.Column(sizing_mode="stretch_width", margin=(0, 4), visible=False)
+    def __init__(
+        self, state: AppState, notify: Callable[[str, str], None], later: Callable[[Callable[[], None]], None]
+    ):
+        self.state, self.notify, self.later = state, notify, later
+        self.panel = pn.Column(
+            sizing_mode="stretch_width", margin=(0, 4), visible=False, stylesheets=[":host { max-height: none !important; }"]
+        )  # fmt: skip
         self._cards: dict[int, _Card] = {}
         self._shape: Any = None
         state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
@@ -55,6 +59,9 @@ class Workbench:
             self._cards = {i: _Card(state, i, self.notify) for i in lanes}
             self.panel.objects = [card.panel for card in self._cards.values()]
             self.panel.visible = bool(lanes)
+        self.later(self._refresh_cards)
+
+    def _refresh_cards(self) -> None:
         for card in self._cards.values():
             card.refresh()
 
@@ -186,9 +193,9 @@ class _Card:
                 cells[i, i] = pmui.TextInput(
                     label=name, value="0", size="small", width=width, margin=(4, 2), sx=_ENTRY, disabled=True
                 )
-        meaning = "diffusion, symmetric, never negative" if what == "D" else "curl, skew"
+        meaning = "diffusion, symmetric, ≥ 0" if what == "D" else "curl, skew"
         head = pn.pane.HTML(
-            f"<b>{what}(z)</b> <span class='faint'>{meaning}; z = ({', '.join(SYMBOLS[x] for x in self.names)})</span>",
+            f"<b>{what}(z)</b> <span class='faint'>{meaning}</span>",
             stylesheets=[_STYLE], margin=(0, 4, 4, 4),
         )  # fmt: skip
         grid = pn.GridBox(*(cells[i, j] for i in range(n) for j in range(n)), ncols=n, margin=0)
@@ -236,8 +243,6 @@ class _Card:
             box.error_state = place in self._wrong
         message = "\n".join(self._wrong.values())
         self.problem.param.update(object=message, visible=bool(message))
-        if not self._wrong:
-            self.refresh()
 
     def _choose_preset(self, key: str) -> None:
         if key != OWN:

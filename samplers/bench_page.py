@@ -68,6 +68,8 @@ class PageReport:
     drawn_per_second: float
     server_ms_per_frame: float
     kilobytes_per_frame: float
+    edit_ms: float
+    """Median time from the return key in an entry of D to the first painted frame with the new drift."""
     pages: int
     sent_per_second_and_page: float
     """To connections that answer each frame at once and draw nothing."""
@@ -87,6 +89,7 @@ def as_text(report: PageReport) -> str:
             f"frames drawn, one page     {report.drawn_per_second:6.1f} /s  (asked: at least 20, five live views)",
             f"server time                {report.server_ms_per_frame:6.2f} ms a frame  (asked: under 5)",
             f"bytes                      {report.kilobytes_per_frame:6.2f} kB a frame  (asked: under 5)",
+            f"an edit of D is seen after {report.edit_ms:5.0f} ms  (asked: under 100)",
             f"frames sent, {report.pages} pages      {report.sent_per_second_and_page:6.1f} /s and page  (asked: 15)",
             f"server, {report.pages} pages           {report.server_cores:6.2f} cores  (asked: under .5)",
         )
@@ -135,6 +138,8 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         drawn, frames, received = one.page.evaluate("window.paints") / took, one.frames, one.received
         one.page.close()
 
+        say("edits of a recipe")
+        edits = _edits(browser, url)
         browser.close()
         say(f"{PAGES} pages")
         sent, cores = asyncio.run(_serve_many(f"{url}?{FIVE_VIEWS}", seconds, cpu))
@@ -143,6 +148,7 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         drawn_per_second=drawn,
         server_ms_per_frame=1000 * used / max(frames, 1),
         kilobytes_per_frame=received / max(frames, 1) / 1000,
+        edit_ms=1000 * statistics.median(edits),
         pages=PAGES,
         sent_per_second_and_page=sent,
         server_cores=cores,
@@ -171,6 +177,48 @@ class _Page:
     def _count(self, message: str | bytes) -> None:
         self.received += len(message)
         self.frames += isinstance(message, bytes)
+
+
+EDITS = 9
+WORKBENCH = (
+    "target=double_well&lane=recipe(step_size:0.01;layout:theta_r;diffusion_entries:0,0,1;curl_entries:-1)~full&views=drift,ks"
+)
+# The time at which the arrows of the drift have changed and are painted, since the key went down.
+_WATCH_ARROWS = """() => {
+  const arrows = () => Bokeh.documents.flatMap((doc) => [...doc._all_models.values()])
+    .filter((model) => model.type === "GlyphRenderer" && model.glyph.type === "Segment")
+    .map((model) => Object.values(model.data_source.data).map((column) => column.reduce((sum, x) => sum + x, 0)).join()).join()
+  let began = 0
+  let before = ""
+  window.edit = new Promise((resolve) => {
+    const look = () => {
+      if (began && arrows() !== before) requestAnimationFrame(() => resolve(performance.now() - began))
+      else requestAnimationFrame(look)
+    }
+    look()
+  })
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") { before = arrows(); began = performance.now() }
+  }, { once: true, capture: true })
+}"""
+
+
+def _edits(browser: Any, url: str) -> list[float]:
+    """The seconds from the return key to the new arrows, of each edit."""
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{url}?{WORKBENCH}")
+    entry = page.get_by_label("D r r", exact=True).first
+    entry.wait_for(timeout=120_000)
+    page.wait_for_timeout(8000)
+    took = []
+    for k in range(EDITS):
+        entry.fill(f"{1 + (k + 1) / 10:.1f} + theta^2")
+        page.evaluate(_WATCH_ARROWS)
+        entry.press("Enter")
+        took.append(page.evaluate("window.edit") / 1000)
+        page.wait_for_timeout(1500)
+    page.close()
+    return took
 
 
 class _LightPage:

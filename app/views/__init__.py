@@ -3,10 +3,17 @@
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import View
 from app.views.components import Components
+from app.views.drift import Drift
+from app.views.evolution import Evolution
+from app.views.kl import KL
 from app.views.ks import KS
 from app.views.marginal import Marginal
+from app.views.modes import Modes
 from app.views.moments import Moments
+from app.views.place import Place
+from app.views.spectrum import SpectrumView
 from app.views.state import State
+from app.views.stationarity import Stationarity
 from app.views.trace import Trace
 from samplers.registry import Registry
 
@@ -14,9 +21,16 @@ VIEWS: Registry[type[View]] = Registry(
     "view",
     State,
     Components,
+    Drift,
     Marginal,
     KS,
+    KL,
+    Stationarity,
+    Evolution,
+    Place,
     Trace,
     Autocorrelation,
+    SpectrumView,
+    Modes,
     Moments,
 )

@@ -15,7 +15,7 @@ from bokeh.models import ColumnDataSource, Label, Model, Range1d
 from numpy.typing import NDArray
 
 from app.theme import Theme, theme
-from samplers import Run
+from samplers import Experiment, Run
 from samplers.targets.base import Column, Target
 
 Array = NDArray[np.float64]
@@ -48,6 +48,8 @@ class Scene:
     coordinate: int
     axis: Axis
     dark: bool
+    layouts: tuple[str, ...] = ()
+    """The layout of each lane's recipe; empty for another sampler."""
 
     @property
     def colours(self) -> Theme:
@@ -58,6 +60,11 @@ class Scene:
     def column(self) -> Column:
         """The coordinate that one-dimensional views show."""
         return self.target.columns[self.coordinate]
+
+
+CurvePoint = tuple[float, float, float, int, float, float, float]
+"""(steps, gradients of a chain, seconds, draws counted, KS distance, KL divergence, the divergence of as many exact
+draws). On the simplex there is no divergence: nan."""
 
 
 @dataclass
@@ -71,8 +78,8 @@ class LaneFrame:
     """θ since the last frame, at most ``FRESH`` of them, evenly spaced, (m, watched, dim)."""
     fresh_x: Array
     """Where they are on the scene's axis, (m,)."""
-    curve: Sequence[tuple[float, float, float, int, float]] = ()
-    """The KS distance so far: (steps, gradients of a chain, seconds, draws counted, distance)."""
+    curve: Sequence[CurvePoint] = ()
+    """The distance from the exact law so far."""
     marks: Sequence[float] = ()
     """Where on the scene's axis parameters were changed."""
     axis: int = 0
@@ -101,8 +108,8 @@ class View:
         self.figure = self.build()
 
     @classmethod
-    def fits(cls, target: type[Target]) -> bool:
-        """Whether the view has something to show of this target."""
+    def fits(cls, experiment: Experiment) -> bool:
+        """Whether the view has something to show of this experiment."""
         return True
 
     @abstractmethod

@@ -11,9 +11,11 @@ from app.views.autocorrelation import MARKERS, round_up
 from app.views.base import Data, LaneFrame, View
 from app.views.scales import Scale
 from app.views.trace import exact_quantiles
+from samplers import Experiment
 from samplers.accumulate import Statistics
 from samplers.diagnostics.ks import edges_and_cdf
-from samplers.targets.base import SIMPLEX, Array, Target
+from samplers.targets import TARGETS
+from samplers.targets.base import SIMPLEX, Array
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LOWEST = 1e-3
@@ -29,8 +31,8 @@ class Components(View):
     every = 5
 
     @classmethod
-    def fits(cls, target: type[Target]) -> bool:
-        return target.support == SIMPLEX
+    def fits(cls, experiment: Experiment) -> bool:
+        return TARGETS[experiment.target.key].support == SIMPLEX
 
     def build(self) -> Any:
         scene = self.scene

@@ -138,7 +138,7 @@ class Typed(Target):
                 f"its law does not end inside the box of ±{self.extent:g}: at {where} the density is still {share.max():.2g} of its maximum. "
                 "A larger box, or an energy that grows faster, is needed",
             )  # fmt: skip
-        # On a law that both resolve, the sum over the grid and the quadrature agree; at a pole they have nothing in common.
+        # On a law that both resolve, the sum over the grid and the quadrature agree; at a pole they do not.
         cell = (2 * self.extent / (round(len(energy) ** (1 / self.dim)) - 1)) ** self.dim
         by_grid = np.log(np.exp(lowest - energy).sum() * cell) - lowest
         if not abs(by_grid - self._log_normaliser) < _UNRESOLVED:

@@ -1,0 +1,90 @@
+"""What the views of a distance from the exact law share: its curve as the run goes on, on log axes."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from bokeh.models import FixedTicker
+
+from app.theme import DASHES, plot
+from app.views.base import AXIS_LABELS, Array, Data, LaneFrame, View
+
+POINTS = 900
+"""log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
+FLOOR = 1e-6
+"""A distance of 0 has no place on a log axis."""
+
+
+class Distance(View):
+    """A distance of each lane's draws from the exact law, and the same of as many exact draws."""
+
+    label: ClassVar[str]
+    """The title of the axis."""
+    place: ClassVar[int]
+    """Where the distance is in a row of ``LaneFrame.curve``."""
+    top: ClassVar[float] = 1.0
+    """The upper end of the axis."""
+
+    @abstractmethod
+    def add_noise(self, figure: Any) -> None:
+        """Draw the feed ``noise``: what exact draws would have."""
+
+    @abstractmethod
+    def noise(self, points: Array) -> tuple[Array, ...]:
+        """The columns of that feed after its x, for rows of the curve; the first is the lowest that is shown."""
+
+    def build(self) -> Any:
+        scene = self.scene
+        colours = scene.colours
+        start = 1e-4 if scene.axis == "seconds" else 1.0
+        p = plot(
+            colours,
+            AXIS_LABELS[scene.axis],
+            self.label,
+            (start, start * 1e3),
+            (1e-3, self.top),
+            x_axis_type="log",
+            y_axis_type="log",
+        )
+        # Bokeh labels the digits between powers of ten where an axis has few of them; they overlap.
+        p.xaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-5, 11)])
+        p.yaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-6, 2)])
+        self._x_start = start
+        self.moving_range("x", p.x_range)
+        self.moving_range("y", p.y_range)
+        self.add_noise(p)
+        for i, _ in enumerate(scene.lanes):
+            source = self.feed(f"lane {i}", "x", "y", rollover=POINTS)
+            p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
+        self._sent = [0] * len(scene.lanes)
+        self._label = self.caption(p)
+        self._right, self._bottom = 0.0, self.top
+        return p
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        right, bottom = self._x_start * 1e3, self.top / 100
+        for i, lane in enumerate(lanes):
+            points = np.array(lane.curve[self._sent[i] :]).reshape(-1, 7)
+            self._sent[i] = len(lane.curve)
+            # Exact draws cost no gradients, and a log axis has no place for 0.
+            points = points[points[:, lane.axis] > 0]
+            if not len(points):
+                continue
+            x, distance = points[:, lane.axis], np.maximum(points[:, self.place], FLOOR)
+            out[f"lane {i}"] = (x, distance)
+            noise = self.noise(points)
+            if "noise" not in out:
+                out["noise"] = (x, *noise)
+            right = max(right, x[-1])
+            bottom = min(bottom, distance.min(), noise[0].min())
+        # The axes end at powers of ten, so that they move rarely.
+        right, bottom = 10.0 ** np.ceil(np.log10(right)), 10.0 ** np.floor(np.log10(bottom))
+        if right > self._right:
+            self._right = right
+            out["x"] = (np.array([self._x_start, right]),)
+        if bottom < self._bottom:
+            self._bottom = bottom
+            out["y"] = (np.array([bottom, self.top]),)
+        return out

@@ -1,0 +1,42 @@
+"""The Kullback–Leibler divergence from the exact law as the run goes on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.views.base import Array, LaneFrame
+from app.views.distance import POINTS, Distance
+from samplers import Experiment
+from samplers.targets import TARGETS
+from samplers.targets.base import SIMPLEX
+
+
+class KL(Distance):
+    """The divergence of each lane's draws from e^{−U}, and what noise alone adds to it."""
+
+    key = "kl"
+    title = "KL divergence"
+    hint = "from the exact law; grey: as many exact draws"
+    label = "KL divergence"
+    place = 5
+    top = 10.0
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        return TARGETS[experiment.target.key].support != SIMPLEX
+
+    def add_noise(self, figure: Any) -> None:
+        noise = self.feed("noise", "x", "mean", rollover=POINTS)
+        figure.line("x", "mean", source=noise, line_color=self.scene.colours.faint, line_width=2)
+
+    def noise(self, points: Array) -> tuple[Array, ...]:
+        return (points[:, 6],)
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        """The divergence now, and the part of it that exact draws would have too."""
+        return {
+            self._label.id: "\n".join(
+                f"{name}  KL {lane.curve[-1][5]:.2g}, of exact draws {lane.curve[-1][6]:.2g}"
+                for name, lane in zip(self.scene.lanes, lanes, strict=True)
+                if lane.curve
+            )
+        }

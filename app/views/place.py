@@ -1,0 +1,240 @@
+"""Where a choice of D and Q stands among all processes: Fig 1 of the recipe paper."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+from bokeh.models import Label
+
+from app.theme import plot
+from app.views.autocorrelation import MARKERS, SIGNS
+from app.views.base import Data, LaneFrame
+from app.views.recipes import RecipeView, effective_recipe, recipe_of
+from samplers import jit
+from samplers.parameters import SpecError
+from samplers.recipe.flow import on_points, shown
+from samplers.recipe.presets import PRESETS
+from samplers.recipe.recipe import Recipe
+from samplers.targets.base import Target
+
+NO_CURL, BOTH, NO_DIFFUSION, OUTSIDE = "Q = 0", "D and Q", "D = 0", "outside"
+COLUMNS = (NO_CURL, BOTH, NO_DIFFUSION)
+CONSTANT, VARYING = "constant", "D(z), Q(z)"
+EDGES = (7.5, 33.0, 69.5, 98.0)
+"""Where the columns of the inner region begin and end, in hundredths of the figure."""
+LEFT = 2.0
+"""The inner region's left side; beside it there is room for the names of the rows."""
+INNER = (16.0, 90.5)
+"""The inner region's lower and upper side."""
+ROWS = {CONSTANT: (45.5, 74.5), VARYING: (16.5, 45.5)}
+"""The lower and upper side of each row."""
+HEADS = 82.0
+"""The upper side of the names of the columns."""
+REASON = 9.0
+"""The height of a line that says why a lane stands where it does."""
+LINE = 15
+"""The height of a line of text, in pixels."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a process stands, and why."""
+
+    column: str
+    row: str
+    why: str
+
+    @property
+    def inside(self) -> bool:
+        """Whether e^{−H} is its law."""
+        return self.column != OUTSIDE
+
+
+def cell(recipe: Recipe) -> tuple[str, str]:
+    """Which of D and Q is zero, and whether they depend on the state."""
+    curl = any(not e.is_zero for row in recipe.Q for e in row)
+    diffusion = any(not e.is_zero for row in recipe.D for e in row)
+    column = BOTH if curl and diffusion else NO_DIFFUSION if curl else NO_CURL
+    varies = any(e.constant is None for row in (*recipe.D, *recipe.Q) for e in row)
+    return column, VARYING if varies else CONSTANT
+
+
+@lru_cache(maxsize=64)
+def by_recipe(recipe: Recipe, noise: float = 0.0, clipped: bool = False) -> Standing:
+    """Where a recipe stands whose gradient has noise of variance ``noise`` beyond B̂, or a B̂ that D is too small for.
+
+    By the theorem every process with the law e^{−H} is a recipe's, so that one question decides: is the drift the
+    recipe's?
+    """
+    column, row = cell(recipe)
+    if noise > 0 and any(not e.is_zero for entries in recipe.correction(1.0) for e in entries):
+        return Standing(OUTSIDE, row, "the gradient's noise is added to D, not to f")
+    if clipped:
+        return Standing(OUTSIDE, row, "D is too small for B̂ to be subtracted")
+    due = replace(recipe, gamma_dropped=False, dissipation_dropped=False, edited=(), typed=()).drift
+    missing = [own - other for own, other in zip(recipe.drift, due, strict=True)]
+    if any(not e.is_zero for e in missing):
+        if recipe.edited:
+            return Standing(OUTSIDE, row, "f is typed by hand, and is not −(D+Q)∇H + Γ")
+        if recipe.dissipation_dropped and any(not e.is_zero for e in recipe.dissipation):
+            return Standing(OUTSIDE, row, "−D∇H is left out: nothing balances the noise")
+        return Standing(OUTSIDE, row, "Γ ≠ 0 is left out of f")
+    what = "constant, so Γ = 0" if row == CONSTANT else "f has its Γ"
+    if column == NO_DIFFUSION:
+        what = "no noise, so H never changes"
+    elif column == NO_CURL and not any(not e.is_zero for entries in recipe.D for e in entries):
+        what = "D = 0 too: nothing moves"
+    return Standing(column, row, f"law e⁻ᴴ as ε → 0: {column}, {what}")
+
+
+@cache
+def known() -> tuple[Standing, ...]:
+    """Where the presets stand, in their order."""
+    return tuple(by_recipe(preset.recipe(preset.dims[0])) for preset in PRESETS.values())
+
+
+def stationary(recipe: Recipe, target: Target) -> bool:
+    """Whether e^{−H} is the law of a drift that is not D and Q's own: Q may hide in what was typed by hand.
+
+    Symbolically where that comes out, else at points all over what is shown, to rounding.
+    """
+    try:
+        residual = recipe.residual
+    except SpecError:
+        return False
+    if residual.is_zero:
+        return True
+    axes = [np.linspace(low, high, 7) + 0.01 for low, high in shown(recipe, target)]
+    points = tuple(axis.ravel() for axis in np.meshgrid(*axes))
+    value, *drift = (np.abs(v) for v in on_points(recipe, [residual, *recipe.drift], points))
+    good = np.isfinite(value)
+    return bool(good.any() and value[good].max() < 1e-9 * max(1.0, *(float(d[good].max()) for d in drift)))
+
+
+def _choice(recipe: Recipe, lane: LaneFrame) -> tuple[Recipe, float, bool]:
+    """All that decides where a lane stands."""
+    noise = lane.run.gradient.noise()
+    return recipe, noise.variance - noise.correction, bool(lane.run.counts[jit.CLIPPED])
+
+
+class Place(RecipeView):
+    """All processes, those with the law e^{−H}, and those that the recipe writes; the lanes are marked."""
+
+    key = "place"
+    title = "Which processes"
+    hint = "what D and Q can write is all that has the law e⁻ᴴ"
+
+    def build(self) -> Any:
+        colours, n = self.scene.colours, len(self.scene.lanes)
+        self._checked: dict[Any, Standing] = {}
+        p = plot(colours, "", "", (0, 100), (-REASON * n, 100))
+        p.axis.visible = p.grid.visible = False
+        p.min_border_left = p.min_border_right = p.min_border_top = p.min_border_bottom = 4
+        p.quad(0.3, 99.7, 0.3, 99.7, fill_color=None, line_color=colours.faint, line_width=1.5, line_dash="dashed")
+        # Two outlines that coincide: the set with the right law, and the recipe's.
+        inner = {"left": LEFT, "right": EDGES[-1], "bottom": INNER[0], "top": INNER[1]}
+        p.quad(**inner, fill_color=colours.density[1], fill_alpha=0.25, line_color=colours.exact, line_width=4)
+        p.quad(**inner, fill_color=None, line_color=colours.surface, line_width=1.2)
+        for x in EDGES[1:-1]:
+            p.segment([x], [INNER[0]], [x], [HEADS], line_color=colours.faint, line_alpha=0.6)
+        middle = ROWS[VARYING][1]
+        p.segment([LEFT], [middle], [EDGES[-1]], [middle], line_color=colours.faint, line_alpha=0.6)
+        for row, ends in ROWS.items():
+            p.add_layout(
+                Label(x=LEFT, y=sum(ends) / 2, x_offset=3, text=row, angle=np.pi / 2, text_font_size="11px",
+                      text_color=colours.text, text_align="center", text_baseline="top")
+            )  # fmt: skip
+        self._text(p, 2, 100, "all continuous Markov processes", -1, colours.faint)
+        self._text(p, 50, INNER[1], "law e⁻ᴴ  =  recipe  f = −(D+Q)∇H + Γ", -4, colours.text, bold=True, align="center")
+        for column, left, right in zip(COLUMNS, EDGES, EDGES[1:], strict=False):
+            self._text(p, (left + right) / 2, HEADS, column, -1, colours.text, align="center")
+        self._add_known(p)
+        for i, _ in enumerate(self.scene.lanes):
+            mark = self.feed(f"mark {i}", "x", "y")
+            p.scatter("x", "y", source=mark, marker=MARKERS[i], size=17, fill_color=colours.lanes[i],
+                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+        self._labels = []
+        for i in range(n):
+            if not self.scene.layouts or self.scene.layouts[i]:
+                self._text(p, 1, -REASON * i, SIGNS[i], -3, colours.lanes[i])
+            self._labels.append(self._text(p, 6, -REASON * i, "", -3, colours.text))
+        return p
+
+    def _text(
+        self, p: Any, x: float, y: float, text: str, down: int, colour: str, bold: bool = False, align: str = "left"
+    ) -> Label:
+        label = Label(
+            x=x, y=y, y_offset=down, text=text, text_font_size="12px", text_color=colour, text_align=align,
+            text_font_style="bold" if bold else "normal", text_baseline="top",
+        )  # fmt: skip
+        p.add_layout(label)
+        return label
+
+    def _add_known(self, p: Any) -> None:
+        """The named samplers, each at its place; lines of text are in pixels, so that they do not meet."""
+        colours = self.scene.colours
+        lines: dict[tuple[str, str], int] = {}
+        for preset, standing in zip(PRESETS.values(), known(), strict=True):
+            where = (OUTSIDE, "") if not standing.inside else (standing.column, standing.row)
+            k = lines.get(where, 0)
+            lines[where] = k + 1
+            if standing.inside:
+                x, y, down = EDGES[COLUMNS.index(standing.column)] + 1, ROWS[standing.row][1], -LINE * k - 2
+            else:
+                x, y, down = LEFT + 34.0 * k, INNER[0], -5
+            title = preset.title.replace(" with a ", " + ")
+            self._text(p, x, y, f"• {title}", down, colours.text)
+
+    # ------------------------------------------------------------ frames
+
+    def standing(self, lane: LaneFrame) -> Standing | None:
+        """Where a lane is; None where it is no process, or no recipe."""
+        recipe = recipe_of(lane)
+        if recipe is None or (lane.run.divergence is not None and lane.run.divergence.refused):
+            return None
+        key = _choice(recipe, lane)
+        return self._checked.get(key) or by_recipe(*key)
+
+    def background(self, lanes: Sequence[LaneFrame]) -> bool:
+        moved = False
+        for lane in lanes:
+            standing, recipe, followed = self.standing(lane), recipe_of(lane), effective_recipe(lane)
+            if standing is None or recipe is None or followed is None or standing.inside:
+                continue
+            key = _choice(recipe, lane)
+            if key in self._checked:
+                continue
+            # What D and Q do not write by themselves may still be another Q's: that takes a while to see.
+            if not key[2] and stationary(followed, lane.run.target):
+                standing, moved = Standing(*cell(recipe), "law e⁻ᴴ all the same: f is the recipe of another Q"), True
+            self._checked[key] = standing
+        return moved
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        for i, lane in enumerate(lanes):
+            standing = self.standing(lane)
+            if standing is None:
+                out[f"mark {i}"] = (np.zeros(0),) * 2
+                continue
+            if standing.inside:
+                k = COLUMNS.index(standing.column)
+                width = EDGES[k + 1] - EDGES[k]
+                x, y = EDGES[k] + width * (1 + 2 * i) / 8, ROWS[standing.row][0] + 5.5
+            else:
+                x, y = 77.0 + 6.5 * i, INNER[0] / 2
+            out[f"mark {i}"] = (np.array([x]), np.array([y]))
+        return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        out = {}
+        for label, lane in zip(self._labels, lanes, strict=True):
+            standing = self.standing(lane)
+            if standing is None:
+                text = "no process: D is not positive semidefinite" if recipe_of(lane) is not None else ""
+            else:
+                text = standing.why
+            out[label.id] = text
+        return out

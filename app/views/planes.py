@@ -1,0 +1,233 @@
+"""What the views of functions of z share: the process of a lane, planes with live images, and a text below them."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from bokeh.events import Reset
+from bokeh.layouts import column, row
+from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, Div, LinearColorMapper
+
+from app.theme import plot
+from app.views.autocorrelation import LINE, SIGNS
+from app.views.base import Array, Data, Feed, LaneFrame, Scene, View
+from app.views.recipes import recipe_of
+from samplers.recipe import fokker_planck
+from samplers.recipe.expressions import ZERO
+from samplers.recipe.flow import SHOWN_MOMENTUM, Flow, effective
+from samplers.recipe.recipe import Layout, Recipe
+from samplers.targets.base import Target
+
+SHARES = (0.5, 0.9, 0.99)
+"""Contours enclose these shares of the mass of e^{−H}."""
+SHARP = 120
+"""Points a side that the contours are drawn from."""
+CELLS, CELLS_WRONG, CELLS_LINE = 120, 96, 400
+"""Cells a side of the grid in two dimensions, fewer where the drift is not the recipe's own, and cells in one."""
+FLOOR = 1e-30
+"""Cells have at least this share of the highest density."""
+SYMBOLS = {"theta": "θ", "theta1": "θ₁", "theta2": "θ₂", "r": "r", "r1": "r₁", "r2": "r₂", "xi": "ξ"}
+FAILURES = (ValueError, RuntimeError, ArithmeticError)
+"""What a grid raises where a recipe has no answer: no stationary law, D not positive semidefinite, no convergence."""
+
+
+class Process(NamedTuple):
+    """What really moves a lane's chain; views start their work again where it changes."""
+
+    recipe: Recipe
+    """As it is typed."""
+    step_size: float
+    excess: float
+    """By how much the variance of the gradient's noise is above B̂."""
+    target: Target
+
+    @property
+    def effective(self) -> Recipe:
+        """With what the gradient's noise adds to D."""
+        return _effective(self.recipe, self.step_size, self.excess)
+
+    @property
+    def flow(self) -> Flow:
+        """The process on the grid. Raises ValueError where z has too many coordinates for one."""
+        n = len(self.recipe.layout.names)
+        if n > 2:
+            raise ValueError(f"z has {n} coordinates; a grid is made for one or two.")
+        flow = Flow(self.effective, self.target, CELLS_LINE if n == 1 else CELLS)
+        # The law of another drift has to be solved for, with pivots.
+        return flow if flow.right or n == 1 else replace(flow, cells=CELLS_WRONG)
+
+    @property
+    def without_curl(self) -> "Process":
+        """The same with Q = 0."""
+        n = len(self.recipe.layout.names)
+        return self._replace(recipe=replace(self.recipe, curl=((ZERO,) * n,) * n, typed=()))
+
+
+@lru_cache(maxsize=64)
+def _effective(recipe: Recipe, step_size: float, excess: float) -> Recipe:
+    return effective(recipe, step_size, excess)
+
+
+def process_of(lane: LaneFrame) -> Process | None:
+    """The process of a lane, None for other samplers than recipes."""
+    recipe = recipe_of(lane)
+    if recipe is None:
+        return None
+    noise = lane.run.gradient.noise()
+    return Process(recipe, lane.run.sampler.time_per_step, float(noise.variance - noise.correction), lane.run.target)
+
+
+def spectrum_of(flow: Flow) -> fokker_planck.Spectrum:
+    """The slowest modes of a process, with a drift of its own too. Raises ValueError."""
+    if flow.right:
+        return flow.spectrum
+    # A law that was solved for may be cut to zero in a cell far out, and would then have modes there that are none.
+    law = np.maximum(flow.law, FLOOR * flow.law.max())
+    resolvent = fokker_planck.Resolvent(flow.matrix, flow.grid, law)
+    return fokker_planck.spectrum(flow.matrix, flow.grid, law, resolvent=resolvent)
+
+
+def recipe_lanes(scene: Scene) -> list[int]:
+    """The lanes whose sampler is a recipe."""
+    return [i for i, kind in enumerate(scene.layouts) if kind]
+
+
+def shown_ranges(layout: Layout, target: Target) -> list[tuple[float, float]]:
+    """What is shown of the first one or two coordinates of z."""
+    found = [c.axis for c in target.columns[: target.dim]] + [(-SHOWN_MOMENTUM, SHOWN_MOMENTUM)] * len(layout.momenta)
+    return [(float(a), float(b)) for a, b in found[:2]]
+
+
+def density(layout: Layout, target: Target, points: Sequence[Array], friction: float = 0.0) -> Array:
+    """e^{−H}/Z at points, one array for each coordinate of z."""
+    d = layout.dim
+    with np.errstate(all="ignore"):
+        log = target.log_density(np.stack(np.broadcast_arrays(*points[:d]), axis=-1))
+    for k, label in enumerate(layout.names[d:], start=d):
+        mean, precision = (friction, d) if label in layout.thermostats else (0.0, 1)
+        log = log - precision * (points[k] - mean) ** 2 / 2 + np.log(precision / (2 * np.pi)) / 2
+    return np.exp(log)
+
+
+def heights(values: Array) -> list[float]:
+    """The heights whose superlevel sets hold SHARES of the mass, ascending and distinct."""
+    order = np.sort(values.ravel())[::-1]
+    mass = np.cumsum(order) / order.sum()
+    return sorted({float(order[np.searchsorted(mass, share)]) for share in SHARES})
+
+
+class LiveImage:
+    """An image whose values frames send.
+
+    A feed holds plain numbers, an image a matrix: the page copies the one into the other.
+    """
+
+    def __init__(self, view: View, figure: Any, name: str, mapper: LinearColorMapper, cells: tuple[int, int],
+                 x: tuple[float, float], y: tuple[float, float], **options: Any):  # fmt: skip
+        self.name, self.cells = name, cells
+        self._page = np.zeros(cells[0] * cells[1])
+        shown = ColumnDataSource({"image": [np.zeros(cells[::-1], dtype=np.float32)]})
+        numbers = ColumnDataSource({"value": np.zeros(0)})
+        write = CustomJS(args={"numbers": numbers, "shown": shown}, code="""
+            const image = shown.data.image[0]
+            if (numbers.data.value.length === image.length) { image.set(numbers.data.value); shown.change.emit() }
+        """)  # fmt: skip
+        numbers.js_on_change("data", write)
+        # A model that nothing on the page refers to would not be sent; there is no button for this event.
+        figure.js_on_event(Reset, write)
+        view.feeds[name] = Feed(numbers, ("value",))
+        self.renderer = figure.image(
+            image="image", source=shown, x=x[0], y=y[0], dw=x[1] - x[0], dh=y[1] - y[0], color_mapper=mapper, **options
+        )
+
+    def data(self, values: Array) -> Data:
+        """The frame's data for values (first coordinate, second coordinate); nothing where the page has them."""
+        flat = np.ascontiguousarray(values.T, dtype=float).ravel()
+        if np.array_equal(flat, self._page):
+            return {}
+        self._page = flat
+        return {self.name: (flat,)}
+
+
+class Plane:
+    """A figure over the first one or two coordinates of z, with the contours of e^{−H} where there are two."""
+
+    def __init__(self, view: View, kind: str, y_label: str = "", title: str = ""):
+        scene = view.scene
+        colours, target = scene.colours, scene.target
+        self.layout = layout = Layout(kind, target.dim)
+        self.ndim = min(2, len(layout.names))
+        self.ranges = shown_ranges(layout, target)
+        self.x, self.y = self.ranges[0], self.ranges[1] if self.ndim == 2 else (0.0, 1.0)
+        labels = [SYMBOLS[n] for n in layout.names[:2]]
+        self.figure = p = plot(
+            colours, labels[0], labels[1] if self.ndim == 2 else y_label, self.x, self.y, title=title
+        )
+        quiet_title(p, scene)
+        p.min_width = 140
+        p.yaxis.ticker = BasicTicker(desired_num_ticks=4, num_minor_ticks=0)
+        if self.ndim == 2:
+            p.grid.grid_line_color = None
+
+    def contours(self, scene: Scene) -> None:
+        """Draw e^{−H} over what is there."""
+        axes = [np.linspace(a, b, SHARP + 1) for a, b in self.ranges]
+        middle = [(axis[1:] + axis[:-1]) / 2 for axis in axes]
+        values = density(self.layout, scene.target, self.points(np.meshgrid(*middle, indexing="ij")))
+        if self.ndim == 2:
+            self.figure.contour(
+                *middle, values.T, levels=heights(values), line_color=scene.colours.text, line_alpha=0.55, line_width=1
+            )
+
+    def points(self, shown: Sequence[Array], friction: float = 0.0, spread: float = 0.0) -> list[Array]:
+        """All coordinates of z where the first ones are given: the others are ``spread`` sd above their means."""
+        out = list(shown)
+        for label in self.layout.names[len(out) :]:
+            thermostat = label in self.layout.thermostats
+            sd = 1 / np.sqrt(self.layout.dim) if thermostat else 1.0
+            out.append(np.full_like(shown[0], (friction if thermostat else 0.0) + spread * sd))
+        return out
+
+    def centres(self, cells: int) -> list[Array]:
+        """The middles of so many cells a side of what is shown."""
+        edges = [np.linspace(a, b, cells + 1) for a, b in self.ranges]
+        return list(np.meshgrid(*((e[1:] + e[:-1]) / 2 for e in edges), indexing="ij"))
+
+
+def quiet_title(figure: Any, scene: Scene) -> None:
+    """Small and grey."""
+    figure.title.text_font_size, figure.title.text_font_style, figure.title.text_color = (
+        "13px",
+        "normal",
+        scene.colours.faint,
+    )
+
+
+def box(scene: Scene, lines: int) -> Div:
+    """A text that wraps, below the figures. Its height is fixed: it must not change when the text comes."""
+    return Div(
+        text="", height=LINE * lines, sizing_mode="stretch_width", margin=(0, 8, 0, 8),
+        styles={"font-size": "13px", "line-height": f"{LINE}px", "color": scene.colours.text, "overflow": "auto"},
+    )  # fmt: skip
+
+
+def stack(figures: Sequence[Any], text: Div) -> Any:
+    """Figures side by side above a text."""
+    return column(row(*figures, sizing_mode="stretch_both"), text, sizing_mode="stretch_both")
+
+
+def sign(scene: Scene, lane: int) -> str:
+    """The lane's sign and name, as HTML, where there are several lanes."""
+    if len(scene.lanes) == 1:
+        return ""
+    return (
+        f'<span style="color:{scene.colours.lanes[lane]}">{SIGNS[lane]}</span>&nbsp;{html.escape(scene.lanes[lane])}: '
+    )
+
+
+def sentence(error: Exception) -> str:
+    """An error as HTML."""
+    return html.escape(str(error))

@@ -1,0 +1,419 @@
+"""Views of recipes: what arrows, marks and curves say, and that they notice what is wrong."""
+
+from time import perf_counter
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from app.runner import LaneRecord, Runner
+from app.state import AppState
+from app.views.base import Scene
+from app.views.distance import FLOOR
+from app.views.drift import CUT, DOTS, LONGEST, PARTS, Drift, parts
+from app.views.kl import KL
+from app.views.ks import KS
+from app.views.place import (
+    BOTH,
+    COLUMNS,
+    CONSTANT,
+    EDGES,
+    INNER,
+    NO_CURL,
+    NO_DIFFUSION,
+    ROWS,
+    VARYING,
+    Place,
+    by_recipe,
+)
+from app.views.recipes import layouts_of
+from samplers import Change, Choice, Experiment, start
+from samplers.recipe.flow import on_points
+from samplers.recipe.presets import PRESETS
+
+SGHMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
+METRIC = "1.5*sqrt(abs(U+1.5))"
+GSGRHMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", METRIC), "curl_entries": (f"-sqrt({METRIC})",)}
+HMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", "0"), "curl_entries": ("-1",)}
+MULTIPLICATIVE = {"diffusion_entries": ("1+theta^2",)}
+INSIDE = "law e⁻ᴴ"
+
+
+class Page:
+    """Lanes and a view of them."""
+
+    def __init__(self, view, target, *lanes, gradient=None, n_chains=4):
+        lanes = [{"sampler": ("recipe", lane)} if isinstance(lane, dict) else {"sampler": (lane, {})} for lane in lanes]
+        dicts = [{"sampler": {"key": key, "params": params}} for key, params in (lane["sampler"] for lane in lanes)]
+        if gradient:
+            for lane in dicts:
+                lane["gradient"] = gradient
+        experiment = Experiment.from_dict({"target": target, "lanes": dicts, "n_chains": n_chains, "seed": 5})
+        self.records = [LaneRecord(start(spec)) for spec in experiment.runs()]
+        self.runs = [record.run for record in self.records]
+        titles = tuple(f"lane {i}" for i in range(len(lanes)))
+        self.target = self.runs[0].target
+        self.view = view(Scene(self.target, titles, 0, "steps", False, layouts_of(experiment)))
+
+    def frames(self, steps=0):
+        for record in self.records:
+            record.run.advance(steps)
+            record.record()
+        return [record.frame(0) for record in self.records]
+
+    def compute(self, steps=0):
+        data = self.view.compute(self.frames(steps))
+        for name, arrays in data.items():
+            assert len(arrays) == len(self.view.feeds[name].columns)
+            assert len({len(array) for array in arrays}) == 1, name
+            assert all(np.isfinite(array).all() for array in arrays), name
+        return data
+
+    def edit(self, lane=0, **entries):
+        run = self.runs[lane]
+        values = run.spec.sampler.values() | entries
+        run.change(Change(0, Choice(run.spec.sampler.key, tuple(values.items())), run.spec.gradient))
+
+    def why(self):
+        return list(self.view.captions(self.frames()).values())
+
+
+def vectors(data, name):
+    """The middle and the direction of each arrow of a part, the cut ones last."""
+    middles, ways = [], []
+    for kind in ("", CUT):
+        x0, y0, x1, y1 = (column[: len(column) // 3] for column in data[name + kind])
+        middles.append(np.stack([x0 + x1, y0 + y1], axis=1) / 2)
+        ways.append(np.stack([x1 - x0, y1 - y0], axis=1))
+    return np.concatenate(middles), np.concatenate(ways)
+
+
+def angle(a, b):
+    """The largest angle between two fields of vectors."""
+    cross, dot = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0], (a * b).sum(axis=1)
+    return np.abs(np.arctan2(cross, dot)).max()
+
+
+# The drift
+
+
+def test_arrows_of_d_the_identity_are_downhill():
+    page = Page(Drift, "banana", {})
+    places, ways = vectors(page.compute(), "sum 0")
+    assert len(places) > 250
+    assert angle(ways, -page.target.gradient_at(places)) < 1e-6
+    # Planted fault: a curl turns them, and a larger D does not.
+    page.edit(curl_entries=("0.1",))
+    assert angle(vectors(page.compute(), "sum 0")[1][:100], -page.target.gradient_at(places)[:100]) > 0.05
+    page.edit(diffusion_entries=("3", "0", "3"))
+    places, ways = vectors(page.compute(), "sum 0")
+    assert angle(ways, -page.target.gradient_at(places)) < 1e-6
+
+
+def test_lengths_have_one_scale_and_long_arrows_are_cut():
+    page = Page(Drift, "quartic", {})
+    data = page.compute()
+    cells = np.array(page.view._cells)
+    x0, y0, x1, y1 = data["sum 0"]
+    n = len(x0) // 3
+    middle = np.stack([x0[:n] + x1[:n], y0[:n] + y1[:n]], axis=1) / 2
+    drawn = np.stack([x1[:n] - x0[:n], y1[:n] - y0[:n]], axis=1)
+    ratio = np.linalg.norm(drawn, axis=1) / np.linalg.norm(page.target.gradient_at(middle), axis=1)
+    assert np.ptp(ratio) < 1e-9 * ratio[0]
+    x0, y0, x1, y1 = (column[: len(column) // 3] for column in data["sum 0" + CUT])
+    assert len(x0) > 10
+    assert np.hypot((x1 - x0) / cells[0], (y1 - y0) / cells[1]) == pytest.approx(LONGEST)
+
+
+@pytest.mark.parametrize("entries", [SGHMC, GSGRHMC, GSGRHMC | {"gamma": False}, SGHMC | {"dissipation": False}])
+def test_parts_add_up_to_the_drift(entries):
+    page = Page(Drift, "double_well", entries)
+    recipe = page.runs[0].sampler.recipe(page.target)
+    found = {name: np.array(on_points(recipe, list(part), page.view._grid)) for name, part in parts(recipe).items()}
+    assert sum(found[name] for name in PARTS) == pytest.approx(found["sum"], abs=1e-9)
+    # At each place the parts that are drawn in full add up to the drift that is.
+    data = page.compute()
+    drawn = {}
+    for name in ("sum 0", *PARTS):
+        x0, y0, x1, y1 = (column[: len(column) // 3] for column in data[name])
+        drawn[name] = {
+            (round(a, 6), round(b, 6)): np.array([c, d])
+            for a, b, c, d in zip((x0 + x1) / 2, (y0 + y1) / 2, x1 - x0, y1 - y0, strict=True)
+        }
+    cut = {
+        (round(a, 6), round(b, 6))
+        for name in PARTS
+        for x0, y0, x1, y1 in [(column[: len(column) // 3] for column in data[name + CUT])]
+        for a, b in zip((x0 + x1) / 2, (y0 + y1) / 2, strict=True)
+    }
+    checked = 0
+    for place, arrow in drawn["sum 0"].items():
+        if place not in cut:
+            total = sum(drawn[name].get(place, np.zeros(2)) for name in PARTS)
+            # What is shorter than a hair is not drawn.
+            assert np.abs((total - arrow) / page.view._cells).max() < 0.05
+            checked += 1
+    assert checked > 50
+    assert (len(data["gamma"][0]) > 0) == (
+        "gamma" not in entries and entries["curl_entries"] == GSGRHMC["curl_entries"]
+    )
+    assert (len(data["dissipation"][0]) > 0) == ("dissipation" not in entries)
+
+
+def test_an_edit_shows_at_the_next_frame():
+    page = Page(Drift, "double_well", GSGRHMC, GSGRHMC)
+    before = page.compute(10)
+    assert set(page.compute(10)) == {"dots 0", "dots 1"}
+    page.edit(gamma=False)
+    after = page.compute(0)
+    assert len(before["gamma"][0]) > 0 and not len(after["gamma"][0])
+    assert not np.array_equal(before["sum 0"][2], after["sum 0"][2])
+    # The second lane is as it was, so that both can be compared.
+    assert np.array_equal(before["sum 1"][2], after["sum 1"][2])
+    assert page.why() == ["lane 0: Γ ≠ 0 is left out"]
+    page.edit(diffusion_entries=("0", "0", "1"), curl_entries=("-1",), drift_entries=("", "-r"), gamma=True)
+    page.compute()
+    assert page.why() == ["lane 0: f of r is typed by hand"]
+
+
+def test_a_drift_twice_as_strong_looks_it():
+    page = Page(Drift, "banana", {})
+    before = vectors(page.compute(), "sum 0")
+    page.edit(diffusion_entries=("1.3", "0", "1.3"))
+    after = vectors(page.compute(), "sum 0")
+    short = np.linalg.norm(before[1][:20], axis=1)
+    places = [int(np.argmin(np.abs(after[0] - place).sum(axis=1))) for place in before[0][:20]]
+    grown = np.linalg.norm(after[1][places], axis=1) / short
+    assert np.median(grown) == pytest.approx(1.3)
+
+
+def test_an_edit_is_fast():
+    page = Page(Drift, "double_well", GSGRHMC, GSGRHMC, GSGRHMC, GSGRHMC)
+    frames = page.frames(10)
+    took = []
+    for gamma in (False, True, False, True, False):
+        page.edit(gamma=gamma)
+        began = perf_counter()
+        page.view.compute(frames)
+        took.append(perf_counter() - began)
+    assert min(took) < 0.02
+
+
+def test_dots_are_the_chains():
+    page = Page(Drift, "double_well", SGHMC, n_chains=300)
+    x, y = page.compute(50)["dots 0"]
+    assert np.array_equal(x, page.runs[0].position[:DOTS, 0])
+    assert np.array_equal(y, page.runs[0].momentum[:DOTS, 0])
+    assert np.std(y) > 0.3
+
+
+def test_on_a_line_the_parts_are_curves():
+    page = Page(Drift, "double_well", MULTIPLICATIVE)
+    data = page.compute(20)
+    x, f = data["sum 0"]
+    slope = page.target.gradient_at(x[:, None])[:, 0]
+    assert f == pytest.approx(-(1 + x**2) * slope + 2 * x, abs=1e-9)
+    assert data["gamma"][1] == pytest.approx(2 * x)
+    assert data["dissipation"][1] == pytest.approx(-(1 + x**2) * slope, abs=1e-9)
+    assert not data["circulation"][1].any()
+    theta, height = data["dots 0"]
+    assert height == pytest.approx(-(1 + theta**2) * page.target.gradient_at(theta[:, None])[:, 0] + 2 * theta, abs=0.1)
+    low, high = data["y"][0]
+    assert low == -high and 5 <= high <= 100
+
+
+def test_a_law_that_is_infinite_at_its_end():
+    data = Page(Drift, "gamma", {"diffusion_entries": ("theta",)}).compute(10)
+    x, f = data["sum 0"]
+    assert f == pytest.approx(0.5 - x, abs=1e-9)
+    assert data["density"][2].max() == 0
+
+
+def test_too_many_coordinates_for_arrows():
+    page = Page(Drift, "banana", {"layout": "theta_r"})
+    assert page.compute(5) == {} and page.view.captions(page.frames()) == {}
+    texts = [m.text for m in page.view.figure.references() if type(m).__name__ == "Label"]
+    assert any("z = (θ₁, θ₂, r₁, r₂)" in text for text in texts)
+
+
+def test_other_samplers_have_no_drift():
+    page = Page(Drift, "double_well", "sgld", SGHMC)
+    data = page.compute(5)
+    assert "sum 1" in data and "sum 0" not in data and "dots 0" not in data
+    # The parts are those of the first lane that is a recipe.
+    assert len(data["circulation"][0]) > 0
+
+
+# The place
+
+
+def place_of(data, lane=0):
+    """The column and the row of a mark; None outside."""
+    x, y = (float(values[0]) for values in data[f"mark {lane}"])
+    if not INNER[0] < y < INNER[1]:
+        return None
+    column = next(c for c, low, high in zip(COLUMNS, EDGES, EDGES[1:], strict=False) if low < x < high)
+    return column, next(row for row, (low, high) in ROWS.items() if low < y < high)
+
+
+@pytest.mark.parametrize(
+    ("entries", "place"),
+    [
+        ({}, (NO_CURL, CONSTANT)),
+        (MULTIPLICATIVE, (NO_CURL, VARYING)),
+        (SGHMC, (BOTH, CONSTANT)),
+        (GSGRHMC, (BOTH, VARYING)),
+        (HMC, (NO_DIFFUSION, CONSTANT)),
+        (GSGRHMC | {"gamma": False}, None),
+        (SGHMC | {"dissipation": False}, None),
+        # Without Γ nothing is missing where Γ is 0.
+        (SGHMC | {"gamma": False}, (BOTH, CONSTANT)),
+        (SGHMC | {"drift_entries": ("r", "-2*r")}, None),
+        # The same drift, typed.
+        (SGHMC | {"drift_entries": ("r", "")}, (BOTH, CONSTANT)),
+    ],
+)
+def test_the_mark_is_where_the_recipe_is(entries, place):
+    page = Page(Place, "double_well", entries)
+    assert place_of(page.compute(5)) == place
+    (why,) = page.why()
+    assert why.startswith(INSIDE) == (place is not None)
+    page.view.background(page.frames())
+    assert place_of(page.compute()) == place
+    assert len(why) < 56
+
+
+def test_dropping_gamma_puts_the_mark_outside_at_once():
+    page = Page(Place, "double_well", GSGRHMC, GSGRHMC)
+    assert place_of(page.compute(5)) == place_of(page.compute(), 1) == (BOTH, VARYING)
+    page.edit(gamma=False)
+    data = page.compute()
+    assert place_of(data) is None
+    assert place_of(data, 1) == (BOTH, VARYING)
+    assert page.why()[0] == "Γ ≠ 0 is left out of f"
+    page.edit(gamma=True)
+    assert place_of(page.compute()) == (BOTH, VARYING)
+
+
+def test_noise_of_the_gradient_puts_the_mark_outside():
+    noisy = Page(Place, "double_well", SGHMC, gradient={"key": "gaussian", "params": {"variance": 4.0}})
+    assert place_of(noisy.compute(5)) is None
+    assert "noise" in noisy.why()[0]
+    # It is not the recipe's law after a closer look either.
+    noisy.view.background(noisy.frames())
+    assert place_of(noisy.compute()) is None
+    right = {"key": "gaussian_corrected", "params": {"variance": 4.0}}
+    assert place_of(Page(Place, "double_well", SGHMC, gradient=right).compute(5)) == (BOTH, CONSTANT)
+    # With D = 0 there is nothing to subtract B̂ from.
+    assert place_of(Page(Place, "double_well", HMC, gradient=right).compute(5)) is None
+
+
+def test_another_curl_may_hide_in_a_typed_drift():
+    # f = −(D + Q)∇U for Q = [[0, 2], [−2, 0]], typed beside D = I and Q = 0.
+    page = Page(Place, "correlated_gaussian", {})
+    recipe = page.runs[0].sampler.recipe(page.target)
+    first, second = (str(e) for e in recipe.gradient)
+    page.edit(drift_entries=(f"-({first}) - 2*({second})", f"-({second}) + 2*({first})"))
+    assert place_of(page.compute(5)) is None
+    assert page.view.background(page.frames())
+    assert place_of(page.compute()) == (NO_CURL, CONSTANT)
+    assert "another Q" in page.why()[0]
+    # Planted fault: one sign.
+    page.edit(drift_entries=(f"-({first}) - 2*({second})", f"-({second}) - 2*({first})"))
+    assert not page.view.background(page.frames())
+    assert place_of(page.compute()) is None
+
+
+def test_a_refused_recipe_has_no_place():
+    page = Page(Place, "double_well", {"diffusion_entries": ("-1",)})
+    assert not len(page.compute(5)["mark 0"][0])
+    assert "not positive semidefinite" in page.why()[0]
+
+
+def test_named_samplers_stand_where_the_paper_has_them():
+    found = {key: by_recipe(preset.recipe(preset.dims[0])) for key, preset in PRESETS.items()}
+    outside = {key for key, standing in found.items() if not standing.inside}
+    assert outside == {"naive_sghmc", "naive_sgrhmc"}
+    columns = {key: standing.column for key, standing in found.items() if standing.inside}
+    assert {key for key, column in columns.items() if column == NO_CURL} == {"sgld", "sgrld", "sgfs"}
+    assert {key for key, column in columns.items() if column == NO_DIFFUSION} == {"hmc"}
+
+
+# The KL divergence
+
+
+@pytest.mark.parametrize("target", ["double_well", "quartic", "gamma"])
+def test_exact_draws_stay_near_the_level_of_noise(target):
+    page = Page(KL, target, "exact")
+    shown = {"lane 0": [], "noise": []}
+    for _ in range(30):
+        data = page.compute(1000)
+        for name in shown.keys() & data.keys():
+            shown[name] += list(data[name][1])
+    divergence, noise = (np.array(values)[3:] for values in shown.values())
+    assert len(divergence) == len(noise) > 10
+    # The estimate of n draws in m cells has the relative sd √(2/m): .18 for 64 cells.
+    ratio = divergence / noise
+    assert np.abs(ratio - 1).max() < 0.8
+    assert abs(ratio[-10:].mean() - 1) < 0.4
+    assert divergence[-1] < divergence[0] / 5
+
+
+def test_a_wrong_law_stays_above_it():
+    page = Page(KL, "double_well", {"step_size": 0.01, "gamma": False} | MULTIPLICATIVE)
+    points = []
+    for _ in range(20):
+        page.compute(2000)
+    points = np.array(page.records[0].curve)
+    assert points[-1, 5] > 5 * points[-1, 6]
+    assert page.view.captions(page.frames())[page.view._label.id].startswith("lane 0  KL ")
+
+
+def test_a_point_of_the_curve_is_cheap():
+    page = Page(KL, "quartic", "exact")
+    page.compute(1000)
+    page.records[0].curve.clear()
+    began = perf_counter()
+    page.records[0].record()
+    assert perf_counter() - began < 0.01
+
+
+def test_on_the_simplex_there_is_no_divergence():
+    page = Page(KS, "sparse_dirichlet", "scir")
+    page.compute(100)
+    assert np.isnan(page.records[0].curve[0][5:]).all()
+    (text,) = page.why()
+    assert "KS" in text and "KL" not in text
+    experiment = Experiment.from_dict({"target": "sparse_dirichlet", "lanes": [{"sampler": "scir"}]})
+    assert not KL.fits(experiment) and not Drift.fits(experiment)
+
+
+def test_the_ks_curve_is_as_it_was():
+    page = Page(KS, "quartic", "exact")
+    data = page.compute(1000)
+    assert data["lane 0"][1] == pytest.approx(np.maximum([page.records[0].curve[0][4]], FLOOR))
+    low, high, mean = (column[0] for column in data["noise"][1:])
+    assert low < mean < high
+    assert "KL" in page.why()[0]
+
+
+# The page
+
+
+def test_another_layout_makes_the_view_anew():
+    def experiment(**params):
+        lane = {"sampler": {"key": "recipe", "params": params}}
+        return Experiment.from_dict({"target": "double_well", "lanes": [lane]})
+
+    state = AppState()
+    state.experiment, state.views = experiment(), ["drift"]
+    runner = Runner(state, Mock())
+    runner.build_views()
+    assert len(runner.views[0]._layout.names) == 1
+    # An edit of an entry is shown by the view that is there.
+    state.experiment = experiment(diffusion_entries=("2",))
+    assert not runner._rebuild
+    state.experiment = experiment(layout="theta_r")
+    assert runner._rebuild
+    runner.build_views()
+    assert runner.views[0]._layout.names == ("theta", "r")
