@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from samplers import engine, jit
+from samplers.kernels import Sampler
 from samplers.spec import RunSpec
 from samplers.targets.base import Column, Target
 
@@ -152,12 +153,18 @@ def draws_of(run: engine.Run, n_kept: int, every: int) -> Array:
     return out
 
 
-def start_with(spec: RunSpec, sampler: object | None = None) -> engine.Run:
-    """A run of ``spec``, with a sampler object of the test's own in place of the spec's: a planted fault."""
+def put_sampler(run: engine.Run, sampler: Sampler) -> None:
+    """A sampler object of the test's own in place of the run's: a planted fault."""
+    jit.prepare([sampler.advance])
+    run.sampler = sampler
+    run.sampler_params = sampler.packed(run.target)
+
+
+def start_with(spec: RunSpec, sampler: Sampler | None = None) -> engine.Run:
+    """A run of ``spec``, where one is given with another sampler object."""
     run = engine.start(spec)
     if sampler is not None:
-        jit.prepare([sampler.advance])
-        run.sampler = sampler
+        put_sampler(run, sampler)
     return run
 
 

@@ -55,10 +55,13 @@ IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one
 
 
 def wait_until(condition, what, patience=PATIENCE):
-    """The first true value of ``condition()``."""
+    """The first true value of ``condition()``, which may look for what is not on the page yet."""
     end = time.monotonic() + patience
     while True:
-        found = condition()
+        try:
+            found = condition()
+        except LookupError:
+            found = False
         if found:
             return found
         assert time.monotonic() < end, f"{what() if callable(what) else what}: not in {patience:g} s"
@@ -102,9 +105,7 @@ class Lab:
         return dict(zip(*self._seen, strict=True))
 
     def glyphs(self, view, kind):
-        # While the page is built anew a view is missing for a moment.
-        figure = self.figures().get(view, {"glyphs": []})
-        return [one["data"] for one in figure["glyphs"] if one["type"] == kind]
+        return [one["data"] for one in self.figures()[view]["glyphs"] if one["type"] == kind]
 
     def heads(self):
         """Where the chains of each lane are in the state space, (chains, 2), by lane."""

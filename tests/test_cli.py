@@ -65,7 +65,9 @@ def test_the_list_is_complete(capsys):
             assert [p["name"] for p in entry["parameters"]] == [n for n, _ in declared(registry[entry["key"]])]
             for p in entry["parameters"]:
                 assert {"type", "default", "label", "unit", "tex", "doc"} <= set(p)
-                assert ("bounds" in p) or ("options" in p) or p["type"] == "flag", p
+                limits = {"flag": set(), "option": {"options"}, "formula": {"max_characters"}}
+                limits["formulas"] = {"max_characters", "max_length"}
+                assert limits.get(p["type"], {"bounds"}) <= set(p), p
                 assert p["label"], p
                 assert p["doc"], p
 

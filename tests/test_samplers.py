@@ -30,6 +30,7 @@ from tests.statistics import (
     mean_and_error,
     mean_verdict,
     power_of,
+    put_sampler,
     start_with,
     z_verdict,
 )
@@ -290,8 +291,48 @@ def reference_geometric_ou(rng, run, theta, r, data):
         theta[c, 0] = exp(mean + sigma * sqrt(1 - exp(-2 * h)) * rng.standard_normal())
 
 
+def reference_recipe(rng, run, theta, r, data):
+    """z ← z + ε[−(D + Q)∇H̃ + Γ] + N(0, ε(2D − εB̂)) with H = U + r²/2, by hand."""
+    eps, dim = run.sampler.step_size, theta.shape[1]
+    grad = noisy(rng, run, theta)
+    b = b_hat(run)
+    if run.spec.gradient.key == "gaussian_estimated":
+        freedom = run.gradient.sample_size - 1
+        b = run.gradient.variance * 2 * rng.standard_gamma(freedom / 2) / freedom
+    for c in range(len(theta)):
+        if run.sampler.layout == "theta":
+            # D = θ with Γ = 1 on (0, ∞), else D = 1 with Γ = 0.
+            positive = run.target.support == "positive"
+            d = theta[c].copy() if positive else np.ones(dim)
+            for i in range(dim):
+                heat = sqrt(eps * (2 * d[i] - eps * d[i] ** 2 * b)) * rng.standard_normal()
+                theta[c, i] = theta[c, i] - eps * (d[i] * grad[c, i] - positive) + heat
+                if positive:
+                    theta[c, i] = abs(theta[c, i])
+        else:
+            # dθ = g r dt, dr = −g∇U dt + ∇g dt − g² r dt with g = 1 + tanh(θ)²/2, by explicit Euler.
+            tanh = np.tanh(theta[c])
+            g = 1 + tanh**2 / 2
+            slope = tanh * (1 - tanh**2)
+            moved = theta[c] + eps * g * r[c]
+            for i in range(dim):
+                heat = sqrt(eps * (2 * g[i] ** 2 - eps * g[i] ** 2 * b)) * rng.standard_normal()
+                r[c, i] = r[c, i] + eps * (slope[i] - g[i] * grad[c, i] - g[i] ** 2 * r[c, i]) + heat
+            theta[c] = moved
+
+
+def riemannian(dim):
+    """The parameters of a recipe with momentum whose metric depends on θ."""
+    thetas = ["theta"] if dim == 1 else ["theta1", "theta2"]
+    metric = [f"(1 + tanh({name})^2/2)" for name in thetas]
+    if dim == 1:
+        return {"layout": "theta_r", "diffusion_entries": ("0", "0", f"{metric[0]}^2"), "curl_entries": (f"-{metric[0]}",)}  # fmt: skip
+    diffusion = ("0", "0", "0", "0", "0", "0", "0", f"{metric[0]}^2", "0", f"{metric[1]}^2")
+    return {"layout": "theta_r", "diffusion_entries": diffusion, "curl_entries": ("0", f"-{metric[0]}", "0", "0", f"-{metric[1]}", "0")}  # fmt: skip
+
+
 REFERENCES = {
-    "sgld": reference_sgld, "sghmc": reference_sghmc, "hmc": reference_hmc, "sgrld": reference_sgrld,
+    "recipe": reference_recipe, "sgld": reference_sgld, "sghmc": reference_sghmc, "hmc": reference_hmc, "sgrld": reference_sgrld,
     "cir": reference_cir, "scir": reference_cir, "geometric_ou": reference_geometric_ou,
 }  # fmt: skip
 
@@ -308,10 +349,16 @@ def reference_draws(run, n):
 
 
 def draw_for_draw():
-    """Every triple with a reference, SCIR and SGRLD also without replacement, HMC also without the accept step."""
+    """Every triple with a reference, SCIR and SGRLD also without replacement, HMC also without the accept step.
+
+    The recipe has D = θ on (0, ∞), and elsewhere D = 1 or a metric with momentum.
+    """
     for s, t, g in TRIPLES:
         if s in REFERENCES:
-            yield s, t, g, {}, {}
+            positive = s == "recipe" and TARGETS[t].support == "positive"
+            yield s, t, g, {"diffusion_entries": ("theta",)} if positive else {}, {}
+            if s == "recipe" and not positive:
+                yield s, t, g, {**riemannian(TARGETS[t]().dim), "step_size": 0.03}, {}
             if g == "minibatch":
                 yield s, t, g, {}, {"replacement": False, "batch_size": 7}
             if s == "hmc":
@@ -331,7 +378,7 @@ def test_each_kernel_is_its_textbook_formula(s, t, g, params, gradient_params):
     run.advance(25)
     np.testing.assert_allclose(run.kept, expected, rtol=1e-8, atol=1e-10)
     wrong = engine.start(spec, keep_draws=True)
-    wrong.sampler = type(run.sampler)(**{**spec.sampler.values(), "step_size": run.sampler.step_size * (1 + 1e-6)})
+    put_sampler(wrong, type(run.sampler)(**{**spec.sampler.values(), "step_size": run.sampler.step_size * (1 + 1e-6)}))
     wrong.advance(25)
     assert not np.allclose(wrong.kept, expected, rtol=1e-8, atol=1e-10)
 
@@ -481,6 +528,9 @@ TARGET_PARAMS = {
     ("sgrld", "dense_dirichlet"): {"dimension": 4, "alpha": 10.0, "items": 30},
     ("sgrld", "lognormal"): {"mu": 1.0, "sigma": 0.3},
     ("sgld", "funnel"): {"scale": 0.5},
+    ("recipe", "gamma"): {"shape": 20.0},
+    ("recipe", "lognormal"): {"mu": 1.0, "sigma": 0.3},
+    ("recipe", "funnel"): {"scale": 0.5},
     ("sghmc", "funnel"): {"scale": 0.5},
 }
 N_CHAINS, N_KEPT = 1000, 100
@@ -493,11 +543,11 @@ def step_for(s, target):
 
     E (∂_i H)² = E ∂_ii H is a mean curvature κ: SGLD's bias is of the order εκ, SGHMC's of ε²κ.
     """
-    default = SAMPLERS[s]().step_size
-    if s not in ("sgld", "sghmc"):
+    default = SAMPLERS["sgrld" if s == "recipe" and target.support == "positive" else s]().step_size
+    if s not in ("sgld", "sghmc", "recipe") or target.support != "line":
         return default
     curvature = float((target.gradient_at(target.sample(7, 4000)) ** 2).mean(axis=0).max())
-    return min(default, 0.05 / curvature if s == "sgld" else 0.25 / sqrt(curvature))
+    return min(default, 0.25 / sqrt(curvature) if s == "sghmc" else 0.05 / curvature)
 
 
 def bias_of(spec, target, sampler):
@@ -508,10 +558,11 @@ def bias_of(spec, target, sampler):
     unbiased to first order (V/(2C) as temperature for noise): what is left is O(ε²), of the size of the
     same terms times ε. SCIR and SGRLD with minibatches have another law, and are tested below and by the draw-for-draw
     comparison; here they run with the whole data as the batch without replacement, which is the full gradient.
+    The recipe is SGLD on the line and SGRLD on (0, ∞).
     """
     s, eps = spec.sampler.key, getattr(sampler, "step_size", 0.0)
     heat = spec.gradient.values().get("variance", 0.0) if spec.gradient.key == "gaussian" else 0.0
-    if s == "sgld":
+    if s == "sgld" or (s == "recipe" and target.support == "line"):
         first = first_order_bias(target, heat)
         return first.theta, lambda g: eps * first(g)
     if s == "sghmc":
@@ -522,7 +573,7 @@ def bias_of(spec, target, sampler):
             lambda g: abs(eps**2 * (1 + c**2) * curved(g)) + abs(eps * heat / c * (heated(g) - curved(g))),
         )
     theta = target.sample(99, 20_000)
-    if s == "sgrld":
+    if s in ("sgrld", "recipe"):
         # The drift pulls back at a rate of at most λ = 1 + N/Σθ, and Euler's variance is 1/(1 − ελ/2) too large.
         data = len(target.data())
         rate = 1 + data / max(float(theta.sum(axis=1).mean()), 1.0)
@@ -563,11 +614,14 @@ def triple_spec(s, t, g, params=None):
     target = TARGETS[t](**params)
     gradient = {"batch_size": len(target.data()), "replacement": False} if g == "minibatch" else {}
     step = {} if s == "exact" else {"step_size": step_for(s, target)}
+    if s == "recipe" and target.support == "positive":
+        step["diffusion_entries"] = ("theta",)
     return RunSpec.of(t, s, g, target_params=params, sampler_params=step, gradient_params=gradient, n_chains=N_CHAINS, n_steps=1, seed=31)  # fmt: skip
 
 
 STEPS = {
     "sgld": 1000,
+    "recipe": 1000,
     "sghmc": 500,
     "hmc": 100,
     "sgrld": 500,

@@ -40,6 +40,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "funnel": [{"scale": 0.5}, {"scale": 4.0}],
     "gamma": [{"shape": 0.01}, {"shape": 1000.0}],
     "lognormal": [{"mu": -5.0, "sigma": 0.05}, {"mu": 5.0, "sigma": 2.0}],
+    "typed": [
+        {"energy": "cosh(3*theta) - sin(theta)", "extent": 2.0},
+        {"energy": "(theta1^2 + theta2^2)^2/8 - exp(-(theta1 - 1)^2)*theta2", "extent": 4.0},
+    ],
     "sparse_dirichlet": [
         {"alpha": 0.005, "dimension": 100},
         {"alpha": 0.005, "dimension": 2, "observed": (1_000_000,)},
@@ -131,7 +135,7 @@ def test_a_target_says_what_a_card_and_a_slider_need(key: str):
     cls = TARGETS[key]
     assert cls.key == key
     assert cls.title
-    assert "U(\\theta)" in cls.tex
+    assert "U(\\theta)" in cls().tex
     assert cls.source
     assert cls.__doc__
     for name, parameter in declared(cls):

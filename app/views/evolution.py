@@ -25,7 +25,6 @@ from app.views.planes import (
     sentence,
     shown_ranges,
     sign,
-    spectrum_of,
     stack,
 )  # fmt: skip
 from app.views.recipes import RecipeView
@@ -150,7 +149,7 @@ class Simulation:
             return ENDLESS
         try:
             # A coarse grid is right to some per cent, which is enough for this.
-            gap = spectrum_of(Flow(self.flow.recipe, self.flow.target, 200 if self.grid.ndim == 1 else 40)).gap
+            gap = Flow(self.flow.recipe, self.flow.target, 200 if self.grid.ndim == 1 else 40).spectrum.gap
         except FAILURES:
             return ENDLESS
         return min(GAPS / gap / process.step_size, LONGEST) if gap > 0 else ENDLESS

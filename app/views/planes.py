@@ -15,7 +15,6 @@ from app.theme import plot
 from app.views.autocorrelation import LINE, SIGNS
 from app.views.base import Array, Data, Feed, LaneFrame, Scene, View
 from app.views.recipes import recipe_of
-from samplers.recipe import fokker_planck
 from samplers.recipe.expressions import ZERO
 from samplers.recipe.flow import SHOWN_MOMENTUM, Flow, effective
 from samplers.recipe.recipe import Layout, Recipe
@@ -27,8 +26,6 @@ SHARP = 120
 """Points a side that the contours are drawn from."""
 CELLS, CELLS_WRONG, CELLS_LINE = 120, 96, 400
 """Cells a side of the grid in two dimensions, fewer where the drift is not the recipe's own, and cells in one."""
-FLOOR = 1e-30
-"""Cells have at least this share of the highest density."""
 SYMBOLS = {"theta": "θ", "theta1": "θ₁", "theta2": "θ₂", "r": "r", "r1": "r₁", "r2": "r₂", "xi": "ξ"}
 FAILURES = (ValueError, RuntimeError, ArithmeticError)
 """What a grid raises where a recipe has no answer: no stationary law, D not positive semidefinite, no convergence."""
@@ -78,16 +75,6 @@ def process_of(lane: LaneFrame) -> Process | None:
         return None
     noise = lane.run.gradient.noise()
     return Process(recipe, lane.run.sampler.time_per_step, float(noise.variance - noise.correction), lane.run.target)
-
-
-def spectrum_of(flow: Flow) -> fokker_planck.Spectrum:
-    """The slowest modes of a process, with a drift of its own too. Raises ValueError."""
-    if flow.right:
-        return flow.spectrum
-    # A law that was solved for may be cut to zero in a cell far out, and would then have modes there that are none.
-    law = np.maximum(flow.law, FLOOR * flow.law.max())
-    resolvent = fokker_planck.Resolvent(flow.matrix, flow.grid, law)
-    return fokker_planck.spectrum(flow.matrix, flow.grid, law, resolvent=resolvent)
 
 
 def recipe_lanes(scene: Scene) -> list[int]:

@@ -22,7 +22,6 @@ from app.views.planes import (
     sentence,
     shown_ranges,
     sign,
-    spectrum_of,
     stack,
 )  # fmt: skip
 from app.views.recipes import RecipeView
@@ -41,8 +40,6 @@ FORGOTTEN = 0.02
 """The axis ends where the prediction stays below this."""
 SIDE = 48
 """Cells a side of a mode's picture."""
-STEPPED = 80
-"""Cells a side of the grid for predictions by steps in time."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +123,11 @@ def mixing(process: Process, k: int) -> Mixing | str:
         if why:
             return why
         flow = process.flow
-        found = spectrum_of(flow)
+        found = flow.spectrum
         if not (found.gap > 1e-6 and np.isfinite(found.values).all()):
             return "On this grid nothing decays: the gap is 0."
         times = _times(found.values)
-        rho = flow.autocorrelation(times, k) if flow.right else _stepped(flow, times, k)
+        rho = flow.autocorrelation(times, k)
         second = found.right[0].imag if abs(found.values[0].imag) > 1e-9 * abs(found.values[0]) else found.right[1].real
         if flow.grid.ndim == 1:
             (low, high), (x,) = shown_ranges(flow.recipe.layout, flow.target)[0], flow.grid.centres
@@ -151,19 +148,6 @@ def _picture(flow: Flow, mode: Array) -> Array:
     return RegularGridInterpolator(flow.grid.centres, mode, bounds_error=False, fill_value=None)(
         np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     )
-
-
-def _stepped(flow: Flow, times: Array, k: int) -> Array:
-    """The autocorrelation where the drift is not the recipe's own, by steps in time.
-
-    The Galerkin projection of the right ones is stable for them alone: they are dissipative under their law.
-    """
-    coarse = Flow(flow.recipe, flow.target, min(flow.cells, STEPPED))
-    law, x = coarse.law, coarse.grid.mesh()[k]
-    apart = x - float((x * law).sum() * coarse.grid.volume)
-    walk = fokker_planck.Evolution(coarse.matrix, apart * law, float(times[1]))
-    rho = np.array([float((apart * apart * law).sum()), *(float((apart * walk.advance()).sum()) for _ in times[1:])])
-    return rho / rho[0]
 
 
 def _times(values: Array) -> Array:

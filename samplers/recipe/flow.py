@@ -14,6 +14,10 @@ from samplers.targets.base import Target
 
 SHOWN_MOMENTUM = 4.0
 """Momenta within ±4, and a thermostat within 4 of its mean, are what is shown and where D is checked."""
+FLOOR = 1e-30
+"""Cells have at least this share of the highest density of a law that is solved for."""
+STEPPED = 80
+"""Cells a side where the autocorrelation is found by steps in time."""
 REACH = 0.5
 """The grid goes beyond what is shown by this share of it on each side, so that its walls are not felt."""
 
@@ -97,8 +101,12 @@ class Flow:
 
     @cached_property
     def law(self) -> Array:
-        """The density that the process really tends to."""
-        return self.wanted if self.right else fokker_planck.stationary(self.matrix, self.grid, self.wanted)
+        """The density that the process really tends to. Raises ValueError where the grid has none."""
+        if self.right:
+            return self.wanted
+        law = fokker_planck.stationary(self.matrix, self.grid, self.wanted)
+        # A law that is solved for may be cut to zero in a cell far out, which would then have modes of its own.
+        return np.maximum(law, FLOOR * law.max())
 
     @cached_property
     def resolvent(self) -> fokker_planck.Resolvent:
@@ -107,12 +115,25 @@ class Flow:
 
     @cached_property
     def spectrum(self) -> fokker_planck.Spectrum:
-        """The slowest modes."""
+        """The slowest modes. Raises ValueError where the grid has no law."""
         return fokker_planck.spectrum(self.matrix, self.grid, self.law, resolvent=self.resolvent)
 
     def autocorrelation(self, times: Array, k: int = 0) -> Array:
-        """The predicted autocorrelation of coordinate ``k`` of z."""
+        """The predicted autocorrelation of coordinate ``k`` of z at evenly spaced times from 0 on."""
+        if not self.right:
+            return replace(self, cells=min(self.cells, STEPPED))._stepped(times, k)
         values = self.grid.mesh()[k]
         return fokker_planck.predicted_autocorrelation(
             self.matrix, self.grid, self.law, values, times, resolvent=self.resolvent
         )
+
+    def _stepped(self, times: Array, k: int) -> Array:
+        # The projection behind a right process's prediction is stable for those alone: they are dissipative under
+        # their law.
+        law, x = self.law, self.grid.mesh()[k]
+        apart = x - float((x * law).sum() * self.grid.volume)
+        walk = fokker_planck.Evolution(self.matrix, apart * law, float(times[1] - times[0]))
+        rho = np.array(
+            [float((apart * apart * law).sum()), *(float((apart * walk.advance()).sum()) for _ in times[1:])]
+        )
+        return rho / rho[0]
