@@ -241,7 +241,7 @@ class Page:
 
     def fit_width(self, width: int) -> None:
         """On a phone the sidebar lies over the views; it starts closed there."""
-        if width < NARROW:
+        if width < NARROW and self.page.sidebar:
             self.page.sidebar_open = False
 
     def show_status(self, what: str, share: float) -> None:

@@ -335,6 +335,68 @@ def test_lanes(lab):
     np.testing.assert_array_equal(lab.heads()[0], run(spec).draws[:, 0])
 
 
+def test_the_recipe_workbench(lab):
+    lab.open()
+    lab.moves()
+    lab.button(re.compile("^Recipe workbench")).click()
+    lab.until(lambda: lab.field("target") == "double_well" and lab.lanes()[0].startswith("recipe("), "the link")
+    lab.until(lambda: lab.titles() == ["Drift", "Marginal", "Stationarity"], "the recipe's views")
+    lab.moves()
+
+    def arrows():
+        return sum(sum(map(sum, g.values())) for g in lab.glyphs("Drift", "Segment"))
+
+    entry = lab.page.get_by_label("D r r", exact=True).first
+
+    def enter(text):
+        entry.fill(text)
+        entry.press("Enter")
+
+    before, steps, link = arrows(), lab.steps(), lab.lanes()
+    enter("sqrt(theta")
+    lab.says("recipe.D[2,2]", "at character 5", "closing bracket")
+    lab.moves()
+    assert lab.lanes() == link, "a refused entry changes nothing"
+    assert entry.input_value() == "sqrt(theta", "and is not lost"
+    enter("1 + theta^2")
+    lab.until(lambda: "1 + theta^2" in lab.lanes()[0], "the entry in the link")
+    lab.until(lambda: arrows() != before, "other arrows")
+    assert lab.steps() >= steps, "the chain goes on"
+    assert lab.page.get_by_role("alert").filter(has_text="closing bracket").count() == 0
+
+    enter("theta")
+    lab.says("D must be positive semidefinite", "theta = -2.1")
+    stopped = lab.settled()
+    enter("2")
+    lab.until(lambda: lab.steps() > stopped, "the chain goes on with a D that is one")
+
+    lab.choose("Preset", "Naive SGRHMC")
+    lab.until(lambda: "gamma:false" in lab.lanes()[0], "Γ left out in the link")
+    lab.press("Add a lane to compare")
+    lab.until(lambda: len(lab.lanes()) == 2 and lab.lanes()[0] == lab.lanes()[1], "the same recipe twice")
+    lab.choose("Target", "Correlated quartic")
+    lab.until(lambda: lab.field("target") == "quartic", "two coordinates")
+    assert all(lane.count(",") >= 9 for lane in lab.lanes())
+    lab.moves()
+    # With two lanes that view has two figures.
+    lab.view("Stationarity")
+    lab.until(lambda: lab.titles() == ["Drift", "Marginal"], "two views")
+
+
+def test_a_typed_energy(lab):
+    lab.open("?target=typed(energy:theta^4 - theta^2;extent:3)&lane=sgld&play=0")
+    energy = lab.page.get_by_label("Energy U", exact=True).first
+    energy.fill("theta^4 - 3*theta^2 +")
+    energy.press("Enter")
+    lab.says("target.energy", "at character")
+    energy.fill("theta^4 - 3*theta^2 + theta")
+    energy.press("Enter")
+    lab.until(lambda: "3*theta^2" in lab.field("target"), "the energy in the link")
+    lab.step(2)
+    spec = Experiment.from_query(urlsplit(lab.url).query, None)[0].runs()[0]
+    np.testing.assert_array_equal(lab.heads()[0][:, 0], run(spec).draws[:, 1, 0])
+
+
 def test_the_sparse_dirichlet_goes_below_1e_10(lab):
     lab.open()
     lab.moves()
