@@ -100,7 +100,7 @@ class _Card:
         self.mean = None
         if sampler.layout == THETA_R_XI:
             self.mean = pmui.FloatInput(
-                label="A", value=sampler.thermostat, start=0.0, end=100.0, width=80,
+                label="A", value=sampler.thermostat, start=0.0, end=100.0, width=110,
                 description="The mean of the thermostat ξ under e^{−H}.", **small,
             )  # fmt: skip
             self.mean.param.watch(lambda event: self._act(self._set, "thermostat", event.new), "value")
@@ -206,27 +206,29 @@ class _Card:
         boxes = []
         for at, text in enumerate(self._texts("f")):
             box = pmui.TextInput(
-                label=f"f {SYMBOLS[self.names[at]]}", value=text, placeholder="follows", size="small", width=_WIDTHS[2], margin=(4, 2),
+                label=f"f {SYMBOLS[self.names[at]]}", value=text, placeholder="follows", size="small", width=_WIDTHS[max(2, len(self.names) - 1)], margin=(4, 2),
                 sx=_ENTRY, description="A component of the drift typed by hand; empty, it follows from D and Q.",
             )  # fmt: skip
             box.param.watch(lambda event, at=at: self._act(self._set_entry, "f", at, event.new), "value")
             self._entries["f", at] = box
             boxes.append(box)
-        return pn.Column(head, *boxes, margin=(0, 6))
+        # Beside large matrices there is no room for a column, but below them there is for a row.
+        inside = [pn.Row(*boxes, margin=0)] if len(boxes) > 3 else boxes
+        return pn.Column(head, *inside, margin=(0, 6))
 
     def _energy(self) -> Any:
         choice = self.state.experiment.target
         head = pn.pane.HTML("<b>U(θ)</b> <span class='faint'>energy</span>", stylesheets=[_STYLE], margin=(0, 4))
         if choice.key == "typed":
             box = pmui.TextInput(
-                label="U", value=choice.values()["energy"], size="small", width=270, margin=(4, 2), sx=_ENTRY
+                label="U", value=choice.values()["energy"], size="small", width=220, margin=(4, 2), sx=_ENTRY
             )
             box.param.watch(lambda event: self._act(self.state.set_target_param, "energy", event.new), "value")
             return pn.Column(head, box, margin=(0, 6))
         button = pmui.Button(label="Type your own", icon="edit", size="small", variant="outlined", margin=(4, 4))
         button.on_click(lambda _: self._act(self.state.type_energy))
         text = self.state.experiment.make_target().formula()
-        shown = pn.pane.HTML(f"<code>{text}</code>", margin=(2, 6), styles={"max-width": "260px"})
+        shown = pn.pane.HTML(f"<code>{text}</code>", margin=(2, 6), styles={"max-width": "210px", "font-size": "13px"})
         return pn.Column(head, shown, button, margin=(0, 6))
 
     def _act(self, change: Callable[..., None], *args: Any) -> None:

@@ -3,6 +3,7 @@
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import View
 from app.views.components import Components
+from app.views.curl import Curl
 from app.views.drift import Drift
 from app.views.evolution import Evolution
 from app.views.kl import KL
@@ -32,5 +33,6 @@ VIEWS: Registry[type[View]] = Registry(
     Autocorrelation,
     SpectrumView,
     Modes,
+    Curl,
     Moments,
 )

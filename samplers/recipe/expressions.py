@@ -51,7 +51,7 @@ MAX_MERGED_EXPONENT = 400.0
 """The largest exponent that products of powers may come to."""
 MAX_NUMBER = 1e12
 """The largest number, typed or computed."""
-MAX_WORK = 30_000
+MAX_WORK = 15_000
 """Terms and factors that one operation on expressions may handle."""
 MAX_INSTRUCTIONS = 2_000
 """Instructions of a program: what each step of a chain and each point of a grid may cost."""

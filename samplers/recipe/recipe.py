@@ -29,8 +29,8 @@ from samplers.recipe.expressions import ONE, ZERO, Array, Expression, constant, 
 Vector = tuple[Expression, ...]
 Matrix = tuple[tuple[Expression, ...], ...]
 
-RECIPE_WORK = 40_000
-"""Terms and factors that all derivatives of one recipe may come to: about a tenth of a second."""
+RECIPE_WORK = 20_000
+"""Terms and factors that all derivatives of one recipe may come to: about a twentieth of a second."""
 ENERGY = "U"
 """The name of the target's energy in the entries of D and Q."""
 MAX_FRICTION = 1e3
