@@ -7,6 +7,7 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from bokeh.models import Div
 from panel.io.state import set_curdoc
 
@@ -131,6 +132,9 @@ class Page:
             # An interactive tooltip covers the next button and takes its click.
             theme_config={"components": {"MuiTooltip": {"defaultProps": {"disableInteractive": True}}}}, sx={".sidebar": {"padding": 0}, "& .main": {"padding": "4px"}},
         )  # fmt: skip
+        with param.edit_constant(page):
+            # Panel's count of what is going on would walk every model of the page, twice for every event.
+            page.busy = False
         page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
         return page
 
