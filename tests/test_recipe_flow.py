@@ -10,6 +10,7 @@ import pytest
 
 from app.runner import LaneRecord
 from app.views.base import Scene
+from app.views.curl import STRENGTHS, Curl, closed_form
 from app.views.evolution import CHAINS, FRAMES, Evolution, Simulation, chance, divergence, lane_spec
 from app.views.modes import Modes
 from app.views.planes import Process, process_of
@@ -382,3 +383,25 @@ def test_the_effective_diffusion_counts_what_the_gradient_adds():
     wider = effective(recipe, 0.1, 4.0)
     assert wider.D[1][1].constant == pytest.approx(1 + 0.1 / 2 * 4)
     assert [str(f) for f in wider.drift] == [str(f) for f in recipe.drift]
+
+
+def test_the_gap_against_the_curl_has_the_closed_form_beside_it():
+    made = records("correlated_gaussian", lane("curl_sgld", step_size=0.02))
+    view = Curl(scene_of(made))
+    now = frames(made)
+    data = {}
+    for _ in range(STRENGTHS + 3):
+        view.background(now)
+        data |= sent(view, view.compute(now))
+    strengths, gaps = data["found 0"]
+    assert len(strengths) == STRENGTHS + 1
+    closed = np.interp(strengths, *data["curve 0"])
+    # The closed form has a kink, between two points of the curve, at the best strength.
+    smooth = np.abs(np.abs(strengths) - 2.06) > 0.2
+    assert np.abs(gaps / closed - 1)[smooth].max() < 0.05
+    assert data["now 0"][0] == [1.0] and data["now 0"][1][0] == pytest.approx(1.12, rel=0.05)
+    assert data["best 0"][1][0] == pytest.approx(5.26, abs=0.01)
+    # Planted fault: curls of twice the strength.
+    wrong = closed_form(linear(process_of(now[0])), 2 * strengths)
+    assert np.abs(gaps / wrong - 1)[smooth].max() > 0.3
+    assert "5.26" in view.captions(now)[view._text.id]
