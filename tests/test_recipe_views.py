@@ -163,7 +163,7 @@ def test_parts_add_up_to_the_drift(entries):
 def test_an_edit_shows_at_the_next_frame():
     page = Page(Drift, "double_well", GSGRHMC, GSGRHMC)
     before = page.compute(10)
-    assert set(page.compute(10)) == {"dots 0", "dots 1"}
+    assert set(page.compute(10)) == {"dots 0", "dots 1", "path 0", "path 1"}
     page.edit(gamma=False)
     after = page.compute(0)
     assert len(before["gamma"][0]) > 0 and not len(after["gamma"][0])

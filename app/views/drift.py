@@ -25,6 +25,8 @@ PLACES = 241
 """Points of a curve."""
 DOTS = 100
 """Chains of a lane that are shown."""
+PATH = 80
+"""Frames that the path of a lane's first chain goes back."""
 LONGEST = 0.95
 """The longest arrow, in distances between two arrows; a longer one is cut to it and drawn faint."""
 USUAL = 0.7
@@ -168,6 +170,11 @@ class Drift(RecipeView):
         p.contour(x, y, np.maximum(logs - logs.max(), -99.0), levels=[*(-c for c in CONTOURS[::-1]), 1.0],
                   fill_color=colours.density[1], fill_alpha=[0.12, 0.24, 0.36],
                   line_color=colours.faint, line_alpha=0.5)  # fmt: skip
+        for i in self._shown_lanes:
+            path = self.feed(f"path {i}", "x", "y", rollover=PATH)
+            p.line(
+                "x", "y", source=path, line_color=colours.lanes[i], line_width=1.2, line_alpha=0.6, line_dash=DASHES[i]
+            )
         cells = [(b - a) / SIDE for a, b in ranges]
         places = [a + cell * (np.arange(SIDE) + 0.5) for (a, _), cell in zip(ranges, cells, strict=True)]
         self._cells = cells
@@ -270,7 +277,11 @@ class Drift(RecipeView):
         if self._recipes is None or any(a is not b for a, b in zip(recipes, self._recipes, strict=True)):
             self._recipes = recipes
             out = self._pictures(recipes)
-        out.update({f"dots {i}": self._dots(i, lanes[i]) for i in self._shown_lanes if recipes[i] is not None})
+        for i in self._shown_lanes:
+            if recipes[i] is not None:
+                x, y = out[f"dots {i}"] = self._dots(i, lanes[i])
+                if f"path {i}" in self.feeds:
+                    out[f"path {i}"] = x[:1], y[:1]
         return out
 
     def _fitting(self, lane: LaneFrame) -> Recipe | None:

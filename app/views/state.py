@@ -166,7 +166,7 @@ class State(View):
             if getattr(lane.run.sampler, "accept", False):
                 lines.append(f"{name} accepts {accepted:.0%}")
             if clipped > 0:
-                lines.append(f"{name}: B̂ is too large, no noise injected in {clipped:.0%} of steps")
+                lines.append(f"{name}: B̂ is too large: noise clipped in {clipped:.0%} of steps")
         return {self._label.id: "\n".join(lines)}
 
     def _places(self, theta: Array) -> tuple[Array, Array]:

@@ -202,6 +202,11 @@ class RecipeSampler(Sampler):
             self.thermostat, self.gamma, self.dissipation,
         )  # fmt: skip
 
+    @property
+    def gradient_age(self) -> int:  # type: ignore[override]
+        """The semi-implicit scheme takes the gradient at the θ that it has just moved to."""
+        return 0 if self.scheme == SEMI_IMPLICIT else 1
+
     def check(self, target: Target) -> None:
         _programs(self.recipe(target), self.step_size, self.scheme)
 
