@@ -272,6 +272,9 @@ def run(program: Program, *values: np.ndarray) -> list[np.ndarray]:
             elif op in binary:
                 b, a = stack.pop(), stack.pop()
                 stack.append(binary[op](a, b))
+            elif op == Op.ADDM:
+                b, a = stack.pop(), stack.pop()
+                stack.append(a + argument * b)
             elif op == Op.ADDC:
                 stack[-1] = stack[-1] + argument
             elif op == Op.MULC:
@@ -319,7 +322,14 @@ def test_fault_a_program_with_operands_exchanged():
 def test_every_instruction_has_a_use():
     text = " + ".join(f"{key}(theta + {i}*r)^{2 if i < 5 else 3}" for i, key in enumerate(FUNCTIONS))
     program = postfix(
-        [read(text), read("-theta/r - xi^3.3*sqrt(theta) + 2"), read("sin(r)*theta - sin(r)"), read("5")], NAMES
+        [
+            read(text),
+            read("-theta/r - xi^3.3*sqrt(theta) + 2"),
+            read("sin(r)*theta - sin(r)"),
+            read("2*theta - 5*r"),
+            read("5"),
+        ],
+        NAMES,
     )
     assert {Op(int(op)) for op in program.code[:, 0]} == set(Op)
 

@@ -671,10 +671,12 @@ class Op(IntEnum):
     ATAN = 24
     ABS = 25
     SIGN = 26
+    ADDM = 27
+    """Pop b, pop a, push a + argument·b."""
 
 
 _PUSHES = {Op.CONST, Op.NAME, Op.LOAD}
-_POPS = {Op.OUT, Op.ADD, Op.SUB, Op.MUL, Op.DIV}
+_POPS = {Op.OUT, Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.ADDM}
 
 
 @dataclass(frozen=True, eq=False)
@@ -751,14 +753,13 @@ def _steps(node: Expression) -> list[Expression | tuple[Op, float]]:
     if node.kind == Kind.SUM:
         # To begin with a positive term saves a change of sign.
         for i, (c, t) in enumerate(sorted(node.parts, key=lambda part: part[0] < 0)):
-            size = abs(c) if i > 0 else c
             steps.append(t)
-            if size == -1:
-                steps.append((Op.NEG, 0.0))
-            elif size != 1:
-                steps.append((Op.MULC, size))
             if i > 0:
-                steps.append((Op.ADD if c > 0 else Op.SUB, 0.0))
+                steps.append((Op.ADD, 0.0) if c == 1 else (Op.SUB, 0.0) if c == -1 else (Op.ADDM, c))
+            elif c == -1:
+                steps.append((Op.NEG, 0.0))
+            elif c != 1:
+                steps.append((Op.MULC, c))
         return [*steps, (Op.ADDC, node.value)] if node.value else steps
     if len(node.parts) == 1 and node.parts[0][0] > 0:
         ((exponent, base),) = node.parts

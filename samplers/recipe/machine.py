@@ -24,7 +24,7 @@ _ADD, _SUB, _MUL, _DIV = map(int, (Op.ADD, Op.SUB, Op.MUL, Op.DIV))
 _ADDC, _MULC, _NEG, _SQUARE = map(int, (Op.ADDC, Op.MULC, Op.NEG, Op.SQUARE))
 _POW_INT, _POW, _SQRT, _EXP, _LOG = map(int, (Op.POW_INT, Op.POW, Op.SQRT, Op.EXP, Op.LOG))
 _SIN, _COS, _TAN, _SINH, _COSH, _TANH = map(int, (Op.SIN, Op.COS, Op.TAN, Op.SINH, Op.COSH, Op.TANH))
-_ATAN, _ABS, _SIGN = map(int, (Op.ATAN, Op.ABS, Op.SIGN))
+_ATAN, _ABS, _SIGN, _ADDM = map(int, (Op.ATAN, Op.ABS, Op.SIGN, Op.ADDM))
 
 # Unsigned, for a place that might be negative is checked in every access.
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(LANES)
@@ -98,6 +98,10 @@ def execute(program, work):
             _store(work, out + _4 * np.uint64(x), a, b, c, d)
             top -= _4
             a, b, c, d = _load(work, top)
+        elif op == _ADDM:
+            top -= _4
+            e, f, g, h = _load(work, top)
+            a, b, c, d = e + x * a, f + x * b, g + x * c, h + x * d
         elif op == _ADD:
             top -= _4
             e, f, g, h = _load(work, top)
