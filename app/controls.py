@@ -29,7 +29,8 @@ EDITED_ELSEWHERE = {
 PER_DECADE = 12
 """Places of a logarithmic slider in each power of ten: neighbours differ by a fifth."""
 
-Apply = Callable[[Any], None]
+Apply = Callable[[Any], bool]
+"""Takes a new value, and says whether it is allowed."""
 
 
 def log_places(parameter: Real | Count, value: Value) -> list[float | int]:
@@ -76,8 +77,14 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
         kind = pmui.IntSlider if isinstance(parameter, Count) else pmui.FloatSlider
         made = kind(start=low, end=high, step=step, value=value, size="small", **common)
         watched = "value_throttled"
-    # Of a DiscreteSlider, value_throttled is the place among the options; the value itself is up to date by then.
-    made.param.watch(lambda event: apply(made.value if watched == "value_throttled" else event.new), watched)
+
+    def changed(event: Any) -> None:
+        # Of a DiscreteSlider, value_throttled is the place among the options; the value itself is up to date by then.
+        taken = apply(made.value if watched == "value_throttled" else event.new)
+        if isinstance(parameter, Formula):
+            made.error_state = not taken
+
+    made.param.watch(changed, watched)
     return made
 
 
@@ -114,16 +121,18 @@ class Controls:
             self._shape = shape
             self.panel.objects = [self._target(), *self._lanes(), self._add(), self._settings()]
 
-    def _do(self, change: Callable[..., Any], *args: Any) -> None:
-        """Make a change; a refused one is told, and the widgets go back."""
+    def _do(self, change: Callable[..., Any], *args: Any, keep: bool = False) -> bool:
+        """Make a change. A refused one is told, and the widgets go back; what is to be mended is kept instead."""
         try:
             messages = change(*args)
         except SpecError as error:
             self.notify("error", str(error))
-            self.refresh(force=True)
-            return
+            if not keep:
+                self.refresh(force=True)
+            return False
         for message in messages or []:
             self.notify("warning", message)
+        return True
 
     def _target(self) -> Any:
         state = self.state
@@ -135,10 +144,12 @@ class Controls:
         )  # fmt: skip
         menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
         values = choice.values()
-        widgets = [
-            widget(p, values[name], lambda value, name=name: self._do(state.set_target_param, name, value))
-            for name, p in declared(target)
-        ]
+
+        def change(name: str, parameter: param.Parameter) -> Apply:
+            keep = isinstance(parameter, Formula)
+            return lambda value: self._do(state.set_target_param, name, value, keep=keep)
+
+        widgets = [widget(p, values[name], change(name, p)) for name, p in declared(target)]
         return pn.Column(menu, *widgets, sizing_mode="stretch_width", margin=0)
 
     def _lanes(self) -> list[Any]:
