@@ -180,9 +180,7 @@ class _Page:
 
 
 EDITS = 9
-WORKBENCH = (
-    "target=double_well&lane=recipe(step_size:0.01;layout:theta_r;diffusion_entries:0,0,1;curl_entries:-1)~full&views=drift,ks"
-)
+WORKBENCH = "target=double_well&lane=recipe(step_size:0.01;layout:theta_r;diffusion_entries:0,0,1;curl_entries:-1)~full&views=drift,ks"
 # The time at which the arrows of the drift have changed and are painted, since the key went down.
 _WATCH_ARROWS = """() => {
   const arrows = () => Bokeh.documents.flatMap((doc) => [...doc._all_models.values()])
