@@ -123,7 +123,7 @@ class Minibatch(Estimator):
 class MinibatchFisher(Minibatch):
     """A minibatch as in :class:`Minibatch`, whose noise V is estimated from it and subtracted from what is injected.
 
-    V = (N²/n)·Cov_S(∇ log p(x_i | θ)), the empirical Fisher information of the minibatch (Ahn, Korattikara & Welling 2012).
+    V = (N²/n)·Cov_S(∇ log p(x_i | θ)), the minibatch's empirical Fisher information (Ahn, Korattikara & Welling 2012).
     """
 
     key = "minibatch_fisher"

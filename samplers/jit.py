@@ -49,9 +49,9 @@ OBSERVE = types.void(cube, int64, cube)
 """observe(draws (steps, chains, dim), n, out (columns, chains, steps)): what is accumulated."""
 
 PROJECT = types.void(matrix, matrix, integers)
-"""project(position (chains, dim), momentum (chains, ≥ dim), shape): the momentum's part in the tangent space, in place."""
+"""project(position (chains, dim), momentum (chains, ≥ dim), shape): the momentum's tangent part, in place."""
 FLOW = types.void(matrix, matrix, float64, integers)
-"""flow(position (chains, dim), momentum (chains, ≥ dim), time, shape): both along the geodesics for a time, in place."""
+"""flow(position (chains, dim), momentum (chains, ≥ dim), time, shape): both along their geodesics, in place."""
 
 
 class State(NamedTuple):

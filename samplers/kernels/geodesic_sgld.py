@@ -4,7 +4,7 @@ import numpy as np
 
 from samplers import jit
 from samplers.kernels.base import Sampler
-from samplers.kernels.splitting import kicks, workspace
+from samplers.kernels.splitting import batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import SPHERE
 
@@ -12,24 +12,34 @@ from samplers.targets.base import SPHERE
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size = params[0]
-    x = state.position
+    flow, project, shape = model.flow, model.project, model.shape
+    gradient, target_params = model.gradient, model.params
+    x, grad = state.position, info.gradient
     n_chains, dim = x.shape
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
+    scale, noise_scale, clipped = scales(noise, step_size, 2 * step_size)
     for t in range(n):
-        info.counts[jit.CLIPPED] += kicks(rng, state, model, noise, step_size, 2 * step_size, info.gradient, work, kick)
-        model.project(x, kick, model.shape)
-        model.flow(x, kick, 1.0, model.shape)
+        if noise.batch_size == 0:
+            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(
+                rng, state, model, noise, step_size, 2 * step_size, grad, work, kick
+            )
+        project(x, kick, shape)
+        flow(x, kick, 1.0, shape)
         for c in range(n_chains):
             for i in range(dim):
                 out[t, c, i] = x[c, i]
+    if clipped:
+        info.counts[jit.CLIPPED] += n * n_chains
 
 
 class GeodesicSGLD(Sampler):
     """SGLD along geodesics: the exponential map takes the place of the straight line.
 
-    SDE: dx = −Λ∇U dt + √2 dB with B the Brownian motion of the manifold: the recipe in local coordinates with D = G⁻¹, Q = 0.
-    Euler–Maruyama: x ← exp_x(Λ(−ε∇Ũ + N(0, 2ε − Vε²))), the end of a geodesic of that velocity after time 1. On the circle,
-    in its angle: φ ← φ − ε∂U/∂φ + N(0, 2ε − Vε²), which is SGLD in a flat coordinate.
+    SDE: dx = −Λ∇U dt + √2 dB with B the manifold's Brownian motion: the recipe in local coordinates, D = G⁻¹, Q = 0.
+    Euler–Maruyama: x ← exp_x(Λ(−ε∇Ũ + N(0, 2ε − Vε²))), the end of a geodesic of that velocity after time 1.
+    On the circle, in its angle: φ ← φ − ε∂U/∂φ + N(0, 2ε − Vε²), which is SGLD in a flat coordinate.
     Invariant law: e^{−U} on the manifold as ε → 0, with a bias O(ε).
     """
 

@@ -5,7 +5,7 @@ from math import exp
 import numpy as np
 
 from samplers import jit
-from samplers.kernels.splitting import Moving, kicks, workspace
+from samplers.kernels.splitting import Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import LINE, SPHERE
 
@@ -23,32 +23,41 @@ def _warm(v, dim, time, freedom):
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size, friction = params[0], params[1]
-    x, v = state.position, state.momentum
+    flow, project, shape = model.flow, model.project, model.shape
+    gradient, target_params = model.gradient, model.params
+    x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
-    freedom = model.shape[0]
+    freedom = shape[0]
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
     heat = 2 * friction * step_size
+    scale, noise_scale, clipped = scales(noise, step_size, heat)
     for t in range(n):
-        model.flow(x, v, step_size / 2, model.shape)
+        flow(x, v, step_size / 2, shape)
         _warm(v, dim, step_size / 2, freedom)
-        info.counts[jit.CLIPPED] += kicks(rng, state, model, noise, step_size, heat, info.gradient, work, kick)
+        if noise.batch_size == 0:
+            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick)
         for c in range(n_chains):
             damping = exp(-v[c, dim] * step_size / 2)
             for i in range(dim):
                 v[c, i] = damping * (damping * v[c, i] + kick[c, i])
-        model.project(x, v, model.shape)
-        model.flow(x, v, step_size / 2, model.shape)
+        project(x, v, shape)
+        flow(x, v, step_size / 2, shape)
         _warm(v, dim, step_size / 2, freedom)
         for c in range(n_chains):
             for i in range(dim):
                 out[t, c, i] = x[c, i]
+    if clipped:
+        info.counts[jit.CLIPPED] += n * n_chains
 
 
 class GSGNHT(Moving):
     """Geodesic stochastic gradient Nosé–Hoover thermostats (Liu, Zhu & Song 2016, section 3).
 
-    SDE: dx = v dt, dv = −Λ∇U dt − ξv dt + Λ√(2C) dW, dξ = (‖v‖²/m − 1) dt: the recipe with H = U + ‖v‖²/2 + (m/2)(ξ − C)²,
-    D = diag(0, CG, 0), Q = [[0, −I, 0], [I, 0, p/m], [0, −pᵀ/m, 0]] (corrects the printed Q, which lost its minus signs).
+    SDE: dx = v dt, dv = −Λ∇U dt − ξv dt + Λ√(2C) dW, dξ = (‖v‖²/m − 1) dt: the recipe with
+    H = U + ‖v‖²/2 + (m/2)(ξ − C)², D = diag(0, CG, 0), Q = [[0, −I, 0], [I, 0, p/m], [0, −pᵀ/m, 0]] (corrects the
+    printed Q, which lost its minus signs).
     m is the dimension of the *manifold*: with that of the space around it, d, the temperature becomes d/m.
     ABOBA: as in SGGMC with the damper e^{−ξε/2}, and ξ ← ξ + (‖v‖²/m − 1)ε/2 in each half A. ξ starts at C.
     Invariant law: e^{−U} on the manifold as ε → 0, with a bias O(ε²). Unknown noise of the gradient, N(0, V), only

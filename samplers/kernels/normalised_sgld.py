@@ -6,7 +6,7 @@ import numpy as np
 
 from samplers import jit
 from samplers.kernels.base import Sampler
-from samplers.kernels.splitting import kicks, workspace
+from samplers.kernels.splitting import batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import SPHERE
 
@@ -14,12 +14,19 @@ from samplers.targets.base import SPHERE
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size = params[0]
-    x = state.position
+    gradient, target_params = model.gradient, model.params
+    x, grad = state.position, info.gradient
     n_chains, dim = x.shape
     size = model.shape[1]
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
+    scale, noise_scale, clipped = scales(noise, step_size, 2 * step_size)
     for t in range(n):
-        info.counts[jit.CLIPPED] += kicks(rng, state, model, noise, step_size, 2 * step_size, info.gradient, work, kick)
+        if noise.batch_size == 0:
+            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(
+                rng, state, model, noise, step_size, 2 * step_size, grad, work, kick
+            )
         for c in range(n_chains):
             for first in range(0, dim, size):
                 square = 0.0
@@ -29,14 +36,17 @@ def advance(rng, state, model, noise, params, out, n, info):
                 for i in range(first, first + size):
                     x[c, i] /= sqrt(square)
                     out[t, c, i] = x[c, i]
+    if clipped:
+        info.counts[jit.CLIPPED] += n * n_chains
 
 
 class NormalisedSGLD(Sampler):
     """SGLD in ℝᵈ, pulled back to the sphere after each step: what one would try first.
 
-    x ← y/‖y‖ with y = x − ε∇Ũ(x) + N(0, 2ε − Vε²), without projection. To first order the tangent part is the right one, so that the
-    law is e^{−U} as ε → 0. But the part across the sphere, which a geodesic step does not have, shrinks or stretches the rest by
-    1/‖y‖: the bias is O(ε) with a larger constant, and noise V in the gradient, once ε²V is not small, spoils the step.
+    x ← y/‖y‖ with y = x − ε∇Ũ(x) + N(0, 2ε − Vε²), without projection. To first order the tangent part is the right
+    one, so that the law is e^{−U} as ε → 0. But the part across the sphere, which a geodesic step does not have,
+    shrinks or stretches the rest by 1/‖y‖: a bias O(ε) of its own, and noise V in the gradient spoils the step once ε²V is not
+    small.
     """
 
     key = "normalised_sgld"

@@ -5,7 +5,7 @@ from math import exp
 import numpy as np
 
 from samplers import jit
-from samplers.kernels.splitting import Moving, kicks, workspace
+from samplers.kernels.splitting import Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import LINE, SPHERE
 
@@ -13,21 +13,29 @@ from samplers.targets.base import LINE, SPHERE
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size, friction = params[0], params[1]
-    x, v = state.position, state.momentum
+    flow, project, shape = model.flow, model.project, model.shape
+    gradient, target_params = model.gradient, model.params
+    x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
     damping, heat = exp(-friction * step_size / 2), 2 * friction * step_size
+    scale, noise_scale, clipped = scales(noise, step_size, heat)
     for t in range(n):
-        model.flow(x, v, step_size / 2, model.shape)
-        info.counts[jit.CLIPPED] += kicks(rng, state, model, noise, step_size, heat, info.gradient, work, kick)
+        flow(x, v, step_size / 2, shape)
+        if noise.batch_size == 0:
+            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick)
         for c in range(n_chains):
             for i in range(dim):
                 v[c, i] = damping * (damping * v[c, i] + kick[c, i])
-        model.project(x, v, model.shape)
-        model.flow(x, v, step_size / 2, model.shape)
+        project(x, v, shape)
+        flow(x, v, step_size / 2, shape)
         for c in range(n_chains):
             for i in range(dim):
                 out[t, c, i] = x[c, i]
+    if clipped:
+        info.counts[jit.CLIPPED] += n * n_chains
 
 
 class SGGMC(Moving):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from samplers import jit
-from samplers.kernels.splitting import Moving, kicks, workspace
+from samplers.kernels.splitting import Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import SPHERE
 
@@ -11,26 +11,34 @@ from samplers.targets.base import SPHERE
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size, friction = params[0], params[1]
-    x, v = state.position, state.momentum
+    flow, project, shape = model.flow, model.project, model.shape
+    gradient, target_params = model.gradient, model.params
+    x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
     damping, heat = 1 - friction * step_size, 2 * friction * step_size
+    scale, noise_scale, clipped = scales(noise, step_size, heat)
     for t in range(n):
-        info.counts[jit.CLIPPED] += kicks(rng, state, model, noise, step_size, heat, info.gradient, work, kick)
-        model.flow(x, v, step_size, model.shape)
+        if noise.batch_size == 0:
+            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick)
+        flow(x, v, step_size, shape)
         for c in range(n_chains):
             for i in range(dim):
                 v[c, i] = damping * v[c, i] + kick[c, i]
                 out[t, c, i] = x[c, i]
-        model.project(x, v, model.shape)
+        project(x, v, shape)
+    if clipped:
+        info.counts[jit.CLIPPED] += n * n_chains
 
 
 class SGGMCEuler(Moving):
     """SGGMC by explicit Euler: every part of the step from the state before it.
 
-    SDE and law as in :class:`~samplers.kernels.sggmc.SGGMC`. Euler–Maruyama: x moves along the geodesic of the old v for
-    ε, v ← (1 − Cε)v − εΛ∇Ũ(x_old) + ΛN(0, 2Cε − Vε²), projected at the new x. The bias is O(ε). (With the gradient at the
-    new x, semi-implicitly, the law of x alone would have a bias O(ε²), and show no difference.)
+    SDE and law as in :class:`~samplers.kernels.sggmc.SGGMC`. Euler–Maruyama: x moves along the geodesic of the old v
+    for ε, v ← (1 − Cε)v − εΛ∇Ũ(x_old) + ΛN(0, 2Cε − Vε²), projected at the new x. The bias is O(ε). (With the gradient
+    at the new x, semi-implicitly, the law of x alone would have a bias O(ε²), and show no difference.)
     """
 
     key = "sggmc_euler"

@@ -24,7 +24,7 @@ def flow(x, v, time, shape):
 class Euclidean(Manifold):
     """ℝᵈ: Λ = I, x(t) = x + tv, v(t) = v, m = d."""
 
-    ambient: int = 1  # type: ignore[assignment]
+    ambient: int = 1
     title = "ℝᵈ"
     project, flow = project, flow
 

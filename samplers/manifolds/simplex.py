@@ -35,7 +35,7 @@ class Simplex(Manifold):
     quarter of Fisher's; a density p(ω) on the simplex becomes p(y²) Π y_i, up to a constant, on the sphere.
     """
 
-    ambient: int = 3  # type: ignore[assignment]
+    ambient: int = 3
     title = "Simplex"
     project, flow = project, flow
 

@@ -22,7 +22,7 @@ def _times(a, b):
 
 @jit.helper
 def _exponential(a):
-    """exp(a): Taylor's series of a/2ˢ with ‖a/2ˢ‖ ≤ ½, to the 14th term, where it is below rounding, then s squarings."""
+    """exp(a): Taylor's series of a/2ˢ with ‖a/2ˢ‖ ≤ ½, whose 15th term is below rounding, then s squarings."""
     norm = 0.0
     for i in range(a.shape[0]):
         row = 0.0

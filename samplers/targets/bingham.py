@@ -1,6 +1,7 @@
 """The Bingham law on S²."""
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import optimize, special
@@ -104,19 +105,23 @@ class Bingham(Target):
     def _log_normaliser(self) -> float:
         return float(np.log(integrate(lambda t: self._unnormalised(t, 2), -1.0, 1.0)) - self.form.min())
 
+    def _marginal(self, t: Array, i: int) -> Array:
+        """The density of the coordinate x_i."""
+        return np.asarray(self._unnormalised(t, i) * np.exp(-self._log_normaliser - self.form.min()))
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        total = np.exp(self._log_normaliser + self.form.min())
         out = []
         for i, name in enumerate("xyz"):
-
-            def density(t: Array, i: int = i) -> Array:
-                return np.asarray(self._unnormalised(t, i) / total)
-
-            square = integrate(lambda t, f=density: t * t * f(t), -1.0, 1.0)
+            density = partial(self._marginal, i=i)
+            square = integrate(partial(_square_times, density), -1.0, 1.0)
             out.append(Column(name, -1.0, 1.0, density_cdf(density, -1.0, 1.0, 8192), 0.0, square))
         return tuple(out)
 
     @property
     def moments(self) -> tuple[Moment, ...]:
         return (*super().moments, Moment("Cov(x, y)", lambda v: v[..., 0] * v[..., 1], 0.0))
+
+
+def _square_times(density: Callable[[Array], Array], t: Array) -> Array:
+    return t * t * density(t)

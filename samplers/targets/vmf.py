@@ -1,6 +1,6 @@
 """Von Mises–Fisher laws on the circle and on S², and what their mixtures share."""
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import special
@@ -15,17 +15,24 @@ from samplers.targets.quadrature import density_cdf, integrate
 _FIRST, _HEADER = 1, 3
 
 
+@jit.helper
+def _exponent(theta, c, j, params):
+    """The log of the density of component j, weight included, at the point of chain c; and the place of its μ."""
+    dim = theta.shape[1]
+    at = _FIRST + j * (_HEADER + dim) + _HEADER
+    cosine = 0.0
+    for i in range(dim):
+        cosine += params[at + i] * theta[c, i]
+    return params[at - 2] + params[at - 1] * cosine, at
+
+
 @jit.potential
 def potential(theta, out, params):
-    dim = theta.shape[1]
     for c in range(theta.shape[0]):
-        largest, total = -np.inf, 0.0
-        for j in range(int(params[0])):
-            at = _FIRST + j * (_HEADER + dim)
-            exponent = 0.0
-            for i in range(dim):
-                exponent += params[at + _HEADER + i] * theta[c, i]
-            exponent = params[at + 1] + params[at + 2] * exponent
+        largest, _ = _exponent(theta, c, 0, params)
+        total = 1.0
+        for j in range(1, int(params[0])):
+            exponent, _ = _exponent(theta, c, j, params)
             if exponent > largest:
                 total *= np.exp(largest - exponent)
                 largest = exponent
@@ -35,32 +42,24 @@ def potential(theta, out, params):
 
 @jit.gradient
 def gradient(theta, out, params):
-    dim = theta.shape[1]
+    dim, components = theta.shape[1], int(params[0])
     for c in range(theta.shape[0]):
         # The components' shares at x, relative to the largest of those met so far.
-        largest, total = -np.inf, 0.0
+        largest, at = _exponent(theta, c, 0, params)
+        total = 1.0
         for i in range(dim):
-            out[c, i] = 0.0
-        for j in range(int(params[0])):
-            at = _FIRST + j * (_HEADER + dim)
-            exponent = 0.0
+            out[c, i] = -params[at - 1] * params[at + i]
+        for j in range(1, components):
+            exponent, at = _exponent(theta, c, j, params)
+            smaller = np.exp(-abs(exponent - largest))
+            shrink, share = (smaller, 1.0) if exponent > largest else (1.0, smaller)
+            largest = max(largest, exponent)
+            total = total * shrink + share
             for i in range(dim):
-                exponent += params[at + _HEADER + i] * theta[c, i]
-            exponent = params[at + 1] + params[at + 2] * exponent
-            share = 1.0
-            if exponent > largest:
-                shrink = np.exp(largest - exponent)
-                total *= shrink
-                for i in range(dim):
-                    out[c, i] *= shrink
-                largest = exponent
-            else:
-                share = np.exp(exponent - largest)
-            total += share
+                out[c, i] = out[c, i] * shrink - share * params[at - 1] * params[at + i]
+        if components > 1:
             for i in range(dim):
-                out[c, i] -= share * params[at + 2] * params[at + _HEADER + i]
-        for i in range(dim):
-            out[c, i] /= total
+                out[c, i] /= total
 
 
 @jit.inlined
@@ -219,7 +218,7 @@ class OnSphere(MisesFisher):
         for name, mu in zip("xyz", self.centres.T, strict=True):
             mean = float(w @ (first * mu))
             square = float(w @ (second * mu**2 + (1 - second) / 2 * (1 - mu**2)))
-            cdf = density_cdf(lambda t, mu=mu: self._marginal(t, mu), -1.0, 1.0, 8192)
+            cdf = density_cdf(partial(self._marginal, mu=mu), -1.0, 1.0, 8192)
             out.append(Column(name, -1.0, 1.0, cdf, mean, square - mean**2))
         return tuple(out)
 

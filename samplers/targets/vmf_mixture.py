@@ -10,10 +10,10 @@ _PI = 3.141592653589793
 
 
 class CircleMixture(OnCircle):
-    """Two von Mises laws on the circle. The defaults are the toy of Liu, Zhu & Song 2016, section 5.1:
+    """Two von Mises laws on the circle. The defaults are the toy of Liu, Zhu & Song 2016, section 5.1.
 
-    U(x) = −log(e^{5µ₁·x} + 2e^{5µ₂·x}) with µ₁ at the angle +π/3 and µ₂ at −π/3 (the print lost the minus sign); that is
-    weight 1/3 for the first. Then E cos φ = .44669, E sin φ = −.25790, E cos 2φ = −.32132.
+    There U(x) = −log(e^{5μ₁·x} + 2e^{5μ₂·x}) with μ₁ at the angle +π/3 and μ₂ at −π/3 (corrects the print, which lost
+    the minus sign): weight 1/3 for the first. Then E cos φ = .44669, E sin φ = −.25790, E cos 2φ = −.32132.
     """
 
     key = "circle_mixture"

@@ -11,8 +11,8 @@ from samplers.manifolds import Manifold, Spheres
 from samplers.parameters import Count, Real
 from samplers.targets.base import SPHERE, Array, Column, Moment, Target
 
-# The packed parameters. The first four are those that minibatches change: where the data are, the numbers of a datum, how
-# many data there are, and what each counts for. Then κ, half the box's width, its cells on a side, the lowest energy.
+# The packed parameters. The first four are those that minibatches change: where the data are, the numbers of a datum,
+# how many data there are, and what each counts for. Then κ, half the box's width, its cells on a side, the lowest U.
 _ITEMS, _WEIGHT, _KAPPA, _EXTENT, _CELLS, _LOWEST, _FIRST = 2, 3, 4, 5, 6, 7, 8
 
 TRUE_ANGLES = (-np.pi / 24, np.pi / 8)
@@ -98,10 +98,10 @@ def observe_angles(draws, n, out):
 
 
 class MisesPosterior(Target):
-    """v₁, v₂ ~ vMF(e₁, κ), x_i ~ ½vMF(v₁, κ) + ½vMF(μ, κ) on the circle, μ = (v₁ + v₂)/‖v₁ + v₂‖; θ = (v₁, v₂) given the x_i.
+    """v₁, v₂ ~ vMF(e₁, κ), x_i ~ ½vMF(v₁, κ) + ½vMF(μ, κ) on the circle, μ = (v₁ + v₂)/‖v₁ + v₂‖; θ = (v₁, v₂) | x.
 
-    The data are made here, from v₁ at the angle −π/24 and v₂ at π/8. Exchanging the two centres v₁ and μ gives a second mode
-    near (π/24, −π/8). The gradient may come from a minibatch.
+    The data are made here, from v₁ at the angle −π/24 and v₂ at π/8. Exchanging the two centres v₁ and μ gives a second
+    mode near (π/24, −π/8). The gradient may come from a minibatch.
     """
 
     key = "mises_posterior"
@@ -142,7 +142,7 @@ class MisesPosterior(Target):
     def start(self) -> Array:
         return _points(np.array(TRUE_ANGLES))
 
-    # The law is found on a grid of angles. e^{−U} is smooth and vanishes at the edge of the box, where the trapezoidal rule
+    # The law is found on a grid of angles. e^{−U} is smooth and vanishes at the edge of the box: the trapezoidal rule
     # converges faster than any power of the spacing.
 
     @cached_property
@@ -205,8 +205,8 @@ class MisesPosterior(Target):
         """With respect to the two lengths of arc."""
         one, two = theta[..., :2], theta[..., 2:]
         kappa = self.concentration
-        with np.errstate(divide="ignore", invalid="ignore"):
-            middle = (one + two) / np.linalg.norm(one + two, axis=-1, keepdims=True)
+        # Of two opposite directions there is no middle; that has no mass.
+        middle = (one + two) / np.maximum(np.linalg.norm(one + two, axis=-1, keepdims=True), 1e-300)
         total = kappa * (one[..., 0] + two[..., 0])
         for x in self.observations:
             total = total + np.logaddexp(kappa * (one @ x), kappa * (middle @ x))
@@ -228,7 +228,7 @@ class MisesPosterior(Target):
         # can be integrated.
         n, finer = len(grid) - 1, 16
         spectrum = np.fft.rfft(mass[:-1] / (grid[1] - grid[0]))
-        fine = np.fft.irfft(spectrum, n * finer) * finer
+        fine = np.maximum(np.fft.irfft(spectrum, n * finer) * finer, 0.0)
         points = np.linspace(grid[0], grid[-1], n * finer + 1)
         integral = CubicSpline(points, np.append(fine, fine[0])).antiderivative()
         low, high = integral(points[[0, -1]])
