@@ -60,7 +60,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "bingham": [{"concentration": -50.0, "asymmetry": 0.0}, {"concentration": 50.0, "asymmetry": 20.0}],
     "mises_posterior": [
-        {"items": 1000, "concentration": 50.0, "data_seed": 3},
+        {"items": 1000, "concentration": 50.0, "data_seed": 5},
         {"items": 10, "concentration": 10.0, "data_seed": 2},
     ],
 }

@@ -121,7 +121,7 @@ class MisesPosterior(Target):
     items = Count(100, bounds=(10, 1000), log=True, tex="N", label="Data N", doc="How many data there are.")  # fmt: skip
     concentration = Real(20.0, bounds=(10.0, 50.0), log=True, tex=r"\kappa", label="Concentration κ",
                          doc="Of both priors and of the data about their directions.")  # fmt: skip
-    data_seed = Count(1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
+    data_seed = Count(3, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
 
     @cached_property
     def manifold(self) -> Manifold:
