@@ -213,9 +213,10 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
         if getattr(lane.run.sampler, "accept", False):
             lines.append(f"{name} accepts {accepted:.0%}")
         if clipped > 0:
-            # On spheres V is what recipes call B̂.
-            why = "Vε² > 2Cε" if lane.run.target.support == SPHERE else "B̂ is too large"
-            lines.append(f"{name}: {why}, no noise injected in {clipped:.0%} of steps")
+            # On spheres V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
+            sphere = lane.run.target.support == SPHERE
+            why = "Vε² > 2Cε, clipped" if sphere else "B̂ is too large, no noise injected"
+            lines.append(f"{name}: {why} in {clipped:.0%} of steps")
     return "\n".join(lines)
 
 
