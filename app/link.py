@@ -2,7 +2,7 @@
 
 from urllib.parse import parse_qsl, quote
 
-from app.state import DEFAULT, DEFAULT_VIEWS, MAX_SPEED, SIMPLEX_VIEWS, AppState
+from app.state import DEFAULT, MAX_SPEED, AppState, default_views
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS
 from samplers import Experiment
@@ -15,7 +15,7 @@ HIDEABLE = ("controls", "transport", "equations", "export")
 def to_query(state: AppState) -> str:
     """The state as ``?target=…&lane=…&views=…``."""
     parts = [
-        ("views", ",".join(state.views)),
+        ("views", ",".join(state.shown_views())),
         ("axis", state.axis),
         ("coordinate", str(state.coordinate + 1)),
         ("speed", str(state.speed)),
@@ -39,7 +39,7 @@ def read_query(state: AppState, query: str) -> list[str]:
             messages.append(f"{name} = {fields[name][:40]!r}: the link has no such field; it is passed over.")
 
     simplex = experiment.make_target().support == "simplex"
-    state.views = list(SIMPLEX_VIEWS if simplex else DEFAULT_VIEWS)
+    state.views = default_views(type(experiment.make_target()), experiment)
     if "views" in fields:
         asked = [key for key in fields["views"].split(",") if key]
         fitting = state.fitting_views()

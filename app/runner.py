@@ -431,7 +431,7 @@ def _divergence(run: Run) -> tuple[float, float]:
     """The KL divergence of a run's draws and what as many exact draws would have; nan on the simplex."""
     if run.target.support == SIMPLEX:
         return float("nan"), float("nan")
-    if run.target.dim == 2:
+    if run.target.planar:
         return divergence.kl_2d(run.statistics, run.target)
     return divergence.kl_1d(run.statistics, 0)
 

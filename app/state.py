@@ -8,13 +8,15 @@ from app.views import VIEWS
 from app.views.base import AXIS_LABELS
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
+from samplers.kernels.gmc import GMC
 from samplers.kernels.recipe import RecipeSampler, parameters_of
+from samplers.kernels.splitting import Moving
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
 from samplers.spec import MAX_LANES
 from samplers.targets import TARGETS, Target
-from samplers.targets.base import POSITIVE
+from samplers.targets.base import POSITIVE, SIMPLEX, SPHERE
 
 DEFAULT = Experiment.from_dict({
     "target": "quartic",
@@ -22,8 +24,24 @@ DEFAULT = Experiment.from_dict({
 })  # fmt: skip
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
 SIMPLEX_VIEWS = ["state", "components", "ks"]
+SPHERE_VIEWS = {
+    2: ["circle", "marginal", "ks", "temperature"],
+    3: ["globe", "marginal", "ks", "temperature"],
+    4: ["torus", "marginal", "ks", "temperature"],
+}
+"""By the dimension of the space around the sphere, or the spheres."""
+FIRST_STEPS = {"mises_posterior": {"moving": 0.01, "batch": 0.002, "friction": 20.0, "other": 2e-4}}
+"""Steep targets, on which a sampler's own step would be unstable: the largest step that a lane begins with, for a
+sampler with a velocity, for one with minibatches, whose noise also needs so much friction, and for all others."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
+
+
+def default_views(target: type[Target], experiment: Experiment) -> list[str]:
+    """The views that a page begins with."""
+    if target.support == SPHERE:
+        return [key for key in SPHERE_VIEWS[target.dim] if VIEWS[key].fits(experiment)]
+    return list(SIMPLEX_VIEWS if target.support == SIMPLEX else DEFAULT_VIEWS)
 
 
 class AppState(param.Parameterized):
@@ -47,6 +65,10 @@ class AppState(param.Parameterized):
         """The views on the page, in the order of the menu."""
         return [key for key in self.fitting_views() if key in self.views]
 
+    def has_default_views(self) -> bool:
+        """Whether the views are those that a page of this target begins with."""
+        return self.shown_views() == default_views(TARGETS[self.experiment.target.key], self.experiment)
+
     def set_target(self, key: str) -> list[str]:
         """Another target with its defaults. Returns a sentence for each lane whose sampler does not fit it."""
         target = TARGETS.find("target", key)
@@ -64,19 +86,22 @@ class AppState(param.Parameterized):
                     f"{SAMPLERS[lane['sampler']['key']].title} does not fit {target.title}, so its lane is gone."
                 )
         if not lanes:
+            # The first in the menu: on spheres SGGMC.
             fitting = next(name for name, cls in SAMPLERS.items() if cls.accepts(target))
-            lanes = [{"sampler": fitting}]
+            lanes = [{"sampler": {"key": fitting}}]
             messages[-1:] = [
                 f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[fitting].title} takes its place."
             ]
-        coordinate = 4 if target.support == "simplex" else 0
+        for lane in lanes:
+            _fit_step(lane, key)
+        coordinate = 4 if target.support == SIMPLEX else 0
+        before = self.has_default_views()
         with param.parameterized.batch_call_watchers(self):
             self._set(target={"key": key}, lanes=lanes)
             self.coordinate = min(coordinate, self.experiment.make_target().n_values - 1)
-            if target.support == "simplex" and self.views == DEFAULT_VIEWS:
-                self.views = list(SIMPLEX_VIEWS)
-            elif target.support != "simplex" and self.views == SIMPLEX_VIEWS:
-                self.views = list(DEFAULT_VIEWS)
+            # Views that the person has chosen stay, where the new target has them.
+            if before or not self.shown_views():
+                self.views = default_views(target, self.experiment)
         return messages
 
     def set_target_param(self, name: str, value: Any) -> None:
@@ -97,12 +122,14 @@ class AppState(param.Parameterized):
         lanes[lane]["sampler"] = {"key": key}
         if lanes[lane]["gradient"]["key"] not in SAMPLERS[key].gradients_for(TARGETS[self.experiment.target.key]):
             del lanes[lane]["gradient"]
+        _fit_step(lanes[lane], self.experiment.target.key)
         self._set(lanes=lanes)
 
     def set_gradient(self, lane: int, key: str) -> None:
         """Another gradient estimator for a lane, with its defaults."""
         lanes = self._lanes()
         lanes[lane]["gradient"] = {"key": key}
+        _fit_step(lanes[lane], self.experiment.target.key)
         self._set(lanes=lanes)
 
     def set_lane_param(self, lane: int, part: str, name: str, value: Any) -> None:
@@ -138,6 +165,7 @@ class AppState(param.Parameterized):
 
     def open_workbench(self) -> None:
         """A recipe on the double well, with the pictures that go with it; lanes that are recipes stay."""
+        before = self.has_default_views()
         with param.parameterized.batch_call_watchers(self):
             if not any(lane.sampler.key == RecipeSampler.key for lane in self.experiment.lanes):
                 target = TARGETS["double_well"]()
@@ -145,7 +173,7 @@ class AppState(param.Parameterized):
                 lane = {"sampler": {"key": RecipeSampler.key, "params": {**params, "step_size": 0.05}}}
                 self._set(target={"key": target.key}, lanes=[lane])
                 self.coordinate = 0
-            if self.views in (DEFAULT_VIEWS, SIMPLEX_VIEWS):
+            if before:
                 self.views = list(WORKBENCH_VIEWS)
 
     def add_lane(self) -> None:
@@ -159,7 +187,9 @@ class AppState(param.Parameterized):
         if lanes[-1]["sampler"]["key"] == RecipeSampler.key:
             # Beside a recipe one wants the same recipe, to change one entry of it.
             free = []
-        self._set(lanes=[*lanes, {"sampler": free[0]} if free else lanes[-1]])
+        new: dict[str, Any] = {"sampler": {"key": free[0]}} if free else lanes[-1]
+        _fit_step(new, self.experiment.target.key)
+        self._set(lanes=[*lanes, new])
 
     def remove_lane(self, lane: int) -> None:
         """A lane less; the last one stays."""
@@ -223,3 +253,17 @@ def _fit_recipe(lane: dict[str, Any], target: Target) -> None:
     except SpecError:
         made = PRESETS[START_PRESETS[params["layout"]]].recipe(target.dim, target.formula())
         params.update(parameters_of(made))
+
+
+def _fit_step(lane: dict[str, Any], target: str) -> None:
+    """Make a lane's step small enough for a steep target, and its friction large enough for minibatches."""
+    sampler = SAMPLERS[lane["sampler"]["key"]]
+    if target not in FIRST_STEPS or "step_size" not in dict(declared(sampler)):
+        return
+    params, first = lane["sampler"].setdefault("params", {}), FIRST_STEPS[target]
+    batch = lane.get("gradient", {}).get("key", "").startswith("minibatch")
+    moving = sampler.key == GMC.key or issubclass(sampler, Moving)
+    largest = first["other" if not moving else "batch" if batch else "moving"]
+    params["step_size"] = min(params.get("step_size", sampler().step_size), largest)
+    if batch and issubclass(sampler, Moving):
+        params["friction"] = max(params.get("friction", sampler().friction), first["friction"])

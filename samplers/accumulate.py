@@ -240,7 +240,7 @@ class Statistics:
             low, high = (_log_scale(column.low), _log_scale(column.high)) if column.log else (column.low, column.high)
             scales[k] = column.log, low, N_BINS / (high - low), column.mean, 1 / np.sqrt(column.variance)
         joint = np.zeros(4)
-        planar = n_columns == 2 and target.dim == 2
+        planar = target.planar
         if planar:
             (x0, x1), (y0, y1) = columns[0].axis, columns[1].axis
             joint[:] = x0, N_JOINT / (x1 - x0), y0, N_JOINT / (y1 - y0)

@@ -17,7 +17,7 @@ from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.spec import Change, RunSpec
-from samplers.targets.base import Array
+from samplers.targets.base import SPHERE, Array
 from samplers.trace import Divergence, Trace
 
 # A chain this many standard deviations from the target's mean has left it for good: an Euler step that
@@ -27,6 +27,7 @@ ESCAPE = 1e8
 _LOOP = types.int64(
     jit.rng_type, jit.matrix, jit.matrix, jit.integers,
     types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.DRAW), jit.vector,
+    types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), jit.integers,
     types.FunctionType(jit.OBSERVE), types.FunctionType(jit.KERNEL), jit.vector, jit.noise_type, jit.vector,
     jit.matrix, jit.integers, sums_type, types.boolean, jit.cube, jit.integers, types.int64,
 )  # fmt: skip
@@ -44,8 +45,8 @@ def _any_outside(draws, n, limit):
 
 @jit.loop(_LOOP)
 def _loop(
-    rng, position, momentum, data, potential, gradient, draw, target_params, observe, kernel, params, noise, limits,
-    last_gradient, counts, sums, counting, kept, kept_clock, n,
+    rng, position, momentum, data, potential, gradient, draw, target_params, project, flow, shape, observe, kernel, params, noise,
+    limits, last_gradient, counts, sums, counting, kept, kept_clock, n,
 ):  # fmt: skip
     """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
 
@@ -53,7 +54,7 @@ def _loop(
     """
     n_chains, dim = position.shape
     state = jit.State(position, momentum, data)
-    model = jit.Model(potential, gradient, draw, target_params)
+    model = jit.Model(potential, gradient, draw, target_params, project, flow, shape)
     info = jit.Info(last_gradient, counts)
     block = min(max(BLOCK // n_chains, 1), n)
     draws = np.empty((block, n_chains, dim))
@@ -116,9 +117,11 @@ class Run:
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
         self.position = np.tile(self.target.start(), (n, 1))
-        self.momentum = np.tile(self.sampler.auxiliary(self.target), (n, 1))
+        self.momentum = self.sampler.first_auxiliary(self.target, self.position, self.rng)
         self.data = self.target.data()
         self.target_params = self.target.packed()
+        self.manifold = self.target.manifold
+        self.shape = self.manifold.shape()
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
         self.counts = np.zeros(2, dtype=np.int64)
@@ -132,6 +135,9 @@ class Run:
         self._refuse()
 
     def _limits(self) -> Array:
+        if self.target.support == SPHERE:
+            # Only what is no number leaves a sphere.
+            return np.full(self.target.dim, ESCAPE)
         columns = self.target.columns[: self.target.dim]
         if self.target.support == "simplex":
             return np.full(self.target.dim, ESCAPE * max(1.0, float(self.target_params.sum())))
@@ -186,6 +192,7 @@ class Run:
         done = _loop(
             self.rng, self.position, self.momentum, self.data,
             self.target.potential, self.target.gradient, self.target.draw, self.target_params,
+            self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(), self.limits,
             self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
             self.kept, self.kept_clock, n,

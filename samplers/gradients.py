@@ -83,7 +83,10 @@ class GaussianEstimated(Gaussian):
 
 
 class Minibatch(Estimator):
-    """The counts N_j are estimated by (N/n)·(how often category j is in a minibatch of n data)."""
+    """The sum over the data is estimated by N/n times that over a minibatch of n data.
+
+    For categorical data that is: the counts N_j by (N/n)·(how often category j is in the minibatch).
+    """
 
     key = "minibatch"
     title = "Minibatch"
@@ -117,6 +120,26 @@ class Minibatch(Estimator):
             )
 
 
+class MinibatchFisher(Minibatch):
+    """A minibatch as in :class:`Minibatch`, whose noise V is estimated from it and subtracted from what is injected.
+
+    V = (N²/n)·Cov_S(∇ log p(x_i | θ)), the minibatch's empirical Fisher information (Ahn, Korattikara & Welling 2012).
+    """
+
+    key = "minibatch_fisher"
+    title = "Minibatch, V estimated"
+    tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i,\quad V = \tfrac{N^2}{n}\operatorname{Cov}_S(\nabla u_i)"
+
+    def noise(self) -> jit.Noise:
+        # The correction only says that V is to be subtracted; its size comes from the data.
+        return jit.Noise(0.0, 1.0, self.batch_size, self.replacement)
+
+    def check(self, target: Target) -> None:
+        super().check(target)
+        if self.batch_size < 2:
+            raise SpecError("gradient.batch_size", self.batch_size, "allowed is at least 2: one datum has no spread")
+
+
 GRADIENTS: Registry[type[Estimator]] = Registry(
-    "gradient", Full, Gaussian, GaussianCorrected, GaussianEstimated, Minibatch
+    "gradient", Full, Gaussian, GaussianCorrected, GaussianEstimated, Minibatch, MinibatchFisher
 )

@@ -1,6 +1,6 @@
 """The one compile policy: signatures, the disk cache, and warm-up with progress.
 
-Every compiled function of the engine has one of the five explicit signatures below. Targets and
+Every compiled function of the engine has one of the seven explicit signatures below. Targets and
 samplers reach each other as *function pointers* of these types, so that each function compiles
 once, whatever it is combined with, and is found in the disk cache by the next process. Numba calls
 first-class functions experimental; this is the only file that relies on them.
@@ -48,6 +48,11 @@ DRAW = types.void(rng_type, matrix, vector)
 OBSERVE = types.void(cube, int64, cube)
 """observe(draws (steps, chains, dim), n, out (columns, chains, steps)): what is accumulated."""
 
+PROJECT = types.void(matrix, matrix, integers)
+"""project(position (chains, dim), momentum (chains, ≥ dim), shape): the momentum's tangent part, in place."""
+FLOW = types.void(matrix, matrix, float64, integers)
+"""flow(position (chains, dim), momentum (chains, ≥ dim), time, shape): both along their geodesics, in place."""
+
 
 class State(NamedTuple):
     """What the next step needs, and nothing else. The kernels update the arrays in place."""
@@ -55,7 +60,7 @@ class State(NamedTuple):
     position: Any
     """θ, (chains, dim)."""
     momentum: Any
-    """r, (chains, dim); zero for samplers without one."""
+    """r, (chains, dim), and behind it what a sampler has besides; zero for samplers without one."""
     data: Any
     """The categories of the data (items,); minibatches without replacement permute it."""
 
@@ -68,6 +73,10 @@ class Model(NamedTuple):
     draw: Any
     params: Any
     """The target's packed parameters."""
+    project: Any
+    flow: Any
+    shape: Any
+    """The manifold's dimension, then whatever else its functions need to know."""
 
 
 class Noise(NamedTuple):
@@ -100,6 +109,9 @@ model_type = types.NamedTuple(
         types.FunctionType(GRADIENT),
         types.FunctionType(DRAW),
         vector,
+        types.FunctionType(PROJECT),
+        types.FunctionType(FLOW),
+        integers,
     ],
     Model,
 )
@@ -111,7 +123,15 @@ KERNEL = types.void(rng_type, state_type, model_type, noise_type, vector, cube, 
 each written to ``out``."""
 
 
-COMPILED_FILES = ("jit.py", "accumulate.py", "engine.py", "kernels/*.py", "targets/*.py", "recipe/*.py")
+COMPILED_FILES = (
+    "jit.py",
+    "accumulate.py",
+    "engine.py",
+    "kernels/*.py",
+    "manifolds/*.py",
+    "targets/*.py",
+    "recipe/*.py",
+)
 """The files that hold compiled functions or their helpers."""
 
 
@@ -173,6 +193,16 @@ def draw(function: Callable) -> Any:
 def observe(function: Callable) -> Any:
     """Declare a compiled function of type :data:`OBSERVE`."""
     return _declare(function, OBSERVE, "observables of")
+
+
+def project(function: Callable) -> Any:
+    """Declare a compiled function of type :data:`PROJECT`."""
+    return _declare(function, PROJECT, "projection of")
+
+
+def flow(function: Callable) -> Any:
+    """Declare a compiled function of type :data:`FLOW`."""
+    return _declare(function, FLOW, "geodesics of")
 
 
 def kernel(function: Callable) -> Any:

@@ -10,7 +10,9 @@ from bokeh.palettes import interp_palette
 from app.theme import plot
 from app.views.base import FRESH, Data, LaneFrame, View
 from app.views.scales import Scale
-from samplers.targets.base import SIMPLEX, Array
+from samplers import Experiment
+from samplers.targets import TARGETS
+from samplers.targets.base import SIMPLEX, SPHERE, Array
 
 PATH = 400
 """Points of a path that stay visible."""
@@ -29,6 +31,11 @@ class State(View):
     key = "state"
     title = "State space"
     hint = "arrows: −∇U, and in colour as it was used"
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        # Spheres have pictures of their own.
+        return TARGETS[experiment.target.key].support != SPHERE
 
     def build(self) -> Any:
         target = self.scene.target
@@ -158,16 +165,7 @@ class State(View):
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """What the picture does not show: refused proposals, and noise that could not be corrected for."""
-        lines = []
-        for name, lane in zip(self.scene.lanes, lanes, strict=True):
-            n = max(lane.run.statistics.n_draws, 1)
-            accepted, clipped = lane.run.counts / n
-            if getattr(lane.run.sampler, "accept", False):
-                lines.append(f"{name} accepts {accepted:.0%}")
-            if clipped > 0:
-                lines.append(f"{name}: B̂ is too large: noise clipped in {clipped:.0%} of steps")
-        return {self._label.id: "\n".join(lines)}
+        return {self._label.id: notes(self.scene.lanes, lanes)}
 
     def _places(self, theta: Array) -> tuple[Array, Array]:
         """Where θ (n, dim) is in the figure."""
@@ -204,6 +202,22 @@ class State(View):
             end[: len(arrow)] += 0.2 * arrow / max(longest, 1e-300)
             out[name] = tuple(np.array([v]) for v in (*start, *end))
         return out
+
+
+def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
+    """What a picture does not show: refused proposals, and noise that could not be corrected for."""
+    lines = []
+    for name, lane in zip(names, lanes, strict=True):
+        n = max(lane.run.statistics.n_draws, 1)
+        accepted, clipped = lane.run.counts / n
+        if getattr(lane.run.sampler, "accept", False):
+            lines.append(f"{name} accepts {accepted:.0%}")
+        if clipped > 0:
+            # On spheres V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
+            sphere = lane.run.target.support == SPHERE
+            why = "Vε² > 2Cε, clipped" if sphere else "B̂ is too large, no noise injected"
+            lines.append(f"{name}: {why} in {clipped:.0%} of steps")
+    return "\n".join(lines)
 
 
 def _levels(density: Array) -> list[float]:

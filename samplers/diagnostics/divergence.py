@@ -118,7 +118,7 @@ def _joint_masses(target: Target) -> Array:
         nodes, weights = leggauss(3)
         (x, wx), (y, wy) = (_cell_nodes(column.axis, nodes, weights) for column in target.columns)
         grid = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1)
-        fine = np.exp(target.log_density(grid)) * wx[:, None] * wy
+        fine = np.exp(target.log_column_density(grid)) * wx[:, None] * wy
         side, merged = N_JOINT // MERGED, 3 * MERGED
         masses = fine.reshape(side, merged, side, merged).sum(axis=(1, 3)).ravel()
         found = _JOINT[target] = np.append(masses, max(1 - masses.sum(), 1e-15))

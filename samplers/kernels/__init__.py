@@ -3,10 +3,17 @@
 from samplers.kernels.base import Sampler
 from samplers.kernels.cir import CIR
 from samplers.kernels.exact import Exact
+from samplers.kernels.geodesic_sgld import GeodesicSGLD
 from samplers.kernels.geometric_ou import GeometricOU
+from samplers.kernels.gmc import GMC
+from samplers.kernels.gsgnht import GSGNHT
+from samplers.kernels.gsgnht_euler import GSGNHTEuler
 from samplers.kernels.hmc import HMC
+from samplers.kernels.normalised_sgld import NormalisedSGLD
 from samplers.kernels.recipe import RecipeSampler
 from samplers.kernels.scir import SCIR
+from samplers.kernels.sggmc import SGGMC
+from samplers.kernels.sggmc_euler import SGGMCEuler
 from samplers.kernels.sghmc import SGHMC
 from samplers.kernels.sgld import SGLD
 from samplers.kernels.sgrld import SGRLD
@@ -21,6 +28,13 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     SCIR,
     CIR,
     GeometricOU,
+    SGGMC,
+    GSGNHT,
+    GMC,
+    SGGMCEuler,
+    GSGNHTEuler,
+    GeodesicSGLD,
+    NormalisedSGLD,
     Exact,
     RecipeSampler,
 )

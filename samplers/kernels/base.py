@@ -59,6 +59,16 @@ class Sampler(param.Parameterized):
         """The first values of what a chain has beside θ: momenta, a thermostat."""
         return np.zeros(target.dim)
 
+    def first_auxiliary(
+        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """What every chain has beside θ at the start, (chains, …), where some of it may be drawn at random.
+
+        The engine draws it, with the run's generator, before the first step: the kernels then need no mark of whether
+        a step is the first, and a chain has the right law of momenta from its first step on.
+        """
+        return np.tile(self.auxiliary(target), (len(position), 1))
+
     @classmethod
     def accepts(cls, target: type[Target]) -> bool:
         """Whether the sampler can have this target."""

@@ -3,6 +3,7 @@
 from samplers.registry import Registry
 from samplers.targets.banana import Banana
 from samplers.targets.base import Target
+from samplers.targets.bingham import Bingham
 from samplers.targets.correlated_gaussian import CorrelatedGaussian
 from samplers.targets.dirichlet import DenseDirichlet, SparseDirichlet
 from samplers.targets.double_well import DoubleWell
@@ -15,6 +16,9 @@ from samplers.targets.quartic import Quartic
 from samplers.targets.ring import Ring
 from samplers.targets.skew_normal import SkewNormal
 from samplers.targets.typed import Typed
+from samplers.targets.vmf import Fisher, VonMises
+from samplers.targets.vmf_mixture import CircleMixture, SphereMixture
+from samplers.targets.vmf_posterior import MisesPosterior
 
 TARGETS: Registry[type[Target]] = Registry(
     "target",
@@ -32,4 +36,10 @@ TARGETS: Registry[type[Target]] = Registry(
     SparseDirichlet,
     DenseDirichlet,
     Typed,
+    VonMises,
+    CircleMixture,
+    Fisher,
+    SphereMixture,
+    Bingham,
+    MisesPosterior,
 )

@@ -16,6 +16,7 @@ import param
 from numpy.typing import NDArray
 
 from samplers import jit
+from samplers.manifolds import Euclidean, Manifold
 from samplers.parameters import Value, check_all, declared
 
 Array = NDArray[np.float64]
@@ -23,6 +24,8 @@ Array = NDArray[np.float64]
 LINE = "line"
 POSITIVE = "positive"
 SIMPLEX = "simplex"
+SPHERE = "sphere"
+"""A sphere, or a product of some, in the coordinates of the space around it."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def observe_coordinates(draws, n, out):
 
 
 class Target(param.Parameterized):
-    """A law on ℝᵈ, (0, ∞)ᵈ or the simplex. Instances are never changed after they are made."""
+    """A law on ℝᵈ, (0, ∞)ᵈ, the simplex or spheres. Instances are never changed after they are made."""
 
     key: ClassVar[str]
     """The name in specs and links."""
@@ -132,6 +135,20 @@ class Target(param.Parameterized):
         rest = range(self.n_values, len(self.columns))
         return rest or range(len(self.columns))
 
+    @cached_property
+    def manifold(self) -> Manifold:
+        """Where θ moves."""
+        return Euclidean(self.dim)
+
+    @property
+    def planar(self) -> bool:
+        """Whether the two columns have a joint histogram and a joint density."""
+        return len(self.columns) == 2
+
+    def log_column_density(self, values: Array) -> Array:
+        """The normalised log density of the columns (..., columns), where they are coordinates of the whole law."""
+        return self.log_density(values)
+
     def formula(self) -> str:
         """U(θ) as a typed expression of ``theta``, or of ``theta1`` and ``theta2``, for recipes that use it.
 
@@ -158,7 +175,9 @@ class Target(param.Parameterized):
 
     def functions(self) -> tuple[Any, ...]:
         """The compiled functions that a run on this target needs."""
-        return (self.potential, self.gradient, self.draw, self.observe)
+        return (
+            self.potential, self.gradient, self.draw, self.observe, self.manifold.project, self.manifold.flow,
+        )  # fmt: skip
 
     def sample(self, seed: int, n: int) -> Array:
         """``n`` exact i.i.d. draws of θ, (n, dim)."""

@@ -1,0 +1,137 @@
+"""The circle drawn as a circle: the exact density as a ring, the histogram wrapped around it, and the chains on it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import DataRange1d
+
+from app.theme import DASHES, Theme, plot
+from app.views.autocorrelation import MARKERS
+from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.state import notes
+from samplers import Experiment
+from samplers.accumulate import bin_edges
+from samplers.targets import TARGETS
+from samplers.targets.base import SPHERE
+
+EXTENT = 1.8
+"""Half the width of the figure; the circle has radius 1."""
+RING, HEIGHT, HIGHEST = 1.1, 0.48, 0.66
+"""Where the ring begins, how far above that the exact density rises, and where a histogram that is higher is cut."""
+BARS = 64
+TRAIL = 60
+SHOWN_CHAINS = 4
+ARROW, LONGEST = 0.3, 0.9
+"""The length of the arrow of a velocity 1, and that of the longest one."""
+POINTS = 720
+
+
+def ring(angles: Array, heights: Array) -> tuple[Array, Array]:
+    """Where the heights (the exact density's highest is 1) are around the circle."""
+    radius = RING + np.minimum(HEIGHT * heights, HIGHEST)
+    return radius * np.cos(angles), radius * np.sin(angles)
+
+
+def square(colours: Theme, extent: float) -> Any:
+    """A figure without axes where both axes have the same scale, whatever its shape on the page."""
+    p = plot(colours, "", "", (-1, 1), (-1, 1), match_aspect=True)
+    p.axis.visible = p.grid.visible = False
+    # Ranges that follow data keep the scales equal; they follow an invisible frame alone, so that nothing moves.
+    frame = p.scatter([-extent, extent], [-extent, extent], alpha=0)
+    p.x_range, p.y_range = (DataRange1d(renderers=[frame], range_padding=0) for _ in range(2))
+    p.min_border_left = p.min_border_right = p.min_border_top = p.min_border_bottom = 0
+    return p
+
+
+class Circle(View):
+    """Chains on the circle with their velocities, inside a ring that is as high as the density."""
+
+    key = "circle"
+    title = "On the circle"
+    hint = "ring: exact, and wrapped histogram; arrows: velocity"
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        target = TARGETS[experiment.target.key]
+        return target.support == SPHERE and target.dim == 2
+
+    def build(self) -> Any:
+        scene, colours = self.scene, self.scene.colours
+        column = scene.target.columns[0]
+        p = square(colours, EXTENT)
+        angles = np.linspace(-np.pi, np.pi, POINTS + 1)
+        density = np.exp(scene.target.log_column_density(angles[:, None]))
+        self._top = float(density.max())
+        x, y = ring(angles, density / self._top)
+        inner_x, inner_y = ring(angles[::-1], np.zeros(POINTS + 1))
+        p.patch(
+            np.concatenate([x, inner_x]), np.concatenate([y, inner_y]),
+            fill_color=colours.density[1], fill_alpha=0.4, line_color=None,
+        )  # fmt: skip
+        p.line(inner_x, inner_y, line_color=colours.faint, line_alpha=0.5)
+        p.line(np.cos(angles), np.sin(angles), line_color=colours.faint, line_width=1.5)
+        p.line(x, y, line_color=colours.exact, line_width=2)
+        at = np.array([0, np.pi / 2, np.pi, -np.pi / 2])
+        p.text(0.84 * np.cos(at), 0.84 * np.sin(at), text=["0", "π/2", "±π", "−π/2"], text_align="center",
+               text_baseline="middle", text_color=colours.faint, text_font_size="12px")  # fmt: skip
+        # Bars are whole groups of the fine bins, so that counts are exact.
+        edges = bin_edges(column)
+        self._cuts = np.linspace(0, len(edges) - 1, BARS + 1).round().astype(int)
+        self._bars = edges[self._cuts]
+        for i, _ in enumerate(scene.lanes):
+            colour = colours.lanes[i]
+            bars = self.feed(f"bars {i}", "x", "y")
+            p.line("x", "y", source=bars, line_color=colour, line_width=2, line_dash=DASHES[i])
+            trail = self.feed(f"trail {i}", "x", "y", rollover=TRAIL)
+            p.scatter("x", "y", source=trail, size=4, color=colour, alpha=0.35, line_color=None)
+            arrows = self.feed(f"velocity {i}", "x0", "y0", "x1", "y1")
+            p.segment("x0", "y0", "x1", "y1", source=arrows, line_color=colour, line_width=2.5, line_cap="round")
+            heads = self.feed(f"heads {i}", "x", "y")
+            p.scatter("x", "y", source=heads, size=12, marker=MARKERS[i], fill_color=colour,
+                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+        self._label = self.caption(p)
+        self._turn = -1
+        return p
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        self._turn += 1
+        chains = SHOWN_CHAINS if len(lanes) == 1 else 1
+        for i, lane in enumerate(lanes):
+            run = lane.run
+            x, v = run.position[:chains], run.momentum[:chains, :2]
+            good = np.isfinite(x).all(axis=1) & np.isfinite(v).all(axis=1)
+            x, v = x[good], v[good]
+            out[f"heads {i}"] = x[:, 0], x[:, 1]
+            out[f"velocity {i}"] = arrows(x, v)
+            if len(lane.fresh):
+                # The trail is that of the first chain; the dots of others would hide it.
+                places = lane.fresh[-FRESH:, 0]
+                places = places[np.isfinite(places).all(axis=1)]
+                out[f"trail {i}"] = places[:, 0], places[:, 1]
+            if self._turn % 3 == 0:
+                out[f"bars {i}"] = self._histogram(lane)
+        return out
+
+    def _histogram(self, lane: LaneFrame) -> tuple[Array, Array]:
+        """The steps of the histogram around the ring."""
+        statistics = lane.run.statistics
+        below = np.concatenate([[0], np.cumsum(statistics.counts(0)[1:-1])])
+        counts = np.diff(below[self._cuts])
+        heights = counts / (max(statistics.n_draws, 1) * np.diff(self._bars) * self._top)
+        # Each bar has two corners; the last one is closed with the first, on the other side of ±π.
+        angles = np.append(np.repeat(self._bars, 2)[1:-1], self._bars[0])
+        return ring(angles, np.append(np.repeat(heights, 2), heights[0]))
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        return {self._label.id: notes(self.scene.lanes, lanes)}
+
+
+def arrows(x: Array, v: Array) -> tuple[Array, ...]:
+    """Velocities v at x (n, 2), as segments of at most a readable length; none where nothing moves."""
+    length = ARROW * np.linalg.norm(v, axis=1)
+    seen = length > 1e-9
+    x, v, length = x[seen], v[seen], length[seen]
+    tip = x + ARROW * v * (np.minimum(length, LONGEST) / length)[:, None]
+    return x[:, 0], x[:, 1], tip[:, 0], tip[:, 1]

@@ -1,0 +1,241 @@
+"""S² as a globe: the exact density on it, draws in front and behind. It is turned in the page, without the server."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.events import Pan, PanStart
+from bokeh.layouts import column, row
+from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
+from bokeh.palettes import interp_palette
+
+from app.views.autocorrelation import MARKERS
+from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.circle import square
+from app.views.state import notes
+from samplers import Experiment
+from samplers.targets import TARGETS
+from samplers.targets.base import SPHERE
+
+EXTENT = 1.08
+"""Half the width of the figure; the globe has radius 1."""
+PIXELS = 160
+"""Cells a side of the globe's picture."""
+LATITUDES, LONGITUDES = 91, 181
+"""The table of the density that the page draws the picture from, its ends included."""
+DRAWS = 400
+"""Draws that stay visible."""
+SHOWN_CHAINS = 4
+FRONT, BEHIND = 0.8, 0.16
+"""How solid draws are."""
+
+# What the page does with a point (x, y, z): to the right, up, and towards the eye. The same as `turned` below.
+_AXES = """
+const a = turn.value * Math.PI / 180, b = tilt.value * Math.PI / 180
+const right = [-Math.sin(a), Math.cos(a), 0]
+const up = [-Math.sin(b) * Math.cos(a), -Math.sin(b) * Math.sin(a), Math.cos(b)]
+const eye = [Math.cos(b) * Math.cos(a), Math.cos(b) * Math.sin(a), Math.sin(b)]
+const place = (points, shown, alphas) => {
+  const {x, y, z} = points.data
+  const n = x.length
+  const px = new Float64Array(n), py = new Float64Array(n), alpha = new Float64Array(n)
+  for (let i = 0; i < n; i++) {
+    px[i] = right[0] * x[i] + right[1] * y[i]
+    py[i] = up[0] * x[i] + up[1] * y[i] + up[2] * z[i]
+    const seen = eye[0] * x[i] + eye[1] * y[i] + eye[2] * z[i] >= 0
+    alpha[i] = seen ? alphas[0] : alphas[1]
+    if (alphas[1] === 0 && !seen) px[i] = NaN
+  }
+  shown.setv({data: {...shown.data, px, py, alpha}}, {sync: false})
+}
+"""
+_PLACE = _AXES + "place(points, shown, alphas)"
+_TURN = (
+    _AXES
+    + """
+for (const [points, shown, alphas] of all) place(points, shown, alphas)
+const values = table.data.value
+const image = picture.data.image[0]
+for (let j = 0; j < side; j++) {
+  for (let i = 0; i < side; i++) {
+    const u = (2 * i + 1) / side - 1, v = (2 * j + 1) / side - 1
+    const left = 1 - u * u - v * v
+    if (left < 0) { image[j * side + i] = NaN; continue }
+    const w = Math.sqrt(left)
+    const x = u * right[0] + v * up[0] + w * eye[0], y = u * right[1] + v * up[1] + w * eye[1], z = v * up[2] + w * eye[2]
+    const s = (Math.asin(Math.max(-1, Math.min(1, z))) / Math.PI + 0.5) * (rows - 1)
+    const t = (Math.atan2(y, x) / (2 * Math.PI) + 0.5) * (columns - 1)
+    const k = Math.min(Math.floor(s), rows - 2), l = Math.min(Math.floor(t), columns - 2)
+    const f = s - k, g = t - l, at = k * columns + l
+    image[j * side + i] = (1 - f) * ((1 - g) * values[at] + g * values[at + 1])
+      + f * ((1 - g) * values[at + columns] + g * values[at + columns + 1])
+  }
+}
+picture.change.emit()
+"""
+)
+# A drag turns the globe under the pointer: its radius is a radian. The sliders follow, and do the drawing.
+_GRAB = "turn.tags = [turn.value, tilt.value]"
+_DRAG = """
+const radius = Math.min(figure.inner_width, figure.inner_height) / 2.2
+const [from, height] = turn.tags
+const angle = from - cb_obj.delta_x / radius * 180 / Math.PI
+turn.setv({value: Math.round(((angle + 180) % 360 + 360) % 360 - 180)}, {sync: false})
+tilt.setv({value: Math.round(Math.max(-90, Math.min(90, height - cb_obj.delta_y / radius * 180 / Math.PI)))}, {sync: false})
+"""
+
+
+def turned(points: Array, turn: float, tilt: float) -> Array:
+    """Points (n, 3) as the eye above longitude ``turn`` and latitude ``tilt`` (degrees) has them: right, up, near."""
+    a, b = np.deg2rad([turn, tilt])
+    axes = np.array([
+        [-np.sin(a), np.cos(a), 0.0],
+        [-np.sin(b) * np.cos(a), -np.sin(b) * np.sin(a), np.cos(b)],
+        [np.cos(b) * np.cos(a), np.cos(b) * np.sin(a), np.sin(b)],
+    ])  # fmt: skip
+    return np.asarray(points @ axes.T)
+
+
+def graticule() -> Array:
+    """Meridians and parallels, every 30°, as points on lines with a gap (nan) between them, (n, 3)."""
+    lines = []
+    along, across = np.deg2rad(np.linspace(-180, 180, 121)), np.deg2rad(np.linspace(-90, 90, 61))
+    gap = np.full((1, 3), np.nan)
+    for latitude in np.deg2rad(np.arange(-60, 61, 30)):
+        c, s = np.cos(latitude), np.full_like(along, np.sin(latitude))
+        lines += [np.stack([c * np.cos(along), c * np.sin(along), s], axis=1), gap]
+    for longitude in np.deg2rad(np.arange(-180, 180, 30)):
+        c, s = np.cos(across), np.sin(across)
+        lines += [np.stack([c * np.cos(longitude), c * np.sin(longitude), s], axis=1), gap]
+    return np.concatenate(lines[:-1])
+
+
+class Globe(View):
+    """The hemisphere that faces the eye. Every draw is sent as a point in space; the page places it."""
+
+    key = "globe"
+    title = "Globe"
+    hint = "drag or slide to turn it; faint dots are behind"
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        target = TARGETS[experiment.target.key]
+        return target.support == SPHERE and target.dim == 3
+
+    def build(self) -> Any:
+        scene, colours = self.scene, self.scene.colours
+        self._table = self._density_table()
+        turn, tilt = self._first_view()
+        look = {"sizing_mode": "stretch_width", "show_value": False, "margin": (0, 10, 0, 10), "min_width": 60}
+        self.turn = Slider(start=-180, end=180, step=1, value=turn, title="turn", **look)
+        self.tilt = Slider(start=-90, end=90, step=1, value=tilt, title="tilt", **look)
+        for slider in (self.turn, self.tilt):
+            slider.stylesheets = [f".bk-slider-title {{ color: {colours.text}; }}"]
+        p = square(colours, EXTENT)
+        p.min_height = 140
+        picture = ColumnDataSource({"image": [self.picture(turn, tilt)]})
+        mapper = LinearColorMapper(
+            palette=interp_palette(list(colours.density), 64), low=0.0, high=float(self._table.max()),
+            nan_color="rgba(0, 0, 0, 0)",
+        )  # fmt: skip
+        p.image(image="image", source=picture, x=-1, y=-1, dw=2, dh=2, color_mapper=mapper, level="image")
+        around = np.linspace(0, 2 * np.pi, 181)
+        p.line(np.cos(around), np.sin(around), line_color=colours.faint, line_width=1.5)
+        net, net_shown = self._points(graticule(), turn, tilt, (1.0, 0.0))
+        p.line("px", "py", source=net_shown, line_color=colours.faint, line_alpha=0.35, line_width=1)
+        axes, axes_shown = self._points(np.eye(3), turn, tilt, (1.0, 0.15))
+        axes_shown.data["name"] = np.array(["x", "y", "z"])
+        everything: list[tuple[Any, Any, tuple[float, float]]] = [
+            (net, net_shown, (1.0, 0.0)),
+            (axes, axes_shown, (1.0, 0.15)),
+        ]
+        both = {"turn": self.turn, "tilt": self.tilt}
+        for i, _ in enumerate(scene.lanes):
+            for name, size, alphas in ((f"draws {i}", 4, (FRONT, BEHIND)), (f"heads {i}", 11, (1.0, 0.3))):
+                points = self.feed(name, "x", "y", "z", rollover=DRAWS if name.startswith("draws") else 0)
+                shown = ColumnDataSource({key: np.zeros(0) for key in ("px", "py", "alpha")})
+                p.scatter("px", "py", alpha="alpha", source=shown, size=size, marker=MARKERS[i], fill_color=colours.lanes[i],
+                          line_color=colours.surface if name.startswith("heads") else None)  # fmt: skip
+                place = CustomJS(args={**both, "points": points, "shown": shown, "alphas": alphas}, code=_PLACE)
+                points.js_on_change("data", place)
+                everything.append((points, shown, alphas))
+        # The names of the axes are where the axes leave the globe.
+        p.text("px", "py", text="name", source=axes_shown, alpha="alpha", text_color=colours.exact, text_alpha="alpha",
+               text_font_size="14px", text_align="center", text_baseline="middle")  # fmt: skip
+        table = ColumnDataSource({"value": self._table.ravel()})
+        draw = CustomJS(
+            args={**both, "all": everything, "table": table, "picture": picture, "side": PIXELS, "rows": LATITUDES,
+                  "columns": LONGITUDES},
+            code=_TURN,
+        )  # fmt: skip
+        for slider in (self.turn, self.tilt):
+            slider.js_on_change("value", draw)
+        p.js_on_event(PanStart, CustomJS(args=both, code=_GRAB))
+        p.js_on_event(Pan, CustomJS(args={**both, "figure": p}, code=_DRAG))
+        self.turn.tags = [turn, tilt]
+        self._label = self.caption(p)
+        # The sliders are for keyboards and for fingers, whose drags scroll the page.
+        return column(p, row(self.turn, self.tilt, sizing_mode="stretch_width"), sizing_mode="stretch_both")
+
+    def _points(
+        self, points: Array, turn: float, tilt: float, alphas: tuple[float, float]
+    ) -> tuple[ColumnDataSource, ColumnDataSource]:
+        """A source of points in space, and one of where they are in the figure."""
+        right, up, near = turned(points, turn, tilt).T
+        alpha = np.where(near >= 0, *alphas)
+        shown = np.where(alpha > 0, right, np.nan)
+        x, y, z = points.T
+        return ColumnDataSource({"x": x, "y": y, "z": z}), ColumnDataSource({"px": shown, "py": up, "alpha": alpha})
+
+    def _density_table(self) -> Array:
+        """The square root of the density, which lets the tails be seen, by latitude and longitude."""
+        latitude = np.linspace(-np.pi / 2, np.pi / 2, LATITUDES)[:, None]
+        longitude = np.linspace(-np.pi, np.pi, LONGITUDES)
+        across = np.cos(latitude)
+        points = np.stack(
+            [across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude) + 0 * longitude], axis=-1
+        )
+        return np.sqrt(np.exp(self.scene.target.log_density(points)))
+
+    def _first_view(self) -> tuple[float, float]:
+        """Where the eye is at first: above where the law is densest, a little to the side."""
+        k, m = np.unravel_index(np.argmax(self._table), self._table.shape)
+        latitude = -90 + 180 * k / (LATITUDES - 1)
+        longitude = -180 + 360 * m / (LONGITUDES - 1)
+        turn = (longitude - 20 + 180) % 360 - 180
+        return float(round(turn)), float(np.clip(round(0.6 * latitude + 8), -75, 75))
+
+    def picture(self, turn: float, tilt: float) -> Array:
+        """The density on the hemisphere, (PIXELS, PIXELS), nan beside it: what the page computes when it is turned."""
+        middle = (2 * np.arange(PIXELS) + 1) / PIXELS - 1
+        u, v = np.meshgrid(middle, middle)
+        left = 1 - u**2 - v**2
+        eye = np.stack([u, v, np.sqrt(np.maximum(left, 0))], axis=-1)
+        # The axes are orthonormal: turning back is multiplying by them.
+        x, y, z = np.moveaxis(eye @ turned(np.eye(3), turn, tilt).T, -1, 0)
+        s = (np.arcsin(np.clip(z, -1, 1)) / np.pi + 0.5) * (LATITUDES - 1)
+        t = (np.arctan2(y, x) / (2 * np.pi) + 0.5) * (LONGITUDES - 1)
+        k, m = np.minimum(s.astype(int), LATITUDES - 2), np.minimum(t.astype(int), LONGITUDES - 2)
+        f, g, table = s - k, t - m, self._table
+        found = (1 - f) * ((1 - g) * table[k, m] + g * table[k, m + 1]) + f * (
+            (1 - g) * table[k + 1, m] + g * table[k + 1, m + 1]
+        )
+        return np.where(left >= 0, found, np.nan).astype(np.float32)
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        chains = SHOWN_CHAINS if len(lanes) == 1 else 1
+        for i, lane in enumerate(lanes):
+            heads = lane.run.position[:chains]
+            out[f"heads {i}"] = _columns(heads)
+            if len(lane.fresh):
+                out[f"draws {i}"] = _columns(lane.fresh[-FRESH:, :chains].reshape(-1, 3))
+        return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        return {self._label.id: notes(self.scene.lanes, lanes)}
+
+
+def _columns(points: Array) -> tuple[Array, ...]:
+    points = points[np.isfinite(points).all(axis=1)]
+    return points[:, 0], points[:, 1], points[:, 2]

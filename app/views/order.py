@@ -1,0 +1,206 @@
+"""The order of an integrator: how the bias of its law falls with the step size, from runs of their own."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from bokeh.models import FixedTicker
+
+from app.theme import DASHES, plot
+from app.views.autocorrelation import LINE, MARKERS
+from app.views.base import Array, Data, LaneFrame, View
+from app.views.moments import _choice
+from samplers import Experiment, Run
+from samplers.accumulate import bin_edges
+from samplers.kernels import SAMPLERS
+from samplers.parameters import declared
+from samplers.spec import Choice, RunSpec
+from samplers.targets import TARGETS
+from samplers.targets.base import SPHERE, Target
+
+LADDER = tuple(2 ** (k / 2) for k in range(7))
+"""Step sizes, as multiples of the lane's own."""
+CHAINS = 200
+SETTLED = 12.0
+"""The time that chains have to forget their start."""
+BATCH = 20.0
+"""The time of a batch; errors are those of the mean of batches."""
+FEWEST = 10
+"""Batches that an error needs."""
+WORK_SECONDS = 0.1
+CLEAR = 3.0
+"""A bias counts for the slope when it is so many standard errors."""
+FLOOR, TOP = 1e-5, 1.0
+
+
+def functions(target: Target, coordinate: int) -> list[tuple[str, Callable[[Array], Array], float]]:
+    """Expectations of one column that are known exactly: the name, the function of its values, the value."""
+    if len(target.columns) == 1:
+        return [(m.name, lambda x, m=m: m.function(x[:, None]), m.exact) for m in target.moments]
+    column = target.columns[coordinate]
+    return [
+        (f"E {column.name}", lambda x: x, column.mean),
+        (f"Var {column.name}", lambda x: (x - column.mean) ** 2, column.variance),
+    ]
+
+
+def slope(steps: Array, bias: Array, error: Array) -> tuple[float, float] | None:
+    """The exponent p of bias ∝ εᵖ and its standard error, from the clear biases; None from fewer than three."""
+    clear = np.abs(bias) > CLEAR * error
+    if clear.sum() < 3:
+        return None
+    x, y, weight = np.log(steps[clear]), np.log(np.abs(bias[clear])), (np.abs(bias) / error)[clear] ** 2
+    x = x - weight @ x / weight.sum()
+    spread = weight @ x**2
+    return float(weight @ (x * y) / spread), float(1 / np.sqrt(spread))
+
+
+@dataclass
+class Rung:
+    """A run with one step size, and the means of its batches."""
+
+    step: float
+    run: Run
+    column: int
+    """Whose histogram is read."""
+    time: float = 0.0
+    means: list[Array] = field(default_factory=list)
+
+    def advance(self, values: Array) -> None:
+        """One more batch; ``values`` (functions, bins) are the functions in the middle of the bins."""
+        if not self.time:
+            self.run.advance(int(np.ceil(SETTLED / self.step)))
+        self.run.restart_statistics()
+        self.run.advance(int(np.ceil(BATCH / self.step)))
+        self.time += BATCH
+        counts = self.run.statistics.counts(self.column)[1:-1]
+        if self.run.divergence is None and counts.sum():
+            self.means.append(values @ counts / counts.sum())
+
+
+class Order(View):
+    """|bias| against ε on log axes; a line of slope p is an error O(εᵖ)."""
+
+    key = "order"
+    title = "Order"
+    hint = "bias against ε; grey: slopes 1 and 2"
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        # Elsewhere a histogram does not hold the tails, which much of a bias comes from.
+        sphere = TARGETS[experiment.target.key].support == SPHERE
+        return sphere and any("step_size" in dict(declared(SAMPLERS[lane.sampler.key])) for lane in experiment.lanes)
+
+    def build(self) -> Any:
+        scene, colours = self.scene, self.scene.colours
+        p = plot(colours, "step size ε", "|bias|", (1e-2, 1.0), (FLOOR, TOP), x_axis_type="log", y_axis_type="log")
+        p.xaxis.ticker = FixedTicker(ticks=[a * 10.0**k for k in range(-5, 2) for a in (1, 2, 5)])
+        p.yaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-6, 2)])
+        for k in (1, 2):
+            lines = self.feed(f"slope {k}", "x", "y")
+            p.line(
+                "x", "y", source=lines, line_color=colours.faint, line_width=1.5, line_dash=("dashed", "dotted")[k - 1]
+            )
+        for i, _ in enumerate(scene.lanes):
+            bars = self.feed(f"bars {i}", "x", "low", "high")
+            p.segment("x", "low", "x", "high", source=bars, line_color=colours.lanes[i], line_width=1.5)
+            dots = self.feed(f"dots {i}", "x", "y")
+            p.line("x", "y", source=dots, line_color=colours.lanes[i], line_dash=DASHES[i], line_alpha=0.6)
+            p.scatter("x", "y", source=dots, size=7, marker=MARKERS[i], color=colours.lanes[i])
+        self.moving_range("x", p.x_range)
+        self.moving_range("y", p.y_range)
+        self._functions = functions(scene.target, scene.coordinate)
+        edges = bin_edges(scene.target.columns[scene.coordinate])
+        middles = (edges[1:] + edges[:-1]) / 2
+        self._values = np.stack([np.broadcast_to(f(middles), middles.shape) for _, f, _ in self._functions])
+        self._exact = np.array([exact for *_, exact in self._functions])
+        self._specs: list[RunSpec | None] = [None] * len(scene.lanes)
+        self._rungs: list[list[Rung]] = [[] for _ in scene.lanes]
+        self._found: list[tuple[Array, Array, Array] | None] = [None] * len(scene.lanes)
+        self._chosen = 0
+        self._fresh = False
+        self._label = self.caption(p, y=6 + LINE // 4)
+        return p
+
+    def background(self, lanes: Sequence[LaneFrame]) -> bool:
+        for i, lane in enumerate(lanes):
+            sampler, gradient = _choice(lane.run.sampler), _choice(lane.run.gradient)
+            spec = replace(lane.run.spec, sampler=sampler, gradient=gradient, changes=(), n_chains=CHAINS, burn_in=0)
+            if spec != self._specs[i]:
+                self._specs[i], self._found[i], self._fresh = spec, None, True
+                self._rungs[i] = list(self._ladder(spec)) if hasattr(lane.run.sampler, "step_size") else []
+        began, rungs = time.perf_counter(), [rung for rungs in self._rungs for rung in rungs]
+        worked = False
+        while rungs and time.perf_counter() - began < WORK_SECONDS:
+            least = min(rungs, key=lambda rung: rung.time)
+            least.advance(self._values)
+            worked = True
+        if worked:
+            self._evaluate()
+        return worked
+
+    def _ladder(self, spec: RunSpec) -> Sequence[Rung]:
+        values, rungs = spec.sampler.values(), []
+        highest = dict(declared(SAMPLERS[spec.sampler.key]))["step_size"].bounds[1]
+        for factor in LADDER:
+            step = float(values["step_size"]) * factor
+            if step <= highest:
+                choice = Choice(spec.sampler.key, tuple({**values, "step_size": step}.items()))
+                rungs.append(Rung(step, Run(replace(spec, sampler=choice)), self.scene.coordinate))
+        return rungs
+
+    def _evaluate(self) -> None:
+        """The biases and errors of every lane; shown is the expectation whose biases are clearest."""
+        found: list[tuple[Array, Array, Array] | None] = []
+        for rungs in self._rungs:
+            good = [rung for rung in rungs if len(rung.means) >= FEWEST]
+            if not good:
+                found.append(None)
+                continue
+            means = [np.array(rung.means) for rung in good]
+            bias = np.array([m.mean(axis=0) - self._exact for m in means])
+            error = np.array([m.std(axis=0, ddof=1) / np.sqrt(len(m)) for m in means]) + 1e-12
+            found.append((np.array([rung.step for rung in good]), bias, error))
+        clearness = sum(np.minimum(np.abs(b) / e, 50).sum(axis=0) for _, b, e in filter(None, found))
+        if np.ndim(clearness):
+            self._chosen = int(np.argmax(clearness))
+        self._found, self._fresh = found, True
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        if not self._fresh:
+            return {}
+        self._fresh = False
+        out: Data = {}
+        every: list[tuple[Array, Array]] = []
+        k = self._chosen
+        for i, found in enumerate(self._found):
+            out[f"dots {i}"], out[f"bars {i}"] = (np.zeros(0),) * 2, (np.zeros(0),) * 3
+            if found is None:
+                continue
+            steps, bias, error = found[0], np.abs(found[1][:, k]), found[2][:, k]
+            out[f"dots {i}"] = steps, np.maximum(bias, FLOOR)
+            out[f"bars {i}"] = steps, np.maximum(bias - 2 * error, FLOOR), np.maximum(bias + 2 * error, FLOOR)
+            every.append((steps, np.maximum(bias, error)))
+        if every:
+            x, y = (np.concatenate(parts) for parts in zip(*every, strict=True))
+            low, high = float(x.min()) / 1.3, float(x.max()) * 1.3
+            top = 10 ** np.ceil(np.log10(max(float(y.max()) * 2, 10 * FLOOR)))
+            bottom = 10 ** np.floor(np.log10(max(float(y.min()) / 4, FLOOR)))
+            out["x"], out["y"] = (np.array([low, high]),), (np.array([bottom, top]),)
+            line = np.array([low, high])
+            for order in (1, 2):
+                # Through the middle of the axes, for only their slope matters.
+                out[f"slope {order}"] = line, np.sqrt(bottom * top) * (line / np.sqrt(low * high)) ** order
+        return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        lines = [f"bias of {self._functions[self._chosen][0]}"]
+        for name, rungs, found in zip(self.scene.lanes, self._rungs, self._found, strict=True):
+            if not rungs:
+                continue
+            fit = None if found is None else slope(found[0], found[1][:, self._chosen], found[2][:, self._chosen])
+            text = "needs longer runs" if fit is None else f"slope {fit[0]:.2f} ± {fit[1]:.2f}"
+            lines.append(f"{name}  {text}")
+        return {self._label.id: "\n".join(lines)}

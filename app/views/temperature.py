@@ -1,0 +1,134 @@
+"""Kinetic temperature and thermostat against what they should be: what noise of the gradient does to a velocity."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import BasicTicker, NumeralTickFormatter
+
+from app.theme import plot
+from app.views.autocorrelation import round_up
+from app.views.base import AXIS_LABELS, Data, LaneFrame, View
+from samplers import Experiment, Run, jit
+from samplers.kernels import SAMPLERS
+from samplers.kernels.splitting import Moving
+
+WINDOW = 600
+"""Points that stay visible."""
+RECENT = 25
+"""Frames that the thin lines are averaged over."""
+
+
+def expected(run: Run) -> float | None:
+    """The heat that goes in over the heat that friction C takes out, (max(2Cε − V̂ε², 0) + Vε²)/2Cε.
+
+    V is the variance of the gradient's noise and V̂ what the sampler takes it for. To first order in ε it is the
+    temperature where the friction is C, and where there is a thermostat the value of ξ/C. None for minibatches, whose
+    V is not known.
+    """
+    noise, sampler = run.gradient.noise(), run.sampler
+    if noise.batch_size or not isinstance(sampler, Moving):
+        return None
+    heat, square = 2 * sampler.friction * sampler.step_size, sampler.step_size**2
+    return float((max(heat - square * noise.correction, 0.0) + square * noise.variance) / heat)
+
+
+class Means:
+    """The running mean of snapshots, and a mean of the latest ones."""
+
+    def __init__(self) -> None:
+        self.n, self.mean, self.recent, self.since = 0, 0.0, 0.0, -1
+
+    def add(self, value: float, since: int) -> None:
+        """One more snapshot; the mean starts again where the run's statistics did."""
+        if since != self.since:
+            self.n, self.since = 0, since
+        self.n += 1
+        self.mean += (value - self.mean) / self.n
+        self.recent += (value - self.recent) / min(self.n, RECENT)
+
+
+class Temperature(View):
+    """‖v‖²/m, with m the dimension of the manifold, and ξ/C: both are 1 where all noise is accounted for."""
+
+    key = "temperature"
+    title = "Temperature"
+    hint = "mean ‖v‖²/m, dashed ξ/C; both should be 1"
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        return any(issubclass(SAMPLERS[lane.sampler.key], Moving) for lane in experiment.lanes)
+
+    def build(self) -> Any:
+        scene, colours = self.scene, self.scene.colours
+        # Below 0 is room for the caption.
+        self._room = 0.13 * len(scene.lanes) + 0.05
+        p = plot(colours, AXIS_LABELS[scene.axis], "‖v‖²/m and ξ/C", (0, 1), (-self._room * 2, 2))
+        p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+        p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
+        p.hspan(y=[1.0], line_color=colours.exact, line_width=1.5)
+        for i, _ in enumerate(scene.lanes):
+            for name, dash, width in (("temperature", "solid", 2.5), ("thermostat", "dashed", 2.0)):
+                source = self.feed(f"{name} {i}", "x", "mean", "recent", rollover=WINDOW)
+                p.line("x", "recent", source=source, line_color=colours.lanes[i], line_width=1, line_alpha=0.35)
+                p.line("x", "mean", source=source, line_color=colours.lanes[i], line_width=width, line_dash=dash)
+        self.moving_range("x", p.x_range)
+        self.moving_range("y", p.y_range)
+        self.means = [(Means(), Means()) for _ in scene.lanes]
+        self._steps = [-1] * len(scene.lanes)
+        self._shown: list[tuple[float, float]] = []
+        self._top = 2.0
+        self._label = self.caption(p)
+        return p
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        highest = 0.0
+        for i, lane in enumerate(lanes):
+            run = lane.run
+            # A frame without a step shows nothing new.
+            if not isinstance(run.sampler, Moving) or run.steps in (0, self._steps[i]):
+                continue
+            d, m = run.target.dim, run.manifold.dim
+            v = run.momentum
+            if not np.isfinite(v).all() or np.abs(v).max() > 1e50:
+                continue
+            self._steps[i] = run.steps
+            values = [float((v[:, :d] ** 2).sum(axis=1).mean() / m)]
+            if run.sampler.thermostat:
+                values.append(float(v[:, d].mean() / run.sampler.friction))
+            for name, means, value in zip(("temperature", "thermostat"), self.means[i], values, strict=False):
+                means.add(value, run.counted_from)
+                out[f"{name} {i}"] = tuple(np.array([y]) for y in (lane.x, means.mean, means.recent))
+                highest = max(highest, means.mean, means.recent)
+        if out:
+            self._shown = [*self._shown, (lanes[0].x, highest)][-WINDOW:]
+            start, end = self._shown[0][0], max(lane.x for lane in lanes)
+            out["x"] = (np.array([start, end + (0.03 * (end - start) if end > start else 1e-3)]),)
+            top = max(y for _, y in self._shown)
+            # The axis ends at a round number, so that it moves rarely.
+            if top > self._top or top < self._top / 3:
+                self._top = max(2.0, round_up(1.1 * top))
+                out["y"] = (np.array([-self._room * self._top, self._top]),)
+        return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        """The means so far, what they should be, and how often noise could not be corrected for."""
+        lines = []
+        for name, lane, (hot, friction) in zip(self.scene.lanes, lanes, self.means, strict=True):
+            run = lane.run
+            if not isinstance(run.sampler, Moving) or not hot.n:
+                continue
+            ratio, thermostat = expected(run), run.sampler.thermostat
+            text = f"{name}  ‖v‖²/m {hot.mean:.2f}"
+            if ratio is not None and not thermostat:
+                text += f" (expected {ratio:.2f})"
+            if thermostat:
+                text += f"  ξ {friction.mean * run.sampler.friction:.3g}, C {run.sampler.friction:.3g}"
+                if ratio is not None:
+                    text += f" (expected {ratio * run.sampler.friction:.3g})"
+            lines.append(text)
+            clipped = run.counts[jit.CLIPPED] / max(run.statistics.n_draws, 1)
+            if clipped > 0:
+                lines.append(f"2Cε − Vε² < 0 was clipped in {min(clipped, 1.0):.0%} of steps")
+        return {self._label.id: "\n".join(lines)}

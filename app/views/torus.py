@@ -1,0 +1,156 @@
+"""Two angles as a map of the torus: exact contours, chains over them, the marginals on its sides."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import FixedTicker, LinearColorMapper
+from bokeh.palettes import interp_palette
+
+from app.theme import DASHES, plot
+from app.views.autocorrelation import MARKERS
+from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.planes import heights
+from app.views.state import notes
+from samplers import Experiment
+from samplers.accumulate import bin_edges
+from samplers.targets import TARGETS
+from samplers.targets.base import SPHERE
+
+GRID = 160
+SIDE = 0.3
+"""The room of a marginal, as a share of the map's side."""
+BARS = 48
+PATH = 400
+SHOWN_CHAINS = 4
+
+
+class Torus(View):
+    """The joint law of two angles. Paths join draws; where a frame makes many steps, it draws some of them."""
+
+    key = "torus"
+    title = "Torus map"
+    hint = "contours hold 50, 90 and 99 %; marginals on the sides"
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        # Two circles, in the four coordinates of the planes that they lie in.
+        target = TARGETS[experiment.target.key]
+        return target.support == SPHERE and target.dim == 4
+
+    def build(self) -> Any:
+        scene, target, colours = self.scene, self.scene.target, self.scene.colours
+        self._axes = [column.axis for column in target.columns[:2]]
+        self._widths = [b - a for a, b in self._axes]
+        ranges = [(a, b + (SIDE + 0.02) * (b - a)) for a, b in self._axes]
+        p = plot(colours, *(f"angle of {column.name}" for column in target.columns[:2]), *ranges)
+        p.grid.grid_line_color = None
+        for axis, (a, b) in zip((p.xaxis, p.yaxis), self._axes, strict=True):
+            step = tick_step(b - a)
+            axis.ticker = FixedTicker(ticks=[step * k for k in range(int(np.ceil(a / step)), int(b // step) + 1)])
+        x, y = (np.linspace(a, b, GRID + 1)[:-1] + (b - a) / GRID / 2 for a, b in self._axes)
+        density = np.exp(target.log_column_density(np.stack(np.meshgrid(x, y), axis=-1)))
+        mapper = LinearColorMapper(
+            palette=interp_palette(list(colours.density), 64), low=0.0, high=float(np.sqrt(density.max()))
+        )
+        (x0, x1), (y0, y1) = self._axes
+        # The square root lets the tails be seen.
+        p.image([np.sqrt(density).astype(np.float32)], x=x0, y=y0, dw=x1 - x0, dh=y1 - y0, color_mapper=mapper,
+                level="image")  # fmt: skip
+        p.contour(x, y, density, levels=heights(density), line_color=colours.exact, line_alpha=0.6, line_width=1)
+        self._build_sides(p)
+        for i, _ in enumerate(scene.lanes):
+            colour, one = colours.lanes[i], len(scene.lanes) == 1
+            path = self.feed(f"path {i}", "x0", "y0", "x1", "y1", rollover=PATH)
+            p.segment("x0", "y0", "x1", "y1", source=path, line_color=colour, line_width=1.2,
+                      line_alpha=0.65 if one else 0.4)  # fmt: skip
+            heads = self.feed(f"heads {i}", "x", "y")
+            p.scatter("x", "y", source=heads, size=11, marker=MARKERS[i], fill_color=colour,
+                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+        self._last: list[Array | None] = [None] * len(scene.lanes)
+        self._label = self.caption(p)
+        self._turn = -1
+        return p
+
+    def _build_sides(self, p: Any) -> None:
+        """The exact marginals, and a feed for each lane's."""
+        colours = self.scene.colours
+        self._groups: list[tuple[Array, Array]] = []
+        self._tops: list[float] = []
+        for k, (column, (low, high)) in enumerate(zip(self.scene.target.columns[:2], self._axes, strict=True)):
+            # Bars are whole groups of the fine bins, so that counts are exact.
+            edges = bin_edges(column)
+            first, last = np.searchsorted(edges, low), np.searchsorted(edges, high, side="right") - 1
+            cuts = np.unique(np.linspace(first, last, BARS + 1).round().astype(int))
+            places = edges[cuts]
+            exact = np.diff(column.cdf(places)) / np.diff(places)
+            self._groups.append((cuts, places))
+            self._tops.append(float(exact.max()) * 1.25)
+            fine = np.linspace(low, high, 241)
+            curve = np.diff(column.cdf(fine)) / np.diff(fine)
+            middle = (fine[1:] + fine[:-1]) / 2
+            floor, rise = self._on_side(k, np.zeros_like(curve)), self._on_side(k, curve)
+            if k == 0:
+                p.varea(middle, floor, rise, fill_color=colours.density[1], fill_alpha=0.4)
+                p.line(middle, rise, line_color=colours.exact, line_width=1.5)
+            else:
+                p.harea(floor, rise, middle, fill_color=colours.density[1], fill_alpha=0.4)
+                p.line(rise, middle, line_color=colours.exact, line_width=1.5)
+            for i, _ in enumerate(self.scene.lanes):
+                source = self.feed(f"side {k} {i}", "x", "y")
+                p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=1.5, line_dash=DASHES[i])
+
+    def _on_side(self, k: int, density: Array) -> Array:
+        """Where a marginal density of angle ``k`` is beside the map; cut at the end of its room."""
+        end, width = self._axes[1 - k][1], self._widths[1 - k]
+        return end + width * (0.02 + SIDE * np.minimum(density / self._tops[k], 1.0))
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        self._turn += 1
+        target = self.scene.target
+        chains = SHOWN_CHAINS if len(lanes) == 1 else 1
+        for i, lane in enumerate(lanes):
+            position = lane.run.position[:chains]
+            heads = target.values(position[np.isfinite(position).all(axis=1)])
+            heads = heads[self._inside(heads)]
+            out[f"heads {i}"] = heads[:, 0], heads[:, 1]
+            if len(lane.fresh):
+                values = target.values(lane.fresh[-FRESH:, 0])
+                values = values[np.isfinite(values).all(axis=1)]
+                out[f"path {i}"] = self._path(i, values)
+            if self._turn % 3 == 0:
+                for k in (0, 1):
+                    out[f"side {k} {i}"] = self._side(k, lane)
+        return out
+
+    def _inside(self, values: Array) -> Any:
+        """Which places are on the map; beside it the marginals would hide them."""
+        return np.all([(values[:, k] >= a) & (values[:, k] <= b) for k, (a, b) in enumerate(self._axes)], axis=0)
+
+    def _path(self, i: int, values: Array) -> tuple[Array, ...]:
+        """Segments from draw to draw; none across the seam at ±π, where neighbours are at opposite ends."""
+        last = self._last[i]
+        points = values if last is None else np.concatenate([last[None], values])
+        if len(points):
+            self._last[i] = points[-1]
+        starts, ends = points[:-1], points[1:]
+        seen = (np.abs(ends - starts) < np.pi).all(axis=1) & self._inside(starts) & self._inside(ends)
+        return starts[seen, 0], starts[seen, 1], ends[seen, 0], ends[seen, 1]
+
+    def _side(self, k: int, lane: LaneFrame) -> tuple[Array, Array]:
+        statistics = lane.run.statistics
+        cuts, places = self._groups[k]
+        below = np.concatenate([[0], np.cumsum(statistics.counts(k)[1:-1])])
+        density = np.diff(below[cuts]) / (max(statistics.n_draws, 1) * np.diff(places))
+        along, rise = np.repeat(places, 2)[1:-1], self._on_side(k, np.repeat(density, 2))
+        return (along, rise) if k == 0 else (rise, along)
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        return {self._label.id: notes(self.scene.lanes, lanes)}
+
+
+def tick_step(width: float) -> float:
+    """A round number that is about a quarter of the width."""
+    power = 10.0 ** np.floor(np.log10(width / 4))
+    return float(next(power * m for m in (10, 5, 2, 1) if power * m <= width / 3))

@@ -1,0 +1,58 @@
+"""Langevin dynamics along geodesics; on the circle that is SGLD in the angle."""
+
+import numpy as np
+
+from samplers import jit
+from samplers.kernels.base import Sampler
+from samplers.kernels.splitting import batch_kicks, kicks, scales, workspace
+from samplers.parameters import Real
+from samplers.targets.base import SPHERE
+
+
+@jit.kernel
+def advance(rng, state, model, noise, params, out, n, info):
+    step_size = params[0]
+    flow, project, shape = model.flow, model.project, model.shape
+    gradient, target_params = model.gradient, model.params
+    x, grad = state.position, info.gradient
+    n_chains, dim = x.shape
+    kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
+    scale, noise_scale, clipped = scales(noise, step_size, 2 * step_size)
+    for t in range(n):
+        if noise.batch_size == 0:
+            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(
+                rng, state, model, noise, step_size, 2 * step_size, grad, work, kick
+            )
+        project(x, kick, shape)
+        flow(x, kick, 1.0, shape)
+        for c in range(n_chains):
+            for i in range(dim):
+                out[t, c, i] = x[c, i]
+    if clipped:
+        info.counts[jit.CLIPPED] += n * n_chains
+
+
+class GeodesicSGLD(Sampler):
+    """SGLD along geodesics: the exponential map takes the place of the straight line.
+
+    SDE: dx = −Λ∇U dt + √2 dB with B the manifold's Brownian motion: the recipe in local coordinates, D = G⁻¹, Q = 0.
+    Euler–Maruyama: x ← exp_x(Λ(−ε∇Ũ + N(0, 2ε − Vε²))), the end of a geodesic of that velocity after time 1.
+    On the circle, in its angle: φ ← φ − ε∂U/∂φ + N(0, 2ε − Vε²), which is SGLD in a flat coordinate.
+    Invariant law: e^{−U} on the manifold as ε → 0, with a bias O(ε).
+    """
+
+    key = "geodesic_sgld"
+    title = "SGLD in the angle"
+    update = r"x_{t+1} = \exp_{x_t}\Bigl(-\epsilon\Lambda\nabla\tilde U(x_t) + \Lambda\,\mathcal N\bigl(0,\ 2\epsilon - V\epsilon^2\bigr)\Bigr)"
+    diffusion = "D = G^{-1}"
+    curl = "Q = 0"
+    integrator = "Euler–Maruyama along geodesics"
+    source = "Welling & Teh 2011, in the angle; compared with in Liu, Zhu & Song 2016, section 5.1"
+    supports = frozenset({SPHERE})
+    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_fisher"})
+    advance = advance
+
+    step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
+                     doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip

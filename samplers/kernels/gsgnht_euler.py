@@ -1,0 +1,66 @@
+"""The first-order form of the geodesic thermostat, to compare ABOBA with."""
+
+import numpy as np
+
+from samplers import jit
+from samplers.kernels.splitting import Moving, batch_kicks, kicks, scales, workspace
+from samplers.parameters import Real
+from samplers.targets.base import SPHERE
+
+
+@jit.kernel
+def advance(rng, state, model, noise, params, out, n, info):
+    step_size, friction = params[0], params[1]
+    flow, project, shape = model.flow, model.project, model.shape
+    gradient, target_params = model.gradient, model.params
+    x, v, grad = state.position, state.momentum, info.gradient
+    n_chains, dim = x.shape
+    freedom = shape[0]
+    kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
+    heat = 2 * friction * step_size
+    scale, noise_scale, clipped = scales(noise, step_size, heat)
+    for t in range(n):
+        if noise.batch_size == 0:
+            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick)
+        flow(x, v, step_size, shape)
+        for c in range(n_chains):
+            square, damping = 0.0, 1 - v[c, dim] * step_size
+            for i in range(dim):
+                square += v[c, i] * v[c, i]
+                v[c, i] = damping * v[c, i] + kick[c, i]
+                out[t, c, i] = x[c, i]
+            v[c, dim] += (square / freedom - 1) * step_size
+        project(x, v, shape)
+    if clipped:
+        info.counts[jit.CLIPPED] += n * n_chains
+
+
+class GSGNHTEuler(Moving):
+    """gSGNHT by explicit Euler: every part of the step from the state before it.
+
+    SDE and law as in :class:`~samplers.kernels.gsgnht.GSGNHT`. Euler–Maruyama: x moves along the geodesic of the old v
+    for ε, v ← (1 − ξε)v − εΛ∇Ũ(x_old) + ΛN(0, 2Cε − Vε²), projected at the new x, and ξ ← ξ + ε(‖v_old‖²/m − 1). The
+    bias is O(ε). Shapes: x (chains, d), momentum (chains, d + 1) with ξ last.
+    """
+
+    key = "gsgnht_euler"
+    title = "gSGNHT, Euler"
+    update = (
+        r"\begin{aligned}(x_{t+1}, v') &= \text{geodesic}_{\epsilon}(x_t, v_t),\quad \xi_{t+1} = \xi_t + \epsilon\bigl(\lVert v_t\rVert^2/m - 1\bigr)\\"
+        r"v_{t+1} &= \Lambda(x_{t+1})\Bigl((1 - \xi_t\epsilon)\,v' - \epsilon\nabla\tilde U(x_t) + \mathcal N\bigl(0,\ 2C\epsilon - V\epsilon^2\bigr)\Bigr)\end{aligned}"
+    )
+    diffusion = r"D = \begin{pmatrix}0&0&0\\0&CG&0\\0&0&0\end{pmatrix}"
+    curl = r"Q = \begin{pmatrix}0&-I&0\\I&0&p/m\\0&-p^\top/m&0\end{pmatrix}"
+    integrator = "Explicit Euler along geodesics, with a thermostat"
+    source = "Liu, Zhu & Song 2016, section 3.2, at first order"
+    supports = frozenset({SPHERE})
+    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_fisher"})
+    thermostat = True
+    advance = advance
+
+    step_size = Real(0.005, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
+                     doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip
+    friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Injected heat C",
+                    doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.")  # fmt: skip

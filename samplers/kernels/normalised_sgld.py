@@ -1,0 +1,64 @@
+"""The naive way onto a sphere: a step of SGLD in the space around it, then normalise."""
+
+from math import sqrt
+
+import numpy as np
+
+from samplers import jit
+from samplers.kernels.base import Sampler
+from samplers.kernels.splitting import batch_kicks, kicks, scales, workspace
+from samplers.parameters import Real
+from samplers.targets.base import SPHERE
+
+
+@jit.kernel
+def advance(rng, state, model, noise, params, out, n, info):
+    step_size = params[0]
+    gradient, target_params = model.gradient, model.params
+    x, grad = state.position, info.gradient
+    n_chains, dim = x.shape
+    size = model.shape[1]
+    kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
+    scale, noise_scale, clipped = scales(noise, step_size, 2 * step_size)
+    for t in range(n):
+        if noise.batch_size == 0:
+            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(
+                rng, state, model, noise, step_size, 2 * step_size, grad, work, kick
+            )
+        for c in range(n_chains):
+            for first in range(0, dim, size):
+                square = 0.0
+                for i in range(first, first + size):
+                    x[c, i] += kick[c, i]
+                    square += x[c, i] * x[c, i]
+                for i in range(first, first + size):
+                    x[c, i] /= sqrt(square)
+                    out[t, c, i] = x[c, i]
+    if clipped:
+        info.counts[jit.CLIPPED] += n * n_chains
+
+
+class NormalisedSGLD(Sampler):
+    """SGLD in ℝᵈ, pulled back to the sphere after each step: what one would try first.
+
+    x ← y/‖y‖ with y = x − ε∇Ũ(x) + N(0, 2ε − Vε²), without projection. To first order the tangent part is the right
+    one, so that the law is e^{−U} as ε → 0. But the part across the sphere, which a geodesic step does not have,
+    shrinks or stretches the rest by 1/‖y‖: a bias O(ε) of its own, and noise V in the gradient spoils the step once
+    ε²V is not small.
+    """
+
+    key = "normalised_sgld"
+    title = "SGLD, then normalise"
+    update = r"x_{t+1} = \frac{y}{\lVert y\rVert},\quad y = x_t - \epsilon\nabla\tilde U(x_t) + \mathcal N\bigl(0,\ 2\epsilon - V\epsilon^2\bigr)"
+    diffusion = "D = I"
+    curl = "Q = 0"
+    integrator = "Euler–Maruyama, then normalise"
+    source = "The naive comparison"
+    supports = frozenset({SPHERE})
+    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_fisher"})
+    advance = advance
+
+    step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
+                     doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip

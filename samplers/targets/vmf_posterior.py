@@ -1,0 +1,270 @@
+"""The posterior of the two directions of a mixture of von Mises laws: a law on the torus, with data."""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from samplers import jit
+from samplers.manifolds import Manifold, Spheres
+from samplers.parameters import Count, Real
+from samplers.targets.base import SPHERE, Array, Column, Moment, Target
+
+# The packed parameters. The first four are those that minibatches change: where the data are, the numbers of a datum,
+# how many data there are, and what each counts for. Then κ, half the box's width, its cells on a side, the lowest U.
+_ITEMS, _WEIGHT, _KAPPA, _EXTENT, _CELLS, _LOWEST, _FIRST = 2, 3, 4, 5, 6, 7, 8
+
+TRUE_ANGLES = (-np.pi / 24, np.pi / 8)
+"""The directions that the data are made with (Liu, Zhu & Song 2016, section 5.2; the first is inferred)."""
+
+
+@jit.helper
+def _energy(v0, v1, w0, w1, params):
+    kappa, first = params[_KAPPA], int(params[0])
+    length = np.hypot(v0 + w0, v1 + w1)
+    m0, m1 = (v0 + w0) / length, (v1 + w1) / length
+    total = 0.0
+    for i in range(int(params[_ITEMS])):
+        x0, x1 = params[first + 2 * i], params[first + 2 * i + 1]
+        a, b = kappa * (v0 * x0 + v1 * x1), kappa * (m0 * x0 + m1 * x1)
+        total += max(a, b) + np.log1p(np.exp(-abs(a - b)))
+    return -kappa * (v0 + w0) - params[_WEIGHT] * total
+
+
+@jit.potential
+def potential(theta, out, params):
+    for c in range(theta.shape[0]):
+        out[c] = _energy(theta[c, 0], theta[c, 1], theta[c, 2], theta[c, 3], params)
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    kappa, first = params[_KAPPA], int(params[0])
+    for c in range(theta.shape[0]):
+        v0, v1 = theta[c, 0], theta[c, 1]
+        s0, s1 = v0 + theta[c, 2], v1 + theta[c, 3]
+        length = np.hypot(s0, s1)
+        m0, m1 = s0 / length, s1 / length
+        # Sums of the data that belong to v₁, and of those that belong to μ.
+        g0 = g1 = h0 = h1 = 0.0
+        for i in range(int(params[_ITEMS])):
+            x0, x1 = params[first + 2 * i], params[first + 2 * i + 1]
+            share = 1 / (1 + np.exp(kappa * ((m0 - v0) * x0 + (m1 - v1) * x1)))
+            g0 += share * x0
+            g1 += share * x1
+            h0 += (1 - share) * x0
+            h1 += (1 - share) * x1
+        # ∂μ/∂v = (I − μμᵀ)/‖v₁ + v₂‖, the same for both.
+        along, scale = m0 * h0 + m1 * h1, params[_WEIGHT] * kappa
+        h0, h1 = (h0 - along * m0) / length, (h1 - along * m1) / length
+        out[c, 0] = -kappa - scale * (g0 + h0)
+        out[c, 1] = -scale * (g1 + h1)
+        out[c, 2] = -kappa - scale * h0
+        out[c, 3] = -scale * h1
+
+
+@jit.draw
+def draw(rng, out, params):
+    # Rejection from a law that is constant in each cell of a grid, and nowhere below e^{−U}.
+    cells, extent = int(params[_CELLS]), params[_EXTENT]
+    cumulated = params[int(params[0]) + 2 * int(params[_ITEMS]) :]
+    side = 2 * extent / cells
+    for c in range(out.shape[0]):
+        while True:
+            u = rng.random() * cumulated[cells * cells]
+            low, high = 0, cells * cells
+            while high - low > 1:
+                middle = (low + high) // 2
+                if cumulated[middle] <= u:
+                    low = middle
+                else:
+                    high = middle
+            one = (low // cells + rng.random()) * side - extent
+            two = (low % cells + rng.random()) * side - extent
+            out[c, 0], out[c, 1], out[c, 2], out[c, 3] = np.cos(one), np.sin(one), np.cos(two), np.sin(two)
+            energy = _energy(out[c, 0], out[c, 1], out[c, 2], out[c, 3], params)
+            if rng.random() * (cumulated[low + 1] - cumulated[low]) < np.exp(params[_LOWEST] - energy):
+                break
+
+
+@jit.observe
+def observe_angles(draws, n, out):
+    """The angles of v₁ and v₂."""
+    for c in range(draws.shape[1]):
+        for t in range(n):
+            out[0, c, t] = np.arctan2(draws[t, c, 1], draws[t, c, 0])
+            out[1, c, t] = np.arctan2(draws[t, c, 3], draws[t, c, 2])
+
+
+class MisesPosterior(Target):
+    """v₁, v₂ ~ vMF(e₁, κ), x_i ~ ½vMF(v₁, κ) + ½vMF(μ, κ) on the circle, μ = (v₁ + v₂)/‖v₁ + v₂‖; θ = (v₁, v₂) | x.
+
+    The data are made here, from v₁ at the angle −π/24 and v₂ at π/8. Exchanging the two centres v₁ and μ gives a second
+    mode near (π/24, −π/8). The gradient may come from a minibatch.
+    """
+
+    key = "mises_posterior"
+    title = "Posterior of two directions (torus)"
+    tex = (
+        r"U(\theta) = -\kappa\,e_1\cdot(v_1 + v_2) - \sum_{i=1}^{N}\log\bigl(e^{\kappa\,v_1\cdot x_i} + e^{\kappa\,\mu\cdot x_i}\bigr),\quad "
+        r"\theta = (v_1, v_2),\ \mu = \frac{v_1 + v_2}{\lVert v_1 + v_2\rVert}"
+    )
+    source = "Liu, Zhu & Song 2016, section 5.2, Fig 4"
+    support = SPHERE
+    estimators = frozenset(
+        {"full", "gaussian", "gaussian_corrected", "gaussian_estimated", "minibatch", "minibatch_fisher"}
+    )
+    potential, gradient, draw, observe = potential, gradient, draw, observe_angles
+    dim = 4
+
+    items = Count(100, bounds=(10, 1000), log=True, tex="N", label="Data N", doc="How many data there are.")  # fmt: skip
+    concentration = Real(20.0, bounds=(10.0, 50.0), log=True, tex=r"\kappa", label="Concentration κ",
+                         doc="Of both priors and of the data about their directions.")  # fmt: skip
+    data_seed = Count(3, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
+
+    @cached_property
+    def manifold(self) -> Manifold:
+        return Spheres(2, 2)
+
+    @cached_property
+    def observations(self) -> Array:
+        """x, (N, 2)."""
+        rng = np.random.Generator(np.random.SFC64(self.data_seed))
+        one, two = TRUE_ANGLES
+        centres = np.where(rng.random(self.items) < 0.5, one, (one + two) / 2)
+        angles = centres + rng.vonmises(0.0, self.concentration, self.items)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+
+    def data(self) -> NDArray[np.int64]:
+        return np.arange(self.items)
+
+    def start(self) -> Array:
+        return _points(np.array(TRUE_ANGLES))
+
+    # The law is found on a grid of angles. e^{−U} is smooth and vanishes at the edge of the box: the trapezoidal rule
+    # converges faster than any power of the spacing.
+
+    @cached_property
+    def _extent(self) -> float:
+        """Half the width of a box that holds all of the law but 1e-16."""
+        grid = np.linspace(-2.2, 2.2, 221)
+        energy = self._on_grid(grid)
+        inside = np.abs(grid)[(energy.min(axis=0) < energy.min() + 42) | (energy.min(axis=1) < energy.min() + 42)]
+        return float(min(inside.max() + 0.04, 2.2))
+
+    def _on_grid(self, grid: Array) -> Array:
+        """U at (φ₁, φ₂) on a square of evenly spaced angles; the angles of μ are then evenly spaced, too."""
+        kappa, n = self.concentration, len(grid)
+        angles = np.arctan2(self.observations[:, 1], self.observations[:, 0])
+        middles = np.linspace(grid[0], grid[-1], 2 * n - 1)
+        own = np.exp(kappa * (np.cos(grid[:, None] - angles) - 1))
+        shared = np.exp(kappa * (np.cos(middles[:, None] - angles) - 1))
+        place = np.arange(n)[:, None] + np.arange(n)
+        # Where the angles are more than π apart, μ is on the other side; there the law has no mass to speak of.
+        out = -kappa * (np.cos(grid)[:, None] + np.cos(grid))
+        for i in range(self.items):
+            out -= np.log(own[:, i][:, None] + shared[:, i][place]) + kappa
+        return out
+
+    @cached_property
+    def _grid(self) -> tuple[Array, Array]:
+        """The angles and U on a grid of 513 × 513."""
+        grid = np.linspace(-self._extent, self._extent, 513)
+        return grid, self._on_grid(grid)
+
+    @cached_property
+    def _mass(self) -> Array:
+        """The probability that each point of the grid stands for, (513, 513)."""
+        mass = np.exp(self._grid[1].min() - self._grid[1])
+        return np.asarray(mass / mass.sum())
+
+    @cached_property
+    def _log_normaliser(self) -> float:
+        grid, energy = self._grid
+        lowest = energy.min()
+        return float(np.log(np.exp(lowest - energy).sum() * (grid[1] - grid[0]) ** 2) - lowest)
+
+    @cached_property
+    def _packed(self) -> Array:
+        grid, energy = self._grid
+        cells, side = len(grid) - 1, grid[1] - grid[0]
+        # In a cell −U is at most its largest corner plus side²/8 times the sum of the largest ∂²U, for which
+        # κ(1 + N) is a bound along each angle: the logarithm of a sum of exponentials only adds convexity to −U.
+        corners = [energy[i : i + cells, j : j + cells] for i in (0, 1) for j in (0, 1)]
+        margin = side**2 / 8 * 2 * self.concentration * (1 + self.items)
+        lowest = energy.min()
+        heights = np.exp(lowest - np.minimum.reduce(corners) + margin)
+        header = [_FIRST, 2, self.items, 1.0, self.concentration, self._extent, cells, lowest]
+        return np.concatenate([header, self.observations.ravel(), [0.0], np.cumsum(heights.ravel())])
+
+    def packed(self) -> Array:
+        return self._packed.copy()
+
+    def log_density(self, theta: Array) -> Array:
+        """With respect to the two lengths of arc."""
+        one, two = theta[..., :2], theta[..., 2:]
+        kappa = self.concentration
+        # Of two opposite directions there is no middle; that has no mass.
+        middle = (one + two) / np.maximum(np.linalg.norm(one + two, axis=-1, keepdims=True), 1e-300)
+        total = kappa * (one[..., 0] + two[..., 0])
+        for x in self.observations:
+            total = total + np.logaddexp(kappa * (one @ x), kappa * (middle @ x))
+        return total - self._log_normaliser
+
+    def log_column_density(self, values: Array) -> Array:
+        return self.log_density(_points(values))
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self._column("v₁", 0), self._column("v₂", 1)
+
+    def _column(self, name: str, k: int) -> Column:
+        grid, _ = self._grid
+        mass = self._mass.sum(axis=1 - k)
+        mean = float(mass @ grid)
+        variance = float(mass @ (grid - mean) ** 2)
+        # Between the points a trigonometric interpolant is as good as the rule; a spline through many of its values
+        # can be integrated.
+        n, finer = len(grid) - 1, 16
+        spectrum = np.fft.rfft(mass[:-1] / (grid[1] - grid[0]))
+        fine = np.maximum(np.fft.irfft(spectrum, n * finer) * finer, 0.0)
+        points = np.linspace(grid[0], grid[-1], n * finer + 1)
+        integral = CubicSpline(points, np.append(fine, fine[0])).antiderivative()
+        low, high = integral(points[[0, -1]])
+
+        def cdf(x: Array) -> Array:
+            return np.asarray(np.clip((integral(np.clip(x, points[0], points[-1])) - low) / (high - low), 0.0, 1.0))
+
+        bulk = points[(cdf(points) > 2e-4) & (cdf(points) < 1 - 2e-4)]
+        margin = 0.15 * (bulk[-1] - bulk[0])
+        return Column(
+            name, -np.pi, np.pi, cdf, mean, variance, shown=(float(bulk[0] - margin), float(bulk[-1] + margin))
+        )
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        grid, _ = self._grid
+        means = [column.mean for column in self.columns]
+        cross = float((grid - means[0]) @ self._mass @ (grid - means[1]))
+        return (
+            *super().moments,
+            Moment("Cov(v₁, v₂)", lambda v: (v[..., 0] - means[0]) * (v[..., 1] - means[1]), cross),
+            Moment("P(v₁ < v₂)", lambda v: (v[..., 0] < v[..., 1]).astype(float), self.mode_weight),
+        )
+
+    @cached_property
+    def mode_weight(self) -> float:
+        """The mass of the mode that the data were made from, where v₁ < v₂."""
+        mass = self._mass
+        # Across the diagonal the trapezoidal rule ends in the middle of a smooth slope: its end correction is that of
+        # Euler and Maclaurin, h²f′/12 at the end of each line, with a central difference along φ₂ for f′.
+        diagonal = np.arange(1, len(mass) - 1)
+        slope = (mass[diagonal, diagonal + 1] - mass[diagonal, diagonal - 1]) / 2
+        return float(np.triu(mass, 1).sum() + np.trace(mass) / 2 + slope.sum() / 12)
+
+
+def _points(angles: Array) -> Array:
+    """(cos φ₁, sin φ₁, cos φ₂, sin φ₂)."""
+    one, two = angles[..., 0], angles[..., 1]
+    return np.stack([np.cos(one), np.sin(one), np.cos(two), np.sin(two)], axis=-1)
