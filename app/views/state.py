@@ -215,7 +215,7 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
         if clipped > 0:
             # On spheres V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
             sphere = lane.run.target.support == SPHERE
-            why = "Vε² > 2Cε, clipped" if sphere else "B̂ is too large, no noise injected"
+            why = "Vε² > 2Cε, clipped" if sphere else "B̂ is too large: noise clipped"
             lines.append(f"{name}: {why} in {clipped:.0%} of steps")
     return "\n".join(lines)
 
