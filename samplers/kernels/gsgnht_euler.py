@@ -24,6 +24,8 @@ def advance(rng, state, model, noise, params, out, n, info):
             kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
         else:
             info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick)
+        # Across the sphere the old gradient would be a part of the new one, and the step half implicit.
+        project(x, kick, shape)
         flow(x, v, step_size, shape)
         for c in range(n_chains):
             square, damping = 0.0, 1 - v[c, dim] * step_size
@@ -41,7 +43,7 @@ class GSGNHTEuler(Moving):
     """gSGNHT by explicit Euler: every part of the step from the state before it.
 
     SDE and law as in :class:`~samplers.kernels.gsgnht.GSGNHT`. Euler–Maruyama: x moves along the geodesic of the old v
-    for ε, v ← (1 − ξε)v − εΛ∇Ũ(x_old) + ΛN(0, 2Cε − Vε²), projected at the new x, and ξ ← ξ + ε(‖v_old‖²/m − 1). The
+    for ε, v ← (1 − ξε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x, and ξ ← ξ + ε(‖v_old‖²/m − 1). The
     bias is O(ε). Shapes: x (chains, d), momentum (chains, d + 1) with ξ last.
     """
 
@@ -49,7 +51,7 @@ class GSGNHTEuler(Moving):
     title = "gSGNHT, Euler"
     update = (
         r"\begin{aligned}(x_{t+1}, v') &= \text{geodesic}_{\epsilon}(x_t, v_t),\quad \xi_{t+1} = \xi_t + \epsilon\bigl(\lVert v_t\rVert^2/m - 1\bigr)\\"
-        r"v_{t+1} &= \Lambda(x_{t+1})\Bigl((1 - \xi_t\epsilon)\,v' - \epsilon\nabla\tilde U(x_t) + \mathcal N\bigl(0,\ 2C\epsilon - V\epsilon^2\bigr)\Bigr)\end{aligned}"
+        r"v_{t+1} &= \Lambda(x_{t+1})\Bigl((1 - \xi_t\epsilon)\,v' + \Lambda(x_t)\bigl[-\epsilon\nabla\tilde U(x_t) + \mathcal N(0,\ 2C\epsilon - V\epsilon^2)\bigr]\Bigr)\end{aligned}"
     )
     diffusion = r"D = \begin{pmatrix}0&0&0\\0&CG&0\\0&0&0\end{pmatrix}"
     curl = r"Q = \begin{pmatrix}0&-I&0\\I&0&p/m\\0&-p^\top/m&0\end{pmatrix}"

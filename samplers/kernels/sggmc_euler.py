@@ -23,6 +23,8 @@ def advance(rng, state, model, noise, params, out, n, info):
             kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
         else:
             info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick)
+        # Across the sphere the old gradient would be a part of the new one, and the step half implicit.
+        project(x, kick, shape)
         flow(x, v, step_size, shape)
         for c in range(n_chains):
             for i in range(dim):
@@ -37,7 +39,7 @@ class SGGMCEuler(Moving):
     """SGGMC by explicit Euler: every part of the step from the state before it.
 
     SDE and law as in :class:`~samplers.kernels.sggmc.SGGMC`. Euler–Maruyama: x moves along the geodesic of the old v
-    for ε, v ← (1 − Cε)v − εΛ∇Ũ(x_old) + ΛN(0, 2Cε − Vε²), projected at the new x. The bias is O(ε). (With the gradient
+    for ε, v ← (1 − Cε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x. The bias is O(ε). (With the gradient
     at the new x, semi-implicitly, the law of x alone would have a bias O(ε²), and show no difference.)
     """
 
@@ -45,7 +47,7 @@ class SGGMCEuler(Moving):
     title = "SGGMC, Euler"
     update = (
         r"\begin{aligned}(x_{t+1}, v') &= \text{geodesic}_{\epsilon}(x_t, v_t)\\"
-        r"v_{t+1} &= \Lambda(x_{t+1})\Bigl((1 - C\epsilon)\,v' - \epsilon\nabla\tilde U(x_t) + \mathcal N\bigl(0,\ 2C\epsilon - V\epsilon^2\bigr)\Bigr)\end{aligned}"
+        r"v_{t+1} &= \Lambda(x_{t+1})\Bigl((1 - C\epsilon)\,v' + \Lambda(x_t)\bigl[-\epsilon\nabla\tilde U(x_t) + \mathcal N(0,\ 2C\epsilon - V\epsilon^2)\bigr]\Bigr)\end{aligned}"
     )
     diffusion = r"D = \begin{pmatrix}0&0\\0&M^\top C M\end{pmatrix}"
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
