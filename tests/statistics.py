@@ -139,7 +139,13 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
     A sampler with the right invariant law then stays in it from the first step on, however slowly it mixes.
     """
     run.position[:] = run.target.sample(seed, len(run.position))
-    run.momentum[:] = np.random.default_rng(seed).standard_normal(run.momentum.shape)
+    rng = np.random.default_rng(seed)
+    run.momentum[:] = rng.standard_normal(run.momentum.shape)
+    if getattr(run.sampler, "thermostat", False):
+        # H has (m/2)(ξ − C)², and unknown noise of variance V in the gradient moves the mean by Vε/2.
+        noise, sampler = run.gradient.noise(), run.sampler
+        mean = sampler.friction + (noise.variance - noise.correction) * sampler.step_size / 2
+        run.momentum[:, -1] = mean + run.momentum[:, -1] / np.sqrt(run.manifold.dim)
 
 
 def draws_of(run: engine.Run, n_kept: int, every: int) -> Array:

@@ -18,6 +18,7 @@ from samplers.kernels import SAMPLERS
 from samplers.kernels.minibatch import estimate_counts
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
+from samplers.targets.base import SPHERE
 from tests.statistics import (
     LEVELS,
     critical,
@@ -36,7 +37,8 @@ from tests.statistics import (
 )
 from tests.test_engine import triples
 
-TRIPLES = list(triples())
+# The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics.
+TRIPLES = [(s, t, g) for s, t, g in triples() if s == "exact" or TARGETS[t].support != SPHERE]
 
 # --- planted faults: kernels that are wrong in one place -----------------------------------------------
 
@@ -532,6 +534,8 @@ TARGET_PARAMS = {
     ("recipe", "lognormal"): {"mu": 1.0, "sigma": 0.3},
     ("recipe", "funnel"): {"scale": 0.5},
     ("sghmc", "funnel"): {"scale": 0.5},
+    ("sggmc", "funnel"): {"scale": 0.5},
+    ("gsgnht", "funnel"): {"scale": 0.5},
 }
 N_CHAINS, N_KEPT = 1000, 100
 FALSE_ALARM = 1e-3
@@ -544,10 +548,11 @@ def step_for(s, target):
     E (∂_i H)² = E ∂_ii H is a mean curvature κ: SGLD's bias is of the order εκ, SGHMC's of ε²κ.
     """
     default = SAMPLERS["sgrld" if s == "recipe" and target.support == "positive" else s]().step_size
-    if s not in ("sgld", "sghmc", "recipe") or target.support != "line":
+    with_momentum = ("sghmc", "sggmc", "gsgnht")
+    if s not in ("sgld", "recipe", *with_momentum) or target.support != "line":
         return default
     curvature = float((target.gradient_at(target.sample(7, 4000)) ** 2).mean(axis=0).max())
-    return min(default, 0.25 / sqrt(curvature) if s == "sghmc" else 0.05 / curvature)
+    return min(default, 0.25 / sqrt(curvature) if s in with_momentum else 0.05 / curvature)
 
 
 def bias_of(spec, target, sampler):
@@ -565,7 +570,9 @@ def bias_of(spec, target, sampler):
     if s == "sgld" or (s == "recipe" and target.support == "line"):
         first = first_order_bias(target, heat)
         return first.theta, lambda g: eps * first(g)
-    if s == "sghmc":
+    if s in ("sghmc", "sggmc", "gsgnht"):
+        # The thermostat takes up the heat; ABOBA's own bias is of the second order, with the same terms.
+        heat = 0.0 if s == "gsgnht" else heat
         curved, heated = first_order_bias(target), first_order_bias(target, 1.0)
         c = sampler.friction
         return (
@@ -623,6 +630,8 @@ STEPS = {
     "sgld": 1000,
     "recipe": 1000,
     "sghmc": 500,
+    "sggmc": 500,
+    "gsgnht": 500,
     "hmc": 100,
     "sgrld": 500,
     "scir": 100,

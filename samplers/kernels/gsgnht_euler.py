@@ -43,8 +43,8 @@ class GSGNHTEuler(Moving):
     """gSGNHT by explicit Euler: every part of the step from the state before it.
 
     SDE and law as in :class:`~samplers.kernels.gsgnht.GSGNHT`. Euler–Maruyama: x moves along the geodesic of the old v
-    for ε, v ← (1 − ξε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x, and ξ ← ξ + ε(‖v_old‖²/m − 1). The
-    bias is O(ε). Shapes: x (chains, d), momentum (chains, d + 1) with ξ last.
+    for ε, v ← (1 − ξε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x, and
+    ξ ← ξ + ε(‖v_old‖²/m − 1). The bias is O(ε). Shapes: x (chains, d), momentum (chains, d + 1) with ξ last.
     """
 
     key = "gsgnht_euler"

@@ -39,8 +39,8 @@ class SGGMCEuler(Moving):
     """SGGMC by explicit Euler: every part of the step from the state before it.
 
     SDE and law as in :class:`~samplers.kernels.sggmc.SGGMC`. Euler–Maruyama: x moves along the geodesic of the old v
-    for ε, v ← (1 − Cε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x. The bias is O(ε). (With the gradient
-    at the new x, semi-implicitly, the law of x alone would have a bias O(ε²), and show no difference.)
+    for ε, v ← (1 − Cε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x. The bias is O(ε).
+    (With the gradient at the new x, semi-implicitly, the law of x alone would have a bias O(ε²), and show no difference.)
     """
 
     key = "sggmc_euler"
