@@ -141,7 +141,7 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
     run.position[:] = run.target.sample(seed, len(run.position))
     rng = np.random.default_rng(seed)
     run.momentum[:] = rng.standard_normal(run.momentum.shape)
-    if getattr(run.sampler, "thermostat", False):
+    if getattr(run.sampler, "thermostat", False) is True:
         # H has (m/2)(ξ − C)², and unknown noise of variance V in the gradient moves the mean by Vε/2.
         noise, sampler = run.gradient.noise(), run.sampler
         mean = sampler.friction + (noise.variance - noise.correction) * sampler.step_size / 2
