@@ -51,6 +51,8 @@ MAX_MERGED_EXPONENT = 400.0
 """The largest exponent that products of powers may come to."""
 MAX_NUMBER = 1e12
 """The largest number, typed or computed."""
+MAX_RATIO = 1e6
+"""A sum in a product is divided by its first coefficient unless another one is so many times larger."""
 MAX_WORK = 15_000
 """Terms and factors that one operation on expressions may handle."""
 MAX_INSTRUCTIONS = 2_000
@@ -415,6 +417,8 @@ def _product(factors: Iterable[tuple[float, Expression]]) -> Expression:
         elif base.kind == Kind.SUM and _whole(exponent):
             # 2x + 2 and x + 1 are one factor up to a number.
             leading = base.parts[0][0]
+            if max(abs(c) for c, _ in base.parts) > MAX_RATIO * abs(leading):
+                leading = 1.0  # divided by so small a number the others would leave the bounds
             if leading != 1:
                 coefficient = _checked(coefficient * _power(leading, exponent))
                 base = _sum(0.0, ((1 / leading, base),))
