@@ -40,7 +40,7 @@ class SGGMCEuler(Moving):
 
     SDE and law as in :class:`~samplers.kernels.sggmc.SGGMC`. Euler–Maruyama: x moves along the geodesic of the old v
     for ε, v ← (1 − Cε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x. The bias is O(ε).
-    (With the gradient at the new x, semi-implicitly, the law of x alone would have a bias O(ε²), and show no difference.)
+    (With the gradient at the new x, semi-implicitly, the law of x alone would have a bias O(ε²), and show nothing.)
     """
 
     key = "sggmc_euler"

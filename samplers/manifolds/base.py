@@ -2,8 +2,8 @@
 
 A manifold lies in a space around it, ℝᵈ, and a point has that space's d coordinates. Its two compiled functions have
 the signatures of ``jit.py`` and reach the kernels as pointers, like the energy of a target: one compiled splitting
-serves all manifolds, and a new manifold is one file. (Measured for SGGMC on the circle: the three calls of a step cost
-what one normal costs.)
+serves all manifolds, and a new manifold is one file. (Measured for SGGMC on the 2-D quartic with four chains: the three
+calls of a step take 10 of its 24 ns; on the circle, where they turn, 23 of 44.)
 
 In the literature on geodesic Monte Carlo the momentum in these coordinates is the velocity v = dx/dt.
 """
