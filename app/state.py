@@ -263,7 +263,9 @@ def _fit_step(lane: dict[str, Any], target: str) -> None:
     params, first = lane["sampler"].setdefault("params", {}), FIRST_STEPS[target]
     batch = lane.get("gradient", {}).get("key", "").startswith("minibatch")
     moving = sampler.key == GMC.key or issubclass(sampler, Moving)
-    largest = first["other" if not moving else "batch" if batch else "moving"]
+    # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
+    heats = not moving or sampler.key.endswith("_euler")
+    largest = first["other" if heats else "batch" if batch else "moving"]
     params["step_size"] = min(params.get("step_size", sampler().step_size), largest)
     if batch and issubclass(sampler, Moving):
         params["friction"] = max(params.get("friction", sampler().friction), first["friction"])
