@@ -8,6 +8,7 @@ import panel_material_ui as pmui
 
 from app.state import START_PRESETS, AppState
 from app.theme import theme
+from app.views.planes import SYMBOLS
 from samplers.kernels.recipe import RecipeSampler
 from samplers.parameters import SpecError
 from samplers.recipe.presets import PRESETS
@@ -18,7 +19,6 @@ FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}
 """The parameter that holds the entries of each grid."""
 OWN = "own"
 """What the menu of presets says of entries that are no preset's."""
-SYMBOLS = {"theta": "θ", "theta1": "θ₁", "theta2": "θ₂", "r": "r", "r1": "r₁", "r2": "r₂", "xi": "ξ"}
 LONGEST = 900
 """Characters of a formula that is shown."""
 DROPPED = r"\ \text{(left out)}"

@@ -11,7 +11,8 @@ from bokeh.models import Label
 from app.theme import plot
 from app.views.autocorrelation import MARKERS, SIGNS
 from app.views.base import Data, LaneFrame
-from app.views.recipes import RecipeView, effective_recipe, recipe_of
+from app.views.planes import process_of
+from app.views.recipes import RecipeView, recipe_of
 from samplers import jit
 from samplers.parameters import SpecError
 from samplers.recipe.flow import on_points, shown
@@ -200,14 +201,14 @@ class Place(RecipeView):
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         moved = False
         for lane in lanes:
-            standing, recipe, followed = self.standing(lane), recipe_of(lane), effective_recipe(lane)
-            if standing is None or recipe is None or followed is None or standing.inside:
+            standing, recipe, process = self.standing(lane), recipe_of(lane), process_of(lane)
+            if standing is None or recipe is None or process is None or standing.inside:
                 continue
             key = _choice(recipe, lane)
             if key in self._checked:
                 continue
             # What D and Q do not write by themselves may still be another Q's: that takes a while to see.
-            if not key[2] and stationary(followed, lane.run.target):
+            if not key[2] and stationary(process.effective, lane.run.target):
                 standing, moved = Standing(*cell(recipe), "law e⁻ᴴ all the same: f is the recipe of another Q"), True
             self._checked[key] = standing
         return moved

@@ -3,7 +3,6 @@
 from app.views.base import LaneFrame, View
 from samplers import Experiment
 from samplers.kernels.recipe import RecipeSampler
-from samplers.recipe.flow import effective
 from samplers.recipe.recipe import Recipe
 
 
@@ -11,15 +10,6 @@ def recipe_of(lane: LaneFrame) -> Recipe | None:
     """The recipe of a lane, None for other samplers."""
     sampler = lane.run.sampler
     return sampler.recipe(lane.run.target) if isinstance(sampler, RecipeSampler) else None
-
-
-def effective_recipe(lane: LaneFrame) -> Recipe | None:
-    """The recipe that a lane's chain really follows: with what the gradient's noise adds to D beyond B̂."""
-    recipe, sampler = recipe_of(lane), lane.run.sampler
-    if recipe is None:
-        return None
-    noise = lane.run.gradient.noise()
-    return effective(recipe, sampler.time_per_step, noise.variance - noise.correction)
 
 
 def layouts_of(experiment: Experiment) -> tuple[str, ...]:
