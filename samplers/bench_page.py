@@ -109,42 +109,23 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
     seconds = 3.0 if quick else 10.0
     say("warming the caches")
     jit.prepare(jit.declared())
-    with _served() as (url, process), sync_playwright() as playwright:
+    with _served() as (url, process):
         server = psutil.Process(process.pid)
-        browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
 
         def cpu() -> float:
             times = server.cpu_times()
             return float(times.user + times.system)
 
-        say("opening the page")
-        openings = []
-        context = browser.new_context(viewport={"width": 1280, "height": 720})
-        for _ in range(OPENINGS + 1):
-            counted = _Page(context, f"{url}?{FIVE_VIEWS}")
-            openings.append(counted.first_frame())
-            counted.page.close()
-
-        say("one page with five live views")
-        one = _Page(context, f"{url}?{FIVE_VIEWS}")
-        one.first_frame()
-        # What the pages before it left behind is cleared away in this time.
-        one.page.wait_for_timeout(8000)
-        one.page.evaluate(_COUNT_PAINTS)
-        one.reset()
-        began, used = time.perf_counter(), cpu()
-        one.page.wait_for_timeout(seconds * 1000)
-        took, used = time.perf_counter() - began, cpu() - used
-        drawn, frames, received = one.page.evaluate("window.paints") / took, one.frames, one.received
-        one.page.close()
-
-        say("edits of a recipe")
-        edits = _edits(browser, url)
-        browser.close()
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+            opening, drawn, used, frames, received = _watched(browser, url, seconds, cpu, say)
+            say("edits of a recipe")
+            edits = _edits(browser, url)
+            browser.close()
         say(f"{PAGES} pages")
         sent, cores = asyncio.run(_serve_many(f"{url}?{FIVE_VIEWS}", seconds, cpu))
     return PageReport(
-        first_frame_seconds=statistics.median(openings[1:]),
+        first_frame_seconds=opening,
         drawn_per_second=drawn,
         server_ms_per_frame=1000 * used / max(frames, 1),
         kilobytes_per_frame=received / max(frames, 1) / 1000,
@@ -153,6 +134,33 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         sent_per_second_and_page=sent,
         server_cores=cores,
     )
+
+
+def _watched(
+    browser: Any, url: str, seconds: float, cpu: Callable[[], float], say: Callable[[str], None]
+) -> tuple[float, float, float, int, int]:
+    """Seconds to the first frame, frames drawn a second, and the server's seconds, frames and bytes meanwhile."""
+    say("opening the page")
+    openings = []
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    for _ in range(OPENINGS + 1):
+        counted = _Page(context, f"{url}?{FIVE_VIEWS}")
+        openings.append(counted.first_frame())
+        counted.page.close()
+
+    say("one page with five live views")
+    one = _Page(context, f"{url}?{FIVE_VIEWS}")
+    one.first_frame()
+    # What the pages before it left behind is cleared away in this time.
+    one.page.wait_for_timeout(8000)
+    one.page.evaluate(_COUNT_PAINTS)
+    one.reset()
+    began, used = time.perf_counter(), cpu()
+    one.page.wait_for_timeout(seconds * 1000)
+    took, used = time.perf_counter() - began, cpu() - used
+    drawn = one.page.evaluate("window.paints") / took
+    one.page.close()
+    return statistics.median(openings[1:]), drawn, used, one.frames, one.received
 
 
 class _Page:
