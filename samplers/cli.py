@@ -19,10 +19,11 @@ import param
 from tqdm import tqdm
 
 from samplers import engine, jit
+from samplers.choices import MAX_JSON
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.parameters import MAX_FORMULA, Count, CountVector, Flag, Formula, Formulas, Option, SpecError, declared
-from samplers.spec import MAX_JSON, Experiment, RunSpec, Settings
+from samplers.spec import Experiment, RunSpec, Settings
 from samplers.targets import TARGETS
 from samplers.trace import Trace
 

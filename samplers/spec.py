@@ -14,29 +14,26 @@ from urllib.parse import parse_qsl, quote
 
 import param
 
+from samplers.choices import (
+    MAX_QUERY,
+    Choice,
+    Reader,
+    choice_dict,
+    choice_text,
+    default_choice,
+    mapping,
+    parse_choice,
+    parse_json,
+)
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS, Sampler
-from samplers.parameters import Count, SpecError, Value, check, check_all, declared, nearest
-from samplers.registry import Registry
+from samplers.parameters import Count, SpecError, check, check_all, declared
 from samplers.targets import TARGETS, Target
 
 MAX_LANES = 4
 MAX_CHANGES = 1000
-# A saved experiment is a few kB, a link at most what servers and chat programs pass on.
-MAX_JSON, MAX_QUERY = 1_000_000, 8_000
 # The largest full trace, in numbers: 2 GiB of draws.
 MAX_DRAWS = 2**28
-
-
-class Choice(NamedTuple):
-    """A registered name with all of its parameters."""
-
-    key: str
-    params: tuple[tuple[str, Value], ...]
-
-    def values(self) -> dict[str, Value]:
-        """The parameters by name."""
-        return dict(self.params)
 
 
 class Settings(param.Parameterized):
@@ -124,7 +121,7 @@ class RunSpec:
     @classmethod
     def from_dict(cls, data: Any) -> "RunSpec":
         """A checked spec from plain data. Raises :class:`~samplers.parameters.SpecError`."""
-        data = _mapping("spec", data)
+        data = mapping("spec", data)
         lane_fields = {"sampler", "gradient", "changes"}
         lane = {name: value for name, value in data.items() if name in lane_fields}
         rest = {name: value for name, value in data.items() if name not in lane_fields}
@@ -136,12 +133,12 @@ class RunSpec:
     @classmethod
     def from_json(cls, text: str) -> "RunSpec":
         """The inverse of :meth:`to_json`, for untrusted text. Raises :class:`SpecError`."""
-        return cls.from_dict(_parse_json(text))
+        return cls.from_dict(parse_json(text))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, complete and in a fixed order."""
         return {
-            "target": _choice_dict(self.target),
+            "target": choice_dict(self.target),
             **_lane_dict(Lane(self.sampler, self.gradient, self.changes)),
             **{name: getattr(self, name) for name in _SETTINGS},
         }
@@ -190,7 +187,7 @@ class Experiment:
 
         Raises :class:`~samplers.parameters.SpecError`.
         """
-        data = _mapping("spec", data)
+        data = mapping("spec", data)
         if "lanes" not in data:
             lane = {name: data[name] for name in ("sampler", "gradient", "changes") if name in data}
             data = {**{name: value for name, value in data.items() if name not in lane}, "lanes": [lane]}
@@ -199,12 +196,12 @@ class Experiment:
     @classmethod
     def from_json(cls, text: str) -> "Experiment":
         """The inverse of :meth:`to_json`, for untrusted text. Raises :class:`SpecError`."""
-        return cls.from_dict(_parse_json(text))
+        return cls.from_dict(parse_json(text))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, complete and in a fixed order."""
         return {
-            "target": _choice_dict(self.target),
+            "target": choice_dict(self.target),
             "lanes": [_lane_dict(lane) for lane in self.lanes],
             **{name: getattr(self, name) for name in _SETTINGS},
         }
@@ -219,8 +216,8 @@ class Experiment:
         Every parameter is named, so that an old link means the same when defaults change. Run lengths and
         changes belong to saved files, not to links.
         """
-        parts = [("target", _choice_text(self.target))]
-        parts += [("lane", f"{_choice_text(x.sampler)}~{_choice_text(x.gradient)}") for x in self.lanes]
+        parts = [("target", choice_text(self.target))]
+        parts += [("lane", f"{choice_text(x.sampler)}~{choice_text(x.gradient)}") for x in self.lanes]
         parts += [("seed", str(self.seed)), ("n_chains", str(self.n_chains))]
         return "&".join(f"{name}={quote(value, safe='(),:;~')}" for name, value in parts)
 
@@ -242,17 +239,17 @@ class Experiment:
             if name in data and name != "lanes":
                 messages.append(f"{name} = {text[:60]!r}: the link holds {name} more than once; the last one is used.")
             if name == "target":
-                data["target"] = _parse_choice("target", text, messages)
+                data["target"] = parse_choice("target", text, messages)
             elif name == "lane":
                 sampler, _, gradient = text.partition("~")
-                lane = {"sampler": _parse_choice("sampler", sampler, messages)}
+                lane = {"sampler": parse_choice("sampler", sampler, messages)}
                 if gradient:
-                    lane["gradient"] = _parse_choice("gradient", gradient, messages)
+                    lane["gradient"] = parse_choice("gradient", gradient, messages)
                 data["lanes"].append(lane)
             elif name in _SETTINGS:
                 data[name] = text
         if "target" not in data:
-            data["target"] = _choice_dict(default.target)
+            data["target"] = choice_dict(default.target)
             if not data["lanes"]:
                 data["lanes"] = [_lane_dict(lane) for lane in default.lanes]
         if not data["lanes"]:
@@ -267,16 +264,8 @@ def _target(choice: Choice) -> Target:
     return TARGETS[choice.key](**choice.values())
 
 
-class _Reader:
-    """Reads plain data. It raises at the first problem, or, given a list, mends it and says so there."""
-
-    def __init__(self, messages: list[str] | None):
-        self.messages = messages
-
-    def problem(self, error: SpecError, used: Any) -> None:
-        if self.messages is None:
-            raise error
-        self.messages.append(f"{str(error).removesuffix('.')}; {used} is used instead.")
+class _Reader(Reader):
+    """Reads experiments."""
 
     def experiment(self, data: Mapping[str, Any]) -> Experiment:
         known = {"target", "lanes", *_SETTINGS}
@@ -293,7 +282,7 @@ class _Reader:
             used = f"the first {MAX_LANES}" if isinstance(lanes_data, list) and lanes_data else "one lane"
             self.problem(SpecError("lanes", shown, f"allowed are 1 to {MAX_LANES} lanes"), used)
             lanes_data = list(lanes_data)[:MAX_LANES] if isinstance(lanes_data, list) and lanes_data else [{}]
-        lanes = tuple(self.lane(_mapping("lane", lane), target_object) for lane in lanes_data)
+        lanes = tuple(self.lane(mapping("lane", lane), target_object) for lane in lanes_data)
         settings: dict[str, Any] = {}
         for name, parameter in _SETTINGS.items():
             settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
@@ -322,7 +311,7 @@ class _Reader:
             return choice, _target(choice)
         except SpecError as error:
             self.problem(error, "the default")
-            choice = _default(TARGETS, choice.key)
+            choice = default_choice(TARGETS, choice.key)
             return choice, _target(choice)
 
     def lane(self, data: Mapping[str, Any], target: Target) -> Lane:
@@ -340,19 +329,19 @@ class _Reader:
                 ),
                 fitting[0],
             )
-            choice = _default(SAMPLERS, fitting[0])
+            choice = default_choice(SAMPLERS, fitting[0])
         try:
             SAMPLERS[choice.key](**choice.values()).check(target)
         except SpecError as error:
             self.problem(error, "the default")
-            choice = _default(SAMPLERS, choice.key)
+            choice = default_choice(SAMPLERS, choice.key)
         gradient = self.gradient(data.get("gradient"), choice, target)
         changes = data.get("changes", ())
         if not isinstance(changes, Sequence) or isinstance(changes, str) or len(changes) > MAX_CHANGES:
             raise SpecError("changes", changes, f"allowed is a list of up to {MAX_CHANGES} changes")
         made: list[Change] = []
         for entry in changes:
-            change = _mapping("changes", entry)
+            change = mapping("changes", entry)
             for name in change:
                 if name not in Change._fields:
                     self.problem(
@@ -393,125 +382,20 @@ class _Reader:
             return _fitting_default(choice.key, target)
         return choice
 
-    def choice(self, registry: Registry, field: str, data: Any, fallback: str) -> Choice:
-        data = {"key": data} if isinstance(data, str) else data
-        if not isinstance(data, Mapping):
-            self.problem(
-                SpecError(
-                    field, data, "this field is needed" if data is None else f"allowed is one of {', '.join(registry)}"
-                ),
-                fallback,
-            )
-            return _default(registry, fallback)
-        for name in data:
-            if name not in ("key", "params"):
-                self.problem(SpecError(f"{field}.{name}", data[name], "there are only key and params"), "nothing")
-        try:
-            cls = registry.find(field, data.get("key"))
-        except SpecError as error:
-            self.problem(error, fallback)
-            return _default(registry, fallback)
-        values = _mapping(f"{field}.params", data.get("params", {}))
-        if self.messages is None:
-            return Choice(cls.key, check_all(cls, field, values))
-        known = dict(declared(cls))
-        for name in values:
-            if name not in known:
-                names = ", ".join(known) or "none"
-                self.problem(
-                    SpecError(f"{field}.{name}", values[name], f"there is no such parameter; there are: {names}"),
-                    "nothing",
-                )
-        return Choice(cls.key, tuple(
-            (name, self.value(p, f"{field}.{name}", values[name]) if name in values else p.default)
-            for name, p in known.items()
-        ))  # fmt: skip
-
-    def value(self, parameter: param.Parameter, field: str, value: Any) -> Value:
-        try:
-            return check(parameter, field, value)
-        except SpecError as error:
-            used = nearest(parameter, value)
-            self.problem(error, used)
-            return used
-
-
-def _default(registry: Registry, key: str) -> Choice:
-    return Choice(key, check_all(registry[key], "", {}))
-
 
 def _fitting_default(key: str, target: Target) -> Choice:
-    choice = _default(GRADIENTS, key)
+    choice = default_choice(GRADIENTS, key)
     if "batch_size" in choice.values():
         size = min(int(choice.values()["batch_size"]), len(target.data()))  # type: ignore[arg-type]
         choice = Choice(key, check_all(GRADIENTS[key], "gradient", {**choice.values(), "batch_size": size}))
     return choice
 
 
-def _mapping(field: str, data: Any) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping):
-        raise SpecError(field, data, "allowed is an object with named fields")
-    return data
-
-
-def _parse_json(text: str) -> Any:
-    if len(text) > MAX_JSON:
-        raise SpecError("spec", f"{len(text):,} characters", f"allowed are at most {MAX_JSON:,}")
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SpecError(
-            "spec",
-            text[max(error.pos - 20, 0) : error.pos + 20],
-            f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
-        ) from None
-    except ValueError:
-        raise SpecError("spec", text[:40], "it holds a whole number of thousands of digits") from None
-    except RecursionError:
-        raise SpecError("spec", text[:40], "its brackets are nested too deeply") from None
-
-
-def _choice_dict(choice: Choice) -> dict[str, Any]:
-    return {"key": choice.key, "params": {name: list(v) if isinstance(v, tuple) else v for name, v in choice.params}}
-
-
 def _lane_dict(lane: Lane) -> dict[str, Any]:
-    out: dict[str, Any] = {"sampler": _choice_dict(lane.sampler), "gradient": _choice_dict(lane.gradient)}
+    out: dict[str, Any] = {"sampler": choice_dict(lane.sampler), "gradient": choice_dict(lane.gradient)}
     if lane.changes:
         out["changes"] = [
-            {"step": x.step, "sampler": _choice_dict(x.sampler), "gradient": _choice_dict(x.gradient)}
+            {"step": x.step, "sampler": choice_dict(x.sampler), "gradient": choice_dict(x.gradient)}
             for x in lane.changes
         ]
     return out
-
-
-def _choice_text(choice: Choice) -> str:
-    if not choice.params:
-        return choice.key
-    return f"{choice.key}({';'.join(f'{name}:{_value_text(value)}' for name, value in choice.params)})"
-
-
-def _value_text(value: Value) -> str:
-    if isinstance(value, tuple):
-        # One empty formula is not the same as none.
-        return ",".join(map(str, value)) or " " * len(value)
-    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
-
-
-def _parse_choice(field: str, text: str, messages: list[str]) -> dict[str, Any]:
-    key, bracket, inside = text.partition("(")
-    params: dict[str, str] = {}
-    if bracket:
-        if not inside.endswith(")"):
-            messages.append(f"{field} = {text[:60]!r}: its closing bracket is missing; what is there is read.")
-        for part in inside.removesuffix(")").split(";"):
-            name, colon, value = part.partition(":")
-            if not colon and part:
-                messages.append(f"{field} = {part[:60]!r}: allowed is name:value; it is passed over.")
-            elif part:
-                if name in params:
-                    messages.append(
-                        f"{field}.{name[:60]} = {value[:60]!r}: it is given more than once; the last value is used."
-                    )
-                params[name] = value
-    return {"key": key, "params": params}

@@ -11,12 +11,13 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from samplers import engine
+from samplers.choices import MAX_JSON, MAX_QUERY
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import parameters_of
 from samplers.parameters import Count, CountVector, Flag, Formula, Option, SpecError, declared
 from samplers.recipe.presets import PRESETS
-from samplers.spec import MAX_JSON, MAX_LANES, MAX_QUERY, Experiment, RunSpec, Settings
+from samplers.spec import MAX_LANES, Experiment, RunSpec, Settings
 from samplers.targets import TARGETS
 from samplers.targets.base import POSITIVE
 from tests.test_engine import triples

@@ -1,0 +1,94 @@
+"""What every model of real data declares, and what every method for it does.
+
+A model (topics of documents, communities of a network) is to these pages what a target is to the others, and a
+method what a sampler is. There is no exact law here: a converged exact sampler and held-out scores take its place.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import param
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from samplers.parameters import Value, check_all
+
+Snapshot = dict[str, NDArray[Any]]
+"""What a view looks at: named arrays, copied, so that the method may go on meanwhile."""
+
+
+class Model(param.Parameterized):
+    """A likelihood with its priors and its data, part of them held out. Instances never change after they are made.
+
+    The data come from a built-in set that a parameter names, or from a file of the session's own, which is an argument:
+    ``Subclass(uploaded, **values)``.
+    """
+
+    key: ClassVar[str]
+    """The name in specs and links."""
+    title: ClassVar[str]
+    tex: ClassVar[str]
+    """The model in LaTeX."""
+    source: ClassVar[str]
+    score_name: ClassVar[str]
+    """What :meth:`Method.score` returns, for axes: ``held-out perplexity``."""
+    higher_is_better: ClassVar[bool]
+    data_name: ClassVar[str]
+    """What :attr:`Run.data_seen` counts, for axes: ``documents``."""
+
+    def __init__(self, uploaded: Any = None, **values: Value):
+        """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed and for missing data."""
+        super().__init__(**dict(check_all(type(self), "model", values)))
+        self.uploaded = uploaded
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Load the data and hold some of them out. Raises :class:`~samplers.parameters.SpecError`."""
+
+    def facts(self) -> Mapping[str, str]:
+        """What the data are, for their card: documents, words, edges, …, as text."""
+        return {}
+
+
+class Method(param.Parameterized):
+    """How a model's posterior is drawn from, or approximated. Instances are never changed after they are made.
+
+    The state is any object that :meth:`start` makes. A method with other values of its parameters goes on from the
+    same state.
+    """
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    model: ClassVar[str]
+    """The key of the model that it is for."""
+    update: ClassVar[str]
+    """One step, in LaTeX; each displayed equation is a line."""
+    source: ClassVar[str]
+
+    def __init__(self, **values: Value):
+        """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
+        super().__init__(**dict(check_all(type(self), "method", values)))
+
+    def check(self, model: Model) -> None:
+        """Raise :class:`~samplers.parameters.SpecError` where the parameters do not fit each other or the model."""
+
+    @abstractmethod
+    def start(self, model: Any, rng: Generator) -> Any:
+        """The first state."""
+
+    @abstractmethod
+    def advance(self, model: Any, state: Any, rng: Generator) -> int:
+        """Make one step, in place; the data that it touched. Long work releases the interpreter's lock.
+
+        Raises FloatingPointError with a sentence for a person where the state is no longer finite.
+        """
+
+    @abstractmethod
+    def score(self, model: Any, state: Any) -> float:
+        """The held-out score of the running average over the draws so far; it may move that average on."""
+
+    @abstractmethod
+    def snapshot(self, model: Any, state: Any) -> Snapshot:
+        """What the views show of the state."""
