@@ -63,7 +63,7 @@ class Bus(JSComponent):
     def _send_at_once(self) -> None:
         """Let no part of a message wait for the answer to the part before it.
 
-        Bokeh sends a message as five; by default the second waits until the browser's machine has acknowledged the first.
+        Bokeh sends a message as five; by default the second waits until the browser has acknowledged the first.
         """
         for model, _ in self._models.values():
             for connection in _connections(model):

@@ -202,7 +202,7 @@ class Runner:
                     await self._start_lanes()
                     continue
                 waiting = self.frames_sent - self.frames_drawn
-                if not self._active() or waiting >= UNANSWERED and not self._urgent:
+                if not self._active() or (waiting >= UNANSWERED and not self._urgent):
                     self._wake.clear()
                     try:
                         await asyncio.wait_for(self._wake.wait(), LOST_SECONDS)
