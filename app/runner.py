@@ -179,8 +179,10 @@ class Runner:
         lanes = tuple(
             Lane(record.run.spec.sampler, record.run.spec.gradient, tuple(record.run.changes)) for record in self.lanes
         )
+        # A target that was changed on the way is among the changes.
+        target = self.lanes[0].run.spec.target if self.lanes else experiment.target
         return Experiment(
-            experiment.target, lanes or experiment.lanes, experiment.seed, experiment.n_chains, n_steps=max(steps, 1)
+            target, lanes or experiment.lanes, experiment.seed, experiment.n_chains, n_steps=max(steps, 1)
         )
 
     async def run(self) -> None:
@@ -267,13 +269,15 @@ class Runner:
             or self.state.shown_views() != [view.key for view in self.views]
             or layouts_of(new) != self.views[0].scene.layouts
         )
-        if _structure(old) != _structure(new):
-            self._ask(restart=True, rebuild=old.target != new.target or retitled)
+        retargeted = old.target != new.target
+        if _structure(old) != _structure(new) or not new.make_target().succeeds(old.make_target()):
+            self._ask(restart=True, rebuild=retargeted or retitled)
             return
+        to = new.target if retargeted else None
         for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
-            if before != after:
-                self._changes.append((i, Change(0, after.sampler, after.gradient)))
-        self._ask(rebuild=retitled)
+            if before != after or retargeted:
+                self._changes.append((i, Change(0, after.sampler, after.gradient, to)))
+        self._ask(rebuild=retargeted or retitled)
 
     async def _start_lanes(self) -> None:
         self._restart = False
@@ -395,7 +399,14 @@ class Runner:
         turn = 0
         while True:
             await asyncio.sleep(SLOW_SECONDS)
-            if self._hidden or not self.bus.connected or not self.lanes or self._restart or self._rebuild:
+            if (
+                self._hidden
+                or not self.bus.connected
+                or not self.lanes
+                or self._restart
+                or self._rebuild
+                or self._changes
+            ):
                 continue
             turn += 1
             views, generation = self.views, self.bus.generation
@@ -428,7 +439,7 @@ class Runner:
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
     """What cannot change without a restart."""
-    return experiment.target, experiment.seed, experiment.n_chains, tuple(lane.sampler.key for lane in experiment.lanes)
+    return experiment.seed, experiment.n_chains, tuple(lane.sampler.key for lane in experiment.lanes)
 
 
 def _divergence(run: Run) -> tuple[float, float]:
