@@ -114,7 +114,7 @@ class Session:
         """Put the views' figures on the page, the first one larger."""
         panes = []
         for i, view in enumerate(views):
-            wide = i == 0 and len(views) > 2
+            wide = view.tall or (i == 0 and len(views) > 2)
             title = pn.pane.HTML(
                 f"<span class='view-title'>{view.title}</span> <span class='hint'>{view.hint}</span>",
                 stylesheets=[_TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),

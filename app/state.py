@@ -57,6 +57,7 @@ class AppState(param.Parameterized):
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
     resets = param.Integer(0, doc="Counts the resets; each starts the same experiment again.")
     runs_what = "chain"
+    subject = "target"
 
     @property
     def seed(self) -> int:
