@@ -15,6 +15,9 @@ from samplers.models import METHODS, MODELS
 from samplers.models.study import MAX_METHODS, methods_of
 from samplers.parameters import Option, declared
 
+FIRST = 1
+"""Parameters of the model, after its data, that stand above the methods."""
+
 
 def sentence(cls: type) -> str:
     """The first paragraph of a class's docstring."""
@@ -51,7 +54,7 @@ class StudyControls(Panel):
         )  # fmt: skip
 
     def parts(self) -> list[Any]:
-        return [self._model(), *self._methods(), self._add(), self._seeds()]
+        return [self._model(), *self._methods(), self._add(), self._seeds(), self._more()]
 
     def _model(self) -> Any:
         state, study = self.state, self.state.study
@@ -61,14 +64,25 @@ class StudyControls(Panel):
             description=sentence(model), sizing_mode="stretch_width", margin=(10, 10, 4, 10),
         )  # fmt: skip
         menu.param.watch(lambda event: self._do(state.set_model, event.new), "value")
-        widgets = [
-            self._widget(
-                p, study.model.values()[name], lambda value, name=name: self._do(state.set_model_param, name, value)
-            )
-            for name, p in declared(model)
-        ]
-        # The data come first, and after them the file of the person's own.
-        return pn.Column(menu, *widgets[:1], *self._upload(), *widgets[1:], sizing_mode="stretch_width", margin=0)
+        # First the data, and after them the file of the person's own.
+        data, *more = self._model_widgets()
+        return pn.Column(menu, data, *self._upload(), *more[:FIRST], sizing_mode="stretch_width", margin=0)
+
+    def _model_widgets(self) -> list[Any]:
+        choice = self.state.study.model
+
+        def change(name: str) -> Any:
+            return lambda value: self._do(self.state.set_model_param, name, value)
+
+        return [self._widget(p, choice.values()[name], change(name)) for name, p in declared(MODELS[choice.key])]
+
+    def _more(self) -> Any:
+        """What of the model is seldom changed, and the way to the other pages."""
+        help_ = "the page of samplers on laws whose answer is known exactly."
+        laws = elsewhere("Sampling known laws", "functions", "?", help_)
+        seldom = pn.Column(*self._model_widgets()[1 + FIRST :], sizing_mode="stretch_width", margin=0)
+        more = pmui.Accordion(("More about the model", seldom), sizing_mode="stretch_width", margin=(8, 6))
+        return pn.Column(more, laws, sizing_mode="stretch_width", margin=(0, 0, 20, 0))
 
     def _widget(self, parameter: Any, value: Any, apply: Any) -> Any:
         made = widget(parameter, value, apply)
@@ -122,7 +136,4 @@ class StudyControls(Panel):
     def _seeds(self) -> Any:
         count = widget(SEEDS, self.state.seeds, lambda value: self._do(self.state.set_seeds, value))
         seed = self._seed("The same seed gives the same draws.", 2**32 - 1)
-        laws = elsewhere(
-            "Sampling known laws", "functions", "?", "the page of samplers on laws whose answer is known exactly."
-        )
-        return pn.Column(count, seed, laws, sizing_mode="stretch_width", margin=(0, 0, 20, 0))
+        return pn.Column(count, seed, sizing_mode="stretch_width", margin=0)

@@ -19,6 +19,8 @@ GUIDES = {
     "network": "Methods are looking for communities in this network now. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities on the left, and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
 """What to do first, by model."""
+READOUT = 350
+"""The width of the line that says how far it is, in pixels: nearly that of a phone."""
 
 
 class StudyPage(Session):
@@ -30,6 +32,7 @@ class StudyPage(Session):
         self.state, self._messages = link.from_query(self.query())
         self.controls = StudyControls(self.state, self.notify)
         self.runner = StudyRunner(self.state, self)
+        self.readout.width = READOUT
         self.runner.readout = self.readout
         self._facts: dict[str, str] = {}
         self._shown_cards: Any = None
@@ -77,7 +80,7 @@ class StudyPage(Session):
             description="Pictures show: the method whose topics, or communities, are drawn. Curves are of all methods.",
         )  # fmt: skip
         axis = pmui.Select(
-            label="x axis", size="small", width=150, margin=(6, 6),
+            label="x axis", size="small", width=215, margin=(6, 6),
             description="What curves are drawn against. The method that is furthest behind on it makes the next step.",
         )  # fmt: skip
         chooser = view_chooser()
@@ -94,7 +97,10 @@ class StudyPage(Session):
                 visible=len(titles) > 1,
             )
             chooser.param.update(
-                options={STUDY_VIEWS[key].title: key for key in state.fitting_views()}, value=state.shown_views()
+                options={
+                    STUDY_VIEWS[key].title_for(MODELS[state.study.model.key]): key for key in state.fitting_views()
+                },
+                value=state.shown_views(),
             )
 
         inside.param.watch(lambda event: event.new is not None and state.look_inside(event.new), "value")
@@ -104,9 +110,9 @@ class StudyPage(Session):
         )
         state.param.watch(refresh, ["study", "views", "shown", "axis"])
         refresh()
-        readout = pn.pane.Bokeh(self.readout, width=300, margin=(14, 4))
+        readout = pn.pane.Bokeh(self.readout, width=READOUT, margin=(8, 4))
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), inside, axis, readout, **ROW), pn.FlexBox(chooser, **ROW),
+            pn.FlexBox(*self._transport_buttons(state), inside, axis, **ROW), pn.FlexBox(chooser, readout, **ROW),
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 

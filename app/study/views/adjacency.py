@@ -29,9 +29,7 @@ class Adjacency(StudyView):
 
     key = "adjacency"
     title = "Edges and their probabilities"
-    hint = (
-        "left: observed, held-out pairs tinted; right: the model's probability; nodes in the order of their communities"
-    )
+    hint = "nodes in the order of their communities; grey: held out"
     model = "network"
     every = 8
 

@@ -91,6 +91,11 @@ class StudyView(Drawing):
         return cls.model in (None, study.model.key)
 
     @classmethod
+    def title_for(cls, model: type[Model]) -> str:
+        """Its title on the page of a model."""
+        return cls.title
+
+    @classmethod
     def prepare(cls, model: Model) -> None:
         """Slow work for a new model, in a worker thread, before the view is built."""
 

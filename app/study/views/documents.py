@@ -20,7 +20,7 @@ class Documents(StudyView):
 
     key = "documents"
     title = "Documents by topic"
-    hint = "the first documents; a bar's parts are its topics, in their colours and numbers"
+    hint = "a bar's parts are the document's topics"
     model = "topics"
 
     def build(self) -> Any:

@@ -14,7 +14,7 @@ class Elbo(StudyView):
 
     key = "elbo"
     title = "ELBO"
-    hint = "what the variational methods climb; an exact sampler has none"
+    hint = "what variational methods climb; a sampler has none"
     model = "network"
     every = 3
 

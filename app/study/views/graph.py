@@ -64,7 +64,7 @@ class GraphView(StudyView):
 
     key = "graph"
     title = "Network"
-    hint = "colour: community; the stronger a line, the likelier the edge; dashed: edges that were held out"
+    hint = "colour: community; strong lines: likely edges; dashed: held out"
     model = "network"
     tall = True
 
@@ -130,7 +130,6 @@ class GraphView(StudyView):
             HoverTool(
                 renderers=[made],
                 tooltips="@name" + (" · known group @group" if groups is not None else ""),
-                toggleable=False,
             )
         )
         if n <= NAMED:

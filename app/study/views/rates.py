@@ -20,7 +20,7 @@ class Rates(StudyView):
 
     key = "rates"
     title = "Communities in use"
-    hint = "edges that a community explains, r Σ w w, largest first; those that are not needed shrink"
+    hint = "edges each explains, r Σ w w; those not needed shrink"
     model = "network"
     every = 3
 

@@ -9,6 +9,7 @@ from bokeh.models import FixedTicker, Label, Node, VSpan
 from app.study.views.base import MethodFrame, StudyFrame, StudyView
 from app.theme import DASHES, plot
 from app.views.base import Array, Data
+from samplers.models import Model
 
 LINE = 17
 """The height of a line of text, in pixels."""
@@ -40,20 +41,21 @@ class Scores(StudyView):
     key = "scores"
     title = "Held-out score"
 
+    @classmethod
+    def title_for(cls, model: type[Model]) -> str:
+        return model.score_name[:1].upper() + model.score_name[1:]
+
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         model = type(scene.model)
-        self.title = model.score_name[:1].upper() + model.score_name[1:]
-        self.hint = f"on data left out · {'higher' if model.higher_is_better else 'lower'} is better"
-        self._start = 1e-3 if scene.axis == "seconds" else 1.0
-        p = plot(
-            colours, scene.axis_label, model.score_name, (self._start, 100 * self._start), (0, 1), x_axis_type="log"
-        )
+        self.title = self.title_for(model)
+        self.hint = f"{'higher' if model.higher_is_better else 'lower'} is better"
+        p = plot(colours, scene.axis_label, model.score_name, (1, 100), (0, 1), x_axis_type="log")
         # Bokeh labels the digits between powers of ten where an axis has few of them; they overlap.
         p.xaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-4, 11)])
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        self._right, self._ends = 0.0, (0.0, 0.0)
+        self._shown, self._ends = (0.0, 0.0), (0.0, 0.0)
         self._labels = []
         up = model.higher_is_better
         for i, _ in enumerate(scene.methods):
@@ -78,7 +80,7 @@ class Scores(StudyView):
 
     def compute(self, frame: StudyFrame) -> Data:
         out: Data = {}
-        right, values = 100 * self._start, []
+        places, values = [], []
         place = self.scene.axis_place
         for i, method in enumerate(frame.methods):
             x, mean, low, high = curve(method, place)
@@ -87,12 +89,14 @@ class Scores(StudyView):
             if len(method.runs) > 1:
                 out[f"band {i}"] = (x, low, high)
             if len(x):
-                right = max(right, x[-1])
+                places += [x[0], x[-1]]
                 values += [low.min(), high.max()]
-        right = 10.0 ** np.ceil(np.log10(right))
-        if right != self._right:
-            self._right = right
-            out["x"] = (np.array([self._start, right]),)
+        if places:
+            # The axis ends at powers of ten, so that it moves rarely.
+            shown = 10.0 ** np.floor(np.log10(min(places))), 10.0 ** np.ceil(np.log10(max(places) * 1.001))
+            if shown != self._shown:
+                self._shown = shown
+                out["x"] = (np.array(shown),)
         if values and (found := ends(values, self.scene.model.higher_is_better)) != self._ends:
             self._ends = found
             out["y"] = (np.array(found),)

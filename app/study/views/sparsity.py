@@ -18,7 +18,7 @@ class Sparsity(StudyView):
 
     key = "sparsity"
     title = "Sparsity of φ"
-    hint = "how many of all word probabilities are so small; the first bin holds all below it"
+    hint = "how small word probabilities get; the first bin: all below"
     model = "topics"
     every = 3
 

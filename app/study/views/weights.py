@@ -22,9 +22,7 @@ class Weights(StudyView):
 
     key = "weights"
     title = "Weights w"
-    hint = (
-        "a point: a node's √r · w in a community; communities from the strongest on; at the lower end all that is below"
-    )
+    hint = "a point is a node in a community; lowest: all below"
     model = "network"
     every = 4
 

@@ -14,7 +14,7 @@ SHOWN = COLUMNS * ROWS
 """Topics in the picture: those with the largest share of the words."""
 WORDS = 5
 """Words of each."""
-GLIDE = 0.35
+GLIDE = 0.5
 """The part of its way that a word goes in a frame."""
 LARGER = 1.3
 """A topic takes another one's place when it is so much larger."""
@@ -25,7 +25,7 @@ class Words(StudyView):
 
     key = "words"
     title = "Topics"
-    hint = "top words of the largest topics; bar: the word's probability in the topic, beside its topic's largest"
+    hint = "the largest ones; a bar is a word's probability in its topic"
     model = "topics"
     tall = True
 
@@ -44,7 +44,7 @@ class Words(StudyView):
             "bottom",
             source=bars,
             fill_color=group_colour("topic"),
-            fill_alpha=0.3,
+            fill_alpha=0.4,
             line_color=None,
         )
         p.text(
@@ -57,7 +57,7 @@ class Words(StudyView):
             text_font_size="12px", text_font_style="bold", text_color=colours.faint, text_baseline="bottom",
         )  # fmt: skip
         p.text(
-            "right", "y", text=text_of("percent", [f"{k / 10:.1f} % of all words" for k in range(1001)]), source=heads,
+            "right", "y", text=text_of("percent", [f"{k / 10:.1f} % of words" for k in range(1001)]), source=heads,
             text_font_size="11px", text_color=colours.faint, text_baseline="bottom", text_align="right",
         )  # fmt: skip
         self._slots: list[int] = []
@@ -78,7 +78,7 @@ class Words(StudyView):
             places, moved = self._places[slot], {}
             for rank, (word, probability) in enumerate(zip(words[k][:WORDS], probabilities[k][:WORDS], strict=True)):
                 # A word that is new comes up from below.
-                at = places.get(int(word), WORDS + 0.3) if places and frame.moving else float(rank)
+                at = places.get(int(word), WORDS - 0.5) if places and frame.moving else float(rank)
                 at += GLIDE * (rank - at)
                 moved[int(word)] = at
                 top = row + (1.05 + at) * line
