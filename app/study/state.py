@@ -37,7 +37,7 @@ class StudyState(param.Parameterized):
     subject = "model"
 
     def __init__(self, study: Study):
-        super().__init__(study=study, views=default_views(study.model.key))
+        super().__init__(study=study, views=default_views(study))
 
     @property
     def seed(self) -> int:
@@ -56,12 +56,16 @@ class StudyState(param.Parameterized):
         """Another study; what is on the page stays where it fits."""
         with param.parameterized.batch_call_watchers(self):
             other = study.model.key != self.study.model.key
+            before = self.fitting_views()
             if other:
                 self.upload = None
             self.study = study
             self.shown = min(self.shown, len(study.methods) - 1)
             if other:
-                self.views = default_views(study.model.key)
+                self.views = default_views(study)
+            else:
+                new = [key for key in default_views(study) if key not in before]
+                self.views = [key for key in STUDY_VIEWS if key in {*self.views, *new}]
 
     def set_model(self, key: str) -> None:
         """Another model, with its defaults and the methods that its page begins with."""

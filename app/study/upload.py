@@ -55,12 +55,19 @@ class FileBox(pmui.FileInput):
 
     def __init__(self, kind: Kind, take: Callable[[Mapping[str, bytes]], None], refuse: Callable[[str], None]):
         super().__init__(
-            label=kind.label, accept=kind.accept, multiple=kind.several, max_file_size=MAX_BYTES, max_total_file_size=MAX_BYTES,
+            label=kind.label, accept=kind.accept, multiple=kind.several, max_file_size=MAX_BYTES,
             chunk_size=CHUNK_BYTES, variant="outlined", size="small", sizing_mode="stretch_width", margin=(6, 10),
             description=f"{kind.label}. {kind.help}",
         )  # fmt: skip
         self._take, self._refuse = take, refuse
         self._received = 0
+
+    def _handle_msg(self, msg: Any) -> None:
+        if msg["status"] == "error":
+            self._received = 0
+            self._refuse(f"The file was not sent: {msg['error']}.")
+        else:
+            super()._handle_msg(msg)
 
     def _process_chunk(self, msg: dict[str, Any]) -> None:
         # The browser's own check is a courtesy: this is the one that holds.

@@ -108,6 +108,10 @@ class Scores(StudyView):
         for i, method in enumerate(frame.methods):
             last = [scores[-1].value for scores in method.scores() if scores]
             if last:
-                value = f"{np.mean(last):.3f}" if self.scene.model.higher_is_better else f"{np.mean(last):,.0f}"
+                value = (
+                    f"{np.mean(last):.3f}"
+                    if self.scene.model.higher_is_better
+                    else f"{float(f'{np.mean(last):.4g}'):,g}"
+                )
                 out[self._labels[i].id] = f"{self.scene.methods[i]}  {value}"
         return out
