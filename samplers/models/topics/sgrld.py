@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 
 from samplers import jit
-from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
+from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
 from samplers.parameters import Real
 
 
@@ -43,6 +43,3 @@ class SGRLD(StochasticGradient):
     step = step
 
     step_size = Real(0.01, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
-
-    def packed(self, step_size: float) -> Array:
-        return np.array([step_size])
