@@ -16,7 +16,7 @@ from app.study.views.base import MethodFrame, StudyFrame, StudyScene, StudyView
 from app.views.base import Data
 from samplers import jit
 from samplers.choices import Choice
-from samplers.models import MODELS, Model
+from samplers.models import METHODS, Model
 from samplers.models.study import Study, StudyRun
 from samplers.parameters import SpecError
 
@@ -67,7 +67,8 @@ class Progress:
     def compiling(self, done: int, total: int, what: str) -> None:
         """The same for the compiler."""
         if what:
-            self.tell(f"First start on this machine: compiling {what}", done / total)
+            name = what.removeprefix("the main loop of the ").replace("_", " ")
+            self.tell(f"First start on this machine: compiling {name}", done / total)
 
 
 @dataclass
@@ -295,8 +296,7 @@ class StudyRunner(Live):
 
 def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int) -> tuple[Model, list[MethodRecord]]:
     """The model, and a run of each method for each seed. Raises :class:`SpecError`."""
-    package = MODELS[study.model.key].__module__.rpartition(".")[0]
-    jit.prepare([f for f in jit.declared() if f.py_func.__module__.startswith(package)], progress.compiling)
+    jit.prepare([f for method in study.methods for f in METHODS[method.key].compiled], progress.compiling)
     progress.tell("Loading the data" if upload is None else f"Reading {upload.name}")
     uploaded = None if upload is None else upload.data()
     progress.tell("Preparing the data")

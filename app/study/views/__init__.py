@@ -2,6 +2,7 @@
 
 from app.study.views.adjacency import Adjacency
 from app.study.views.base import StudyView
+from app.study.views.batch import Batch
 from app.study.views.documents import Documents
 from app.study.views.elbo import Elbo
 from app.study.views.graph import GraphView
@@ -21,6 +22,7 @@ STUDY_VIEWS: Registry[type[StudyView]] = Registry(
     GraphView,
     Scores,
     Sparsity,
+    Batch,
     Documents,
     Adjacency,
     Rates,
