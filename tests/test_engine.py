@@ -287,7 +287,9 @@ def test_a_chain_goes_on_where_its_target_changes():
     assert abs(wrong.statistics.mean(0)) < 0.15
 
 
-@pytest.mark.parametrize("target", [{"key": "quartic"}, {"key": "typed", "params": {"energy": "theta1^2+theta2^2", "extent": 8.0}}])
+@pytest.mark.parametrize(
+    "target", [{"key": "quartic"}, {"key": "typed", "params": {"energy": "theta1^2+theta2^2", "extent": 8.0}}]
+)
 def test_a_change_of_the_target_keeps_its_name_and_dimension(target):
     spec = RunSpec.of("typed", "sgld", target_params={"energy": "theta^2/2", "extent": 8.0}).to_dict()
     spec["changes"] = [{"step": 5, "sampler": spec["sampler"], "gradient": spec["gradient"], "target": target}]
