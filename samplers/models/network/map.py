@@ -27,8 +27,9 @@ class PointState:
 class NetworkMAP(Method):
     """Gradient ascent on log p(Y, x), x = log(1 + e^θ): the paper's MAP, with the exact gradient.
 
-    The density in x has no maximum: where a shape is below 1 it grows without bound as the unknown goes to 0. So a
-    climb goes on and on, and leaves the posterior's bulk; where it is stopped is part of the method.
+    A mode belongs to coordinates. The density in x has none: where a shape is below 1 it grows without bound as the
+    unknown goes to 0, so the climb goes on and on and leaves the posterior's bulk. The density in log x has one, but
+    there the shapes a_i are so large that the weights of a node are all alike, and no community is left.
     """
 
     key = "network_map"
@@ -40,6 +41,8 @@ class NetworkMAP(Method):
     )
     source = "Knowles 2015, section 4.1"
 
+    density = Option(default="x", objects=["x", "log x"], label="Density in",
+                     doc="A mode is that of a density in some coordinates. In x there is none to be reached; in log x the one there is has no communities.")  # fmt: skip
     optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser", doc="How long each parameter's step is.")  # fmt: skip
     step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
                      doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
@@ -57,7 +60,12 @@ class NetworkMAP(Method):
     def advance(self, model: Network, state: PointState, rng: Generator) -> int:
         """One step."""
         x, grad = softplus(state.theta), np.empty_like(state.theta)
-        state.log_joint.append(model.log_joint(log_softplus(state.theta), grad))
+        log_x = log_softplus(state.theta)
+        value = model.log_joint(log_x, grad)
+        if self.density == "log x":
+            value += float(log_x.sum())
+            grad += 1.0
+        state.log_joint.append(value)
         # grad is x ∂/∂x, and dx/dθ is 1 − e^{−x}.
         g = grad * np.divide(-np.expm1(-x), x, out=np.ones_like(x), where=x > 0)
         state.theta += state.ascent.change(self.optimiser, g, self.step_size, self.momentum, self.rho)
