@@ -390,9 +390,14 @@ def test_a_typed_energy(lab):
     energy.press("Enter")
     lab.says("target.energy", "at character")
     assert energy.input_value() == "theta^4 - 3*theta^2 +", "what was typed is not lost"
+    lab.step(3)
     energy.fill("theta^4 - 3*theta^2 + theta")
     energy.press("Enter")
     lab.until(lambda: "3*theta^2" in lab.field("target"), "the energy in the link")
+    lab.step(1)
+    assert lab.steps() == 4, "the chain goes on"
+    lab.press("Reset")
+    lab.until(lambda: lab.steps() == 0, "a restart")
     lab.step(2)
     spec = Experiment.from_query(urlsplit(lab.url).query, None)[0].runs()[0]
     np.testing.assert_array_equal(lab.heads()[0][:, 0], run(spec).draws[:, 1, 0])
