@@ -2,7 +2,7 @@
 
 from app.link import page_query, read_fields, read_page, whole
 from app.study.state import AXES, MAX_SEEDS, StudyState
-from app.study.upload import KINDS, UPLOADED
+from app.study.upload import KINDS, uses_upload
 from app.study.views import STUDY_VIEWS
 from samplers.models import MODELS
 from samplers.models.study import LINK_FIELDS, Study
@@ -29,7 +29,7 @@ def from_query(query: str) -> tuple[StudyState, list[str]]:
 def _without_upload(study: Study, messages: list[str]) -> Study:
     """The same study with the built-in data, where the link was made of somebody's own file."""
     key = study.model.key
-    if key not in KINDS or study.model.values().get(KINDS[key].parameter) != UPLOADED:
+    if not uses_upload(study.model):
         return study
     name = KINDS[key].parameter
     built_in = dict(declared(MODELS[key]))[name].default

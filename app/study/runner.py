@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from app.live import POOL, Live, LiveScreen, recent_rate, short
 from app.study.state import AXES, StudyState
-from app.study.upload import Upload
+from app.study.upload import Upload, uses_upload
 from app.study.views import STUDY_VIEWS
 from app.study.views.base import MethodFrame, StudyFrame, StudyScene, StudyView
 from app.views.base import Data
@@ -196,7 +196,12 @@ class StudyRunner(Live):
             self.screen.show_problem(message)
         if self.model is None:
             return
-        self.state.go_back(*self._opened)
+        study, upload, seeds = self._opened
+        brought = self.state.upload
+        # A file that could be read stays, for another try with other cut-offs, unless the study before was of a file.
+        if brought is not None and brought.read and not uses_upload(study.model):
+            upload = brought
+        self.state.go_back(study, upload, seeds)
         # The runs are still there, and go on.
         self._restart = False
         self._rebuild = True

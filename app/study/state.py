@@ -5,7 +5,7 @@ from typing import Any
 
 import param
 
-from app.study.upload import KINDS, UPLOADED, Upload
+from app.study.upload import KINDS, UPLOADED, Upload, uses_upload
 from app.study.views import STUDY_VIEWS, default_views
 from samplers.models import METHODS, MODELS
 from samplers.models.study import MAX_METHODS, Study, default_methods, methods_of
@@ -129,8 +129,7 @@ class StudyState(param.Parameterized):
     @property
     def own_data(self) -> Upload | None:
         """The person's file, where the study is of it."""
-        kind = KINDS.get(self.study.model.key)
-        return self.upload if kind and self.study.model.values().get(kind.parameter) == UPLOADED else None
+        return self.upload if uses_upload(self.study.model) else None
 
     def bring(self, files: Mapping[str, bytes]) -> None:
         """Take files in place of the data that are there. What is wrong in them shows when they are read."""

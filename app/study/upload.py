@@ -6,6 +6,7 @@ from typing import Any
 
 import panel_material_ui as pmui
 
+from samplers.choices import Choice
 from samplers.parameters import SpecError
 
 MAX_BYTES = 30_000_000
@@ -40,6 +41,11 @@ class Upload:
         self.name = next(iter(files)) if len(files) == 1 else f"{len(files)} files"
         self._files: Mapping[str, bytes] | None = files
         self._data: Any = None
+
+    @property
+    def read(self) -> bool:
+        """Whether the files have been read, and were good."""
+        return self._files is None
 
     def data(self) -> Any:
         """What the model takes; the first call reads the files, and lets go of them. Raises :class:`SpecError`."""
@@ -101,6 +107,12 @@ def _graph(files: Mapping[str, bytes]) -> Any:
 
     ((name, content),) = files.items()
     return read_upload(name, content)
+
+
+def uses_upload(choice: Choice) -> bool:
+    """Whether a model is of the person's own data."""
+    kind = KINDS.get(choice.key)
+    return kind is not None and choice.values().get(kind.parameter) == UPLOADED
 
 
 KINDS = {

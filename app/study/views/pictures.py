@@ -41,7 +41,7 @@ class Pictures(StudyView):
         p = plot(colours, "", "", (-1, cells[0]), (cells[1], -1), match_aspect=True)
         p.axis.visible = p.grid.visible = False
         mapper = LinearColorMapper(
-            palette=shades(colours.grid, colours.lanes[0]), low=0.0, high=1.0, nan_color=colours.surface
+            palette=shades(colours.grid, colours.lanes[0]), low=0.0, high=1.0, low_color=colours.surface
         )
         self._image = LiveImage(self, p, "topics", mapper, cells, (0, cells[0]), (0, cells[1]), level="image")
         self._cells = cells
@@ -51,8 +51,8 @@ class Pictures(StudyView):
         return self._image.data(self.sheet(frame.snapshot()["phi"][: self._n]))
 
     def sheet(self, phi: Array) -> Array:
-        """All topics on one sheet, (across, down); each beside its own largest probability, nan between them."""
-        sheet = np.full(self._cells, np.nan)
+        """All topics on one sheet, (across, down); each beside its own largest probability, −1 between them."""
+        sheet = np.full(self._cells, -1.0)
         for k, row in enumerate(phi):
             down, across = divmod(k, COLUMNS)
             step = self._side + 1
