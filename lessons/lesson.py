@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from lessons.document import MAX_PROSE, Fields, LessonError, Section, is_number, load
-from lessons.measures import DRAWS, FEWEST, MEASURES, OWN_RUN, STATISTICS, Measure
+from lessons.measures import FEWEST, MEASURES, STATISTICS, Measure
 from lessons.specs import WORDS, Spec, changed, check_address, choice_data, experiment, leaves, put, study
 from samplers import Choice, Experiment, RunSpec, SpecError
 from samplers.choices import Reader
 from samplers.models.study import Study
-from samplers.spec import MAX_LANES
-from samplers.trace import Trace
 
 MAX_CLAIMS = 20
 MAX_SEEDS = 100
@@ -136,6 +134,8 @@ class Sweep:
     """A measure of every lane at every point of a grid, for several seeds."""
 
     measure: Choice
+    quantity: str
+    """The number itself, its bias or its relative bias."""
     axes: tuple[Axis, ...]
 
     def points(self, spec: Experiment, quick: bool) -> tuple[Point, ...]:
@@ -408,6 +408,7 @@ def _sweep(
     if not isinstance(spec, Experiment) or not isinstance(quick_spec, Experiment):
         raise fields.error("sweep", "…", "a sweep needs an experiment")
     measure = _measure(sweep, "measure", study=False)
+    quantity = sweep.key("quantity", (VALUE, BIAS, RELATIVE_BIAS), VALUE)
     sweep.needed("grid")
     grid = sweep.take("grid")
     if not isinstance(grid, Mapping):
@@ -423,7 +424,7 @@ def _sweep(
     if short and quick is not None:
         raise quick.error("grid", next(iter(short)), f"the sweep has no such axis; there are: {', '.join(axis.address for axis in axes)}")  # fmt: skip
     sweep.done()
-    made = Sweep(measure, tuple(axes))
+    made = Sweep(measure, quantity, tuple(axes))
     try:
         for axis in axes:
             check_address(spec, axis.address)
@@ -466,7 +467,8 @@ def _claim(fields: Fields, step: Step) -> Claim:
         measure = step.sweep.measure
     else:
         measure = _measure(fields, "measure", is_study)
-    quantity = fields.key("quantity", QUANTITIES, VALUE if against is None else RATIO)
+    quantities = (VALUE, RATIO, DIFFERENCE) if swept else QUANTITIES
+    quantity = fields.key("quantity", quantities, VALUE if against is None else RATIO)
     if (against is not None) != (quantity in (RATIO, DIFFERENCE)):
         raise fields.error("quantity", quantity, "ratio and difference need against, the number of the other lane, and the others have none")  # fmt: skip
     reduction, where = _reduction(fields, step, lane, against) if swept else (None, ())
@@ -578,14 +580,3 @@ def _paper(fields: Fields, goal: Goal) -> Paper | None:
         if abs(ours - number) > max(allowed, 1e-12 * abs(number)):
             raise paper.error("reason", "", f"ours is {ours:g} and the paper's {number:g}: a sentence says why")
     return Paper(figure, number, ours, reason)
-
-
-def needs_draws(step: Step) -> bool:
-    """Whether a measure of the step needs all draws."""
-    return any(claim.make_measure().needs == DRAWS for claim in step.claims if claim.reduction is None)
-
-
-__all__ = [
-    "MAX_LANES", "OWN_RUN", "Axis", "Claim", "Goal", "Lesson", "LessonError", "Paper", "Point", "Question", "Step", "Sweep",
-    "Trace", "needs_draws", "read",
-]  # fmt: skip
