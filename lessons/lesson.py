@@ -177,6 +177,8 @@ class Step:
     claims: tuple[Claim, ...]
     sweep: Sweep | None
     figures: tuple[str, ...]
+    names: tuple[str, ...]
+    """What the lesson calls the lanes, or the methods; empty where it leaves them their own titles."""
     new_spec: bool
     """Whether this step brings an experiment or a change; else the last one goes on."""
 
@@ -249,7 +251,7 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
         views=_names(fields, "views", 12, last.views if last else ()),
         controls=_controls(fields, spec, last), page=_page(fields, last), question=_question(fields),
         watch=fields.text("watch"), claims=(), sweep=_sweep(fields, spec, quick_spec, quick_grid, quick),
-        figures=_figures(fields), new_spec=new,
+        figures=_figures(fields), names=_lane_names(fields, spec, last, new), new_spec=new,
     )  # fmt: skip
     claims = tuple(_claim(entry, step) for entry in fields.tables("claim", MAX_CLAIMS))
     fields.done()
@@ -312,6 +314,16 @@ def _names(fields: Fields, name: str, most: int, default: tuple[str, ...]) -> tu
         if not re.fullmatch(r"[a-z][a-z0-9_]*", key):
             raise fields.place.error((*fields.path, name, i), key, "allowed is a name of small letters")
     return default if names is None else names
+
+
+def _lane_names(fields: Fields, spec: Spec | None, last: Step | None, new: bool) -> tuple[str, ...]:
+    if "names" not in fields:
+        return last.names if last and not new else ()
+    value = fields.take("names")
+    n = 0 if spec is None else len(spec.methods) if isinstance(spec, Study) else len(spec.lanes)
+    if not isinstance(value, list) or len(value) != n:
+        raise fields.error("names", value, f"allowed is a list of {n} texts, one for every lane or method")
+    return tuple(fields.prose(("names", i), name, 60) for i, name in enumerate(value))
 
 
 def _controls(fields: Fields, spec: Spec | None, last: Step | None) -> tuple[str, ...]:
