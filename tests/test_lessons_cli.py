@@ -260,7 +260,8 @@ def test_the_digest_is_of_the_whole_code(tmp_path, monkeypatch):
     ("old", "new", "line", "message"),
     [
         ('[sweep]\nmeasure = "chain_ks"\n', "[sweep]\n", 19, "sweep.measure = None: it is needed"),
-        ("lane1.sampler.step_size = [0.5, 0.1, 0.05]", "lane3.sampler.step_size = [0.5, 0.1]", 23, "there is no such value"),
+        ("gradient.batch_size = [10, 100]\n", "gradient.size = [10, 100]\n", 25, "there is no such value"),
+        ("gradient.batch_size = [10, 100]\n", "gradient.batch_size = [10, 100]\nlane3.sampler.step_size = [1]\n", 26, "there is no such value"),
         ("lane1.sampler.step_size = [0.5, 0.1, 0.05]", "lane1.sampler.step_size = 0.5", 23, "a list of 1 to 100 values"),
         ("[0.005, 0.0005]", "[0.005, 50]", 24, "step_size = 50: allowed is a number"),
         ("[0.5, 0.1] }", "[0.5] , lane2.x = [1] }", 29, "the sweep has no such axis"),
