@@ -23,7 +23,7 @@ from lessons.claims import Result
 from lessons.headless import Outcome, run_step
 from lessons.lesson import Lesson
 from lessons.library import VARIABLE, Library, load_all
-from samplers import SpecError
+from samplers import Experiment, SpecError, engine, jit
 
 PASSED, FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
 
@@ -109,6 +109,19 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
                 "plots", str(options.plots), f"it cannot be made: {(error.strerror or str(error)).lower()}"
             ) from None
         figures.prepare()
+    # Here, once: processes of a sweep load what is compiled now.
+    needed = [
+        f
+        for lesson in lessons
+        for step in lesson.steps
+        if isinstance(step.spec, Experiment)
+        for run in step.spec.runs()
+        for f in engine.functions(run)
+    ]
+    if not jit.is_ready(needed):
+        print("compiling, or loading what was compiled before", file=sys.stderr, flush=True)
+        with _progress() as told:
+            jit.prepare(needed, lambda done, total, what: told(what, done, total))
     report: dict[str, Any] = {}
     n = failed = 0
     with ExitStack() as stack:
