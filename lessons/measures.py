@@ -20,9 +20,12 @@ from samplers.diagnostics import convergence, divergence, ks
 from samplers.diagnostics import moments as ensembles
 from samplers.diagnostics.autocorrelation import integrated_time
 from samplers.kernels import SAMPLERS
+from samplers.kernels.recipe import RecipeSampler
 from samplers.kernels.splitting import Moving
 from samplers.models.study import StudyRun
 from samplers.parameters import Count, Option, Real, SpecError, Value, check_all
+from samplers.recipe.flow import Flow
+from samplers.recipe.recipe import Recipe
 from samplers.registry import Registry
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
@@ -322,6 +325,52 @@ class Tau(OfColumn):
         return Estimate(found.tau * scale, error if np.isfinite(error) else None)
 
 
+class Cost(Tau):
+    """What an independent draw costs, (n w_z + w_θ) τ: n data a gradient, τ the autocorrelation time in steps.
+
+    Smolyakov, Liu & Fisher, eq (13); where the target has no data, n is 1.
+    """
+
+    key = "cost"
+    title = "Cost of an independent draw"
+    per_datum = Real(1.0, bounds=(0.0, 1e9), label="Cost of a datum", doc="w_z: what it costs to look at one datum.")
+    per_step = Real(1.0, bounds=(0.0, 1e9), label="Cost of a step", doc="w_θ: what a step costs beside its data.")
+
+    def of(self, lane: Lane) -> Estimate:
+        found, spec = super().of(lane), lane.trace.spec
+        n = spec.make_gradient().data_per_gradient(lane.trace.target)
+        scale = n * self.per_datum + self.per_step
+        return Estimate(found.value * scale, None if found.error is None else found.error * scale)
+
+
+class Gap(Measure):
+    """The spectral gap of a typed recipe: the slowest rate at which its process forgets, from its law on a grid."""
+
+    key = "gap"
+    title = "Spectral gap"
+    needs = OWN_RUN
+    has_error = False
+
+    def check(self, spec: RunSpec) -> None:
+        if spec.sampler.key != RecipeSampler.key:
+            raise SpecError("measure", self.key, f"it needs a recipe, which {spec.sampler.key} is not")
+        n = len(self._recipe(spec).layout.names)
+        if n > 2:
+            raise SpecError("measure", self.key, f"it needs a state of one or two numbers, and this one has {n}")
+        if spec.gradient.key != "full":
+            raise SpecError("measure", self.key, "it needs the full gradient")
+
+    @staticmethod
+    def _recipe(spec: RunSpec) -> Recipe:
+        sampler = spec.make_sampler()
+        assert isinstance(sampler, RecipeSampler)
+        return sampler.recipe(spec.make_target())
+
+    def of(self, lane: Lane) -> Estimate:
+        spec = lane.trace.spec
+        return Estimate(Flow(self._recipe(spec), spec.make_target()).spectrum.gap)
+
+
 class RHat(OfColumn):
     """Rank-normalised split R-hat of the thinned history of up to eight chains."""
 
@@ -514,6 +563,8 @@ MEASURES: Registry[type[Measure]] = Registry(
     KL,
     JointKL,
     Tau,
+    Cost,
+    Gap,
     RHat,
     Acceptance,
     Clipped,
