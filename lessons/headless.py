@@ -70,6 +70,8 @@ def measured(measure: Measure, lane: Any) -> Estimate:
     trouble = lane.divergence if isinstance(lane, StudyRun) else lane.trace.divergence
     if trouble is not None and not isinstance(measure, Diverged):
         return Estimate(NAN)
+    if isinstance(lane, Lane) and measure.needs != OWN_RUN and lane.trace.statistics.n_steps == 0:
+        return Estimate(NAN)
     return measure.of(lane)
 
 

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lessons.document import MAX_PROSE, Fields, LessonError, Section, is_number, load
+from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, load
 from lessons.measures import FEWEST, MEASURES, STATISTICS, Measure
 from lessons.specs import WORDS, Spec, changed, check_address, choice_data, experiment, leaves, put, study
 from samplers import Choice, Experiment, RunSpec, SpecError
@@ -446,7 +446,11 @@ def _sweep(
     made = Sweep(measure, quantity, tuple(axes))
     try:
         for axis in axes:
-            check_address(spec, axis.address)
+            try:
+                check_address(spec, axis.address)
+            except SpecError as error:
+                parts: Path_ = (*sweep.path, "grid", *axis.address.split("."))
+                raise sweep.place.error(parts, axis.address, error.allowed) from None
         for number in range(1, len(spec.lanes) + 1):
             names = [axis.name for axis in axes if axis.has(number)]
             if len(set(names)) < len(names):

@@ -99,7 +99,7 @@ def connect(address: str) -> AbstractContextManager[Any]:
     except ImportError:
         raise samplers.SpecError("cluster", address, "it needs Dask: pip install 'sgmcmc-lab[cluster]'") from None
     try:
-        return Client(address, timeout="10s")
+        return Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as error:
         raise samplers.SpecError("cluster", address, f"no scheduler answers there: {str(error) or type(error).__name__}") from None  # fmt: skip
 
@@ -129,6 +129,8 @@ def _code() -> str:
     return _CODE["digest"]
 
 
+PATIENCE = "10s"
+"""How long a scheduler may take to answer."""
 _CODE: dict[str, str] = {}
 
 
