@@ -346,11 +346,11 @@ class Cost(Tau):
 
 
 class ScanTau(Measure):
-    """The autocorrelation time of θ in minibatch Gibbs where it is known, 1 + 2s²N/m (PAPERS, section 4).
+    """The autocorrelation time of θ in minibatch Gibbs where it is known: 1 + 2s²N/m.
 
-    θ flat, z_i | θ ~ N(θ, 1), x_i | z_i ~ N(z_i, s²), i = 1…N; a step draws m of the z_i anew, chosen at random, and then
-    θ given all of them. It is a run of its own, with as many steps, chains and the seed of the lane; no other number of
-    the lane is in it.
+    θ flat, z_i | θ ~ N(θ, 1), x_i | z_i ~ N(z_i, s²), i = 1…N; a step draws m of the z_i anew, chosen at random, and
+    then θ given all of them. It is a run of its own, with the lane's seed and as many steps and chains; no other number
+    of the lane is in it.
     """
 
     key = "scan_tau"
@@ -358,7 +358,9 @@ class ScanTau(Measure):
     needs = OWN_RUN
     n_data = Count(64, bounds=(1, 10_000), label="Data N", doc="How many data there are.")
     batch_size = Count(8, bounds=(1, 10_000), label="Batch size m", doc="How many z_i a step draws.")
-    sd = Real(1.0, bounds=(0.01, 10.0), label="Standard deviation s", doc="The standard deviation of the data about their z.")
+    sd = Real(
+        1.0, bounds=(0.01, 10.0), label="Standard deviation s", doc="The standard deviation of the data about their z."
+    )
 
     def check(self, spec: RunSpec) -> None:
         if self.batch_size > self.n_data:

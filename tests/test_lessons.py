@@ -455,16 +455,16 @@ def test_every_measure_says_whether_it_has_an_error():
     target = {"dimension": 3, "observed": (20, 80)}
     circle = lane("von_mises", "sggmc", needs=[MOMENTA])
     planar, line = lane("quartic", "hmc"), lane("gaussian", "sgld", sampler_params={"step_size": 0.1})
-    simplex = lane("sparse_dirichlet", "scir", target_params=target)
+    simplex, recipe = lane("sparse_dirichlet", "scir", target_params=target), lane("gaussian", "recipe")
     for key, cls in MEASURES.items():
         if cls.of_study:
             continue
-        given_lane = circle if cls.needs == MOMENTA else simplex if cls.needs == OWN_RUN else planar if key == "joint_kl" else line  # fmt: skip
+        given_lane = circle if cls.needs == MOMENTA else recipe if key == "gap" else simplex if cls.needs == OWN_RUN else planar if key == "joint_kl" else line  # fmt: skip
         found = of(key, given_lane)
         assert np.isfinite(found.value), key
         assert (found.error is not None) == cls.has_error, key
         few = evidence(replace(given_lane.trace.spec, n_chains=FEWEST - 1), {DRAWS, cls.needs})
-        if cls.has_error and cls.needs != OWN_RUN and key not in ("tau", "probability"):
+        if cls.has_error and cls.needs != OWN_RUN and key not in ("tau", "cost", "probability"):
             assert of(key, few).error is None, key
         if cls.needs == MOMENTA:
             assert np.isnan(of(key, line).value), key
