@@ -247,13 +247,13 @@ def test_results_of_other_code_or_half_written_are_not_used(step, tmp_path, monk
 
 def test_the_digest_is_of_the_whole_code(tmp_path, monkeypatch):
     """Fails where a change in a file of the engine leaves old results in use."""
-    before = sweep._code()
+    before = sweep.code_digest()
     for name in ("samplers", "lessons"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "samplers" / "gradients.py").write_text("# another\n", encoding="utf-8")
     monkeypatch.setattr(sweep, "_CODE", {})
     monkeypatch.setattr(sweep.samplers, "__file__", str(tmp_path / "samplers" / "__init__.py"))
-    assert sweep._code() != before
+    assert sweep.code_digest() != before
 
 
 @pytest.mark.parametrize(
@@ -331,6 +331,32 @@ def test_a_false_claim_exits_1(folder, capsys, tmp_path):
     assert "is 0.2" in wrong["reason"] or "away from 1.2" in wrong["reason"]
 
 
+def test_the_table_has_the_papers_numbers(folder, tmp_path):
+    paper = 'paper = { figure = "Fig 1 | a", number = 1.01, ours = 1, reason = "Chance." }\n'
+    (folder / "right.md").write_text(ONE.replace("tolerance = 0.1\n", f"tolerance = 0.1\n{paper}"), encoding="utf-8")
+    out = tmp_path / "table.md"
+    assert main(["right", "wrong", "--table", str(out)]) == 1
+    rows = out.read_text(encoding="utf-8").splitlines()
+    assert rows[2].startswith("| Fig 1 ¦ a | The variance is 1. | 1.01 | ")
+    assert rows[2].endswith(" | Chance. |")
+    assert rows[-2:] == ["| right | 1 of 1 |", "| wrong | 0 of 1 |"]
+    assert len({row.count("|") for row in rows[:3]}) == 1
+
+
+def test_a_cluster_by_its_address(folder, tmp_path):
+    """Fails where --cluster gives other numbers than this machine."""
+    distributed = pytest.importorskip("distributed")
+    outs = [tmp_path / "here.json", tmp_path / "there.json"]
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        for i, where in enumerate((("--processes", "1"), ("--cluster", cluster.scheduler_address))):
+            arguments = ["fig2", "--quick", "--results", str(tmp_path / str(i)), "--json", str(outs[i])]
+            assert main([*arguments, *where]) in (0, 1)
+    assert outs[0].read_text(encoding="utf-8") == outs[1].read_text(encoding="utf-8")
+    assert len(list((tmp_path / "1").glob("*.json"))) == 8
+
+
 def test_seeds_are_counted_on(folder, capsys, tmp_path):
     out = tmp_path / "out.json"
     assert main(["right", "--seeds", "3", "--json", str(out)]) == 0
@@ -374,10 +400,10 @@ def test_bad_input_exits_2(folder, capsys, tmp_path, monkeypatch, arguments, mes
     assert message in capsys.readouterr().err
 
 
-def started(*arguments, environment):
+def started(*arguments, environment, new_group=False):
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, start_new_session=new_group,
     )  # fmt: skip
 
 
@@ -404,3 +430,56 @@ def test_a_stopped_command_goes_on(folder, tmp_path):
         assert main(["fig2", "--results", str(where), "--processes", "1", "--json", str(out)]) in (0, 1)
     assert outs[0].read_text(encoding="utf-8") == outs[1].read_text(encoding="utf-8")
     assert all((results / name).stat().st_mtime_ns == at for name, at in kept.items())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
+@pytest.mark.parametrize(("name", "options"), [("right", ()), ("fig2", ("--processes", 2))])
+def test_a_stop_is_soon(folder, tmp_path, name, options):
+    """Fails where Ctrl-C, which a terminal sends to all processes, waits for the end of a run of hours, or where
+    processes of a sweep are left behind."""
+    psutil = pytest.importorskip("psutil")
+    endless = ONE.replace("n_steps = 1000", "n_steps = 1000000000\nthin = 1000")
+    (folder / "right.md").write_text(endless, encoding="utf-8")
+    (folder / "fig2.md").write_text(SWEEP.replace("seeds = 3", "seeds = 100"), encoding="utf-8")
+    process = started(
+        name, "--results", tmp_path, *options, environment={"SGMCMC_LESSONS": str(folder)}, new_group=True
+    )
+    process.stdout.readline()  # the lesson's title: now it runs
+    give_up = time.monotonic() + 120
+    while name == "fig2" and not list(tmp_path.glob("*.json")) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    time.sleep(2)
+    assert process.poll() is None
+    group = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
+    assert len(group) > 2 or name == "right"
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    give_up = time.monotonic() + 30
+    while (left := [pid for pid in group if alive(psutil, pid)]) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    assert not left
+
+
+def alive(psutil, pid):
+    """Whether a process runs; one that has ended and that nobody has asked about is a zombie."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_workers_of_another_version_are_refused(step, monkeypatch):
+    """Fails where a cluster with other code gives numbers: they would not be those of this machine."""
+    distributed = pytest.importorskip("distributed")
+    from samplers import SpecError
+
+    real = sweep.work
+    monkeypatch.setattr(sweep, "work", lambda task, code: real(task, code + "x"))
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        pytest.raises(SpecError, match="another version"),
+    ):
+        sweep.of_step(step, quick=True, seeds=1, do=Cluster(client))
