@@ -53,6 +53,7 @@ FAULTS = {
     ("riemannian", 2): [((3, 4), (1, 2)), ((2, 3), (3,)), ((1, 3), (4,))],
     ("riemannian", 3): [((3, 4), (1, 2)), ((2, 3), (3,))],
     ("riemannian", 4): [((1, 2), (1,)), ((2, 3), (2,)), ((1, 3), (3,))],
+    ("riemannian", 5): [((1, 4), (1, 4)), ((2, 4), (2,)), ((3, 4), (3,))],
     ("order", 1): [
         # A wrong drift is an error of order 0, unknown noise one of order 1.
         ({"lane1": {"sampler": {"drift_entries": ["", "-theta - 1.5*r"]}}}, (1, 4)),
