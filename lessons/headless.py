@@ -4,7 +4,7 @@ A run's numbers do not depend on what else is run, nor on where: lanes and seeds
 compiled loops release the interpreter's lock), sweeps to what they are given.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -93,6 +93,29 @@ def run_step(
         table = sweeps.of_step(step, quick=quick, seeds=n_seeds, do=do, results=results, progress=told)
     judged = tuple(_judge(claim, lanes, table, quick) for claim in step.claims)
     return Outcome(step, quick, judged, lanes, table)
+
+
+def live(step: Step, claim: Claim, lanes: Sequence[Any]) -> Result | None:
+    """A claim against runs in progress of the step's own experiment, for a check mark that moves with them.
+
+    ``lanes`` are traces, or a study's runs. None while the shortest has not the reduced length yet, and for a claim
+    that the running statistics do not decide; the full goal counts from the full length on.
+    """
+    if not claim.live:
+        return None
+    made: list[Any] = [lane if isinstance(lane, StudyRun) else Lane(lane) for lane in lanes]
+    if isinstance(step.spec, Study):
+        done = [lane.steps for lane in lanes]
+        short, whole = step.quick_n_steps, step.n_steps
+    else:
+        assert isinstance(step.spec, Experiment) and isinstance(step.quick_spec, Experiment)
+        done = [lane.statistics.n_steps for lane in lanes]
+        short, whole = (step.quick_spec.n_steps,) * len(done), (step.spec.n_steps,) * len(done)
+    stopped = [lane.divergence is not None for lane in lanes]
+    if any(a < b and not still for a, b, still in zip(done, short, stopped, strict=True)):
+        return None
+    early = any(a < b for a, b in zip(done, whole, strict=True))
+    return _judge(claim, (tuple(made),), None, early)
 
 
 def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:

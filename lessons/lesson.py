@@ -202,6 +202,13 @@ def read(path: Path) -> Lesson:
     name = re.fullmatch(r"(?:(\d{1,4})[-_])?([a-z0-9][a-z0-9_-]{0,59})\.md", path.name)
     if name is None:
         raise LessonError(path.name, 1, "a lesson's file is named like 03-step-size.md: a number, small letters, digits and -.")  # fmt: skip
+    try:
+        return _lesson(path, name)
+    except RecursionError:
+        raise LessonError(path.name, 1, "its tables are nested too deeply.") from None
+
+
+def _lesson(path: Path, name: re.Match[str]) -> Lesson:
     document = load(path)
     front = document.front
     front.needed("title")
