@@ -128,6 +128,7 @@ COMPILED_FILES = (
     "accumulate.py",
     "engine.py",
     "kernels/*.py",
+    "models/*/*.py",
     "manifolds/*.py",
     "targets/*.py",
     "recipe/*.py",
