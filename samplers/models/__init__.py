@@ -1,10 +1,28 @@
 """The models of real data and their methods; each is registered by one line."""
 
 from samplers.models.base import Method, Model, Snapshot
+from samplers.models.network.gamma_sgvb import GammaSGVB
+from samplers.models.network.gibbs import NetworkGibbs
+from samplers.models.network.hmc import NetworkHMC
+from samplers.models.network.map import NetworkMAP
+from samplers.models.network.model import Network
+from samplers.models.network.norm_sgvb import NormSGVB
 from samplers.models.topics import TOPIC_METHODS, Topics
 from samplers.registry import Registry
 
-MODELS: Registry[type[Model]] = Registry("model", Topics)
-METHODS: Registry[type[Method]] = Registry("method", *TOPIC_METHODS)
+MODELS: Registry[type[Model]] = Registry(
+    "model",
+    Topics,
+    Network,
+)
+METHODS: Registry[type[Method]] = Registry(
+    "method",
+    *TOPIC_METHODS,
+    NetworkGibbs,
+    GammaSGVB,
+    NormSGVB,
+    NetworkMAP,
+    NetworkHMC,
+)
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]
