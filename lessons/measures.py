@@ -535,6 +535,21 @@ class DataToReach(Measure):
         return Estimate(float(next(reached, np.inf)))
 
 
+class Elbo(Measure):
+    """The evidence lower bound of a method that has one: the mean of its last tenth of steps, each one noisy draw."""
+
+    key = "elbo"
+    title = "Evidence lower bound"
+    of_study = True
+    has_error = False
+
+    def of(self, lane: StudyRun) -> Estimate:
+        values = getattr(lane.state, "elbo", ())
+        if not len(values) or lane.divergence is not None:
+            return Estimate(NAN)
+        return Estimate(float(np.mean(values[-max(len(values) // 10, 1) :])))
+
+
 MEASURES: Registry[type[Measure]] = Registry(
     "measure",
     Mean,
@@ -559,4 +574,5 @@ MEASURES: Registry[type[Measure]] = Registry(
     EnsembleMGF,
     Score,
     DataToReach,
+    Elbo,
 )

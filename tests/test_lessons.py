@@ -522,6 +522,20 @@ def test_the_ensemble_has_the_mgf_of_the_theorem():
     assert abs(found["scir", -0.1].value - found["cir", -0.1].exact) > limit * found["scir", -0.1].error
 
 
+def test_the_evidence_lower_bound_is_that_of_the_last_tenth():
+    """Fails where the bound is not the mean of the last tenth of the steps, which is above the first ones'; and where
+    the Gibbs sampler, which has none, gets one."""
+    study = Study.of("network", {"network_sgvb": {}, "network_gibbs": {}}, seed=1, graph="florentine", n_communities=3)
+    fitted, gibbs = study.runs(study.make_model())
+    for _ in range(400):
+        fitted.advance()
+    gibbs.advance()
+    found = of("elbo", fitted).value
+    assert found == pytest.approx(np.mean(list(fitted.state.elbo)[360:]))
+    assert found > np.mean(list(fitted.state.elbo)[:40])
+    assert np.isnan(of("elbo", gibbs).value)
+
+
 def test_a_run_that_blew_up_has_no_number():
     """Fails where a claim is held against what a chain drew before it blew up; ``diverged`` says that it did."""
     got = lane("double_well", "sgld", sampler_params={"step_size": 0.6})
