@@ -9,14 +9,14 @@ they are given from :data:`FEWEST` chains on.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
 import param
 
-from samplers import jit
+from samplers import engine, jit
 from samplers.diagnostics import convergence, divergence, ks
 from samplers.diagnostics import moments as ensembles
 from samplers.diagnostics.autocorrelation import integrated_time
@@ -572,6 +572,39 @@ class EnsembleVariance(OfEnsemble):
         return Estimate(float(found.variance[-1, j]), float(found.variance_error[-1, j]), law and law[1])
 
 
+class EnsembleMGF(OfEnsemble):
+    """E e^{sθ_j} after M steps, over the chains, for s < 0, where it is at most 1; exact by Theorem 3.1."""
+
+    key = "ensemble_mgf"
+    title = "MGF of an ensemble"
+    s = Real(-0.1, bounds=(-100.0, -1e-6), label="s", doc="The s of E e^{sθ}; negative, so that no chain outweighs the others.")  # fmt: skip
+
+    def of(self, lane: Lane) -> Estimate:
+        spec, steps, j = lane.trace.spec, int(self.steps), int(self.component) - 1
+        run = engine.start(replace(spec, burn_in=steps))
+        run.position[:] = self.start
+        run.advance(steps)
+        if run.divergence is not None:
+            return Estimate(NAN)
+        values = np.exp(self.s * run.position[:, j])
+        return Estimate(float(values.mean()), spread(values), self._law(spec))
+
+    def _law(self, spec: RunSpec) -> float | None:
+        """The expectation by theory, over the minibatches too."""
+        target, j, steps = spec.make_target(), int(self.component) - 1, int(self.steps)
+        shapes = getattr(target, "shapes", None)
+        if spec.sampler.key not in ("cir", "scir") or shapes is None:
+            return None
+        h, gradient = float(spec.sampler.values()["step_size"]), spec.gradient.values()  # type: ignore[arg-type]
+        if "batch_size" not in gradient:
+            return ensembles.cir_mgf(self.s, float(shapes[j]), self.start, h * steps)
+        count = int(target.counts()[j])
+        return ensembles.scir_mgf_expected(
+            self.s, float(shapes[j]) - count, self.start, h, steps, target.n_data, count,
+            int(gradient["batch_size"]), bool(gradient["replacement"]),  # type: ignore[arg-type]
+        )  # fmt: skip
+
+
 # --- studies ---------------------------------------------------------------------------------------------------------
 
 
@@ -604,6 +637,21 @@ class DataToReach(Measure):
         return Estimate(float(next(reached, np.inf)))
 
 
+class Elbo(Measure):
+    """The evidence lower bound of a method that has one: the mean of its last tenth of steps, each one noisy draw."""
+
+    key = "elbo"
+    title = "Evidence lower bound"
+    of_study = True
+    has_error = False
+
+    def of(self, lane: StudyRun) -> Estimate:
+        values = getattr(lane.state, "elbo", ())
+        if not len(values) or lane.divergence is not None:
+            return Estimate(NAN)
+        return Estimate(float(np.mean(values[-max(len(values) // 10, 1) :])))
+
+
 MEASURES: Registry[type[Measure]] = Registry(
     "measure",
     Mean,
@@ -629,6 +677,8 @@ MEASURES: Registry[type[Measure]] = Registry(
     Auxiliary,
     EnsembleMean,
     EnsembleVariance,
+    EnsembleMGF,
     Score,
     DataToReach,
+    Elbo,
 )
