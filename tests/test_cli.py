@@ -231,6 +231,7 @@ def test_the_quick_benchmark_has_all_figures():
         assert x["kernel"] > 0
         assert x["counted"] > 0
     assert {(x["program"], x["n_chains"]) for x in data["peers"]} == {
-        (p, n) for p in ("NumPy", "blackjax") for n in (1, 4)
+        *((p, n) for p in ("NumPy", "blackjax") for n in (1, 4)),
+        ("mici", 1),
     }
     assert all({"name", "measured", "needed", "met"} <= set(x) for x in data["requirements"])

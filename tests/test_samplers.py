@@ -493,13 +493,20 @@ def draw_for_draw():
     for s, t, g in triples():
         if s in REFERENCES:
             positive = s == "recipe" and TARGETS[t].support == "positive"
-            yield s, t, g, {"diffusion_entries": ("theta",)} if positive else {}, {}
+            params = {"diffusion_entries": ("theta",)} if positive else {}
+            if g.startswith("minibatch_"):
+                # Small enough for nothing to be clipped.
+                params = {"step_size": 1e-6} if s.endswith("sgld") else {"step_size": 5e-4, "friction": 200.0}
+            if (s, t) == ("gmc", "mises_posterior"):
+                # On long paths through this steep law rounding grows.
+                params = {"step_size": 0.003, "n_leapfrog": 3}
+            yield s, t, g, params, {}
             if s == "recipe" and not positive:
                 yield s, t, g, {**riemannian(TARGETS[t]().dim), "step_size": 0.03}, {}
             if g.startswith("minibatch"):
-                yield s, t, g, {}, {"replacement": False, "batch_size": 7}
+                yield s, t, g, params, {"replacement": False, "batch_size": 7}
             if s == "gmc":
-                yield s, t, g, {"accept": False, "n_leapfrog": 3, "step_size": 0.05}, {}
+                yield s, t, g, {"n_leapfrog": 3, "step_size": 0.05, **params, "accept": False}, {}
             if s == "hmc":
                 yield s, t, g, {"accept": False, "n_leapfrog": 3, "step_size": 0.05}, {}
 
