@@ -93,7 +93,10 @@ Data = dict[str, tuple[Array, ...]]
 
 
 class View:
-    """A live picture of the lanes."""
+    """A live picture of the lanes.
+
+    While it is built ``before`` is the same view of the scene before this one, for what a person has set in it.
+    """
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -102,10 +105,13 @@ class View:
     every: ClassVar[int] = 1
     """The view is computed for every so many frames; the slow ones need fewer."""
 
-    def __init__(self, scene: Scene):
+    def __init__(self, scene: Scene, before: "View | None" = None):
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
+        self.before = before
         self.figure = self.build()
+        # The one before has one before it, too.
+        self.before = None
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
