@@ -351,7 +351,7 @@ def _mici_sggmc(spec: RunSpec) -> Work:
 
     target, values = spec.make_target(), spec.sampler.values()
     step_size, friction = float(values["step_size"]), float(values["friction"])  # type: ignore[arg-type]
-    centres, concentrations = target.centres, target.concentrations  # type: ignore[attr-defined]
+    centres, concentrations = target.centres, target.concentrations
     heights = target.packed()[2::5]
 
     def shares(x: Array) -> tuple[Array, float]:
