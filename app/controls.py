@@ -1,5 +1,6 @@
 """Widgets drawn from the declared parameters; each asks the state to change, and shows what it says."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from app.state import AppState
 from app.theme import theme
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
+from samplers.models import MODELS
 from samplers.parameters import Count, CountVector, Flag, Formula, Option, Real, SpecError, Value, declared
 from samplers.spec import MAX_LANES, Settings
 from samplers.targets import TARGETS
@@ -88,16 +90,29 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
     return made
 
 
-class Controls:
-    """The sidebar: target, lanes, seed and chains."""
+class Panel:
+    """A sidebar: widgets that ask the state to change, drawn again where other ones are needed."""
 
-    def __init__(self, state: AppState, notify: Callable[[str, str], None]):
+    def __init__(self, state: Any, notify: Callable[[str, str], None]):
         self.state, self.notify = state, notify
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
         self._shape: Any = None
         self._errors: dict[int, str] = {}
-        state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
-        self.refresh()
+
+    @abstractmethod
+    def shape(self) -> Any:
+        """Which widgets are needed; a moved slider needs none."""
+
+    @abstractmethod
+    def parts(self) -> list[Any]:
+        """The widgets."""
+
+    def refresh(self, force: bool = False) -> None:
+        """Draw the widgets again where other ones are needed."""
+        shape = self.shape()
+        if shape != self._shape or force:
+            self._shape = shape
+            self.panel.objects = self.parts()
 
     def show_error(self, lane: int, message: str) -> None:
         """Put a sentence on a lane's card; a reset clears it."""
@@ -109,17 +124,6 @@ class Controls:
         if self._errors if lane is None else lane in self._errors:
             self._errors = {} if lane is None else {i: text for i, text in self._errors.items() if i != lane}
             self.refresh(force=True)
-
-    def refresh(self, force: bool = False) -> None:
-        """Draw the widgets again where other ones are needed; a moved slider needs none."""
-        experiment = self.state.experiment
-        shape = (
-            experiment.target.key, experiment.n_chains, self.state.dark, experiment.seed,
-            tuple((lane.sampler.key, lane.gradient.key) for lane in experiment.lanes),
-        )  # fmt: skip
-        if shape != self._shape or force:
-            self._shape = shape
-            self.panel.objects = [self._target(), *self._lanes(), self._add(), self._settings()]
 
     def _do(self, change: Callable[..., Any], *args: Any, keep: bool = False) -> bool:
         """Make a change. A refused one is told, and the widgets go back; what is to be mended is kept instead."""
@@ -133,6 +137,71 @@ class Controls:
         for message in messages or []:
             self.notify("warning", message)
         return True
+
+    def _card(
+        self, place: int, colour: str, menu: Any, remove: Callable[[int], Any] | None, what: str, body: list[Any]
+    ) -> Any:
+        """The card of a lane or a method: its menu, a button that removes it, its error and its widgets."""
+        head: list[Any] = [menu]
+        if remove is not None:
+            button = pmui.IconButton(
+                icon="close", size="small", description=f"Remove {what} {place + 1}", margin=(8, 4)
+            )
+            button.param.watch(lambda _: self._do(remove, place), "clicks")
+            head.append(button)
+        if place in self._errors:
+            alert = pmui.Alert(self._errors[place], severity="error", sizing_mode="stretch_width", margin=(4, 10))
+            body = [alert, *body]
+        return pn.Column(
+            pn.Row(*head, sizing_mode="stretch_width", margin=0), *body, sizing_mode="stretch_width", margin=(8, 8, 0, 8),
+            styles={"border-left": f"5px solid {colour}", "border-radius": "4px"}, css_classes=["lane"],
+        )  # fmt: skip
+
+    def _add_button(self, what: str, help_: str, add: Callable[[], Any], full: bool) -> Any:
+        label = f"Add a {what} to compare"
+        button = pmui.Button(
+            label=label, icon="add", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
+            disabled=full, description=f"{label}: {help_}",
+        )  # fmt: skip
+        button.on_click(lambda _: self._do(add))
+        return button
+
+    def _seed(self, doc: str, end: int) -> Any:
+        seed = pmui.IntInput(
+            label="Seed", value=self.state.seed, start=0, end=end, size="small",
+            description=doc, sizing_mode="stretch_width", margin=(4, 10),
+        )  # fmt: skip
+        seed.param.watch(lambda event: self._do(self.state.set_seed, event.new), "value")
+        return seed
+
+
+def elsewhere(label: str, icon: str, href: str, help_: str) -> Any:
+    """A button that leads to another page of the lab."""
+    return pmui.Button(
+        label=label, icon=icon, href=href, target="_self", variant="outlined", size="small", sizing_mode="stretch_width",
+        margin=(4, 10), description=f"{label}: {help_}",
+    )  # fmt: skip
+
+
+class Controls(Panel):
+    """The sidebar: target, lanes, seed and chains."""
+
+    state: AppState
+
+    def __init__(self, state: AppState, notify: Callable[[str, str], None]):
+        super().__init__(state, notify)
+        state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
+        self.refresh()
+
+    def shape(self) -> Any:
+        experiment = self.state.experiment
+        return (
+            experiment.target.key, experiment.n_chains, self.state.dark, experiment.seed,
+            tuple((lane.sampler.key, lane.gradient.key) for lane in experiment.lanes),
+        )  # fmt: skip
+
+    def parts(self) -> list[Any]:
+        return [self._target(), *self._lanes(), self._add(), self._settings()]
 
     def _target(self) -> Any:
         state = self.state
@@ -165,11 +234,6 @@ class Controls:
                 description=(sampler.__doc__ or "").split("\n")[0], margin=(8, 4, 4, 10),
             )  # fmt: skip
             menu.param.watch(lambda event, i=i: self._do(state.set_sampler, i, event.new), "value")
-            head: list[Any] = [menu]
-            if len(state.experiment.lanes) > 1:
-                remove = pmui.IconButton(icon="close", size="small", description=f"Remove lane {i + 1}", margin=(8, 4))
-                remove.param.watch(lambda _, i=i: self._do(state.remove_lane, i), "clicks")
-                head.append(remove)
             body = [
                 widget(
                     p,
@@ -195,37 +259,28 @@ class Controls:
                 )
                 for name, p in declared(gradient)
             ]
-            if i in self._errors:
-                body.insert(
-                    0, pmui.Alert(self._errors[i], severity="error", sizing_mode="stretch_width", margin=(4, 10))
-                )
-            cards.append(pn.Column(
-                pn.Row(*head, sizing_mode="stretch_width", margin=0), *body, sizing_mode="stretch_width", margin=(8, 8, 0, 8),
-                styles={"border-left": f"5px solid {colours[i]}", "border-radius": "4px"}, css_classes=["lane"],
-            ))  # fmt: skip
+            remove = state.remove_lane if len(state.experiment.lanes) > 1 else None
+            cards.append(self._card(i, colours[i], menu, remove, "lane", body))
         return cards
 
     def _add(self) -> Any:
-        button = pmui.Button(
-            label="Add a lane to compare", icon="add", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
-            disabled=len(self.state.experiment.lanes) >= MAX_LANES,
-            description=f"Add a lane to compare: another sampler on the same target with the same seed; up to {MAX_LANES}.",
-        )  # fmt: skip
-        button.on_click(lambda _: self._do(self.state.add_lane))
-        return button
+        full = len(self.state.experiment.lanes) >= MAX_LANES
+        help_ = f"another sampler on the same target with the same seed; up to {MAX_LANES}."
+        return self._add_button("lane", help_, self.state.add_lane, full)
 
     def _settings(self) -> Any:
         parameters = dict(declared(Settings))
         experiment = self.state.experiment
         chains = widget(parameters["n_chains"], experiment.n_chains, lambda v: self._do(self.state.set_chains, v))
-        seed = pmui.IntInput(
-            label="Seed", value=experiment.seed, start=0, end=parameters["seed"].bounds[1], size="small",
-            description=parameters["seed"].doc, sizing_mode="stretch_width", margin=(4, 10),
-        )  # fmt: skip
-        seed.param.watch(lambda event: self._do(self.state.set_seed, event.new), "value")
+        seed = self._seed(parameters["seed"].doc, parameters["seed"].bounds[1])
         bench = pmui.Button(
             label="Recipe workbench", icon="science", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
             description="Recipe workbench: type your own D(z) and Q(z), and see whether it is right and how fast it mixes.",
         )  # fmt: skip
         bench.on_click(lambda _: self._do(self.state.open_workbench))
-        return pn.Column(chains, seed, bench, sizing_mode="stretch_width", margin=(0, 0, 20, 0))
+        real = [
+            elsewhere(model.title, "dataset", f"?model={key}", "methods for a model of real data, side by side.")
+            for key, model in MODELS.items()
+        ]
+        heading = pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12))
+        return pn.Column(chains, seed, bench, heading, *real, sizing_mode="stretch_width", margin=(0, 0, 20, 0))

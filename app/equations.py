@@ -21,7 +21,8 @@ def _formula(tex: str) -> Any:
     )
 
 
-def _entry(label: str, text: str) -> str:
+def entry(label: str, text: str) -> str:
+    """A line of a card."""
     return f"<dt>{label}</dt><dd>{text}</dd>"
 
 
@@ -36,9 +37,9 @@ def cards(state: AppState) -> list[Any]:
     """A card for the target and one for each different sampler and gradient of the lanes."""
     target = state.experiment.make_target()
     colours = theme(state.dark)
-    out = [_card(
+    out = [card(
         colours.faint, f"Target: {target.title}", [target.tex],
-        _entry("Law", (target.__doc__ or "").split("\n")[0]) + (_entry("Source", target.source) if target.source else ""),
+        entry("Law", (target.__doc__ or "").split("\n")[0]) + (entry("Source", target.source) if target.source else ""),
     )]  # fmt: skip
     seen = set()
     for i, lane in enumerate(state.experiment.lanes):
@@ -47,17 +48,18 @@ def cards(state: AppState) -> list[Any]:
         seen.add((lane.sampler.key, lane.gradient.key))
         sampler, gradient = SAMPLERS[lane.sampler.key], GRADIENTS[lane.gradient.key]
         details = (
-            _entry("Integrator", sampler.integrator)
-            + _entry("Gradient", gradient.title)
-            + _entry("Source", sampler.source)
+            entry("Integrator", sampler.integrator)
+            + entry("Gradient", gradient.title)
+            + entry("Source", sampler.source)
         )
-        out.append(_card(
+        out.append(card(
             colours.lanes[i], sampler.title, [sampler.update, rf"{sampler.diffusion},\qquad {sampler.curl},\qquad {gradient.tex}"], details,
         ))  # fmt: skip
     return out
 
 
-def _card(colour: str, title: str, formulas: list[str], details: str) -> Any:
+def card(colour: str, title: str, formulas: list[str], details: str) -> Any:
+    """A card: displayed formulas, and entries below them."""
     return pmui.Paper(
         pn.pane.HTML(f"<h3>{title}</h3>", stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
         *[_formula(tex) for tex in formulas],

@@ -4,12 +4,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
 
-from app.bus import Bus
+from app.live import POOL, SLOW, Live, LiveScreen, short
 from app.state import AppState
 from app.views import VIEWS
 from app.views.base import FRESH, CurvePoint, LaneFrame, Scene, View
@@ -20,58 +19,15 @@ from samplers.diagnostics import divergence, ks
 from samplers.engine import functions
 from samplers.targets.base import SIMPLEX
 
-FRAME_SECONDS = 1 / 30
-"""The shortest time between two frames; more is not seen."""
-LOOP_SHARE = 0.4
-"""The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
-DEAREST_FRAME = 0.004
-"""A frame costs at most this many seconds of the loop. What is beyond that was another page being opened."""
 WORK_SECONDS = 0.04
 """The longest that one frame may compute. A speed that needs more gets its steps over several frames."""
 CHUNK_SECONDS = 0.004
 """The engine comes back this often, so that sessions take turns."""
 INLINE_SECONDS = 0.001
 """Work shorter than this is done at once: to hand it to a thread and to wait for that takes as long."""
-UNANSWERED = 4
-"""With so many frames on their way and not yet answered, nothing is sent. The page answers every second one, and
-drawing takes it about as long as two frames: with fewer on their way it would wait for the server in between."""
-LOST_SECONDS = 5.0
-"""A page that has not answered for so long is sent one more frame."""
-SLOW_SECONDS = 0.25
-"""Slow work, such as ensembles, R-hat and readouts, comes this often."""
 CURVE_SPACING = 1.03
 """The curve of a lane's distance from the exact law gets a point when the run is this much longer: evenly spaced on a
 log axis."""
-
-# Shared by all sessions: as many threads as there are processors, first come, first served.
-_POOL = ThreadPoolExecutor(max_workers=2, thread_name_prefix="engine")
-_SLOW = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow")
-
-
-class Pace:
-    """How long a session waits between two frames, so that all sessions together leave the event loop its rest."""
-
-    def __init__(self) -> None:
-        self._cost = 0.0
-        self._frames = 0
-        self._senders: set[int] = set()
-        self._sessions = 1
-        self._since, self._busy = time.perf_counter(), time.thread_time()
-
-    def interval(self, session: int) -> float:
-        """The time until the next frame of this session, which has just sent one."""
-        self._frames += 1
-        self._senders.add(session)
-        now, busy = time.perf_counter(), time.thread_time()
-        if now - self._since > 1.0:
-            self._cost = min((busy - self._busy) / self._frames, DEAREST_FRAME)
-            self._sessions = len(self._senders)
-            self._since, self._busy, self._frames = now, busy, 0
-            self._senders = set()
-        return max(FRAME_SECONDS, self._sessions * self._cost / LOOP_SHARE)
-
-
-_PACE = Pace()
 
 
 class LaneRecord:
@@ -112,14 +68,11 @@ class LaneRecord:
         )  # fmt: skip
 
 
-class Screen(Protocol):
+class Screen(LiveScreen, Protocol):
     """What the runner asks of the page."""
 
     def show_views(self, views: list[View]) -> None:
         """Put these figures on the page."""
-
-    def show_status(self, what: str, share: float) -> None:
-        """Say what is being compiled, and how far it is; an empty text when all is ready."""
 
     def show_divergence(self, lane: int, message: str) -> None:
         """Say why a lane stopped."""
@@ -127,38 +80,18 @@ class Screen(Protocol):
     def clear_divergence(self, lane: int | None = None) -> None:
         """A lane goes on, or all lanes start again."""
 
-    def moving(self) -> None:
-        """The first frames are on the screen: what is not urgent may follow."""
 
-    def fit_width(self, width: int) -> None:
-        """The page has announced itself and is so many pixels wide."""
-
-
-class Runner:
+class Runner(Live):
     """Runs the experiment of an :class:`AppState` and feeds its views."""
 
     def __init__(self, state: AppState, screen: Screen):
+        super().__init__(screen)
         self.state, self.screen = state, screen
-        self.bus = Bus(self._answered)
-        self.readout: Any = None
-        """The model whose text is the readout."""
         self.lanes: list[LaneRecord] = []
         self.views: list[View] = []
-        self.frames_sent = self.frames_drawn = 0
-        self._feeds: list[tuple[View, dict[str, int]]] = []
         self._known = state.experiment
-        self._stretch = 1.0
-        self._hidden = False
-        self._width = 0
-        self._seen_moving = False
-        self._connected = asyncio.Event()
-        self._wake = asyncio.Event()
-        self._restart = self._rebuild = True
-        self._stale = self._drew = False
+        self._drew = False
         self._changes: list[tuple[int, Change]] = []
-        self._single = 0
-        self._redraw = False
-        self._drawn_times: deque[tuple[float, int]] = deque(maxlen=60)
         self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
         self._cost: float = 1e-6
         self._said_diverged: set[int] = set()
@@ -167,11 +100,6 @@ class Runner:
         state.param.watch(lambda *_: self._ask(restart=True), "resets")
         state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "coordinate", "dark"])
         state.param.watch(lambda *_: self._ask(), ["playing", "speed"])
-
-    def step(self) -> None:
-        """One single step of every chain."""
-        self._single += 1
-        self._ask()
 
     def experiment(self) -> Experiment:
         """The experiment with the changes made so far: run for as many steps it gives the same draws."""
@@ -184,75 +112,11 @@ class Runner:
             experiment.target, lanes or experiment.lanes, experiment.seed, experiment.n_chains, n_steps=max(steps, 1)
         )
 
-    async def run(self) -> None:
-        """The loop; ends when its task is cancelled."""
-        await self._connected.wait()
-        self.screen.fit_width(self._width)
-        slow = asyncio.create_task(self._slow_loop())
-        try:
-            due, told = time.perf_counter(), False
-            while True:
-                if self._seen_moving and not told:
-                    told = True
-                    self.screen.moving()
-                if self._rebuild:
-                    self.build_views()
-                if self._stale:
-                    await self._send_layout()
-                if self._restart:
-                    await self._start_lanes()
-                    continue
-                if not self._active() or self.frames_sent - self.frames_drawn >= UNANSWERED:
-                    self._wake.clear()
-                    try:
-                        await asyncio.wait_for(self._wake.wait(), LOST_SECONDS)
-                    except TimeoutError:
-                        # An answer was lost; one more frame asks for another.
-                        self.frames_drawn = max(self.frames_drawn, self.frames_sent - 1)
-                    continue
-                await self._frame()
-                due = max(due + _PACE.interval(id(self)) * self._stretched(), time.perf_counter())
-                await asyncio.sleep(due - time.perf_counter())
-        finally:
-            slow.cancel()
-
-    def _stretched(self) -> float:
-        """How much longer this page takes for a frame than it is given, so that few frames wait in it.
-
-        A frame that shows a change is drawn after all that wait before it.
-        """
-        waiting = self.frames_sent - self.frames_drawn
-        if waiting >= UNANSWERED:
-            self._stretch = min(self._stretch * 1.1, 5.0)
-        elif waiting < UNANSWERED - 1:
-            self._stretch = max(self._stretch * 0.98, 1.0)
-        return self._stretch
-
     def _active(self) -> bool:
-        if self._hidden or not self.bus.connected:
+        if not self._watched:
             return False
         moving = any(record.run.divergence is None for record in self.lanes)
         return self._redraw or bool(self._single) or (self.state.playing and moving)
-
-    def _ask(self, restart: bool = False, rebuild: bool = False) -> None:
-        self._restart |= restart
-        self._rebuild |= rebuild
-        self._redraw = True
-        self._wake.set()
-
-    def _answered(self, number: int, hidden: bool, generation: int, width: int) -> None:
-        self._hidden = hidden
-        if number == self.bus.HELLO and not self._connected.is_set():
-            self._width = width
-            self._connected.set()
-        elif number == self.bus.HELLO:
-            # A page that was rendered again knows no layout.
-            self._ask(rebuild=True)
-        elif number > 0 and generation == self.bus.generation:
-            self._seen_moving = True
-            self.frames_drawn = max(self.frames_drawn, number)
-            self._drawn_times.append((time.perf_counter(), number))
-        self._wake.set()
 
     def _on_experiment(self, event: Any) -> None:
         # Of several changes made at once the event knows only the last one's old value.
@@ -271,7 +135,7 @@ class Runner:
                 self._changes.append((i, Change(0, after.sampler, after.gradient)))
         self._ask(rebuild=retitled)
 
-    async def _start_lanes(self) -> None:
+    async def _begin(self) -> None:
         self._restart = False
         self._changes.clear()
         runs = self.state.experiment.runs()
@@ -282,7 +146,7 @@ class Runner:
             def progress(done: int, total: int, what: str) -> None:
                 loop.call_soon_threadsafe(self.screen.show_status, what, done / max(total, 1))
 
-            await loop.run_in_executor(_SLOW, jit.prepare, needed, progress)
+            await loop.run_in_executor(SLOW, jit.prepare, needed, progress)
             self.screen.show_status("", 1.0)
         async with self._engine:
             self.lanes = [LaneRecord(Run(spec)) for spec in runs]
@@ -309,20 +173,9 @@ class Runner:
         self.screen.show_views(self.views)
 
     async def _send_layout(self) -> None:
-        self._stale = False
-        self._feeds, feeds = [], []
-        for view in self.views:
-            places = {}
-            for name, feed in view.feeds.items():
-                places[name] = len(feeds)
-                feeds.append(feed)
-            self._feeds.append((view, places))
         for record in self.lanes:
             record.seen = max(0, record.run.steps - TAIL)
-        await self.bus.set_layout(feeds)
-        self.frames_sent = self.frames_drawn = 0
-        self._drawn_times.clear()
-        self._redraw = True
+        await super()._send_layout()
 
     async def _frame(self) -> None:
         n = self.state.speed if self.state.playing else self._single
@@ -337,7 +190,7 @@ class Runner:
                 if n * self._cost < INLINE_SECONDS:
                     self._work(n)
                 else:
-                    await asyncio.get_running_loop().run_in_executor(_POOL, self._work, n)
+                    await asyncio.get_running_loop().run_in_executor(POOL, self._work, n)
         if self._restart or self._rebuild:
             return
         axis = ("steps", "gradients", "seconds").index(self.state.axis)
@@ -386,32 +239,26 @@ class Runner:
                 break
         self._step_times.append((time.perf_counter(), done))
 
-    async def _slow_loop(self) -> None:
+    async def _slow_turn(self, turn: int) -> None:
+        if not self.lanes:
+            return
         loop = asyncio.get_running_loop()
-        turn = 0
-        while True:
-            await asyncio.sleep(SLOW_SECONDS)
-            if self._hidden or not self.bus.connected or not self.lanes or self._restart or self._rebuild:
-                continue
-            turn += 1
-            views, generation = self.views, self.bus.generation
-            lanes = [LaneFrame(r.run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), r.curve, [], 0) for r in self.lanes]
-            texts: list[tuple[str, str]] = []
-            if self.readout is not None and turn % 2 == 0:
-                texts.append((self.readout.id, self._readout()))
-            for view in views:
-                if await loop.run_in_executor(_SLOW, view.background, lanes):
-                    self._ask()
-            if turn % 4 == 1:
-                async with self._engine:
-                    texts += await loop.run_in_executor(_SLOW, _captions, views, lanes)
-            if texts and generation == self.bus.generation:
-                await self.bus.send_texts(texts)
+        views, generation = self.views, self.bus.generation
+        lanes = [LaneFrame(r.run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), r.curve, [], 0) for r in self.lanes]
+        texts: list[tuple[str, str]] = []
+        if self.readout is not None and turn % 2 == 0:
+            texts.append((self.readout.id, self._readout()))
+        for view in views:
+            if await loop.run_in_executor(SLOW, view.background, lanes):
+                self._ask()
+        if turn % 4 == 1:
+            async with self._engine:
+                texts += await loop.run_in_executor(SLOW, _captions, views, lanes)
+        if texts and generation == self.bus.generation:
+            await self.bus.send_texts(texts)
 
     def _readout(self) -> str:
         now = time.perf_counter()
-        drawn = [(t, number) for t, number in self._drawn_times if now - t < 2.0]
-        frames = (drawn[-1][1] - drawn[0][1]) / max(drawn[-1][0] - drawn[0][0], 1e-9) if len(drawn) > 1 else 0.0
         recent = [(t, n) for t, n in self._step_times if now - t < 2.0]
         rate = 0.0
         if len(recent) > 1:
@@ -419,7 +266,7 @@ class Runner:
         steps = max((record.run.steps for record in self.lanes), default=0)
         if not self.state.playing:
             return f"paused at step {steps:,}"
-        return f"step {steps:,} · {_short(rate)} steps/s · {frames:.0f} frames/s"
+        return f"step {steps:,} · {short(rate)} steps/s · {self._drawn_rate():.0f} frames/s"
 
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
@@ -438,10 +285,3 @@ def _divergence(run: Run) -> tuple[float, float]:
 
 def _captions(views: Sequence[View], lanes: Sequence[LaneFrame]) -> list[tuple[str, str]]:
     return [item for view in views for item in view.captions(lanes).items()]
-
-
-def _short(x: float) -> str:
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if x >= size:
-            return f"{x / size:.3g}{unit}"
-    return f"{x:.0f}"

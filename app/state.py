@@ -56,6 +56,13 @@ class AppState(param.Parameterized):
     dark = param.Boolean(False)
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
     resets = param.Integer(0, doc="Counts the resets; each starts the same experiment again.")
+    runs_what = "chain"
+    subject = "target"
+
+    @property
+    def seed(self) -> int:
+        """The experiment's seed."""
+        return self.experiment.seed
 
     def fitting_views(self) -> list[str]:
         """The views that have something to show of the experiment, in the order of the menu."""

@@ -16,20 +16,21 @@ class Theme:
     grid: str
     surface: str
     exact: str
-    lanes: tuple[str, str, str, str]
+    lanes: tuple[str, ...]
+    """Of up to six lanes or methods."""
     density: tuple[str, str]
     """The colours of no and of the highest density."""
 
 
-# The lanes are blue, orange, green and purple of Okabe and Ito's palette, which people with any
+# The first lanes are blue, orange, green and purple of Okabe and Ito's palette, which people with any
 # common colour blindness can tell apart; on dark, lighter versions with the same order of hues.
 LIGHT = Theme(
     text="#1f2933", faint="#52606d", grid="#e4e7eb", surface="#ffffff", exact="#111827",
-    lanes=("#0072b2", "#d55e00", "#009e73", "#b5518f"), density=("#ffffff", "#8d99ae"),
+    lanes=("#0072b2", "#d55e00", "#009e73", "#b5518f", "#8f6b00", "#5f6b76"), density=("#ffffff", "#8d99ae"),
 )  # fmt: skip
 DARK = Theme(
     text="#e4e7eb", faint="#9aa5b1", grid="#323a45", surface="#1b2027", exact="#f5f7fa",
-    lanes=("#56b4e9", "#f39c4a", "#2fc59b", "#e391c1"), density=("#1b2027", "#5c6b80"),
+    lanes=("#56b4e9", "#f39c4a", "#2fc59b", "#e391c1", "#f0e442", "#b6c2cd"), density=("#1b2027", "#5c6b80"),
 )  # fmt: skip
 
 DASHES = ("solid", "dashed", "dotdash", "dotted")

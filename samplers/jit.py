@@ -128,9 +128,11 @@ COMPILED_FILES = (
     "accumulate.py",
     "engine.py",
     "kernels/*.py",
+    "models/*/*.py",
     "manifolds/*.py",
     "targets/*.py",
     "recipe/*.py",
+    "models/network/*.py",
 )
 """The files that hold compiled functions or their helpers."""
 

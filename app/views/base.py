@@ -92,8 +92,8 @@ FRESH = 16
 Data = dict[str, tuple[Array, ...]]
 
 
-class View:
-    """A live picture of the lanes."""
+class Drawing:
+    """A figure made once, and the sources in it that frames write to."""
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -101,35 +101,17 @@ class View:
     """How to read it, in a few words beside the title."""
     every: ClassVar[int] = 1
     """The view is computed for every so many frames; the slow ones need fewer."""
+    tall: ClassVar[bool] = False
+    """Whether it needs the height of two, wherever it stands."""
 
-    def __init__(self, scene: Scene):
+    def __init__(self, scene: Any):
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
         self.figure = self.build()
 
-    @classmethod
-    def fits(cls, experiment: Experiment) -> bool:
-        """Whether the view has something to show of this experiment."""
-        return True
-
     @abstractmethod
     def build(self) -> Any:
         """The figure, with what does not move drawn in; fills ``feeds``."""
-
-    @abstractmethod
-    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
-        """Arrays for some of the feeds, by name; each has one array a column."""
-
-    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """Texts for labels, by the label's id; asked for about once a second, in a worker thread."""
-        return {}
-
-    def background(self, lanes: Sequence[LaneFrame]) -> bool:
-        """Slow work of the view's own, called a few times a second in a worker thread while it is shown.
-
-        Returns whether there is something new to draw.
-        """
-        return False
 
     def feed(self, name: str, *columns: str, rollover: int = 0) -> ColumnDataSource:
         """A new empty source, replaced in each frame, or streamed into where it has a rollover."""
@@ -150,3 +132,29 @@ class View:
         )  # fmt: skip
         figure.add_layout(label)
         return label
+
+
+class View(Drawing):
+    """A live picture of the lanes."""
+
+    scene: Scene
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        """Whether the view has something to show of this experiment."""
+        return True
+
+    @abstractmethod
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        """Arrays for some of the feeds, by name; each has one array a column."""
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        """Texts for labels, by the label's id; asked for about once a second, in a worker thread."""
+        return {}
+
+    def background(self, lanes: Sequence[LaneFrame]) -> bool:
+        """Slow work of the view's own, called a few times a second in a worker thread while it is shown.
+
+        Returns whether there is something new to draw.
+        """
+        return False

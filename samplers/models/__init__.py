@@ -1,9 +1,22 @@
 """The models of real data and their methods; each is registered by one line."""
 
 from samplers.models.base import Method, Model, Snapshot
+from samplers.models.network.gamma_sgvb import GammaSGVB
+from samplers.models.network.gibbs import NetworkGibbs
+from samplers.models.network.model import Network
+from samplers.models.topics import TOPIC_METHODS, Topics
 from samplers.registry import Registry
 
-MODELS: Registry[type[Model]] = Registry("model")
-METHODS: Registry[type[Method]] = Registry("method")
+MODELS: Registry[type[Model]] = Registry(
+    "model",
+    Topics,
+    Network,
+)
+METHODS: Registry[type[Method]] = Registry(
+    "method",
+    *TOPIC_METHODS,
+    NetworkGibbs,
+    GammaSGVB,
+)
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]

@@ -1,0 +1,236 @@
+"""What every live loop does: frames to the page as fast as the page draws them, and no faster.
+
+A loop of its own kind, of laws or of studies, says what to start, what moves and what a frame holds.
+"""
+
+import asyncio
+import time
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from app.bus import Bus
+from app.views.base import Feed
+
+FRAME_SECONDS = 1 / 30
+"""The shortest time between two frames; more is not seen."""
+LOOP_SHARE = 0.4
+"""The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
+DEAREST_FRAME = 0.004
+"""A frame costs at most this many seconds of the loop. What is beyond that was another page being opened."""
+UNANSWERED = 4
+"""With so many frames on their way and not yet answered, nothing is sent. The page answers every second one, and
+drawing takes it about as long as two frames: with fewer on their way it would wait for the server in between."""
+LOST_SECONDS = 5.0
+"""A page that has not answered for so long is sent one more frame."""
+SLOW_SECONDS = 0.25
+"""Slow work, such as ensembles, R-hat and readouts, comes this often."""
+
+# Shared by all sessions: as many threads as there are processors, first come, first served.
+POOL = ThreadPoolExecutor(max_workers=2, thread_name_prefix="engine")
+SLOW = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow")
+
+
+class Pace:
+    """How long a session waits between two frames, so that all sessions together leave the event loop its rest."""
+
+    def __init__(self) -> None:
+        self._cost = 0.0
+        self._frames = 0
+        self._senders: set[int] = set()
+        self._sessions = 1
+        self._since, self._busy = time.perf_counter(), time.thread_time()
+
+    def interval(self, session: int) -> float:
+        """The time until the next frame of this session, which has just sent one."""
+        self._frames += 1
+        self._senders.add(session)
+        now, busy = time.perf_counter(), time.thread_time()
+        if now - self._since > 1.0:
+            self._cost = min((busy - self._busy) / self._frames, DEAREST_FRAME)
+            self._sessions = len(self._senders)
+            self._since, self._busy, self._frames = now, busy, 0
+            self._senders = set()
+        return max(FRAME_SECONDS, self._sessions * self._cost / LOOP_SHARE)
+
+
+_PACE = Pace()
+
+
+class LiveView(Protocol):
+    """What the loop asks of a view."""
+
+    feeds: dict[str, Feed]
+
+
+class LiveScreen(Protocol):
+    """What the loop asks of the page."""
+
+    def show_status(self, what: str, share: float) -> None:
+        """Say what is being made ready, and how far it is; an empty text when all is ready."""
+
+    def moving(self) -> None:
+        """The first frames are on the screen: what is not urgent may follow."""
+
+    def fit_width(self, width: int) -> None:
+        """The page has announced itself and is so many pixels wide."""
+
+
+class Live:
+    """The loop of one session."""
+
+    def __init__(self, screen: LiveScreen):
+        self._page = screen
+        self.bus = Bus(self._answered)
+        self.readout: Any = None
+        """The model whose text is the readout."""
+        self.views: Sequence[Any] = []
+        self.frames_sent = self.frames_drawn = 0
+        self._feeds: list[tuple[Any, dict[str, int]]] = []
+        self._stretch = 1.0
+        self._hidden = False
+        self._width = 0
+        self._seen_moving = False
+        self._connected = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._restart = self._rebuild = True
+        self._stale = False
+        self._single = 0
+        self._redraw = False
+        self._drawn_times: deque[tuple[float, int]] = deque(maxlen=60)
+
+    @abstractmethod
+    def build_views(self) -> None:
+        """New figures for what is chosen now; they are not yet known to the page's script."""
+
+    @abstractmethod
+    def _active(self) -> bool:
+        """Whether there is a frame to be made."""
+
+    @abstractmethod
+    async def _begin(self) -> None:
+        """Start again from the first state."""
+
+    @abstractmethod
+    async def _frame(self) -> None:
+        """Compute a frame, and send it."""
+
+    @abstractmethod
+    async def _slow_turn(self, turn: int) -> None:
+        """Slow work, by its number; captions and the readout."""
+
+    def step(self) -> None:
+        """One single step of all that runs."""
+        self._single += 1
+        self._ask()
+
+    async def run(self) -> None:
+        """The loop; ends when its task is cancelled."""
+        await self._connected.wait()
+        self._page.fit_width(self._width)
+        slow = asyncio.create_task(self._slow_loop())
+        try:
+            due, told = time.perf_counter(), False
+            while True:
+                if self._seen_moving and not told:
+                    told = True
+                    self._page.moving()
+                if self._rebuild:
+                    self.build_views()
+                if self._stale:
+                    await self._send_layout()
+                if self._restart:
+                    await self._begin()
+                    continue
+                if not self._active() or self.frames_sent - self.frames_drawn >= UNANSWERED:
+                    self._wake.clear()
+                    try:
+                        await asyncio.wait_for(self._wake.wait(), LOST_SECONDS)
+                    except TimeoutError:
+                        # An answer was lost; one more frame asks for another.
+                        self.frames_drawn = max(self.frames_drawn, self.frames_sent - 1)
+                    continue
+                await self._frame()
+                due = max(due + _PACE.interval(id(self)) * self._stretched(), time.perf_counter())
+                await asyncio.sleep(due - time.perf_counter())
+        finally:
+            slow.cancel()
+
+    def _stretched(self) -> float:
+        """How much longer this page takes for a frame than it is given, so that few frames wait in it.
+
+        A frame that shows a change is drawn after all that wait before it.
+        """
+        waiting = self.frames_sent - self.frames_drawn
+        if waiting >= UNANSWERED:
+            self._stretch = min(self._stretch * 1.1, 5.0)
+        elif waiting < UNANSWERED - 1:
+            self._stretch = max(self._stretch * 0.98, 1.0)
+        return self._stretch
+
+    @property
+    def _watched(self) -> bool:
+        """Whether somebody looks at the page."""
+        return not self._hidden and self.bus.connected
+
+    def _ask(self, restart: bool = False, rebuild: bool = False) -> None:
+        self._restart |= restart
+        self._rebuild |= rebuild
+        self._redraw = True
+        self._wake.set()
+
+    def _answered(self, number: int, hidden: bool, generation: int, width: int) -> None:
+        self._hidden = hidden
+        if number == self.bus.HELLO and not self._connected.is_set():
+            self._width = width
+            self._connected.set()
+        elif number == self.bus.HELLO:
+            # A page that was rendered again knows no layout.
+            self._ask(rebuild=True)
+        elif number > 0 and generation == self.bus.generation:
+            self._seen_moving = True
+            self.frames_drawn = max(self.frames_drawn, number)
+            self._drawn_times.append((time.perf_counter(), number))
+        self._wake.set()
+
+    async def _send_layout(self) -> None:
+        self._stale = False
+        self._feeds, feeds = [], []
+        for view in self.views:
+            places = {}
+            for name, feed in view.feeds.items():
+                places[name] = len(feeds)
+                feeds.append(feed)
+            self._feeds.append((view, places))
+        await self.bus.set_layout(feeds)
+        self.frames_sent = self.frames_drawn = 0
+        self._drawn_times.clear()
+        self._redraw = True
+
+    async def _slow_loop(self) -> None:
+        turn = 0
+        while True:
+            await asyncio.sleep(SLOW_SECONDS)
+            if self._watched and not self._restart and not self._rebuild:
+                turn += 1
+                await self._slow_turn(turn)
+
+    def _drawn_rate(self) -> float:
+        """Frames that the page draws a second."""
+        return recent_rate(self._drawn_times)
+
+
+def recent_rate(times: Sequence[tuple[float, int]]) -> float:
+    """How fast a count, noted as (time, count), has grown in the last two seconds."""
+    recent = [(t, number) for t, number in times if time.perf_counter() - t < 2.0]
+    return (recent[-1][1] - recent[0][1]) / max(recent[-1][0] - recent[0][0], 1e-9) if len(recent) > 1 else 0.0
+
+
+def short(x: float) -> str:
+    """A number of a readout, with three digits."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if x >= size:
+            return f"{x / size:.3g}{unit}"
+    return f"{x:.0f}"

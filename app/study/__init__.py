@@ -1,0 +1,1 @@
+"""The pages of studies: a model of real data, its methods side by side."""

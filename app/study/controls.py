@@ -1,0 +1,139 @@
+"""The sidebar of a study: the model and its data, the methods, seeds."""
+
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.controls import Panel, elsewhere, widget
+from app.study.state import SEEDS, StudyState
+from app.study.upload import KINDS, FileBox
+from app.theme import theme
+from samplers.models import METHODS, MODELS
+from samplers.models.study import MAX_METHODS, methods_of
+from samplers.parameters import Option, declared
+
+FIRST = 1
+"""Parameters of the model, after its data, that stand above the methods."""
+
+
+def sentence(cls: type) -> str:
+    """The first paragraph of a class's docstring."""
+    return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+
+
+def in_words(option: str) -> str:
+    """An option's name as a person reads it."""
+    return option.replace("_", " ").capitalize()
+
+
+class StudyControls(Panel):
+    """The sidebar: model, data, methods, seeds."""
+
+    state: StudyState
+
+    def __init__(self, state: StudyState, notify: Callable[[str, str], None]):
+        super().__init__(state, notify)
+        self._problem = ""
+        state.param.watch(lambda *_: self.refresh(), ["study", "upload", "dark"])
+        self.refresh()
+
+    def show_problem(self, message: str) -> None:
+        """Say below the data what is wrong with them; an empty text says nothing."""
+        if message != self._problem:
+            self._problem = message
+            self.refresh(force=True)
+
+    def shape(self) -> Any:
+        study = self.state.study
+        return (
+            study.model.key, self.state.upload, self.state.own_data is None, self.state.dark, study.seed,
+            tuple(method.key for method in study.methods),
+        )  # fmt: skip
+
+    def parts(self) -> list[Any]:
+        return [self._model(), *self._methods(), self._add(), self._seeds(), self._more()]
+
+    def _model(self) -> Any:
+        state, study = self.state, self.state.study
+        model = MODELS[study.model.key]
+        menu = pmui.Select(
+            label="Model", options={cls.title: key for key, cls in MODELS.items()}, value=model.key, size="small",
+            description=sentence(model), sizing_mode="stretch_width", margin=(10, 10, 4, 10),
+        )  # fmt: skip
+        menu.param.watch(lambda event: self._do(state.set_model, event.new), "value")
+        # First the data, and after them the file of the person's own.
+        data, *more = self._model_widgets()
+        return pn.Column(menu, data, *self._upload(), *more[:FIRST], sizing_mode="stretch_width", margin=0)
+
+    def _model_widgets(self) -> list[Any]:
+        choice = self.state.study.model
+
+        def change(name: str) -> Any:
+            return lambda value: self._do(self.state.set_model_param, name, value)
+
+        return [self._widget(p, choice.values()[name], change(name)) for name, p in declared(MODELS[choice.key])]
+
+    def _more(self) -> Any:
+        """What of the model is seldom changed, and the way to the other pages."""
+        help_ = "the page of samplers on laws whose answer is known exactly."
+        laws = elsewhere("Sampling known laws", "functions", "?", help_)
+        seldom = pn.Column(*self._model_widgets()[1 + FIRST :], sizing_mode="stretch_width", margin=0)
+        more = pmui.Accordion(("More about the model", seldom), sizing_mode="stretch_width", margin=(8, 6))
+        return pn.Column(more, laws, sizing_mode="stretch_width", margin=(0, 0, 20, 0))
+
+    def _widget(self, parameter: Any, value: Any, apply: Any) -> Any:
+        made = widget(parameter, value, apply)
+        if isinstance(parameter, Option):
+            made.options = {in_words(option): option for option in parameter.objects}
+        return made
+
+    def _upload(self) -> list[Any]:
+        kind = KINDS.get(self.state.study.model.key)
+        if kind is None:
+            return []
+
+        def take(files: Mapping[str, bytes]) -> None:
+            self.show_problem("")
+            self._do(self.state.bring, files)
+
+        parts: list[Any] = [FileBox(kind, take, self.show_problem)]
+        if self.state.upload is not None:
+            parts.append(pn.pane.HTML(f"Your own: <b>{escape(self.state.upload.name)}</b>", margin=(0, 12, 6, 12)))
+        if self._problem:
+            parts.append(pmui.Alert(self._problem, severity="error", sizing_mode="stretch_width", margin=(4, 10)))
+        return parts
+
+    def _methods(self) -> list[Any]:
+        state = self.state
+        fitting = {METHODS[key].title: key for key in methods_of(state.study.model.key)}
+        colours = theme(state.dark).lanes
+        remove = state.remove_method if len(state.study.methods) > 1 else None
+        cards = []
+        for i, choice in enumerate(state.study.methods):
+            method = METHODS[choice.key]
+            menu = pmui.Select(
+                label=f"Method {i + 1}", options=fitting, value=method.key, size="small", sizing_mode="stretch_width",
+                description=sentence(method), margin=(8, 4, 4, 10),
+            )  # fmt: skip
+            menu.param.watch(lambda event, i=i: self._do(state.set_method, i, event.new), "value")
+            body = [
+                self._widget(
+                    p, choice.values()[name], lambda v, i=i, name=name: self._do(state.set_method_param, i, name, v)
+                )
+                for name, p in declared(method)
+            ]
+            cards.append(self._card(i, colours[i], menu, remove, "method", body))
+        return cards
+
+    def _add(self) -> Any:
+        state = self.state
+        help_ = f"another method on the same data; up to {MAX_METHODS}."
+        return self._add_button("method", help_, state.add_method, len(state.study.methods) >= MAX_METHODS)
+
+    def _seeds(self) -> Any:
+        count = widget(SEEDS, self.state.seeds, lambda value: self._do(self.state.set_seeds, value))
+        seed = self._seed("The same seed gives the same draws.", 2**32 - 1)
+        return pn.Column(count, seed, sizing_mode="stretch_width", margin=0)

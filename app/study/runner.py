@@ -1,0 +1,317 @@
+"""The live loop of a study: models are loaded, methods move and frames are computed in worker threads."""
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from app.live import POOL, Live, LiveScreen, recent_rate, short
+from app.study.state import AXES, StudyState
+from app.study.upload import Upload
+from app.study.views import STUDY_VIEWS
+from app.study.views.base import MethodFrame, StudyFrame, StudyScene, StudyView
+from app.views.base import Data
+from samplers import jit
+from samplers.choices import Choice
+from samplers.models import MODELS, Model
+from samplers.models.study import Study, StudyRun
+from samplers.parameters import SpecError
+
+WORK_SECONDS = 0.04
+"""Methods move for so long between two frames; a single step that takes longer is made all the same."""
+CAPTION_SECONDS = 1.0
+"""Captions come this often."""
+PATIENT_SECONDS = 0.1
+"""While something is being loaded, the page is told this often how long it has taken."""
+KEPT_MODELS = 4
+"""Built-in data sets that stay loaded for the next page."""
+
+_LOADER = ThreadPoolExecutor(max_workers=2, thread_name_prefix="loader")
+_MODELS: "OrderedDict[Choice, Model]" = OrderedDict()
+
+
+def load(study: Study, uploaded: Any = None) -> Model:
+    """The study's model with its data. Built-in data are loaded once for all sessions; an upload is its session's."""
+    if uploaded is not None:
+        return study.make_model(uploaded)
+    model = _MODELS.get(study.model) or study.make_model()
+    _MODELS[study.model] = model
+    _MODELS.move_to_end(study.model)
+    while len(_MODELS) > KEPT_MODELS:
+        _MODELS.popitem(last=False)
+    return model
+
+
+class AbandonedError(Exception):
+    """Nobody waits for this work any more."""
+
+
+class Progress:
+    """How far work in a thread is. Work that nobody waits for ends where it next tells."""
+
+    def __init__(self) -> None:
+        self.what = "Loading"
+        self.share: float | None = None
+        """Between 0 and 1; None where that is not known."""
+        self.cancelled = False
+
+    def tell(self, what: str, share: float | None = None) -> None:
+        """Say what begins now. Raises :class:`AbandonedError`."""
+        if self.cancelled:
+            raise AbandonedError
+        self.what, self.share = what, share
+
+    def compiling(self, done: int, total: int, what: str) -> None:
+        """The same for the compiler."""
+        if what:
+            self.tell(f"First start on this machine: compiling {what}", done / total)
+
+
+@dataclass
+class MethodRecord:
+    """What the page remembers of a method: a run for each seed, and where parameters were changed."""
+
+    runs: list[StudyRun]
+    marks: list[tuple[float, float, float]] = field(default_factory=list)
+
+
+class StudyScreen(LiveScreen, Protocol):
+    """What the runner asks of the page."""
+
+    def show_views(self, views: Sequence[Any]) -> None:
+        """Put these figures on the page."""
+
+    def show_work(self, what: str, share: float | None) -> None:
+        """Say what is being made ready and how far it is, with a way to cancel; an empty text when all is there."""
+
+    def show_problem(self, message: str) -> None:
+        """Say why a study could not be opened; the one before stays."""
+
+    def show_model(self, model: Model) -> None:
+        """The model is there: say what its data are."""
+
+    def show_divergence(self, place: int, message: str) -> None:
+        """Say why a method stopped."""
+
+    def clear_divergence(self) -> None:
+        """All methods start again."""
+
+
+class StudyRunner(Live):
+    """Runs the study of a :class:`StudyState` and feeds its views."""
+
+    def __init__(self, state: StudyState, screen: StudyScreen):
+        super().__init__(screen)
+        self.state, self.screen = state, screen
+        self.model: Model | None = None
+        self.records: list[MethodRecord] = []
+        self.views: list[StudyView] = []
+        self._opened: tuple[Study, Upload | None, int] = (state.study, None, state.seeds)
+        """The study, the upload and the number of seeds that run now: what a cancelled or refused one gives way to."""
+        self._known = state.study
+        self._changes: list[int] = []
+        self._cancelled = asyncio.Event()
+        self._texts: list[tuple[str, str]] = []
+        self._captioned = 0.0
+        self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
+        self._said_diverged: set[int] = set()
+        self._rebuild = False
+        state.param.watch(self._on_study, "study")
+        state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload", "seeds"])
+        state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "shown", "dark"])
+        state.param.watch(lambda *_: self._ask(), "playing")
+
+    def cancel(self) -> None:
+        """Give up what is being loaded; the study before it comes back."""
+        self._cancelled.set()
+
+    def _active(self) -> bool:
+        if not self._watched or not self.records:
+            return False
+        moving = any(run.divergence is None for record in self.records for run in record.runs)
+        return self._redraw or (moving and (bool(self._single) or self.state.playing))
+
+    def _on_study(self, event: Any) -> None:
+        # Of several changes made at once the event knows only the last one's old value.
+        old, new = self._known, event.new
+        self._known = new
+        if _structure(old) != _structure(new):
+            self._ask(restart=True)
+            return
+        self._changes += [i for i, pair in enumerate(zip(old.methods, new.methods, strict=True)) if pair[0] != pair[1]]
+        self._ask(rebuild=bool(self.views) and self.views[0].scene.methods != self.state.method_titles())
+
+    async def _begin(self) -> None:
+        self._restart = False
+        self._changes.clear()
+        self._cancelled.clear()
+        state = self.state
+        study, upload, seeds = state.study, state.own_data, state.seeds
+        try:
+            opened = await self._patiently(_prepare, study, upload, seeds)
+        except SpecError as error:
+            self._give_way(str(error))
+            return
+        if opened is None:
+            if not self._restart:
+                self._give_way("")
+            return
+        self.model, self.records = opened
+        self._opened = (study, state.upload, seeds)
+        self._said_diverged.clear()
+        self._step_times.clear()
+        self.screen.clear_divergence()
+        self.screen.show_model(self.model)
+        self._rebuild = self._redraw = True
+
+    async def _patiently(self, work: Callable[..., Any], *args: Any) -> Any:
+        """The result of work in a thread; None where the person cancelled it or asked for something else meanwhile."""
+        began = time.perf_counter()
+        progress = Progress()
+        job = asyncio.get_running_loop().run_in_executor(_LOADER, work, progress, *args)
+        # Nobody may be there to hear of an error any more.
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        told = False
+        try:
+            while not job.done():
+                await asyncio.wait({job}, timeout=PATIENT_SECONDS)
+                if self._cancelled.is_set() or self._restart:
+                    progress.cancelled = True
+                    return None
+                if not job.done() and (passed := time.perf_counter() - began) > 3 * PATIENT_SECONDS:
+                    told = True
+                    self.screen.show_work(f"{progress.what}: {passed:.0f} s so far.", progress.share)
+        finally:
+            if told:
+                self.screen.show_work("", None)
+        return job.result()
+
+    def _give_way(self, message: str) -> None:
+        """Go back to the study that ran before the one that could not be opened."""
+        if message:
+            self.screen.show_problem(message)
+        if self.model is None:
+            return
+        self.state.go_back(*self._opened)
+        # The runs are still there, and go on.
+        self._restart = False
+        self._rebuild = True
+
+    def build_views(self) -> None:
+        """New figures for what is chosen now; not for a model that is still to be loaded."""
+        self._rebuild = False
+        if self.model is None or self._restart:
+            return
+        self._stale = True
+        state = self.state
+        scene = StudyScene(self.model, state.method_titles(), state.shown, state.axis, state.dark)
+        self.views = [STUDY_VIEWS[key](scene) for key in state.shown_views()]
+        self._texts = []
+        self._captioned = 0.0
+        self.screen.show_views(self.views)
+
+    async def _frame(self) -> None:
+        single, self._single = self._single, 0
+        first = self.frames_sent == 0 or self._redraw
+        self._redraw = False
+        changes, self._changes = self._changes, []
+        choices = [(i, self.state.study.methods[i]) for i in dict.fromkeys(changes)]
+        work = (choices, single, self.state.playing, first)
+        data = await asyncio.get_running_loop().run_in_executor(POOL, self._work, *work)
+        if self._restart or self._rebuild:
+            return
+        self.frames_sent += 1
+        await self.bus.send_frame(self.frames_sent, data)
+        texts, self._texts = self._texts, []
+        if texts:
+            await self.bus.send_texts(texts)
+        for i, record in enumerate(self.records):
+            stopped = next((run.divergence for run in record.runs if run.divergence is not None), None)
+            if stopped is not None and i not in self._said_diverged:
+                self._said_diverged.add(i)
+                self.screen.show_divergence(i, stopped.message)
+
+    def _work(
+        self, choices: Sequence[tuple[int, Choice]], single: int, playing: bool, first: bool
+    ) -> dict[int, tuple[Any, ...]]:
+        for place, choice in choices:
+            record = self.records[place]
+            for run in record.runs:
+                run.change(choice)
+            head = record.runs[0]
+            record.marks.append((float(head.steps), float(head.data_seen), head.seconds))
+        if playing:
+            self._move()
+        else:
+            for _ in range(single):
+                for record in self.records:
+                    for run in record.runs:
+                        run.advance()
+        return self._picture(first)
+
+    def _move(self) -> None:
+        """Steps for as long as a frame may take: each by the run that is furthest behind on the axis."""
+        began = time.perf_counter()
+        place = AXES.index(self.state.axis)
+        running = [run for record in self.records for run in record.runs if run.divergence is None]
+        while running and time.perf_counter() - began < WORK_SECONDS:
+            run = min(running, key=lambda one: (one.data_seen, one.steps, one.seconds)[place])
+            run.advance()
+            if run.divergence is not None:
+                running.remove(run)
+        self._step_times.append((time.perf_counter(), self._inside().steps))
+
+    def _picture(self, first: bool) -> dict[int, tuple[Any, ...]]:
+        """The data of each feed, by its place in the layout."""
+        methods = [MethodFrame(record.runs, record.marks) for record in self.records]
+        frame = StudyFrame(methods, min(self.state.shown, len(methods) - 1), self.state.playing)
+        out: dict[int, tuple[Any, ...]] = {}
+        for view, places in self._feeds:
+            if first or self.frames_sent % view.every == 0:
+                data: Data = view.compute(frame)
+                out.update({places[name]: columns for name, columns in data.items()})
+        if first or time.perf_counter() - self._captioned > CAPTION_SECONDS:
+            self._captioned = time.perf_counter()
+            self._texts = [item for view, _ in self._feeds for item in view.captions(frame).items()]
+        return out
+
+    async def _slow_turn(self, turn: int) -> None:
+        if self.records and self.readout is not None and turn % 2 == 0:
+            await self.bus.send_texts([(self.readout.id, self._readout())])
+
+    def _inside(self) -> StudyRun:
+        return self.records[min(self.state.shown, len(self.records) - 1)].runs[0]
+
+    def _readout(self) -> str:
+        run = self._inside()
+        seen = f"step {run.steps:,} · {short(run.data_seen)} {run.model.data_name}"
+        if not self.state.playing:
+            return f"paused at {seen}"
+        return f"{seen} · {recent_rate(self._step_times):.3g} steps/s"
+
+
+def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int) -> tuple[Model, list[MethodRecord]]:
+    """The model, and a run of each method for each seed. Raises :class:`SpecError`."""
+    package = MODELS[study.model.key].__module__.rpartition(".")[0]
+    jit.prepare([f for f in jit.declared() if f.py_func.__module__.startswith(package)], progress.compiling)
+    progress.tell("Loading the data" if upload is None else f"Reading {upload.name}")
+    uploaded = None if upload is None else upload.data()
+    progress.tell("Preparing the data")
+    model = load(study, uploaded)
+    for view in STUDY_VIEWS.values():
+        if view.fits(study):
+            view.prepare(model)
+    records = [MethodRecord([]) for _ in study.methods]
+    for extra in range(seeds):
+        progress.tell("Starting the methods", extra / seeds)
+        for record, run in zip(records, replace(study, seed=(study.seed + extra) % 2**32).runs(model), strict=True):
+            record.runs.append(run)
+    return model, records
+
+
+def _structure(study: Study) -> tuple[Any, ...]:
+    """What cannot change without a restart."""
+    return study.model, study.seed, tuple(method.key for method in study.methods)

@@ -1,0 +1,111 @@
+"""Files of the person's own: how they come to the server, and what they may be. They end with the session."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import panel_material_ui as pmui
+
+from samplers.parameters import SpecError
+
+MAX_BYTES = 30_000_000
+"""Of all files that are brought at once. The browser looks first and sends nothing of what is larger."""
+CHUNK_BYTES = 1_000_000
+"""A file is sent in messages of this size: far below the server's limit, and frames come in between."""
+MAX_FILES = 2000
+UPLOADED = "uploaded"
+"""What the model's parameter is for data of the person's own."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a model takes."""
+
+    parameter: str
+    """The model's parameter that names its data; it is ``UPLOADED`` where they are the person's own."""
+    label: str
+    accept: str
+    several: bool
+    """Whether several files make one data set."""
+    help: str
+    read: Callable[[Mapping[str, bytes]], Any]
+    """The data in files by name. Raises :class:`SpecError`."""
+
+
+class Upload:
+    """Files that a person brought, or what was read from them. Nothing else holds them."""
+
+    def __init__(self, kind: Kind, files: Mapping[str, bytes]):
+        self.kind = kind
+        self.name = next(iter(files)) if len(files) == 1 else f"{len(files)} files"
+        self._files: Mapping[str, bytes] | None = files
+        self._data: Any = None
+
+    def data(self) -> Any:
+        """What the model takes; the first call reads the files, and lets go of them. Raises :class:`SpecError`."""
+        files = self._files
+        if files is not None:
+            self._data = self.kind.read(files)
+            self._files = None
+        return self._data
+
+
+class FileBox(pmui.FileInput):
+    """The button that files are dropped on. It hands them on, and keeps nothing."""
+
+    def __init__(self, kind: Kind, take: Callable[[Mapping[str, bytes]], None], refuse: Callable[[str], None]):
+        super().__init__(
+            label=kind.label, accept=kind.accept, multiple=kind.several, max_file_size=MAX_BYTES, max_total_file_size=MAX_BYTES,
+            chunk_size=CHUNK_BYTES, variant="outlined", size="small", sizing_mode="stretch_width", margin=(6, 10),
+            description=f"{kind.label}. {kind.help}",
+        )  # fmt: skip
+        self._take, self._refuse = take, refuse
+        self._received = 0
+
+    def _process_chunk(self, msg: dict[str, Any]) -> None:
+        # The browser's own check is a courtesy: this is the one that holds.
+        self._received += len(msg["data"])
+        if self._received <= MAX_BYTES and len(self._buffer) < MAX_FILES:
+            super()._process_chunk(msg)
+        else:
+            self._file_buffer.clear()
+            self._buffer.clear()
+
+    def _flush_buffer(self) -> None:
+        received, self._received = self._received, 0
+        files = {item["filename"]: item["value"] for item in self._buffer}
+        self._buffer.clear()
+        self._file_buffer.clear()
+        if received > MAX_BYTES:
+            error = SpecError("upload", f"{received:,} bytes", f"allowed are at most {MAX_BYTES:,} in all")
+            self._refuse(str(error))
+        elif files:
+            self._take(files)
+
+
+def _corpus(files: Mapping[str, bytes]) -> Any:
+    from samplers.models.topics.corpus import read_uploads
+
+    return read_uploads(files)
+
+
+def _graph(files: Mapping[str, bytes]) -> Any:
+    from samplers.models.network.graph import read_upload
+
+    ((name, content),) = files.items()
+    return read_upload(name, content)
+
+
+KINDS = {
+    "topics": Kind(
+        "corpus", "Your own documents", ".txt,.csv,.ldac,.tokens,.vocab", True,
+        "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
+        _corpus,
+    ),
+    "network": Kind(
+        "graph", "Your own network", ".csv,.graphml", False,
+        "A CSV with two columns, the two ends of each edge; or GraphML. Nothing is kept after this page is closed, and nobody else sees it.",
+        _graph,
+    ),
+}  # fmt: skip
+"""By the model's key."""

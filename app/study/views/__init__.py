@@ -1,0 +1,31 @@
+"""The views of studies, one a file, in the order of the page."""
+
+from app.study.views.adjacency import Adjacency
+from app.study.views.base import StudyView
+from app.study.views.documents import Documents
+from app.study.views.elbo import Elbo
+from app.study.views.graph import GraphView
+from app.study.views.rates import Rates
+from app.study.views.scores import Scores
+from app.study.views.sparsity import Sparsity
+from app.study.views.weights import Weights
+from app.study.views.words import Words
+from samplers.registry import Registry
+
+STUDY_VIEWS: Registry[type[StudyView]] = Registry(
+    "view",
+    Words,
+    GraphView,
+    Scores,
+    Sparsity,
+    Documents,
+    Adjacency,
+    Rates,
+    Elbo,
+    Weights,
+)
+
+
+def default_views(model: str) -> list[str]:
+    """The views that the page of a model begins with."""
+    return [key for key, view in STUDY_VIEWS.items() if view.model in (None, model) and view.first]

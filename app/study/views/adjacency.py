@@ -1,0 +1,75 @@
+"""What was observed beside what the model makes of it, in the order of the communities."""
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import Label, LinearColorMapper
+
+from app.study.views.base import StudyFrame, StudyView
+from app.theme import plot
+from app.views.base import Array, Data
+from app.views.planes import LiveImage
+
+GAP = 1.06
+"""Where the second square begins; the first is of side 1."""
+HELD = np.nan
+"""What a held-out pair is in the first square."""
+
+
+def shades(low: str, high: str, n: int = 64) -> list[str]:
+    """Colours from the one to the other."""
+    ends = [[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (low, high)]
+    return [
+        "#" + "".join(f"{round(a + (b - a) * k / (n - 1)):02x}" for a, b in zip(*ends, strict=True)) for k in range(n)
+    ]
+
+
+class Adjacency(StudyView):
+    """The observed edges, and the probability of every edge; nodes of one community stand together."""
+
+    key = "adjacency"
+    title = "Edges and their probabilities"
+    hint = "nodes in the order of their communities; grey: held out"
+    model = "network"
+    every = 8
+
+    def build(self) -> Any:
+        colours, model = self.scene.colours, self.scene.model
+        n = len(model.shown)
+        p = plot(colours, "", "", (0, 1 + GAP), (0, 1.12))
+        p.axis.visible = p.grid.visible = False
+        p.min_border_left = p.min_border_right = p.min_border_bottom = 4
+        self._observed = observed_matrix(model)
+        mapper = LinearColorMapper(
+            palette=shades(colours.surface, colours.lanes[0]), low=0.0, high=1.0, nan_color=colours.grid
+        )
+        self._left = LiveImage(self, p, "observed", mapper, (n, n), (0, 1), (0, 1), level="image")
+        self._right = LiveImage(self, p, "probability", mapper, (n, n), (GAP, GAP + 1), (0, 1), level="image")
+        for x, text in ((0, "observed"), (GAP, "probability of an edge")):
+            p.add_layout(Label(x=x, y=1.02, text=text, text_font_size="12px", text_color=colours.faint))
+            p.quad(x, x + 1, 1, 0, fill_color=None, line_color=colours.grid)
+        return p
+
+    def compute(self, frame: StudyFrame) -> Data:
+        seen = frame.snapshot()
+        order = in_order(seen["community"][self.scene.model.shown])
+        # Rows of an image go upwards; a matrix is read downwards.
+        return {
+            **self._left.data(self._observed[np.ix_(order, order[::-1])]),
+            **self._right.data(seen["P"][np.ix_(order, order[::-1])]),
+        }
+
+
+def in_order(community: Array) -> Array:
+    """The nodes, largest community first."""
+    sizes = np.bincount(community)
+    return np.lexsort((np.arange(len(community)), community, -sizes[community]))
+
+
+def observed_matrix(model: Any) -> Array:
+    """1 for an observed edge, 0 for an observed pair without one, nan for a held-out pair; of the shown nodes."""
+    n = model.data.n_nodes
+    matrix = np.zeros((n, n))
+    for pairs, value in ((model.edges, 1.0), (model.held, HELD)):
+        matrix[pairs[:, 0], pairs[:, 1]] = matrix[pairs[:, 1], pairs[:, 0]] = value
+    return matrix[np.ix_(model.shown, model.shown)]

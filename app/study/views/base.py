@@ -1,0 +1,108 @@
+"""What every view of a study declares.
+
+As for the views of laws: ``build`` makes the figure and names its feeds; for each frame ``compute`` returns plain
+arrays for them. ``compute`` runs in a worker thread while no method moves.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from app.theme import Theme, theme
+from app.views.base import Data, Drawing
+from samplers.models import Model, Snapshot
+from samplers.models.study import Score, Study, StudyRun
+
+
+@dataclass(frozen=True)
+class StudyScene:
+    """What a view is built for; another scene means new views."""
+
+    model: Model
+    """With its data."""
+    methods: tuple[str, ...]
+    """The title of each method."""
+    shown: int
+    """The method whose inside the pictures show."""
+    axis: str
+    dark: bool
+
+    @property
+    def colours(self) -> Theme:
+        """The theme that is on."""
+        return theme(self.dark)
+
+    @property
+    def axis_label(self) -> str:
+        """What curves are drawn against."""
+        return {"data": f"{self.model.data_name} seen", "steps": "steps", "seconds": "seconds of computing"}[self.axis]
+
+    @property
+    def axis_place(self) -> int:
+        """The axis' place in a :class:`Score`."""
+        return {"steps": 0, "data": 1, "seconds": 2}[self.axis]
+
+
+@dataclass
+class MethodFrame:
+    """One method, as a frame finds it."""
+
+    runs: Sequence[StudyRun]
+    """One for each seed."""
+    marks: Sequence[tuple[float, float, float]] = ()
+    """Where parameters were changed: the first run's steps, data seen and seconds."""
+
+    def scores(self) -> list[Sequence[Score]]:
+        """The scores of each seed."""
+        return [run.scores for run in self.runs]
+
+
+@dataclass
+class StudyFrame:
+    """All methods, as a frame finds them."""
+
+    methods: Sequence[MethodFrame]
+    shown: int
+    moving: bool = True
+    """Whether more frames will follow by themselves."""
+    _snapshots: dict[int, Snapshot] = field(default_factory=dict)
+
+    def snapshot(self, place: int | None = None) -> Snapshot:
+        """What a method's first run looks like inside; by default that of the method that is shown."""
+        place = self.shown if place is None else place
+        if place not in self._snapshots:
+            self._snapshots[place] = self.methods[place].runs[0].snapshot()
+        return self._snapshots[place]
+
+
+class StudyView(Drawing):
+    """A live picture of the methods."""
+
+    scene: StudyScene
+    model: ClassVar[str | None] = None
+    """The key of the model that it is for; None for all."""
+    first: ClassVar[bool] = True
+    """Whether a page begins with it."""
+
+    @classmethod
+    def fits(cls, study: Study) -> bool:
+        """Whether the view has something to show of this study."""
+        return cls.model in (None, study.model.key)
+
+    @classmethod
+    def title_for(cls, model: type[Model]) -> str:
+        """Its title on the page of a model."""
+        return cls.title
+
+    @classmethod
+    def prepare(cls, model: Model) -> None:
+        """Slow work for a new model, in a worker thread, before the view is built."""
+
+    @abstractmethod
+    def compute(self, frame: StudyFrame) -> Data:
+        """Arrays for some of the feeds, by name; each has one array a column."""
+
+    def captions(self, frame: StudyFrame) -> dict[str, str]:
+        """Texts for labels, by the label's id; asked for about once a second."""
+        return {}

@@ -1,0 +1,77 @@
+"""Documents by topic: what a few of them are made of."""
+
+from typing import Any
+
+import numpy as np
+
+from app.study.views.base import StudyFrame, StudyView
+from app.study.views.marks import group_colour, shortened, text_of
+from app.theme import plot
+from app.views.base import Array, Data
+
+SHOWN = 8
+"""Documents in the picture."""
+NUMBERED = 0.06
+"""A part of a bar that is this wide has its topic's number in it."""
+
+
+class Documents(StudyView):
+    """The first documents that are learned from, as bars of their topics."""
+
+    key = "documents"
+    title = "Documents by topic"
+    hint = "a bar's parts are the document's topics"
+    model = "topics"
+
+    def build(self) -> Any:
+        colours, model = self.scene.colours, self.scene.model
+        self._n = min(SHOWN, model.training.n_documents)
+        self._proportions: dict[int, Array] = {}
+        p = plot(colours, "", "", (0, 1), (self._n, 0))
+        p.axis.visible = p.grid.visible = False
+        p.min_border_left = p.min_border_right = p.min_border_bottom = 6
+        titles = [shortened(model.training.titles[d], 64) for d in range(self._n)]
+        p.text(
+            [0.0] * self._n,
+            [d + 0.55 for d in range(self._n)],
+            text=titles,
+            text_font_size="12px",
+            text_color=colours.text,
+            text_baseline="bottom",
+        )
+        parts = self.feed("parts", "left", "right", "top", "bottom", "topic")
+        p.quad(
+            "left",
+            "right",
+            "top",
+            "bottom",
+            source=parts,
+            fill_color=group_colour("topic"),
+            line_color=colours.surface,
+            line_width=1,
+        )
+        numbers = self.feed("numbers", "x", "y", "topic")
+        p.text(
+            "x", "y", text=text_of("topic", [str(k + 1) for k in range(model.n_topics)]), source=numbers,
+            text_font_size="11px", text_color="#111827", text_align="center", text_baseline="middle",
+        )  # fmt: skip
+        return p
+
+    def compute(self, frame: StudyFrame) -> Data:
+        seen = frame.snapshot()
+        for d, proportions in zip(seen["documents"], seen["proportions"], strict=True):
+            if d < self._n:
+                self._proportions[int(d)] = proportions
+        parts, numbers = [np.zeros((0, 5))], [np.zeros((0, 3))]
+        for d, proportions in self._proportions.items():
+            # The largest topics first, as far as they can be seen.
+            order = np.argsort(-proportions, kind="stable")
+            order = order[proportions[order] > 0.005]
+            right = np.cumsum(proportions[order])
+            left = right - proportions[order]
+            parts.append(
+                np.column_stack([left, right, np.full(len(order), d + 0.56), np.full(len(order), d + 0.96), order])
+            )
+            wide = proportions[order] > NUMBERED
+            numbers.append(np.column_stack([(left + right)[wide] / 2, np.full(wide.sum(), d + 0.77), order[wide]]))
+        return {"parts": tuple(np.concatenate(parts).T), "numbers": tuple(np.concatenate(numbers).T)}

@@ -1,0 +1,49 @@
+"""The evidence lower bound of the methods that have one."""
+
+from typing import Any
+
+import numpy as np
+
+from app.study.views.base import StudyFrame, StudyView
+from app.theme import DASHES, plot
+from app.views.base import Data
+
+
+class Elbo(StudyView):
+    """What variational methods climb; an exact sampler has none."""
+
+    key = "elbo"
+    title = "ELBO"
+    hint = "what variational methods climb; a sampler has none"
+    model = "network"
+    every = 3
+
+    def build(self) -> Any:
+        colours = self.scene.colours
+        p = plot(colours, "steps", "evidence lower bound", (0, 100), (-1, 0))
+        self.moving_range("x", p.x_range)
+        self.moving_range("y", p.y_range)
+        for i, _ in enumerate(self.scene.methods):
+            source = self.feed(f"method {i}", "x", "y")
+            p.line(
+                "x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i % len(DASHES)]
+            )
+        return p
+
+    def compute(self, frame: StudyFrame) -> Data:
+        out: Data = {}
+        right, shown = 100.0, []
+        for i in range(len(frame.methods)):
+            seen = frame.snapshot(i)
+            if "elbo" in seen and len(seen["elbo"]):
+                x, y = seen["elbo_steps"].astype(float), seen["elbo"].astype(float)
+                out[f"method {i}"] = (x, y)
+                right = max(right, x[-1])
+                # The first values are of a random start, far below all that follows.
+                late = y[x >= 0.05 * x[-1]]
+                shown += [float(late.min()), float(late.max())]
+        if shown:
+            low, high = min(shown), max(shown)
+            room = 0.05 * max(high - low, 1e-6 * abs(high), 1e-9)
+            out["x"], out["y"] = (np.array([0.0, right]),), (np.array([low - room, high + room]),)
+        return out

@@ -1,0 +1,31 @@
+"""What views of studies share: colours of topics and communities, and texts whose numbers frames send."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bokeh.models import CustomJSTransform, LinearColorMapper
+from bokeh.palettes import Category20_20
+
+# The strong ones first, then their pale twins.
+PALETTE = (*Category20_20[0::2], *Category20_20[1::2])
+
+
+def group_colour(column: str) -> dict[str, Any]:
+    """The colour of a topic or community by its number, which the column holds."""
+    n = len(PALETTE)
+    cyclic = CustomJSTransform(
+        args={"mapper": LinearColorMapper(palette=list(PALETTE), low=-0.5, high=n - 0.5)},
+        v_func=f"return mapper.v_compute(Float64Array.from(xs, (x) => x % {n}))",
+    )
+    return {"field": column, "transform": cyclic}
+
+
+def text_of(column: str, texts: Sequence[str]) -> dict[str, Any]:
+    """The text with the number that the column holds."""
+    chosen = CustomJSTransform(args={"texts": list(texts)}, v_func="return Array.from(xs, (i) => texts[i] ?? '')")
+    return {"field": column, "transform": chosen}
+
+
+def shortened(text: str, length: int) -> str:
+    """The beginning of a text."""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"

@@ -1,0 +1,51 @@
+"""The r_k of every method: how the prior turns off communities that are not needed."""
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import FixedTicker
+
+from app.study.views.base import StudyFrame, StudyView
+from app.study.views.weights import expected_edges
+from app.theme import DASHES, plot
+from app.views.base import Data
+from app.views.scales import Scale
+
+LOWEST = -12.0
+"""Smaller rates lie at the lower end of the axis of log₁₀."""
+
+
+class Rates(StudyView):
+    """The edges that each community explains, largest first, for every method."""
+
+    key = "rates"
+    title = "Communities in use"
+    hint = "edges each explains, r Σ w w; those not needed shrink"
+    model = "network"
+    every = 3
+
+    def build(self) -> Any:
+        colours, k = self.scene.colours, self.scene.model.n_communities
+        p = plot(
+            colours, "community, strongest first", "expected edges, log scale", (0.5, k + 0.5), (LOWEST - 0.4, 4.0)
+        )
+        Scale(True, (LOWEST, 4.0)).apply(p.yaxis)
+        p.yaxis.ticker = FixedTicker(ticks=[-12, -8, -4, 0, 4])
+        p.xaxis.ticker = FixedTicker(ticks=list(range(1, k + 1, max(1, -(-k // 10)))))
+        for i, _ in enumerate(self.scene.methods):
+            source = self.feed(f"method {i}", "x", "y")
+            p.line(
+                "x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i % len(DASHES)]
+            )
+            p.scatter("x", "y", source=source, color=colours.lanes[i], size=6)
+        return p
+
+    def compute(self, frame: StudyFrame) -> Data:
+        out: Data = {}
+        for i in range(len(frame.methods)):
+            explained = np.sort(expected_edges(frame.snapshot(i)))[::-1]
+            out[f"method {i}"] = (
+                np.arange(1.0, len(explained) + 1),
+                np.maximum(np.log10(np.maximum(explained, 1e-300)), LOWEST),
+            )
+        return out

@@ -1,0 +1,113 @@
+"""The held-out score of every method, on one axis."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import FixedTicker, Label, Node, VSpan
+
+from app.study.views.base import MethodFrame, StudyFrame, StudyView
+from app.theme import DASHES, plot
+from app.views.base import Array, Data
+from samplers.models import Model
+
+LINE = 17
+"""The height of a line of text, in pixels."""
+
+
+def curve(frame: MethodFrame, place: int) -> tuple[Array, Array, Array, Array]:
+    """(x, mean, lowest, highest) over the seeds, at the steps that all of them have reached.
+
+    All seeds are scored at the same steps. The first score comes before the first step: a log axis has no place for it.
+    """
+    seeds = frame.scores()
+    n = min(map(len, seeds))
+    points = np.array([[tuple(score) for score in scores[:n]] for scores in seeds]).reshape(len(seeds), n, 4)
+    x, value = points[:, :, place].mean(axis=0), points[:, :, 3]
+    there = x > 0
+    return x[there], value.mean(axis=0)[there], value.min(axis=0)[there], value.max(axis=0)[there]
+
+
+def ends(values: Sequence[float], high_is_good: bool) -> tuple[float, float]:
+    """The ends of the score's axis: round numbers around all values, so that they move rarely."""
+    low, high = min(values), max(values)
+    step = 10.0 ** np.floor(np.log10(max(high - low, 1e-3 if high_is_good else 1.0)))
+    return float(np.floor(low / step) * step), float(np.ceil(high / step) * step)
+
+
+class Scores(StudyView):
+    """The score of the running average over the draws, on data that no method has seen; one curve for each method."""
+
+    key = "scores"
+    title = "Held-out score"
+
+    @classmethod
+    def title_for(cls, model: type[Model]) -> str:
+        return model.score_name[:1].upper() + model.score_name[1:]
+
+    def build(self) -> Any:
+        scene, colours = self.scene, self.scene.colours
+        model = type(scene.model)
+        self.title = self.title_for(model)
+        self.hint = f"{'higher' if model.higher_is_better else 'lower'} is better"
+        p = plot(colours, scene.axis_label, model.score_name, (1, 100), (0, 1), x_axis_type="log")
+        # Bokeh labels the digits between powers of ten where an axis has few of them; they overlap.
+        p.xaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-4, 11)])
+        self.moving_range("x", p.x_range)
+        self.moving_range("y", p.y_range)
+        self._shown, self._ends = (0.0, 0.0), (0.0, 0.0)
+        self._labels = []
+        up = model.higher_is_better
+        for i, _ in enumerate(scene.methods):
+            colour = colours.lanes[i]
+            band = self.feed(f"band {i}", "x", "low", "high")
+            p.varea("x", "low", "high", source=band, fill_color=colour, fill_alpha=0.2)
+            line = self.feed(f"method {i}", "x", "y")
+            p.line("x", "y", source=line, line_color=colour, line_width=2.5, line_dash=DASHES[i % len(DASHES)])
+            p.scatter("x", "y", source=line, color=colour, size=3)
+            marks = self.feed(f"marks {i}", "x")
+            p.add_glyph(marks, VSpan(x="x", line_color=colour, line_dash="dashed", line_alpha=0.6))
+            # The curves begin at the other end of the axis, so this corner is empty for the longest time.
+            height = 6 + LINE * (len(scene.methods) - 1 - i)
+            label = Label(
+                x=Node(target="frame", symbol="right", offset=-6) if up else 8, x_units="screen", y=height, y_units="screen", text="",
+                text_align="right" if up else "left", text_baseline="bottom", text_font_size="13px", text_color=colour,
+                background_fill_color=colours.surface, background_fill_alpha=0.8,
+            )  # fmt: skip
+            p.add_layout(label)
+            self._labels.append(label)
+        return p
+
+    def compute(self, frame: StudyFrame) -> Data:
+        out: Data = {}
+        places, values = [], []
+        place = self.scene.axis_place
+        for i, method in enumerate(frame.methods):
+            x, mean, low, high = curve(method, place)
+            out[f"method {i}"] = (x, mean)
+            out[f"marks {i}"] = (np.array([mark[place] for mark in method.marks if mark[place] > 0]),)
+            if len(method.runs) > 1:
+                out[f"band {i}"] = (x, low, high)
+            if len(x):
+                places += [x[0], x[-1]]
+                values += [low.min(), high.max()]
+        if places:
+            # The axis ends at powers of ten, so that it moves rarely.
+            shown = 10.0 ** np.floor(np.log10(min(places))), 10.0 ** np.ceil(np.log10(max(places) * 1.001))
+            if shown != self._shown:
+                self._shown = shown
+                out["x"] = (np.array(shown),)
+        if values and (found := ends(values, self.scene.model.higher_is_better)) != self._ends:
+            self._ends = found
+            out["y"] = (np.array(found),)
+        return out
+
+    def captions(self, frame: StudyFrame) -> dict[str, str]:
+        """Each method's score now."""
+        out = {}
+        for i, method in enumerate(frame.methods):
+            last = [scores[-1].value for scores in method.scores() if scores]
+            if last:
+                value = f"{np.mean(last):.3f}" if self.scene.model.higher_is_better else f"{np.mean(last):,.0f}"
+                out[self._labels[i].id] = f"{self.scene.methods[i]}  {value}"
+        return out

@@ -1,0 +1,57 @@
+"""How small the probabilities of words get: φ on a log axis, for every method."""
+
+from typing import Any
+
+import numpy as np
+
+from app.study.views.base import StudyFrame, StudyView
+from app.theme import DASHES, plot
+from app.views.base import Data
+from app.views.scales import Scale
+
+LOWEST, HIGHEST = -16.0, 0.0
+"""The ends of log₁₀ φ; what is smaller is counted in the first bin."""
+
+
+class Sparsity(StudyView):
+    """A histogram of log₁₀ φ of each method's draw: SGRLD's steps cannot reach tiny values, SCIR's can."""
+
+    key = "sparsity"
+    title = "Sparsity of φ"
+    hint = "how small word probabilities get; the first bin: all below"
+    model = "topics"
+    every = 3
+
+    def build(self) -> Any:
+        colours = self.scene.colours
+        p = plot(colours, "φ, log scale", "share of all φ", (LOWEST, HIGHEST), (0, 0.5))
+        Scale(True, (LOWEST, HIGHEST)).apply(p.xaxis)
+        self.moving_range("y", p.y_range)
+        self._top = 0.0
+        for i, _ in enumerate(self.scene.methods):
+            line = self.feed(f"method {i}", "x", "y")
+            p.step(
+                "x",
+                "y",
+                source=line,
+                mode="center",
+                line_color=colours.lanes[i],
+                line_width=2,
+                line_dash=DASHES[i % len(DASHES)],
+            )
+        return p
+
+    def compute(self, frame: StudyFrame) -> Data:
+        out: Data = {}
+        top = 0.05
+        for i in range(len(frame.methods)):
+            seen = frame.snapshot(i)
+            edges, counts = seen["sparsity_edges"], seen["sparsity"]
+            share = counts / max(counts.sum(), 1)
+            out[f"method {i}"] = ((edges[1:] + edges[:-1]) / 2, share)
+            top = max(top, float(share.max()))
+        top = float(np.ceil(top * 10) / 10)
+        if top != self._top:
+            self._top = top
+            out["y"] = (np.array([0.0, top]),)
+        return out

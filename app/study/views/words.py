@@ -1,0 +1,101 @@
+"""The topics as their top words, which move as the topics do."""
+
+from typing import Any
+
+import numpy as np
+
+from app.study.views.base import StudyFrame, StudyView
+from app.study.views.marks import group_colour, shortened, text_of
+from app.theme import plot
+from app.views.base import Array, Data
+
+COLUMNS, ROWS = 3, 4
+SHOWN = COLUMNS * ROWS
+"""Topics in the picture: those with the largest share of the words."""
+WORDS = 5
+"""Words of each."""
+GLIDE = 0.5
+"""The part of its way that a word goes in a frame."""
+LARGER = 1.3
+"""A topic takes another one's place when it is so much larger."""
+
+
+class Words(StudyView):
+    """The largest topics; each word's bar is its probability in the topic."""
+
+    key = "words"
+    title = "Topics"
+    hint = "the largest ones; a bar is a word's probability in its topic"
+    model = "topics"
+    tall = True
+
+    def build(self) -> Any:
+        scene, colours = self.scene, self.scene.colours
+        n = min(scene.model.n_topics, SHOWN)
+        self._rows = -(-n // COLUMNS)
+        p = plot(colours, "", "", (0, COLUMNS), (self._rows, 0))
+        p.axis.visible = p.grid.visible = False
+        p.min_border_left = p.min_border_right = p.min_border_bottom = 4
+        bars = self.feed("bars", "left", "right", "top", "bottom", "topic", "word")
+        p.quad(
+            "left",
+            "right",
+            "top",
+            "bottom",
+            source=bars,
+            fill_color=group_colour("topic"),
+            fill_alpha=0.4,
+            line_color=None,
+        )
+        p.text(
+            "left", "bottom", text=text_of("word", [shortened(word, 17) for word in scene.model.vocabulary]), source=bars,
+            x_offset=3, text_font_size="13px", text_color=colours.text, text_baseline="bottom",
+        )  # fmt: skip
+        heads = self.feed("heads", "x", "y", "topic", "right", "percent")
+        p.text(
+            "x", "y", text=text_of("topic", [f"topic {k + 1}" for k in range(scene.model.n_topics)]), source=heads,
+            text_font_size="12px", text_font_style="bold", text_color=colours.faint, text_baseline="bottom",
+        )  # fmt: skip
+        p.text(
+            "right", "y", text=text_of("percent", [f"{k / 10:.1f} % of words" for k in range(1001)]), source=heads,
+            text_font_size="11px", text_color=colours.faint, text_baseline="bottom", text_align="right",
+        )  # fmt: skip
+        self._slots: list[int] = []
+        self._places: list[dict[int, float]] = [{} for _ in range(n)]
+        return p
+
+    def compute(self, frame: StudyFrame) -> Data:
+        seen = frame.snapshot()
+        words, probabilities, shares = seen["top_words"], seen["top_probabilities"], seen["topic_shares"]
+        self._choose(shares)
+        line = 1 / (WORDS + 1.4)
+        bars: list[tuple[float, ...]] = []
+        heads = []
+        for slot, k in enumerate(self._slots):
+            row, column = divmod(slot, COLUMNS)
+            left = column + 0.03
+            heads.append((left, row + line, k, column + 0.95, round(1000 * shares[k])))
+            places, moved = self._places[slot], {}
+            for rank, (word, probability) in enumerate(zip(words[k][:WORDS], probabilities[k][:WORDS], strict=True)):
+                # A word that is new comes up from below.
+                at = places.get(int(word), WORDS - 0.5) if places and frame.moving else float(rank)
+                at += GLIDE * (rank - at)
+                moved[int(word)] = at
+                top = row + (1.05 + at) * line
+                width = 0.92 * float(probability / max(probabilities[k][0], 1e-300))
+                bars.append((left, left + width, top, top + 0.92 * line, k, word))
+            self._places[slot] = moved
+        return {"bars": tuple(np.array(bars, dtype=float).T), "heads": tuple(np.array(heads, dtype=float).T)}
+
+    def _choose(self, shares: Array) -> None:
+        """Which topics are shown. One keeps its place until another is clearly larger."""
+        n = len(self._places)
+        order = [int(k) for k in np.argsort(-shares, kind="stable")]
+        if not self._slots:
+            self._slots = order[:n]
+        smallest = min(range(n), key=lambda slot: shares[self._slots[slot]])
+        for k in order:
+            if k not in self._slots:
+                if shares[k] > LARGER * shares[self._slots[smallest]]:
+                    self._slots[smallest], self._places[smallest] = k, {}
+                break

@@ -1,0 +1,185 @@
+"""The exact Gibbs sampler of the edge partition model (Zhou 2015): the reference."""
+
+from dataclasses import dataclass
+from math import log1p
+
+import numpy as np
+from numba import types
+from numpy.random import Generator
+
+from samplers import jit
+from samplers.models.base import Method, Snapshot
+from samplers.models.network.joint import pair_rate
+from samplers.models.network.model import Array, Network, RunningAverage, compile_joint
+
+TINY = 1e-300
+"""The smallest weight: a gamma draw of a small shape may be zero in floating point."""
+
+
+@jit.helper
+def _positive_poisson(rng, rate):
+    """A Poisson count given that it is not zero, by rejection; the worst rate accepts 58 %."""
+    if rate >= 1:
+        while True:
+            count = rng.poisson(rate)
+            if count > 0:
+                return count
+    while True:
+        # 1 + Poisson is Poisson given positive, tilted by the count.
+        count = 1 + rng.poisson(rate)
+        if rng.random() * count < 1:
+            return count
+
+
+@jit.helper
+def _tables(rng, count, concentration):
+    """A draw of CRT(count, concentration): the occupied tables when ``count`` customers have come."""
+    tables = 0
+    for customer in range(count):
+        tables += rng.random() * (concentration + customer) < concentration
+    return tables
+
+
+@jit.helper
+def _draw_gamma(rng, shape, rate):
+    return max(rng.standard_gamma(shape) / rate, TINY)
+
+
+@jit.loop(
+    types.void(
+        jit.rng_type, jit.matrix, jit.vector, jit.vector, jit.vector, jit.vector,
+        jit.integer_matrix, jit.integers, jit.integers, jit.vector,
+    )
+)  # fmt: skip
+def sweep(rng, w, r, a, c, top, edges, held_first, held_other, prior):
+    """Draw every unknown once from its conditional, in place. ``top`` holds γ₀ and c₀.
+
+    The held-out partners of node i are held_other[held_first[i] : held_first[i + 1]].
+    """
+    n, n_communities = w.shape
+    e, g = prior
+    node_counts = np.zeros((n, n_communities), np.int64)
+    counts = np.zeros(n_communities, np.int64)
+
+    # The hidden counts m_ijk of every observed edge.
+    for place in range(edges.shape[0]):
+        i, j = edges[place]
+        rate = max(pair_rate(w, r, i, j), TINY)
+        for _ in range(_positive_poisson(rng, rate)):
+            left = rng.random() * rate
+            k = 0
+            while k < n_communities - 1:
+                left -= r[k] * w[i, k] * w[j, k]
+                if left < 0:
+                    break
+                k += 1
+            node_counts[i, k] += 1
+            node_counts[j, k] += 1
+            counts[k] += 1
+
+    # For each node a_i without its weights, then the weights, then c_i.
+    whole = w.sum(axis=0)
+    others = np.empty(n_communities)
+    for i in range(n):
+        tables, logs = 0, 0.0
+        for k in range(n_communities):
+            others[k] = whole[k] - w[i, k]
+        for p in range(held_first[i], held_first[i + 1]):
+            for k in range(n_communities):
+                others[k] -= w[held_other[p], k]
+        for k in range(n_communities):
+            # The rounding of the subtractions may leave less than nothing.
+            others[k] = max(others[k], 0.0) * r[k]
+            tables += _tables(rng, node_counts[i, k], a[i])
+            logs += log1p(others[k] / c[i])
+        a[i] = _draw_gamma(rng, e + tables, e + logs)
+        sum_w = 0.0
+        for k in range(n_communities):
+            whole[k] -= w[i, k]
+            w[i, k] = _draw_gamma(rng, a[i] + node_counts[i, k], c[i] + others[k])
+            whole[k] += w[i, k]
+            sum_w += w[i, k]
+        c[i] = _draw_gamma(rng, 1 + n_communities * a[i], 1 + sum_w)
+
+    # γ₀ without r, then r, then c₀.
+    both = np.zeros(n_communities)
+    for k in range(n_communities):
+        below = 0.0
+        for i in range(n):
+            both[k] += below * w[i, k]
+            below += w[i, k]
+    for i in range(n):
+        for p in range(held_first[i], held_first[i + 1]):
+            j = held_other[p]
+            if i < j:
+                for k in range(n_communities):
+                    both[k] -= w[i, k] * w[j, k]
+    tables, logs = 0, 0.0
+    for k in range(n_communities):
+        both[k] = max(both[k], 0.0)
+        tables += _tables(rng, counts[k], top[0] / n_communities)
+        logs += log1p(both[k] / top[1])
+    top[0] = _draw_gamma(rng, g + tables, g + logs / n_communities)
+    for k in range(n_communities):
+        r[k] = _draw_gamma(rng, top[0] / n_communities + counts[k], top[1] + both[k])
+    top[1] = _draw_gamma(rng, 1 + top[0], 1 + r.sum())
+
+
+@dataclass
+class GibbsState:
+    """The last draw, and the average over draws."""
+
+    w: Array
+    r: Array
+    a: Array
+    c: Array
+    top: Array
+    """γ₀ and c₀."""
+    average: RunningAverage
+
+
+class NetworkGibbs(Method):
+    """The Gibbs sampler of Zhou 2015 with the r_k in the rate; its law is the exact posterior.
+
+    Hidden counts m_ijk ~ Poisson(r_k w_ik w_jk) with y_ij = 1(Σ_k m_ijk > 0) make every conditional a gamma.
+    a_i is drawn with the weights of its node integrated out, and γ₀ with r, through the tables of a Chinese restaurant.
+    A step is one sweep over all unknowns; each is a sum over the observed pairs only.
+    """
+
+    key = "network_gibbs"
+    title = "Gibbs"
+    model = "network"
+    update = (
+        r"\begin{aligned}m_{ij} &\sim \mathrm{Poisson}_{+}\Bigl(\sum_k r_k w_{ik} w_{jk}\Bigr),\quad "
+        r"(m_{ijk})_k \sim \mathrm{Mult}\bigl(m_{ij}, \propto r_k w_{ik} w_{jk}\bigr)\\"
+        r"w_{ik} &\sim \mathrm{Gamma}\Bigl(a_i + m_{i\cdot k},\; c_i + r_k \sum_j w_{jk}\Bigr),\quad "
+        r"r_k \sim \mathrm{Gamma}\Bigl(\tfrac{\gamma_0}{K} + m_{\cdot\cdot k},\; c_0 + \sum_{i<j} w_{ik} w_{jk}\Bigr)\end{aligned}"
+    )
+    source = "Zhou 2015, section 3"
+
+    def start(self, model: Network, rng: Generator) -> GibbsState:
+        """Random weights about those that give the graph's density."""
+        compile_joint()
+        jit.prepare([sweep])
+        w, r = model.weights(model.first_guess(rng))
+        n = model.data.n_nodes
+        state = GibbsState(w, r, np.ones(n), np.ones(n), np.ones(2), RunningAverage(len(model.held)))
+        state.average.add(model, w, r)
+        return state
+
+    def advance(self, model: Network, state: GibbsState, rng: Generator) -> int:
+        """One sweep."""
+        first, other = model.held_of
+        sweep(rng, state.w, state.r, state.a, state.c, state.top, model.edges, first, other, model.prior)
+        if not (np.isfinite(state.w).all() and np.isfinite(state.r).all()):
+            raise FloatingPointError("A weight is no longer finite.")
+        state.average.add(model, state.w, state.r)
+        return model.n_observed
+
+    def score(self, model: Network, state: GibbsState) -> float:
+        """AUC of the running average."""
+        return model.score(state.average.total())
+
+    def snapshot(self, model: Network, state: GibbsState) -> Snapshot:
+        """The last draw."""
+        return model.picture(state.w, state.r)

@@ -1,0 +1,317 @@
+"""Graphs: the built-in ones, one with known communities, and readers for uploaded files.
+
+What is uploaded is data of unknown make: its size, its encoding and its shape are checked before anything is built
+of it, and what is wrong is named with its line.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePath
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+from numpy.random import SFC64, Generator
+from numpy.typing import NDArray
+
+from samplers.parameters import SpecError
+
+MAX_BYTES = 5_000_000
+MAX_NODES = 2_000
+MAX_EDGES = 100_000
+MAX_NAME = 100
+"""Characters of a node's name."""
+MAX_DEPTH = 20
+"""How deep the elements of a GraphML file may lie in each other."""
+MIN_NODES = 4
+SUFFIXES = (".csv", ".graphml")
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected graph without loops: y_ij = y_ji is 0 or 1."""
+
+    names: tuple[str, ...]
+    edges: NDArray[np.int64]
+    """(edges, 2), each edge once, the smaller node first, sorted."""
+    groups: NDArray[np.int64] | None = None
+    """The known group of each node (nodes,), where one is known."""
+    group_source: str = ""
+    """What the known groups are."""
+
+    @property
+    def n_nodes(self) -> int:
+        """N."""
+        return len(self.names)
+
+    @property
+    def n_pairs(self) -> int:
+        """N(N−1)/2."""
+        return self.n_nodes * (self.n_nodes - 1) // 2
+
+    def adjacency(self) -> NDArray[np.bool_]:
+        """The symmetric matrix (nodes, nodes)."""
+        y = np.zeros((self.n_nodes, self.n_nodes), dtype=bool)
+        y[self.edges[:, 0], self.edges[:, 1]] = y[self.edges[:, 1], self.edges[:, 0]] = True
+        return y
+
+
+def make_graph(
+    names: tuple[str, ...], pairs: Any, groups: NDArray[np.int64] | None = None, group_source: str = ""
+) -> Graph:
+    """A graph of pairs of node numbers in any order, where a pair may come twice."""
+    edges = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
+    return Graph(names, np.unique(edges, axis=0), groups, group_source)
+
+
+# Built-in graphs
+
+
+def _numbered(labels: list[Any]) -> NDArray[np.int64]:
+    """The labels as numbers, in the order in which they first come."""
+    order = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    return np.array([order[label] for label in labels], dtype=np.int64)
+
+
+def _of_networkx(graph: Any, labels: list[Any] | None = None, group_source: str = "") -> Graph:
+    place = {node: number for number, node in enumerate(graph)}
+    pairs = [(place[a], place[b]) for a, b in graph.edges()]
+    groups = None if labels is None else _numbered(labels)
+    return make_graph(tuple(str(node) for node in graph), pairs, groups, group_source)
+
+
+@cache
+def karate() -> Graph:
+    """Zachary's karate club, 34 members; the groups are the two clubs that it split into."""
+    import networkx as nx
+
+    graph = nx.karate_club_graph()
+    return _of_networkx(graph, [club for _, club in graph.nodes(data="club")], "the clubs after the split")
+
+
+@cache
+def les_miserables() -> Graph:
+    """Characters of Les Misérables who meet in a chapter, 77.
+
+    NetworkX has no groups for them. Those here are the eleven communities of Newman & Girvan 2004: the partition of
+    largest modularity (0.54) on the path of edge removals by betweenness, found anew from the graph.
+    """
+    import networkx as nx
+
+    graph = nx.les_miserables_graph()
+    best: tuple[float, Any] = (-1.0, ())
+    for partition in nx.community.girvan_newman(graph):
+        if len(partition) > 15:
+            break
+        best = max(best, (nx.community.modularity(graph, partition, weight=None), partition), key=lambda pair: pair[0])
+    group_of = {node: number for number, group in enumerate(best[1]) for node in group}
+    return _of_networkx(graph, [group_of[node] for node in graph], "Newman & Girvan 2004, by edge betweenness")
+
+
+@cache
+def davis() -> Graph:
+    """Southern women and the social events they went to, 18 + 14; the groups are these two kinds."""
+    import networkx as nx
+
+    graph = nx.davis_southern_women_graph()
+    return _of_networkx(graph, [kind for _, kind in graph.nodes(data="bipartite")], "women and events")
+
+
+@cache
+def florentine() -> Graph:
+    """Marriages among 15 families of Florence about 1430."""
+    import networkx as nx
+
+    return _of_networkx(nx.florentine_families_graph())
+
+
+def block_graph(
+    n_nodes: int = 60, n_groups: int = 4, inside: float = 0.5, between: float = 0.02, seed: int = 1
+) -> Graph:
+    """A block graph with known communities of equal size; pairs are edges independently."""
+    rng = Generator(SFC64(seed))
+    groups = np.arange(n_nodes) * n_groups // n_nodes
+    i, j = np.triu_indices(n_nodes, 1)
+    edge = rng.random(len(i)) < np.where(groups[i] == groups[j], inside, between)
+    names = tuple(f"{chr(ord('A') + group)}{node}" for node, group in enumerate(groups))
+    return make_graph(names, np.column_stack([i[edge], j[edge]]), groups, "the blocks it was drawn from")
+
+
+@cache
+def blocks() -> Graph:
+    """A graph drawn from four blocks of fifteen nodes."""
+    return block_graph()
+
+
+BUILT_IN: Mapping[str, Callable[[], Graph]] = {
+    "karate": karate,
+    "les_miserables": les_miserables,
+    "davis": davis,
+    "florentine": florentine,
+    "blocks": blocks,
+}
+
+
+# Uploaded files
+
+
+def read_upload(name: str, content: bytes) -> Graph:
+    """The graph in an edge list (``.csv``: two columns, a header or none) or in GraphML (``.graphml``).
+
+    In an edge list whose names are all whole numbers, the numbers between that have no edge are nodes too.
+    Raises :class:`~samplers.parameters.SpecError`, which names the line of what is wrong.
+    """
+    file = PurePath(name.replace("\\", "/")).name[-60:]
+    suffix = PurePath(file).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise SpecError("file", file, f"allowed are files whose names end with {' or '.join(SUFFIXES)}")
+    if not content:
+        raise SpecError("file", file, "it is empty")
+    if len(content) > MAX_BYTES:
+        raise SpecError(file, f"{len(content):,} bytes", f"allowed are at most {MAX_BYTES:,}")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        shown = content[error.start : error.start + 1]
+        raise SpecError(f"{file}, line {line}", shown, "allowed is text in UTF-8") from None
+    graph = _read_csv(file, text) if suffix == ".csv" else _read_graphml(file, text)
+    if graph.n_nodes < MIN_NODES:
+        raise SpecError(file, f"{graph.n_nodes} nodes", f"a graph needs {MIN_NODES} nodes at least")
+    if len(graph.edges) in (0, graph.n_pairs):
+        raise SpecError(file, f"{len(graph.edges)} edges", "a graph needs an edge and a pair without one at least")
+    return graph
+
+
+class _Shape:
+    """Counts nodes and edges while a file is read, and stops at the first line with too many or with a bad one."""
+
+    def __init__(self, file: str):
+        self.file = file
+        self.lines: dict[str, int] = {}
+        """Where each node is first named."""
+        self.edges: list[tuple[str, str]] = []
+
+    def node(self, line: int, name: str) -> None:
+        if not name or len(name) > MAX_NAME or not name.isprintable():
+            raise self.error(line, name, f"allowed are names of 1 to {MAX_NAME} printable characters")
+        if name not in self.lines and len(self.lines) == MAX_NODES:
+            raise self.error(line, name, f"allowed are at most {MAX_NODES:,} nodes, and this is one more")
+        self.lines.setdefault(name, line)
+
+    def edge(self, line: int, a: str, b: str) -> None:
+        self.node(line, a)
+        self.node(line, b)
+        if a == b:
+            raise self.error(line, a, "an edge joins two different nodes, and this one joins a node to itself")
+        if len(self.edges) == MAX_EDGES:
+            raise self.error(line, f"{a},{b}", f"allowed are at most {MAX_EDGES:,} edges, and this is one more")
+        self.edges.append((a, b))
+
+    def error(self, line: int, value: Any, allowed: str) -> SpecError:
+        return SpecError(f"{self.file}, line {line}", value, allowed)
+
+
+HEADERS = {("source", "target"), ("from", "to"), ("node1", "node2"), ("a", "b"), ("i", "j")}
+
+
+def _rows(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text), strict=True)
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise SpecError(f"{file}, line {reader.line_num}", "this line", f"it is not CSV: {error}") from None
+        if row:
+            yield reader.line_num, [field.strip() for field in row]
+
+
+def _read_csv(file: str, text: str) -> Graph:
+    shape = _Shape(file)
+    for number, (line, row) in enumerate(_rows(file, text)):
+        if len(row) != 2:
+            raise shape.error(line, ",".join(row), f"allowed are two columns, and here are {len(row)}")
+        if number == 0 and (row[0].lower(), row[1].lower()) in HEADERS:
+            continue
+        shape.edge(line, row[0], row[1])
+    names = list(shape.lines)
+    if names and all(name.isascii() and name.isdigit() and name == str(int(name)) for name in names):
+        numbers = sorted(int(name) for name in names)
+        first = min(numbers[0], 1)
+        if numbers[-1] - first < MAX_NODES:
+            numbers = list(range(first, numbers[-1] + 1))
+        names = [str(number) for number in numbers]
+    place = {name: number for number, name in enumerate(names)}
+    return make_graph(tuple(names), [(place[a], place[b]) for a, b in shape.edges])
+
+
+def _check_graphml(file: str, text: str) -> _Shape:
+    """Read through the XML without building anything. A document type, and with it any entity, is refused."""
+    shape = _Shape(file)
+    depth = 0
+    parser = expat.ParserCreate("utf-8")
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        line = parser.CurrentLineNumber
+        tag = tag.rpartition(":")[2]
+        if depth == 1 and tag != "graphml":
+            raise shape.error(line, tag, "the outermost element of GraphML is graphml")
+        if depth > MAX_DEPTH:
+            raise shape.error(line, tag, f"elements may lie {MAX_DEPTH} deep in each other")
+        needed = {"node": ("id",), "edge": ("source", "target"), "key": ("id",), "data": ("key",)}.get(tag, ())
+        for name in needed:
+            if name not in attributes:
+                raise shape.error(line, tag, f"this element needs the attribute {name}")
+        if tag in ("hyperedge", "port"):
+            raise shape.error(line, tag, "allowed are edges between two nodes")
+        if tag == "node":
+            if attributes["id"] in shape.lines:
+                raise shape.error(line, attributes["id"], "there is a node of this name above")
+            shape.node(line, attributes["id"])
+        elif tag == "edge":
+            for end in ("source", "target"):
+                if attributes[end] not in shape.lines:
+                    raise shape.error(line, attributes[end], "there is no node of this name above")
+            shape.edge(line, attributes["source"], attributes["target"])
+
+    def end(_tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def refuse(*_: Any) -> None:
+        raise shape.error(parser.CurrentLineNumber, "<!DOCTYPE", "a document type and entities are not allowed")
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise shape.error(error.lineno, "this line", f"it is not XML: {expat.errors.messages[error.code]}") from None
+    return shape
+
+
+def _read_graphml(file: str, text: str) -> Graph:
+    import networkx as nx
+
+    shape = _check_graphml(file, text)
+    if not shape.edges:
+        raise SpecError(file, "0 edges", "a graph needs an edge at least")
+    try:
+        graph = nx.read_graphml(io.BytesIO(text.encode()), node_type=str)
+    except (nx.NetworkXError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SpecError(file, str(error), "this is not GraphML that can be read") from None
+    place = {node: number for number, node in enumerate(graph)}
+    groups, source = None, ""
+    for attribute in ("group", "community", "club"):
+        labels = [label for _, label in graph.nodes(data=attribute)]
+        if None not in labels and len(set(labels)) > 1:
+            groups, source = _numbered(labels), f"the file's {attribute}"
+            break
+    return make_graph(tuple(place), [(place[a], place[b]) for a, b in shape.edges], groups, source)

@@ -1,0 +1,46 @@
+"""The steps of stochastic gradient ascent, with the conventions of Knowles 2015, section 2.4.
+
+With momentum a running average v of the gradients goes everywhere in the place of the gradient g of the last draw, in
+the squares as well: were they those of g alone, a small g after a large one would make AdaDelta's step unbounded.
+"""
+
+import numpy as np
+
+from samplers.models.network.model import Array
+from samplers.parameters import SpecError
+
+NAMES = ("adadelta", "adagrad", "rmsprop", "sgd")
+
+
+class Ascent:
+    """The memory of an optimiser: two running sums and the velocity, each of the parameters' shape."""
+
+    def __init__(self, size: int):
+        self.squares = np.zeros(size)
+        self.changes = np.zeros(size)
+        self.velocity = np.zeros(size)
+
+    def change(self, name: str, g: Array, step_size: float, momentum: float, rho: float) -> Array:
+        """What to add to the parameters.
+
+        Momentum: v ← (1 − λ) g + λ v. SGD: γ v. AdaGrad: 0.1 γ v / (1e-6 + √Σv²). RMSprop: m ← 0.1 v² + 0.9 m,
+        0.01 γ v / (1e-6 + √m). AdaDelta: m_g ← ρ v² + (1 − ρ) m_g, Δ = γ v √(m_Δ + ε) / √(m_g + ε),
+        m_Δ ← ρ Δ² + (1 − ρ) m_Δ with ε = 1e-4: here ρ weighs the *new* value, opposite to Zeiler 2012. With γ = 1 the
+        last three are the paper's.
+        """
+        v = self.velocity
+        v += (1 - momentum) * (g - v)
+        if name == "sgd":
+            return step_size * v
+        if name == "adagrad":
+            self.squares += v * v
+            return 0.1 * step_size * v / (1e-6 + np.sqrt(self.squares))
+        if name == "rmsprop":
+            self.squares += 0.1 * (v * v - self.squares)
+            return 0.01 * step_size * v / (1e-6 + np.sqrt(self.squares))
+        if name == "adadelta":
+            self.squares += rho * (v * v - self.squares)
+            change = step_size * v * np.sqrt((self.changes + 1e-4) / (self.squares + 1e-4))
+            self.changes += rho * (change * change - self.changes)
+            return change
+        raise SpecError("optimiser", name, f"allowed is one of {', '.join(NAMES)}")

@@ -1,0 +1,31 @@
+"""What the variational methods and MAP share: positive parameters, and the trace of the ELBO."""
+
+from array import array
+
+import numpy as np
+
+from samplers.models.base import Snapshot
+from samplers.models.network.model import Array
+
+N_PREDICT = 100
+"""Draws of q that a prediction is the mean of, as in Knowles 2015."""
+MAX_TRACE = 400
+
+
+def softplus(theta: Array) -> Array:
+    """log(1 + e^θ), which is positive; its slope is 1 − e^{−softplus}."""
+    return np.logaddexp(0.0, theta)
+
+
+def softplus_inverse(x: Array) -> Array:
+    """The θ whose softplus is x > 0."""
+    return x + np.log(-np.expm1(-x))
+
+
+def trace(values: array, name: str = "elbo") -> Snapshot:
+    """One value a step as a curve: means over at most MAX_TRACE ranges of steps, and the step at which each ends."""
+    every = np.array(values)
+    ends = np.unique(np.linspace(0, len(every), min(MAX_TRACE, len(every)) + 1).astype(np.int64))
+    if len(every) == 0:
+        return {f"{name}_steps": ends[1:], name: every}
+    return {f"{name}_steps": ends[1:], name: np.add.reduceat(every, ends[:-1]) / np.diff(ends)}

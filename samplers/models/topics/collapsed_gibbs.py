@@ -1,0 +1,95 @@
+"""Collapsed Gibbs sampling: the exact reference."""
+
+import numpy as np
+from numba import types
+from numpy.random import Generator
+from scipy.special import gammaln
+
+from samplers import jit
+from samplers.models.topics.local import BLOCK, columns, ids, pick
+from samplers.models.topics.method import COMPILED, State, TopicMethod
+from samplers.models.topics.model import Topics
+
+
+@jit.loop(
+    types.void(jit.rng_type, jit.integers, jit.integers, ids, ids, jit.matrix, jit.matrix, jit.vector, types.float64,
+               types.float64, types.int64)
+)  # fmt: skip
+def scan(rng, documents, offsets, words, topics, counts, weights, totals, alpha, beta, n_topics):
+    mass = beta * len(weights)
+    p = np.zeros(len(totals))
+    ends = np.zeros(len(totals) // BLOCK)
+    scale = np.zeros(len(totals))
+    for k in range(n_topics):
+        scale[k] = 1 / (totals[k] + mass)
+    for d in documents:
+        own = counts[d]
+        for i in range(offsets[d], offsets[d + 1]):
+            row = weights[words[i]]
+            z = topics[i]
+            own[z] -= 1
+            row[z] -= 1
+            totals[z] -= 1
+            scale[z] = 1 / (totals[z] + mass)
+            for k in range(len(p)):
+                p[k] = (own[k] + alpha) * (row[k] + beta) * scale[k]
+            z = pick(p, ends, rng.random(), n_topics)
+            topics[i] = z
+            own[z] += 1
+            row[z] += 1
+            totals[z] += 1
+            scale[z] = 1 / (totals[z] + mass)
+
+
+class CollapsedGibbs(TopicMethod):
+    """Collapsed Gibbs sampling (Griffiths & Steyvers 2004), with π and φ integrated out.
+
+    Update: the topic of each word in turn, given all others, over the next n documents in a fixed order.
+    Invariant law: p(z | x), exactly. φ is shown and scored by its mean given z, (n_kw + β)/(n_k + Vβ).
+    """
+
+    key = "collapsed_gibbs"
+    title = "Collapsed Gibbs"
+    update = r"p(z_i = k \mid z_{-i}, x) \propto (n_{dk} + \alpha)\,\frac{n_{kw} + \beta}{n_k + V\beta}"
+    source = "Griffiths & Steyvers 2004; Smolyakov, Liu & Fisher, eq (35)"
+    compiled = (*COMPILED, scan)
+
+    def prior(self, model: Topics) -> float:
+        return model.beta
+
+    def start(self, model: Topics, rng: Generator) -> State:
+        """Uniformly random topics; a step begins where the one before ended."""
+        state = self.first_state(model, rng, np.zeros((model.n_words, columns(model.n_topics))))
+        count_words(model, state)
+        return state
+
+    def advance(self, model: Topics, state: State, rng: Generator) -> int:
+        data = model.training
+        next_one = int(state.batch[-1]) + 1 if len(state.batch) else 0
+        size = self.size(model)
+        state.batch = np.arange(next_one, next_one + size) % data.n_documents
+        scan(
+            rng, state.batch, data.offsets, data.words, state.topics, state.counts, state.weights, state.totals,
+            model.alpha, model.beta, model.n_topics,
+        )  # fmt: skip
+        state.steps += 1
+        return size
+
+
+def count_words(model: Topics, state: State) -> None:
+    """Make the weights how often each word has each topic."""
+    state.weights[:] = 0
+    np.add.at(state.weights, (model.training.words, state.topics), 1)
+    state.totals[:] = state.weights.sum(axis=0)
+
+
+def log_likelihood(model: Topics, state: State) -> float:
+    """log p(x, z) of the training documents, with π and φ integrated out."""
+    n_topics, alpha, beta = model.n_topics, model.alpha, model.beta
+    words, documents = state.weights[:, :n_topics], state.counts[:, :n_topics]
+    lengths = np.diff(model.training.offsets)
+    given_z = (gammaln(words + beta) - gammaln(beta)).sum()
+    given_z += (gammaln(beta * model.n_words) - gammaln(state.totals[:n_topics] + beta * model.n_words)).sum()
+    of_z = (gammaln(documents + alpha) - gammaln(alpha)).sum()
+    of_z += (gammaln(n_topics * alpha) - gammaln(lengths + n_topics * alpha)).sum()
+    return float(given_z + of_z)

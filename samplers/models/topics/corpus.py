@@ -1,0 +1,336 @@
+"""A corpus as a bag of words: built-in sets, synthetic ones with known topics, and readers of files.
+
+Files are untrusted. Their size, encoding and shape are checked before anything is built from them, and what is wrong
+is named with its line.
+"""
+
+import csv
+import importlib.util
+import io
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path, PurePath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from samplers.parameters import SpecError
+
+Array = NDArray[np.float64]
+Ids = NDArray[np.int32]
+
+MAX_BYTES = 30_000_000
+"""Of all files of one corpus together."""
+MAX_DOCUMENTS, MAX_TOKENS, MAX_VOCABULARY = 100_000, 10_000_000, 500_000
+MAX_TITLE = 80
+WORD = re.compile(r"[^\W\d_]{2,}")
+"""A word of a text: two letters or more, of any alphabet."""
+TEXT_COLUMNS = ("text", "document", "body", "content", "abstract")
+"""The names of a CSV's column of texts, where none is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Documents as flat arrays: document d has the words ``words[offsets[d]:offsets[d + 1]]``, equal ones together."""
+
+    offsets: NDArray[np.int64]
+    """(documents + 1,)."""
+    words: Ids
+    """(tokens,), ids of the vocabulary."""
+    vocabulary: tuple[str, ...]
+    titles: tuple[str, ...]
+    topics: Array | None = None
+    """The topics that the documents were drawn from, (topics, words), where they are known."""
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.words)
+
+    @property
+    def n_words(self) -> int:
+        """The size of the vocabulary."""
+        return len(self.vocabulary)
+
+    def document_of(self) -> NDArray[np.int64]:
+        """The document of every token, (tokens,)."""
+        return np.repeat(np.arange(self.n_documents), np.diff(self.offsets))
+
+    def matrix(self) -> NDArray[np.int64]:
+        """How often each document has each word, (documents, words)."""
+        cells = self.document_of() * self.n_words + self.words
+        return np.bincount(cells, minlength=self.n_documents * self.n_words).reshape(self.n_documents, self.n_words)
+
+    def part(self, documents: NDArray[np.int64]) -> "Corpus":
+        """Some of the documents, with the whole vocabulary."""
+        pieces = [self.words[self.offsets[d] : self.offsets[d + 1]] for d in documents]
+        return Corpus(
+            _offsets([len(piece) for piece in pieces]),
+            np.concatenate(pieces) if pieces else self.words[:0],
+            self.vocabulary,
+            tuple(self.titles[d] for d in documents),
+            self.topics,
+        )
+
+    def trimmed(self, min_documents: int, max_share: float, max_words: int) -> "Corpus":
+        """Without the words that are in fewer than ``min_documents`` documents or in more than that share of them.
+
+        Of the others the ``max_words`` that are in the most documents stay. Documents without words are left out.
+        Raises :class:`SpecError` where fewer than two words stay.
+        """
+        pairs = np.unique(self.document_of() * self.n_words + self.words)
+        spread = np.bincount(pairs % self.n_words, minlength=self.n_words)
+        fitting = np.flatnonzero((spread >= min_documents) & (spread <= max_share * self.n_documents))
+        kept = np.sort(fitting[np.argsort(-spread[fitting], kind="stable")][:max_words])
+        if len(kept) < 2:
+            raise SpecError("model.max_share", max_share, f"the cut-offs leave {len(kept)} words of {self.n_words:,}; lower min_documents or raise max_share")  # fmt: skip
+        renamed = np.full(self.n_words, -1, dtype=np.int32)
+        renamed[kept] = np.arange(len(kept))
+        ids = renamed[self.words]
+        lengths = np.bincount(self.document_of()[ids >= 0], minlength=self.n_documents)
+        topics = None if self.topics is None else self.topics[:, kept] / self.topics[:, kept].sum(axis=1, keepdims=True)
+        return Corpus(
+            _offsets(lengths[lengths > 0]),
+            ids[ids >= 0],
+            tuple(self.vocabulary[w] for w in kept),
+            tuple(title for title, length in zip(self.titles, lengths, strict=True) if length > 0),
+            topics,
+        )
+
+
+def _offsets(lengths: Iterable[int]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(np.fromiter(lengths, dtype=np.int64))]).astype(np.int64)
+
+
+# --- built-in and synthetic ----------------------------------------------------------------------------------------
+
+
+def reuters() -> Corpus:
+    """395 Reuters articles of 4,258 different words, from the files of the package ``lda``."""
+    # The package's own loaders leave the files open.
+    spec = importlib.util.find_spec("lda")
+    if spec is None or not spec.submodule_search_locations:
+        raise SpecError("model.corpus", "reuters", "the package lda, which has it, is not installed")
+    folder = Path(spec.submodule_search_locations[0]) / "tests"
+    titles = tuple(line.partition(" ")[2] for line in (folder / "reuters.titles").read_text("utf-8").splitlines())
+    corpus = _from_ldac(
+        "reuters.ldac", (folder / "reuters.ldac").read_bytes(), (folder / "reuters.tokens").read_bytes()
+    )
+    return Corpus(corpus.offsets, corpus.words, corpus.vocabulary, titles)
+
+
+def bars(n_documents: int = 500, length: int = 100, side: int = 5, concentration: float = 0.2, seed: int = 1) -> Corpus:
+    """Words are the pixels of a square, topics its rows and columns (Griffiths & Steyvers 2004, figure 1)."""
+    squares = np.zeros((2 * side, side, side))
+    for i in range(side):
+        squares[i, i] = squares[side + i, :, i] = 1 / side
+    vocabulary = tuple(f"{row + 1},{column + 1}" for row in range(side) for column in range(side))
+    return _drawn(squares.reshape(2 * side, -1), vocabulary, n_documents, length, concentration, seed)
+
+
+def synthetic(n_documents: int, n_words: int = 5000, n_topics: int = 20, length: int = 100, seed: int = 1) -> Corpus:
+    """Documents of topics that are drawn from Dir(0.05): a large corpus, to see how long something takes."""
+    topics = np.random.default_rng(seed).dirichlet(np.full(n_words, 0.05), size=n_topics)
+    vocabulary = tuple(f"word{w}" for w in range(n_words))
+    return _drawn(topics, vocabulary, n_documents, length, 0.1, seed + 1)
+
+
+def _drawn(
+    topics: Array, vocabulary: tuple[str, ...], n_documents: int, length: int, concentration: float, seed: int
+) -> Corpus:
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(len(topics), concentration), size=n_documents)
+    counts = rng.multinomial(length, shares)
+    words = [np.repeat(np.arange(len(vocabulary)), sum(rng.multinomial(n, topics[k]) for k, n in enumerate(row) if n)) for row in counts]  # fmt: skip
+    titles = tuple(f"document {d + 1}" for d in range(n_documents))
+    flat = np.concatenate(words).astype(np.int32)
+    return Corpus(_offsets([length] * n_documents), flat, vocabulary, titles, topics)
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def read_upload(name: str, content: bytes, *, column: str = "", vocabulary: bytes | None = None) -> Corpus:
+    """The corpus of one file: ``.txt``, a document a line; ``.csv``; ``.ldac``, with its vocabulary, a word a line.
+
+    Raises :class:`SpecError` that names the file, the line and what is allowed there.
+    """
+    files = {name: content} if vocabulary is None else {name: content, "vocabulary": vocabulary}
+    return read_uploads(files, column=column)
+
+
+def read_uploads(files: Mapping[str, bytes], *, column: str = "") -> Corpus:
+    """The corpus of one file or several.
+
+    One text file has a document on each line, several are a document each. A CSV file has a header and a column of
+    texts: ``column``, or the one called text, document, body, content or abstract. An ``.ldac`` file has the bags of
+    words, a document a line as ``n word:count word:count …`` with words numbered from 0; with it comes another file
+    with the vocabulary, a word a line. Raises :class:`SpecError`.
+    """
+    total = sum(map(len, files.values()))
+    if not files:
+        raise SpecError("corpus", "", "a file is needed: .txt, .csv, or .ldac with its vocabulary")
+    if total > MAX_BYTES:
+        raise SpecError("corpus", f"{total:,} bytes", f"allowed are at most {MAX_BYTES:,}")
+    kinds = {name: PurePath(name).suffix.lower() for name in files}
+    bags = [name for name, kind in kinds.items() if kind == ".ldac"]
+    if bags:
+        others = [name for name in files if name not in bags]
+        if len(bags) != 1 or len(others) != 1:
+            raise SpecError("corpus", ", ".join(files), "an .ldac file comes with one other file, its vocabulary, a word a line")  # fmt: skip
+        return _from_ldac(bags[0], files[bags[0]], files[others[0]], others[0])
+    if ".csv" in kinds.values():
+        if len(files) != 1:
+            raise SpecError("corpus", ", ".join(files), "a .csv file comes alone")
+        ((name, content),) = files.items()
+        return _from_csv(name, content, column)
+    for name, kind in kinds.items():
+        if kind not in (".txt", ".text", ".md", ""):
+            raise SpecError("corpus", name, "allowed are .txt, .csv, and .ldac with its vocabulary")
+    if len(files) == 1:
+        ((name, content),) = files.items()
+        lines = decode(name, content).splitlines()
+        return _from_texts(name, ((line.strip()[:MAX_TITLE], line) for line in lines))
+    return _from_texts("corpus", ((PurePath(name).stem, decode(name, content)) for name, content in files.items()))
+
+
+def read_path(path: Path, *, column: str = "") -> Corpus:
+    """The corpus of a file, or of a folder: its ``.txt`` files, or its ``.ldac`` file and its vocabulary.
+
+    Raises :class:`SpecError`.
+    """
+    paths = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")) if path.is_dir() else [path]
+    if path.suffix.lower() == ".ldac":
+        paths += [other for suffix in (".tokens", ".vocab") if (other := path.with_suffix(suffix)).is_file()][:1]
+    try:
+        total = sum(p.stat().st_size for p in paths)
+        if total > MAX_BYTES:
+            raise SpecError("corpus", f"{total:,} bytes", f"allowed are at most {MAX_BYTES:,}")
+        return read_uploads({p.name: p.read_bytes() for p in paths}, column=column)
+    except OSError as error:
+        raise SpecError("corpus", str(path), f"it cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def decode(name: str, content: bytes) -> str:
+    """A text file's text. Raises :class:`SpecError`, with the line, where it is not UTF-8 or holds zero bytes."""
+    zero = content.find(b"\0")
+    if zero >= 0:
+        line = content.count(b"\n", 0, zero) + 1
+        raise SpecError(f"{name}, line {line}", content[max(zero - 10, 0) : zero + 10], "it is not a text file: it holds a zero byte")  # fmt: skip
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SpecError(f"{name}, line {line}", content[max(error.start - 10, 0) : error.end + 10], "allowed is text in UTF-8") from None  # fmt: skip
+
+
+def _from_texts(name: str, texts: Iterable[tuple[str, str]]) -> Corpus:
+    """Of (title, text) pairs; those without words are passed over."""
+    ids: dict[str, int] = {}
+    words: list[NDArray[np.int64]] = []
+    titles: list[str] = []
+    n_tokens = 0
+    for title, text in texts:
+        found = [ids.setdefault(word, len(ids)) for word in WORD.findall(text.lower())]
+        if not found:
+            continue
+        n_tokens += len(found)
+        words.append(np.sort(found))
+        titles.append(title[:MAX_TITLE])
+        _check_size(name, len(words), n_tokens, len(ids))
+    if len(words) < 2:
+        raise SpecError(name, f"{len(words)} documents", "allowed are at least two documents with words")
+    return Corpus(_offsets(map(len, words)), np.concatenate(words).astype(np.int32), tuple(ids), tuple(titles))
+
+
+def _check_size(name: str, n_documents: int, n_tokens: int, n_words: int) -> None:
+    for count, limit, what in (
+        (n_documents, MAX_DOCUMENTS, "documents"),
+        (n_tokens, MAX_TOKENS, "words in all"),
+        (n_words, MAX_VOCABULARY, "different words"),
+    ):
+        if count > limit:
+            raise SpecError(name, f"more than {limit:,} {what}", f"allowed are at most {limit:,}")
+
+
+def _from_csv(name: str, content: bytes, column: str) -> Corpus:
+    reader = csv.reader(io.StringIO(decode(name, content), newline=""), strict=True)
+    try:
+        header = [field.strip() for field in next(reader, [])]
+        if not header:
+            raise SpecError(f"{name}, line 1", "", "allowed is a header with the names of the columns")
+        at = _text_column(name, header, column)
+        texts: list[tuple[str, str]] = []
+        title_at = next((i for i, field in enumerate(header) if field.lower() == "title" and i != at), at)
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise SpecError(f"{name}, line {reader.line_num}", f"{len(row)} fields", f"allowed are {len(header)}, as in the header")  # fmt: skip
+            texts.append((row[title_at].strip(), row[at]))
+    except csv.Error as error:
+        raise SpecError(f"{name}, line {reader.line_num}", str(error), "it is not CSV") from None
+    return _from_texts(name, texts)
+
+
+def _text_column(name: str, header: list[str], column: str) -> int:
+    lower = [field.lower() for field in header]
+    for wanted in [column.lower()] if column else TEXT_COLUMNS:
+        if wanted in lower:
+            return lower.index(wanted)
+    if len(header) == 1 and not column:
+        return 0
+    raise SpecError(f"{name}, column", column or "none given", f"there is no such column; there are: {', '.join(header)}")  # fmt: skip
+
+
+def _from_ldac(name: str, content: bytes, vocabulary: bytes, vocabulary_name: str = "vocabulary") -> Corpus:
+    listed = [line.strip() for line in decode(vocabulary_name, vocabulary).splitlines()]
+    while listed and not listed[-1]:
+        listed.pop()
+    seen: dict[str, int] = {}
+    for number, word in enumerate(listed, 1):
+        if not word or word in seen:
+            allowed = f"it is the word of line {seen[word]} again" if word else "allowed is a word"
+            raise SpecError(f"{vocabulary_name}, line {number}", word, allowed)
+        seen[word] = number
+    if len(listed) < 2:
+        raise SpecError(vocabulary_name, f"{len(listed)} words", "allowed are at least two, a word a line")
+    words: list[NDArray[np.int32]] = []
+    n_tokens = 0
+    for number, line in enumerate(decode(name, content).splitlines(), 1):
+        if not line.strip():
+            continue
+        ids, counts = _ldac_line(f"{name}, line {number}", line, len(listed))
+        n_tokens += sum(counts)
+        _check_size(name, len(words) + 1, n_tokens, len(listed))
+        if ids:
+            words.append(np.repeat(np.array(ids, dtype=np.int32), counts))
+    if len(words) < 2:
+        raise SpecError(name, f"{len(words)} documents", "allowed are at least two documents with words")
+    titles = tuple(f"document {d + 1}" for d in range(len(words)))
+    return Corpus(_offsets(map(len, words)), np.concatenate(words), tuple(listed), titles)
+
+
+def _ldac_line(field: str, line: str, n_words: int) -> tuple[list[int], list[int]]:
+    stated, *parts = line.split()
+    if not (stated.isascii() and stated.isdigit()) or int(stated[:10]) != len(parts):
+        raise SpecError(field, stated, f"allowed is the number of pairs that follow, here {len(parts)}")
+    ids, counts = [], []
+    for part in parts:
+        word, colon, count = part.partition(":")
+        if not (colon and word.isascii() and word.isdigit() and count.isascii() and count.isdigit()):
+            raise SpecError(field, part, "allowed is word:count, two whole numbers")
+        if len(word) > 9 or int(word) >= n_words:
+            raise SpecError(field, part, f"allowed is a word from 0 to {n_words - 1:,}, as the vocabulary has {n_words:,}")  # fmt: skip
+        if len(count) > 8 or not 1 <= int(count) <= MAX_TOKENS:
+            raise SpecError(field, part, f"allowed is a count from 1 to {MAX_TOKENS:,}")
+        ids.append(int(word))
+        counts.append(int(count))
+    if any(b <= a for a, b in pairwise(sorted(ids))):
+        raise SpecError(field, line, "allowed is each word once")
+    return ids, counts

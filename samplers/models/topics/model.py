@@ -1,0 +1,100 @@
+"""The topic model: latent Dirichlet allocation, with some documents held out."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from samplers.models.base import Model
+from samplers.models.topics.corpus import Corpus, bars, reuters
+from samplers.parameters import Count, Option, Real, SpecError
+
+MAX_CELLS = 5_000_000
+"""Topics × words."""
+SPLIT_SEED = 20_130_612
+"""All studies of a corpus hold out the same words, so that their perplexities can be compared."""
+
+BUILT_IN = {"reuters": lru_cache(reuters), "bars": lru_cache(bars)}
+UPLOADED = "uploaded"
+
+
+class Topics(Model):
+    """Latent Dirichlet allocation (Blei, Ng & Jordan 2003).
+
+    A document mixes K topics in proportions π_d ~ Dir(α), a topic is a law φ_k ~ Dir(β) over the V words; every word
+    has a topic z ~ π_d and is drawn from φ_z. Held out are some documents: part of their words is observed, and the
+    others are predicted (document completion).
+    """
+
+    key = "topics"
+    title = "Topics of documents"
+    tex = (
+        r"\pi_d \sim \mathrm{Dir}(\alpha),\quad \phi_k \sim \mathrm{Dir}(\beta),\quad "
+        r"z_{di} \mid \pi_d \sim \pi_d,\quad x_{di} \mid z_{di} \sim \phi_{z_{di}}"
+    )
+    source = "Blei, Ng & Jordan 2003; Griffiths & Steyvers 2004"
+    score_name = "held-out perplexity"
+    higher_is_better = False
+    data_name = "documents"
+
+    corpus = Option(default="reuters", objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns.")  # fmt: skip
+    n_topics = Count(20, bounds=(2, 500), log=True, tex="K", label="Topics K", doc="How many topics there are.")
+    alpha = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\alpha", label="Document prior α",
+                 doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.")  # fmt: skip
+    beta = Real(0.05, bounds=(1e-3, 10.0), log=True, tex=r"\beta", label="Topic prior β",
+                doc="The parameter of the Dirichlet prior of a topic's words. Small values give each topic few words.")  # fmt: skip
+    test_share = Real(0.2, bounds=(0.01, 0.5), label="Test documents", doc="The share of the documents that are held out.")  # fmt: skip
+    observed = Real(0.5, bounds=(0.1, 0.9), label="Observed part", doc="The share of a test document's words that its topics are found from; the others are predicted.")  # fmt: skip
+    min_documents = Count(2, bounds=(1, 1000), log=True, label="Rare words", doc="Words in fewer documents than this are left out of an uploaded corpus.")  # fmt: skip
+    max_share = Real(0.5, bounds=(0.01, 1.0), label="Common words", doc="Words in a larger share of the documents are left out of an uploaded corpus.")  # fmt: skip
+    max_words = Count(10_000, bounds=(10, 50_000), log=True, tex="V", label="Largest vocabulary", doc="Of an uploaded corpus the words in the most documents are kept, up to this many.")  # fmt: skip
+
+    def prepare(self) -> None:
+        whole = self._whole()
+        if self.n_topics * whole.n_words > MAX_CELLS:
+            allowed = f"allowed are at most {MAX_CELLS // whole.n_words} topics with {whole.n_words:,} words"
+            raise SpecError("model.n_topics", self.n_topics, allowed)
+        rng = np.random.default_rng(SPLIT_SEED)
+        # A document of one word has nothing to observe beside what is predicted.
+        splittable = np.flatnonzero(np.diff(whole.offsets) >= 2)
+        n_test = max(1, round(self.test_share * whole.n_documents))
+        if len(splittable) < n_test or whole.n_documents - n_test < 1:
+            raise SpecError("model.test_share", self.test_share, f"of {whole.n_documents} documents {len(splittable)} have two words or more; that is too few")  # fmt: skip
+        test = np.sort(rng.permutation(splittable)[:n_test])
+        training = np.setdiff1d(np.arange(whole.n_documents), test)
+        self.training = whole.part(training)
+        """The documents that are learned from."""
+        self.folded, self.scored = _split(whole.part(test), self.observed, rng)
+        """The two parts of the test documents."""
+        self.vocabulary, self.n_words, self.true_topics = whole.vocabulary, whole.n_words, whole.topics
+
+    def _whole(self) -> Corpus:
+        if self.corpus != UPLOADED:
+            return BUILT_IN[self.corpus]()
+        if not isinstance(self.uploaded, Corpus):
+            raise SpecError("model.corpus", self.corpus, f"no corpus was uploaded; built in are {', '.join(BUILT_IN)}")
+        return self.uploaded.trimmed(self.min_documents, self.max_share, self.max_words)
+
+    def facts(self) -> dict[str, str]:
+        tokens = self.training.n_tokens + self.folded.n_tokens + self.scored.n_tokens
+        return {
+            "documents": f"{self.training.n_documents + self.folded.n_documents:,}",
+            "different words": f"{self.n_words:,}",
+            "words in all": f"{tokens:,}",
+            "test documents": f"{self.folded.n_documents:,}",
+            "words predicted": f"{self.scored.n_tokens:,}",
+        }
+
+
+def _split(test: Corpus, observed: float, rng: np.random.Generator) -> tuple[Corpus, Corpus]:
+    """The observed and the predicted words of each document, at random; at least one of each."""
+    first = np.zeros(test.n_tokens, dtype=bool)
+    for begin, end in zip(test.offsets[:-1], test.offsets[1:], strict=True):
+        n = min(max(round(observed * (end - begin)), 1), end - begin - 1)
+        first[begin + rng.permutation(end - begin)[:n]] = True
+    return tuple(_masked(test, mask) for mask in (first, ~first))  # type: ignore[return-value]
+
+
+def _masked(corpus: Corpus, mask: np.ndarray) -> Corpus:
+    lengths = np.bincount(corpus.document_of()[mask], minlength=corpus.n_documents)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Corpus(offsets, corpus.words[mask], corpus.vocabulary, corpus.titles, corpus.topics)

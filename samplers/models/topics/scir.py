@@ -1,0 +1,48 @@
+"""The stochastic CIR process for topics."""
+
+from math import expm1
+
+import numpy as np
+
+from samplers import jit
+from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
+from samplers.parameters import Real
+
+
+@jit.loop(STEP)
+def step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+    scale, rate = -expm1(-params[0]), 1 / expm1(params[0])
+    totals[:] = 0
+    for w in range(len(theta)):
+        for k in range(n_topics):
+            shape = prior + factor * counts[w, k]
+            x = scale * rng.standard_gamma(shape + rng.poisson(rate * theta[w, k]))
+            theta[w, k] = x
+            totals[k] += x
+    return totals.sum()
+
+
+class SCIR(StochasticGradient):
+    """The stochastic CIR process (Baker et al. 2018, Algorithm 1), one for each θ_kw.
+
+    The exact transition of dθ = (â − θ) dt + √(2θ) dW over the time h, with â = β + (D/n) B from a fresh minibatch:
+    θ ← (1 − e^{−h})·Gamma(â + K, 1), K ~ Poisson(θ e^{−h}/(1 − e^{−h})). Were the counts exact and fixed,
+    θ_kw ~ Gamma(β + N_kw, 1) and φ_k ~ Dir(β + N_k) for every h; the minibatch's noise and the change of φ between
+    two minibatches make the bias, which falls with h.
+    """
+
+    key = "lda_scir"
+    title = "SCIR"
+    update = (
+        r"\theta_{kw} \leftarrow (1 - e^{-h})\,\mathrm{Gamma}(\hat a + K, 1),\quad "
+        r"K \sim \mathrm{Poisson}\Bigl(\theta_{kw}\,\frac{e^{-h}}{1 - e^{-h}}\Bigr),\quad \hat a = \beta + \tfrac{D}{n} B_{kw}"
+    )
+    source = "Baker et al. 2018, Algorithm 1 and section 4.1"
+    step = step
+
+    step_size = Real(0.5, bounds=(1e-4, 10.0), log=True, tex="h", label="First step size h", doc="How much time passes between the first two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.")  # fmt: skip
+    decay_steps = Real(10.0, bounds=(1.0, 1e6), log=True, tex=r"\tau", label="Steps before decay τ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: after how many steps they begin to fall.")  # fmt: skip
+    decay_power = Real(0.33, bounds=(0.0, 1.0), tex=r"\kappa", label="Decay κ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: how fast they fall; 0 keeps them constant.")  # fmt: skip
+
+    def packed(self, step_size: float) -> Array:
+        return np.array([step_size])

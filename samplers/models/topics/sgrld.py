@@ -1,0 +1,48 @@
+"""Stochastic gradient Riemannian Langevin dynamics for topics."""
+
+from math import sqrt
+
+import numpy as np
+
+from samplers import jit
+from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
+from samplers.parameters import Real
+
+
+@jit.loop(STEP)
+def step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+    step_size = params[0]
+    pull = np.zeros(n_topics)
+    for k in range(n_topics):
+        pull[k] = 1 + factor * count_totals[k] / totals[k]
+    totals[:] = 0
+    for w in range(len(theta)):
+        for k in range(n_topics):
+            x = theta[w, k]
+            drift = prior + factor * counts[w, k] - x * pull[k]
+            x = abs(x + step_size * drift + sqrt(2 * step_size * x) * rng.standard_normal())
+            theta[w, k] = x
+            totals[k] += x
+    return totals.sum()
+
+
+class SGRLD(StochasticGradient):
+    """Stochastic gradient Riemannian Langevin dynamics with reflection (Patterson & Teh 2013).
+
+    The recipe with D = diag(θ), Q = 0, Γ = 1: θ ← |θ + ε(β − θ + (D/n)(B_kw − B_k· φ_kw)) + √(2εθ) ξ|.
+    Invariant law: the posterior of θ as ε → 0; near 0 the bias of every ε > 0 is large.
+    """
+
+    key = "lda_sgrld"
+    title = "SGRLD"
+    update = (
+        r"\theta_{kw} \leftarrow \Bigl|\,\theta_{kw} + \epsilon\Bigl(\beta - \theta_{kw} + \tfrac{D}{n}(B_{kw} - B_{k\cdot}\,\phi_{kw})\Bigr)"
+        r" + \sqrt{2\epsilon\,\theta_{kw}}\;\xi\Bigr|"
+    )
+    source = "Patterson & Teh 2013; Baker et al. 2018, section 4.1"
+    step = step
+
+    step_size = Real(0.01, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
+
+    def packed(self, step_size: float) -> Array:
+        return np.array([step_size])

@@ -1,0 +1,115 @@
+"""What the stochastic-gradient methods share: the expanded mean, the minibatch of documents, the schedule.
+
+The state is θ (words, columns) with φ_kw = θ_kw/Σ_w θ_kw and the prior θ_kw ~ Gamma(β, 1), so that φ_k ~ Dir(β). With
+the proportions integrated out, Fisher's identity gives the gradient as an expectation over the topics z of the words:
+
+    ∂ log p(θ | x)/∂θ_kw = (β − 1)/θ_kw − 1 + E[N_kw]/θ_kw − E[N_k·]/θ_k·
+
+with the counts N_kw of the topics z given φ and x. The counts are estimated by (D/n) B_kw, with B_kw the mean over
+some Gibbs sweeps of how often word w has topic k in the n documents of a minibatch, out of D. The topics of a document
+are kept from one visit to the next, so that the sweeps go on from where they were.
+"""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import types
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from samplers import jit
+from samplers.models.topics.local import BLOCK, columns, ids, sweep
+from samplers.models.topics.method import COMPILED, State, TopicMethod
+from samplers.models.topics.model import Topics
+from samplers.parameters import Count, Real
+
+Array = NDArray[np.float64]
+
+STEP = types.float64(
+    jit.rng_type, jit.matrix, jit.matrix, jit.vector, jit.matrix, jit.vector, types.float64, types.float64,
+    types.int64, jit.vector
+)  # fmt: skip
+"""step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params): one step of θ.
+
+``counts`` are B (words, columns), ``count_totals`` B_k· (columns,), ``factor`` D/n, ``prior`` β. It writes θ, the
+momentum and the new totals θ_k·, and returns the sum of θ, which is not finite where a θ is not.
+"""
+
+
+@jit.loop(
+    types.void(jit.rng_type, jit.integers, jit.integers, ids, ids, jit.matrix, jit.matrix, jit.vector, types.float64,
+               types.int64, types.int64, jit.matrix, jit.vector)
+)  # fmt: skip
+def count_topics(
+    rng, documents, offsets, words, topics, counts, weights, scale, alpha, n_topics, n_sweeps, out, out_totals
+):
+    """B (words, columns) and B_k· (columns,) of these documents, the mean over Gibbs sweeps given φ = weights·scale."""
+    p = np.zeros(len(scale))
+    ends = np.zeros(len(scale) // BLOCK)
+    each = 1 / n_sweeps
+    out[:] = 0
+    out_totals[:] = 0
+    for d in documents:
+        begin, end = offsets[d], offsets[d + 1]
+        for _ in range(n_sweeps):
+            sweep(rng, words[begin:end], topics[begin:end], counts[d], weights, 0.0, scale, alpha, n_topics, p, ends)
+            for i in range(begin, end):
+                out[words[i], topics[i]] += each
+                out_totals[topics[i]] += each
+
+
+class StochasticGradient(TopicMethod):
+    """A sampler of θ over minibatches of documents."""
+
+    step: ClassVar[Any]
+    """The compiled step, of type :data:`STEP`."""
+    compiled: ClassVar[tuple[Any, ...]] = (*COMPILED, count_topics)
+
+    step_size = Real(0.01, bounds=(1e-12, 10.0), log=True, tex="h", label="First step size", doc="The time that the first step advances.")  # fmt: skip
+    decay_steps = Real(1000.0, bounds=(1.0, 1e6), log=True, tex=r"\tau", label="Steps before decay τ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: after how many steps they begin to fall.")  # fmt: skip
+    decay_power = Real(0.6, bounds=(0.0, 1.0), tex=r"\kappa", label="Decay κ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: how fast they fall; 0 keeps them constant.")  # fmt: skip
+    sweeps = Count(5, bounds=(1, 100), log=True, label="Sweeps", doc="How often the topics of a document are drawn anew at each visit; their mean is the gradient.")  # fmt: skip
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        jit.keep_plain(cls, "step")
+        if "step" in vars(cls):
+            cls.compiled = (*StochasticGradient.compiled, cls.step)
+
+    @abstractmethod
+    def packed(self, step_size: float) -> Array:
+        """What the compiled step reads."""
+
+    def start(self, model: Topics, rng: Generator) -> State:
+        """θ ~ Gamma(1, 1), the momentum 0."""
+        theta = np.zeros((model.n_words, columns(model.n_topics)))
+        theta[:, : model.n_topics] = rng.standard_gamma(1.0, size=(model.n_words, model.n_topics))
+        state = self.first_state(model, rng, theta)
+        state.extra["counts"] = np.zeros_like(theta)
+        state.extra["count_totals"] = np.zeros(theta.shape[1])
+        state.extra["momentum"] = np.zeros_like(theta if self.has_momentum else theta[:0])
+        return state
+
+    has_momentum: ClassVar[bool] = False
+
+    def advance(self, model: Topics, state: State, rng: Generator) -> int:
+        data, n_topics = model.training, model.n_topics
+        size = self.size(model)
+        state.batch = rng.choice(data.n_documents, size, replace=False, shuffle=False)
+        counts, count_totals = state.extra["counts"], state.extra["count_totals"]
+        count_topics(
+            rng, state.batch, data.offsets, data.words, state.topics, state.counts, state.weights,
+            self.scale(model, state), model.alpha, n_topics, self.sweeps, counts, count_totals,
+        )  # fmt: skip
+        step_size = self.step_size * (1 + state.steps / self.decay_steps) ** -self.decay_power
+        total = self.step(
+            rng, state.weights, state.extra["momentum"], state.totals, counts, count_totals,
+            data.n_documents / size, model.beta, n_topics, self.packed(step_size),
+        )  # fmt: skip
+        state.steps += 1
+        if not np.isfinite(total):
+            raise FloatingPointError(
+                f"{self.title} left the numbers at step {state.steps:,}: its step size is too large."
+            )
+        return size
