@@ -7,7 +7,7 @@ import asyncio
 import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -86,6 +86,8 @@ class Live:
         self.bus = Bus(self._answered)
         self.readout: Any = None
         """The model whose text is the readout."""
+        self.checks: Callable[[], list[tuple[str, str]]] | None = None
+        """Texts for a lesson's check marks, by their model's id. Called about once a second while nothing moves."""
         self.views: Sequence[Any] = []
         self.frames_sent = self.frames_drawn = 0
         self._feeds: list[tuple[Any, dict[str, int]]] = []

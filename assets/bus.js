@@ -122,6 +122,8 @@ export function render({ model }) {
       download(data.name, new Blob([Uint8Array.from(atob(data.content), (c) => c.charCodeAt(0))]))
     } else if (data.type === "copy") {
       copy(data.text)
+    } else if (data.type === "away") {
+      window.location.search = data.query
     } else if (data.type === "picture") {
       picture(data).toBlob((blob) => download(data.name, blob))
     } else if (data.type === "text") {
