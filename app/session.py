@@ -31,13 +31,14 @@ _TITLE = """
 """
 _LARGE_TITLE = """
 .view-title { font-weight: 600; font-size: 22px; }
-.hint { font-size: 18px; opacity: .8; }
+.hint { font-size: 16px; opacity: .8; }
 """
 _SX = {
     ".sidebar": {"padding": 0},
     "& .main": {"padding": "4px"},
     "& .title": {"display": {"xs": "none", "sm": "block"}},
 }
+_NO_DRAWER = {"& .header [aria-label$='drawer']": {"display": "none"}}
 LATER_SECONDS = 0.08
 """After a change, formulas and the link wait so long for its first frame."""
 NARROW = 900
@@ -112,7 +113,7 @@ class Session:
             self.do_later(self.runner.bus.send_away(f"?lesson={lesson.key}&step={number}{more}{hidden}"))
             return
         # The controls are drawn again when the place and the experiment have both changed.
-        with param.parameterized.batch_call_watchers(state.place):
+        with pn.io.hold(), param.parameterized.batch_call_watchers(state.place):
             state.place.open(lesson, number)
             state.follow(lesson.steps[number - 1])
 
@@ -136,7 +137,7 @@ class Session:
         return bool(self.state.place.waiting)
 
     def _toggle_controls(self) -> None:
-        if self.page.sidebar:
+        if self.page.sidebar and not self.state.place.restricted:
             self.page.sidebar_open = not self.page.sidebar_open
 
     def _take_picture(self) -> None:
@@ -169,7 +170,7 @@ class Session:
     def fit_width(self, width: int) -> None:
         """On a phone the sidebar lies over the views; it starts closed there."""
         self._narrow = width < NARROW
-        self._fit_sidebar()
+        self.page.sidebar_open = self._opens_sidebar()
 
     def _start(self) -> None:
         for message in self._messages:
@@ -220,18 +221,19 @@ class Session:
     def _frame(self, state: Any, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""
         beside = pn.Column(*main, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
-        body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
+        self._body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
+        self._body.css_classes = self._body_classes()
         if "lessons" not in state.hidden:
-            header = [self._header_button("Lessons", "school", "Lessons: a course, step by step, each with an experiment that runs beside it.", self.catalogue.open), *header]  # fmt: skip
+            header = [self._header_button("Lessons", "school", "Lessons: a course, step by step", self.catalogue.open), *header]  # fmt: skip
         if "present" not in state.hidden:
-            present = self._header_button("Present", "slideshow", "Present: full screen, large type, and keys for next, back, play and reset.", lambda: setattr(state, "present", True))  # fmt: skip
+            present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True))  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[body, self.catalogue.panel, self.presenter, self.runner.bus], sidebar=self._sidebar(), sidebar_width=300,
-            header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=not (state.present and self._sidebar()),
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.presenter, self.runner.bus], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             # An interactive tooltip covers the next button and takes its click.
-            theme_config={"components": {"MuiTooltip": {"defaultProps": {"disableInteractive": True}}}}, sx=_SX | SX if state.present else _SX,
+            theme_config={"components": {"MuiTooltip": {"defaultProps": {"disableInteractive": True}}}}, sx=self._sx(),
         )  # fmt: skip
         with param.edit_constant(page):
             # Panel's count of what is going on would walk every model of the page, twice for every event.
@@ -248,29 +250,31 @@ class Session:
         button.on_click(lambda _: action())
         return pn.Row(button, margin=0, align="end")
 
-    def _sidebar(self) -> list[Any]:
-        """A lesson's step has its controls in its panel."""
-        return [] if "controls" in self.state.hidden or self.state.place.restricted else [self.controls.panel]
+    def _opens_sidebar(self, asked: bool = False) -> bool:
+        """Whether there is room for the sidebar. A lesson's step has its controls in its panel."""
+        if "controls" in self.state.hidden:
+            # The frame would move the page into the place of a closed sidebar that is not there.
+            return True
+        return not self.state.place.restricted and (asked or not (self._narrow or self.state.present))
+
+    def _sx(self) -> dict[str, Any]:
+        state = self.state
+        return _SX | (SX if state.present else {}) | (_NO_DRAWER if state.place.restricted else {})
+
+    def _body_classes(self) -> list[str]:
+        return ["free"] if self.state.place.free else []
 
     def _fit_lesson(self) -> None:
+        self._body.css_classes = self._body_classes()
         self.presenter.lesson = self.state.place.lesson is not None
-        if [*self.page.sidebar] != (sidebar := self._sidebar()):
-            self.page.sidebar = sidebar
-            self._fit_sidebar(asked=self.state.place.free)
+        self.page.param.update(sx=self._sx(), sidebar_open=self._opens_sidebar(asked=self.state.place.free))
         self.later(self.write_link)
-
-    def _fit_sidebar(self, asked: bool = False) -> None:
-        """Open the sidebar where there is room for it. One without widgets must not be closed: the page would move."""
-        self.page.sidebar_open = not self.page.sidebar or asked or not (self._narrow or self.state.present)
 
     def _fit_presenter(self) -> None:
         state = self.state
         self.presenter.param.update(on_screen=state.present, dark=state.dark)
-        sx = _SX | SX if state.present else _SX
-        if self.page.sx != sx:
-            self.page.sx = sx
-            self._fit_sidebar()
-            self.later(self.write_link)
+        if self.page.sx != (sx := self._sx()):
+            self.page.param.update(sx=sx, sidebar_open=self._opens_sidebar())
 
     def follow_visibility(self, widgets: dict[str, Any]) -> None:
         """Show widgets of the transport where neither the link nor a lesson leaves them out, by the words for them."""

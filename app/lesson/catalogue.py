@@ -26,7 +26,8 @@ class Catalogue:
         lessons = list(found.lessons.values())
         items = [
             {
-                "label": f"{number}. {as_words(lesson.title)}",
+                "label": as_words(lesson.title),
+                "avatar": str(number),
                 "secondary": about(lesson, found.lessons),
                 "selectable": False,
             }
@@ -56,8 +57,9 @@ class Catalogue:
 
 def about(lesson: Lesson, known: dict[str, Lesson]) -> str:
     """Minutes, summary and what comes before."""
+    steps = "1 step" if len(lesson.steps) == 1 else f"{len(lesson.steps)} steps"
     needs = ", ".join(known[key].title if key in known else key for key in lesson.needs)
-    text = f"{lesson.minutes} minutes, {len(lesson.steps)} steps. {lesson.summary}"
+    text = f"{lesson.minutes} minutes, {steps}. {lesson.summary}"
     return as_words(f"{text} Needs: {needs}." if needs else text)
 
 

@@ -27,7 +27,7 @@ BESIDE = f"""
 .lesson.present {{ flex-basis: 30vw; max-height: calc(100vh - 50px); }}
 .beside {{ flex: 1 1 0; min-width: 0; }}
 .scroll-button {{ display: none; }}
-:host(:has(.lesson.free)) {{ flex-direction: column; align-items: stretch; }}
+:host(.free) {{ flex-direction: column; align-items: stretch; }}
 .lesson.free {{ flex: none; position: static; max-height: none; border-right: none; }}
 .lesson.free ~ .beside {{ flex: none; }}
 @media (max-width: 899px) {{
@@ -49,6 +49,17 @@ code { font-size: .92em; } svg { max-width: 100%; } a { color: inherit; }
 mjx-container[display="true"], .MathJax { overflow-x: auto; overflow-y: hidden; }
 .small { font-size: .88em; opacity: .8; } .where { font-size: .9em; opacity: .8; }
 """
+_WAYS = """
+.ways { position: sticky; bottom: 0; z-index: 2; padding: 4px 8px; background: var(--mui-palette-background-paper, Canvas); }
+:host(:not(.free)) .ways { border-top: 1px solid #8883; align-self: stretch; }
+.scroll-button { display: none; }
+"""
+"""The ways on stay in sight while the text is scrolled."""
+_SLIM = """
+:host { display: flex; flex-flow: row wrap; align-items: center; }
+.head { flex: 1 1 280px; width: auto; } .ways { flex: 0 1 auto; width: auto; }
+"""
+"""Of a person who tries it herself: a line above the page."""
 _OPTION = """
 .answer { display: block; width: 100%; text-align: left; font: inherit; color: inherit; background: transparent; cursor: pointer;
   border: 1.5px solid color-mix(in srgb, currentColor 35%, transparent); border-radius: 6px; padding: 6px 10px; }
@@ -89,7 +100,7 @@ class LessonPanel:
         """``go`` opens a step; ``follow`` says what comes after the last one; ``contents`` shows the list."""
         self.state, self.controls = state, controls
         self._go, self._follow, self._contents = go, follow, contents
-        self.panel = pn.Column(visible=False, margin=0, css_classes=["lesson"])
+        self.panel = pn.Column(visible=False, margin=0, css_classes=["lesson"], stylesheets=[_WAYS])
         self._divs: list[Div] = []
         self._question = pn.Column(sizing_mode="stretch_width", margin=0)
         self._after = pn.Column(sizing_mode="stretch_width", margin=0)
@@ -143,8 +154,8 @@ class LessonPanel:
             return
         if self.place.free:
             self._divs = []
-            row = pn.FlexBox(
-                self._head(lesson), self._ways(lesson), align_items="center", sizing_mode="stretch_width", margin=0
+            row = pn.Row(
+                self._head(lesson), self._ways(lesson), stylesheets=[_SLIM], sizing_mode="stretch_width", margin=0
             )
             self.panel.param.update(objects=[row], visible=True, css_classes=["lesson", "free"], styles=self._size())
             return
@@ -190,7 +201,7 @@ class LessonPanel:
             f"<span class='where'><b>{in_line(lesson.title)}</b> · step {self.place.number} of {len(lesson.steps)}</span>",
             margin=(6, 0),
         )
-        return pn.Row(contents, where, leave, sizing_mode="stretch_width", margin=0, min_width=280)
+        return pn.Row(contents, where, leave, sizing_mode="stretch_width", margin=0, css_classes=["head"])
 
     def _question_parts(self, step: Step) -> list[Any]:
         question, answer = step.question, self.place.answer
@@ -264,7 +275,7 @@ class LessonPanel:
                 description="Back to the step: its own experiment from the beginning, and its controls.",
             )
         free.on_click(lambda _: self._go(lesson, self.place.number) if self.place.free else self.place.try_it())
-        return pn.FlexBox(back, free, forward, sizing_mode="stretch_width", margin=(8, 8, 14, 8), gap="2px")
+        return pn.FlexBox(back, free, forward, margin=0, gap="2px", css_classes=["ways"])
 
 
 def _paper(claim: Claim) -> str:
