@@ -211,10 +211,10 @@ class Session:
             figure = pn.pane.Bokeh(
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
-            size = _tall(wide, len(views)) if present else {"styles": {}}
-            size["styles"] |= {"grid-row": "span 2"} if wide else {}
+            sheets = [_tall(wide, len(views))] if present else []
             panes.append(pmui.Paper(
-                title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=516 if wide else 254, **size
+                title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=516 if wide else 254,
+                styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,
             ))  # fmt: skip
         self.views.objects = panes
 
@@ -329,10 +329,10 @@ class Session:
         return [made for name, made in named.items() if name not in state.hidden]
 
 
-def _tall(wide: bool, n: int) -> dict[str, Any]:
+def _tall(wide: bool, n: int) -> str:
     """The height of a view in presenter mode: all rows together fill the screen."""
     whole = wide or n <= 2
-    return {"styles": {"height": "calc(100vh - 112px)" if whole else "calc(50vh - 60px)"}}
+    return f":host {{ height: calc({'100vh - 118px' if whole else '50vh - 63px'}) !important; }}"
 
 
 def view_chooser() -> Any:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import types
@@ -27,6 +27,9 @@ from samplers.recipe.presets import PRESETS
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.base import Array
+
+if TYPE_CHECKING:
+    from samplers.models.topics.bench import TokenRate
 
 CHAINS = (1, 4)
 UNCOUNTED = 10**9
@@ -98,6 +101,7 @@ class Report:
     machine: dict[str, Any]
     samplers: list[SamplerRate]
     peers: list[PeerRate]
+    tokens: list["TokenRate"]
     requirements: list[Requirement]
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,6 +111,9 @@ class Report:
 
 def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: None) -> Report:
     """Run all benchmarks; ``progress`` is told what comes next."""
+    # It measures with what is here.
+    from samplers.models.topics import bench as topics
+
     effort = QUICK if quick else FULL
     rates: list[SamplerRate] = []
     for key in SAMPLERS:
@@ -118,12 +125,15 @@ def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: 
     progress("other programs")
     peers, ratio = peer_rates(effort)
     progress("recipes")
-    return Report(machine(), rates, peers, [*requirements(rates, ratio), *recipe_requirements(effort)])
+    needs = [*requirements(rates, ratio), *recipe_requirements(effort)]
+    progress("topics")
+    tokens = topics.token_rates(effort)
+    return Report(machine(), rates, peers, tokens, [*needs, topics.requirement(tokens)])
 
 
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
-    packages = ("numba", "numpy", "scipy", "blackjax", "jax")
+    packages = ("numba", "numpy", "scipy", "blackjax", "jax", "lda", "tomotopy")
     return {
         "platform": platform.platform(),
         "processor": _processor(),
@@ -456,6 +466,8 @@ def as_text(report: Report) -> str:
     rows = [(*head, "draws/random", "statistics/draws"), *map(_rate_row, report.samplers)]
     peers: list[tuple[str, ...]] = [("SGLD on the quartic by", "chains", "rate", "")]
     peers += [(x.program, str(x.n_chains), _millions(x.rate), x.note) for x in report.peers]
+    tokens: list[tuple[str, ...]] = [("collapsed Gibbs on Reuters by", "topics", "millions of tokens/s", "engine/it")]
+    tokens += [(x.program, str(x.n_topics), _millions(x.rate), _ratio(x.ratio)) for x in report.tokens]
     needs: list[tuple[str, ...]] = [("required", "measured", "needed", "")]
     for need in report.requirements:
         verdict = {True: "met", False: "NOT MET", None: "not measured"}[need.met]
@@ -465,7 +477,7 @@ def as_text(report: Report) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     title = f"{facts['processor']}, {facts['cpu_count']} cores, Python {facts['python']}, {versions}"
     title += "\nMillions of chain-steps a second, median."
-    return "\n\n".join([title, *(_columns(table) for table in (rows, peers, needs))])
+    return "\n\n".join([title, *(_columns(table) for table in (rows, peers, tokens, needs))])
 
 
 def _rate_row(x: SamplerRate) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The command line, in processes of its own."""
 
 import csv
+import importlib.util
 import json
 import os
 import signal
@@ -223,7 +224,7 @@ def test_the_quick_benchmark_has_all_figures():
     out, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     data = json.loads(out)
-    assert set(data) == {"machine", "samplers", "peers", "requirements"}
+    assert set(data) == {"machine", "samplers", "peers", "tokens", "requirements"}
     assert {"cpu_count", "python", "versions", "platform"} <= set(data["machine"])
     fitting = {key for key, cls in SAMPLERS.items() if any(cls.accepts(t) for t in TARGETS.values())}
     assert {(x["sampler"], x["n_chains"]) for x in data["samplers"]} == {(key, n) for key in fitting for n in (1, 4)}
@@ -233,4 +234,9 @@ def test_the_quick_benchmark_has_all_figures():
     assert {(x["program"], x["n_chains"]) for x in data["peers"]} == {
         (p, n) for p in ("NumPy", "blackjax") for n in (1, 4)
     }
+    if importlib.util.find_spec("lda"):
+        assert {(x["program"], x["n_topics"]) for x in data["tokens"]} == {
+            (p, n) for p in ("engine", "lda", "tomotopy") for n in (20, 50)
+        }
+        assert all(x["ratio"] == 1 for x in data["tokens"] if x["program"] == "engine")
     assert all({"name", "measured", "needed", "met"} <= set(x) for x in data["requirements"])

@@ -36,16 +36,16 @@ class StudyControls(Panel):
 
     def __init__(self, state: StudyState, notify: Callable[[str, str], None], of_lesson: bool = False):
         super().__init__(state, notify, of_lesson)
-        self._problem = ""
+        self._boxes: dict[str, FileBox] = {}
+        # Beside the box, not drawn again with it: a file may be on its way.
+        self._problem = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(4, 10))
         state.param.watch(lambda *_: self.refresh(), ["study", "upload", "dark"])
         state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free"])
         self.refresh()
 
     def show_problem(self, message: str) -> None:
         """Say below the data what is wrong with them; an empty text says nothing."""
-        if message != self._problem:
-            self._problem = message
-            self.refresh(force=True)
+        self._problem.param.update(object=message, visible=bool(message))
 
     def shape(self) -> Any:
         study = self.state.study
@@ -95,7 +95,9 @@ class StudyControls(Panel):
         laws = elsewhere("Sampling known laws", "functions", "?", help_)
         widgets = [] if self._of_lesson else self._model_widgets(slice(1 + FIRST, None))
         seldom = pn.Column(*widgets, sizing_mode="stretch_width", margin=0)
-        more = pmui.Accordion(("More about the model", seldom), sizing_mode="stretch_width", margin=(8, 6))
+        more = pmui.Accordion(
+            ("More about the model", seldom), title_variant="body1", sizing_mode="stretch_width", margin=(8, 6)
+        )
         parts = [*([more] if widgets else []), *([laws] if self.state.shows("pages") else [])]
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=(0, 0, 20, 0))] if parts else []
 
@@ -114,11 +116,12 @@ class StudyControls(Panel):
             self.show_problem("")
             self._do(self.state.bring, files)
 
-        parts: list[Any] = [FileBox(kind, take, self.show_problem)]
+        key = self.state.study.model.key
+        if key not in self._boxes:
+            self._boxes[key] = FileBox(kind, take, self.show_problem)
+        parts: list[Any] = [self._boxes[key], self._problem]
         if self.state.upload is not None:
             parts.append(pn.pane.HTML(f"Your own: <b>{escape(self.state.upload.name)}</b>", margin=(0, 12, 6, 12)))
-        if self._problem:
-            parts.append(pmui.Alert(self._problem, severity="error", sizing_mode="stretch_width", margin=(4, 10)))
         return parts
 
     def _methods(self) -> list[Any]:

@@ -3,7 +3,7 @@
 from app.lesson import place as places
 from app.link import page_query, read_fields, read_page, whole
 from app.study.state import MAX_SEEDS, StudyState
-from app.study.upload import KINDS, UPLOADED
+from app.study.upload import KINDS, uses_upload
 from app.study.views import STUDY_VIEWS
 from app.study.views.base import AXES
 from samplers.models import MODELS
@@ -28,8 +28,10 @@ def from_query(query: str) -> tuple[StudyState, list[str]]:
     places.read(state.place, fields, messages)
     if state.place.step is not None:
         state.follow(state.place.step)
-        if set(fields) & set(LINK_FIELDS):
+        if {"model", "method"} & set(fields):
             state.study = study
+        elif "seed" in fields:
+            state.set_seed(study.seed)
     study = state.study
     read_page(state, fields, STUDY_VIEWS, AXES, study, messages)
     state.seeds = whole(fields, "seeds", 1, MAX_SEEDS, 1, messages)
@@ -40,7 +42,7 @@ def from_query(query: str) -> tuple[StudyState, list[str]]:
 def _without_upload(study: Study, messages: list[str]) -> Study:
     """The same study with the built-in data, where the link was made of somebody's own file."""
     key = study.model.key
-    if key not in KINDS or study.model.values().get(KINDS[key].parameter) != UPLOADED:
+    if not uses_upload(study.model):
         return study
     name = KINDS[key].parameter
     built_in = dict(declared(MODELS[key]))[name].default

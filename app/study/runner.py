@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 from app.live import POOL, Live, LiveScreen, recent_rate, short
 from app.study.state import StudyState
-from app.study.upload import Upload
+from app.study.upload import Upload, uses_upload
 from app.study.views import STUDY_VIEWS
 from app.study.views.base import AXES, MethodFrame, StudyFrame, StudyScene, StudyView
 from app.views.base import Data
 from samplers import jit
 from samplers.choices import Choice
-from samplers.models import MODELS, Model
+from samplers.models import METHODS, Model
 from samplers.models.study import Study, StudyRun
 from samplers.parameters import SpecError
 
@@ -67,7 +67,8 @@ class Progress:
     def compiling(self, done: int, total: int, what: str) -> None:
         """The same for the compiler."""
         if what:
-            self.tell(f"First start on this machine: compiling {what}", done / total)
+            name = what.removeprefix("the main loop of the ").replace("_", " ")
+            self.tell(f"First start on this machine: compiling {name}", done / total)
 
 
 @dataclass
@@ -195,7 +196,12 @@ class StudyRunner(Live):
             self.screen.show_problem(message)
         if self.model is None:
             return
-        self.state.go_back(*self._opened)
+        study, upload, seeds = self._opened
+        brought = self.state.upload
+        # A file that could be read stays, for another try with other cut-offs, unless the study before was of a file.
+        if brought is not None and brought.read and not uses_upload(study.model):
+            upload = brought
+        self.state.go_back(study, upload, seeds)
         # The runs are still there, and go on.
         self._restart = False
         self._rebuild = True
@@ -297,8 +303,7 @@ class StudyRunner(Live):
 
 def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int) -> tuple[Model, list[MethodRecord]]:
     """The model, and a run of each method for each seed. Raises :class:`SpecError`."""
-    package = MODELS[study.model.key].__module__.rpartition(".")[0]
-    jit.prepare([f for f in jit.declared() if f.py_func.__module__.startswith(package)], progress.compiling)
+    jit.prepare([f for method in study.methods for f in METHODS[method.key].compiled], progress.compiling)
     progress.tell("Loading the data" if upload is None else f"Reading {upload.name}")
     uploaded = None if upload is None else upload.data()
     progress.tell("Preparing the data")

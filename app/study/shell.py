@@ -1,5 +1,6 @@
 """The page of a study: a model of real data, its methods side by side."""
 
+import re
 from typing import Any
 
 import panel as pn
@@ -15,12 +16,18 @@ from app.theme import theme
 from samplers.models import METHODS, MODELS, Model
 
 GUIDES = {
-    "topics": "Methods are learning topics from these documents now. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size on the left, and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
-    "network": "Methods are looking for communities in this network now. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities on the left, and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
+    "topics": "Methods are learning topics from these documents now. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu on the left, and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
+    "network": "Methods are looking for communities in this network now. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu on the left, and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
 """What to do first, by model."""
 READOUT = 350
 """The width of the line that says how far it is, in pixels: nearly that of a phone."""
+
+
+def lines(tex: str) -> list[str]:
+    r"""A formula in parts that are narrow enough for a card: cut where lines end, and at each ``,\quad``."""
+    tex = tex.replace(r"\begin{aligned}", "").replace(r"\end{aligned}", "").replace("&", "")
+    return [part.strip() for line in re.split(r"\\\\|\n", tex) for part in re.split(r",\\q?quad", line) if part.strip()]
 
 
 class StudyPage(Session):
@@ -154,7 +161,8 @@ class StudyPage(Session):
         self.show_status("", 1.0)
         for controls in (self.controls, self.lesson_controls):
             controls.show_problem(message)
-        self.notify("error", message)
+        # The sentence stays in the sidebar, which on a phone may be closed.
+        self.notify("warning", message)
 
     def show_model(self, model: Model) -> None:
         self.show_status("", 1.0)
@@ -186,19 +194,18 @@ class StudyPage(Session):
             card(
                 colours.faint,
                 f"Model: {model.title}",
-                [model.tex],
+                lines(model.tex),
                 entry("Model", sentence(model)) + facts + entry("Source", model.source),
             )
         ]
         for key in dict.fromkeys(method.key for method in study.methods):
             method = METHODS[key]
             place = next(i for i, one in enumerate(study.methods) if one.key == key)
-            lines = [line for line in method.update.split("\n") if line.strip()]
             out.append(
                 card(
                     colours.lanes[place],
                     method.title,
-                    lines,
+                    lines(method.update),
                     entry("Method", sentence(method)) + entry("Source", method.source),
                 )
             )

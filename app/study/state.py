@@ -7,7 +7,7 @@ import param
 
 from app.lesson.place import Place
 from app.lesson.rules import is_hidden
-from app.study.upload import KINDS, UPLOADED, Upload
+from app.study.upload import KINDS, UPLOADED, Upload, uses_upload
 from app.study.views import STUDY_VIEWS, default_views
 from app.study.views.base import AXES
 from lessons import Step
@@ -40,7 +40,7 @@ class StudyState(param.Parameterized):
     subject = "model"
 
     def __init__(self, study: Study):
-        super().__init__(study=study, views=default_views(study.model.key))
+        super().__init__(study=study, views=default_views(study))
         self.place = Place()
 
     @property
@@ -75,12 +75,16 @@ class StudyState(param.Parameterized):
         """Another study; what is on the page stays where it fits."""
         with param.parameterized.batch_call_watchers(self):
             other = study.model.key != self.study.model.key
+            before = self.fitting_views()
             if other:
                 self.upload = None
             self.study = study
             self.shown = min(self.shown, len(study.methods) - 1)
             if other:
-                self.views = default_views(study.model.key)
+                self.views = default_views(study)
+            else:
+                new = [key for key in default_views(study) if key not in before]
+                self.views = [key for key in STUDY_VIEWS if key in {*self.views, *new}]
 
     def set_model(self, key: str) -> None:
         """Another model, with its defaults and the methods that its page begins with."""
@@ -144,8 +148,7 @@ class StudyState(param.Parameterized):
     @property
     def own_data(self) -> Upload | None:
         """The person's file, where the study is of it."""
-        kind = KINDS.get(self.study.model.key)
-        return self.upload if kind and self.study.model.values().get(kind.parameter) == UPLOADED else None
+        return self.upload if uses_upload(self.study.model) else None
 
     def bring(self, files: Mapping[str, bytes]) -> None:
         """Take files in place of the data that are there. What is wrong in them shows when they are read."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import panel_material_ui as pmui
 
+from samplers.choices import Choice
 from samplers.parameters import SpecError
 
 MAX_BYTES = 30_000_000
@@ -41,6 +42,11 @@ class Upload:
         self._files: Mapping[str, bytes] | None = files
         self._data: Any = None
 
+    @property
+    def read(self) -> bool:
+        """Whether the files have been read, and were good."""
+        return self._files is None
+
     def data(self) -> Any:
         """What the model takes; the first call reads the files, and lets go of them. Raises :class:`SpecError`."""
         files = self._files
@@ -55,12 +61,19 @@ class FileBox(pmui.FileInput):
 
     def __init__(self, kind: Kind, take: Callable[[Mapping[str, bytes]], None], refuse: Callable[[str], None]):
         super().__init__(
-            label=kind.label, accept=kind.accept, multiple=kind.several, max_file_size=MAX_BYTES, max_total_file_size=MAX_BYTES,
+            label=kind.label, accept=kind.accept, multiple=kind.several, max_file_size=MAX_BYTES,
             chunk_size=CHUNK_BYTES, variant="outlined", size="small", sizing_mode="stretch_width", margin=(6, 10),
             description=f"{kind.label}. {kind.help}",
         )  # fmt: skip
         self._take, self._refuse = take, refuse
         self._received = 0
+
+    def _handle_msg(self, msg: Any) -> None:
+        if msg["status"] == "error":
+            self._received = 0
+            self._refuse(f"The file was not sent: {msg['error']}.")
+        else:
+            super()._handle_msg(msg)
 
     def _process_chunk(self, msg: dict[str, Any]) -> None:
         # The browser's own check is a courtesy: this is the one that holds.
@@ -94,6 +107,12 @@ def _graph(files: Mapping[str, bytes]) -> Any:
 
     ((name, content),) = files.items()
     return read_upload(name, content)
+
+
+def uses_upload(choice: Choice) -> bool:
+    """Whether a model is of the person's own data."""
+    kind = KINDS.get(choice.key)
+    return kind is not None and choice.values().get(kind.parameter) == UPLOADED
 
 
 KINDS = {

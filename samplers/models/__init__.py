@@ -3,7 +3,10 @@
 from samplers.models.base import Method, Model, Snapshot
 from samplers.models.network.gamma_sgvb import GammaSGVB
 from samplers.models.network.gibbs import NetworkGibbs
+from samplers.models.network.hmc import NetworkHMC
+from samplers.models.network.map import NetworkMAP
 from samplers.models.network.model import Network
+from samplers.models.network.norm_sgvb import NormSGVB
 from samplers.models.topics import TOPIC_METHODS, Topics
 from samplers.registry import Registry
 
@@ -17,6 +20,9 @@ METHODS: Registry[type[Method]] = Registry(
     *TOPIC_METHODS,
     NetworkGibbs,
     GammaSGVB,
+    NormSGVB,
+    NetworkMAP,
+    NetworkHMC,
 )
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]

@@ -167,14 +167,14 @@ class StudyRun:
             return
         try:
             if self.steps == 0:
-                self._score()
+                self.score()
             began = time.perf_counter()
             seen = self.method.advance(self.model, self.state, self.rng)
             self.seconds += time.perf_counter() - began
             self.steps += 1
             self.data_seen += seen
             if self.due:
-                self._score()
+                self.score()
         except FloatingPointError as error:
             self.divergence = Divergence(self.steps, str(error))
 
@@ -188,7 +188,8 @@ class StudyRun:
         """What the views show."""
         return self.method.snapshot(self.model, self.state)
 
-    def _score(self) -> None:
+    def score(self) -> None:
+        """Take the score now. Raises FloatingPointError where there is none."""
         value = float(self.method.score(self.model, self.state))
         if not np.isfinite(value):
             raise FloatingPointError(f"{self.method.title} has no finite score at step {self.steps:,}.")

@@ -12,8 +12,8 @@ from app.views.planes import LiveImage
 
 GAP = 1.06
 """Where the second square begins; the first is of side 1."""
-HELD = np.nan
-"""What a held-out pair is in the first square."""
+HELD = -1.0
+"""What a held-out pair is in the first square: below all shades."""
 
 
 def shades(low: str, high: str, n: int = 64) -> list[str]:
@@ -41,7 +41,7 @@ class Adjacency(StudyView):
         p.min_border_left = p.min_border_right = p.min_border_bottom = 4
         self._observed = observed_matrix(model)
         mapper = LinearColorMapper(
-            palette=shades(colours.surface, colours.lanes[0]), low=0.0, high=1.0, nan_color=colours.grid
+            palette=shades(colours.surface, colours.lanes[0]), low=0.0, high=1.0, low_color=colours.grid
         )
         self._left = LiveImage(self, p, "observed", mapper, (n, n), (0, 1), (0, 1), level="image")
         self._right = LiveImage(self, p, "probability", mapper, (n, n), (GAP, GAP + 1), (0, 1), level="image")
@@ -67,7 +67,7 @@ def in_order(community: Array) -> Array:
 
 
 def observed_matrix(model: Any) -> Array:
-    """1 for an observed edge, 0 for an observed pair without one, nan for a held-out pair; of the shown nodes."""
+    """1 for an observed edge, 0 for an observed pair without one, HELD for a held-out pair; of the shown nodes."""
     n = model.data.n_nodes
     matrix = np.zeros((n, n))
     for pairs, value in ((model.edges, 1.0), (model.held, HELD)):

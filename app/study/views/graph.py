@@ -154,5 +154,5 @@ class GraphView(StudyView):
         text = f"communities with nodes: {len(np.unique(community))}"
         groups = self.scene.model.data.groups
         if groups is not None:
-            text += f" · agreement with the {groups.max() + 1} known groups: {agreement(community, groups):.2f} of 1"
+            text += f"\nagreement with the {groups.max() + 1} known groups: {agreement(community, groups):.2f} of 1"
         return {self._label.id: text}

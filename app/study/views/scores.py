@@ -31,8 +31,9 @@ def curve(frame: MethodFrame, place: int) -> tuple[Array, Array, Array, Array]:
 def ends(values: Sequence[float], high_is_good: bool) -> tuple[float, float]:
     """The ends of the score's axis: round numbers around all values, so that they move rarely."""
     low, high = min(values), max(values)
-    step = 10.0 ** np.floor(np.log10(max(high - low, 1e-3 if high_is_good else 1.0)))
-    return float(np.floor(low / step) * step), float(np.ceil(high / step) * step)
+    step = 10.0 ** np.floor(np.log10(max(high - low, 0.1 if high_is_good else 1.0)))
+    first, last = np.floor(low / step), np.ceil(high / step)
+    return round(float(first * step), 9), round(float(max(last, first + 1) * step), 9)
 
 
 class Scores(StudyView):
@@ -108,6 +109,10 @@ class Scores(StudyView):
         for i, method in enumerate(frame.methods):
             last = [scores[-1].value for scores in method.scores() if scores]
             if last:
-                value = f"{np.mean(last):.3f}" if self.scene.model.higher_is_better else f"{np.mean(last):,.0f}"
+                value = (
+                    f"{np.mean(last):.3f}"
+                    if self.scene.model.higher_is_better
+                    else f"{float(f'{np.mean(last):.4g}'):,g}"
+                )
                 out[self._labels[i].id] = f"{self.scene.methods[i]}  {value}"
         return out

@@ -16,6 +16,8 @@ WORDS = 5
 """Words of each."""
 GLIDE = 0.5
 """The part of its way that a word goes in a frame."""
+SMOOTH = 0.1
+"""The part that a frame has in a word's probability: two words that are as likely would change places all the time."""
 LARGER = 1.3
 """A topic takes another one's place when it is so much larger."""
 
@@ -25,7 +27,7 @@ class Words(StudyView):
 
     key = "words"
     title = "Topics"
-    hint = "the largest ones; a bar is a word's probability in its topic"
+    hint = "with their shares of all words; a bar: the word's probability"
     model = "topics"
     tall = True
 
@@ -57,11 +59,12 @@ class Words(StudyView):
             text_font_size="12px", text_font_style="bold", text_color=colours.faint, text_baseline="bottom",
         )  # fmt: skip
         p.text(
-            "right", "y", text=text_of("percent", [f"{k / 10:.1f} % of words" for k in range(1001)]), source=heads,
+            "right", "y", text=text_of("percent", [f"{k / 10:.1f} %" for k in range(1001)]), source=heads,
             text_font_size="11px", text_color=colours.faint, text_baseline="bottom", text_align="right",
         )  # fmt: skip
         self._slots: list[int] = []
         self._places: list[dict[int, float]] = [{} for _ in range(n)]
+        self._means: list[dict[int, float]] = [{} for _ in range(n)]
         return p
 
     def compute(self, frame: StudyFrame) -> Data:
@@ -75,17 +78,24 @@ class Words(StudyView):
             row, column = divmod(slot, COLUMNS)
             left = column + 0.03
             heads.append((left, row + line, k, column + 0.95, round(1000 * shares[k])))
+            means = self._means[slot] = self._smooth(self._means[slot], words[k], probabilities[k])
+            ranked = sorted(means, key=lambda word: -means[word])[:WORDS]
             places, moved = self._places[slot], {}
-            for rank, (word, probability) in enumerate(zip(words[k][:WORDS], probabilities[k][:WORDS], strict=True)):
+            for rank, word in enumerate(ranked):
                 # A word that is new comes up from below.
-                at = places.get(int(word), WORDS - 0.5) if places and frame.moving else float(rank)
+                at = places.get(word, WORDS - 0.5) if places and frame.moving else float(rank)
                 at += GLIDE * (rank - at)
-                moved[int(word)] = at
+                moved[word] = at
                 top = row + (1.05 + at) * line
-                width = 0.92 * float(probability / max(probabilities[k][0], 1e-300))
+                width = 0.92 * means[word] / max(means[ranked[0]], 1e-300)
                 bars.append((left, left + width, top, top + 0.92 * line, k, word))
             self._places[slot] = moved
         return {"bars": tuple(np.array(bars, dtype=float).T), "heads": tuple(np.array(heads, dtype=float).T)}
+
+    def _smooth(self, means: dict[int, float], words: Array, probabilities: Array) -> dict[int, float]:
+        """The running means of the words that are among the top ones now."""
+        now = {int(word): float(probability) for word, probability in zip(words, probabilities, strict=True)}
+        return {word: means.get(word, p) + SMOOTH * (p - means.get(word, p)) for word, p in now.items()}
 
     def _choose(self, shares: Array) -> None:
         """Which topics are shown. One keeps its place until another is clearly larger."""
@@ -97,5 +107,5 @@ class Words(StudyView):
         for k in order:
             if k not in self._slots:
                 if shares[k] > LARGER * shares[self._slots[smallest]]:
-                    self._slots[smallest], self._places[smallest] = k, {}
+                    self._slots[smallest], self._places[smallest], self._means[smallest] = k, {}, {}
                 break

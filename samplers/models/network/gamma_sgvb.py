@@ -75,7 +75,7 @@ class GammaSGVB(Method):
     optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser",
                        doc="How long each parameter's step is. AdaDelta did best in the paper, RMSprop worst.")  # fmt: skip
     step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
-                     doc="Multiplies the optimiser's own step. For SGD it is the step itself: take 1e-3 or less there.")  # fmt: skip
+                     doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
     momentum = Real(0.9, bounds=(0.0, 0.999), tex=r"\lambda", label="Momentum λ",
                     doc="v ← (1 − λ) g + λ v goes in the place of g: an average over some 1/(1 − λ) draws. 0 is none.")  # fmt: skip
     rho = Real(0.95, bounds=(0.01, 1.0), tex=r"\rho", label="AdaDelta's ρ",

@@ -215,7 +215,7 @@ class _Shape:
         return SpecError(f"{self.file}, line {line}", value, allowed)
 
 
-HEADERS = {("source", "target"), ("from", "to"), ("node1", "node2"), ("a", "b"), ("i", "j")}
+HEADERS = {("source", "target"), ("from", "to"), ("node1", "node2")}
 
 
 def _rows(file: str, text: str) -> Iterator[tuple[int, list[str]]]:

@@ -182,7 +182,8 @@ class Network(Model):
         ``shown``: the nodes of ``P``, all of them where there are few; ``P``: their edges' probabilities.
         """
         shown = self.shown
-        rates = (w[shown] * r) @ w[shown].T
+        half = w[shown] * np.sqrt(r)
+        rates = half @ half.T
         np.fill_diagonal(rates, 0.0)
         return {
             "r": r.copy(),

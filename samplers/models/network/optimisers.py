@@ -23,15 +23,15 @@ class Ascent:
     def change(self, name: str, g: Array, step_size: float, momentum: float, rho: float) -> Array:
         """What to add to the parameters.
 
-        Momentum: v ← (1 − λ) g + λ v. SGD: γ v. AdaGrad: 0.1 γ v / (1e-6 + √Σv²). RMSprop: m ← 0.1 v² + 0.9 m,
+        Momentum: v ← (1 − λ) g + λ v. SGD: 0.01 γ v. AdaGrad: 0.1 γ v / (1e-6 + √Σv²). RMSprop: m ← 0.1 v² + 0.9 m,
         0.01 γ v / (1e-6 + √m). AdaDelta: m_g ← ρ v² + (1 − ρ) m_g, Δ = γ v √(m_Δ + ε) / √(m_g + ε),
         m_Δ ← ρ Δ² + (1 − ρ) m_Δ with ε = 1e-4: here ρ weighs the *new* value, opposite to Zeiler 2012. With γ = 1 the
-        last three are the paper's.
+        last three are the paper's; it gives no step for SGD.
         """
         v = self.velocity
         v += (1 - momentum) * (g - v)
         if name == "sgd":
-            return step_size * v
+            return 0.01 * step_size * v
         if name == "adagrad":
             self.squares += v * v
             return 0.1 * step_size * v / (1e-6 + np.sqrt(self.squares))

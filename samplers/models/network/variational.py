@@ -22,6 +22,11 @@ def softplus_inverse(x: Array) -> Array:
     return x + np.log(-np.expm1(-x))
 
 
+def log_softplus(theta: Array) -> Array:
+    """The logarithm of softplus, which far below zero is θ itself."""
+    return np.where(theta < -30, theta, np.log(softplus(np.maximum(theta, -30))))
+
+
 def trace(values: array, name: str = "elbo") -> Snapshot:
     """One value a step as a curve: means over at most MAX_TRACE ranges of steps, and the step at which each ends."""
     every = np.array(values)

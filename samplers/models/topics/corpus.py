@@ -113,15 +113,20 @@ def _offsets(lengths: Iterable[int]) -> NDArray[np.int64]:
 def reuters() -> Corpus:
     """395 Reuters articles of 4,258 different words, from the files of the package ``lda``."""
     # The package's own loaders leave the files open.
-    spec = importlib.util.find_spec("lda")
-    if spec is None or not spec.submodule_search_locations:
-        raise SpecError("model.corpus", "reuters", "the package lda, which has it, is not installed")
-    folder = Path(spec.submodule_search_locations[0]) / "tests"
+    folder = reuters_folder()
     titles = tuple(line.partition(" ")[2] for line in (folder / "reuters.titles").read_text("utf-8").splitlines())
     corpus = _from_ldac(
         "reuters.ldac", (folder / "reuters.ldac").read_bytes(), (folder / "reuters.tokens").read_bytes()
     )
     return Corpus(corpus.offsets, corpus.words, corpus.vocabulary, titles)
+
+
+def reuters_folder() -> Path:
+    """Where the files of the articles are. Raises :class:`SpecError` where their package is not installed."""
+    spec = importlib.util.find_spec("lda")
+    if spec is None or not spec.submodule_search_locations:
+        raise SpecError("model.corpus", "reuters", "the package lda, which has it, is not installed")
+    return Path(spec.submodule_search_locations[0]) / "tests"
 
 
 def bars(n_documents: int = 500, length: int = 100, side: int = 5, concentration: float = 0.2, seed: int = 1) -> Corpus:

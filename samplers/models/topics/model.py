@@ -40,7 +40,7 @@ class Topics(Model):
     n_topics = Count(20, bounds=(2, 500), log=True, tex="K", label="Topics K", doc="How many topics there are.")
     alpha = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\alpha", label="Document prior α",
                  doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.")  # fmt: skip
-    beta = Real(0.05, bounds=(1e-3, 10.0), log=True, tex=r"\beta", label="Topic prior β",
+    beta = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\beta", label="Topic prior β",
                 doc="The parameter of the Dirichlet prior of a topic's words. Small values give each topic few words.")  # fmt: skip
     test_share = Real(0.2, bounds=(0.01, 0.5), label="Test documents", doc="The share of the documents that are held out.")  # fmt: skip
     observed = Real(0.5, bounds=(0.1, 0.9), label="Observed part", doc="The share of a test document's words that its topics are found from; the others are predicted.")  # fmt: skip

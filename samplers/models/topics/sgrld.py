@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 
 from samplers import jit
-from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
+from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
 from samplers.parameters import Real
 
 
@@ -42,7 +42,4 @@ class SGRLD(StochasticGradient):
     source = "Patterson & Teh 2013; Baker et al. 2018, section 4.1"
     step = step
 
-    step_size = Real(0.01, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
-
-    def packed(self, step_size: float) -> Array:
-        return np.array([step_size])
+    step_size = Real(0.05, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip

@@ -10,7 +10,6 @@ some Gibbs sweeps of how often word w has topic k in the n documents of a miniba
 are kept from one visit to the next, so that the sweeps go on from where they were.
 """
 
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -77,9 +76,15 @@ class StochasticGradient(TopicMethod):
         if "step" in vars(cls):
             cls.compiled = (*StochasticGradient.compiled, cls.step)
 
-    @abstractmethod
+    has_momentum: ClassVar[bool] = False
+
     def packed(self, step_size: float) -> Array:
         """What the compiled step reads."""
+        return np.array([step_size])
+
+    def compiled_step(self) -> Any:
+        """The step of these values of the parameters."""
+        return self.step
 
     def start(self, model: Topics, rng: Generator) -> State:
         """θ ~ Gamma(1, 1), the momentum 0."""
@@ -91,8 +96,6 @@ class StochasticGradient(TopicMethod):
         state.extra["momentum"] = np.zeros_like(theta if self.has_momentum else theta[:0])
         return state
 
-    has_momentum: ClassVar[bool] = False
-
     def advance(self, model: Topics, state: State, rng: Generator) -> int:
         data, n_topics = model.training, model.n_topics
         size = self.size(model)
@@ -103,7 +106,7 @@ class StochasticGradient(TopicMethod):
             self.scale(model, state), model.alpha, n_topics, self.sweeps, counts, count_totals,
         )  # fmt: skip
         step_size = self.step_size * (1 + state.steps / self.decay_steps) ** -self.decay_power
-        total = self.step(
+        total = self.compiled_step()(
             rng, state.weights, state.extra["momentum"], state.totals, counts, count_totals,
             data.n_documents / size, model.beta, n_topics, self.packed(step_size),
         )  # fmt: skip

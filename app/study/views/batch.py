@@ -1,0 +1,88 @@
+"""What a batch size costs, for minibatch Gibbs: f(m), and its minimum."""
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import FixedTicker
+
+from app.study.views.base import StudyFrame, StudyView
+from app.theme import plot
+from app.views.base import Data
+from samplers.models.study import Study
+
+METHOD = "minibatch_gibbs"
+
+
+class Batch(StudyView):
+    """The time that an independent draw takes with m documents in a step; the sizes are tried one after another."""
+
+    key = "batch"
+    title = "Cost of a batch size"
+    hint = "f(m) = (m w_z + w_θ) τ: the time of an independent draw"
+    model = "topics"
+    every = 3
+
+    @classmethod
+    def fits(cls, study: Study) -> bool:
+        return super().fits(study) and any(method.key == METHOD for method in study.methods)
+
+    def build(self) -> Any:
+        colours = self.scene.colours
+        most = 1.5 * self.scene.model.training.n_documents
+        p = plot(
+            colours,
+            "documents in a step, m",
+            "f(m) in units of w_z",
+            (0.7, most),
+            (1e2, 1e4),
+            x_axis_type="log",
+            y_axis_type="log",
+        )
+        p.xaxis.ticker = p.yaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(9)])
+        self.moving_range("y", p.y_range)
+        points = self.feed("tried", "x", "y")
+        p.line("x", "y", source=points, line_color=colours.faint, line_width=1.5)
+        p.scatter("x", "y", source=points, size=8, color=colours.exact)
+        best = self.feed("best", "x", "y")
+        p.scatter(
+            "x", "y", source=best, size=15, marker="circle", fill_color=None, line_color=colours.lanes[1], line_width=3
+        )
+        self._label = self.caption(p)
+        self._ends = (0.0, 0.0)
+        return p
+
+    def compute(self, frame: StudyFrame) -> Data:
+        seen = adaptive(frame)
+        if seen is None:
+            return {}
+        sizes, cost = seen["batch_sizes"].astype(float), seen["objective"]
+        # A size of which no τ could be told has no place on the axis; the caption counts it.
+        known = np.isfinite(cost)
+        sizes, cost = sizes[known], cost[known]
+        out: Data = {"tried": (sizes, cost), "best": (sizes[:0], cost[:0])}
+        if len(cost):
+            out["best"] = (sizes[[cost.argmin()]], cost[[cost.argmin()]])
+            ends = 10.0 ** np.floor(np.log10(cost.min() * 0.999)), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
+            if ends != self._ends:
+                self._ends = ends
+                out["y"] = (np.array(ends),)
+        return out
+
+    def captions(self, frame: StudyFrame) -> dict[str, str]:
+        """What is tried, and what was chosen."""
+        seen = adaptive(frame)
+        if seen is None:
+            return {self._label.id: "set Documents in a step to 0, and the sizes are tried"}
+        tried, unknown = len(seen["objective"]), int((~np.isfinite(seen["objective"])).sum())
+        slow = f"; {unknown} mixed too slowly to tell" if unknown else ""
+        chosen = int(seen["chosen"][0])
+        what = f"chosen: m = {chosen}" if chosen else "trying one size after another"
+        return {self._label.id: f"{what} · {tried} tried{slow}"}
+
+
+def adaptive(frame: StudyFrame) -> Any:
+    """The snapshot of the first minibatch Gibbs that chooses its size itself; None where there is none."""
+    for i, method in enumerate(frame.methods):
+        if method.runs[0].method.key == METHOD and method.runs[0].method.batch_size == 0:
+            return frame.snapshot(i)
+    return None

@@ -1,0 +1,60 @@
+"""The topics of the synthetic corpus as what they are: pictures of bars."""
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import LinearColorMapper
+
+from app.study.views.adjacency import shades
+from app.study.views.base import StudyFrame, StudyView
+from app.theme import plot
+from app.views.base import Array, Data
+from app.views.planes import LiveImage
+from samplers.models.study import Study
+
+COLUMNS = 5
+SHOWN = 20
+"""Topics in the picture."""
+
+
+class Pictures(StudyView):
+    """Each word is a pixel of a square, each topic a picture; the documents were drawn from rows and columns."""
+
+    key = "pictures"
+    title = "Topics as pictures"
+    hint = "a square is a topic, a pixel a word; true are its rows and columns"
+    model = "topics"
+    every = 2
+
+    @classmethod
+    def fits(cls, study: Study) -> bool:
+        return super().fits(study) and study.model.values().get("corpus") == "bars"
+
+    def build(self) -> Any:
+        colours, model = self.scene.colours, self.scene.model
+        self._n = min(model.n_topics, SHOWN)
+        self._side = max(int(number) for word in model.vocabulary for number in word.split(","))
+        pixels = np.array([[int(number) - 1 for number in word.split(",")] for word in model.vocabulary])
+        self._rows, self._columns = pixels[:, 0], pixels[:, 1]
+        down = -(-self._n // COLUMNS)
+        cells = (COLUMNS * (self._side + 1), down * (self._side + 1))
+        p = plot(colours, "", "", (-1, cells[0]), (cells[1], -1), match_aspect=True)
+        p.axis.visible = p.grid.visible = False
+        mapper = LinearColorMapper(
+            palette=shades(colours.grid, colours.lanes[0]), low=0.0, high=1.0, low_color=colours.surface
+        )
+        self._image = LiveImage(self, p, "topics", mapper, cells, (0, cells[0]), (0, cells[1]), level="image")
+        self._cells = cells
+        return p
+
+    def compute(self, frame: StudyFrame) -> Data:
+        return self._image.data(self.sheet(frame.snapshot()["phi"][: self._n]))
+
+    def sheet(self, phi: Array) -> Array:
+        """All topics on one sheet, (across, down); each beside its own largest probability, −1 between them."""
+        sheet = np.full(self._cells, -1.0)
+        for k, row in enumerate(phi):
+            down, across = divmod(k, COLUMNS)
+            step = self._side + 1
+            sheet[across * step + self._columns, down * step + self._rows] = row / max(row.max(), 1e-300)
+        return sheet

@@ -1,0 +1,84 @@
+"""The posterior's mode by gradient ascent: a single point."""
+
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from samplers.models.base import Method, Snapshot
+from samplers.models.network.model import Array, Network, compile_joint
+from samplers.models.network.optimisers import NAMES, Ascent
+from samplers.models.network.variational import log_softplus, softplus, softplus_inverse, trace
+from samplers.parameters import Option, Real
+
+
+@dataclass
+class PointState:
+    """The point and the optimiser's memory."""
+
+    theta: Array
+    """Softplus of it is x, (unknowns,)."""
+    ascent: Ascent
+    log_joint: array
+    """log p(Y, x) after each step."""
+
+
+class NetworkMAP(Method):
+    """Gradient ascent on log p(Y, x), x = log(1 + e^θ): the paper's MAP, with the exact gradient.
+
+    A mode belongs to coordinates. The density in x has none: where a shape is below 1 it grows without bound as the
+    unknown goes to 0, so the climb goes on and on and leaves the posterior's bulk. The density in log x has one, but
+    there the shapes a_i are so large that the weights of a node are all alike, and no community is left.
+    """
+
+    key = "network_map"
+    title = "MAP"
+    model = "network"
+    update = (
+        r"\theta_d \leftarrow \theta_d + \gamma\,\frac{\partial}{\partial x_d}\log p(Y, x)\,\frac{1}{1+e^{-\theta_d}},"
+        r"\quad x_d = \log(1+e^{\theta_d})"
+    )
+    source = "Knowles 2015, section 4.1"
+
+    density = Option(default="x", objects=["x", "log x"], label="Density in",
+                     doc="A mode is that of a density in some coordinates. In x there is none to be reached; in log x the one there is has no communities.")  # fmt: skip
+    optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser", doc="How long each parameter's step is.")  # fmt: skip
+    step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
+                     doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
+    momentum = Real(0.9, bounds=(0.0, 0.999), tex=r"\lambda", label="Momentum λ",
+                    doc="v ← (1 − λ) g + λ v goes in the place of g. 0 is none.")  # fmt: skip
+    rho = Real(0.95, bounds=(0.01, 1.0), tex=r"\rho", label="AdaDelta's ρ",
+               doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.")  # fmt: skip
+
+    def start(self, model: Network, rng: Generator) -> PointState:
+        """Random weights that give the graph's density."""
+        compile_joint()
+        theta = softplus_inverse(model.first_guess(rng))
+        return PointState(theta, Ascent(theta.size), array("d"))
+
+    def advance(self, model: Network, state: PointState, rng: Generator) -> int:
+        """One step."""
+        x, grad = softplus(state.theta), np.empty_like(state.theta)
+        log_x = log_softplus(state.theta)
+        value = model.log_joint(log_x, grad)
+        if self.density == "log x":
+            value += float(log_x.sum())
+            grad += 1.0
+        state.log_joint.append(value)
+        # grad is x ∂/∂x, and dx/dθ is 1 − e^{−x}.
+        g = grad * np.divide(-np.expm1(-x), x, out=np.ones_like(x), where=x > 0)
+        state.theta += state.ascent.change(self.optimiser, g, self.step_size, self.momentum, self.rho)
+        if not np.isfinite(state.theta).all():
+            raise FloatingPointError("An unknown is no longer finite: the step size is too large.")
+        return model.n_observed
+
+    def score(self, model: Network, state: PointState) -> float:
+        """AUC of the present point: an average of points on the way is no draw of anything."""
+        total = np.zeros(len(model.held))
+        model.add_held_out(*model.weights(softplus(state.theta)), total)
+        return model.score(total)
+
+    def snapshot(self, model: Network, state: PointState) -> Snapshot:
+        """The point, and log p(Y, x) on the way to it."""
+        return {**model.picture(*model.weights(softplus(state.theta))), **trace(state.log_joint, "log_joint")}

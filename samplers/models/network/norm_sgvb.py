@@ -1,0 +1,122 @@
+"""Stochastic gradient variational Bayes with normals on transformed unknowns (Knowles 2015, section 4.1)."""
+
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from samplers.models.base import Method, Snapshot
+from samplers.models.network.model import Array, Network, compile_joint
+from samplers.models.network.optimisers import NAMES, Ascent
+from samplers.models.network.variational import N_PREDICT, log_softplus, softplus, softplus_inverse, trace
+from samplers.parameters import Option, Real
+
+LOG_2PI = float(np.log(2 * np.pi))
+FIRST_SPREAD = 0.5
+"""The standard deviation of q at the start."""
+
+
+def log_jacobian(theta: Array, x: Array, transform: str) -> tuple[float, Array, Array]:
+    """log |dx/dθ|, its gradient in θ, and d log x/dθ, for x = e^θ or log(1 + e^θ)."""
+    if transform == "log":
+        ones = np.ones_like(theta)
+        return float(theta.sum()), ones, ones
+    # The slope of softplus is 1 − e^{−x}; relative to x it goes to one.
+    slope = -np.expm1(-x)
+    relative = np.divide(slope, x, out=np.ones_like(x), where=x > 0)
+    return float((theta - x).sum()), np.exp(-x), relative
+
+
+def path_gradient(slope: Array, noise: Array, spread: Array) -> tuple[Array, Array]:
+    """The ELBO's gradient at one draw θ = m + s·noise, in m and s.
+
+    ``slope`` is that of log f in θ. Only the path through the draw counts, as for the gammas.
+    """
+    both = slope + noise / spread
+    return both, both * noise
+
+
+@dataclass
+class NormState:
+    """q, the optimiser's memory and the ELBO's trace."""
+
+    centre: Array
+    """The means of θ, (unknowns,)."""
+    raw_spread: Array
+    """Softplus of it is the standard deviation of θ, (unknowns,)."""
+    ascent: Ascent
+    elbo: array
+    predict: Generator
+    """Draws for the score only, so that scoring changes nothing."""
+
+
+class NormSGVB(Method):
+    """A product of normals on θ_d with x_d = log(1 + e^{θ_d}), or x_d = e^{θ_d}: then q is a product of log-normals.
+
+    The first is the paper's, the second that of automatic differentiation variational inference. θ = m + s ξ with
+    ξ ~ N(0, 1) and s = softplus(σ). The gradient is unbiased, by the path only, as in :class:`GammaSGVB`.
+    """
+
+    key = "network_norm_sgvb"
+    title = "NormSGVB"
+    model = "network"
+    update = (
+        r"\begin{aligned}\theta_d &= m_d + s_d\,\xi_d,\quad \xi_d\sim\mathcal N(0,1),\quad x_d = \log(1+e^{\theta_d})\\"
+        r"g &= \nabla_\theta\Bigl[\log p(Y, x) + \log\Bigl|\tfrac{dx}{d\theta}\Bigr| - \log q(\theta)\Bigr],\quad "
+        r"m \leftarrow m + \gamma\, g,\quad \sigma_d \leftarrow \sigma_d + \gamma\, \frac{g_d\,\xi_d}{1+e^{-\sigma_d}}\end{aligned}"
+    )
+    source = "Knowles 2015, section 4.1; Kucukelbir et al. 2015"
+
+    transform = Option(default="softplus", objects=["softplus", "log"], label="Transform",
+                       doc="How a number on the whole line becomes positive: log(1 + e^θ), as in the paper, or e^θ.")  # fmt: skip
+    optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser", doc="How long each parameter's step is.")  # fmt: skip
+    step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
+                     doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
+    momentum = Real(0.9, bounds=(0.0, 0.999), tex=r"\lambda", label="Momentum λ",
+                    doc="v ← (1 − λ) g + λ v goes in the place of g: an average over some 1/(1 − λ) draws. 0 is none.")  # fmt: skip
+    rho = Real(0.95, bounds=(0.01, 1.0), tex=r"\rho", label="AdaDelta's ρ",
+               doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.")  # fmt: skip
+
+    def start(self, model: Network, rng: Generator) -> NormState:
+        """Normals about the random weights that Gibbs and the gammas start from too."""
+        compile_joint()
+        x = model.first_guess(rng)
+        centre = np.log(x) if self.transform == "log" else softplus_inverse(x)
+        raw = softplus_inverse(np.full_like(x, FIRST_SPREAD))
+        return NormState(centre, raw, Ascent(2 * x.size), array("d"), rng.spawn(1)[0])
+
+    def log_x(self, theta: Array) -> Array:
+        """log x of θ."""
+        return theta if self.transform == "log" else log_softplus(theta)
+
+    def advance(self, model: Network, state: NormState, rng: Generator) -> int:
+        """One draw, one step."""
+        spread = softplus(state.raw_spread)
+        noise = rng.standard_normal(spread.size)
+        theta = state.centre + spread * noise
+        log_x, grad = self.log_x(theta), np.empty_like(theta)
+        value = model.log_joint(log_x, grad)
+        jacobian, jacobian_slope, relative = log_jacobian(theta, np.exp(log_x), self.transform)
+        entropy = float((noise**2 / 2 + np.log(spread)).sum() + theta.size * LOG_2PI / 2)
+        state.elbo.append(value + jacobian + entropy)
+        g_centre, g_spread = path_gradient(grad * relative + jacobian_slope, noise, spread)
+        g = np.concatenate([g_centre, g_spread * -np.expm1(-spread)])
+        change = state.ascent.change(self.optimiser, g, self.step_size, self.momentum, self.rho)
+        state.centre += change[: theta.size]
+        state.raw_spread += change[theta.size :]
+        if not (np.isfinite(state.centre).all() and np.isfinite(state.raw_spread).all()):
+            raise FloatingPointError("A parameter of q is no longer finite: the step size is too large.")
+        return model.n_observed
+
+    def score(self, model: Network, state: NormState) -> float:
+        """AUC of the mean over draws of q."""
+        spread, total = softplus(state.raw_spread), np.zeros(len(model.held))
+        for _ in range(N_PREDICT):
+            log_x = self.log_x(state.centre + spread * state.predict.standard_normal(spread.size))
+            model.add_held_out(*model.weights(np.exp(log_x)), total)
+        return model.score(total)
+
+    def snapshot(self, model: Network, state: NormState) -> Snapshot:
+        """The medians of q, and the ELBO."""
+        return {**model.picture(*model.weights(np.exp(self.log_x(state.centre)))), **trace(state.elbo)}

@@ -1,0 +1,101 @@
+"""How fast collapsed Gibbs is, beside the other programs that do it: ``lda`` and ``tomotopy``, each in one thread.
+
+Tokens a second: one draw of one word's topic counts once. All are measured in turns within one process, on the
+Reuters articles with the same priors.
+"""
+
+import importlib.util
+import logging
+import statistics
+from dataclasses import dataclass
+
+from numpy.random import SFC64, Generator
+
+from samplers import jit
+from samplers.bench import Effort, Requirement, Work, in_turns
+from samplers.models.topics.collapsed_gibbs import CollapsedGibbs
+from samplers.models.topics.model import Topics
+
+TOPICS = (20, 50)
+
+
+@dataclass(frozen=True)
+class TokenRate:
+    """One program's collapsed Gibbs sampler."""
+
+    program: str
+    n_topics: int
+    rate: float | None
+    """Tokens a second; None where the program is not installed."""
+    ratio: float | None
+    """The engine's rate over this one's, the median over rounds."""
+
+
+def token_rates(effort: Effort) -> list[TokenRate]:
+    """The engine and the others; nothing where the articles are not there."""
+    if not importlib.util.find_spec("lda"):
+        return []
+    out = []
+    for n_topics in TOPICS:
+        model = Topics(n_topics=n_topics, alpha=0.1, beta=0.01, test_share=0.01)
+        works: dict[str, tuple[Work, int]] = {
+            "engine": (_engine(model), model.training.n_tokens),
+            "lda": (_lda(model), model.training.n_tokens),
+        }
+        if importlib.util.find_spec("tomotopy"):
+            works["tomotopy"] = _tomotopy(model), model.training.n_tokens
+        rates = in_turns(works, effort)
+        for program in ("engine", "lda", "tomotopy"):
+            known = rates.get(program)
+            ratio = statistics.median(a / b for a, b in zip(rates["engine"], known, strict=True)) if known else None
+            out.append(TokenRate(program, n_topics, statistics.median(known) if known else None, ratio))
+    return out
+
+
+def requirement(rates: list[TokenRate]) -> Requirement:
+    """What the engine promises."""
+    ratio = next((x.ratio for x in rates if (x.program, x.n_topics) == ("lda", TOPICS[0])), None)
+    return Requirement(f"collapsed Gibbs on Reuters over lda, K = {TOPICS[0]}", ratio, 2.0)
+
+
+def _engine(model: Topics) -> Work:
+    jit.prepare(CollapsedGibbs.compiled)
+    method = CollapsedGibbs(batch_size=model.training.n_documents)
+    rng = Generator(SFC64(1))
+    state = method.start(model, rng)
+
+    def work(n: int) -> None:
+        for _ in range(n):
+            method.advance(model, state, rng)
+
+    return work
+
+
+def _lda(model: Topics) -> Work:
+    import lda
+
+    # It prints its progress to whom nobody has told otherwise.
+    logging.getLogger("lda").setLevel(logging.WARNING)
+    peer = lda.LDA(model.n_topics, alpha=model.alpha, eta=model.beta, random_state=1)
+    peer._initialize(model.training.matrix())
+
+    def work(n: int) -> None:
+        for _ in range(n):
+            peer._sample_topics(peer._rands)
+
+    return work
+
+
+def _tomotopy(model: Topics) -> Work:
+    import tomotopy
+
+    data = model.training
+    peer = tomotopy.LDAModel(k=model.n_topics, alpha=model.alpha, eta=model.beta, seed=1)
+    for d in range(data.n_documents):
+        peer.add_doc([data.vocabulary[w] for w in data.words[data.offsets[d] : data.offsets[d + 1]]])
+    peer.optim_interval = 0
+
+    def work(n: int) -> None:
+        peer.train(n, workers=1)
+
+    return work

@@ -1,0 +1,146 @@
+"""Minibatch Gibbs sampling, with the batch size chosen by its cost."""
+
+import time
+
+import numpy as np
+from numba import types
+from numpy.random import Generator
+
+from samplers import jit
+from samplers.models.base import Snapshot
+from samplers.models.topics.batch_size import Adaptation, objective, sizes_to_try
+from samplers.models.topics.local import BLOCK, columns, ids, sweep
+from samplers.models.topics.method import COMPILED, State, TopicMethod
+from samplers.models.topics.model import Topics
+from samplers.parameters import Count, Real
+
+
+@jit.loop(
+    types.void(jit.rng_type, jit.integers, jit.integers, ids, ids, jit.matrix, jit.matrix, jit.matrix, jit.vector,
+               types.float64, types.int64)
+)  # fmt: skip
+def visit(rng, documents, offsets, words, topics, counts, word_counts, phi, scale, alpha, n_topics):
+    """The local update: the topics of these documents given φ; the counts of all words follow."""
+    p = np.zeros(len(scale))
+    ends = np.zeros(len(scale) // BLOCK)
+    for d in documents:
+        begin, end = offsets[d], offsets[d + 1]
+        for i in range(begin, end):
+            word_counts[words[i], topics[i]] -= 1
+        sweep(rng, words[begin:end], topics[begin:end], counts[d], phi, 0.0, scale, alpha, n_topics, p, ends)
+        for i in range(begin, end):
+            word_counts[words[i], topics[i]] += 1
+
+
+@jit.loop(types.float64(jit.rng_type, jit.matrix, types.float64, types.int64, jit.matrix, jit.vector))
+def draw_topics(rng, word_counts, beta, n_topics, theta, totals):
+    """The global update: θ_kw ~ Gamma(β + N_kw, 1), so that φ_k ~ Dir(β + N_k). Returns Σ φ²."""
+    totals[:] = 0
+    squares = np.zeros(n_topics)
+    for w in range(len(theta)):
+        for k in range(n_topics):
+            x = rng.standard_gamma(beta + word_counts[w, k])
+            theta[w, k] = x
+            totals[k] += x
+            squares[k] += x * x
+    out = 0.0
+    for k in range(n_topics):
+        out += squares[k] / (totals[k] * totals[k])
+    return out
+
+
+class MinibatchGibbs(TopicMethod):
+    """Minibatch Gibbs sampling (Smolyakov, Liu & Fisher, Algorithm 4), its batch size by their Algorithm 1.
+
+    Update: the topics z of m random documents given φ, with their proportions integrated out; then
+    φ_k ~ Dir(β + N_k) given the topics of *all* documents.
+    Invariant law: p(z, φ | x), exactly, for every fixed m. With m = 0 the first steps try one size after another and
+    keep that with the smallest f(m) = (m w_z + w_θ) τ_int(m); τ_int is that of Σ φ², which no exchange of topics
+    changes. Only w_θ/w_z is needed; it is a parameter, so that the clock decides no draw. :func:`measure_weights`
+    measures it.
+    """
+
+    key = "minibatch_gibbs"
+    title = "Minibatch Gibbs"
+    update = (
+        r"\begin{aligned}p(z_{di} = k \mid \cdot) &\propto (n_{dk} + \alpha)\,\phi_{kw}\quad\text{for } m \text{ documents } d\\"
+        r"\phi_k &\sim \mathrm{Dir}(\beta + N_k)\end{aligned}"
+    )
+    source = "Smolyakov, Liu & Fisher, Algorithms 1 and 4"
+    compiled = (*COMPILED, visit, draw_topics)
+
+    batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Documents in a step", doc="How many documents' topics are drawn before φ is; 0 tries several sizes and keeps the best.")  # fmt: skip
+    cost_ratio = Real(300.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of φ", doc="How many documents' topics can be drawn in the time that one draw of φ takes.")  # fmt: skip
+    trial = Count(100, bounds=(10, 10_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many sweeps over all documents.")  # fmt: skip
+
+    def start(self, model: Topics, rng: Generator) -> State:
+        """Uniformly random topics, and φ given them."""
+        shape = (model.n_words, columns(model.n_topics))
+        state = self.first_state(model, rng, np.zeros(shape))
+        state.extra["counts"] = np.zeros(shape)
+        np.add.at(state.extra["counts"], (model.training.words, state.topics), 1)
+        draw_topics(rng, state.extra["counts"], model.beta, model.n_topics, state.weights, state.totals)
+        return state
+
+    def adaptation(self, model: Topics, state: State) -> Adaptation:
+        """The trials of this run; they begin anew where their parameters were changed."""
+        n = model.training.n_documents
+        cost = self.trial * (n + self.cost_ratio)
+        known = state.extra.get("adaptation")
+        if known is None or (known.cost, known.overall) != (cost, self.cost_ratio):
+            known = Adaptation(sizes_to_try(n), 1.0, self.cost_ratio, cost, self.trial)
+            state.extra["adaptation"] = known
+        return known
+
+    def advance(self, model: Topics, state: State, rng: Generator) -> int:
+        data = model.training
+        adaptation = self.adaptation(model, state)
+        size = self.size(model) or adaptation.size
+        state.batch = rng.choice(data.n_documents, size, replace=False, shuffle=False)
+        visit(
+            rng, state.batch, data.offsets, data.words, state.topics, state.counts, state.extra["counts"],
+            state.weights, self.scale(model, state), model.alpha, model.n_topics,
+        )  # fmt: skip
+        value = draw_topics(rng, state.extra["counts"], model.beta, model.n_topics, state.weights, state.totals)
+        if self.batch_size == 0:
+            adaptation.record(value)
+        state.steps += 1
+        return size
+
+    def snapshot(self, model: Topics, state: State) -> Snapshot:
+        """As of every method; and ``batch_sizes``, ``objective`` f(m), ``tau`` (tried sizes,), ``chosen`` (1,).
+
+        f is in units of w_z; ``chosen`` is 0 during the trials.
+        """
+        adaptation = self.adaptation(model, state)
+        sizes, taus = adaptation.sizes[: len(adaptation.taus)], np.array(adaptation.taus)
+        return {
+            **super().snapshot(model, state),
+            "batch_sizes": sizes.copy(),
+            "objective": objective(sizes, taus, adaptation.local, adaptation.overall),
+            "tau": taus,
+            "chosen": np.array([adaptation.chosen]),
+        }
+
+
+def measure_weights(model: Topics, rounds: int = 5, seed: int = 1) -> tuple[float, float]:
+    """w_z and w_θ: the seconds of one document's topics and of one draw of φ, on this machine; medians."""
+    jit.prepare(MinibatchGibbs.compiled)
+    method = MinibatchGibbs()
+    rng = np.random.Generator(np.random.SFC64(seed))
+    state = method.start(model, rng)
+    data = model.training
+    documents = np.arange(data.n_documents)
+    local, overall = [], []
+    for _ in range(rounds):
+        scale = method.scale(model, state)
+        began = time.perf_counter()
+        visit(
+            rng, documents, data.offsets, data.words, state.topics, state.counts, state.extra["counts"],
+            state.weights, scale, model.alpha, model.n_topics,
+        )  # fmt: skip
+        middle = time.perf_counter()
+        draw_topics(rng, state.extra["counts"], model.beta, model.n_topics, state.weights, state.totals)
+        local.append((middle - began) / data.n_documents)
+        overall.append(time.perf_counter() - middle)
+    return float(np.median(local)), float(np.median(overall))

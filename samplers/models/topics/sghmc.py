@@ -1,0 +1,93 @@
+"""Stochastic gradient Hamiltonian Monte Carlo for topics."""
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from samplers import jit
+from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
+from samplers.parameters import Option, Real
+
+
+@jit.loop(STEP)
+def expanded_step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+    step_size, friction = params[0], params[1]
+    damping, noise = 1 - step_size * friction, sqrt(2 * step_size * friction)
+    pull = np.zeros(n_topics)
+    for k in range(n_topics):
+        pull[k] = 1 + factor * count_totals[k] / totals[k]
+    totals[:] = 0
+    for w in range(len(theta)):
+        for k in range(n_topics):
+            x = theta[w, k]
+            gradient = (prior - 1 + factor * counts[w, k]) / x - pull[k]
+            r = damping * momentum[w, k] + step_size * gradient + noise * rng.standard_normal()
+            x += step_size * r
+            if x < 0:
+                x, r = -x, -r
+            theta[w, k], momentum[w, k] = x, r
+            totals[k] += x
+    return totals.sum()
+
+
+@jit.loop(STEP)
+def original_step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+    step_size, friction = params[0], params[1]
+    n_words = len(theta)
+    damping, noise = 1 - step_size * friction, sqrt(2 * step_size * friction)
+    mean = np.zeros(n_topics)
+    for w in range(n_words):
+        for k in range(n_topics):
+            phi = theta[w, k] / totals[k]
+            gradient = (prior - 1 + factor * counts[w, k]) / phi
+            r = damping * momentum[w, k] + step_size * gradient + noise * rng.standard_normal()
+            theta[w, k], momentum[w, k] = phi, r
+            mean[k] += r / n_words
+    totals[:] = 0
+    for w in range(n_words):
+        for k in range(n_topics):
+            r = momentum[w, k] - mean[k]
+            x = theta[w, k] + step_size * r
+            if x < 0:
+                x, r = -x, -r
+            theta[w, k], momentum[w, k] = x, r
+            totals[k] += x
+    total = totals.sum()
+    for w in range(n_words):
+        for k in range(n_topics):
+            theta[w, k] /= totals[k]
+    totals[:n_topics] = 1
+    return total
+
+
+class SGHMC(StochasticGradient):
+    """Stochastic gradient Hamiltonian Monte Carlo with reflection (Chen, Fox & Guestrin 2014).
+
+    The recipe with H = U + r²/2, D = diag(0, C), Q = [[0, −I], [I, 0]], in expanded mean:
+    r ← (1 − εC) r + ε((β − 1 + (D/n)B_kw)/θ − 1 − (D/n)B_k·/θ_k·) + √(2εC) ξ, θ ← θ + εr; where θ < 0 both change
+    their sign. Original, on φ itself: the momentum is projected on the plane Σ_w φ_kw = 1 instead, and the row is
+    normalised again. Its step sizes are those of φ, about 1e-5.
+    Invariant law: the posterior as ε → 0; the minibatch's noise is not subtracted and heats it.
+    """
+
+    key = "lda_sghmc"
+    title = "SGHMC"
+    update = (
+        r"\begin{aligned}r_{kw} &\leftarrow (1 - \epsilon C)\,r_{kw} + \epsilon\Bigl(\tfrac{\beta - 1 + \frac Dn B_{kw}}{\theta_{kw}} - 1 - \tfrac{\frac Dn B_{k\cdot}}{\theta_{k\cdot}}\Bigr) + \sqrt{2\epsilon C}\;\xi\\"
+        r"\theta_{kw} &\leftarrow |\theta_{kw} + \epsilon\,r_{kw}|\end{aligned}"
+    )
+    source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, section 4.2"
+    has_momentum = True
+    step = expanded_step
+    compiled = (*StochasticGradient.compiled, expanded_step, original_step)
+
+    parameterisation = Option(default="expanded_mean", objects=["expanded_mean", "original"], label="Parameterisation", doc="Expanded mean: θ > 0 with φ = θ/Σθ. Original: the topics φ themselves, on the simplex; its step sizes are much smaller.")  # fmt: skip
+    step_size = Real(0.01, bounds=(1e-8, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
+    friction = Real(10.0, bounds=(0.01, 1e6), log=True, tex="C", label="Friction C", doc="How fast the momentum forgets; steps of εC > 1 overshoot.")  # fmt: skip
+
+    def packed(self, step_size: float) -> Array:
+        return np.array([step_size, self.friction])
+
+    def compiled_step(self) -> Any:
+        return expanded_step if self.parameterisation == "expanded_mean" else original_step

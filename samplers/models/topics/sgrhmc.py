@@ -1,0 +1,66 @@
+"""Stochastic gradient Riemann Hamiltonian Monte Carlo for topics."""
+
+from math import exp, sqrt
+
+import numpy as np
+
+from samplers import jit
+from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
+from samplers.parameters import Real
+
+
+@jit.loop(STEP)
+def step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+    step_size, friction = params[0], params[1]
+    pull = np.zeros(n_topics)
+    for k in range(n_topics):
+        pull[k] = 1 + factor * count_totals[k] / totals[k]
+    totals[:] = 0
+    for w in range(len(theta)):
+        for k in range(n_topics):
+            root, r = sqrt(theta[w, k]), momentum[w, k]
+            r += step_size * ((prior - 0.5 + factor * counts[w, k]) / max(root, step_size) - root * pull[k])
+            root += step_size * r / 4
+            if root < 0:
+                root, r = -root, -r
+            kept = exp(-step_size * friction * root * root)
+            r = kept * r + sqrt(1 - kept * kept) * rng.standard_normal()
+            root += step_size * r / 4
+            if root < 0:
+                root, r = -root, -r
+            x = root * root
+            theta[w, k], momentum[w, k] = x, r
+            totals[k] += x
+    return totals.sum()
+
+
+class SGRHMC(StochasticGradient):
+    """Stochastic gradient Riemann Hamiltonian Monte Carlo (Ma, Chen & Fox 2015), with G(θ) = diag(θ)⁻¹.
+
+    The recipe with H = U + r²/2, D = diag(0, Cθ), Q = [[0, −√θ], [√θ, 0]], and so Γ_r = ∂√θ/∂θ = 1/(2√θ):
+
+        dr = ((β − ½ + N_kw)/√θ − √θ(1 + N_k·/θ_k·)) dt − Cθ r dt + √(2Cθ) dW,    dθ = √θ r dt
+
+    It corrects the signs of the printed eq (17); C = 1 is the paper's. The paper's Euler step is unstable where
+    εCθ > 1, at every word with more than a few counts. So the parts are solved one after the other, each exactly: the
+    force over ε, then θ over ε/2, the friction with its noise over ε, and θ over ε/2 again, reflected at 0 with its
+    momentum. The force has no bound as θ → 0: below θ = ε², which one step crosses, it is that at ε².
+    Invariant law: the posterior as ε → 0 and D/n → 1; near 0 the bias of every ε > 0 is large where β < ½.
+    """
+
+    key = "lda_sgrhmc"
+    title = "SGRHMC"
+    update = (
+        r"\begin{aligned}r_{kw} &\leftarrow r_{kw} + \epsilon\Bigl(\tfrac{\beta - \frac12 + \frac Dn B_{kw}}{\sqrt{\theta_{kw}}} - \sqrt{\theta_{kw}}\bigl(1 + \tfrac{\frac Dn B_{k\cdot}}{\theta_{k\cdot}}\bigr)\Bigr)\\"
+        r"\sqrt{\theta_{kw}} &\leftarrow \bigl|\sqrt{\theta_{kw}} + \tfrac\epsilon4 r_{kw}\bigr|,\quad r_{kw} \leftarrow e^{-\epsilon C\theta_{kw}} r_{kw} + \sqrt{1 - e^{-2\epsilon C\theta_{kw}}}\;\xi,\quad "
+        r"\sqrt{\theta_{kw}} \leftarrow \bigl|\sqrt{\theta_{kw}} + \tfrac\epsilon4 r_{kw}\bigr|\end{aligned}"
+    )
+    source = "Ma, Chen & Fox 2015, section 3.2 and 4.2"
+    has_momentum = True
+    step = step
+
+    step_size = Real(0.5, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
+    friction = Real(10.0, bounds=(0.01, 1e3), log=True, tex="C", label="Friction C", doc="How fast the momentum forgets, in units of θ.")  # fmt: skip
+
+    def packed(self, step_size: float) -> Array:
+        return np.array([step_size, self.friction])

@@ -1,0 +1,323 @@
+"""The laws that the methods leave invariant, and the unbiasedness of the variational gradients."""
+
+import copy
+
+import numpy as np
+import pytest
+from numpy.random import SFC64, Generator
+from scipy import special, stats
+
+from samplers import jit
+from samplers.models.network import gamma_sgvb, gibbs, hmc, norm_sgvb
+from samplers.models.network.gibbs import GibbsState, NetworkGibbs
+from samplers.models.network.graph import make_graph
+from samplers.models.network.hmc import HMCState, NetworkHMC
+from samplers.models.network.model import Network, RunningAverage, compile_joint, partners
+from samplers.models.network.optimisers import NAMES, Ascent
+from samplers.models.network.variational import softplus, softplus_inverse
+from tests.statistics import failures, z_verdict
+
+# The joint law of unknowns and graph: Geweke 2004, by independent replicates that start in it
+
+REPLICATES = 3000
+ROUNDS = 5
+N, K = 4, 2
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """Four nodes, two communities, priors without the long tails of the defaults, pair (1, 2) held out."""
+    model = copy.copy(Network(graph="florentine", n_communities=K, a_prior=2.0, mass_prior=2.0))
+    model.data = make_graph(tuple("abcd"), [])
+    model.held = np.array([[1, 2]])
+    model.held_of = partners(model.held, N)
+    compile_joint()
+    jit.prepare([gibbs.sweep, gamma_sgvb.draw])
+    return model
+
+
+def prior_draw(rng):
+    a, c = rng.gamma(2.0, 0.5, N), rng.gamma(1.0, 1.0, N)
+    mass, rate = rng.gamma(2.0, 0.5), rng.gamma(1.0, 1.0)
+    w, r = rng.gamma(a[:, None], 1 / c[:, None], (N, K)), rng.gamma(mass / K, 1 / rate, K)
+    return np.concatenate([w.ravel(), r, a, c, [mass, rate]])
+
+
+def drawn_graph(model, x, rng, use_r=True):
+    """The model with observed edges drawn given the unknowns."""
+    w, r = model.weights(x)
+    i, j = np.triu_indices(N, 1)
+    rate = ((r if use_r else 1.0) * w[i] * w[j]).sum(axis=1)
+    edge = (rng.random(len(i)) < -np.expm1(-rate)) & ~((i == 1) & (j == 2))
+    model = copy.copy(model)
+    model.edges = np.ascontiguousarray(np.column_stack([i[edge], j[edge]]))
+    return model
+
+
+def statistics_of(x):
+    """What is compared: every kind of unknown, and rates of an observed and of the held-out pair."""
+    w, r = x[: N * K].reshape(N, K), x[N * K : N * K + K]
+    rest = x[N * K + K :]
+    return [
+        w[0, 0], w[2, 1], r[0], rest[0], rest[1], rest[N + 1], rest[2 * N], rest[2 * N + 1],
+        (r * w[0] * w[1]).sum(), (r * w[1] * w[2]).sum(), r.sum(), w.sum(),
+    ]  # fmt: skip
+
+
+def gibbs_step(model, x, rng, fault):
+    parts = np.split(x, np.cumsum([N * K, K, N, N]))
+    w, r, a, c, top = (part.copy() for part in parts)
+    if fault == "pairs counted twice":
+        model.edges = np.concatenate([model.edges, model.edges])
+    state = GibbsState(w.reshape(N, K), r, a, c, top, RunningAverage(1))
+    if fault == "held-out pair counted":
+        model.held_of = partners(model.held[:0], N)
+    NetworkGibbs().advance(model, state, rng)
+    return np.concatenate([state.w.ravel(), state.r, state.a, state.c, state.top])
+
+
+def hmc_step(model, x, rng, fault):
+    grad = np.empty_like(x)
+    log_x = np.log(np.maximum(x, 1e-300))
+    state = HMCState(log_x, hmc.potential(model, log_x, grad), grad, RunningAverage(1))
+    NetworkHMC(step_size=0.15, n_leapfrog=6).advance(model, state, rng)
+    return np.exp(state.log_x)
+
+
+def joint_law(model, step, fault="", replicates=REPLICATES):
+    """The worst p-value of KS between statistics before and after rounds of (draw graph, step), times their number.
+
+    Every replicate starts from the prior and so stays in it, if the step leaves its posterior invariant; the
+    replicates are independent. The false-alarm rate of p < 1e-4 is 1e-4 per test.
+    """
+    rng = Generator(SFC64(77))
+    before, after = [], []
+    for _ in range(replicates):
+        before.append(statistics_of(prior_draw(rng)))
+        x = prior_draw(rng)
+        for _ in range(ROUNDS):
+            x = step(drawn_graph(model, x, rng, fault != "r left out"), x, rng, fault)
+        after.append(statistics_of(x))
+    before, after = np.array(before), np.array(after)
+    p = [stats.ks_2samp(before[:, k], after[:, k]).pvalue for k in range(before.shape[1])]
+    return min(p) * len(p)
+
+
+def test_gibbs_leaves_the_joint_law(tiny):
+    assert joint_law(tiny, gibbs_step) > 1e-4
+
+
+@pytest.mark.parametrize("fault", ["r left out", "pairs counted twice", "held-out pair counted"])
+def test_gibbs_faults_are_caught(tiny, fault):
+    assert joint_law(tiny, gibbs_step, fault, 600) < 1e-4
+
+
+def test_hmc_leaves_the_joint_law(tiny):
+    assert joint_law(tiny, hmc_step, replicates=1500) > 1e-4
+
+
+def test_hmc_without_the_jacobian_is_caught(tiny, monkeypatch):
+    def faulty(model, log_x, grad):
+        value = model.log_joint(log_x, grad)
+        np.negative(grad, out=grad)
+        return -value
+
+    monkeypatch.setattr(hmc, "potential", faulty)
+    assert joint_law(tiny, hmc_step, replicates=600) < 1e-4
+
+
+def test_positive_poisson():
+    """Means of 2e5 draws, in six standard errors; a plain Poisson is caught."""
+    rng = Generator(SFC64(5))
+    for rate in (1e-4, 0.3, 0.999, 1.0, 2.5, 40.0):
+        draws = np.array([gibbs._positive_poisson(rng, rate) for _ in range(20_000)])
+        mean = rate / -np.expm1(-rate)
+        spread = np.sqrt(mean * (1 + rate - mean) / len(draws))
+        assert draws.min() >= 1
+        assert abs(draws.mean() - mean) < 6 * spread + 1e-12
+        if rate < 3:
+            assert abs(rng.poisson(rate, len(draws)).mean() - mean) > 6 * spread
+
+
+# The ELBO's gradient against a high-precision ELBO
+
+
+def smallest():
+    """Three nodes, one community: (0, 1) an edge, (0, 2) none, (1, 2) held out. Twelve unknowns."""
+    model = copy.copy(Network(graph="florentine", n_communities=1, a_prior=1.5, mass_prior=0.8))
+    model.data = make_graph(tuple("abc"), [(0, 1), (1, 2)])
+    model.edges, model.held = np.array([[0, 1]]), np.array([[1, 2]])
+    compile_joint()
+    jit.prepare([gamma_sgvb.draw])
+    return model
+
+
+def grid(shape, rate, n):
+    """log x and weights of a Gamma(shape, rate): the trapezoidal rule in log x, which converges geometrically."""
+    log_y = np.linspace((np.log(1e-15) + special.gammaln(shape + 1)) / shape, np.log(shape + 40 + 12 * shape**0.5), n)
+    weight = np.exp(shape * log_y - np.exp(log_y) - special.gammaln(shape)) * (log_y[1] - log_y[0])
+    return log_y - np.log(rate), weight
+
+
+def exact_elbo(shape, rate, points=60):
+    """E log p(Y, x) − E log q for :func:`smallest`, by closed forms, 1-D and 3-D quadrature."""
+    mean, mean_log = shape / rate, special.digamma(shape) - np.log(rate)
+    w, r, a, c, mass, top_rate = slice(0, 3), 3, slice(4, 7), slice(7, 10), 10, 11
+
+    def mean_lgamma(k):
+        log_x, weight = grid(shape[k], rate[k], 400)
+        return (weight * special.gammaln(np.exp(log_x))).sum()
+
+    def prior(k, e, f):
+        return e * np.log(f) - special.gammaln(e) + (e - 1) * mean_log[k] - f * mean[k]
+
+    parts = [grid(shape[k], rate[k], points) for k in (0, 1, r)]
+    log_p = parts[0][0][:, None, None] + parts[1][0][:, None] + parts[2][0]
+    weight = parts[0][1][:, None, None] * parts[1][1][:, None] * parts[2][1]
+    total = (weight * np.log(-np.expm1(-np.exp(log_p)))).sum() - mean[0] * mean[2] * mean[r]
+    total += (mean[a] * mean_log[c] + (mean[a] - 1) * mean_log[w] - mean[c] * mean[w]).sum()
+    total += mean[mass] * mean_log[top_rate] + (mean[mass] - 1) * mean_log[r] - mean[top_rate] * mean[r]
+    total -= sum(mean_lgamma(k) for k in (4, 5, 6, mass))
+    total += sum(prior(k, 1.5, 1.5) for k in (4, 5, 6)) + prior(mass, 0.8, 0.8)
+    total += sum(prior(k, 1.0, 1.0) for k in (7, 8, 9, top_rate))
+    return total + stats.gamma.entropy(shape, scale=1 / rate).sum()
+
+
+def exact_gradient(shape, rate):
+    theta, width = np.concatenate([shape, rate]), 1e-4
+    out = np.empty_like(theta)
+    for d in range(len(theta)):
+        up, down = theta.copy(), theta.copy()
+        up[d] *= 1 + width
+        down[d] *= 1 - width
+        out[d] = (exact_elbo(*np.split(up, 2)) - exact_elbo(*np.split(down, 2))) / (2 * width * theta[d])
+    return out
+
+
+def estimates(model, shape, rate, n, fault=""):
+    """ELBOs and gradients of single draws: (n,), (n, 2·unknowns)."""
+    rng = Generator(SFC64(21))
+    log_x, slope, grad = np.empty_like(shape), np.empty_like(shape), np.empty_like(shape)
+    values, gradients = np.empty(n), np.empty((n, 2 * len(shape)))
+    for k in range(n):
+        entropy = gamma_sgvb.draw(rng, shape, rate, log_x, slope)
+        values[k] = model.log_joint(log_x, grad) + entropy
+        used = 1 / shape if fault == "the draw moves with the mean" else slope
+        by_shape, by_rate = gamma_sgvb.path_gradient(grad, log_x, used, shape, rate)
+        if fault == "the entropy left out":
+            by_shape, by_rate = grad * used, -grad / rate
+        gradients[k] = np.concatenate([by_shape, by_rate])
+    return values, gradients
+
+
+def gradient_verdicts(values, gradients, elbo, gradient):
+    """Each component within its standard error; false-alarm rate 1e-4 for all together."""
+    n = len(values)
+    out = [z_verdict("ELBO", values.mean(), elbo, values.std() / n**0.5, n_tests=25)]
+    for d, expected in enumerate(gradient):
+        error = gradients[:, d].std() / n**0.5
+        out.append(z_verdict(f"∂{d}", gradients[:, d].mean(), expected, error, n_tests=25))
+    return out
+
+
+@pytest.fixture(scope="module")
+def tiny_elbo():
+    model = smallest()
+    rng = np.random.default_rng(8)
+    shape, rate = rng.uniform(1.5, 4.0, 12), rng.uniform(1.0, 3.0, 12)
+    assert exact_elbo(shape, rate) == pytest.approx(exact_elbo(shape, rate, 90), abs=1e-7)
+    return model, shape, rate, exact_elbo(shape, rate), exact_gradient(shape, rate)
+
+
+def test_gamma_elbo_gradient_is_unbiased(tiny_elbo):
+    model, shape, rate, elbo, gradient = tiny_elbo
+    verdicts = gradient_verdicts(*estimates(model, shape, rate, 40_000), elbo, gradient)
+    assert not failures(verdicts), failures(verdicts)
+    # The test has power: the errors are small beside the gradient.
+    assert np.median([v.error / abs(v.expected) for v in verdicts]) < 0.05
+
+
+@pytest.mark.parametrize("fault", ["the draw moves with the mean", "the entropy left out"])
+def test_faults_of_the_gradient_are_caught(tiny_elbo, fault):
+    model, shape, rate, elbo, gradient = tiny_elbo
+    assert failures(gradient_verdicts(*estimates(model, shape, rate, 10_000, fault), elbo, gradient))
+
+
+def test_gamma_gradient_is_zero_where_q_is_the_posterior():
+    """For f a product of gammas: at q = f no draw moves q and every ELBO is log Z = 0; beside it they vary."""
+    rng = np.random.default_rng(4)
+    size = 200
+    shape, rate = 10 ** rng.uniform(-2, 3.5, size), 10 ** rng.uniform(-2, 2, size)
+    jit.prepare([gamma_sgvb.draw])
+
+    def moves(q_shape, q_rate):
+        generator, sizes, elbos = Generator(SFC64(2)), [], []
+        log_x, slope = np.empty(size), np.empty(size)
+        for _ in range(20):
+            entropy = gamma_sgvb.draw(generator, q_shape, q_rate, log_x, slope)
+            log_f = shape * np.log(rate) - special.gammaln(shape) + (shape - 1) * log_x - rate * np.exp(log_x)
+            grad = shape - 1 - rate * np.exp(log_x)
+            both = gamma_sgvb.path_gradient(grad, log_x, slope, q_shape, q_rate)
+            sizes.append(max(np.abs(both[0] / slope).max(), np.abs(both[1] * q_rate).max()))
+            elbos.append(log_f.sum() + entropy)
+        return max(sizes), np.ptp(elbos), np.abs(elbos).max()
+
+    gradient, spread, value = moves(shape, rate)
+    assert gradient < 1e-8 and spread < 1e-7 and value < 1e-7
+    gradient, spread, _ = moves(shape * 1.01, rate)
+    assert gradient > 1e-3 and spread > 1e-3
+
+
+def test_normal_gradient_is_zero_where_q_is_the_posterior():
+    rng = np.random.default_rng(4)
+    centre, spread, noise = rng.normal(size=50), rng.uniform(0.1, 3, 50), rng.normal(size=50)
+    for factor, expected in ((1.0, True), (1.02, False)):
+        theta = centre + factor * spread * noise
+        both = norm_sgvb.path_gradient(-(theta - centre) / spread**2, noise, factor * spread)
+        assert (np.abs(both).max() < 1e-12) == expected
+
+
+@pytest.mark.parametrize("transform", ["softplus", "log"])
+def test_normal_path_gradient_by_central_differences(transform):
+    """For a fixed ξ, log p(Y, x(θ)) + log|dx/dθ| − log q(θ) with q held, along θ = m + sξ: in m and in s."""
+    model, method = smallest(), norm_sgvb.NormSGVB(transform=transform)
+    rng = np.random.default_rng(1)
+    centre, spread, noise = rng.normal(size=12), rng.uniform(0.2, 1.0, 12), rng.normal(size=12)
+
+    def value(m, s):
+        theta = m + s * noise
+        log_x = method.log_x(theta)
+        jacobian = norm_sgvb.log_jacobian(theta, np.exp(log_x), transform)[0]
+        return model.log_joint(log_x, np.empty(12)) + jacobian - stats.norm.logpdf(theta, centre, spread).sum()
+
+    theta = centre + spread * noise
+    log_x, grad = method.log_x(theta), np.empty(12)
+    model.log_joint(log_x, grad)
+    _, jacobian_slope, relative = norm_sgvb.log_jacobian(theta, np.exp(log_x), transform)
+    by_centre, by_spread = norm_sgvb.path_gradient(grad * relative + jacobian_slope, noise, spread)
+    step = 1e-5 * np.eye(12)
+    measured = [(value(centre + e, spread) - value(centre - e, spread)) / 2e-5 for e in step]
+    np.testing.assert_allclose(by_centre, measured, rtol=1e-6, atol=1e-6)
+    measured = [(value(centre, spread + e) - value(centre, spread - e)) / 2e-5 for e in step]
+    np.testing.assert_allclose(by_spread, measured, rtol=1e-6, atol=1e-6)
+
+
+# Optimisers
+
+
+def test_optimisers_by_hand():
+    """Two steps of each, with momentum 0.5, of g = 2 and then 1: v = 1 and 1."""
+    expected = {"sgd": (0.01, 0.01), "adagrad": (0.1, 0.1 / 2**0.5), "rmsprop": (0.01 / 0.1**0.5, 0.01 / 0.19**0.5)}
+    first = (1e-4 / (0.8 + 1e-4)) ** 0.5
+    expected["adadelta"] = (first, ((0.8 * first**2 + 1e-4) / (0.2 * 0.8 + 0.8 + 1e-4)) ** 0.5)
+    assert set(expected) == set(NAMES)
+    for name, changes in expected.items():
+        ascent = Ascent(1)
+        for g, change in zip((2.0, 1.0), changes, strict=True):
+            measured = ascent.change(name, np.array([g]), 1.0, 0.5, 0.8)[0]
+            assert measured == pytest.approx(change, rel=1e-4), name
+
+
+def test_softplus_of_the_start():
+    x = np.array([1e-12, 0.3, 80.0])
+    np.testing.assert_allclose(softplus(softplus_inverse(x)), x, rtol=1e-9)

@@ -1,0 +1,523 @@
+"""The state of a study's page, its link, its uploads and its live loop; all without a browser."""
+
+import asyncio
+import gc
+import threading
+import weakref
+from unittest.mock import AsyncMock, Mock, patch
+
+import numpy as np
+import pytest
+
+import app.study.runner as running
+from app.study import link
+from app.study.runner import StudyRunner, StudyScreen
+from app.study.state import MAX_SEEDS, StudyState
+from app.study.upload import CHUNK_BYTES, KINDS, MAX_BYTES, FileBox, Upload
+from app.study.views import STUDY_VIEWS
+from samplers.models import METHODS, MODELS
+from samplers.models.study import MAX_METHODS, Study, methods_of
+from samplers.parameters import SpecError, declared
+
+BARS = "?model=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
+BLOCKS = "?model=network(graph:blocks)"
+CSV = b"title,text\none,cats and dogs\ntwo,dogs and mice\nthree,mice and cats\nfour,cats dogs mice\nfive,cats dogs birds\n"
+
+
+def opened(query=BARS):
+    return link.from_query(query)[0]
+
+
+def snapshot(state):
+    return state.study, state.upload, list(state.views), state.axis, state.seeds, state.shown
+
+
+# State
+
+
+@pytest.mark.parametrize("key", MODELS)
+def test_a_model_opens_with_methods_and_views_that_fit(key):
+    state = opened(f"?model={key}")
+    assert {METHODS[method.key].model for method in state.study.methods} == {key}
+    assert state.shown_views()
+    assert state.shown_views() == state.views
+    other = next(name for name in MODELS if name != key)
+    state.set_model(other)
+    assert state.study.model.key == other
+    assert {METHODS[method.key].model for method in state.study.methods} == {other}
+    assert state.shown_views() == state.views, "no view of the other model is left"
+
+
+REFUSED = {
+    "no such model": lambda state: state.set_model("weather"),
+    "too few topics": lambda state: state.set_model_param("n_topics", 0),
+    "no file yet": lambda state: state.set_model_param("corpus", "uploaded"),
+    "another model's method": lambda state: state.set_method(0, "network_gibbs"),
+    "no such method": lambda state: state.set_method(0, "nonsense"),
+    "a negative step": lambda state: state.set_method_param(1, "step_size", -1.0),
+    "no such parameter": lambda state: state.set_method_param(1, "no_such", 1.0),
+    "a negative seed": lambda state: state.set_seed(-1),
+    "too many seeds": lambda state: state.set_seeds(MAX_SEEDS + 1),
+    "no such place": lambda state: state.look_inside(2),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
+def test_a_refused_change_says_what_is_allowed_and_changes_nothing(change):
+    state = opened()
+    before = snapshot(state)
+    with pytest.raises(SpecError) as error:
+        change(state)
+    assert (
+        "allowed" in str(error.value)
+        or "there is no such" in str(error.value)
+        or "fit" in str(error.value)
+        or "file" in str(error.value)
+    )
+    assert snapshot(state) == before
+
+
+def test_methods_are_added_up_to_the_limit_and_told_apart():
+    state = opened("?model=topics(corpus:bars)&method=lda_scir")
+    state.add_method()
+    assert state.study.methods[1].key != "lda_scir"
+    state.set_method(1, "lda_scir")
+    assert state.method_titles() == ("SCIR (1)", "SCIR (2)")
+    state.set_method_param(1, "step_size", 0.25)
+    assert [title.endswith(number) for title, number in zip(state.method_titles(), (" 0.5", " 0.25"), strict=True)] == [
+        True,
+        True,
+    ]
+    while len(state.study.methods) < MAX_METHODS:
+        state.add_method()
+    with pytest.raises(SpecError):
+        state.add_method()
+    assert len({method.key for method in state.study.methods}) >= MAX_METHODS - 1
+    state.look_inside(MAX_METHODS - 1)
+    state.remove_method(0)
+    assert state.shown == MAX_METHODS - 2, "the pictures go on showing the same method"
+    while len(state.study.methods) > 1:
+        state.remove_method(0)
+    state.remove_method(0)
+    assert len(state.study.methods) == 1
+    assert state.shown == 0
+
+
+def test_a_corpus_with_pictures_brings_its_view():
+    state = opened("?model=topics&views=scores")
+    state.set_model_param("corpus", "bars")
+    assert state.views == ["pictures", "scores"]
+    state.set_model_param("corpus", "reuters")
+    assert state.shown_views() == ["scores"]
+
+
+# The link
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?model=topics(corpus:bars;n_topics:7)&method=lda_scir(step_size:0.2)&method=lda_sgrld&seed=9&views=words,scores&axis=seconds&seeds=3&show=2&theme=dark&play=0",
+        "?model=network(graph:karate;n_communities:4)&method=network_gibbs&seed=2&views=&axis=steps&hide=equations",
+    ],
+)
+def test_the_link_holds_the_whole_state(query):
+    state, messages = link.from_query(query)
+    assert not messages
+    written = link.to_query(state)
+    again, messages = link.from_query(written)
+    assert not messages
+    assert link.to_query(again) == written
+    assert snapshot(again) == snapshot(state)
+    assert (again.dark, again.playing, again.hidden) == (state.dark, state.playing, state.hidden)
+
+
+@pytest.mark.parametrize(
+    ("query", "parts"),
+    [
+        ("?model=weather", ["model", "weather", "topics"]),
+        ("?model=network&method=lda_scir", ["lda_scir", "network"]),
+        ("?model=topics(n_topics:1)", ["n_topics", "1"]),
+        ("?model=topics&views=graph", ["graph", "does not fit the model"]),
+        ("?model=topics&seeds=99", ["seeds", "99", str(MAX_SEEDS)]),
+        ("?model=topics&show=7", ["show", "7"]),
+        ("?model=topics&axis=miles", ["axis", "miles"]),
+        ("?model=topics&colour=red", ["colour", "no such field"]),
+        ("?model=topics(corpus:uploaded)", ["own file", "reuters", KINDS["topics"].label]),
+        ("?model=network(graph:uploaded)", ["own file", KINDS["network"].label]),
+    ],
+)
+def test_a_bad_link_is_mended_and_told(query, parts):
+    state, messages = link.from_query(query)
+    assert len(messages) == 1
+    assert all(part in messages[0] for part in parts), messages
+    assert state.own_data is None
+    again, messages = link.from_query(link.to_query(state))
+    assert not messages
+    assert again.study == state.study
+
+
+# Uploads
+
+
+def test_every_kind_of_upload_is_of_a_model_and_names_its_data():
+    for key, kind in KINDS.items():
+        parameter = dict(declared(MODELS[key]))[kind.parameter]
+        assert "uploaded" in parameter.objects
+        assert next(iter(dict(declared(MODELS[key])))) == kind.parameter, "the box stands below the data"
+
+
+def test_an_upload_is_read_once_and_its_bytes_are_let_go():
+    upload = Upload(KINDS["topics"], {"pets.csv": CSV})
+    corpus = upload.data()
+    assert corpus.n_documents == 5
+    assert upload.data() is corpus
+    assert CSV not in gc.get_referents(upload.__dict__)
+    assert upload._files is None
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "content", "parts"),
+    [
+        ("topics", "pets.csv", CSV + b"six,one,two\n", ["pets.csv, line 7", "3 fields"]),
+        ("topics", "pets.txt", b"cats dogs\nmice \xff\n", ["pets.txt, line 2", "UTF-8"]),
+        ("topics", "pets.exe", b"cats", ["pets.exe", ".txt"]),
+        ("network", "pets.csv", b"cat,dog\ndog,mouse\nmouse\n", ["pets.csv, line 3", "two columns"]),
+        ("network", "pets.graphml", b"<graphml>\n<node/></graphml>", ["pets.graphml, line 2", "id"]),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_with_its_line(model, name, content, parts):
+    with pytest.raises(SpecError) as error:
+        Upload(KINDS[model], {name: content}).data()
+    assert all(part in str(error.value) for part in parts), str(error.value)
+
+
+def box(kind="topics"):
+    taken, refused = [], []
+    return FileBox(KINDS[kind], taken.append, refused.append), taken, refused
+
+
+def send(target, name, content, size=CHUNK_BYTES):
+    chunks = [content[i : i + size] for i in range(0, len(content), size)] or [b""]
+    target._handle_msg({"status": "initializing"})
+    for number, chunk in enumerate(chunks, 1):
+        target._handle_msg({
+            "status": "upload_event", "name": name, "chunk": number, "total_chunks": len(chunks), "mime_type": "text/plain", "data": chunk,
+        })  # fmt: skip
+
+
+def finish(target):
+    target._send_msg = Mock()
+    target._handle_msg({"status": "finished"})
+
+
+def test_the_box_hands_files_on_and_keeps_nothing():
+    target, taken, refused = box()
+    send(target, "a.txt", b"cats and dogs\n" * 3, size=10)
+    send(target, "b.txt", b"mice")
+    finish(target)
+    assert taken == [{"a.txt": b"cats and dogs\n" * 3, "b.txt": b"mice"}]
+    assert not refused
+    assert target.value is None
+    assert not target._buffer
+    assert not target._file_buffer
+
+
+def test_the_server_itself_refuses_what_is_too_large():
+    """A page that sends more than the browser's check allows."""
+    target, taken, refused = box()
+    for _ in range(MAX_BYTES // 10_000_000 + 1):
+        send(target, "big.txt", bytes(10_000_000), size=10_000_000)
+        assert sum(len(item["value"]) for item in target._buffer) <= MAX_BYTES
+    assert not target._buffer
+    finish(target)
+    assert not taken
+    assert f"{MAX_BYTES:,}" in refused[0]
+    send(target, "small.txt", b"cats")
+    finish(target)
+    assert taken == [{"small.txt": b"cats"}], "the next file is taken"
+
+
+def test_what_the_browser_refuses_is_told():
+    target, taken, refused = box()
+    target._handle_msg({"status": "error", "error": "File big.txt is larger than 28 MB"})
+    assert not taken
+    assert "larger than 28 MB" in refused[0]
+
+
+# The live loop
+
+
+class Stage:
+    """A runner with a page that is always there, and whose bus keeps what is sent."""
+
+    def __init__(self, query):
+        self.state = opened(query)
+        self.screen = Mock(spec=StudyScreen)
+        # Panel itself holds a component that was never on a page.
+        with patch("app.live.Bus"):
+            self.runner = StudyRunner(self.state, self.screen)
+        bus = Mock(HELLO=-2, generation=1, connected=True)
+        bus.set_layout, bus.send_frame, bus.send_texts = AsyncMock(), AsyncMock(), AsyncMock()
+        self.runner.bus = self.bus = bus
+
+    async def ready(self):
+        await self.runner._begin()
+        self.runner.build_views()
+        await self.runner._send_layout()
+
+    async def frames(self, n=1):
+        for _ in range(n):
+            await self.runner._frame()
+
+    def runs(self):
+        return [run for record in self.runner.records for run in record.runs]
+
+
+@pytest.mark.parametrize("query", [BARS, BLOCKS])
+def test_the_loop_makes_the_draws_of_the_study(query):
+    """Live, in slices, with two seeds: the scores are those of the study without a page."""
+
+    async def live():
+        stage = Stage(f"{query}&seeds=2&seed=5")
+        await stage.ready()
+        while min(run.steps for run in stage.runs()) < 3:
+            await stage.frames()
+        return stage
+
+    stage = asyncio.run(live())
+    for extra in range(2):
+        study = Study.from_dict({**stage.state.study.to_dict(), "seed": 5 + extra})
+        for record, alone in zip(stage.runner.records, study.runs(stage.runner.model), strict=True):
+            live_run = record.runs[extra]
+            while alone.steps < live_run.steps:
+                alone.advance()
+            assert [score.value for score in alone.scores] == [score.value for score in live_run.scores]
+    first, second = stage.runner.records[0].runs
+    assert first.scores[-1].value != second.scores[-1].value
+    sent = stage.bus.send_frame.await_args_list
+    assert [call.args[0] for call in sent] == list(range(1, len(sent) + 1))
+    assert all(np.isfinite(column).all() for call in sent for columns in call.args[1].values() for column in columns)
+
+
+def test_the_method_that_is_furthest_behind_makes_the_next_step():
+    async def behind(axis):
+        stage = Stage(f"{BARS}&axis={axis}&method=collapsed_gibbs(batch_size:50)&method=lda_scir(batch_size:5)")
+        await stage.ready()
+        await stage.frames(6)
+        return stage.runs()
+
+    for axis, count, slack in (("data", "data_seen", 50), ("steps", "steps", 1)):
+        one, other = asyncio.run(behind(axis))
+        assert getattr(one, count) > 2 * slack
+        assert abs(getattr(one, count) - getattr(other, count)) <= slack
+
+
+def test_a_changed_parameter_goes_on_and_is_marked():
+    async def change():
+        stage = Stage(f"{BARS}&play=0")
+        await stage.ready()
+        stage.runner.step()
+        await stage.frames()
+        stage.state.set_method_param(1, "step_size", 0.1)
+        assert not stage.runner._restart
+        stage.runner.step()
+        await stage.frames()
+        return stage
+
+    stage = asyncio.run(change())
+    assert [run.steps for run in stage.runs()] == [2, 2]
+    assert stage.runner.records[1].runs[0].method.step_size == 0.1
+    assert [len(record.marks) for record in stage.runner.records] == [0, 1]
+    assert stage.runner.records[1].marks[0][0] == 1
+
+
+def test_a_structural_change_starts_again():
+    for change in (
+        lambda state: state.set_method(0, "minibatch_gibbs"),
+        lambda state: state.set_seed(3),
+        lambda state: state.set_model_param("n_topics", 4),
+        lambda state: state.set_seeds(2),
+        lambda state: state.reset(),
+        lambda state: state.bring({"pets.csv": CSV}),
+    ):
+        stage = asyncio.run(_begun(BARS))
+        assert not stage.runner._restart
+        change(stage.state)
+        assert stage.runner._restart
+
+
+async def _begun(query):
+    stage = Stage(query)
+    await stage.ready()
+    return stage
+
+
+def test_a_page_that_nobody_sees_or_that_is_paused_computes_nothing():
+    stage = asyncio.run(_begun(BARS))
+    runner = stage.runner
+    runner._redraw = False
+    assert runner._active()
+    stage.bus.connected = False
+    assert not runner._active()
+    stage.bus.connected = True
+    runner._answered(-1, True, 1, 0)
+    assert not runner._active()
+    runner._answered(-1, False, 1, 0)
+    assert runner._active()
+    stage.state.playing = False
+    runner._redraw = False
+    assert not runner._active()
+
+
+class Gate:
+    """A model that takes as long to load as the test wants."""
+
+    def __init__(self, monkeypatch):
+        self.open, self.entered = threading.Event(), threading.Event()
+        self.threads = []
+        real = running.load
+
+        def load(study, uploaded=None):
+            self.threads.append(threading.current_thread())
+            self.entered.set()
+            assert self.open.wait(60)
+            return real(study, uploaded)
+
+        monkeypatch.setattr(running, "load", load)
+
+
+def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
+    async def load():
+        stage = await _begun(BARS)
+        runs, study = stage.runs(), stage.state.study
+        gate = Gate(monkeypatch)
+        stage.state.set_model_param("n_topics", 4)
+        loading = asyncio.create_task(stage.runner._begin())
+        turns = 0
+        while not stage.screen.show_work.called:
+            await asyncio.sleep(0.01)
+            turns += 1
+        assert turns > 10, "the event loop turns while a thread loads"
+        assert "so far" in stage.screen.show_work.call_args.args[0]
+        assert not loading.done()
+        stage.runner.cancel()
+        await loading
+        assert gate.threads[0] is not threading.main_thread()
+        assert stage.screen.show_work.call_args.args[0] == ""
+        assert stage.state.study == study, "the study before comes back"
+        assert stage.runs() == runs, "with its runs"
+        assert not stage.runner._restart
+        gate.open.set()
+        # The event loop waits for its threads where it ends.
+
+    asyncio.run(load())
+
+
+def test_another_wish_while_loading_is_the_one_that_counts(monkeypatch):
+    async def load():
+        stage = await _begun(BARS)
+        gate = Gate(monkeypatch)
+        stage.state.set_model_param("n_topics", 4)
+        loading = asyncio.create_task(stage.runner._begin())
+        while not gate.entered.is_set():
+            await asyncio.sleep(0.01)
+        stage.state.set_model_param("n_topics", 5)
+        await loading
+        assert stage.runner._restart
+        gate.open.set()
+        await stage.runner._begin()
+        assert stage.runner.model.n_topics == 5
+
+    asyncio.run(load())
+
+
+def test_a_bad_file_gives_its_sentence_and_the_study_before_goes_on():
+    async def bring(content):
+        stage = await _begun(BARS)
+        before = stage.state.study, stage.runs()
+        stage.state.bring({"pets.csv": content})
+        await stage.runner._begin()
+        return stage, before
+
+    async def cut_off():
+        stage = await _begun("?model=topics(corpus:bars;max_share:0.2)")
+        stage.state.bring({"pets.csv": CSV})
+        await stage.runner._begin()
+        return stage
+
+    stage, (study, runs) = asyncio.run(bring(CSV + b"six,one,two\n"))
+    assert "pets.csv, line 7" in stage.screen.show_problem.call_args.args[0]
+    assert stage.state.study == study
+    assert stage.state.upload is None
+    assert stage.runs() == runs
+    assert not stage.runner._restart
+
+    stage, (study, runs) = asyncio.run(bring(CSV))
+    stage.screen.show_problem.assert_not_called()
+    assert stage.state.own_data.name == "pets.csv"
+    assert stage.runner.model.training.n_documents + stage.runner.model.folded.n_documents == 5
+    # Where the file is good and the cut-offs are not, it need not be brought again.
+    stage = asyncio.run(cut_off())
+    assert "max_share" in stage.screen.show_problem.call_args.args[0]
+    assert stage.state.own_data is None
+    assert stage.state.upload.name == "pets.csv"
+    stage.state.set_model_param("max_share", 1.0)
+    stage.state.set_model_param("corpus", "uploaded")
+    assert stage.state.own_data is not None
+    # Back to built-in data, and to the file again without bringing it once more.
+    stage.state.set_model_param("corpus", "bars")
+    assert stage.state.own_data is None
+    stage.state.set_model_param("corpus", "uploaded")
+    assert stage.state.own_data is not None
+
+
+def collect():
+    """Until nothing more goes: what ends may let go of more."""
+    while gc.collect():
+        pass
+
+
+def test_the_data_of_a_session_end_with_it_and_no_other_session_sees_them():
+    async def bring():
+        stage = await _begun(BARS)
+        stage.state.bring({"pets.csv": CSV})
+        await stage.ready()
+        await stage.frames()
+        return weakref.ref(stage.state.upload), weakref.ref(stage.state.upload.data()), weakref.ref(stage.runner.model)
+
+    held = asyncio.run(bring())
+    collect()
+    assert [ref() for ref in held] == [None, None, None]
+    assert all(model.uploaded is None for model in running._MODELS.values())
+    # A built-in set is there for the next session, so the check above can fail.
+    stage = asyncio.run(_begun(BARS))
+    kept = weakref.ref(stage.runner.model)
+    del stage
+    collect()
+    assert kept() is not None
+
+
+def test_a_method_that_blows_up_says_so_and_the_others_go_on():
+    async def blow():
+        stage = await _begun(BARS)
+        broken, other = stage.runs()
+
+        def advance(*_):
+            raise FloatingPointError("φ is no longer finite. Make the step size smaller.")
+
+        broken.method.advance = advance
+        await stage.frames(3)
+        return stage, broken, other
+
+    stage, broken, other = asyncio.run(blow())
+    stage.screen.show_divergence.assert_called_once_with(0, "φ is no longer finite. Make the step size smaller.")
+    assert broken.divergence is not None
+    assert other.steps > 3
+    assert stage.runner._active()
+
+
+def test_every_method_is_offered_and_every_view_belongs_to_a_model():
+    assert {key for model in MODELS for key in methods_of(model)} == set(METHODS)
+    assert all(view.model is None or view.model in MODELS for view in STUDY_VIEWS.values())
+    assert isinstance(opened(), StudyState)

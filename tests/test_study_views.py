@@ -1,0 +1,429 @@
+"""The arrays that the views of studies make of what a method shows of itself."""
+
+import pkgutil
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import app.study.views as package
+from app.study import link
+from app.study.runner import load
+from app.study.views import STUDY_VIEWS
+from app.study.views.adjacency import HELD, in_order, observed_matrix, shades
+from app.study.views.base import MethodFrame, StudyFrame, StudyScene
+from app.study.views.graph import agreement, held_edges, layout, observed
+from app.study.views.scores import curve, ends
+from app.study.views.weights import LOWEST, expected_edges
+from app.study.views.words import GLIDE, LARGER, SHOWN, WORDS
+from samplers.models import METHODS, MODELS
+from samplers.models.study import Score, methods_of
+
+STUDIES = {
+    "bars": "?model=topics(corpus:bars;n_topics:10)",
+    "network": "?model=network(graph:blocks;n_communities:6)",
+    "no known groups": "?model=network(graph:florentine;n_communities:3)",
+}
+BATCHES = 6
+"""Methods on one page."""
+
+
+def frames_of(query, n_steps):
+    """The scenes and frames of all methods of a study, six at a time."""
+    key = link.from_query(query)[0].study.model.key
+    methods = methods_of(key)
+    for start in range(0, len(methods), BATCHES):
+        state = link.from_query(query + "".join(f"&method={name}" for name in methods[start : start + BATCHES]))[0]
+        model = load(state.study)
+        runs = state.study.runs(model)
+        for run in runs:
+            for _ in range(n_steps):
+                run.advance()
+        yield state, model, StudyFrame([MethodFrame([run], [(1.0, 2.0, 0.5)]) for run in runs], 0)
+
+
+@pytest.fixture(scope="module")
+def studies():
+    return {name: list(frames_of(query, 4)) for name, query in STUDIES.items()}
+
+
+def build(key, state, model, dark=False, axis="data"):
+    STUDY_VIEWS[key].prepare(model)
+    return STUDY_VIEWS[key](StudyScene(model, state.method_titles(), 0, axis, dark))
+
+
+def check_data(view, data):
+    """Every array has a feed, every feed its columns; all values are finite."""
+    for name, columns in data.items():
+        feed = view.feeds[name]
+        assert len(columns) == len(feed.columns), (view.key, name)
+        assert len({len(column) for column in columns}) == 1, (view.key, name)
+        for column in columns:
+            assert np.isfinite(np.asarray(column, dtype=float)).all(), (view.key, name)
+
+
+def test_every_view_file_is_registered():
+    files = {info.name for info in pkgutil.iter_modules(package.__path__)} - {"base", "marks"}
+    modules = {view.__module__.rpartition(".")[2] for view in STUDY_VIEWS.values()}
+    assert files == modules
+
+
+@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_view_shows_every_method(studies, study, dark):
+    seen = set()
+    for state, model, frame in studies[study]:
+        for key in state.fitting_views():
+            view = build(key, state, model, dark, "seconds" if dark else "steps")
+            for place in range(len(frame.methods)):
+                data = view.compute(StudyFrame(frame.methods, place))
+                check_data(view, data)
+                assert all(isinstance(text, str) for text in view.captions(frame).values())
+            seen.add(key)
+            assert view.title
+            assert view.hint
+    assert {key for key, view in STUDY_VIEWS.items() if view.model in (None, model.key)} - seen <= {"pictures"}
+
+
+def test_the_check_of_arrays_can_fail(studies):
+    state, model, frame = studies["bars"][0]
+    view = build("sparsity", state, model)
+    data = view.compute(frame)
+    with pytest.raises(AssertionError):
+        check_data(view, {**data, "method 0": (data["method 0"][0], data["method 0"][1] * np.nan)})
+    with pytest.raises(AssertionError):
+        check_data(view, {**data, "method 0": data["method 0"][:1]})
+
+
+# Scores
+
+
+class Scored:
+    """A run of which only the scores count."""
+
+    def __init__(self, *values, pace=1.0):
+        self.scores = [Score(step, 50 * step, pace * step, value) for step, value in enumerate(values)]
+
+
+def test_a_curve_is_the_mean_and_the_spread_of_the_seeds_at_common_steps():
+    frame = MethodFrame([Scored(9.0, 4.0, 2.0), Scored(9.0, 6.0, 8.0, 1.0, pace=3.0)])
+    x, mean, low, high = curve(frame, 1)
+    np.testing.assert_array_equal(x, [50, 100])
+    np.testing.assert_array_equal(mean, [5, 5])
+    np.testing.assert_array_equal(low, [4, 2])
+    np.testing.assert_array_equal(high, [6, 8])
+    np.testing.assert_array_equal(curve(frame, 2)[0], [2, 4])
+    # Before the first step there is no place on a log axis.
+    assert not len(curve(MethodFrame([Scored(9.0)]), 0)[0])
+
+
+@pytest.mark.parametrize(
+    ("values", "up"),
+    [([1523.0, 4012.0], False), ([0.51, 0.93], True), ([14.3, 25.1], False), ([0.7, 0.7], True), ([12.0], False)],
+)
+def test_the_scores_axis_holds_all_values_between_round_numbers(values, up):
+    low, high = ends(values, up)
+    assert low <= min(values)
+    assert max(values) <= high
+    assert low < high
+    assert high - low < 40 * max(max(values) - min(values), 0.1 if up else 1.0)
+    assert low == float(f"{low:.3g}")
+    assert high == float(f"{high:.3g}")
+
+
+def test_the_score_view_has_the_axis_of_the_link(studies):
+    state, model, frame = studies["bars"][0]
+    run = frame.methods[0].runs[0]
+    for axis, place in (("steps", 0), ("data", 1), ("seconds", 2)):
+        view = build("scores", state, model, axis=axis)
+        data = view.compute(frame)
+        np.testing.assert_allclose(data["method 0"][0], [score[place] for score in run.scores if score[place] > 0])
+        np.testing.assert_allclose(data["marks 0"][0], [(1.0, 2.0, 0.5)[place]])
+        (shown,) = data["x"]
+        for i in range(len(frame.methods)):
+            assert (shown[0] <= data[f"method {i}"][0]).all()
+            assert (data[f"method {i}"][0] <= shown[1]).all()
+        assert "x" not in view.compute(frame), "a range is sent where it moves"
+
+
+# Topics
+
+
+class Shown:
+    """A frame with one method whose snapshot the test sets."""
+
+    def __init__(self, moving=True, **snapshot):
+        self.moving, self.methods, self.snapshot = moving, [None], lambda place=None: snapshot
+
+
+def topics(top, shares):
+    words, probabilities = zip(*[zip(*row, strict=True) for row in top], strict=True)
+    return {
+        "top_words": np.array(words),
+        "top_probabilities": np.array(probabilities),
+        "topic_shares": np.array(shares),
+    }
+
+
+@pytest.fixture
+def words(studies):
+    state, model, _ = studies["bars"][0]
+    return build("words", state, model)
+
+
+def test_words_stand_in_the_order_of_their_probabilities_and_glide(words):
+    n = words.scene.model.n_topics
+    first = [[(4, 0.5), (3, 0.3), (2, 0.2)]] * n
+    bars = np.array(words.compute(Shown(**topics(first, [1 / n] * n)))["bars"]).T
+    left, right, top, bottom, topic, word = bars[:3].T
+    assert list(word) == [4, 3, 2]
+    assert (np.diff(top) > 0).all()
+    assert (bottom > top).all()
+    np.testing.assert_allclose((right - left) / (right - left)[0], [1, 0.6, 0.4])
+    assert (topic == 0).all()
+    # Word 2 becomes the most likely one: it goes there in steps, and at once on a page at rest.
+    second = [[(2, 0.8), (4, 0.15), (3, 0.05)]] * n
+    for _ in range(4):
+        bars = np.array(words.compute(Shown(**topics(second, [1 / n] * n)))["bars"]).T
+    moving = bars[:3][bars[:3, 5] == 2][0]
+    rank = (moving[2] * (WORDS + 1.4)) - 1.05
+    assert 0 < rank <= 2
+    bars = np.array(words.compute(Shown(moving=False, **topics(second, [1 / n] * n)))["bars"]).T
+    assert sorted(bars[:3, 2]) == pytest.approx(sorted(top)), "at rest every word is in a line of its own"
+    assert 0 < GLIDE < 1
+
+
+def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(studies):
+    _, model, _ = studies["bars"][0]
+
+    class Many:
+        n_topics, vocabulary = SHOWN + 2, model.vocabulary
+
+    view = STUDY_VIEWS["words"](StudyScene(Many(), ("one",), 0, "data", False))
+    top = [[(1, 0.6), (2, 0.4)]] * Many.n_topics
+
+    def shown(shares):
+        return {int(k) for k in view.compute(Shown(**topics(top, shares)))["heads"][2]}
+
+    shares = np.full(Many.n_topics, 0.05)
+    shares[-2:] = 0.02
+    assert shown(shares) == set(range(SHOWN))
+    shares[-1] = 0.05 * (LARGER - 0.05)
+    assert shown(shares) == set(range(SHOWN)), "a little larger is not enough"
+    shares[-1] = 0.05 * (LARGER + 0.05)
+    found = shown(shares)
+    assert Many.n_topics - 1 in found
+    assert len(found) == SHOWN
+
+
+def test_sparsity_is_a_histogram_of_shares(studies):
+    state, model, frame = studies["bars"][0]
+    data = build("sparsity", state, model).compute(frame)
+    for i in range(len(frame.methods)):
+        seen = frame.snapshot(i)
+        middle, share = data[f"method {i}"]
+        assert share.sum() == pytest.approx(1)
+        np.testing.assert_allclose(share * seen["sparsity"].sum(), seen["sparsity"])
+        assert (seen["sparsity_edges"][:-1] < middle).all()
+        assert (middle < seen["sparsity_edges"][1:]).all()
+
+
+def test_a_documents_bar_is_its_topics_from_the_largest_on(studies):
+    state, model, _ = studies["bars"][0]
+    view = build("documents", state, model)
+    k = model.n_topics
+    proportions = np.full((2, k), 0.001)
+    proportions[0, [3, 1]] = 0.7, 0.292
+    proportions[1] = 1 / k
+    data = view.compute(Shown(documents=np.array([2, 10_000]), proportions=proportions))
+    left, right, top, bottom, topic = data["parts"]
+    assert list(topic) == [3, 1], "parts too small to be seen are left out, and a document that is not shown is not"
+    np.testing.assert_allclose(right, [0.7, 0.992])
+    np.testing.assert_allclose(left, [0, 0.7])
+    assert ((top > 2) & (top < bottom) & (bottom < 3)).all()
+    # A document that the next step does not touch keeps its bar.
+    again = view.compute(Shown(documents=np.array([4]), proportions=proportions[1:]))
+    assert {int(y) for y in again["parts"][2]} == {2, 4}
+
+
+def test_pictures_put_each_word_on_its_pixel(studies):
+    state, model, _ = studies["bars"][0]
+    view = build("pictures", state, model)
+    side = 5
+    phi = np.zeros((model.n_topics, model.n_words))
+    for k in range(model.n_topics):
+        phi[k, k] = 1.0
+    sheet = view.sheet(phi)
+    for k in range(model.n_topics):
+        row, column = (int(number) - 1 for number in model.vocabulary[k].split(","))
+        tile = sheet[(k % 5) * (side + 1) :, (k // 5) * (side + 1) :][:side, :side]
+        assert np.argwhere(tile == 1.0).tolist() == [[column, row]]
+    assert (sheet == -1).sum() == sheet.size - model.n_topics * side * side
+    # The bars that documents were drawn from are rows and columns of pixels.
+    truth = view.sheet(model.true_topics)
+    tiles = [truth[i * 6 : i * 6 + 5, j * 6 : j * 6 + 5] for j in range(2) for i in range(5)]
+    assert all(
+        (tile.max(axis=0) == tile.min(axis=0)).all() or (tile.max(axis=1) == tile.min(axis=1)).all() for tile in tiles
+    )
+
+
+class Gibbs:
+    """A minibatch Gibbs method, as the view finds it."""
+
+    key, batch_size = "minibatch_gibbs", 0
+
+
+def test_the_cost_of_a_batch_size_has_its_minimum_marked(studies):
+    state, model, _ = studies["bars"][0]
+    state = link.from_query("?model=topics(corpus:bars)&method=minibatch_gibbs")[0]
+    view = build("batch", state, model)
+    frame = Shown(
+        batch_sizes=np.array([400, 100, 25, 6]),
+        objective=np.array([900.0, 300.0, 500.0, np.inf]),
+        chosen=np.array([100]),
+    )
+    run = type("Run", (), {"method": Gibbs()})()
+    frame.methods = [MethodFrame([run])]
+    data = view.compute(frame)
+    check_data(view, data)
+    np.testing.assert_array_equal(data["tried"], [[400, 100, 25], [900, 300, 500]])
+    np.testing.assert_array_equal(np.ravel(data["best"]), [100, 300])
+    assert data["y"][0][0] < 300
+    assert data["y"][0][1] > 900
+    (text,) = view.captions(frame).values()
+    assert "m = 100" in text
+    assert "4 tried; 1 mixed too slowly" in text
+    # With a size of the person's own there is nothing to choose, and nothing is drawn.
+    run.method = type("Method", (), {"key": "minibatch_gibbs", "batch_size": 7})()
+    assert view.compute(frame) == {}
+
+
+# Networks
+
+
+def test_agreement_of_partitions():
+    one = np.array([0, 0, 1, 1, 2, 2])
+    assert agreement(one, one) == pytest.approx(1)
+    assert agreement(one, 2 - one) == pytest.approx(1), "names of groups do not count"
+    assert agreement(np.array([0, 1] * 6), np.repeat([0, 1], 6)) == pytest.approx(0, abs=1e-12)
+    assert agreement(np.zeros(6, dtype=int), one) == pytest.approx(0, abs=1e-12)
+    # By hand: H(a) = log 2, H(b) = log 3, H(a, b) = log 6 − (1/3)·log 2 … for one pair that shares a cell.
+    a, b = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 2, 2])
+    joint = -(2 / 6 * np.log(2 / 6) * 2 + 1 / 6 * np.log(1 / 6) * 2)
+    assert agreement(a, b) == pytest.approx(2 * (np.log(2) + np.log(3) - joint) / (np.log(2) + np.log(3)))
+
+
+def test_the_layout_is_that_of_the_observed_edges(studies):
+    _, model, _ = studies["network"][0]
+    places = layout(model)
+    assert places.shape == (model.data.n_nodes, 2)
+    np.testing.assert_allclose(places.min(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(places.max(axis=0), 1)
+    assert layout(model) is places, "made once"
+    graph = nx.Graph()
+    graph.add_nodes_from(range(model.data.n_nodes))
+    graph.add_edges_from(map(tuple, model.edges))
+    distance = np.linalg.norm(places[:, None] - places[None], axis=2)
+    joined = nx.to_numpy_array(graph, nodelist=range(model.data.n_nodes)) == 1
+    assert distance[joined].mean() < 0.7 * distance.mean()
+
+
+def test_a_large_graph_is_shown_in_part(studies):
+    _, model, _ = studies["network"][0]
+
+    class Part:
+        edges, held, truth, data = model.edges, model.held, model.truth, model.data
+        shown = np.arange(0, 40, 2)
+
+    for pairs in (observed(Part), held_edges(Part)):
+        assert len(pairs)
+        assert np.isin(pairs, Part.shown).all()
+    assert observed_matrix(Part).shape == (20, 20)
+
+
+def test_edges_are_drawn_by_their_probabilities(studies):
+    state, model, frame = studies["network"][0]
+    view = build("graph", state, model)
+    data, seen = view.compute(frame), frame.snapshot()
+    strength = dict(zip(map(tuple, observed(model)), data["edges"][0], strict=True))
+    (i, j), (a, b) = max(strength, key=strength.get), min(strength, key=strength.get)
+    assert seen["P"][i, j] > seen["P"][a, b]
+    assert len(data["held"][0]) == model.truth.sum()
+    np.testing.assert_array_equal(data["nodes"][0], seen["community"])
+    text = " ".join(view.captions(frame).values())
+    assert f"{agreement(seen['community'], model.data.groups):.2f} of 1" in text
+    state, model, frame = studies["no known groups"][0]
+    assert "agreement" not in " ".join(build("graph", state, model).captions(frame).values())
+
+
+def test_the_matrix_of_what_was_observed(studies):
+    _, model, _ = studies["network"][0]
+    matrix = observed_matrix(model)
+    np.testing.assert_array_equal(matrix, matrix.T)
+    assert (matrix == HELD).sum() == 2 * len(model.held)
+    assert (matrix == 1).sum() == 2 * len(model.edges)
+    i, j = model.held[0]
+    assert matrix[i, j] == HELD
+
+
+def test_nodes_stand_by_community_the_largest_first():
+    community = np.array([2, 0, 2, 1, 2, 0])
+    assert in_order(community).tolist() == [0, 2, 4, 1, 5, 3]
+
+
+def test_both_squares_have_the_same_order(studies):
+    state, model, frame = studies["network"][0]
+    view = build("adjacency", state, model)
+    data, seen = view.compute(frame), frame.snapshot()
+    n = len(model.shown)
+    order = in_order(seen["community"])
+    # The first row of an image is its lowest: there stands the last node of the order.
+    drawn = data["probability"][0].reshape(n, n)
+    np.testing.assert_allclose(drawn[::-1], seen["P"][np.ix_(order, order)])
+    np.testing.assert_allclose(data["observed"][0].reshape(n, n)[::-1], observed_matrix(model)[np.ix_(order, order)])
+
+
+def test_shades_run_from_one_colour_to_the_other():
+    found = shades("#ffffff", "#0072b2", 3)
+    assert found == ["#ffffff", "#80b8d8", "#0072b2"]
+
+
+def test_expected_edges_are_summed_over_pairs():
+    rng = np.random.default_rng(1)
+    w, r = rng.gamma(1.0, size=(7, 3)), rng.gamma(1.0, size=3)
+    brute = [sum(r[k] * w[i, k] * w[j, k] for i in range(7) for j in range(i)) for k in range(3)]
+    np.testing.assert_allclose(expected_edges({"W": w, "r": r}), brute)
+
+
+def test_communities_stand_in_falling_order(studies):
+    for state, model, frame in studies["network"]:
+        data = build("rates", state, model).compute(frame)
+        for i in range(len(frame.methods)):
+            place, height = data[f"method {i}"]
+            np.testing.assert_array_equal(place, np.arange(1, model.n_communities + 1))
+            assert all(a >= b for a, b in pairwise(height))
+            assert (height >= LOWEST).all()
+        points = build("weights", state, model).compute(frame)["points"]
+        assert len(points[0]) == model.data.n_nodes * model.n_communities
+        assert (np.abs(points[0] - np.round(points[0])) <= 0.35).all()
+
+
+def test_the_elbo_is_of_the_methods_that_have_one(studies):
+    found = set()
+    for state, model, frame in studies["network"]:
+        data = build("elbo", state, model).compute(frame)
+        for i, choice in enumerate(state.study.methods):
+            assert (f"method {i}" in data) == bool(len(frame.snapshot(i).get("elbo", ())))
+            if f"method {i}" in data:
+                found.add(choice.key)
+    assert found
+    assert "network_gibbs" not in found
+    assert found < set(METHODS)
+
+
+def test_every_title_on_a_page_is_different():
+    for key, model in MODELS.items():
+        titles = [view.title_for(model) for view in STUDY_VIEWS.values() if view.model in (None, key)]
+        assert len(set(titles)) == len(titles)
+        assert model.score_name in [title[:1].lower() + title[1:] for title in titles]

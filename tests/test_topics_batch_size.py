@@ -1,0 +1,176 @@
+"""The choice of the batch size: the case that is known exactly, and the trials in a run of minibatch Gibbs."""
+
+import numpy as np
+import pytest
+from numpy.random import SFC64, Generator, SeedSequence
+
+from samplers import jit
+from samplers.models.study import StudyRun
+from samplers.models.topics.batch_size import (
+    Adaptation,
+    choose_batch_size,
+    exact_best,
+    exact_tau,
+    gaussian_scan,
+    objective,
+    sizes_to_try,
+    tau_int,
+)
+from samplers.models.topics.minibatch_gibbs import MinibatchGibbs
+from samplers.models.topics.model import Topics
+
+N, VARIANCE = 200, 0.5
+TRIED = (5, 12, 50, 200)
+
+
+def gaussian_draws(m, n, seed=1):
+    jit.prepare([gaussian_scan])
+    rng = Generator(SFC64(seed))
+    x = rng.standard_normal(N) * np.sqrt(1 + VARIANCE)
+    z = x.copy()
+    out = np.empty(n)
+    gaussian_scan(rng, x, z, VARIANCE, m, out[: n // 20])
+    gaussian_scan(rng, x, z, VARIANCE, m, out)
+    return out, x
+
+
+def measured_tau(m, stated=None):
+    """From 20,000 τ of draws: the standard error is 3 %, so that 10 % is 3.3 of them."""
+    n = int(20_000 * exact_tau(stated or m, N, VARIANCE))
+    return tau_int(gaussian_draws(m, n)[0])
+
+
+@pytest.mark.parametrize("m", TRIED)
+def test_the_gaussian_case_has_the_exact_tau(m):
+    assert abs(measured_tau(m) / exact_tau(m, N, VARIANCE) - 1) < 0.1
+
+
+def test_a_batch_of_another_size_than_stated_is_caught():
+    for m in TRIED[:3]:
+        assert abs(measured_tau(max(m * 3 // 4, 1), stated=m) / exact_tau(m, N, VARIANCE) - 1) > 0.1
+
+
+def test_the_gaussian_case_has_the_exact_posterior():
+    draws, x = gaussian_draws(50, 400_000)
+    error = np.sqrt((1 + VARIANCE) / N * exact_tau(50, N, VARIANCE) / len(draws))
+    assert abs(draws.mean() - x.mean()) < 4 * error
+    variance = (1 + VARIANCE) / N
+    assert abs(draws.var() / variance - 1) < 4 * np.sqrt(2 * exact_tau(50, N, VARIANCE) / len(draws))
+
+
+def test_the_best_size_of_the_measured_taus_is_the_exact_one():
+    """m* = √(2 s² N w_θ/w_z), within 10 %: from a fit of τ = a + b/m to the measured τ's."""
+    local, overall = 1.0, 8.0
+    taus = np.array([measured_tau(m) for m in TRIED])
+    design = np.array([[1, 1 / m] for m in TRIED]) / taus[:, None]
+    a, b = np.linalg.lstsq(design, np.ones(len(TRIED)), rcond=None)[0]
+    best = exact_best(N, VARIANCE, local, overall)
+    assert best == pytest.approx(np.sqrt(2 * 0.5 * 200 * 8))
+    assert abs(np.sqrt(b / a * overall / local) / best - 1) < 0.1
+    fine = np.arange(1, N + 1)
+    assert abs(fine[objective(fine, exact_tau(fine, N, VARIANCE), local, overall).argmin()] - best) <= 1
+    # The grid's own minimum is the size on it that is nearest in cost.
+    assert choose_batch_size(TRIED, taus, local, overall) == 50
+
+
+def test_the_weights_in_the_wrong_places_are_caught():
+    fine = np.arange(1, N + 1)
+    best = exact_best(N, VARIANCE, 1.0, 8.0)
+    wrong = fine[objective(fine, exact_tau(fine, N, VARIANCE), 8.0, 1.0).argmin()]
+    assert abs(wrong / best - 1) > 0.5
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, -0.3])
+def test_tau_of_an_autoregression(rho):
+    """(1 + ρ)/(1 − ρ), but at least 1, which is what independent draws have."""
+    from scipy import signal
+
+    noise = np.random.default_rng(1).standard_normal(200_000)
+    draws = signal.lfilter([1], [1, -rho], noise)
+    assert tau_int(draws) == pytest.approx(max((1 + rho) / (1 - rho), 1), rel=0.1)
+
+
+@pytest.mark.parametrize("draws", [[], [1.0], np.ones(1000), np.arange(1000.0), np.random.default_rng(1).normal(size=300).cumsum()])  # fmt: skip
+def test_tau_is_unknown_where_the_draws_do_not_tell(draws):
+    assert tau_int(draws) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("n", "wanted"), [(1, [1]), (2, [2, 1]), (16, [16, 4, 1]), (316, [316, 79, 19, 4, 1]), (20, [20, 5, 1])]
+)
+def test_the_sizes_fall_from_all_to_one(n, wanted):
+    assert sizes_to_try(n).tolist() == wanted
+
+
+def test_a_size_of_unknown_tau_is_never_chosen_where_another_is_known():
+    assert choose_batch_size([100, 10, 1], [50.0, np.inf, np.inf], 1, 1) == 100
+    assert choose_batch_size([100, 10, 1], [np.inf, 9.0, np.inf], 1, 1) == 10
+    assert choose_batch_size([100, 10, 1], [np.inf] * 3, 1, 1) == 100
+
+
+def test_every_size_is_tried_at_the_same_cost():
+    rng = np.random.default_rng(1)
+    trial = Adaptation(np.array([64, 8, 1]), 1.0, 8.0, cost=72 * 500.0, warm_up=7)
+    used = {}
+    while not trial.chosen:
+        used[trial.size] = used.get(trial.size, 0) + 1
+        trial.record(rng.normal())
+    assert used == {64: 507, 8: 2250, 1: 4000}
+    # Independent draws have τ = 1, whatever m: so the cheapest is best.
+    assert trial.chosen == 1
+    kept = trial.taus.copy()
+    trial.record(1.0)
+    assert trial.taus == kept
+    assert trial.chosen == trial.size == 1
+
+
+def run_on_bars(**params):
+    model = Topics(corpus="bars", n_topics=10)
+    run = StudyRun(model, MinibatchGibbs(**params), SeedSequence(1))
+    while not run.state.extra.get("adaptation") or not run.method.adaptation(model, run.state).chosen:
+        run.advance()
+    return run
+
+
+def test_a_run_tries_the_sizes_and_keeps_the_best():
+    run = run_on_bars(cost_ratio=8.0, trial=50)
+    shown = run.snapshot()
+    assert shown["batch_sizes"].tolist() == sizes_to_try(400).tolist()
+    best = shown["objective"].argmin()
+    assert np.isfinite(shown["objective"][best])
+    assert np.allclose(shown["objective"], (shown["batch_sizes"] + 8.0) * shown["tau"])
+    chosen = int(shown["chosen"][0])
+    assert chosen == shown["batch_sizes"][best]
+    for _ in range(3):
+        run.advance()
+        assert len(run.state.batch) == chosen
+
+
+def test_a_dear_draw_of_phi_asks_for_larger_batches():
+    cheap = run_on_bars(cost_ratio=0.1, trial=50).snapshot()["chosen"][0]
+    dear = run_on_bars(cost_ratio=3000.0, trial=50).snapshot()["chosen"][0]
+    assert cheap < dear == 400
+
+
+def test_other_weights_begin_the_trials_anew():
+    run = run_on_bars(cost_ratio=8.0, trial=20)
+    assert run.method.adaptation(run.model, run.state).chosen
+    run.method = MinibatchGibbs(cost_ratio=9.0, trial=20)
+    assert not run.method.adaptation(run.model, run.state).chosen
+
+
+def test_the_ratio_of_the_trials_decides_and_not_the_clock(monkeypatch):
+    """Measured times are nowhere in a run: two runs of one spec choose alike and draw alike."""
+    from samplers.models.topics import minibatch_gibbs
+
+    monkeypatch.setattr(minibatch_gibbs.time, "perf_counter", lambda: pytest.fail("the clock was read"))
+    model = Topics(corpus="bars", n_topics=10)
+    states = []
+    for _ in range(2):
+        made = MinibatchGibbs(trial=10, cost_ratio=8.0)
+        rng = Generator(SFC64(1))
+        state = made.start(model, rng)
+        for _ in range(500):
+            made.advance(model, state, rng)
+        states.append(state)
+    assert np.array_equal(states[0].weights, states[1].weights)
