@@ -226,7 +226,7 @@ class Session:
         if "lessons" not in state.hidden:
             header = [self._header_button("Lessons", "school", "Lessons: a course, step by step", self.catalogue.open), *header]  # fmt: skip
         if "present" not in state.hidden:
-            present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True))  # fmt: skip
+            present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
             title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.presenter, self.runner.bus], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
@@ -243,9 +243,17 @@ class Session:
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark"])
         return page
 
-    def _header_button(self, label: str, icon: str, help_: str, action: Callable[[], Any]) -> Any:
+    def _header_button(self, label: str, icon: str, help_: str, action: Callable[[], Any], wide: bool = False) -> Any:
+        """A button of the header; a ``wide`` one has no room on a phone."""
         button = pmui.Button(
-            label=label, icon=icon, size="small", color="light", variant="outlined", margin=(4, 4), description=help_
+            label=label,
+            icon=icon,
+            size="small",
+            color="light",
+            variant="outlined",
+            margin=(4, 4),
+            description=help_,
+            sx={"display": {"xs": "none", "sm": "inline-flex"}} if wide else {},
         )
         button.on_click(lambda _: action())
         return pn.Row(button, margin=0, align="end")

@@ -62,6 +62,8 @@ experiment, views, controls, page, a study's lengths) goes on as in the step bef
     Keys of views; ``page = { coordinate = 5, axis = "time", speed = 50 }``; and the addresses that the student may
     turn, or the words target, sampler, gradient, lanes, seed, n_chains, speed (of a study model, methods, seed,
     speed). An empty list leaves nothing to turn.
+``names``
+    What the step calls its lanes or methods, one text for each: ``names = ["with Γ", "without Γ"]``.
 ``question``
     Answered before running: ``ask``, ``options`` (2 to 6), ``answer`` (the number of the right one, from 1), ``why``.
 ``watch``

@@ -16,6 +16,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from lessons import figures
 from lessons import sweep as sweeps
 from lessons.claims import Result
 from lessons.headless import Outcome, run_step
@@ -99,8 +100,6 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
             raise SpecError("out", str(path), f"the folder {folder} is not there, or cannot be written to")
     if options.plots is not None:
         # Before the runs: they may take hours.
-        from lessons import figures
-
         figures.prepare()
     report: dict[str, Any] = {}
     n = failed = 0

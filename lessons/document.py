@@ -60,13 +60,17 @@ class Place:
 
     def wrapped(self, path: Path_, error: SpecError) -> LessonError:
         """A problem that was found in what stands at this place: in the line there that names its field."""
+        exact = (*path, *error.field.split("."))
+        if exact in self.lines:
+            return LessonError(self.file, self.line(exact), str(error))
         start, rows = self.line(path), self.source.splitlines()
         name, value = error.field.rpartition(".")[2], str(error.value)
-        end = min((self.first + n for p, n in self.lines.items() if self.first + n > start and p[: len(path)] != path), default=self.first + len(rows))  # fmt: skip
-        inside = range(start, max(end, start + 1))
+        after = (self.first + n for p, n in self.lines.items() if p[: len(path)] != path)
+        end = min((n for n in after if n > start), default=self.first + len(rows))
         for wanted in ((name, value), (value,), (name,)):
-            for n in inside:
-                if all(text and text in rows[n - self.first] for text in wanted):
+            words = [re.compile(rf"(?<!\w){re.escape(word)}(?!\w)") for word in wanted]
+            for n in range(start, max(end, start + 1)):
+                if all(word.search(rows[n - self.first]) for word in words):
                     return LessonError(self.file, n, str(error))
         return LessonError(self.file, start, str(error))
 
@@ -81,6 +85,7 @@ class Fields:
         self._names: list[str] = []
 
     def __contains__(self, name: str) -> bool:
+        self._names.append(name)
         return name in self.data
 
     def error(self, name: str, value: Any, allowed: str) -> LessonError:
@@ -163,7 +168,9 @@ class Fields:
     def done(self) -> None:
         """Refuse values that nothing asked for."""
         for name, value in self.data.items():
-            raise self.error(name, value, f"there is no such field here; there are: {', '.join(sorted(self._names))}")
+            raise self.error(
+                name, value, f"there is no such field here; there are: {', '.join(sorted(set(self._names)))}"
+            )
 
 
 @dataclass(frozen=True)
@@ -189,11 +196,12 @@ def load(path: Path) -> Document:
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
-        if len(raw) > MAX_BYTES:
-            raise LessonError(path.name, 1, f"the file is too large; allowed are {MAX_BYTES:,} bytes.")
-        text = raw.decode()
     except OSError as error:
         raise LessonError(path.name, 1, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
+    if len(raw) > MAX_BYTES:
+        raise LessonError(path.name, 1, f"the file is too large; allowed are {MAX_BYTES:,} bytes.")
+    try:
+        text = raw.decode()
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise LessonError(path.name, line, "it is not a text file in UTF-8.") from None
@@ -216,7 +224,8 @@ def parse(text: str, file: str) -> Document:
 
 
 def _sections(rows: Sequence[str], start: int, file: str) -> Iterator[Section]:
-    title, opened, text, settings = "", 0, [], None
+    title, opened, settings = "", 0, None
+    text: list[str] = []
     fence = ""  # of a block of the text, in which a heading is none
     n = start
     while n < len(rows):
@@ -266,7 +275,7 @@ def _section(title: str, line: int, rows: list[str], settings: Fields | None, fi
 
 # --- prose -----------------------------------------------------------------------------------------------------------
 
-_LINK = re.compile(r"\]\(\s*([^)\s]*)|^\s{0,3}\[[^\]]+\]:\s*(\S*)", re.MULTILINE)
+_LINK = re.compile(r"\]\(\s*([^)\s]*)|\[[^\]\n]+\]:\s*(\S*)")
 
 
 def prose_problem(text: str) -> tuple[int, str] | None:
@@ -281,6 +290,9 @@ def prose_problem(text: str) -> tuple[int, str] | None:
     html = re.search(r"<[A-Za-z/!?]", text)
     if html:
         return at(html.start()), "HTML is not allowed in a text; put a space after a < that means less"
+    attributes = re.search(r"\{\s*:|\{[^}\n]*\bon[A-Za-z]+\s*=", text)
+    if attributes:
+        return at(attributes.start()), "attributes in braces are not allowed in a text"
     picture = re.search(r"!\[", text)
     if picture:
         return at(picture.start()), "pictures are not allowed in a text"
@@ -302,6 +314,7 @@ def is_number(value: Any) -> bool:
 
 # --- TOML with lines -------------------------------------------------------------------------------------------------
 
+_DEEPEST = 8
 _KEY = r"(?:[A-Za-z0-9_-]+|\"[^\"]*\"|'[^']*')"
 _KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
 _TABLE = re.compile(rf"\s*\[(\[?)\s*({_KEYS})\s*\]\]?\s*(?:#.*)?$")
@@ -355,7 +368,8 @@ def _lines(rows: Sequence[str]) -> dict[Path_, int]:
 
 
 def _names(text: str) -> Path_:
-    return tuple(part.strip("\"'") for part in re.findall(_KEY, text))
+    # Deeper than any setting there is no line to tell; a key of thousands of parts is an attack on the reader.
+    return tuple(part.strip("\"'") for part in re.findall(_KEY, text)[:_DEEPEST])
 
 
 def _inside(names: Path_, counts: Mapping[Path_, int]) -> Path_:

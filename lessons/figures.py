@@ -11,7 +11,7 @@ import numpy as np
 
 from lessons.claims import mean
 from lessons.headless import Outcome
-from lessons.lesson import Lesson
+from lessons.lesson import VALUE, Lesson
 from lessons.measures import Lane
 from samplers import SpecError
 from samplers.accumulate import bin_edges
@@ -69,8 +69,10 @@ def _lanes(outcome: Outcome) -> list[Lane]:
 
 
 def _name(outcome: Outcome, i: int) -> str:
-    """A lane's title, with the first of its parameters where the same sampler is there twice."""
+    """A lane's name in the lesson, or its title, with what differs where the same sampler is there twice."""
     spec = outcome.step.spec
+    if outcome.step.names:
+        return outcome.step.names[i]
     if isinstance(spec, Study):
         return f"{i + 1} {METHODS[spec.methods[i].key].title}"
     assert spec is not None
@@ -101,7 +103,7 @@ def _marginal(hv: Any, outcome: Outcome) -> list[Any]:
         width = np.diff(np.log(edges) if column.log else edges)
         if i == 0:
             exact = np.diff(column.cdf(edges)) / width
-            curves.append(hv.Area((_middles(edges, column.log), exact), column.name, "density", label="exact").opts(color=EXACT, alpha=0.35))  # fmt: skip
+            curves.append(hv.Area((_middles(edges, column.log), exact), column.name, "density", label="exact").opts(facecolor=EXACT, edgecolor=EXACT, alpha=0.35))  # fmt: skip
         if n == 0:
             continue
         below = np.concatenate([[0], np.cumsum(lane.trace.statistics.counts(k)[:-1])])[1:] / n
@@ -169,6 +171,9 @@ def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
     names = list(dict.fromkeys(name for row in table.rows for name, _ in row.point.values))
     singled = [name for claim in outcome.step.claims for name, _ in claim.where if name in names]
     axis = next((name for name in names if name in singled), names[-1])
+    what = table.sweep.measure.key
+    if table.sweep.quantity != VALUE:
+        what = f"{table.sweep.quantity.replace('_', ' ')} of {what}"
     layers, positive = [], True
     lanes = sorted({row.point.lane for row in table.rows})
     for lane in lanes:
@@ -187,13 +192,14 @@ def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
         middle, low, high = (np.array([best[at][j] for at in sorted(best)]) for j in range(3))
         positive = positive and bool((low > 0).all())
         label, colour = _name(outcome, lane - 1), COLOURS[lane - 1]
-        what = f"{table.sweep.measure.key}{'' if table.sweep.quantity == 'value' else ', ' + table.sweep.quantity.replace('_', ' ')}"
         layers += [
-            hv.Area((x, low, high), axis, ["low", "high"]).opts(color=colour, alpha=0.2, linewidth=0),
+            hv.Area((x, low, high), axis, ["low", "high"]).opts(facecolor=colour, edgecolor=colour, alpha=0.2),
             hv.Curve((x, middle), axis, what, label=label).opts(color=colour),
             hv.Scatter((x, middle), axis, what).opts(color=colour, s=25),
         ]
-    return [_titled(hv.Overlay(layers), outcome, logx=True, logy=positive)] if layers else []
+    if not layers:
+        return []
+    return [_titled(hv.Overlay(layers), outcome, logx=True, logy=positive).opts(xlabel=axis, ylabel=what, padding=0.06)]
 
 
 def _scores(hv: Any, outcome: Outcome) -> list[Any]:

@@ -12,8 +12,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lessons.document import MAX_PROSE, Fields, LessonError, Section, is_number, load
-from lessons.measures import FEWEST, MEASURES, STATISTICS, Measure
+from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, load
+from lessons.measures import DRAWS, FEWEST, MEASURES, STATISTICS, Measure
 from lessons.specs import WORDS, Spec, changed, check_address, choice_data, experiment, leaves, put, study
 from samplers import Choice, Experiment, RunSpec, SpecError
 from samplers.choices import Reader
@@ -23,6 +23,8 @@ MAX_CLAIMS = 20
 MAX_SEEDS = 100
 MAX_POINTS = 2_000
 """Runs of a sweep, seeds included."""
+MAX_KEPT = 10_000_000
+"""Numbers of a full trace, for a measure that needs all draws."""
 MAX_STEPS = 10_000_000
 """Steps of a study's method."""
 VALUE, BIAS, RELATIVE_BIAS, RATIO, DIFFERENCE = "value", "bias", "relative_bias", "ratio", "difference"
@@ -177,6 +179,8 @@ class Step:
     claims: tuple[Claim, ...]
     sweep: Sweep | None
     figures: tuple[str, ...]
+    names: tuple[str, ...]
+    """What the lesson calls the lanes, or the methods; empty where it leaves them their own titles."""
     new_spec: bool
     """Whether this step brings an experiment or a change; else the last one goes on."""
 
@@ -200,6 +204,13 @@ def read(path: Path) -> Lesson:
     name = re.fullmatch(r"(?:(\d{1,4})[-_])?([a-z0-9][a-z0-9_-]{0,59})\.md", path.name)
     if name is None:
         raise LessonError(path.name, 1, "a lesson's file is named like 03-step-size.md: a number, small letters, digits and -.")  # fmt: skip
+    try:
+        return _lesson(path, name)
+    except RecursionError:
+        raise LessonError(path.name, 1, "its tables are nested too deeply.") from None
+
+
+def _lesson(path: Path, name: re.Match[str]) -> Lesson:
     document = load(path)
     front = document.front
     front.needed("title")
@@ -249,7 +260,7 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
         views=_names(fields, "views", 12, last.views if last else ()),
         controls=_controls(fields, spec, last), page=_page(fields, last), question=_question(fields),
         watch=fields.text("watch"), claims=(), sweep=_sweep(fields, spec, quick_spec, quick_grid, quick),
-        figures=_figures(fields), new_spec=new,
+        figures=_figures(fields), names=_lane_names(fields, spec, last, new), new_spec=new,
     )  # fmt: skip
     claims = tuple(_claim(entry, step) for entry in fields.tables("claim", MAX_CLAIMS))
     fields.done()
@@ -312,6 +323,16 @@ def _names(fields: Fields, name: str, most: int, default: tuple[str, ...]) -> tu
         if not re.fullmatch(r"[a-z][a-z0-9_]*", key):
             raise fields.place.error((*fields.path, name, i), key, "allowed is a name of small letters")
     return default if names is None else names
+
+
+def _lane_names(fields: Fields, spec: Spec | None, last: Step | None, new: bool) -> tuple[str, ...]:
+    if "names" not in fields:
+        return last.names if last and not new else ()
+    value = fields.take("names")
+    n = 0 if spec is None else len(spec.methods) if isinstance(spec, Study) else len(spec.lanes)
+    if not isinstance(value, list) or len(value) != n:
+        raise fields.error("names", value, f"allowed is a list of {n} texts, one for every lane or method")
+    return tuple(fields.prose(("names", i), name, 60) for i, name in enumerate(value))
 
 
 def _controls(fields: Fields, spec: Spec | None, last: Step | None) -> tuple[str, ...]:
@@ -427,7 +448,11 @@ def _sweep(
     made = Sweep(measure, quantity, tuple(axes))
     try:
         for axis in axes:
-            check_address(spec, axis.address)
+            try:
+                check_address(spec, axis.address)
+            except SpecError as error:
+                parts: Path_ = (*sweep.path, "grid", *axis.address.split("."))
+                raise sweep.place.error(parts, axis.address, error.allowed) from None
         for number in range(1, len(spec.lanes) + 1):
             names = [axis.name for axis in axes if axis.has(number)]
             if len(set(names)) < len(names):
@@ -501,7 +526,11 @@ def _check_measure(fields: Fields, made: Measure, step: Step, lane: int, against
             return 0, 0
         assert isinstance(step.spec, Experiment) and isinstance(step.quick_spec, Experiment)
         for number in (lane, against or lane):
-            made.check(step.spec.runs()[number - 1])
+            run = step.spec.runs()[number - 1]
+            made.check(run)
+            kept = run.n_chains * (run.n_steps // run.thin) * run.make_target().dim
+            if made.needs == DRAWS and kept > MAX_KEPT:
+                raise SpecError("measure", made.key, f"it keeps {kept:,} numbers; allowed are {MAX_KEPT:,}: raise thin")
     except SpecError as error:
         raise fields.place.wrapped(fields.path, error) from None
     return step.spec.n_chains, step.quick_spec.n_chains

@@ -261,7 +261,7 @@ class KS(Measure):
         n = statistics.n_draws
         if n == 0:
             return Estimate(NAN)
-        value = ks.distance(statistics, int(self.column) - 1) if self.column else ks.mean_distance(statistics, lane.trace.target)  # fmt: skip
+        value = ks.distance(statistics, int(self.column) - 1) if int(self.column) else ks.mean_distance(statistics, lane.trace.target)  # fmt: skip
         return Estimate(value, None, ks.baseline(n))
 
 
@@ -438,7 +438,7 @@ class OfEnsemble(Measure):
         if "batch_size" not in gradient:
             return mean, float(ensembles.cir_variance(a, self.start, t))
         noise = ensembles.var_a_hat(
-            target.n_data, int(target.counts()[j]), int(gradient["batch_size"]), bool(gradient["replacement"])  # type: ignore[attr-defined, arg-type]
+            target.n_data, int(target.counts()[j]), int(gradient["batch_size"]), bool(gradient["replacement"])  # type: ignore[arg-type]
         )  # fmt: skip
         return mean, float(ensembles.scir_variance(a, self.start, float(h), int(self.steps), noise))  # type: ignore[arg-type]
 
@@ -482,7 +482,7 @@ class Score(Measure):
     step = Count(0, bounds=(0, 1_000_000_000), label="Step", doc="The score at this step; 0 for the last.")
 
     def of(self, lane: StudyRun) -> Estimate:
-        scores = [score.value for score in lane.scores if not self.step or score.step <= self.step]
+        scores = [score.value for score in lane.scores if self.step == 0 or score.step <= self.step]
         return Estimate(scores[-1] if scores and lane.divergence is None else NAN)
 
 

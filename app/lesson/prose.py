@@ -56,4 +56,8 @@ def _in_lines(tex: str) -> str:
             parts.append(tex[start : match.start()])
             start = match.end()
     parts = [part.strip() for part in (*parts, tex[start:]) if part.strip()]
-    return parts[0] if len(parts) == 1 else r"\begin{array}{l}" + r"\\[.5em] ".join(rf"\displaystyle {part}" for part in parts) + r"\end{array}"
+    return (
+        parts[0]
+        if len(parts) == 1
+        else r"\begin{array}{l}" + r"\\[.5em] ".join(rf"\displaystyle {part}" for part in parts) + r"\end{array}"
+    )
