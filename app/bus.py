@@ -7,7 +7,7 @@ data sources. The page answers when the frame is on its screen, and says whether
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -58,11 +58,14 @@ class Bus(JSComponent):
             number, hidden, generation, width = answer
             self._on_answer(number, bool(hidden), generation, width)
 
-    async def set_layout(self, feeds: Sequence[Feed]) -> None:
-        """From now on frames hold the data of these feeds."""
+    async def set_layout(self, feeds: Sequence[Feed], looks: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        """From now on frames hold the data of these feeds. ``looks`` are properties of models, by their id.
+
+        They are for what the page's frame would set otherwise when it is given a new figure.
+        """
         self._generation += 1
         listed = [[feed.model.id, list(feed.columns), feed.operation, feed.rollover] for feed in feeds]
-        await self._send({"type": "layout", "generation": self._generation, "feeds": listed})
+        await self._send({"type": "layout", "generation": self._generation, "feeds": listed, "looks": looks or {}})
 
     async def send_frame(self, number: int, data: dict[int, tuple[Any, ...]]) -> None:
         """Send the arrays of each feed, by its place in the layout."""

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from app.bus import Bus
+from app.theme import axis_type
 from app.views.base import Feed
 
 FRAME_SECONDS = 1 / 30
@@ -206,7 +207,11 @@ class Live:
                 places[name] = len(feeds)
                 feeds.append(feed)
             self._feeds.append((view, places))
-        await self.bus.set_layout(feeds)
+        looks = {}
+        for view in self.views:
+            if view.scene.large:
+                looks |= axis_type(view.figure)
+        await self.bus.set_layout(feeds, looks)
         self.frames_sent = self.frames_drawn = 0
         self._drawn_times.clear()
         self._redraw = True

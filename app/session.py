@@ -340,7 +340,7 @@ class Session:
 def _tall(wide: bool, n: int) -> str:
     """The height of a view in presenter mode: all rows together fill the screen."""
     whole = wide or n <= 2
-    return f":host {{ height: calc({'100vh - 118px' if whole else '50vh - 63px'}) !important; }}"
+    return f":host {{ height: calc({'100vh - 118px' if whole else '50vh - 63px'}) !important; }} .paper {{ height: 100% !important; }}"
 
 
 def view_chooser() -> Any:

@@ -112,11 +112,18 @@ export function render({ model }) {
     else draw(new Float64Array(bytes.slice().buffer))
   }
 
+  const dress = (looks) => {
+    for (const [id, properties] of Object.entries(looks)) find(id)?.setv(properties, { sync: false })
+  }
+
   const obey = (data) => {
     if (data.type === "layout") {
       layout = data
       drawn = 0
       models = layout.feeds.map(([id]) => find(id))
+      dress(layout.looks)
+      // The frame styles a new figure when it is told of it, which may be later.
+      setTimeout(() => dress(layout.looks), 1000)
       say(0)
     } else if (data.type === "file") {
       download(data.name, new Blob([Uint8Array.from(atob(data.content), (c) => c.charCodeAt(0))]))
