@@ -61,7 +61,7 @@ const picture = ({ caption, background, ink }) => {
 }
 
 export function render({ model }) {
-  let layout = { generation: -1, feeds: [] }
+  let layout = { generation: -1, feeds: [], looks: {} }
   let models = []
   let drawn = 0
 
@@ -121,9 +121,6 @@ export function render({ model }) {
       layout = data
       drawn = 0
       models = layout.feeds.map(([id]) => find(id))
-      dress(layout.looks)
-      // The frame styles a new figure when it is told of it, which may be later.
-      setTimeout(() => dress(layout.looks), 1000)
       say(0)
     } else if (data.type === "file") {
       download(data.name, new Blob([Uint8Array.from(atob(data.content), (c) => c.charCodeAt(0))]))
@@ -138,6 +135,8 @@ export function render({ model }) {
         const label = find(id)
         if (label) label.setv({ text }, { sync: false })
       }
+      // The page's frame styles a new figure when it is told of it, which may be some time after it is there.
+      dress(layout.looks)
     }
   }
 

@@ -79,7 +79,7 @@ above = 0.9
 ```
 """
 STUDY = """views = ["scores"]
-controls = ["method1.step_size", "seed"]
+controls = ["method2.step_size", "seed"]
 [study]
 model = "topics"
 methods = {methods}
