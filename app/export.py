@@ -79,7 +79,7 @@ class ExportMenu:
         self.state, self.runner, self.notify = state, runner, notify
         self._actions: dict[str, Callable[[], Any]] = {
             "Copy the link": self._link,
-            "Picture (PNG)": self._picture,
+            "Picture (PNG)": self.picture,
             "Experiment (JSON)": self._json,
             "Experiment (Python)": self._script,
             "Draws (NetCDF)": lambda: self._draws(".nc"),
@@ -103,7 +103,8 @@ class ExportMenu:
         )
         self.notify("success", "The link is on the clipboard. It holds the whole experiment, seed included.")
 
-    async def _picture(self) -> None:
+    async def picture(self) -> None:
+        """Save the figures as one PNG."""
         colours = theme(self.state.dark)
         experiment = self.runner.experiment()
         caption = f"SG-MCMC Lab · {experiment.make_target().title} · {', '.join(self.state.lane_titles())} · seed {experiment.seed} · step {experiment.n_steps:,}"

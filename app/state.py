@@ -4,8 +4,11 @@ from typing import Any
 
 import param
 
+from app.lesson.place import Place
+from app.lesson.rules import is_hidden
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS
+from lessons import Step
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import RecipeSampler, parameters_of
@@ -30,6 +33,9 @@ SPHERE_VIEWS = {
 """By the dimension of the space around the sphere, or the spheres."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
+FIRST_SPEED = 20
+SOON = 150
+"""Frames after which a lesson's claims shall have something to say: a few seconds."""
 
 
 def default_views(target: type[Target], experiment: Experiment) -> list[str]:
@@ -44,15 +50,20 @@ class AppState(param.Parameterized):
 
     experiment = param.ClassSelector(class_=Experiment, default=DEFAULT)
     playing = param.Boolean(True)
-    speed = param.Integer(20, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame.")
+    speed = param.Integer(FIRST_SPEED, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame.")
     views = param.List(DEFAULT_VIEWS)
     axis = param.Selector(objects=list(AXIS_LABELS))
     coordinate = param.Integer(0, bounds=(0, None))
     dark = param.Boolean(False)
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
+    present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
     resets = param.Integer(0, doc="Counts the resets; each starts the same experiment again.")
     runs_what = "chain"
     subject = "target"
+
+    def __init__(self, **values: Any):
+        super().__init__(**values)
+        self.place = Place()
 
     @property
     def seed(self) -> int:
@@ -61,11 +72,30 @@ class AppState(param.Parameterized):
 
     def fitting_views(self) -> list[str]:
         """The views that have something to show of the experiment, in the order of the menu."""
-        return [key for key, view in VIEWS.items() if view.fits(self.experiment)]
+        return [key for key, view in VIEWS.items() if key not in self.hidden and view.fits(self.experiment)]
 
     def shown_views(self) -> list[str]:
         """The views on the page, in the order of the menu."""
         return [key for key in self.fitting_views() if key in self.views]
+
+    def shows(self, name: str) -> bool:
+        """Whether a control, an address or a word, is on the page: neither the link nor a lesson leaves it out."""
+        return not is_hidden(name, self.hidden) and self.place.allows(name)
+
+    def follow(self, step: Step) -> None:
+        """Show a lesson's step: its experiment from the beginning, its views and its settings of the page."""
+        with param.parameterized.batch_call_watchers(self):
+            if isinstance(step.spec, Experiment):
+                self.experiment = step.spec
+                target = step.spec.make_target()
+                first = min(5, target.n_values) if target.support == SIMPLEX else 1
+                self.coordinate = min(step.page.get("coordinate", first), target.n_values) - 1
+                self.speed = step.page.get("speed", first_speed(step))
+            axis = step.page.get("axis", "steps")
+            self.axis = axis if axis in AXIS_LABELS else "steps"
+            self.views = [key for key in step.views if key in self.fitting_views()]
+            self.playing = isinstance(step.spec, Experiment) and not self.place.waiting
+            self.resets += 1
 
     def has_default_views(self) -> bool:
         """Whether the views are those that a page of this target begins with."""
@@ -239,6 +269,12 @@ class AppState(param.Parameterized):
 
     def _set(self, **fields: Any) -> None:
         self.experiment = Experiment.from_dict({**self.experiment.to_dict(), **fields})
+
+
+def first_speed(step: Step) -> int:
+    """The steps a frame with which a lesson's step begins: enough to see its claims soon."""
+    needed = step.quick_spec.n_steps if isinstance(step.quick_spec, Experiment) else 0
+    return min(max(FIRST_SPEED, int(float(f"{needed / SOON:.2g}"))), MAX_SPEED)
 
 
 START_PRESETS = {THETA: "sgld", THETA_R: "sghmc", THETA_R_XI: "sgnht"}

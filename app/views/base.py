@@ -14,7 +14,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, Label, Model, Range1d
 from numpy.typing import NDArray
 
-from app.theme import Theme, theme
+from app.theme import Theme, enlarge, theme
 from samplers import Experiment, Run
 from samplers.targets.base import Column, Target
 
@@ -50,6 +50,8 @@ class Scene:
     dark: bool
     layouts: tuple[str, ...] = ()
     """The layout of each lane's recipe; empty for another sampler."""
+    large: bool = False
+    """Whether type is large, for people who sit far from it."""
 
     @property
     def colours(self) -> Theme:
@@ -114,6 +116,8 @@ class Drawing:
         self.figure = self.build()
         # The one before has one before it, too.
         self.before = None
+        if scene.large:
+            enlarge(self.figure)
 
     @abstractmethod
     def build(self) -> Any:
