@@ -104,6 +104,7 @@ class GammaSGVB(Method):
         theta = softplus_inverse(np.stack([np.ones_like(mean), 1 / mean]))
         return GammaState(theta, Ascent(theta.size), array("d"), rng.spawn(1)[0])
 
+    @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Network, state: GammaState, rng: Generator) -> int:
         """One draw, one step."""
         shape, rate = softplus(state.theta)

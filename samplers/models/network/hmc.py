@@ -64,6 +64,7 @@ class NetworkHMC(Method):
         state.average.add(model, *model.weights(np.exp(log_x)))
         return state
 
+    @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Network, state: HMCState, rng: Generator) -> int:
         """One trajectory."""
         step = self.step_size * rng.uniform(0.8, 1.2)
@@ -79,8 +80,7 @@ class NetworkHMC(Method):
                 break
         change = proposed + float(momentum @ momentum) / 2 - state.potential - kinetic
         state.proposed += 1
-        # A NaN compares false, and so is rejected.
-        if change <= 0 or rng.random() < exp(-change):
+        if np.isfinite(change) and (change <= 0 or rng.random() < exp(-change)):
             state.accepted += 1
             state.log_x, state.potential, state.grad = log_x, proposed, grad
         state.average.add(model, *model.weights(np.exp(state.log_x)))

@@ -57,6 +57,7 @@ class NetworkMAP(Method):
         theta = softplus_inverse(model.first_guess(rng))
         return PointState(theta, Ascent(theta.size), array("d"))
 
+    @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Network, state: PointState, rng: Generator) -> int:
         """One step."""
         x, grad = softplus(state.theta), np.empty_like(state.theta)

@@ -17,6 +17,11 @@ FIRST_SPREAD = 0.5
 """The standard deviation of q at the start."""
 
 
+def log_positive(theta: Array, transform: str) -> Array:
+    """log x of θ."""
+    return theta if transform == "log" else log_softplus(theta)
+
+
 def log_jacobian(theta: Array, x: Array, transform: str) -> tuple[float, Array, Array]:
     """log |dx/dθ|, its gradient in θ, and d log x/dθ, for x = e^θ or log(1 + e^θ)."""
     if transform == "log":
@@ -41,6 +46,8 @@ def path_gradient(slope: Array, noise: Array, spread: Array) -> tuple[Array, Arr
 class NormState:
     """q, the optimiser's memory and the ELBO's trace."""
 
+    transform: str
+    """What θ is here."""
     centre: Array
     """The means of θ, (unknowns,)."""
     raw_spread: Array
@@ -84,20 +91,33 @@ class NormSGVB(Method):
         x = model.first_guess(rng)
         centre = np.log(x) if self.transform == "log" else softplus_inverse(x)
         raw = softplus_inverse(np.full_like(x, FIRST_SPREAD))
-        return NormState(centre, raw, Ascent(2 * x.size), array("d"), rng.spawn(1)[0])
+        return NormState(self.transform, centre, raw, Ascent(2 * x.size), array("d"), rng.spawn(1)[0])
 
-    def log_x(self, theta: Array) -> Array:
-        """log x of θ."""
-        return theta if self.transform == "log" else log_softplus(theta)
+    def _carry_over(self, state: NormState) -> None:
+        """Go on with the other transform: the same medians of x, and to first order the same spread."""
+        log_x = log_positive(state.centre, state.transform)
+        x = np.exp(log_x)
+        before = log_jacobian(state.centre, x, state.transform)[2]
+        state.transform = self.transform
+        if self.transform == "log":
+            state.centre = log_x
+        else:
+            state.centre = np.where(log_x < -30, log_x, softplus_inverse(np.exp(np.maximum(log_x, -30))))
+        after = log_jacobian(state.centre, x, self.transform)[2]
+        state.raw_spread = softplus_inverse(softplus(state.raw_spread) * before / after)
+        state.ascent = Ascent(2 * x.size)
 
+    @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Network, state: NormState, rng: Generator) -> int:
         """One draw, one step."""
+        if state.transform != self.transform:
+            self._carry_over(state)
         spread = softplus(state.raw_spread)
         noise = rng.standard_normal(spread.size)
         theta = state.centre + spread * noise
-        log_x, grad = self.log_x(theta), np.empty_like(theta)
+        log_x, grad = log_positive(theta, state.transform), np.empty_like(theta)
         value = model.log_joint(log_x, grad)
-        jacobian, jacobian_slope, relative = log_jacobian(theta, np.exp(log_x), self.transform)
+        jacobian, jacobian_slope, relative = log_jacobian(theta, np.exp(log_x), state.transform)
         entropy = float((noise**2 / 2 + np.log(spread)).sum() + theta.size * LOG_2PI / 2)
         state.elbo.append(value + jacobian + entropy)
         g_centre, g_spread = path_gradient(grad * relative + jacobian_slope, noise, spread)
@@ -115,10 +135,13 @@ class NormSGVB(Method):
         centre, spread = state.centre[:n_weights], softplus(state.raw_spread[:n_weights])
         total = np.zeros(len(model.held))
         for _ in range(N_PREDICT):
-            log_x = self.log_x(centre + spread * state.predict.standard_normal(n_weights))
+            log_x = log_positive(centre + spread * state.predict.standard_normal(n_weights), state.transform)
             model.add_held_out(*model.weights(np.exp(log_x)), total)
         return model.score(total)
 
     def snapshot(self, model: Network, state: NormState) -> Snapshot:
         """The medians of q, and the ELBO."""
-        return {**model.picture(*model.weights(np.exp(self.log_x(state.centre)))), **trace(state.elbo)}
+        return {
+            **model.picture(*model.weights(np.exp(log_positive(state.centre, state.transform)))),
+            **trace(state.elbo),
+        }

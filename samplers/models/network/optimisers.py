@@ -16,6 +16,7 @@ class Ascent:
     """The memory of an optimiser: two running sums and the velocity, each of the parameters' shape."""
 
     def __init__(self, size: int):
+        self.name = ""
         self.squares = np.zeros(size)
         self.changes = np.zeros(size)
         self.velocity = np.zeros(size)
@@ -28,6 +29,10 @@ class Ascent:
         m_Δ ← ρ Δ² + (1 − ρ) m_Δ with ε = 1e-4: here ρ weighs the *new* value, opposite to Zeiler 2012. With γ = 1 the
         last three are the paper's; it gives no step for SGD.
         """
+        if name != self.name:
+            # A sum of squares is no average of squares: another optimiser begins anew, with the velocity there is.
+            self.name = name
+            self.squares[:] = self.changes[:] = 0.0
         v = self.velocity
         v += (1 - momentum) * (g - v)
         if name == "sgd":
