@@ -128,10 +128,10 @@ COMPILED_FILES = (
     "accumulate.py",
     "engine.py",
     "kernels/*.py",
+    "models/*/*.py",
     "manifolds/*.py",
     "targets/*.py",
     "recipe/*.py",
-    "models/network/*.py",
 )
 """The files that hold compiled functions or their helpers."""
 

@@ -12,7 +12,7 @@ from samplers.models.network import gamma_sgvb, gibbs, hmc, norm_sgvb
 from samplers.models.network.gibbs import GibbsState, NetworkGibbs
 from samplers.models.network.graph import make_graph
 from samplers.models.network.hmc import HMCState, NetworkHMC
-from samplers.models.network.model import Network, RunningAverage, compile_joint, partners
+from samplers.models.network.model import Network, RunningAverage, partners
 from samplers.models.network.optimisers import NAMES, Ascent
 from samplers.models.network.variational import softplus, softplus_inverse
 from tests.statistics import failures, z_verdict
@@ -31,8 +31,7 @@ def tiny():
     model.data = make_graph(tuple("abcd"), [])
     model.held = np.array([[1, 2]])
     model.held_of = partners(model.held, N)
-    compile_joint()
-    jit.prepare([gibbs.sweep, gamma_sgvb.draw])
+    jit.prepare([*NetworkGibbs.compiled, *NetworkHMC.compiled])
     return model
 
 
@@ -164,8 +163,7 @@ def smallest():
     model = copy.copy(Network(graph="florentine", n_communities=1, a_prior=1.5, mass_prior=0.8))
     model.data = make_graph(tuple("abc"), [(0, 1), (1, 2)])
     model.edges, model.held = np.array([[0, 1]]), np.array([[1, 2]])
-    compile_joint()
-    jit.prepare([gamma_sgvb.draw])
+    jit.prepare(gamma_sgvb.GammaSGVB.compiled)
     return model
 
 

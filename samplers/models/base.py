@@ -66,6 +66,8 @@ class Method(param.Parameterized):
     update: ClassVar[str]
     """One step, in LaTeX; each displayed equation is a line."""
     source: ClassVar[str]
+    compiled: ClassVar[tuple[Any, ...]] = ()
+    """The compiled functions that it needs, for :func:`samplers.jit.prepare`."""
 
     def __init__(self, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, quote
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
+from samplers import jit
 from samplers.choices import (
     MAX_QUERY,
     Choice,
@@ -152,6 +153,7 @@ class StudyRun:
         self.scores: list[Score] = []
         self.divergence: Divergence | None = None
         method.check(model)
+        jit.prepare(method.compiled)
         self.state = method.start(model, self.rng)
 
     @property

@@ -11,8 +11,8 @@ from numpy.random import Generator
 from samplers import jit
 from samplers.models.base import Method, Snapshot
 from samplers.models.network.gamma_gradient import log_draw, log_slope
-from samplers.models.network.joint import pair_rate
-from samplers.models.network.model import Array, Network, compile_joint
+from samplers.models.network.joint import log_joint, pair_rate
+from samplers.models.network.model import Array, Network
 from samplers.models.network.optimisers import NAMES, Ascent
 from samplers.models.network.variational import N_PREDICT, softplus, softplus_inverse, trace
 from samplers.parameters import Option, Real
@@ -86,6 +86,7 @@ class GammaSGVB(Method):
         r"\alpha &\leftarrow \alpha + \gamma g^\alpha,\quad \beta \leftarrow \beta + \gamma g^\beta\end{aligned}"
     )
     source = "Knowles 2015, Algorithm 1"
+    compiled = (draw, predict, log_joint)
 
     optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser",
                        doc="How long each parameter's step is. AdaDelta did best in the paper, RMSprop worst.")  # fmt: skip
@@ -98,8 +99,6 @@ class GammaSGVB(Method):
 
     def start(self, model: Network, rng: Generator) -> GammaState:
         """Gammas of shape 1 about random weights that give the graph's density."""
-        compile_joint()
-        jit.prepare([draw, predict])
         mean = model.first_guess(rng)
         theta = softplus_inverse(np.stack([np.ones_like(mean), 1 / mean]))
         return GammaState(theta, Ascent(theta.size), array("d"), rng.spawn(1)[0])

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.random import Generator
 
 from samplers.models.base import Method, Snapshot
-from samplers.models.network.model import Array, Network, RunningAverage, compile_joint
+from samplers.models.network.joint import add_probabilities, log_joint
+from samplers.models.network.model import Array, Network, RunningAverage
 from samplers.parameters import Count, Real
 
 
@@ -49,6 +50,7 @@ class NetworkHMC(Method):
         r"&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)\end{aligned}"
     )
     source = "Neal 2011; Knowles 2015, section 4.1"
+    compiled = (log_joint, add_probabilities)
 
     step_size = Real(0.05, bounds=(1e-4, 1.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time of one leapfrog step. Too large, and all proposals are rejected.")  # fmt: skip
@@ -57,7 +59,6 @@ class NetworkHMC(Method):
 
     def start(self, model: Network, rng: Generator) -> HMCState:
         """Random weights that give the graph's density."""
-        compile_joint()
         log_x = np.log(model.first_guess(rng))
         grad = np.empty_like(log_x)
         state = HMCState(log_x, potential(model, log_x, grad), grad, RunningAverage(len(model.held)))

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.random import Generator
 
 from samplers.models.base import Method, Snapshot
-from samplers.models.network.model import Array, Network, compile_joint
+from samplers.models.network.joint import add_probabilities, log_joint
+from samplers.models.network.model import Array, Network
 from samplers.models.network.optimisers import NAMES, Ascent
 from samplers.models.network.variational import log_softplus, softplus, softplus_inverse, trace
 from samplers.parameters import Option, Real
@@ -40,6 +41,7 @@ class NetworkMAP(Method):
         r"\quad x_d = \log(1+e^{\theta_d})"
     )
     source = "Knowles 2015, section 4.1"
+    compiled = (log_joint, add_probabilities)
 
     density = Option(default="x", objects=["x", "log x"], label="Density in",
                      doc="A mode is that of a density in some coordinates. In x there is none to be reached; in log x the one there is has no communities.")  # fmt: skip
@@ -53,7 +55,6 @@ class NetworkMAP(Method):
 
     def start(self, model: Network, rng: Generator) -> PointState:
         """Random weights that give the graph's density."""
-        compile_joint()
         theta = softplus_inverse(model.first_guess(rng))
         return PointState(theta, Ascent(theta.size), array("d"))
 

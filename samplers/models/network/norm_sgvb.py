@@ -7,7 +7,8 @@ import numpy as np
 from numpy.random import Generator
 
 from samplers.models.base import Method, Snapshot
-from samplers.models.network.model import Array, Network, compile_joint
+from samplers.models.network.joint import add_probabilities, log_joint
+from samplers.models.network.model import Array, Network
 from samplers.models.network.optimisers import NAMES, Ascent
 from samplers.models.network.variational import N_PREDICT, log_softplus, softplus, softplus_inverse, trace
 from samplers.parameters import Option, Real
@@ -74,6 +75,7 @@ class NormSGVB(Method):
         r"m \leftarrow m + \gamma\, g,\quad \sigma_d \leftarrow \sigma_d + \gamma\, \frac{g_d\,\xi_d}{1+e^{-\sigma_d}}\end{aligned}"
     )
     source = "Knowles 2015, section 4.1; Kucukelbir et al. 2015"
+    compiled = (log_joint, add_probabilities)
 
     transform = Option(default="softplus", objects=["softplus", "log"], label="Transform",
                        doc="How a number on the whole line becomes positive: log(1 + e^θ), as in the paper, or e^θ.")  # fmt: skip
@@ -87,7 +89,6 @@ class NormSGVB(Method):
 
     def start(self, model: Network, rng: Generator) -> NormState:
         """Normals about the random weights that Gibbs and the gammas start from too."""
-        compile_joint()
         x = model.first_guess(rng)
         centre = np.log(x) if self.transform == "log" else softplus_inverse(x)
         raw = softplus_inverse(np.full_like(x, FIRST_SPREAD))
