@@ -264,6 +264,14 @@ def test_scoring_changes_no_draw():
         assert (scored.snapshot()["W"] == plain.snapshot()["W"]).all(), key
 
 
+def test_a_link_holds_the_study():
+    methods = {key: {} for key in KEYS} | {"network_map": {"density": "log x"}}
+    study = Study.of("network", methods, seed=4, graph="davis", n_communities=4, held_out=0.3)
+    assert Study.from_query(study.to_query()) == (study, [])
+    named, messages = Study.from_query("model=network(graph:karate)")
+    assert [choice.key for choice in named.methods] == ["network_gibbs", "network_sgvb"] and not messages
+
+
 def other_value(parameter):
     if isinstance(parameter, Option):
         return next(value for value in parameter.objects if value != parameter.default)

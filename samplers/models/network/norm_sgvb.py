@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from samplers.models.base import Method, Snapshot
+from samplers.models.base import Snapshot
 from samplers.models.network.joint import add_probabilities, log_joint
 from samplers.models.network.model import Array, Network
-from samplers.models.network.optimisers import NAMES, Ascent
+from samplers.models.network.optimisers import Ascent, AscentMethod
 from samplers.models.network.variational import N_PREDICT, log_softplus, softplus, softplus_inverse, trace
-from samplers.parameters import Option, Real
+from samplers.parameters import Option
 
 LOG_2PI = float(np.log(2 * np.pi))
 FIRST_SPREAD = 0.5
@@ -59,7 +59,7 @@ class NormState:
     """Draws for the score only, so that scoring changes nothing."""
 
 
-class NormSGVB(Method):
+class NormSGVB(AscentMethod):
     """A product of normals on θ_d with x_d = log(1 + e^{θ_d}), or x_d = e^{θ_d}: then q is a product of log-normals.
 
     The first is the paper's, the second that of automatic differentiation variational inference. θ = m + s ξ with
@@ -79,13 +79,6 @@ class NormSGVB(Method):
 
     transform = Option(default="softplus", objects=["softplus", "log"], label="Transform",
                        doc="How a number on the whole line becomes positive: log(1 + e^θ), as in the paper, or e^θ.")  # fmt: skip
-    optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser", doc="How long each parameter's step is.")  # fmt: skip
-    step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
-                     doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
-    momentum = Real(0.9, bounds=(0.0, 0.999), tex=r"\lambda", label="Momentum λ",
-                    doc="v ← (1 − λ) g + λ v goes in the place of g: an average over some 1/(1 − λ) draws. 0 is none.")  # fmt: skip
-    rho = Real(0.95, bounds=(0.01, 1.0), tex=r"\rho", label="AdaDelta's ρ",
-               doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.")  # fmt: skip
 
     def start(self, model: Network, rng: Generator) -> NormState:
         """Normals about the random weights that Gibbs and the gammas start from too."""
@@ -123,7 +116,7 @@ class NormSGVB(Method):
         state.elbo.append(value + jacobian + entropy)
         g_centre, g_spread = path_gradient(grad * relative + jacobian_slope, noise, spread)
         g = np.concatenate([g_centre, g_spread * -np.expm1(-spread)])
-        change = state.ascent.change(self.optimiser, g, self.step_size, self.momentum, self.rho)
+        change = self.change(state.ascent, g)
         state.centre += change[: theta.size]
         state.raw_spread += change[theta.size :]
         if not (np.isfinite(state.centre).all() and np.isfinite(state.raw_spread).all()):
