@@ -134,7 +134,6 @@ COMPILED_FILES = (
     "manifolds/*.py",
     "targets/*.py",
     "recipe/*.py",
-    "models/network/*.py",
 )
 """The files that hold compiled functions or their helpers."""
 

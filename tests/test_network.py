@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from samplers.choices import Choice
 from samplers.models import METHODS, MODELS
 from samplers.models.network.graph import karate, read_upload
 from samplers.models.network.model import RunningAverage, auc, partners
 from samplers.models.network.variational import log_softplus, softplus, softplus_inverse, trace
 from samplers.models.study import Study, methods_of
-from samplers.parameters import SpecError
+from samplers.parameters import Count, Option, SpecError, declared
 
 KEYS = methods_of("network")
 SHOWN = {"r", "W", "community", "shown", "P"}
@@ -263,13 +264,51 @@ def test_scoring_changes_no_draw():
         assert (scored.snapshot()["W"] == plain.snapshot()["W"]).all(), key
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if "step_size" in METHODS[key].param])
-def test_too_large_a_step_ends_in_a_sentence(key):
-    run = start(key, step_size=10.0 if key != "network_hmc" else 1.0)
-    with np.errstate(all="ignore"):
-        for _ in range(300):
+def test_a_link_holds_the_study():
+    methods = {key: {} for key in KEYS} | {"network_map": {"density": "log x"}}
+    study = Study.of("network", methods, seed=4, graph="davis", n_communities=4, held_out=0.3)
+    assert Study.from_query(study.to_query()) == (study, [])
+    named, messages = Study.from_query("model=network(graph:karate)")
+    assert [choice.key for choice in named.methods] == ["network_gibbs", "network_sgvb"] and not messages
+
+
+def other_value(parameter):
+    if isinstance(parameter, Option):
+        return next(value for value in parameter.objects if value != parameter.default)
+    return parameter.default // 2 if isinstance(parameter, Count) else parameter.default * 0.7
+
+
+@pytest.mark.parametrize(("key", "name"), [(key, name) for key in KEYS for name, _ in declared(METHODS[key])])
+def test_every_parameter_may_change_while_it_runs(key, name):
+    """From that step on the draws are others; nothing jumps, and what was there before is kept."""
+    changed, plain = start(key), start(key)
+    for run in (changed, plain):
+        for _ in range(20):
             run.advance()
-    if run.divergence is None:
-        assert np.isfinite(run.scores[-1].value)
-    else:
-        assert "no longer finite" in run.divergence.message
+    before = changed.snapshot()
+    changed.change(Choice(key, ((name, other_value(METHODS[key].param[name])),)))
+    assert (changed.snapshot()["W"] == before["W"]).all()
+    for run in (changed, plain):
+        run.advance()
+    first = changed.snapshot()["W"]
+    assert np.median(np.abs(np.log(first / before["W"]))) < 0.5
+    for run in (changed, plain):
+        for _ in range(20):
+            run.advance()
+    assert changed.divergence is None and (changed.snapshot()["W"] != plain.snapshot()["W"]).any()
+
+
+@pytest.mark.parametrize("key", ["network_sgvb", "network_norm_sgvb"])
+def test_too_large_a_step_ends_in_a_sentence(key):
+    run = start(key, optimiser="sgd", step_size=10.0, momentum=0.0)
+    for _ in range(300):
+        run.advance()
+    assert run.divergence is not None
+    assert "no longer finite" in run.divergence.message and "step size" in run.divergence.message
+
+
+def test_hmc_rejects_what_is_not_finite():
+    run = start("network_hmc", step_size=1.0, n_leapfrog=200)
+    for _ in range(20):
+        run.advance()
+    assert run.divergence is None and run.snapshot()["accepted"] == 0

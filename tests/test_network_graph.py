@@ -65,6 +65,7 @@ def test_edge_list():
     assert graph.names == ("ann", "bob", "cid", "dan")
     assert graph.edges.tolist() == [[0, 1], [1, 2], [2, 3]]
     assert csv("\ufeff" + SQUARE).names == ("a", "b", "c", "d")
+    assert csv(SQUARE.replace("\n", "\r\n")).n_nodes == csv(SQUARE.replace("\n", "\r")).n_nodes == 4
     quoted = csv('"Smith, Ann",b\nb,c\nc,d\n')
     assert quoted.names[0] == "Smith, Ann"
 
@@ -148,6 +149,7 @@ BAD_GRAPHML = [
     ("<graph edgedefault='undirected'>\n<node/></graph>", 4, "needs the attribute id"),
     ("<graph edgedefault='undirected'>\n<node id='a'></graph>", 4, "it is not XML: mismatched tag"),
     (f"<graph edgedefault='undirected'>{NODES}\n<hyperedge/></graph>", 4, "edges between two nodes"),
+    ("<graph edgedefault='undirected'>\n<node id='a'><graph/></node></graph>", 4, "one graph, and this is another"),
     ("<desc>" * 30 + "</desc>" * 30, 3, "20 deep"),
     ("<graph edgedefault='undirected'>\n" + "".join(f"<node id='{i}'/>\n" for i in range(2001)) + "</graph>", 2004, "2,000 nodes"),
 ]  # fmt: skip

@@ -9,13 +9,12 @@ from numba import types
 from numpy.random import Generator
 
 from samplers import jit
-from samplers.models.base import Method, Snapshot
+from samplers.models.base import Snapshot
 from samplers.models.network.gamma_gradient import log_draw, log_slope
-from samplers.models.network.joint import pair_rate
-from samplers.models.network.model import Array, Network, compile_joint
-from samplers.models.network.optimisers import NAMES, Ascent
+from samplers.models.network.joint import log_joint, pair_rate
+from samplers.models.network.model import Array, Network
+from samplers.models.network.optimisers import Ascent, AscentMethod
 from samplers.models.network.variational import N_PREDICT, softplus, softplus_inverse, trace
-from samplers.parameters import Option, Real
 
 
 @jit.loop(types.float64(jit.rng_type, jit.vector, jit.vector, jit.vector, jit.vector))
@@ -68,7 +67,7 @@ class GammaState:
     """Draws for the score only, so that scoring changes nothing."""
 
 
-class GammaSGVB(Method):
+class GammaSGVB(AscentMethod):
     """A product of gammas fitted by stochastic gradients of the ELBO (Knowles 2015, Algorithm 1).
 
     x_d ~ Gamma(a_d, b_d); ∂x/∂a is the implicit derivative of :mod:`~samplers.models.network.gamma_gradient`, and
@@ -86,24 +85,15 @@ class GammaSGVB(Method):
         r"\alpha &\leftarrow \alpha + \gamma g^\alpha,\quad \beta \leftarrow \beta + \gamma g^\beta\end{aligned}"
     )
     source = "Knowles 2015, Algorithm 1"
-
-    optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser",
-                       doc="How long each parameter's step is. AdaDelta did best in the paper, RMSprop worst.")  # fmt: skip
-    step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
-                     doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
-    momentum = Real(0.9, bounds=(0.0, 0.999), tex=r"\lambda", label="Momentum λ",
-                    doc="v ← (1 − λ) g + λ v goes in the place of g: an average over some 1/(1 − λ) draws. 0 is none.")  # fmt: skip
-    rho = Real(0.95, bounds=(0.01, 1.0), tex=r"\rho", label="AdaDelta's ρ",
-               doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.")  # fmt: skip
+    compiled = (draw, predict, log_joint)
 
     def start(self, model: Network, rng: Generator) -> GammaState:
         """Gammas of shape 1 about random weights that give the graph's density."""
-        compile_joint()
-        jit.prepare([draw, predict])
         mean = model.first_guess(rng)
         theta = softplus_inverse(np.stack([np.ones_like(mean), 1 / mean]))
         return GammaState(theta, Ascent(theta.size), array("d"), rng.spawn(1)[0])
 
+    @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Network, state: GammaState, rng: Generator) -> int:
         """One draw, one step."""
         shape, rate = softplus(state.theta)
@@ -111,7 +101,7 @@ class GammaSGVB(Method):
         entropy = draw(rng, shape, rate, log_x, slope)
         state.elbo.append(model.log_joint(log_x, grad) + entropy)
         g = np.stack(path_gradient(grad, log_x, slope, shape, rate)) * -np.expm1(-np.stack([shape, rate]))
-        change = state.ascent.change(self.optimiser, g.ravel(), self.step_size, self.momentum, self.rho)
+        change = self.change(state.ascent, g.ravel())
         state.theta += change.reshape(state.theta.shape)
         if not np.isfinite(state.theta).all():
             raise FloatingPointError("A parameter of q is no longer finite: the step size is too large.")

@@ -9,7 +9,8 @@ from numpy.random import Generator
 
 from samplers import jit
 from samplers.models.base import Method, Snapshot
-from samplers.models.network.model import Array, Network, RunningAverage, compile_joint
+from samplers.models.network.joint import add_probabilities
+from samplers.models.network.model import Array, Network, RunningAverage
 
 TINY = 1e-300
 """The smallest weight: a gamma draw of a small shape may be zero in floating point."""
@@ -173,11 +174,10 @@ class NetworkGibbs(Method):
         r"r_k \sim \mathrm{Gamma}\Bigl(\tfrac{\gamma_0}{K} + m_{\cdot\cdot k},\; c_0 + \sum_{i<j} w_{ik} w_{jk}\Bigr)\end{aligned}"
     )
     source = "Zhou 2015, section 3"
+    compiled = (sweep, add_probabilities)
 
     def start(self, model: Network, rng: Generator) -> GibbsState:
         """Random weights about those that give the graph's density."""
-        compile_joint()
-        jit.prepare([sweep])
         w, r = model.weights(model.first_guess(rng))
         n = model.data.n_nodes
         state = GibbsState(w, r, np.ones(n), np.ones(n), np.ones(2), RunningAverage(len(model.held)))

@@ -219,7 +219,7 @@ HEADERS = {("source", "target"), ("from", "to"), ("node1", "node2")}
 
 
 def _rows(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while True:
         try:
             row = next(reader)
@@ -253,11 +253,11 @@ def _read_csv(file: str, text: str) -> Graph:
 def _check_graphml(file: str, text: str) -> _Shape:
     """Read through the XML without building anything. A document type, and with it any entity, is refused."""
     shape = _Shape(file)
-    depth = 0
+    depth = graphs = 0
     parser = expat.ParserCreate("utf-8")
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
+        nonlocal depth, graphs
         depth += 1
         line = parser.CurrentLineNumber
         tag = tag.rpartition(":")[2]
@@ -269,6 +269,9 @@ def _check_graphml(file: str, text: str) -> _Shape:
         for name in needed:
             if name not in attributes:
                 raise shape.error(line, tag, f"this element needs the attribute {name}")
+        graphs += tag == "graph"
+        if graphs > 1:
+            raise shape.error(line, tag, "allowed is one graph, and this is another")
         if tag in ("hyperedge", "port"):
             raise shape.error(line, tag, "allowed are edges between two nodes")
         if tag == "node":

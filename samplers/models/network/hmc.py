@@ -7,7 +7,8 @@ import numpy as np
 from numpy.random import Generator
 
 from samplers.models.base import Method, Snapshot
-from samplers.models.network.model import Array, Network, RunningAverage, compile_joint
+from samplers.models.network.joint import add_probabilities, log_joint
+from samplers.models.network.model import Array, Network, RunningAverage
 from samplers.parameters import Count, Real
 
 
@@ -49,6 +50,7 @@ class NetworkHMC(Method):
         r"&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)\end{aligned}"
     )
     source = "Neal 2011; Knowles 2015, section 4.1"
+    compiled = (log_joint, add_probabilities)
 
     step_size = Real(0.05, bounds=(1e-4, 1.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time of one leapfrog step. Too large, and all proposals are rejected.")  # fmt: skip
@@ -57,13 +59,13 @@ class NetworkHMC(Method):
 
     def start(self, model: Network, rng: Generator) -> HMCState:
         """Random weights that give the graph's density."""
-        compile_joint()
         log_x = np.log(model.first_guess(rng))
         grad = np.empty_like(log_x)
         state = HMCState(log_x, potential(model, log_x, grad), grad, RunningAverage(len(model.held)))
         state.average.add(model, *model.weights(np.exp(log_x)))
         return state
 
+    @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Network, state: HMCState, rng: Generator) -> int:
         """One trajectory."""
         step = self.step_size * rng.uniform(0.8, 1.2)
@@ -79,8 +81,7 @@ class NetworkHMC(Method):
                 break
         change = proposed + float(momentum @ momentum) / 2 - state.potential - kinetic
         state.proposed += 1
-        # A NaN compares false, and so is rejected.
-        if change <= 0 or rng.random() < exp(-change):
+        if np.isfinite(change) and (change <= 0 or rng.random() < exp(-change)):
             state.accepted += 1
             state.log_x, state.potential, state.grad = log_x, proposed, grad
         state.average.add(model, *model.weights(np.exp(state.log_x)))

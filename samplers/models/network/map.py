@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from samplers.models.base import Method, Snapshot
-from samplers.models.network.model import Array, Network, compile_joint
-from samplers.models.network.optimisers import NAMES, Ascent
+from samplers.models.base import Snapshot
+from samplers.models.network.joint import add_probabilities, log_joint
+from samplers.models.network.model import Array, Network
+from samplers.models.network.optimisers import Ascent, AscentMethod
 from samplers.models.network.variational import log_softplus, softplus, softplus_inverse, trace
-from samplers.parameters import Option, Real
+from samplers.parameters import Option
 
 
 @dataclass
@@ -24,7 +25,7 @@ class PointState:
     """log p(Y, x) after each step."""
 
 
-class NetworkMAP(Method):
+class NetworkMAP(AscentMethod):
     """Gradient ascent on log p(Y, x), x = log(1 + e^θ): the paper's MAP, with the exact gradient.
 
     A mode belongs to coordinates. The density in x has none: where a shape is below 1 it grows without bound as the
@@ -40,23 +41,17 @@ class NetworkMAP(Method):
         r"\quad x_d = \log(1+e^{\theta_d})"
     )
     source = "Knowles 2015, section 4.1"
+    compiled = (log_joint, add_probabilities)
 
     density = Option(default="x", objects=["x", "log x"], label="Density in",
                      doc="A mode is that of a density in some coordinates. In x there is none to be reached; in log x the one there is has no communities.")  # fmt: skip
-    optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser", doc="How long each parameter's step is.")  # fmt: skip
-    step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
-                     doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
-    momentum = Real(0.9, bounds=(0.0, 0.999), tex=r"\lambda", label="Momentum λ",
-                    doc="v ← (1 − λ) g + λ v goes in the place of g. 0 is none.")  # fmt: skip
-    rho = Real(0.95, bounds=(0.01, 1.0), tex=r"\rho", label="AdaDelta's ρ",
-               doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.")  # fmt: skip
 
     def start(self, model: Network, rng: Generator) -> PointState:
         """Random weights that give the graph's density."""
-        compile_joint()
         theta = softplus_inverse(model.first_guess(rng))
         return PointState(theta, Ascent(theta.size), array("d"))
 
+    @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Network, state: PointState, rng: Generator) -> int:
         """One step."""
         x, grad = softplus(state.theta), np.empty_like(state.theta)
@@ -68,7 +63,7 @@ class NetworkMAP(Method):
         state.log_joint.append(value)
         # grad is x ∂/∂x, and dx/dθ is 1 − e^{−x}.
         g = grad * np.divide(-np.expm1(-x), x, out=np.ones_like(x), where=x > 0)
-        state.theta += state.ascent.change(self.optimiser, g, self.step_size, self.momentum, self.rho)
+        state.theta += self.change(state.ascent, g)
         if not np.isfinite(state.theta).all():
             raise FloatingPointError("An unknown is no longer finite: the step size is too large.")
         return model.n_observed

@@ -8,7 +8,6 @@ from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from samplers import jit
 from samplers.models.base import Model, Snapshot
 from samplers.models.network import joint
 from samplers.models.network.graph import BUILT_IN, Graph
@@ -216,8 +215,3 @@ class RunningAverage:
     def total(self) -> Array:
         """A multiple of the average, (pairs,): enough for an order."""
         return self.sums.sum(axis=0)
-
-
-def compile_joint() -> None:
-    """Compile or load what the methods share."""
-    jit.prepare([joint.log_joint, joint.add_probabilities])

@@ -6,15 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from samplers.models.base import Method, Snapshot
-from samplers.models.network.model import Array, Network, compile_joint
-from samplers.models.network.optimisers import NAMES, Ascent
+from samplers.models.base import Snapshot
+from samplers.models.network.joint import add_probabilities, log_joint
+from samplers.models.network.model import Array, Network
+from samplers.models.network.optimisers import Ascent, AscentMethod
 from samplers.models.network.variational import N_PREDICT, log_softplus, softplus, softplus_inverse, trace
-from samplers.parameters import Option, Real
+from samplers.parameters import Option
 
 LOG_2PI = float(np.log(2 * np.pi))
 FIRST_SPREAD = 0.5
 """The standard deviation of q at the start."""
+
+
+def log_positive(theta: Array, transform: str) -> Array:
+    """log x of θ."""
+    return theta if transform == "log" else log_softplus(theta)
 
 
 def log_jacobian(theta: Array, x: Array, transform: str) -> tuple[float, Array, Array]:
@@ -41,6 +47,8 @@ def path_gradient(slope: Array, noise: Array, spread: Array) -> tuple[Array, Arr
 class NormState:
     """q, the optimiser's memory and the ELBO's trace."""
 
+    transform: str
+    """What θ is here."""
     centre: Array
     """The means of θ, (unknowns,)."""
     raw_spread: Array
@@ -51,7 +59,7 @@ class NormState:
     """Draws for the score only, so that scoring changes nothing."""
 
 
-class NormSGVB(Method):
+class NormSGVB(AscentMethod):
     """A product of normals on θ_d with x_d = log(1 + e^{θ_d}), or x_d = e^{θ_d}: then q is a product of log-normals.
 
     The first is the paper's, the second that of automatic differentiation variational inference. θ = m + s ξ with
@@ -67,42 +75,48 @@ class NormSGVB(Method):
         r"m \leftarrow m + \gamma\, g,\quad \sigma_d \leftarrow \sigma_d + \gamma\, \frac{g_d\,\xi_d}{1+e^{-\sigma_d}}\end{aligned}"
     )
     source = "Knowles 2015, section 4.1; Kucukelbir et al. 2015"
+    compiled = (log_joint, add_probabilities)
 
     transform = Option(default="softplus", objects=["softplus", "log"], label="Transform",
                        doc="How a number on the whole line becomes positive: log(1 + e^θ), as in the paper, or e^θ.")  # fmt: skip
-    optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser", doc="How long each parameter's step is.")  # fmt: skip
-    step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
-                     doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
-    momentum = Real(0.9, bounds=(0.0, 0.999), tex=r"\lambda", label="Momentum λ",
-                    doc="v ← (1 − λ) g + λ v goes in the place of g: an average over some 1/(1 − λ) draws. 0 is none.")  # fmt: skip
-    rho = Real(0.95, bounds=(0.01, 1.0), tex=r"\rho", label="AdaDelta's ρ",
-               doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.")  # fmt: skip
 
     def start(self, model: Network, rng: Generator) -> NormState:
         """Normals about the random weights that Gibbs and the gammas start from too."""
-        compile_joint()
         x = model.first_guess(rng)
         centre = np.log(x) if self.transform == "log" else softplus_inverse(x)
         raw = softplus_inverse(np.full_like(x, FIRST_SPREAD))
-        return NormState(centre, raw, Ascent(2 * x.size), array("d"), rng.spawn(1)[0])
+        return NormState(self.transform, centre, raw, Ascent(2 * x.size), array("d"), rng.spawn(1)[0])
 
-    def log_x(self, theta: Array) -> Array:
-        """log x of θ."""
-        return theta if self.transform == "log" else log_softplus(theta)
+    def _carry_over(self, state: NormState) -> None:
+        """Go on with the other transform: the same medians of x, and to first order the same spread."""
+        log_x = log_positive(state.centre, state.transform)
+        x = np.exp(log_x)
+        before = log_jacobian(state.centre, x, state.transform)[2]
+        state.transform = self.transform
+        if self.transform == "log":
+            state.centre = log_x
+        else:
+            state.centre = np.where(log_x < -30, log_x, softplus_inverse(np.exp(np.maximum(log_x, -30))))
+        after = log_jacobian(state.centre, x, self.transform)[2]
+        state.raw_spread = softplus_inverse(softplus(state.raw_spread) * before / after)
+        state.ascent = Ascent(2 * x.size)
 
+    @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Network, state: NormState, rng: Generator) -> int:
         """One draw, one step."""
+        if state.transform != self.transform:
+            self._carry_over(state)
         spread = softplus(state.raw_spread)
         noise = rng.standard_normal(spread.size)
         theta = state.centre + spread * noise
-        log_x, grad = self.log_x(theta), np.empty_like(theta)
+        log_x, grad = log_positive(theta, state.transform), np.empty_like(theta)
         value = model.log_joint(log_x, grad)
-        jacobian, jacobian_slope, relative = log_jacobian(theta, np.exp(log_x), self.transform)
+        jacobian, jacobian_slope, relative = log_jacobian(theta, np.exp(log_x), state.transform)
         entropy = float((noise**2 / 2 + np.log(spread)).sum() + theta.size * LOG_2PI / 2)
         state.elbo.append(value + jacobian + entropy)
         g_centre, g_spread = path_gradient(grad * relative + jacobian_slope, noise, spread)
         g = np.concatenate([g_centre, g_spread * -np.expm1(-spread)])
-        change = state.ascent.change(self.optimiser, g, self.step_size, self.momentum, self.rho)
+        change = self.change(state.ascent, g)
         state.centre += change[: theta.size]
         state.raw_spread += change[theta.size :]
         if not (np.isfinite(state.centre).all() and np.isfinite(state.raw_spread).all()):
@@ -115,10 +129,13 @@ class NormSGVB(Method):
         centre, spread = state.centre[:n_weights], softplus(state.raw_spread[:n_weights])
         total = np.zeros(len(model.held))
         for _ in range(N_PREDICT):
-            log_x = self.log_x(centre + spread * state.predict.standard_normal(n_weights))
+            log_x = log_positive(centre + spread * state.predict.standard_normal(n_weights), state.transform)
             model.add_held_out(*model.weights(np.exp(log_x)), total)
         return model.score(total)
 
     def snapshot(self, model: Network, state: NormState) -> Snapshot:
         """The medians of q, and the ELBO."""
-        return {**model.picture(*model.weights(np.exp(self.log_x(state.centre)))), **trace(state.elbo)}
+        return {
+            **model.picture(*model.weights(np.exp(log_positive(state.centre, state.transform)))),
+            **trace(state.elbo),
+        }

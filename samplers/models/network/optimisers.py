@@ -6,8 +6,9 @@ the squares as well: were they those of g alone, a small g after a large one wou
 
 import numpy as np
 
+from samplers.models.base import Method
 from samplers.models.network.model import Array
-from samplers.parameters import SpecError
+from samplers.parameters import Option, Real, SpecError
 
 NAMES = ("adadelta", "adagrad", "rmsprop", "sgd")
 
@@ -16,6 +17,7 @@ class Ascent:
     """The memory of an optimiser: two running sums and the velocity, each of the parameters' shape."""
 
     def __init__(self, size: int):
+        self.name = ""
         self.squares = np.zeros(size)
         self.changes = np.zeros(size)
         self.velocity = np.zeros(size)
@@ -28,6 +30,10 @@ class Ascent:
         m_Δ ← ρ Δ² + (1 − ρ) m_Δ with ε = 1e-4: here ρ weighs the *new* value, opposite to Zeiler 2012. With γ = 1 the
         last three are the paper's; it gives no step for SGD.
         """
+        if name != self.name:
+            # A sum of squares is no average of squares: another optimiser begins anew, with the velocity there is.
+            self.name = name
+            self.squares[:] = self.changes[:] = 0.0
         v = self.velocity
         v += (1 - momentum) * (g - v)
         if name == "sgd":
@@ -44,3 +50,20 @@ class Ascent:
             self.changes += rho * (change * change - self.changes)
             return change
         raise SpecError("optimiser", name, f"allowed is one of {', '.join(NAMES)}")
+
+
+class AscentMethod(Method):
+    """A method that climbs by an optimiser: the parameters of that."""
+
+    optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser",
+                       doc="How long each parameter's step is. AdaDelta did best in the paper, RMSprop worst.")  # fmt: skip
+    step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
+                     doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
+    momentum = Real(0.9, bounds=(0.0, 0.999), tex=r"\lambda", label="Momentum λ",
+                    doc="v ← (1 − λ) g + λ v goes in the place of g: an average over some 1/(1 − λ) draws. 0 is none.")  # fmt: skip
+    rho = Real(0.95, bounds=(0.01, 1.0), tex=r"\rho", label="AdaDelta's ρ",
+               doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.")  # fmt: skip
+
+    def change(self, ascent: Ascent, g: Array) -> Array:
+        """What to add to the parameters, given the gradient of the last draw."""
+        return ascent.change(self.optimiser, g, self.step_size, self.momentum, self.rho)
