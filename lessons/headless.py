@@ -70,7 +70,7 @@ def measured(measure: Measure, lane: Any) -> Estimate:
 
 def run_step(
     step: Step, *, quick: bool = False, seeds: int | None = None, progress: Progress | None = None,
-    do: sweeps.Work = sweeps.in_process, results: sweeps.Results | None = None,
+    do: sweeps.Work = sweeps.in_threads, results: sweeps.Results | None = None,
 ) -> Outcome:  # fmt: skip
     """Run a step at full or reduced length, and judge its claims. Without ``seeds`` it takes as many as it says."""
     n_seeds = seeds or (step.quick_seeds if quick else step.seeds)

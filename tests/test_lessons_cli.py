@@ -19,7 +19,7 @@ from lessons.claims import mean
 from lessons.cli import main
 from lessons.headless import run_step
 from lessons.measures import Estimate
-from lessons.sweep import Cluster, Processes, Results, in_process, reduced, slope
+from lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
 from samplers import RunSpec, engine
 from samplers.diagnostics import ks
 
@@ -175,17 +175,19 @@ def test_the_slope_of_a_power_law():
 
 
 def test_processes_and_a_cluster_give_the_same_numbers(step, compile_cache):
-    """Fails where a sweep depends on where it runs: bit for bit the same in this process, in two, and on Dask workers.
+    """Fails where a sweep depends on where it runs: bit for bit the same in this process, in two, in threads and on Dask.
 
     Planted fault: another seed."""
     distributed = pytest.importorskip("distributed")
     here = sweep.of_step(step, quick=True, seeds=2, do=in_process)
+    threads = sweep.of_step(step, quick=True, seeds=2, do=in_threads)
     local = sweep.of_step(step, quick=True, seeds=2, do=Processes(2))
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         spread = sweep.of_step(step, quick=True, seeds=2, do=Cluster(client))
+    assert numbers(threads) == numbers(here)
     assert numbers(local) == numbers(here)
     assert numbers(spread) == numbers(here)
     other = replace(step, quick_spec=replace(step.quick_spec, seed=8))
