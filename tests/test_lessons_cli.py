@@ -175,7 +175,7 @@ def test_the_slope_of_a_power_law():
 
 
 def test_processes_and_a_cluster_give_the_same_numbers(step, compile_cache):
-    """Fails where a sweep depends on where it runs: bit for bit the same in this process, in two, in threads and on Dask.
+    """Fails where a sweep depends on where it runs: bit for bit the same here, in threads, in processes and on Dask.
 
     Planted fault: another seed."""
     distributed = pytest.importorskip("distributed")
