@@ -385,6 +385,52 @@ def test_plots_are_pictures(folder, tmp_path):
             assert (np.abs(pixels - wanted).max(axis=-1) < 0.05).sum() > 100, (name, colour)
 
 
+MORE = """
+figures = ["marginal", "joint", "trace", "autocorrelation"]
+names = ["a", "b"]
+
+[experiment]
+target = "quartic"
+lanes = ["exact", "sgld(step_size:0.02)~full"]
+n_chains = 8
+n_steps = 2000
+"""
+WORDS = """
+figures = ["sweep"]
+
+[experiment]
+target = "gaussian"
+lanes = ["hmc~full", "exact"]
+n_chains = 8
+n_steps = 500
+
+[sweep]
+measure = "variance"
+
+[sweep.grid]
+lane1.sampler.accept = [true, false]
+"""
+
+
+@pytest.mark.parametrize("settings", [MORE, WORDS])
+def test_every_kind_of_figure(tmp_path, settings):
+    """Fails where a figure of the registry is not drawn, or a lesson may name one that there is not."""
+    matplotlib = pytest.importorskip("matplotlib")
+    from lessons import figures
+    from lessons.lesson import FIGURES
+
+    assert tuple(figures.FIGURES) == FIGURES
+    path = tmp_path / "x.md"
+    path.write_text(f'+++\ntitle = "x"\nminutes = 1\n+++\n## s\n```toml{settings}```\n', encoding="utf-8")
+    lesson = read(path)
+    written = figures.write(run_step(lesson.steps[0]), lesson, tmp_path)
+    assert [each.name for each in written] == [f"x-1-{name}.png" for name in lesson.steps[0].figures]
+    for each in written:
+        pixels = matplotlib.image.imread(each)[..., :3]
+        wanted = matplotlib.colors.to_rgb("#8d99ae" if "joint" in each.name else figures.COLOURS[0])
+        assert (np.abs(pixels - wanted).max(axis=-1) < 0.08).sum() > 40, each.name
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
