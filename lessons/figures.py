@@ -136,7 +136,7 @@ def _joint(hv: Any, outcome: Outcome) -> list[Any]:
         grid = hv.Image((x, y, density), names, "density")
         lines = hv.operation.contours(grid, levels=[density.max() * share for share in (0.05, 0.2, 0.5, 0.8)])
         panels.append((image * lines.opts(color=EXACT, linewidth=1, show_legend=False)).opts(title=_name(outcome, i)))
-    return [hv.Layout(panels).opts(title=outcome.step.title)] if panels else []
+    return [hv.Layout(panels).opts(title=outcome.step.title, sublabel_format="")] if panels else []
 
 
 def _trace(hv: Any, outcome: Outcome) -> list[Any]:
@@ -221,8 +221,15 @@ def _scores(hv: Any, outcome: Outcome) -> list[Any]:
     return [_titled(hv.Overlay(curves), outcome, logx=True)] if curves else []
 
 
+def _wide(plot: Any, element: Any) -> None:
+    # HoloViews' own aspect is one of the data, which on a logarithmic axis has no meaning.
+    axis = plot.handles["axis"]
+    axis.set_aspect("auto")
+    axis.set_box_aspect(0.6)
+
+
 def _titled(overlay: Any, outcome: Outcome, logx: bool = False, logy: bool = False) -> Any:
-    return overlay.opts(title=outcome.step.title, logx=logx, logy=logy, fig_inches=(7, 4.5), aspect=1.6, show_legend=True, legend_position="best")  # fmt: skip
+    return overlay.opts(title=outcome.step.title, logx=logx, logy=logy, fig_inches=(7, 4.5), hooks=[_wide], show_legend=True, legend_position="best")  # fmt: skip
 
 
 FIGURES: dict[str, Callable[[Any, Outcome], list[Any]]] = {
