@@ -55,6 +55,10 @@ class Sums(NamedTuple):
     """(columns, watched, N_LEVELS·N_LAGS): Σ z_t z_{t−lag}."""
     lag_recent: Any
     """(columns, watched, N_LEVELS·N_LAGS): the last N_LAGS values of z at each level, oldest first."""
+    lag_first: Any
+    """(columns, watched, N_LEVELS·N_LAGS): the first N_LAGS values of z at each level."""
+    level_sums: Any
+    """(columns, watched, N_LEVELS): Σ z of the steps that a level looks at."""
     history: Any
     """(watched, HISTORY, columns)."""
     tail: Any
@@ -68,6 +72,8 @@ sums_type = types.NamedTuple(
         jit.integer_matrix,
         jit.vector,
         jit.integer_matrix,
+        jit.cube,
+        jit.cube,
         jit.cube,
         jit.cube,
         jit.cube,
@@ -144,7 +150,7 @@ def add_lags(line, n, sums):
 
 
 @jit.helper
-def add_all_lags(z, start, n, sums, recent, line):
+def add_all_lags(z, start, n, sums, recent, earliest, totals, line):
     """The autocovariance sums of one chain's values ``z`` (n,), of which the first has the number ``start``."""
     stride = 1
     for level in range(N_LEVELS):
@@ -155,8 +161,14 @@ def add_all_lags(z, start, n, sums, recent, line):
         at = level * N_LAGS
         for i in range(N_LAGS):
             line[i] = recent[at + i]
+        total = 0.0
         for i in range(m):
             line[N_LAGS + i] = z[first + i * stride]
+            total += line[N_LAGS + i]
+        totals[level] += total
+        seen = (start + stride - 1) // stride
+        for i in range(min(m, N_LAGS - seen)):
+            earliest[at + seen + i] = line[N_LAGS + i]
         add_lags(line, m, sums[at : at + N_LAGS])
         for i in range(N_LAGS):
             recent[at + i] = line[m + i]
@@ -182,7 +194,16 @@ def accumulate(sums, draws, values, n, scratch):
                 z[t] = (values[k, c, t] - centre) * per_scale
             add_powers(z, n, sums.powers[k, c])
             if c < watched:
-                add_all_lags(z, steps, n, sums.lag_sums[k, c], sums.lag_recent[k, c], line)
+                add_all_lags(
+                    z,
+                    steps,
+                    n,
+                    sums.lag_sums[k, c],
+                    sums.lag_recent[k, c],
+                    sums.lag_first[k, c],
+                    sums.level_sums[k, c],
+                    line,
+                )
     for t in range(max(0, n - TAIL), n):
         place = (sums.clock[WRITTEN] + t) % TAIL
         for c in range(watched):
@@ -254,6 +275,8 @@ class Statistics:
             powers=np.zeros((n_columns, n_chains, 4)),
             lag_sums=np.zeros((n_columns, watched, N_LEVELS * N_LAGS)),
             lag_recent=np.zeros((n_columns, watched, N_LEVELS * N_LAGS)),
+            lag_first=np.zeros((n_columns, watched, N_LEVELS * N_LAGS)),
+            level_sums=np.zeros((n_columns, watched, N_LEVELS)),
             history=np.zeros((watched, HISTORY, n_columns)),
             tail=np.zeros((TAIL, watched, target.dim)),
         )
@@ -262,7 +285,7 @@ class Statistics:
     def restart(self) -> None:
         """Forget what was counted; the tail of draws stays."""
         s = self.sums
-        for array in (s.bins, s.joint, s.powers, s.lag_sums, s.lag_recent):
+        for array in (s.bins, s.joint, s.powers, s.lag_sums, s.lag_recent, s.lag_first, s.level_sums):
             array[:] = 0
         s.clock[STEPS], s.clock[KEPT], s.clock[STRIDE] = 0, 0, 1
 

@@ -246,20 +246,43 @@ def test_a_run_that_is_too_short_has_no_integrated_time():
     assert (np.diff(lags) > 0).all()
 
 
-def test_chains_in_different_places_do_not_look_mixed():
-    trace = exact("gaussian", n_steps=4000, n_chains=4)
-    sums = trace.statistics.sums
-    assert autocorrelation.autocorrelation(trace.statistics, 0)[1][1:].max() < 0.1
-    # The same draws with every other chain moved by ±3, through the sums: Σ(z+a)(z'+a) = Σzz' + a(Σz+Σz') + ma².
-    for c, a in enumerate((3.0, -3.0, 3.0, -3.0)):
+def moved(trace, by):
+    """The statistics of the same draws with each chain moved by so much: Σ(z+a)(z'+a) = Σzz' + a(Σz+Σz') + ma²."""
+    sums, n = trace.statistics.sums, trace.statistics.n_steps
+    for c, a in enumerate(by):
         for level in range(12):
-            here = -(-4000 // 4**level)
+            here = -(-n // 4**level)
             z = trace.draws[c, :: 4**level, 0]
-            for lag in range(min(16, here)):
+            kept = min(16, here)
+            for lag in range(kept):
                 sums.lag_sums[0, c, level * 16 + lag] += (
                     a * (z[lag:].sum() + z[: here - lag].sum()) + (here - lag) * a * a
                 )
-        sums.powers[0, c, 0] += 4000 * a
+            sums.lag_first[0, c, level * 16 : level * 16 + kept] += a
+            sums.lag_recent[0, c, (level + 1) * 16 - kept : (level + 1) * 16] += a
+            sums.level_sums[0, c, level] += here * a
+        sums.powers[0, c, 0] += n * a
+    return trace.statistics
+
+
+@pytest.mark.parametrize("n_steps", [37, 4000, 4001])
+def test_the_autocorrelation_does_not_depend_on_where_zero_is(n_steps):
+    """Fails where the mean that is taken off the products of a level is that of other draws: far from zero the
+    difference is as large as the autocovariance."""
+    trace = run(RunSpec.of("gaussian", "sgld", sampler_params={"step_size": 0.2}, n_steps=n_steps, n_chains=3, seed=6))
+    lags, rho = autocorrelation.autocorrelation(trace.statistics, 0)
+    z = trace.draws[..., 0] - trace.draws[..., 0].mean()
+    direct = [(z[:, lag:] * z[:, : n_steps - lag]).mean() / (z**2).mean() for lag in range(min(4, int(lags.max()) + 1))]
+    np.testing.assert_allclose(rho[: len(direct)], direct, atol=1e-12)
+    other_lags, other = autocorrelation.autocorrelation(moved(trace, (10.0, 10.0, 10.0)), 0)
+    np.testing.assert_array_equal(other_lags, lags)
+    np.testing.assert_allclose(other, rho, atol=1e-9)
+
+
+def test_chains_in_different_places_do_not_look_mixed():
+    trace = exact("gaussian", n_steps=4000, n_chains=4)
+    assert autocorrelation.autocorrelation(trace.statistics, 0)[1][1:].max() < 0.1
+    moved(trace, (3.0, -3.0, 3.0, -3.0))
     lags, rho = autocorrelation.autocorrelation(trace.statistics, 0)
     np.testing.assert_allclose(rho[lags > 0], 0.9, atol=0.1)
 

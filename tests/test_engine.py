@@ -78,7 +78,7 @@ def test_chunks_do_not_change_the_draws(s, t, g):
         )  # fmt: skip
         for name, value in sums_of(whole).items():
             other = sums_of(parts)[name]
-            if value.dtype == np.int64 or name in ("history", "tail", "lag_recent"):
+            if value.dtype == np.int64 or name in ("history", "tail", "lag_recent", "lag_first"):
                 np.testing.assert_array_equal(other, value, err_msg=name)
             else:
                 np.testing.assert_allclose(other, value, rtol=1e-9, atol=1e-9 * np.abs(value).max(initial=1.0))
@@ -184,6 +184,12 @@ def test_autocovariance_sums_at_every_level(t, s, g, settings):
         z = (values[:WATCHED, :, k] - column.mean) * (1 / np.sqrt(column.variance))
         for level in range(N_LEVELS):
             sub = z[:, :: LAG_RATIO**level]
+            first = sub[:, :N_LAGS]
+            at = level * N_LAGS
+            np.testing.assert_allclose(sums.lag_first[k, :, at : at + first.shape[1]], first, rtol=1e-12)
+            np.testing.assert_allclose(
+                sums.level_sums[k, :, level], sub.sum(axis=1), rtol=1e-9, atol=1e-9 * np.abs(sub).sum()
+            )
             for lag in range(N_LAGS):
                 expected = (sub[:, lag:] * sub[:, : sub.shape[1] - lag]).sum(axis=1) if lag < sub.shape[1] else 0.0
                 np.testing.assert_allclose(

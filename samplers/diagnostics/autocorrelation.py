@@ -30,17 +30,21 @@ class IntegratedTime(NamedTuple):
 def autocorrelation(statistics: Statistics, k: int) -> tuple[Array, Array]:
     """Lags, ascending, and ρ of column ``k`` there: 0…15, then 4ᵏ·(4…15); empty where nothing varies.
 
-    ρ(ℓ·4ᵏ) = (S_ℓ/M_ℓ − m²)/(S_0/M_0 − m²), with S_ℓ the sum of the M_ℓ = ⌈n/4ᵏ⌉ − ℓ products at lag ℓ of level k
-    and m the mean of all watched chains: chains stuck in different places show a ρ that does not fall. Lags end at
-    a tenth of the steps; a ρ that is zero there has a standard error of about √(τ/n).
+    ρ(ℓ·4ᵏ) = C_ℓ/C_0, with C_ℓ the mean of the M_ℓ = ⌈n/4ᵏ⌉ − ℓ products (z_t − m)(z_{t−ℓ} − m) at level k, and m the
+    mean of the level's values in all watched chains: chains stuck in different places show a ρ that does not fall. The
+    sums are of z z′; those of the factors, which leave out the first ℓ values or the last, bring m into them, so that
+    ρ does not depend on where zero is. Lags end at a tenth of the steps; a ρ that is zero there has a standard error of
+    about √(τ/n).
     """
     sums = statistics.sums
     n = statistics.n_steps
     watched = sums.lag_sums.shape[1]
     if n == 0:
         return np.empty(0), np.empty(0)
-    square = (sums.powers[k, :watched, 0].sum() / (n * watched)) ** 2
-    products = sums.lag_sums[k].sum(axis=0).reshape(N_LEVELS, N_LAGS)
+    products, first_values, last_values = (
+        array[k].sum(axis=0).reshape(N_LEVELS, N_LAGS) for array in (sums.lag_sums, sums.lag_first, sums.lag_recent)
+    )
+    totals = sums.level_sums[k].sum(axis=0)
     lags, rho = [], []
     for level in range(N_LEVELS):
         stride = LAG_RATIO**level
@@ -50,12 +54,17 @@ def autocorrelation(statistics: Statistics, k: int) -> tuple[Array, Array]:
             break
         at = np.arange(first, last + 1)
         here = -(-n // stride)
-        variance = products[level, 0] / (watched * here) - square
+        mean = totals[level] / (watched * here)
+        left_out = np.concatenate([[0.0], np.cumsum(first_values[level] + last_values[level, ::-1])])
+        lag = np.arange(last + 1)
+        covariance = mean**2 + (products[level, lag] - mean * (2 * totals[level] - left_out[lag])) / (
+            watched * (here - lag)
+        )
         # Where all values are equal the difference is rounding.
-        if not variance > 1e-12 * square:
+        if not covariance[0] > 1e-12 * mean**2:
             return np.empty(0), np.empty(0)
         lags.append(at * stride)
-        rho.append((products[level, at] / (watched * (here - at)) - square) / variance)
+        rho.append(covariance[at] / covariance[0])
     return np.concatenate(lags).astype(float), np.concatenate(rho)
 
 
