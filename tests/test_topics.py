@@ -507,8 +507,7 @@ def lda_model(model, seed, n_iter):
     import logging
 
     logging.getLogger("lda").setLevel(logging.ERROR)
-    peer = lda.LDA(model.n_topics, n_iter=n_iter, alpha=model.alpha, eta=model.beta, random_state=seed, refresh=10**9)
-    return peer
+    return lda.LDA(model.n_topics, n_iter=n_iter, alpha=model.alpha, eta=model.beta, random_state=seed, refresh=10**9)
 
 
 def test_the_log_likelihood_is_that_of_lda():
@@ -525,23 +524,20 @@ def test_the_log_likelihood_is_that_of_lda():
 
 
 def test_collapsed_gibbs_agrees_with_lda_on_reuters():
-    """The log-likelihood after 200 sweeps, K = 20: 4 seeds each, a false alarm in 1,000; the means differ by less than
-    their error, which is a few parts in 10⁴ of them. The fault: twice the document prior.
-    """
+    """log p(x, z) after 200 sweeps, K = 20: 4 seeds each, a false alarm in 100. The fault: another topic prior."""
     pytest.importorskip("lda")
     model = Topics(n_topics=20, alpha=0.1, beta=0.01)
     matrix = model.training.matrix()
     theirs = np.array([lda_model(model, seed, 200).fit(matrix).loglikelihood() for seed in range(4)])
-    ours = []
-    faulty = []
+    ours, faulty = [], []
     for seed in range(4):
         run = sweeps(make_run(model, CollapsedGibbs(), seed), 200)
         ours.append(log_likelihood(model, run.state))
-        other = Topics(n_topics=20, alpha=0.2, beta=0.01)
+        other = Topics(n_topics=20, alpha=0.1, beta=0.05)
         faulty.append(log_likelihood(model, sweeps(make_run(other, CollapsedGibbs(), seed), 200).state))
     for values, right in ((np.array(ours), True), (np.array(faulty), False)):
         error = np.sqrt(values.var(ddof=1) / 4 + theirs.var(ddof=1) / 4)
-        verdict = z_verdict("log-likelihood", values.mean(), theirs.mean(), error, 1e-3, freedom=6)
+        verdict = z_verdict("log-likelihood", values.mean(), theirs.mean(), error, 1e-2, freedom=6)
         assert bool(verdict.ok) is right, str(verdict)
 
 
@@ -565,20 +561,21 @@ def test_the_sparsity_of_counts_is_seen_in_a_draw():
 
 
 def test_the_order_of_the_papers_on_reuters_in_short():
-    """K = 10, 2,000 documents, 3 seeds, at the best values of the full comparison: each pair by more than its error."""
+    """K = 30, 3,000 documents, 3 seeds, near the best values in full: each pair by more than its spread."""
     pytest.importorskip("lda")
-    model = Topics(n_topics=10)
+    model = Topics(n_topics=30)
     grids = {
         ("collapsed_gibbs", ""): [{}],
-        ("lda_scir", ""): [{"step_size": 0.5}],
+        ("lda_scir", ""): [{"step_size": 1.0}],
         ("lda_sgrhmc", ""): [{"step_size": 0.5, "friction": 10.0}],
         ("lda_sgrld", ""): [{"step_size": 0.05}],
         ("lda_sghmc", ""): [{"step_size": 0.03}],
         ("lda_sgld", ""): [{"step_size": 1e-3}],
     }
-    rows = {row.method: row for row in papers.compare(model, grids, 2000, (1, 2, 3))}
+    rows = {row.method: row for row in papers.compare(model, grids, 3000, (1, 2, 3))}
     for better, worse in (
         ("lda_scir", "lda_sgrld"),
+        ("lda_sgrhmc", "lda_sgrld"),
         ("lda_sgrld", "lda_sgld"),
         ("lda_sgrld", "lda_sghmc"),
         ("lda_sgrhmc", "lda_sgld"),
@@ -586,7 +583,7 @@ def test_the_order_of_the_papers_on_reuters_in_short():
     ):
         error = np.hypot(rows[better].spread, rows[worse].spread)
         assert rows[better].mean + error < rows[worse].mean, (better, worse, rows)
-    text = papers.as_text(model, list(rows.values()), 2000)
+    text = papers.as_text(model, list(rows.values()), 3000)
     assert "word frequencies alone" in text
     assert "SCIR" in text
 

@@ -102,6 +102,16 @@ def test_bars_are_rows_and_columns():
     assert not np.array_equal(corpus.words, corpora.bars(seed=2).words)
 
 
+def test_documents_are_drawn_from_their_topics():
+    """The share of each word, over all documents: the error of a share is that of its documents' proportions."""
+    corpus = corpora.bars(n_documents=4000, length=50, concentration=0.5)
+    assert np.allclose(np.bincount(corpus.words, minlength=25) / corpus.n_tokens, 1 / 25, rtol=0.1)
+    # A document is mostly of few bars: its words lie closer together than words of different documents.
+    counts = corpus.matrix()
+    same = (counts * (counts - 1)).sum() / (4000 * 50 * 49)
+    assert same > 1.5 / 25
+
+
 def test_a_large_corpus_can_be_made():
     corpus = corpora.synthetic(2000)
     assert corpus.n_documents == 2000
@@ -247,6 +257,13 @@ def test_the_split_parts_the_documents_and_the_words_of_the_test_documents():
     assert (model.folded.matrix().sum(axis=1) == 70).all()
     again = Topics(corpus="bars", n_topics=7, test_share=0.3, observed=0.7)
     assert np.array_equal(again.scored.words, model.scored.words)
+
+
+def test_at_most_a_thousand_documents_are_held_out():
+    large = corpora.synthetic(6000, n_words=50, length=5)
+    model = Topics(large, corpus="uploaded", n_topics=2, max_share=1.0)
+    assert model.folded.n_documents == 1000
+    assert model.training.n_documents == 5000
 
 
 def test_documents_too_short_to_split_are_not_held_out():

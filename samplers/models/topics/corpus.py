@@ -151,10 +151,14 @@ def _drawn(
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.full(len(topics), concentration), size=n_documents)
     counts = rng.multinomial(length, shares)
-    words = [np.repeat(np.arange(len(vocabulary)), sum(rng.multinomial(n, topics[k]) for k, n in enumerate(row) if n)) for row in counts]  # fmt: skip
+    words = np.empty(n_documents * length, dtype=np.int32)
+    topic_of = np.repeat(np.tile(np.arange(len(topics)), n_documents), counts.ravel())
+    for k, topic in enumerate(topics):
+        ends = topic.cumsum()
+        words[topic_of == k] = np.searchsorted(ends, rng.random(counts[:, k].sum()) * ends[-1], side="right")
+    words = np.sort(words.reshape(n_documents, length), axis=1).ravel()
     titles = tuple(f"document {d + 1}" for d in range(n_documents))
-    flat = np.concatenate(words).astype(np.int32)
-    return Corpus(_offsets([length] * n_documents), flat, vocabulary, titles, topics)
+    return Corpus(_offsets([length] * n_documents), words, vocabulary, titles, topics)
 
 
 # --- files ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from samplers.parameters import Count, Option, Real, SpecError
 
 MAX_CELLS = 5_000_000
 """Topics × words."""
+MAX_TEST = 1000
+"""Test documents: with more of them a score would take longer than many steps."""
 SPLIT_SEED = 20_130_612
 """All studies of a corpus hold out the same words, so that their perplexities can be compared."""
 
@@ -42,7 +44,7 @@ class Topics(Model):
                  doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.")  # fmt: skip
     beta = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\beta", label="Topic prior β",
                 doc="The parameter of the Dirichlet prior of a topic's words. Small values give each topic few words.")  # fmt: skip
-    test_share = Real(0.2, bounds=(0.01, 0.5), label="Test documents", doc="The share of the documents that are held out.")  # fmt: skip
+    test_share = Real(0.2, bounds=(0.01, 0.5), label="Test documents", doc="The share of the documents that are held out; at most 1,000 are.")  # fmt: skip
     observed = Real(0.5, bounds=(0.1, 0.9), label="Observed part", doc="The share of a test document's words that its topics are found from; the others are predicted.")  # fmt: skip
     min_documents = Count(2, bounds=(1, 1000), log=True, label="Rare words", doc="Words in fewer documents than this are left out of an uploaded corpus.")  # fmt: skip
     max_share = Real(0.5, bounds=(0.01, 1.0), label="Common words", doc="Words in a larger share of the documents are left out of an uploaded corpus.")  # fmt: skip
@@ -56,7 +58,7 @@ class Topics(Model):
         rng = np.random.default_rng(SPLIT_SEED)
         # A document of one word has nothing to observe beside what is predicted.
         splittable = np.flatnonzero(np.diff(whole.offsets) >= 2)
-        n_test = max(1, round(self.test_share * whole.n_documents))
+        n_test = min(max(1, round(self.test_share * whole.n_documents)), MAX_TEST)
         if len(splittable) < n_test or whole.n_documents - n_test < 1:
             raise SpecError("model.test_share", self.test_share, f"of {whole.n_documents} documents {len(splittable)} have two words or more; that is too few")  # fmt: skip
         test = np.sort(rng.permutation(splittable)[:n_test])
