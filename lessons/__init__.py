@@ -1,1 +1,108 @@
-"""The lessons, one a file."""
+r"""Lessons: prose, a running experiment, and claims that a test proves. A lesson is one file of data, never code.
+
+How to write one
+----------------
+A lesson is a Markdown file, ``lessons/course/03-step-size.md``. Its key is the name without the number
+(``step-size``); the number is its place in the course. A teacher's own lessons are files of the same kind in a folder
+of their own, which the environment variable ``SGMCMC_LESSONS`` or ``python -m lessons --folder`` names; they load
+beside the course. A broken file is reported with its line, and the others load::
+
+    +++
+    title = "Step size and bias"
+    minutes = 15
+    summary = "An unadjusted chain has another law than its target, and the step says by how much."
+    needs = ["langevin"]             # keys of lessons that come before; may be left out
+    +++
+
+    ## The first step's title
+
+    Markdown. Formulas stand in double dollars, also in a line: $$U(\theta)$$. No HTML, no pictures; links to web pages.
+
+    ```toml
+    experiment = "target=gaussian&lane=sgld(step_size:0.5)~full&seed=1&n_chains=64&n_steps=20000"
+    views = ["state", "marginal"]
+    ```
+
+A step is a line ``## Title``, a text, and at its end at most one ``toml`` block. What a block leaves out (the
+experiment, views, controls, page, a study's lengths) goes on as in the step before. All fields of a block:
+
+``experiment``
+    A link's query as above (of the page's *Copy the link*; run lengths may be added), or a table::
+
+        [experiment]
+        target = "gaussian(sd:1)"
+        lanes = [
+          "sgld(step_size:0.5)~full",
+          { preset = "gsgrhmc(shift:1.5)", params = { step_size = 0.01 }, gradient = "full" },
+        ]
+        seed = 1
+        n_chains = 64
+        n_steps = 20000
+        burn_in = 200
+
+    A lane is ``sampler(name:value;name:value)~gradient(…)``; or a table with ``sampler`` and ``gradient``, each as
+    text or as ``{key, params}``; or a table with a named ``preset`` of the recipe and ``params`` of the recipe
+    sampler beside it.
+``study``
+    A link's query, or a table with ``model``, ``methods`` (a list) and ``seed``. ``n_steps`` beside it (not in it) is
+    how many steps each method makes, or a list with a number for each method.
+``change``
+    In place of these: what is other than in the step before. ``change.n_steps = 500``, ``change.target = "gamma"``,
+    ``change.lane1.sampler.step_size = 0.1``, ``change.lane2 = "sghmc(…)~full"`` (may be a lane more), ``change.lanes
+    = […]``. Such *addresses* name a value everywhere: ``lane1.sampler.step_size``, ``sampler.step_size`` (of every
+    lane), ``lane1.gradient.batch_size``, ``target.sd``, ``n_chains``; of a study ``model.…``, ``method1.…``.
+``quick``
+    The reduced length that the test suite runs: ``quick = { n_steps = 4000, burn_in = 200, n_chains = 16, seeds = 1
+    }``; of a sweep also ``grid``, with fewer values of some axes. Without it the suite runs the full length. After a
+    ``change`` it goes on as in the step before; a new experiment has its own.
+``seeds``
+    How many seeds a full run takes, counted on from the experiment's own; 1 if left out. ``quick.seeds`` likewise.
+    With several, the measured number is their mean.
+``views``, ``page``, ``controls``
+    Keys of views; ``page = { coordinate = 5, axis = "time", speed = 50 }``; and the addresses that the student may
+    turn, or the words target, sampler, gradient, lanes, seed, n_chains, speed (of a study model, methods, seed,
+    speed). An empty list leaves nothing to turn.
+``names``
+    What the step calls its lanes or methods, one text for each: ``names = ["with Γ", "without Γ"]``.
+``question``
+    Answered before running: ``ask``, ``options`` (2 to 6), ``answer`` (the number of the right one, from 1), ``why``.
+``watch``
+    One sentence: where to look.
+``claim``
+    ``[[claim]]``, as many as there are. ``says`` is a sentence that the check mark stands beside. ``measure`` is one
+    of :mod:`lessons.measures`, ``"probability(column:5;high:1e-8)"``; ``lane`` its lane (1 if left out). With
+    ``against`` another lane, the number is their ratio, or with ``quantity = "difference"`` their difference; with
+    ``quantity = "bias"`` or ``"relative_bias"`` what is above the exact law's value. Then either ``equals`` a number,
+    or ``"exact"``, together with ``tolerance`` (absolute), ``relative`` (of the expected number) or ``errors``
+    (standard errors; several may be given, and the widest counts); or ``above``, ``below`` or both, and ``errors`` if
+    it must be so by so many standard errors. ``quick = { tolerance = 0.1 }`` replaces what is other at reduced
+    length: bounds or margins, each as a whole. ``paper`` sets the number of a figure beside ours: ``{ figure, number,
+    ours, reason }``. ``ours`` is what a full run gave, which every full run checks; ``reason`` says why the two
+    differ and is needed where they do by more than the margin.
+``sweep``
+    ``measure`` of every lane over a ``grid`` of addresses, with ``seeds`` seeds::
+
+        [sweep]
+        measure = "chain_ks"
+        [sweep.grid]
+        lane1.sampler.step_size = [0.5, 0.1, 0.05]
+        lane2.sampler.step_size = [0.01, 0.005]
+        gradient.batch_size = [1, 10, 100]
+
+    A claim without a ``measure`` of its own is of the sweep. ``sweep`` says how the table becomes a number: ``"at"``
+    a point, which ``where`` gives (``where = { gradient.batch_size = 10, sampler.step_size = 0.1 }``); the ``"best"``
+    (smallest mean over seeds) over the axes that ``where`` leaves; ``"best_at"``, the value of the one axis that it
+    leaves; or the ``"slope"`` of log |number| against the log of that axis.
+``figures``
+    What ``--plots`` draws: some of marginal, joint, trace, autocorrelation, sweep, scores; if left out, what fits.
+
+Say in a claim what the text says, with the least number of chains and steps that proves it. The standard errors of
+most measures come from the spread between chains: give ``n_chains = 64`` rather than long chains. ``python -m lessons
+KEY`` runs a lesson and prints measured, expected, tolerance and pass; ``--quick`` as the suite does.
+"""
+
+from lessons.document import LessonError
+from lessons.lesson import Claim, Lesson, Step, read
+from lessons.library import Library, load_all
+
+__all__ = ["Claim", "Lesson", "LessonError", "Library", "Step", "load_all", "read"]

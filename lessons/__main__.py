@@ -1,0 +1,9 @@
+"""``python -m lessons``: see :mod:`lessons.cli`."""
+
+import sys
+
+from lessons.cli import main
+
+# Processes of a sweep import this file and must not run it.
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,259 @@
+"""The command line: ``python -m lessons`` lists the lessons, ``python -m lessons NAME…`` runs them.
+
+Exit codes: 0 every claim passed; 1 a claim failed; 2 bad input, said in one sentence; 130 stopped by Ctrl-C (what a
+sweep has done is kept, and the same command goes on from there).
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from lessons import figures
+from lessons import sweep as sweeps
+from lessons.claims import Result
+from lessons.headless import Outcome, run_step
+from lessons.lesson import Lesson
+from lessons.library import VARIABLE, Library, load_all
+from samplers import Experiment, SpecError, engine, jit
+
+PASSED, FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        library = load_all(options.folder)
+        for problem in library.problems:
+            print(f"error: {problem}", file=sys.stderr)
+        if not options.names:
+            _list(library)
+            return BAD_INPUT if library.problems else PASSED
+        return _run(_chosen(library, options.names), options)
+    except SpecError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on with its sweeps from here", file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:
+        # The reader of a pipe, such as head, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PASSED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m lessons", description="Run lessons without a screen, and hold their claims against the runs."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a lesson, or all; without one they are listed")
+    parser.add_argument("--seeds", type=_count, metavar="N", help="seeds of every run, in place of the lesson's own")
+    parser.add_argument("--quick", action="store_true", help="the reduced lengths that the test suite runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    parser.add_argument(
+        "--table", type=Path, metavar="FILE", help="write the papers' numbers beside ours there, as Markdown"
+    )
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write the figures there, as PNG")
+    parser.add_argument("--folder", action="append", default=[], metavar="DIR", help=f"a folder of own lessons, also named by {VARIABLE}")  # fmt: skip
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--processes", type=_count, default=0, metavar="N", help="processes for sweeps; as many as cores if left out")  # fmt: skip
+    where.add_argument("--cluster", metavar="ADDRESS", help="run sweeps on this Dask scheduler, tcp://host:8786")
+    parser.add_argument("--results", type=Path, metavar="DIR", help="where results of sweeps are kept, to go on after a stop")  # fmt: skip
+    return parser
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 to 1,000")
+    return value
+
+
+def _list(library: Library) -> None:
+    width = max((len(key) for key in library.lessons), default=0)
+    for lesson in library.lessons.values():
+        claims = sum(len(step.claims) for step in lesson.steps)
+        print(f"{lesson.key:<{width}}  {lesson.title} ({lesson.minutes} minutes, {len(lesson.steps)} steps, {claims} claims)")  # fmt: skip
+        if lesson.summary:
+            print(f"{'':<{width}}  {lesson.summary}")
+
+
+def _chosen(library: Library, names: Sequence[str]) -> list[Lesson]:
+    if "all" in names:
+        return list(library.lessons.values())
+    for name in names:
+        if name not in library.lessons:
+            raise SpecError("lesson", name, f"there is no such lesson; there are: {', '.join(library.lessons)}")
+    return [library.lessons[name] for name in dict.fromkeys(names)]
+
+
+def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
+    # Before the runs: they may take hours.
+    for path in filter(None, (options.json, options.table)):
+        if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+            raise SpecError("out", str(path), f"the folder {path.parent} is not there, or cannot be written to")
+    if options.plots is not None:
+        try:
+            options.plots.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SpecError(
+                "plots", str(options.plots), f"it cannot be made: {(error.strerror or str(error)).lower()}"
+            ) from None
+        figures.prepare()
+    # Here, once: processes of a sweep load what is compiled now.
+    needed = [
+        f
+        for lesson in lessons
+        for step in lesson.steps
+        if isinstance(step.spec, Experiment)
+        for run in step.spec.runs()
+        for f in engine.functions(run)
+    ]
+    if not jit.is_ready(needed):
+        print("compiling, or loading what was compiled before", file=sys.stderr, flush=True)
+        with _progress() as told:
+            jit.prepare(needed, lambda done, total, what: told(what, done, total))
+    report: dict[str, Any] = {}
+    n = failed = 0
+    with ExitStack() as stack:
+        do: sweeps.Work = sweeps.Processes(options.processes)
+        if options.cluster:
+            do = sweeps.Cluster(stack.enter_context(sweeps.connect(options.cluster)))
+        results = sweeps.Results(options.results or sweeps.results_folder())
+        for lesson in lessons:
+            print(f"{lesson.key}: {lesson.title}", flush=True)
+            steps, began = [], time.monotonic()
+            for step in lesson.steps:
+                if not (step.claims or (options.plots and step.new_spec)):
+                    continue
+                with _progress() as told:
+                    outcome = run_step(step, quick=options.quick, seeds=options.seeds, progress=told, do=do, results=results)  # fmt: skip
+                print(f"  {step.number} {step.title}")
+                for result in outcome.results:
+                    print(as_text(result), flush=True)
+                    n, failed = n + 1, failed + (not result.passed)
+                pictures = figures.write(outcome, lesson, options.plots) if options.plots else []
+                steps.append(_step_data(outcome, pictures))
+            report[lesson.key] = {"title": lesson.title, "file": lesson.file, "steps": steps}
+            print(f"  {time.monotonic() - began:.1f} s", flush=True)
+    print(f"{n - failed} of {n} claims passed" + (f", {failed} FAILED" if failed else ""))
+    if options.json is not None:
+        data = {"quick": options.quick, "seeds": options.seeds, "lessons": report}
+        _write(options.json, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
+    if options.table is not None:
+        _write(options.table, table(report))
+    return FAILED if failed else PASSED
+
+
+def as_text(result: Result) -> str:
+    """A claim's lines: what it says, then measured, expected, tolerance and pass."""
+    claim = result.claim
+    of = "sweep" if claim.reduction is not None else f"lane {claim.lane}"
+    of = f"{of} {claim.reduction}" if claim.reduction is not None else of
+    measured = f"{result.measured:.6g}" + (f" ± {result.error:.2g}" if result.error is not None else "")
+    allowed = f", tolerance {result.allowed:.2g}" if result.allowed is not None else ""
+    lines = [
+        f"    {'pass' if result.passed else 'FAIL'}  {claim.says}",
+        f"          {claim.measure.key} ({of}): measured {measured}, expected {result.expected}{allowed}",
+    ]
+    if len(result.by_seed) > 1:
+        lines.append(f"          seeds: {', '.join(f'{x:.6g}' for x in result.by_seed)}")
+    if claim.paper is not None:
+        number = claim.paper.number
+        lines.append(f"          {claim.paper.figure}: {f'{number:g}' if not isinstance(number, str) else number}; {claim.paper.reason or 'as here.'}")  # fmt: skip
+    if result.reason:
+        lines.append(f"          {result.reason}")
+    return "\n".join(lines)
+
+
+def _step_data(outcome: Outcome, pictures: Sequence[Path]) -> dict[str, Any]:
+    return {
+        "number": outcome.step.number,
+        "title": outcome.step.title,
+        "claims": [_claim_data(result) for result in outcome.results],
+        "sweep": _sweep_data(outcome),
+        "figures": [path.name for path in pictures],
+    }
+
+
+def _claim_data(result: Result) -> dict[str, Any]:
+    claim = result.claim
+    paper = claim.paper
+    return {
+        "says": claim.says, "measure": claim.measure.key, "params": claim.measure.values(), "lane": claim.lane, "against": claim.against,
+        "quantity": claim.quantity, "sweep": claim.reduction, "where": dict(claim.where),
+        "measured": _plain(result.measured), "error": _plain(result.error), "expected": result.expected,
+        "tolerance": _plain(result.allowed), "passed": result.passed, "reason": result.reason,
+        "by_seed": [_plain(x) for x in result.by_seed],
+        "paper": paper and {"figure": paper.figure, "number": paper.number, "ours": paper.ours, "reason": paper.reason},
+    }  # fmt: skip
+
+
+def _sweep_data(outcome: Outcome) -> list[dict[str, Any]]:
+    if outcome.table is None:
+        return []
+    return [
+        {
+            "lane": row.point.lane,
+            "values": dict(row.point.values),
+            "by_seed": [_plain(seed.value) for seed in row.seeds],
+        }
+        for row in outcome.table.rows
+    ]
+
+
+def _plain(x: float | None) -> float | str | None:
+    # JSON has no infinity.
+    return x if x is None or math.isfinite(x) else str(x)
+
+
+def table(report: Mapping[str, Any]) -> str:
+    """The numbers of the papers beside ours, a row a claim that has one, and how many claims of each lesson passed."""
+    rows = ["| figure | what | paper | ours | |", "|---|---|---|---|---|"]
+    counts = ["| lesson | claims that passed |", "|---|---|"]
+    for key, lesson in report.items():
+        claims = [claim for step in lesson["steps"] for claim in step["claims"]]
+        counts.append(f"| {key} | {sum(claim['passed'] for claim in claims)} of {len(claims)} |")
+        for claim in claims:
+            paper = claim["paper"]
+            if paper:
+                error = f" ± {claim['error']:.1g}" if isinstance(claim["error"], float) else ""
+                ours = f"{claim['measured']:.3g}{error}" if isinstance(claim["measured"], float) else claim["measured"]
+                number = paper["number"] if isinstance(paper["number"], str) else f"{paper['number']:g}"
+                said = (paper["figure"], claim["says"], number, ours, paper["reason"] or "")
+                rows.append(f"| {' | '.join(text.replace('|', '¦') for text in said)} |")
+    return "\n".join([*rows, "", *counts, ""])
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise SpecError("out", str(path), f"it cannot be written: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on a terminal, nothing elsewhere, where every step has its lines anyway."""
+    with tqdm(file=sys.stderr, unit_scale=True, leave=False, disable=None) as bar:
+
+        def told(what: str, done: int, total: int) -> None:
+            if bar.total != total or bar.desc != f"{what}: ":
+                bar.reset(total)
+                bar.set_description(what, refresh=False)
+            bar.update(done - bar.n)
+
+        yield told

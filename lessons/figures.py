@@ -1,0 +1,229 @@
+"""The static figures of a step, as PNG: composed with HoloViews, drawn by Matplotlib.
+
+Every figure shows the exact answer in grey beside what was measured. Lanes have the colours of the page, light theme.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lessons.claims import mean
+from lessons.headless import Outcome
+from lessons.lesson import VALUE, Lesson
+from lessons.measures import Lane
+from samplers import SpecError
+from samplers.accumulate import bin_edges
+from samplers.diagnostics.autocorrelation import autocorrelation
+from samplers.kernels import SAMPLERS
+from samplers.models import METHODS
+from samplers.models.study import Study, StudyRun
+from samplers.parameters import declared
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5518f", "#56b4e9", "#e69f00")
+"""Of lanes and methods: the page's four, and two more of Okabe and Ito's palette."""
+EXACT = "#8d99ae"
+CELLS = 60
+"""Bars of a histogram."""
+
+
+def prepare() -> Any:
+    """HoloViews with its Matplotlib backend. Raises :class:`SpecError` where that is not installed."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise SpecError("plots", "…", "it needs Matplotlib: pip install 'sgmcmc-lab[plots]'") from None
+    # Files only: a machine without a screen has no other backend.
+    mpl.use("agg")
+    import holoviews as hv
+
+    if "matplotlib" not in hv.Store.renderers:
+        hv.extension("matplotlib")
+    return hv
+
+
+def write(outcome: Outcome, lesson: Lesson, folder: Path) -> list[Path]:
+    """The figures of a step as ``lesson-2-marginal.png``."""
+    hv = prepare()
+    paths = []
+    for name in outcome.step.figures or _fitting(outcome):
+        for made in FIGURES[name](hv, outcome):
+            path = folder / f"{lesson.key}-{outcome.step.number}-{name}.png"
+            hv.save(made, path, fmt="png", backend="matplotlib", dpi=150)
+            paths.append(path)
+    return paths
+
+
+def _fitting(outcome: Outcome) -> tuple[str, ...]:
+    if outcome.table is not None:
+        return ("sweep",)
+    if isinstance(outcome.step.spec, Study):
+        return ("scores",)
+    return ("joint",) if _lanes(outcome) and _lanes(outcome)[0].trace.target.planar else ("marginal",)
+
+
+def _lanes(outcome: Outcome) -> list[Lane]:
+    """The lanes of the first seed, where they were run."""
+    return [lane for lane in (outcome.lanes[0] if outcome.lanes else ()) if isinstance(lane, Lane)]
+
+
+def _name(outcome: Outcome, i: int) -> str:
+    """A lane's name in the lesson, or its title, with what differs where the same sampler is there twice."""
+    spec = outcome.step.spec
+    if outcome.step.names:
+        return outcome.step.names[i]
+    if isinstance(spec, Study):
+        return f"{i + 1} {METHODS[spec.methods[i].key].title}"
+    assert spec is not None
+    sampler = spec.lanes[i].sampler
+    values = {**sampler.values(), **spec.lanes[i].gradient.values()}
+    others = [lane for lane in spec.lanes if lane.sampler.key == sampler.key]
+    differing = [name for name, value in values.items() if any({**x.sampler.values(), **x.gradient.values()}.get(name) != value for x in others)]  # fmt: skip
+    labels = dict(declared(SAMPLERS[sampler.key]))
+    said = [f"{labels[n].label if n in labels else n} {values[n]}" for n in differing if not isinstance(values[n], (tuple, str))]  # fmt: skip
+    return f"{i + 1} {SAMPLERS[sampler.key].title}" + (f", {', '.join(said[:2])}" if said else "")
+
+
+def _column(outcome: Outcome, lane: Lane) -> int:
+    return min(int(outcome.step.page.get("coordinate", 1)), lane.trace.target.n_values) - 1
+
+
+def _marginal(hv: Any, outcome: Outcome) -> list[Any]:
+    """Histograms of one column in every lane, and the exact density."""
+    curves = []
+    lanes = _lanes(outcome)
+    for i, lane in enumerate(lanes):
+        k = _column(outcome, lane)
+        column = lane.trace.statistics.columns[k]
+        fine, n = bin_edges(column), lane.trace.statistics.n_draws
+        low, high = column.axis
+        places = np.unique(np.searchsorted(fine, (np.geomspace if column.log else np.linspace)(low, high, CELLS + 1)))
+        edges = fine[np.minimum(places, len(fine) - 1)]
+        width = np.diff(np.log(edges) if column.log else edges)
+        if i == 0:
+            exact = np.diff(column.cdf(edges)) / width
+            curves.append(hv.Area((_middles(edges, column.log), exact), column.name, "density", label="exact").opts(facecolor=EXACT, edgecolor=EXACT, alpha=0.35))  # fmt: skip
+        if n == 0:
+            continue
+        below = np.concatenate([[0], np.cumsum(lane.trace.statistics.counts(k)[:-1])])[1:] / n
+        shares = np.diff(below[np.minimum(places, len(fine) - 1)]) / width
+        curves.append(hv.Curve((_middles(edges, column.log), shares), column.name, "density", label=_name(outcome, i)).opts(color=COLOURS[i]))  # fmt: skip
+    if not curves:
+        return []
+    log = lanes[0].trace.statistics.columns[_column(outcome, lanes[0])].log
+    return [_titled(hv.Overlay(curves), outcome, logx=log)]
+
+
+def _middles(edges: Any, log: bool) -> Any:
+    return np.sqrt(edges[1:] * edges[:-1]) if log else (edges[1:] + edges[:-1]) / 2
+
+
+def _joint(hv: Any, outcome: Outcome) -> list[Any]:
+    """The joint histogram of every lane of a two-dimensional target, and contours of the exact density."""
+    panels = []
+    for i, lane in enumerate(_lanes(outcome)):
+        target, statistics = lane.trace.target, lane.trace.statistics
+        if not target.planar:
+            return []
+        (x0, x1), (y0, y1) = (column.axis for column in target.columns[:2])
+        names = [column.name for column in target.columns[:2]]
+        counts = statistics.sums.joint.T[::-1] / max(statistics.n_draws, 1)
+        image = hv.Image(counts, names, "share", bounds=(x0, y0, x1, y1)).opts(cmap="Blues")
+        x, y = np.linspace(x0, x1, 120), np.linspace(y0, y1, 120)
+        density = np.exp(target.log_column_density(np.stack(np.meshgrid(x, y), axis=-1)))
+        grid = hv.Image((x, y, density), names, "density")
+        lines = hv.operation.contours(grid, levels=[density.max() * share for share in (0.05, 0.2, 0.5, 0.8)])
+        panels.append((image * lines.opts(color=EXACT, linewidth=1, show_legend=False)).opts(title=_name(outcome, i)))
+    return [hv.Layout(panels).opts(title=outcome.step.title)] if panels else []
+
+
+def _trace(hv: Any, outcome: Outcome) -> list[Any]:
+    """The thinned history of the first chain of every lane."""
+    curves = []
+    for i, lane in enumerate(_lanes(outcome)):
+        history, stride = lane.trace.statistics.history(), lane.trace.statistics.history_stride
+        k = _column(outcome, lane)
+        name = lane.trace.statistics.columns[k].name
+        steps = np.arange(history.shape[1]) * stride
+        curves.append(hv.Curve((steps, history[0, :, k]), "step", name, label=_name(outcome, i)).opts(color=COLOURS[i], linewidth=0.8))  # fmt: skip
+    return [_titled(hv.Overlay(curves), outcome)] if curves else []
+
+
+def _autocorrelation(hv: Any, outcome: Outcome) -> list[Any]:
+    """ρ against the lag, for one column of every lane."""
+    curves = []
+    for i, lane in enumerate(_lanes(outcome)):
+        lags, rho = autocorrelation(lane.trace.statistics, _column(outcome, lane))
+        if len(lags) > 1:
+            curves.append(hv.Curve((np.maximum(lags, 0.5), rho), "lag, in steps", "ρ", label=_name(outcome, i)).opts(color=COLOURS[i]))  # fmt: skip
+    return [_titled(hv.Overlay(curves), outcome, logx=True)] if curves else []
+
+
+def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
+    """The measure against one axis, a curve a lane, with the range of its seeds.
+
+    That axis is the one whose values the claims single out, or the last one; over the others the best mean is taken.
+    """
+    table, spec = outcome.table, outcome.step.spec
+    if table is None or spec is None:
+        return []
+    names = list(dict.fromkeys(name for row in table.rows for name, _ in row.point.values))
+    singled = [name for claim in outcome.step.claims for name, _ in claim.where if name in names]
+    axis = next((name for name in names if name in singled), names[-1])
+    what = table.sweep.measure.key
+    if table.sweep.quantity != VALUE:
+        what = f"{table.sweep.quantity.replace('_', ' ')} of {what}"
+    layers, positive = [], True
+    lanes = sorted({row.point.lane for row in table.rows})
+    for lane in lanes:
+        best: dict[Any, tuple[float, float, float]] = {}
+        for row in table.rows:
+            at = dict(row.point.values).get(axis)
+            value = mean(row.seeds).value
+            if row.point.lane != lane or at is None or not np.isfinite(value):
+                continue
+            if at not in best or value < best[at][0]:
+                each = [seed.value for seed in row.seeds]
+                best[at] = value, min(each), max(each)
+        if not best:
+            continue
+        x = np.array(sorted(best), dtype=float)
+        middle, low, high = (np.array([best[at][j] for at in sorted(best)]) for j in range(3))
+        positive = positive and bool((low > 0).all())
+        label, colour = _name(outcome, lane - 1), COLOURS[lane - 1]
+        layers += [
+            hv.Area((x, low, high), axis, ["low", "high"]).opts(facecolor=colour, edgecolor=colour, alpha=0.2),
+            hv.Curve((x, middle), axis, what, label=label).opts(color=colour),
+            hv.Scatter((x, middle), axis, what).opts(color=colour, s=25),
+        ]
+    if not layers:
+        return []
+    return [_titled(hv.Overlay(layers), outcome, logx=True, logy=positive).opts(xlabel=axis, ylabel=what, padding=0.06)]
+
+
+def _scores(hv: Any, outcome: Outcome) -> list[Any]:
+    """The held-out score of every method of a study against the data it has seen, for every seed."""
+    curves = []
+    for seed in outcome.lanes:
+        for i, run in enumerate(seed):
+            if not isinstance(run, StudyRun):
+                continue
+            points = [(max(score.data_seen, 1), score.value) for score in run.scores]
+            curve = hv.Curve(points, f"{run.model.data_name} seen", run.model.score_name, label=_name(outcome, i))
+            curves.append(curve.opts(color=COLOURS[i]))
+    return [_titled(hv.Overlay(curves), outcome, logx=True)] if curves else []
+
+
+def _titled(overlay: Any, outcome: Outcome, logx: bool = False, logy: bool = False) -> Any:
+    return overlay.opts(title=outcome.step.title, logx=logx, logy=logy, fig_inches=(7, 4.5), aspect=1.6, show_legend=True, legend_position="best")  # fmt: skip
+
+
+FIGURES: dict[str, Callable[[Any, Outcome], list[Any]]] = {
+    "marginal": _marginal,
+    "joint": _joint,
+    "trace": _trace,
+    "autocorrelation": _autocorrelation,
+    "sweep": _sweep,
+    "scores": _scores,
+}

@@ -1,0 +1,195 @@
+"""Lessons without a screen: every run of a step, and its claims held against what was measured.
+
+A run's numbers do not depend on what else is run, nor on where: lanes and seeds go to a small pool of threads (the
+compiled loops release the interpreter's lock), sweeps to what they are given.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lessons import sweep as sweeps
+from lessons.claims import Result, judge, quantity
+from lessons.lesson import Claim, Step
+from lessons.measures import DRAWS, MOMENTA, NAN, OWN_RUN, Diverged, Estimate, Lane, Measure
+from samplers import Experiment, RunSpec, engine
+from samplers.models.study import Study, StudyRun
+
+SNAPSHOTS = 400
+"""Snapshots of the momenta in a run."""
+CHUNK = 2_000_000
+"""Chain-steps between two reports of progress."""
+Progress = Callable[[str, int, int], None]
+"""``progress(what, done, total)``."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a step."""
+
+    step: Step
+    quick: bool
+    results: tuple[Result, ...]
+    lanes: tuple[tuple[Any, ...], ...]
+    """For every seed the lanes: :class:`~lessons.measures.Lane`, or :class:`~samplers.models.study.StudyRun`."""
+    table: sweeps.Table | None
+
+
+def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Callable[[int], None] | None = None) -> Lane:
+    """The whole run of ``spec``, with what the measures need. ``told(chain-steps made)`` is called after a chunk."""
+    needs = set(needs)
+    if needs == {OWN_RUN}:
+        # The measure makes its own run; of this one it reads the spec.
+        return Lane(engine.start(spec).trace())
+    run = engine.start(spec, keep_draws=DRAWS in needs)
+    size = max(CHUNK // spec.n_chains, 1)
+    each = min(size, max(spec.n_steps // SNAPSHOTS, 1)) if MOMENTA in needs else size
+    snapshots = []
+    for end, most in ((spec.burn_in, size), (spec.burn_in + spec.n_steps, each)):
+        while run.steps < end and run.divergence is None:
+            run.advance(min(most, end - run.steps))
+            if MOMENTA in needs and run.steps > spec.burn_in and run.divergence is None:
+                snapshots.append(run.momentum.copy())
+            if told is not None:
+                told(run.steps * spec.n_chains)
+    return Lane(run.trace(), np.array(snapshots) if MOMENTA in needs else None)
+
+
+def measured(measure: Measure, lane: Any) -> Estimate:
+    """The measure of a lane, or of a study's run; nan where the lane blew up."""
+    trouble = lane.divergence if isinstance(lane, StudyRun) else lane.trace.divergence
+    if trouble is not None and not isinstance(measure, Diverged):
+        return Estimate(NAN)
+    if isinstance(lane, Lane) and measure.needs != OWN_RUN and lane.trace.statistics.n_steps == 0:
+        return Estimate(NAN)
+    return measure.of(lane)
+
+
+def run_step(
+    step: Step, *, quick: bool = False, seeds: int | None = None, progress: Progress | None = None,
+    do: sweeps.Work = sweeps.in_process, results: sweeps.Results | None = None,
+) -> Outcome:  # fmt: skip
+    """Run a step at full or reduced length, and judge its claims. Without ``seeds`` it takes as many as it says."""
+    n_seeds = seeds or (step.quick_seeds if quick else step.seeds)
+    spec = step.quick_spec if quick else step.spec
+    name = step.title
+    plain = [claim for claim in step.claims if claim.reduction is None]
+    lanes: tuple[tuple[Any, ...], ...] = ()
+    if isinstance(spec, Study):
+        lanes = _studies(step, spec, step.quick_n_steps if quick else step.n_steps, n_seeds, progress)
+    elif spec is not None and (plain or step.sweep is None):
+        lanes = _experiments(spec, _needs(plain), n_seeds, name, progress)
+    table = None
+    if step.sweep is not None:
+        told = (lambda done, total: progress(f"{name}: sweep", done, total)) if progress is not None else None
+        table = sweeps.of_step(step, quick=quick, seeds=n_seeds, do=do, results=results, progress=told)
+    judged = tuple(_judge(claim, lanes, table, quick) for claim in step.claims)
+    return Outcome(step, quick, judged, lanes, table)
+
+
+def live(step: Step, claim: Claim, lanes: Sequence[Any]) -> Result | None:
+    """A claim against runs in progress of the step's own experiment, for a check mark that moves with them.
+
+    ``lanes`` are traces, or a study's runs. None while the shortest has not the reduced length yet, and for a claim
+    that the running statistics do not decide; the full goal counts from the full length on.
+    """
+    if not claim.live:
+        return None
+    made: list[Any] = [lane if isinstance(lane, StudyRun) else Lane(lane) for lane in lanes]
+    if isinstance(step.spec, Study):
+        done = [lane.steps for lane in lanes]
+        short, whole = step.quick_n_steps, step.n_steps
+    else:
+        assert isinstance(step.spec, Experiment) and isinstance(step.quick_spec, Experiment)
+        done = [lane.statistics.n_steps for lane in lanes]
+        short, whole = (step.quick_spec.n_steps,) * len(done), (step.spec.n_steps,) * len(done)
+    stopped = [lane.divergence is not None for lane in lanes]
+    if any(a < b and not still for a, b, still in zip(done, short, stopped, strict=True)):
+        return None
+    early = any(a < b for a, b in zip(done, whole, strict=True))
+    return _judge(claim, (tuple(made),), None, early)
+
+
+def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:
+    """What the measures of each lane need."""
+    out: dict[int, set[str]] = {}
+    for claim in claims:
+        for lane in (claim.lane, claim.against or claim.lane):
+            out.setdefault(lane, set()).add(claim.make_measure().needs)
+    return out
+
+
+def _experiments(
+    spec: Experiment, needs: dict[int, set[str]], seeds: int, name: str, progress: Progress | None
+) -> tuple[tuple[Lane, ...], ...]:
+    runs = [replace(run, seed=(run.seed + i) % 2**32) for i in range(seeds) for run in spec.runs()]
+    n = len(spec.lanes)
+    done = [0] * len(runs)
+    total = sum((run.burn_in + run.n_steps) * run.n_chains for run in runs)
+    stopped = False
+
+    def one(i: int) -> Lane:
+        def told(steps: int) -> None:
+            if stopped:
+                raise CancelledError
+            done[i] = steps
+            if progress is not None:
+                progress(name, sum(done), total)
+
+        return evidence(runs[i], needs.get(i % n + 1, ()), told)
+
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(one, i) for i in range(len(runs))]
+        try:
+            lanes = [future.result() for future in futures]
+        except BaseException:
+            # Runs that have begun end with their chunk.
+            stopped = True
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return tuple(tuple(lanes[k : k + n]) for k in range(0, len(lanes), n))
+
+
+def _studies(
+    step: Step, spec: Study, n_steps: tuple[int, ...], seeds: int, progress: Progress | None
+) -> tuple[tuple[StudyRun, ...], ...]:
+    model = spec.make_model()
+    out = []
+    total, done = seeds * sum(n_steps), 0
+    for i in range(seeds):
+        runs = replace(spec, seed=(spec.seed + i) % 2**32).runs(model)
+        for run, steps in zip(runs, n_steps, strict=True):
+            while run.steps < steps and run.divergence is None:
+                run.advance()
+                done += 1
+                if progress is not None:
+                    progress(step.title, done, total)
+        out.append(runs)
+    return tuple(out)
+
+
+def _judge(claim: Claim, lanes: tuple[tuple[Any, ...], ...], table: sweeps.Table | None, quick: bool) -> Result:
+    goal = claim.quick_goal if quick else claim.goal
+    numbers = [claim.lane] if claim.against is None else [claim.lane, claim.against]
+    if claim.reduction is not None:
+        assert table is not None
+        of_lanes = [sweeps.reduced(claim, table, number) for number in numbers]
+        trouble = "Some of the sweep's runs have no such number: they blew up, or are too short."
+    else:
+        measure = claim.make_measure()
+        of_lanes = [[measured(measure, seed[number - 1]) for seed in lanes] for number in numbers]
+        trouble = _trouble([seed[number - 1] for seed in lanes for number in numbers])
+    others: list[Any] = of_lanes[1] if len(of_lanes) > 1 else [None] * len(of_lanes[0])
+    seeds = [quantity(claim.quantity, lane, other) for lane, other in zip(of_lanes[0], others, strict=True)]
+    return judge(claim, goal, seeds, full=not quick, trouble=trouble)
+
+
+def _trouble(lanes: Iterable[Any]) -> str:
+    for lane in lanes:
+        found = lane.divergence if isinstance(lane, StudyRun) else lane.trace.divergence
+        if found is not None:
+            return str(found.message)
+    return ""

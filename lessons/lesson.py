@@ -1,0 +1,611 @@
+"""What a lesson is, and how its file is read: see :mod:`lessons` for how to write one.
+
+Everything is checked when it is read: a lesson that loads has experiments that run, claims that can be measured, and
+answers that are among their options. What is wrong raises :class:`~lessons.document.LessonError` with file and line.
+Views and the page's own settings are only names here; the page's tests hold them against what there is.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, load
+from lessons.measures import DRAWS, FEWEST, MEASURES, STATISTICS, Measure
+from lessons.specs import WORDS, Spec, changed, check_address, choice_data, experiment, leaves, put, study
+from samplers import Choice, Experiment, RunSpec, SpecError
+from samplers.choices import Reader
+from samplers.models.study import Study
+
+MAX_CLAIMS = 20
+MAX_SEEDS = 100
+MAX_POINTS = 2_000
+"""Runs of a sweep, seeds included."""
+MAX_KEPT = 10_000_000
+"""Numbers of a full trace, for a measure that needs all draws."""
+MAX_STEPS = 10_000_000
+"""Steps of a study's method."""
+VALUE, BIAS, RELATIVE_BIAS, RATIO, DIFFERENCE = "value", "bias", "relative_bias", "ratio", "difference"
+LENGTHS = ("n_steps", "burn_in", "n_chains", "thin")
+QUANTITIES = (VALUE, BIAS, RELATIVE_BIAS, RATIO, DIFFERENCE)
+AT, BEST, BEST_AT, SLOPE = "at", "best", "best_at", "slope"
+REDUCTIONS = (AT, BEST, BEST_AT, SLOPE)
+FIGURES = ("marginal", "joint", "trace", "autocorrelation", "sweep", "scores")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a measured number must be: about ``equals``, or within the bounds."""
+
+    equals: float | None = None
+    exact: bool = False
+    """Whether it must be about the exact law's value, in place of ``equals``."""
+    above: float | None = None
+    below: float | None = None
+    tolerance: float | None = None
+    relative: float | None = None
+    errors: float | None = None
+    """So many standard errors; with bounds, the number must be within them by so many."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The number of a paper's figure beside ours."""
+
+    figure: str
+    number: float | str
+    ours: float | None
+    """As it was measured at full length; a run at full length holds it against what it measures."""
+    reason: str
+    """Why the two differ, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence and the number that it stands or falls with."""
+
+    says: str
+    measure: Choice
+    lane: int
+    """Counted from 1; of a study the method."""
+    against: int | None
+    """The other lane of a ratio or a difference."""
+    quantity: str
+    reduction: str | None
+    """How a sweep becomes one number."""
+    where: tuple[tuple[str, Any], ...]
+    """The values of a sweep's axes."""
+    goal: Goal
+    quick_goal: Goal
+    paper: Paper | None
+    line: int
+
+    def make_measure(self) -> Measure:
+        """The measure as an object."""
+        return MEASURES[self.measure.key](**self.measure.values())
+
+    @property
+    def live(self) -> bool:
+        """Whether the running statistics of a live run are enough to look at it."""
+        return self.reduction is None and self.make_measure().needs == STATISTICS
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the student answers before running."""
+
+    ask: str
+    options: tuple[str, ...]
+    answer: int
+    """Counted from 1."""
+    why: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Values of one address, for some lanes or all."""
+
+    address: str
+    values: tuple[Any, ...]
+    quick_values: tuple[Any, ...]
+
+    def has(self, lane: int) -> bool:
+        """Whether it moves this lane, counted from 1."""
+        own = re.match(r"lane([1-9])\.", self.address)
+        return own is None or int(own[1]) == lane
+
+    @property
+    def name(self) -> str:
+        """The address without the lane: ``sampler.step_size``."""
+        return re.sub(r"^lane[1-9]\.", "", self.address)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One lane with values on the sweep's axes."""
+
+    lane: int
+    values: tuple[tuple[str, Any], ...]
+    spec: RunSpec
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A measure of every lane at every point of a grid, for several seeds."""
+
+    measure: Choice
+    quantity: str
+    """The number itself, its bias or its relative bias."""
+    axes: tuple[Axis, ...]
+
+    def points(self, spec: Experiment, quick: bool) -> tuple[Point, ...]:
+        """Every lane at every point of its own axes. Raises :class:`SpecError`."""
+        out = []
+        for lane in range(1, len(spec.lanes) + 1):
+            axes = [axis for axis in self.axes if axis.has(lane)]
+            for values in product(*(axis.quick_values if quick else axis.values for axis in axes)):
+                data = spec.to_dict()
+                data["lanes"] = [data["lanes"][lane - 1]]
+                for axis, value in zip(axes, values, strict=True):
+                    put(data, re.sub(r"^lane[1-9]", "lane1", axis.address), value)
+                (run,) = Experiment.from_dict(data).runs()
+                at = tuple((axis.name, value) for axis, value in zip(axes, values, strict=True))
+                out.append(Point(lane, at, run))
+        return tuple(out)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A text, an experiment to look at it with, a question before and claims about it."""
+
+    number: int
+    title: str
+    line: int
+    text: str
+    spec: Spec | None
+    quick_spec: Spec | None
+    n_steps: tuple[int, ...]
+    """Of a study: the steps of each method."""
+    quick_n_steps: tuple[int, ...]
+    seeds: int
+    quick_seeds: int
+    views: tuple[str, ...]
+    controls: tuple[str, ...]
+    page: Mapping[str, Any]
+    question: Question | None
+    watch: str
+    claims: tuple[Claim, ...]
+    sweep: Sweep | None
+    figures: tuple[str, ...]
+    names: tuple[str, ...]
+    """What the lesson calls the lanes, or the methods; empty where it leaves them their own titles."""
+    new_spec: bool
+    """Whether this step brings an experiment or a change; else the last one goes on."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A whole lesson."""
+
+    key: str
+    title: str
+    minutes: int
+    summary: str
+    needs: tuple[str, ...]
+    steps: tuple[Step, ...]
+    file: str
+    order: tuple[int, str] = field(default=(0, ""))
+
+
+def read(path: Path) -> Lesson:
+    """The lesson in a file. Raises :class:`LessonError`."""
+    name = re.fullmatch(r"(?:(\d{1,4})[-_])?([a-z0-9][a-z0-9_-]{0,59})\.md", path.name)
+    if name is None:
+        raise LessonError(path.name, 1, "a lesson's file is named like 03-step-size.md: a number, small letters, digits and -.")  # fmt: skip
+    try:
+        return _lesson(path, name)
+    except RecursionError:
+        raise LessonError(path.name, 1, "its tables are nested too deeply.") from None
+
+
+def _lesson(path: Path, name: re.Match[str]) -> Lesson:
+    document = load(path)
+    front = document.front
+    front.needed("title")
+    title = front.text("title")
+    front.needed("minutes")
+    minutes = front.count("minutes", None, 1, 300)
+    summary = front.text("summary")
+    needs = front.keys("needs", 20) or ()
+    front.done()
+    steps: list[Step] = []
+    for number, section in enumerate(document.sections, 1):
+        steps.append(_step(number, section, steps[-1] if steps else None))
+    assert minutes is not None
+    return Lesson(name[2], title, minutes, summary, needs, tuple(steps), path.name, (int(name[1] or 10_000), name[2]))
+
+
+def _step(number: int, section: Section, last: Step | None) -> Step:
+    fields = section.settings
+    spec, changes = _spec(fields, last)
+    new = changes is None or bool(changes)
+    n_steps = quick_n_steps = (1000,) * (len(spec.methods) if isinstance(spec, Study) else 0)
+    if isinstance(spec, Study):
+        kept = last is not None and last.n_steps and len(last.n_steps) == len(spec.methods)
+        n_steps = _lengths(fields, len(spec.methods)) or (last.n_steps if kept and last else n_steps)
+        quick_n_steps = last.quick_n_steps if kept and last and n_steps == last.n_steps else n_steps
+    seeds = fields.count("seeds", 1, 1, MAX_SEEDS)
+    quick = fields.table("quick")
+    quick_seeds, quick_settings = 1, _quick_settings(last, changes)
+    quick_grid: Mapping[str, Any] = {}
+    if quick is not None:
+        quick_seeds = quick.count("seeds", 1, 1, MAX_SEEDS) or 1
+        quick_grid = quick.take("grid", {})
+        if isinstance(spec, Study):
+            quick_n_steps = _lengths(quick, len(spec.methods)) or quick_n_steps
+        else:
+            quick_settings |= {name: quick.take(name) for name in LENGTHS if name in quick}
+        quick.done()
+    try:
+        quick_spec = (
+            Experiment.from_dict({**spec.to_dict(), **quick_settings}) if isinstance(spec, Experiment) else spec
+        )
+    except SpecError as error:
+        raise fields.place.wrapped((*fields.path, "quick"), error) from None
+    step = Step(
+        number=number, title=section.title, line=section.line, text=section.text, spec=spec, quick_spec=quick_spec,
+        n_steps=n_steps, quick_n_steps=quick_n_steps, seeds=seeds or 1, quick_seeds=quick_seeds,
+        views=_names(fields, "views", 12, last.views if last else ()),
+        controls=_controls(fields, spec, last), page=_page(fields, last), question=_question(fields),
+        watch=fields.text("watch"), claims=(), sweep=_sweep(fields, spec, quick_spec, quick_grid, quick),
+        figures=_figures(fields), names=_lane_names(fields, spec, last, new), new_spec=new,
+    )  # fmt: skip
+    claims = tuple(_claim(entry, step) for entry in fields.tables("claim", MAX_CLAIMS))
+    fields.done()
+    return replace(step, claims=claims)
+
+
+# --- the experiment --------------------------------------------------------------------------------------------------
+
+
+def _spec(fields: Fields, last: Step | None) -> tuple[Spec | None, frozenset[str] | None]:
+    """The step's experiment or study, and which of the last one's fields it changes; None where it is a new one."""
+    given = [name for name in ("experiment", "study", "change") if name in fields]
+    if len(given) > 1:
+        raise fields.error(given[1], "…", f"the step has {given[0]} already")
+    if not given:
+        return (last.spec if last else None), frozenset()
+    (name,) = given
+    data = fields.take(name)
+    before = last.spec if last else None
+    if name == "change" and (before is None or not isinstance(data, Mapping)):
+        raise fields.error(name, data, "allowed is a table, after a step that has an experiment or a study")
+    try:
+        if name == "experiment":
+            return experiment(data), None
+        if name == "study":
+            return study(data), None
+        assert before is not None
+        return changed(before, data), frozenset(data)
+    except SpecError as error:
+        raise fields.place.wrapped((*fields.path, name), error) from None
+
+
+def _quick_settings(last: Step | None, changes: frozenset[str] | None) -> dict[str, Any]:
+    """The reduced lengths that go on from the step before: those that this step's own experiment does not set."""
+    if last is None or changes is None or not isinstance(last.quick_spec, Experiment):
+        return {}
+    return {
+        name: getattr(last.quick_spec, name)
+        for name in LENGTHS
+        if getattr(last.quick_spec, name) != getattr(last.spec, name) and name not in changes
+    }
+
+
+def _lengths(fields: Fields, n: int) -> tuple[int, ...] | None:
+    value = fields.take("n_steps")
+    if value is None:
+        return None
+    listed = value if isinstance(value, list) else [value] * n
+    if len(listed) != n or not all(isinstance(x, int) and not isinstance(x, bool) and 1 <= x <= MAX_STEPS for x in listed):  # fmt: skip
+        raise fields.error("n_steps", value, f"allowed is a whole number from 1 to {MAX_STEPS:,}, or a list of {n}")
+    return tuple(listed)
+
+
+# --- what the page shows ---------------------------------------------------------------------------------------------
+
+
+def _names(fields: Fields, name: str, most: int, default: tuple[str, ...]) -> tuple[str, ...]:
+    names = fields.keys(name, most)
+    for i, key in enumerate(names or ()):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", key):
+            raise fields.place.error((*fields.path, name, i), key, "allowed is a name of small letters")
+    return default if names is None else names
+
+
+def _lane_names(fields: Fields, spec: Spec | None, last: Step | None, new: bool) -> tuple[str, ...]:
+    if "names" not in fields:
+        return last.names if last and not new else ()
+    value = fields.take("names")
+    n = 0 if spec is None else len(spec.methods) if isinstance(spec, Study) else len(spec.lanes)
+    if not isinstance(value, list) or len(value) != n:
+        raise fields.error("names", value, f"allowed is a list of {n} texts, one for every lane or method")
+    return tuple(fields.prose(("names", i), name, 60) for i, name in enumerate(value))
+
+
+def _controls(fields: Fields, spec: Spec | None, last: Step | None) -> tuple[str, ...]:
+    names = fields.keys("controls", 40)
+    if names is None:
+        return _still_there(spec, last.controls) if last else ()
+    if spec is None:
+        raise fields.error("controls", list(names), "the step has no experiment and no study to control")
+    for i, name in enumerate(names):
+        try:
+            if name not in WORDS[type(spec)]:
+                check_address(spec, name)
+        except SpecError as error:
+            words = ", ".join(WORDS[type(spec)])
+            raise fields.place.error((*fields.path, "controls", i), name, f"{error.allowed}, {words}") from None
+    return names
+
+
+def _still_there(spec: Spec | None, names: tuple[str, ...]) -> tuple[str, ...]:
+    out = []
+    for name in names:
+        try:
+            if spec is not None and name not in WORDS[type(spec)]:
+                check_address(spec, name)
+        except SpecError:
+            continue
+        out.append(name)
+    return tuple(out)
+
+
+def _page(fields: Fields, last: Step | None) -> Mapping[str, Any]:
+    page = fields.table("page")
+    if page is None:
+        return last.page if last else {}
+    out: dict[str, Any] = {}
+    for name, (low, high) in {"coordinate": (1, 400), "speed": (1, 1_000_000)}.items():
+        if name in page:
+            out[name] = page.count(name, None, low, high)
+    if "axis" in page:
+        (out["axis"],) = _names(Fields({"axis": [page.take("axis")]}, page.place, page.path), "axis", 1, ())
+    page.done()
+    return out
+
+
+def _question(fields: Fields) -> Question | None:
+    question = fields.table("question")
+    if question is None:
+        return None
+    for name in ("ask", "options", "answer", "why"):
+        question.needed(name)
+    ask, why = question.text("ask"), question.text("why", limit=MAX_PROSE)
+    listed = question.take("options")
+    if not isinstance(listed, list) or not 2 <= len(listed) <= 6:
+        raise question.error("options", listed, "allowed is a list of 2 to 6 texts")
+    options = tuple(question.prose(("options", i), option) for i, option in enumerate(listed))
+    answer = question.count("answer", None, 1, len(options))
+    question.done()
+    assert answer is not None
+    return Question(ask, options, answer, why)
+
+
+def _figures(fields: Fields) -> tuple[str, ...]:
+    names = fields.keys("figures", len(FIGURES)) or ()
+    for i, name in enumerate(names):
+        if name not in FIGURES:
+            raise fields.place.error((*fields.path, "figures", i), name, f"allowed is one of {', '.join(FIGURES)}")
+    return names
+
+
+# --- sweeps ----------------------------------------------------------------------------------------------------------
+
+
+def _measure(fields: Fields, name: str, study: bool) -> Choice:
+    fields.needed(name)
+    value = fields.take(name)
+    try:
+        choice = Reader(None).choice(MEASURES, name, choice_data(name, value), "")
+        if MEASURES[choice.key].of_study != study:
+            fitting = ", ".join(key for key, cls in MEASURES.items() if cls.of_study == study)
+            raise SpecError(name, choice.key, f"of {'a study' if study else 'an experiment'} there are: {fitting}")
+        return choice
+    except SpecError as error:
+        raise fields.place.wrapped((*fields.path, name), error) from None
+
+
+def _sweep(
+    fields: Fields, spec: Spec | None, quick_spec: Spec | None, quick_grid: Any, quick: Fields | None
+) -> Sweep | None:
+    sweep = fields.table("sweep")
+    if sweep is None:
+        if quick_grid and quick is not None:
+            raise quick.error("grid", "…", "the step has no sweep")
+        return None
+    if not isinstance(spec, Experiment) or not isinstance(quick_spec, Experiment):
+        raise fields.error("sweep", "…", "a sweep needs an experiment")
+    measure = _measure(sweep, "measure", study=False)
+    quantity = sweep.key("quantity", (VALUE, BIAS, RELATIVE_BIAS), VALUE)
+    sweep.needed("grid")
+    grid = sweep.take("grid")
+    if not isinstance(grid, Mapping):
+        raise sweep.error("grid", grid, "allowed is a table of addresses, each with a list of values")
+    short = {".".join(path): value for path, value in leaves(quick_grid, ())} if isinstance(quick_grid, Mapping) else {}
+    axes = []
+    for path, values in leaves(grid, ()):
+        address = ".".join(path)
+        for listed in (values, short.get(address, values)):
+            if not isinstance(listed, list) or not 1 <= len(listed) <= 100 or not all(is_number(x) or isinstance(x, (str, bool)) for x in listed):  # fmt: skip
+                raise sweep.place.error((*sweep.path, "grid", *path), listed, "allowed is a list of 1 to 100 values")
+        axes.append(Axis(address, tuple(values), tuple(short.pop(address, values))))
+    if short and quick is not None:
+        raise quick.error("grid", next(iter(short)), f"the sweep has no such axis; there are: {', '.join(axis.address for axis in axes)}")  # fmt: skip
+    sweep.done()
+    made = Sweep(measure, quantity, tuple(axes))
+    try:
+        for axis in axes:
+            try:
+                check_address(spec, axis.address)
+            except SpecError as error:
+                parts: Path_ = (*sweep.path, "grid", *axis.address.split("."))
+                raise sweep.place.error(parts, axis.address, error.allowed) from None
+        for number in range(1, len(spec.lanes) + 1):
+            names = [axis.name for axis in axes if axis.has(number)]
+            if len(set(names)) < len(names):
+                raise SpecError("grid", ", ".join(names), f"lane {number} has an axis twice")
+        size = sum(_product(len(axis.values) for axis in axes if axis.has(i)) for i in range(1, len(spec.lanes) + 1))
+        if size > MAX_POINTS:
+            raise SpecError("grid", size, f"allowed are at most {MAX_POINTS:,} points")
+        for point in (*made.points(spec, False), *made.points(quick_spec, True)):
+            MEASURES[measure.key](**measure.values()).check(point.spec)
+    except SpecError as error:
+        raise sweep.place.wrapped(sweep.path, error) from None
+    return made
+
+
+def _product(sizes: Any) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+def _claim(fields: Fields, step: Step) -> Claim:
+    if step.spec is None:
+        raise fields.error("measure", "…", "the step has no experiment and no study to claim anything of")
+    fields.needed("says")
+    says = fields.text("says")
+    is_study = isinstance(step.spec, Study)
+    n = len(step.spec.methods) if isinstance(step.spec, Study) else len(step.spec.lanes)
+    lane, against = fields.count("lane", 1, 1, n), fields.count("against", None, 1, n)
+    assert lane is not None
+    swept = step.sweep is not None and "measure" not in fields
+    if swept:
+        assert step.sweep is not None
+        measure = step.sweep.measure
+    else:
+        measure = _measure(fields, "measure", is_study)
+    quantities = (VALUE, RATIO, DIFFERENCE) if swept else QUANTITIES
+    quantity = fields.key("quantity", quantities, VALUE if against is None else RATIO)
+    if (against is not None) != (quantity in (RATIO, DIFFERENCE)):
+        raise fields.error("quantity", quantity, "ratio and difference need against, the number of the other lane, and the others have none")  # fmt: skip
+    reduction, where = _reduction(fields, step, lane, against) if swept else (None, ())
+    made = MEASURES[measure.key](**measure.values())
+    chains = _check_measure(fields, made, step, lane, against) if not swept else (FEWEST, FEWEST)
+    quick = fields.table("quick")
+    full_given, quick_given = _goal_values(fields), _goal_values(quick) if quick is not None else {}
+    if quick is not None:
+        quick.done()
+    # What the reduced run says of one kind of bound takes the place of all of that kind.
+    kept = dict(full_given)
+    for group in (("equals", "exact", "above", "below"), ("tolerance", "relative", "errors")):
+        if any(name in quick_given for name in group):
+            kept = {name: value for name, value in kept.items() if name not in group}
+    has_error = made.has_error if not swept else reduction != BEST_AT
+    goals = []
+    for values, count, where_from in ((full_given, chains[0], fields), ({**kept, **quick_given}, chains[1], quick or fields)):  # fmt: skip
+        goals.append(_goal(where_from, values, has_error, count))
+    paper = _paper(fields, goals[0])
+    fields.done()
+    line = fields.place.line(fields.path)
+    return Claim(says, measure, lane, against, quantity, reduction, where, goals[0], goals[1], paper, line)
+
+
+def _check_measure(fields: Fields, made: Measure, step: Step, lane: int, against: int | None) -> tuple[int, int]:
+    """Check that the lanes have such a number; the chains at full and at reduced length."""
+    try:
+        if isinstance(step.spec, Study):
+            made.check(step.spec)
+            return 0, 0
+        assert isinstance(step.spec, Experiment) and isinstance(step.quick_spec, Experiment)
+        for number in (lane, against or lane):
+            run = step.spec.runs()[number - 1]
+            made.check(run)
+            kept = run.n_chains * (run.n_steps // run.thin) * run.make_target().dim
+            if made.needs == DRAWS and kept > MAX_KEPT:
+                raise SpecError("measure", made.key, f"it keeps {kept:,} numbers; allowed are {MAX_KEPT:,}: raise thin")
+    except SpecError as error:
+        raise fields.place.wrapped(fields.path, error) from None
+    return step.spec.n_chains, step.quick_spec.n_chains
+
+
+def _goal_values(fields: Fields) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if fields.data.get("equals") == "exact":
+        fields.take("equals")
+        out["exact"] = True
+    for name in ("equals", "above", "below"):
+        value = fields.number(name)
+        if value is not None:
+            out[name] = value
+    for name in ("tolerance", "relative", "errors"):
+        value = fields.number(name, 0.0, 1e12)
+        if value is not None:
+            out[name] = value
+    return out
+
+
+def _goal(fields: Fields, values: Mapping[str, Any], has_error: bool, n_chains: int) -> Goal:
+    goal = Goal(**values)
+    about = goal.equals is not None or goal.exact
+    if about == (goal.above is not None or goal.below is not None):
+        raise fields.error("equals", "…", "a claim has either equals, or above, below or both")
+    margins = [name for name in ("tolerance", "relative", "errors") if getattr(goal, name) is not None]
+    if about and not margins:
+        raise fields.error("equals", values.get("equals", "exact"), "with it goes tolerance, relative or errors")
+    if not about and ("tolerance" in margins or "relative" in margins):
+        raise fields.error(margins[0], values[margins[0]], "with above and below goes at most errors")
+    if goal.above is not None and goal.below is not None and not goal.above < goal.below:
+        raise fields.error("above", goal.above, f"allowed is less than below = {goal.below:g}")
+    if goal.errors is not None and not (has_error and n_chains >= FEWEST):
+        raise fields.error("errors", goal.errors, f"a standard error needs a measure that has one, and {FEWEST} chains or more")  # fmt: skip
+    return goal
+
+
+def _reduction(fields: Fields, step: Step, lane: int, against: int | None) -> tuple[str, tuple[tuple[str, Any], ...]]:
+    assert step.sweep is not None
+    reduction = fields.key("sweep", REDUCTIONS, AT)
+    given = fields.take("where", {})
+    where = {".".join(path): value for path, value in leaves(given, ())} if isinstance(given, Mapping) else {}
+    for number in (lane, against or lane):
+        axes = {axis.name: axis for axis in step.sweep.axes if axis.has(number)}
+        for name, value in where.items():
+            if name not in axes or value not in axes[name].values or value not in axes[name].quick_values:
+                there = "; ".join(f"{key} in {list(axis.values)}" for key, axis in axes.items())
+                raise fields.error("where", f"{name} = {value}", f"allowed at full and at reduced length is {there}")
+        free = [axis for name, axis in axes.items() if name not in where]
+        numeric = [axis for axis in free if all(is_number(x) for x in (*axis.values, *axis.quick_values))]
+        if reduction == AT and free:
+            raise fields.error("where", dict(where), f"a value is needed for {', '.join(axis.name for axis in free)}")
+        if reduction in (BEST, BEST_AT) and (not free or (reduction == BEST_AT and len(free) != 1)):
+            raise fields.error("where", dict(where), "an axis must be left to choose the best from, and for best_at just one")  # fmt: skip
+        if reduction == SLOPE and not (len(free) == len(numeric) == 1 and min(len(free[0].values), len(free[0].quick_values)) > 2 and min(free[0].values) > 0):  # fmt: skip
+            raise fields.error("where", dict(where), "for a slope one axis of three or more positive numbers must be left")  # fmt: skip
+    return reduction, tuple(where.items())
+
+
+def _paper(fields: Fields, goal: Goal) -> Paper | None:
+    paper = fields.table("paper")
+    if paper is None:
+        return None
+    paper.needed("figure")
+    paper.needed("number")
+    figure, number = paper.text("figure"), paper.take("number")
+    if isinstance(number, str):
+        number = paper.prose(("number",), number)
+    elif not is_number(number):
+        raise paper.error("number", number, "allowed is a number, or a text for what is only seen in a picture")
+    ours, reason = paper.number("ours"), paper.text("reason")
+    paper.done()
+    if is_number(number) and ours is not None and not reason:
+        allowed = max(goal.tolerance or 0.0, (goal.relative or 0.0) * abs(number))
+        if abs(ours - number) > max(allowed, 1e-12 * abs(number)):
+            raise paper.error("reason", "", f"ours is {ours:g} and the paper's {number:g}: a sentence says why")
+    return Paper(figure, number, ours, reason)

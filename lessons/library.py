@@ -1,0 +1,62 @@
+"""The lessons that there are: the course, and a teacher's own folder beside it."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lessons.document import LessonError
+from lessons.lesson import Lesson, read
+
+COURSE = Path(__file__).parent / "course"
+"""The built-in lessons."""
+VARIABLE = "SGMCMC_LESSONS"
+"""The environment variable that names a teacher's own folders, separated as in PATH."""
+MAX_FILES = 200
+"""Of one folder."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """Lessons by key, in the order of the course, and what is wrong with those that did not load."""
+
+    lessons: dict[str, Lesson]
+    problems: tuple[str, ...]
+
+
+def folders(own: Iterable[str | Path] = ()) -> list[Path]:
+    """The course's folder, the folders of the environment variable, and those that are given."""
+    named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
+    return [COURSE, *map(Path, named), *map(Path, own)]
+
+
+def load_all(own: Iterable[str | Path] = ()) -> Library:
+    """Every lesson of every folder. A file that cannot be read is a problem of its own and stops no other."""
+    lessons: list[Lesson] = []
+    problems: list[str] = []
+    for folder in folders(own):
+        try:
+            paths = sorted(folder.glob("*.md"))
+            if not folder.is_dir():
+                raise NotADirectoryError
+        except OSError:
+            problems.append(f"{folder}: there is no such folder of lessons.")
+            continue
+        if len(paths) > MAX_FILES:
+            problems.append(f"{folder}: it has {len(paths):,} files; the first {MAX_FILES} are read.")
+        found: list[Lesson] = []
+        for path in paths[:MAX_FILES]:
+            if path.name.lower() == "readme.md":
+                continue
+            try:
+                lesson = read(path)
+                if any(lesson.key == other.key for other in (*lessons, *found)):
+                    raise LessonError(path.name, 1, f"there is another lesson called {lesson.key}.")
+                found.append(lesson)
+            except LessonError as error:
+                problems.append(str(error))
+        lessons += sorted(found, key=lambda lesson: lesson.order)
+    known = {lesson.key: lesson for lesson in lessons}
+    for lesson in lessons:
+        problems += [f"{lesson.file}:1: it needs the lesson {key}, which is not there." for key in lesson.needs if key not in known]  # fmt: skip
+    return Library(known, tuple(problems))
