@@ -10,6 +10,7 @@ from app.equations import card, entry
 from app.session import ROW, Session, view_chooser
 from app.study import link
 from app.study.controls import StudyControls, sentence
+from app.study.export import StudyExport
 from app.study.runner import StudyRunner
 from app.study.views import STUDY_VIEWS
 from app.theme import theme
@@ -39,6 +40,7 @@ class StudyPage(Session):
         self.state, self._messages = link.from_query(self.query())
         self.controls = StudyControls(self.state, self.notify)
         self.runner = StudyRunner(self.state, self)
+        self.export = StudyExport(self.state, self.runner, self.notify)
         self.readout.width = READOUT
         self.runner.readout = self.readout
         self._facts: dict[str, str] = {}
@@ -78,7 +80,8 @@ class StudyPage(Session):
         if "equations" not in hidden:
             main.append(self.cards)
         main.append(self.runner.bus)
-        return self._frame(self.state, main, [] if "controls" in hidden else [self.controls.panel], [])
+        sidebar = [] if "controls" in hidden else [self.controls.panel]
+        return self._frame(self.state, main, sidebar, [] if "export" in hidden else [self.export.panel])
 
     def _transport(self) -> Any:
         state = self.state
