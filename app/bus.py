@@ -7,7 +7,7 @@ data sources. The page answers when the frame is on its screen, and says whether
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -69,11 +69,14 @@ class Bus(JSComponent):
             for connection in _connections(model):
                 connection._socket.set_nodelay(True)
 
-    async def set_layout(self, feeds: Sequence[Feed]) -> None:
-        """From now on frames hold the data of these feeds."""
+    async def set_layout(self, feeds: Sequence[Feed], looks: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        """From now on frames hold the data of these feeds. ``looks`` are properties of models, by their id.
+
+        They are for what the page's frame would set otherwise when it is given a new figure.
+        """
         self._generation += 1
         listed = [[feed.model.id, list(feed.columns), feed.operation, feed.rollover] for feed in feeds]
-        await self._send({"type": "layout", "generation": self._generation, "feeds": listed})
+        await self._send({"type": "layout", "generation": self._generation, "feeds": listed, "looks": looks or {}})
 
     async def send_frame(self, number: int, data: dict[int, tuple[Any, ...]]) -> None:
         """Send the arrays of each feed, by its place in the layout."""
@@ -98,6 +101,10 @@ class Bus(JSComponent):
     async def send_picture(self, name: str, caption: str, background: str, ink: str) -> None:
         """Let the browser save the figures, as they are on the screen, as one PNG."""
         await self._send({"type": "picture", "name": name, "caption": caption, "background": background, "ink": ink})
+
+    async def send_away(self, query: str) -> None:
+        """Let the browser open the lab with another link."""
+        await self._send({"type": "away", "query": query})
 
     async def _send(self, data: dict[str, Any]) -> None:
         await self._send_bytes(json.dumps(data).encode())

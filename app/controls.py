@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -93,8 +94,9 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
 class Panel:
     """A sidebar: widgets that ask the state to change, drawn again where other ones are needed."""
 
-    def __init__(self, state: Any, notify: Callable[[str, str], None]):
-        self.state, self.notify = state, notify
+    def __init__(self, state: Any, notify: Callable[[str, str], None], of_lesson: bool = False):
+        """``of_lesson``: the controls that a lesson's step leaves to the student, which stand in its panel."""
+        self.state, self.notify, self._of_lesson = state, notify, of_lesson
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
         self._shape: Any = None
         self._errors: dict[int, str] = {}
@@ -109,10 +111,12 @@ class Panel:
 
     def refresh(self, force: bool = False) -> None:
         """Draw the widgets again where other ones are needed."""
-        shape = self.shape()
+        place = self.state.place
+        here = place.restricted == self._of_lesson
+        shape = (self.shape(), place.step if place.restricted else None) if here else None
         if shape != self._shape or force:
             self._shape = shape
-            self.panel.objects = self.parts()
+            self.panel.objects = self.parts() if here else []
 
     def show_error(self, lane: int, message: str) -> None:
         """Put a sentence on a lane's card; a reset clears it."""
@@ -157,6 +161,11 @@ class Panel:
             styles={"border-left": f"5px solid {colour}", "border-radius": "4px"}, css_classes=["lane"],
         )  # fmt: skip
 
+    def _name(self, title: str) -> Any:
+        """What a card has in place of its menu, where that is left out."""
+        style = {"font-weight": "600", "font-size": "15px"}
+        return pn.pane.HTML(escape(title), sizing_mode="stretch_width", margin=(4, 10), styles=style)
+
     def _add_button(self, what: str, help_: str, add: Callable[[], Any], full: bool) -> Any:
         label = f"Add a {what} to compare"
         button = pmui.Button(
@@ -188,9 +197,10 @@ class Controls(Panel):
 
     state: AppState
 
-    def __init__(self, state: AppState, notify: Callable[[str, str], None]):
-        super().__init__(state, notify)
+    def __init__(self, state: AppState, notify: Callable[[str, str], None], of_lesson: bool = False):
+        super().__init__(state, notify, of_lesson)
         state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
+        state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free"])
         self.refresh()
 
     def shape(self) -> Any:
@@ -201,39 +211,47 @@ class Controls(Panel):
         )  # fmt: skip
 
     def parts(self) -> list[Any]:
-        return [self._target(), *self._lanes(), self._add(), self._settings()]
+        return [*self._target(), *self._lanes(), *self._add(), *self._settings()]
 
-    def _target(self) -> Any:
+    def _target(self) -> list[Any]:
         state = self.state
         choice = state.experiment.target
         target = TARGETS[choice.key]
-        menu = pmui.Select(
-            label="Target", options={cls.title: key for key, cls in TARGETS.items()}, value=choice.key, size="small",
-            description="The law to sample from. " + (target.__doc__ or "").split("\n")[0], sizing_mode="stretch_width", margin=(10, 10, 4, 10),
-        )  # fmt: skip
-        menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
+        parts = []
+        if state.shows("target"):
+            menu = pmui.Select(
+                label="Target", options={cls.title: key for key, cls in TARGETS.items()}, value=choice.key, size="small",
+                description="The law to sample from. " + (target.__doc__ or "").split("\n")[0], sizing_mode="stretch_width", margin=(10, 10, 4, 10),
+            )  # fmt: skip
+            menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
+            parts.append(menu)
         values = choice.values()
 
         def change(name: str, parameter: param.Parameter) -> Apply:
             keep = isinstance(parameter, Formula)
             return lambda value: self._do(state.set_target_param, name, value, keep=keep)
 
-        widgets = [widget(p, values[name], change(name, p)) for name, p in declared(target)]
-        return pn.Column(menu, *widgets, sizing_mode="stretch_width", margin=0)
+        parts += [
+            widget(p, values[name], change(name, p)) for name, p in declared(target) if state.shows(f"target.{name}")
+        ]
+        return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
 
     def _lanes(self) -> list[Any]:
         state = self.state
         target = TARGETS[state.experiment.target.key]
         fitting = {cls.title: key for key, cls in SAMPLERS.items() if cls.accepts(target)}
-        colours = theme(state.dark).lanes
+        colours, titles = theme(state.dark).lanes, state.lane_titles()
         cards = []
         for i, lane in enumerate(state.experiment.lanes):
             sampler, gradient = SAMPLERS[lane.sampler.key], GRADIENTS[lane.gradient.key]
-            menu = pmui.Select(
-                label=f"Sampler {i + 1}", options=fitting, value=sampler.key, size="small", sizing_mode="stretch_width",
-                description=(sampler.__doc__ or "").split("\n")[0], margin=(8, 4, 4, 10),
-            )  # fmt: skip
-            menu.param.watch(lambda event, i=i: self._do(state.set_sampler, i, event.new), "value")
+            own = f"lane{i + 1}"
+            menu: Any = self._name(f"{i + 1}. {titles[i]}")
+            if state.shows("sampler"):
+                menu = pmui.Select(
+                    label=f"Sampler {i + 1}", options=fitting, value=sampler.key, size="small", sizing_mode="stretch_width",
+                    description=(sampler.__doc__ or "").split("\n")[0], margin=(8, 4, 4, 10),
+                )  # fmt: skip
+                menu.param.watch(lambda event, i=i: self._do(state.set_sampler, i, event.new), "value")
             body = [
                 widget(
                     p,
@@ -241,10 +259,11 @@ class Controls(Panel):
                     lambda v, i=i, name=name: self._do(state.set_lane_param, i, "sampler", name, v),
                 )
                 for name, p in declared(sampler)
-                if name not in EDITED_ELSEWHERE
+                # A lesson may leave an entry of the workbench to the student, whom it does not show the workbench.
+                if (name not in EDITED_ELSEWHERE or self._of_lesson) and state.shows(f"{own}.sampler.{name}")
             ]
             gradients = {GRADIENTS[key].title: key for key in GRADIENTS if key in sampler.gradients_for(target)}
-            if len(gradients) > 1:
+            if len(gradients) > 1 and state.shows("gradient"):
                 choose = pmui.Select(
                     label="Gradient", options=gradients, value=gradient.key, size="small", sizing_mode="stretch_width",
                     description=(gradient.__doc__ or "").split("\n")[0], margin=(4, 10),
@@ -258,29 +277,45 @@ class Controls(Panel):
                     lambda v, i=i, name=name: self._do(state.set_lane_param, i, "gradient", name, v),
                 )
                 for name, p in declared(gradient)
+                if state.shows(f"{own}.gradient.{name}")
             ]
-            remove = state.remove_lane if len(state.experiment.lanes) > 1 else None
+            remove = state.remove_lane if len(state.experiment.lanes) > 1 and state.shows("lanes") else None
             cards.append(self._card(i, colours[i], menu, remove, "lane", body))
         return cards
 
-    def _add(self) -> Any:
+    def _add(self) -> list[Any]:
+        if not self.state.shows("lanes"):
+            return []
         full = len(self.state.experiment.lanes) >= MAX_LANES
         help_ = f"another sampler on the same target with the same seed; up to {MAX_LANES}."
-        return self._add_button("lane", help_, self.state.add_lane, full)
+        return [self._add_button("lane", help_, self.state.add_lane, full)]
 
-    def _settings(self) -> Any:
-        parameters = dict(declared(Settings))
-        experiment = self.state.experiment
-        chains = widget(parameters["n_chains"], experiment.n_chains, lambda v: self._do(self.state.set_chains, v))
-        seed = self._seed(parameters["seed"].doc, parameters["seed"].bounds[1])
+    def _settings(self) -> list[Any]:
+        state, parameters = self.state, dict(declared(Settings))
+        experiment = state.experiment
+        parts: list[Any] = []
+        if state.shows("n_chains"):
+            parts.append(widget(parameters["n_chains"], experiment.n_chains, lambda v: self._do(state.set_chains, v)))
+        if state.shows("seed"):
+            parts.append(self._seed(parameters["seed"].doc, parameters["seed"].bounds[1]))
+        if state.shows("workbench"):
+            parts.append(self._bench())
+        if state.shows("pages"):
+            parts += [
+                pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12)),
+                *(
+                    elsewhere(
+                        model.title, "dataset", f"?model={key}", "methods for a model of real data, side by side."
+                    )
+                    for key, model in MODELS.items()
+                ),
+            ]
+        return [pn.Column(*parts, sizing_mode="stretch_width", margin=(0, 0, 20, 0))] if parts else []
+
+    def _bench(self) -> Any:
         bench = pmui.Button(
             label="Recipe workbench", icon="science", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
             description="Recipe workbench: type your own D(z) and Q(z), and see whether it is right and how fast it mixes.",
         )  # fmt: skip
         bench.on_click(lambda _: self._do(self.state.open_workbench))
-        real = [
-            elsewhere(model.title, "dataset", f"?model={key}", "methods for a model of real data, side by side.")
-            for key, model in MODELS.items()
-        ]
-        heading = pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12))
-        return pn.Column(chains, seed, bench, heading, *real, sizing_mode="stretch_width", margin=(0, 0, 20, 0))
+        return bench

@@ -81,7 +81,7 @@ class Menu:
 
     def __init__(self, state: Any, runner: Live, notify: Callable[[str, str], None]):
         self.state, self.runner, self.notify = state, runner, notify
-        common = {"Copy the link": ("link", self._link), "Picture (PNG)": ("image", self._picture)}
+        common = {"Copy the link": ("link", self._link), "Picture (PNG)": ("image", self.picture)}
         actions = {**common, **self.files()}
         self._actions = {label: action for label, (_, action) in actions.items()}
         menu = pmui.MenuButton(
@@ -109,7 +109,8 @@ class Menu:
         )
         self.notify("success", f"The link is on the clipboard. {self.holds}")
 
-    async def _picture(self) -> None:
+    async def picture(self) -> None:
+        """Save the figures as one PNG."""
         colours = theme(self.state.dark)
         caption = f"SG-MCMC Lab · {self.caption()}"
         await self.runner.bus.send_picture("sgmcmc-lab.png", caption, colours.surface, colours.text)

@@ -1,28 +1,41 @@
 """The whole state in the link: the experiment's part, and what is on the page."""
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
+from app.lesson import place as places
 from app.state import DEFAULT, MAX_SPEED, AppState, default_views
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS
+from lessons.specs import WORDS, Spec, check_address
 from samplers import Experiment
+from samplers.parameters import SpecError
 from samplers.spec import LINK_FIELDS
 
-HIDEABLE = ("controls", "transport", "equations", "export")
-"""Parts of the page that a teacher's link may leave out with ``hide=``."""
+HIDEABLE = (
+    "controls", "transport", "equations", "export", "lessons", "present", "theme", "workbench", "pages",
+    "play", "step", "reset", "new_seed", "axis", "views", "readout",
+)  # fmt: skip
+"""Parts of the page that a teacher's link may leave out with ``hide=``, beside views, and controls by their address or
+the words of :data:`lessons.specs.WORDS`."""
+ALSO_HIDEABLE = {"AppState": ("coordinate",), "StudyState": ("show", "seeds", "upload")}
+"""Parts that only one kind of page has."""
 
 
 def to_query(state: AppState) -> str:
     """The state as ``?target=…&lane=…&views=…``."""
     more = {"coordinate": str(state.coordinate + 1), "speed": str(state.speed)}
-    return f"?{state.experiment.to_query()}&{page_query(state, more)}"
+    step = state.place.step
+    spec = "" if step is not None and state.experiment == step.spec else f"{state.experiment.to_query()}&"
+    return f"?{spec}{page_query(state, more)}"
 
 
 def page_query(state: Any, more: Mapping[str, str]) -> str:
     """What is on the page, for laws and for studies, and ``more`` fields of the one."""
     parts = {
+        **state.place.to_fields(),
         "views": ",".join(state.shown_views()),
         "axis": state.axis,
         **more,
@@ -30,6 +43,8 @@ def page_query(state: Any, more: Mapping[str, str]) -> str:
     }
     if not state.playing:
         parts["play"] = "0"
+    if state.present:
+        parts["present"] = "1"
     if state.hidden:
         parts["hide"] = ",".join(state.hidden)
     return "&".join(f"{name}={quote(value, safe=',')}" for name, value in parts.items())
@@ -37,35 +52,58 @@ def page_query(state: Any, more: Mapping[str, str]) -> str:
 
 def read_query(state: AppState, query: str) -> list[str]:
     """Set the state from a link. Returns a sentence for everything that is not as the link says."""
-    experiment, messages = Experiment.from_query(query, DEFAULT)
+    fields, messages = read_fields(query, (*LINK_FIELDS, "coordinate", "speed"))
+    places.read(state.place, fields, messages)
+    step = state.place.step
+    if step is not None:
+        state.follow(step)
+    experiment, problems = _experiment(query, fields, state.experiment if step is not None else DEFAULT)
+    messages[:0] = problems
     state.experiment = experiment
-    fields = read_fields(query, (*LINK_FIELDS, "coordinate", "speed"), messages)
     simplex = experiment.make_target().support == "simplex"
-    state.views = default_views(type(experiment.make_target()), experiment)
-    read_page(state, fields, VIEWS, tuple(AXIS_LABELS), messages)
+    if step is None:
+        state.views = default_views(type(experiment.make_target()), experiment)
+    read_page(state, fields, VIEWS, tuple(AXIS_LABELS), experiment, messages)
     state.speed = whole(fields, "speed", 1, MAX_SPEED, state.speed, messages)
     n_values = experiment.make_target().n_values
     first = min(5, n_values) if simplex else 1
+    if step is not None:
+        first = min(state.coordinate + 1, n_values)
     state.coordinate = whole(fields, "coordinate", 1, n_values, first, messages) - 1
     return messages
 
 
-def read_fields(query: str, own: Sequence[str], messages: list[str]) -> dict[str, str]:
-    """The fields of a link, each once; ``own`` are those that the page has besides the common ones."""
-    fields = dict(parse_qsl(query.lstrip("?"), keep_blank_values=True)) if len(query) < 10_000 else {}
-    known = (*own, "views", "axis", "theme", "play", "hide")
-    messages += [
+def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> tuple[Experiment, list[str]]:
+    """The link's experiment; what it leaves out is the default's, run lengths too."""
+    if len(query) < 10_000 and not set(fields) & set(LINK_FIELDS):
+        return default, []
+    experiment, messages = Experiment.from_query(query, default)
+    if default is DEFAULT:
+        return experiment, messages
+    rest = {name: getattr(default, name) for name in LINK_FIELDS[2:] if name not in fields}
+    return replace(experiment, **rest), messages
+
+
+def read_fields(query: str, own: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The fields of a link, each once, and a sentence for each that there is not; ``own`` are those that the page has
+    besides the common ones.
+    """
+    fields = places.fields_of(query)
+    known = (*own, *places.FIELDS, "views", "axis", "theme", "play", "hide", "present")
+    return fields, [
         f"{name} = {fields[name][:40]!r}: the link has no such field; it is passed over."
         for name in fields
         if name not in known
     ]
-    return fields
 
 
 def read_page(
-    state: Any, fields: dict[str, str], views: Container[str], axes: tuple[str, ...], messages: list[str]
+    state: Any, fields: dict[str, str], views: Container[str], axes: tuple[str, ...], spec: Spec, messages: list[str]
 ) -> None:
     """Set what is on the page, for laws and for studies."""
+    state.hidden = _hidden(type(state).__name__, fields.get("hide", ""), views, spec, messages)
+    # A lesson's question is answered before anything runs.
+    waits = state.place.waiting or (state.place.step is not None and not state.playing)
     if "views" in fields:
         asked = [key for key in fields["views"].split(",") if key]
         fitting = state.fitting_views()
@@ -78,13 +116,24 @@ def read_page(
 
     state.axis = one_of(fields, "axis", axes, state.axis, messages)
     state.dark = one_of(fields, "theme", ("light", "dark"), "light", messages) == "dark"
-    state.playing = one_of(fields, "play", ("1", "0"), "1", messages) == "1"
-    state.hidden = []
-    for part in filter(None, fields.get("hide", "").split(",")):
-        if part in HIDEABLE:
-            state.hidden = [*state.hidden, part]
-        else:
-            messages.append(f"hide = {part[:40]!r}: allowed are {', '.join(HIDEABLE)}.")
+    state.playing = one_of(fields, "play", ("1", "0"), "1", messages) == "1" and not waits
+    state.present = one_of(fields, "present", ("0", "1"), "0", messages) == "1"
+
+
+def _hidden(kind: str, text: str, views: Container[str], spec: Spec, messages: list[str]) -> list[str]:
+    """What a link leaves out of the page, and a sentence for what it names that is not there."""
+    words = (*HIDEABLE, *ALSO_HIDEABLE[kind], *WORDS[type(spec)])
+    out = []
+    for part in filter(None, text.split(",")):
+        try:
+            if part not in words and part not in views:
+                check_address(spec, part)
+            out.append(part)
+        except SpecError:
+            messages.append(
+                f"hide = {part[:40]!r}: allowed are views, addresses of controls such as sampler.step_size, and {', '.join(words)}."
+            )
+    return out
 
 
 def one_of(fields: dict[str, str], name: str, options: tuple[str, ...], default: str, messages: list[str]) -> str:

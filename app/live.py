@@ -7,11 +7,12 @@ import asyncio
 import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from app.bus import Bus
+from app.theme import axis_type
 from app.views.base import Feed
 
 FRAME_SECONDS = 1 / 30
@@ -86,6 +87,8 @@ class Live:
         self.bus = Bus(self._answered)
         self.readout: Any = None
         """The model whose text is the readout."""
+        self.checks: Callable[[], list[tuple[str, str]]] | None = None
+        """Texts for a lesson's check marks, by their model's id. Called about once a second while nothing moves."""
         self.views: Sequence[Any] = []
         self.frames_sent = self.frames_drawn = 0
         self._feeds: list[tuple[Any, dict[str, int]]] = []
@@ -208,7 +211,11 @@ class Live:
                 places[name] = len(feeds)
                 feeds.append(feed)
             self._feeds.append((view, places))
-        await self.bus.set_layout(feeds)
+        looks = {}
+        for view in self.views:
+            if view.scene.large:
+                looks |= axis_type(view.figure)
+        await self.bus.set_layout(feeds, looks)
         self.frames_sent = self.frames_drawn = 0
         self._drawn_times.clear()
         self._redraw = True

@@ -98,7 +98,7 @@ class Runner(Live):
         self._engine = asyncio.Lock()
         state.param.watch(self._on_experiment, "experiment")
         state.param.watch(lambda *_: self._ask(restart=True), "resets")
-        state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "coordinate", "dark"])
+        state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "coordinate", "dark", "present"])
         state.param.watch(lambda *_: self._ask(), ["playing", "speed"])
 
     def experiment(self) -> Experiment:
@@ -176,8 +176,10 @@ class Runner(Live):
             axis=state.axis,
             dark=state.dark,
             layouts=layouts_of(state.experiment),
+            large=state.present,
         )
-        self.views = [VIEWS[key](scene) for key in state.shown_views()]
+        before = {view.key: view for view in self.views}
+        self.views = [VIEWS[key](scene, before.get(key)) for key in state.shown_views()]
         self.screen.show_views(self.views)
 
     async def _send_layout(self) -> None:
@@ -262,6 +264,8 @@ class Runner(Live):
         if turn % 4 == 1:
             async with self._engine:
                 texts += await loop.run_in_executor(SLOW, _captions, views, lanes)
+                if self.checks is not None:
+                    texts += await loop.run_in_executor(SLOW, self.checks)
         if texts and generation == self.bus.generation:
             await self.bus.send_texts(texts)
 

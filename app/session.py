@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, ClassVar
 
 import panel as pn
 import panel_material_ui as pmui
@@ -11,7 +11,12 @@ import param
 from bokeh.models import Div
 from panel.io.state import set_curdoc
 
+from app.lesson.catalogue import Catalogue
+from app.lesson.course import library, of_study
+from app.lesson.panel import BESIDE, LessonPanel
 from app.live import Live
+from app.present import SX, Presenter
+from lessons import Lesson
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -24,6 +29,16 @@ _TITLE = """
 .view-title { font-weight: 600; font-size: 15px; }
 .hint { font-size: 14px; opacity: .8; }
 """
+_LARGE_TITLE = """
+.view-title { font-weight: 600; font-size: 22px; }
+.hint { font-size: 16px; opacity: .8; }
+"""
+_SX = {
+    ".sidebar": {"padding": 0},
+    "& .main": {"padding": "4px"},
+    "& .title": {"display": {"xs": "none", "sm": "block"}},
+}
+_NO_DRAWER = {"& .header [aria-label$='drawer']": {"display": "none"}}
 LATER_SECONDS = 0.08
 """After a change, formulas and the link wait so long for its first frame."""
 NARROW = 900
@@ -36,13 +51,18 @@ class Session:
     """One browser session: its live loop begins with the page and ends with it."""
 
     runner: Live
+    state: Any
+    controls: Any
     page: Any
+    of_study: ClassVar[bool]
+    """Whether it is the page of studies."""
     views: Any
     """The column that holds the figures."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
         self._document = pn.state.curdoc
+        self._narrow = False
         self._waiting: list[Callable[[], None]] = []
         self._messages: list[str] = []
         """What the link said that is not so."""
@@ -59,6 +79,74 @@ class Session:
 
     def write_link(self) -> None:
         """Put the whole state into the page's address."""
+
+    async def picture(self) -> None:
+        """Save the figures as one PNG."""
+
+    def running(self) -> tuple[Any, list[Any]]:
+        """What runs now, an experiment or a study, and its runs."""
+        return None, []
+
+    def add_lessons(self, controls: Any) -> None:
+        """Make the lesson's panel, the list of lessons and presenter mode; ``controls`` are a lesson's step's."""
+        state = self.state
+        self.lesson_controls = controls
+        self.catalogue = Catalogue(self.go)
+        self.lesson = LessonPanel(
+            state, None if "controls" in state.hidden else controls, self.go, self._following, self.catalogue.open
+        )
+        self.presenter = Presenter(
+            {
+                "next": self.lesson.next, "back": self.lesson.back, "play": self.play_or_pause, "reset": state.reset, "controls": self._toggle_controls,
+                "picture": self._take_picture, "leave": lambda: setattr(state, "present", False),
+            },
+            on_screen=state.present, lesson=state.place.lesson is not None, dark=state.dark,
+        )  # fmt: skip
+        self.runner.checks = lambda: self.lesson.texts(*self.running())
+
+    def go(self, lesson: Lesson, number: int) -> None:
+        """Open a step of a lesson: here, or on the other kind of page."""
+        state = self.state
+        if of_study(lesson, number) != self.of_study:
+            more = "".join(f"&{part}" for part in (state.dark and "theme=dark", state.present and "present=1") if part)
+            hidden = f"&hide={','.join(state.hidden)}" if state.hidden else ""
+            self.do_later(self.runner.bus.send_away(f"?lesson={lesson.key}&step={number}{more}{hidden}"))
+            return
+        # The controls are drawn again when the place and the experiment have both changed.
+        with pn.io.hold(), param.parameterized.batch_call_watchers(state.place):
+            state.place.open(lesson, number)
+            state.follow(lesson.steps[number - 1])
+
+    def _following(self) -> tuple[Lesson, int] | None:
+        """The first step of the lesson after this one."""
+        listed = list(library().lessons.values())
+        keys = [lesson.key for lesson in listed]
+        here = self.state.place.lesson
+        place = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
+        return (listed[place], 1) if place < len(listed) else None
+
+    def play_or_pause(self) -> None:
+        """Play or pause; not before a lesson's question is answered."""
+        if not self.question_first():
+            self.state.playing = not self.state.playing
+
+    def question_first(self) -> bool:
+        """Whether a question waits for its answer; says so."""
+        if self.state.place.waiting:
+            self.notify("info", "First answer the lesson's question, or skip it.")
+        return bool(self.state.place.waiting)
+
+    def _toggle_controls(self) -> None:
+        if self.page.sidebar and not self.state.place.restricted:
+            self.page.sidebar_open = not self.page.sidebar_open
+
+    def _take_picture(self) -> None:
+        self.do_later(self.picture())
+
+    @staticmethod
+    def do_later(work: Coroutine[Any, Any, None]) -> None:
+        """Let the loop do it."""
+        asyncio.get_running_loop().create_task(work)
 
     def begin_with_the_page(self) -> None:
         """Let the loop begin when the page is there, and end when it has gone."""
@@ -81,8 +169,8 @@ class Session:
 
     def fit_width(self, width: int) -> None:
         """On a phone the sidebar lies over the views; it starts closed there."""
-        if width < NARROW and self.page.sidebar:
-            self.page.sidebar_open = False
+        self._narrow = width < NARROW
+        self.page.sidebar_open = self._opens_sidebar()
 
     def _start(self) -> None:
         for message in self._messages:
@@ -113,48 +201,108 @@ class Session:
     def show_views(self, views: Sequence[Any]) -> None:
         """Put the views' figures on the page, the first one larger."""
         panes = []
+        present = self.state.present
         for i, view in enumerate(views):
             wide = view.tall or (i == 0 and len(views) > 2)
             title = pn.pane.HTML(
                 f"<span class='view-title'>{view.title}</span> <span class='hint'>{view.hint}</span>",
-                stylesheets=[_TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),
+                stylesheets=[_LARGE_TITLE if present else _TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),
             )  # fmt: skip
             figure = pn.pane.Bokeh(
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
+            sheets = [_tall(wide, len(views))] if present else []
             panes.append(pmui.Paper(
-                title, figure, height=516 if wide else 254, sizing_mode="stretch_width", margin=0, elevation=1,
-                css_classes=["wide"] if wide else [], styles={"grid-row": "span 2"} if wide else {},
+                title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=516 if wide else 254,
+                styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,
             ))  # fmt: skip
         self.views.objects = panes
 
-    def _frame(self, state: Any, main: list[Any], sidebar: list[Any], header: list[Any]) -> Any:
+    def _frame(self, state: Any, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""
+        beside = pn.Column(*main, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
+        self._body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
+        self._body.css_classes = self._body_classes()
+        if "lessons" not in state.hidden:
+            header = [self._header_button("Lessons", "school", "Lessons: a course, step by step", self.catalogue.open), *header]  # fmt: skip
+        if "present" not in state.hidden:
+            present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
+            header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=main, sidebar=sidebar, sidebar_width=300,
-            header=header, dark_theme=state.dark, theme_toggle=True,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.presenter, self.runner.bus], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             # An interactive tooltip covers the next button and takes its click.
-            theme_config={"components": {"MuiTooltip": {"defaultProps": {"disableInteractive": True}}}}, sx={".sidebar": {"padding": 0}, "& .main": {"padding": "4px"}},
+            theme_config={"components": {"MuiTooltip": {"defaultProps": {"disableInteractive": True}}}}, sx=self._sx(),
         )  # fmt: skip
         with param.edit_constant(page):
             # Panel's count of what is going on would walk every model of the page, twice for every event.
             page.busy = False
         page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
+        state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free"])
+        state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark"])
         return page
+
+    def _header_button(self, label: str, icon: str, help_: str, action: Callable[[], Any], wide: bool = False) -> Any:
+        """A button of the header; a ``wide`` one has no room on a phone."""
+        button = pmui.Button(
+            label=label,
+            icon=icon,
+            size="small",
+            color="light",
+            variant="outlined",
+            margin=(4, 4),
+            description=help_,
+            sx={"display": {"xs": "none", "sm": "inline-flex"}} if wide else {},
+        )
+        button.on_click(lambda _: action())
+        return pn.Row(button, margin=0, align="end")
+
+    def _opens_sidebar(self, asked: bool = False) -> bool:
+        """Whether there is room for the sidebar. A lesson's step has its controls in its panel."""
+        if "controls" in self.state.hidden:
+            # The frame would move the page into the place of a closed sidebar that is not there.
+            return True
+        return not self.state.place.restricted and (asked or not (self._narrow or self.state.present))
+
+    def _sx(self) -> dict[str, Any]:
+        state = self.state
+        return _SX | (SX if state.present else {}) | (_NO_DRAWER if state.place.restricted else {})
+
+    def _body_classes(self) -> list[str]:
+        return ["free"] if self.state.place.free else []
+
+    def _fit_lesson(self) -> None:
+        self._body.css_classes = self._body_classes()
+        self.presenter.lesson = self.state.place.lesson is not None
+        self.page.param.update(sx=self._sx(), sidebar_open=self._opens_sidebar(asked=self.state.place.free))
+        self.later(self.write_link)
+
+    def _fit_presenter(self) -> None:
+        state = self.state
+        self.presenter.param.update(on_screen=state.present, dark=state.dark)
+        if self.page.sx != (sx := self._sx()):
+            self.page.param.update(sx=sx, sidebar_open=self._opens_sidebar())
+
+    def follow_visibility(self, widgets: dict[str, Any]) -> None:
+        """Show widgets of the transport where neither the link nor a lesson leaves them out, by the words for them."""
+
+        def fit(*_: Any) -> None:
+            for name, made in widgets.items():
+                made.visible = self.state.shows(name)
+
+        self.state.place.param.watch(fit, ["lesson", "number", "free"])
+        fit()
 
     def _transport_buttons(self, state: Any) -> list[Any]:
         """Play or pause, Step, Reset and New seed."""
         play = pmui.Button(label="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
                            variant="contained", size="small", width=104, margin=(6, 4))  # fmt: skip
 
-        def toggle(_: Any) -> None:
-            state.playing = not state.playing
-
         def show(event: Any) -> None:
             play.param.update(label="Pause" if event.new else "Play", icon="pause" if event.new else "play_arrow")
 
-        play.on_click(toggle)
+        play.on_click(lambda _: self.play_or_pause())
         state.param.watch(show, "playing")
 
         def button(name: str, icon: str, help_: str, action: Any) -> Any:
@@ -165,11 +313,11 @@ class Session:
             return made
 
         def one_step(_: Any) -> None:
-            state.playing = False
-            self.runner.step()
+            if not self.question_first():
+                state.playing = False
+                self.runner.step()
 
-        return [
-            play,
+        step, reset, seed = (
             button("Step", "skip_next", f"Step: one step of every {state.runs_what}, then a pause.", one_step),
             button(
                 "Reset",
@@ -183,7 +331,16 @@ class Session:
                 "New seed: start again with the next seed, and so other draws.",
                 lambda _: state.set_seed(state.seed % (2**32 - 1) + 1),
             ),
-        ]
+        )
+        self.follow_visibility({"seed": seed})
+        named = {"play": play, "step": step, "reset": reset, "new_seed": seed}
+        return [made for name, made in named.items() if name not in state.hidden]
+
+
+def _tall(wide: bool, n: int) -> str:
+    """The height of a view in presenter mode: all rows together fill the screen."""
+    whole = wide or n <= 2
+    return f":host {{ height: calc({'100vh - 118px' if whole else '50vh - 63px'}) !important; }} .paper {{ height: 100% !important; }}"
 
 
 def view_chooser() -> Any:

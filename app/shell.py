@@ -16,11 +16,15 @@ from app.views import VIEWS
 from app.workbench import Workbench
 from samplers.parameters import Count
 
+WELCOME = "New here? <b><a href='?lesson=langevin'>Start the first lesson</a></b>: twelve minutes, from gradient descent to a sampler. Or turn the knobs yourself."
+"""For somebody who comes without a link."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
 
 
 class Page(Session):
     """The widgets of a session, and the wires between them and the state."""
+
+    of_study = False
 
     def __init__(self) -> None:
         pn.extension("mathjax", notifications=True)
@@ -33,12 +37,13 @@ class Page(Session):
         self.workbench = Workbench(self.state, self.notify, self.later)
         self.export = ExportMenu(self.state, self.runner, self.notify)
         self.runner.readout = self.readout
+        self.add_lessons(Controls(self.state, self.notify, of_lesson=True))
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
         watch(
             lambda *_: self.later(self.write_link),
-            ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark"],
+            ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark", "present"],
         )
         self.runner.build_views()
         self.begin_with_the_page()
@@ -49,17 +54,29 @@ class Page(Session):
 
     def _page(self) -> Any:
         state = self.state
-        main: list[Any] = [self.status]
+        # Somebody who comes without a link may not know where to begin.
+        newcomer = not self.query().strip("?") and "lessons" not in state.hidden
+        main: list[Any] = [self._welcome()] if newcomer else []
+        main.append(self.status)
         if "transport" not in state.hidden:
             main.append(self.transport)
         if "controls" not in state.hidden:
-            main.append(self.workbench.panel)
+            bench = pn.Column(self.workbench.panel, sizing_mode="stretch_width", margin=0)
+            self.follow_visibility({"workbench": bench})
+            main.append(bench)
         main.append(self.views)
         if "equations" not in state.hidden:
             main.append(self.cards)
-        main += [self.runner.bus]
-        sidebar = [] if "controls" in state.hidden else [self.controls.panel]
-        return self._frame(state, main, sidebar, [] if "export" in state.hidden else [self.export.panel])
+        return self._frame(state, main, [] if "export" in state.hidden else [self.export.panel])
+
+    def _welcome(self) -> Any:
+        return pn.pane.HTML(WELCOME, sizing_mode="stretch_width", margin=(8, 12, 0, 12), styles={"font-size": "15px"})
+
+    async def picture(self) -> None:
+        await self.export.picture()
+
+    def running(self) -> tuple[Any, list[Any]]:
+        return self.state.experiment, [record.run for record in self.runner.lanes]
 
     def _transport(self) -> Any:
         state = self.state
@@ -87,7 +104,9 @@ class Page(Session):
             columns = state.experiment.make_target().columns
             n = state.experiment.make_target().n_values
             options = {columns[k].name: k for k in range(n)}
-            coordinate.param.update(options=options, value=state.coordinate, visible=n > 1)
+            coordinate.param.update(
+                options=options, value=state.coordinate, visible=n > 1 and state.shows("coordinate")
+            )
             chooser.param.update(
                 options={VIEWS[key].title: key for key in state.fitting_views()}, value=state.shown_views()
             )
@@ -95,16 +114,25 @@ class Page(Session):
         coordinate.param.watch(lambda event: event.new is not None and setattr(state, "coordinate", event.new), "value")
         chooser.param.watch(lambda event: setattr(state, "views", [key for key in VIEWS if key in event.new]), "value")
         state.param.watch(refresh, ["experiment", "coordinate", "views"])
+        state.param.watch(
+            lambda event: speed.param.update(
+                options={f"{x:,}": x for x in log_places(_SPEED, event.new)}, value=event.new
+            ),
+            "speed",
+        )
+        state.place.param.watch(refresh, ["lesson", "number", "free"])
         refresh()
+        self.follow_visibility({"speed": speed, "axis": axis, "views": chooser})
+        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=270, margin=(14, 4))]
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), speed, pn.pane.Bokeh(self.readout, width=270, margin=(14, 4)), **ROW),
-            pn.FlexBox(chooser, coordinate, axis, **ROW),
+            pn.FlexBox(*self._transport_buttons(state), speed, *readout, **ROW), pn.FlexBox(chooser, coordinate, axis, **ROW),
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 
     def clear_divergence(self, lane: int | None = None) -> None:
         """A lane goes on, or all start again; their cards say nothing more."""
-        self.controls.clear_errors(lane)
+        for controls in (self.controls, self.lesson_controls):
+            controls.clear_errors(lane)
 
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""
@@ -117,7 +145,8 @@ class Page(Session):
         super().show_status(what, share)
 
     def show_divergence(self, lane: int, message: str) -> None:
-        self.controls.show_error(lane, message)
+        for controls in (self.controls, self.lesson_controls):
+            controls.show_error(lane, message)
         self.notify("error", message)
 
     def _refresh_cards(self) -> None:

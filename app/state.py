@@ -4,13 +4,14 @@ from typing import Any
 
 import param
 
+from app.lesson.place import Place
+from app.lesson.rules import is_hidden
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS
+from lessons import Step
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
-from samplers.kernels.gmc import GMC
 from samplers.kernels.recipe import RecipeSampler, parameters_of
-from samplers.kernels.splitting import Moving
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
@@ -30,11 +31,11 @@ SPHERE_VIEWS = {
     4: ["torus", "marginal", "ks", "temperature"],
 }
 """By the dimension of the space around the sphere, or the spheres."""
-FIRST_STEPS = {"mises_posterior": {"moving": 0.01, "batch": 0.002, "friction": 20.0, "other": 2e-4}}
-"""Steep targets, on which a sampler's own step would be unstable: the largest step that a lane begins with, for a
-sampler with a velocity, for one with minibatches, whose noise also needs so much friction, and for all others."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
+FIRST_SPEED = 20
+SOON = 150
+"""Frames after which a lesson's claims shall have something to say: a few seconds."""
 
 
 def default_views(target: type[Target], experiment: Experiment) -> list[str]:
@@ -49,15 +50,20 @@ class AppState(param.Parameterized):
 
     experiment = param.ClassSelector(class_=Experiment, default=DEFAULT)
     playing = param.Boolean(True)
-    speed = param.Integer(20, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame.")
+    speed = param.Integer(FIRST_SPEED, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame.")
     views = param.List(DEFAULT_VIEWS)
     axis = param.Selector(objects=list(AXIS_LABELS))
     coordinate = param.Integer(0, bounds=(0, None))
     dark = param.Boolean(False)
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
+    present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
     resets = param.Integer(0, doc="Counts the resets; each starts the same experiment again.")
     runs_what = "chain"
     subject = "target"
+
+    def __init__(self, **values: Any):
+        super().__init__(**values)
+        self.place = Place()
 
     @property
     def seed(self) -> int:
@@ -66,11 +72,30 @@ class AppState(param.Parameterized):
 
     def fitting_views(self) -> list[str]:
         """The views that have something to show of the experiment, in the order of the menu."""
-        return [key for key, view in VIEWS.items() if view.fits(self.experiment)]
+        return [key for key, view in VIEWS.items() if key not in self.hidden and view.fits(self.experiment)]
 
     def shown_views(self) -> list[str]:
         """The views on the page, in the order of the menu."""
         return [key for key in self.fitting_views() if key in self.views]
+
+    def shows(self, name: str) -> bool:
+        """Whether a control, an address or a word, is on the page: neither the link nor a lesson leaves it out."""
+        return not is_hidden(name, self.hidden) and self.place.allows(name)
+
+    def follow(self, step: Step) -> None:
+        """Show a lesson's step: its experiment from the beginning, its views and its settings of the page."""
+        with param.parameterized.batch_call_watchers(self):
+            if isinstance(step.spec, Experiment):
+                self.experiment = step.spec
+                target = step.spec.make_target()
+                first = min(5, target.n_values) if target.support == SIMPLEX else 1
+                self.coordinate = min(step.page.get("coordinate", first), target.n_values) - 1
+                self.speed = step.page.get("speed", first_speed(step))
+            axis = step.page.get("axis", "steps")
+            self.axis = axis if axis in AXIS_LABELS else "steps"
+            self.views = [key for key in step.views if key in self.fitting_views()]
+            self.playing = isinstance(step.spec, Experiment) and not self.place.waiting
+            self.resets += 1
 
     def has_default_views(self) -> bool:
         """Whether the views are those that a page of this target begins with."""
@@ -246,6 +271,12 @@ class AppState(param.Parameterized):
         self.experiment = Experiment.from_dict({**self.experiment.to_dict(), **fields})
 
 
+def first_speed(step: Step) -> int:
+    """The steps a frame with which a lesson's step begins: enough to see its claims soon."""
+    needed = step.quick_spec.n_steps if isinstance(step.quick_spec, Experiment) else 0
+    return min(max(FIRST_SPEED, int(float(f"{needed / SOON:.2g}"))), MAX_SPEED)
+
+
 START_PRESETS = {THETA: "sgld", THETA_R: "sghmc", THETA_R_XI: "sgnht"}
 """The preset that a state begins with."""
 
@@ -264,15 +295,7 @@ def _fit_recipe(lane: dict[str, Any], target: Target) -> None:
 
 def _fit_step(lane: dict[str, Any], target: str) -> None:
     """Make a lane's step small enough for a steep target, and its friction large enough for minibatches."""
-    sampler = SAMPLERS[lane["sampler"]["key"]]
-    if target not in FIRST_STEPS or "step_size" not in dict(declared(sampler)):
-        return
-    params, first = lane["sampler"].setdefault("params", {}), FIRST_STEPS[target]
-    batch = lane.get("gradient", {}).get("key", "").startswith("minibatch")
-    moving = sampler.key == GMC.key or issubclass(sampler, Moving)
-    # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
-    heats = not moving or sampler.key.endswith("_euler")
-    largest = first["other" if heats else "batch" if batch else "moving"]
-    params["step_size"] = min(params.get("step_size", sampler().step_size), largest)
-    if batch and issubclass(sampler, Moving):
-        params["friction"] = max(params.get("friction", sampler().friction), first["friction"])
+    params = lane["sampler"].get("params", {})
+    first = SAMPLERS[lane["sampler"]["key"]].first_values(TARGETS[target], lane.get("gradient", {}).get("key", ""))
+    for name in params.keys() & first.keys():
+        params[name] = (min if name == "step_size" else max)(params[name], first[name])

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bokeh.models import Range1d
+from bokeh.models import Axis, Div, Model, Range1d
 from bokeh.plotting import figure
 
 
@@ -20,6 +20,10 @@ class Theme:
     """Of up to six lanes or methods."""
     density: tuple[str, str]
     """The colours of no and of the highest density."""
+    good: str
+    """Of a claim that holds."""
+    bad: str
+    """Of one that does not."""
 
 
 # The first lanes are blue, orange, green and purple of Okabe and Ito's palette, which people with any
@@ -27,10 +31,12 @@ class Theme:
 LIGHT = Theme(
     text="#1f2933", faint="#52606d", grid="#e4e7eb", surface="#ffffff", exact="#111827",
     lanes=("#0072b2", "#d55e00", "#009e73", "#b5518f", "#8f6b00", "#5f6b76"), density=("#ffffff", "#8d99ae"),
+    good="#1b7a3d", bad="#b3261e",
 )  # fmt: skip
 DARK = Theme(
     text="#e4e7eb", faint="#9aa5b1", grid="#323a45", surface="#1b2027", exact="#f5f7fa",
     lanes=("#56b4e9", "#f39c4a", "#2fc59b", "#e391c1", "#f0e442", "#b6c2cd"), density=("#1b2027", "#5c6b80"),
+    good="#4cc38a", bad="#ff8a80",
 )  # fmt: skip
 
 DASHES = ("solid", "dashed", "dotdash", "dotted")
@@ -40,6 +46,36 @@ DASHES = ("solid", "dashed", "dotdash", "dotted")
 def theme(dark: bool) -> Theme:
     """The theme that is on."""
     return DARK if dark else LIGHT
+
+
+LARGE = 1.45
+"""How much larger type is in presenter mode."""
+
+
+def enlarge(model: Model) -> None:
+    """Make all type of a figure larger, for people who sit far from it."""
+    for part in model.references():
+        for name in part.properties():
+            if name.endswith("font_size"):
+                size = getattr(part, name)
+                setattr(part, name, _larger(getattr(size, "value", size)))
+        if isinstance(part, Div) and isinstance(part.styles, dict):
+            part.styles = {
+                name: _larger(x) if name in ("font-size", "line-height") else x for name, x in part.styles.items()
+            }
+            part.height = part.height and round(LARGE * part.height)
+
+
+def axis_type(model: Model) -> dict[str, dict[str, str]]:
+    """The type sizes of a figure's axes, by their id: the page's frame has sizes of its own for them."""
+    names = ("axis_label_text_font_size", "major_label_text_font_size")
+    return {
+        part.id: {name: getattr(part, name) for name in names} for part in model.references() if isinstance(part, Axis)
+    }
+
+
+def _larger(size: str) -> str:
+    return f"{LARGE * float(size.removesuffix('px')):g}px" if size.endswith("px") else size
 
 
 def plot(

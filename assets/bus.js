@@ -61,7 +61,7 @@ const picture = ({ caption, background, ink }) => {
 }
 
 export function render({ model }) {
-  let layout = { generation: -1, feeds: [] }
+  let layout = { generation: -1, feeds: [], looks: {} }
   let models = []
   let drawn = 0
 
@@ -112,6 +112,10 @@ export function render({ model }) {
     else draw(new Float64Array(bytes.slice().buffer))
   }
 
+  const dress = (looks) => {
+    for (const [id, properties] of Object.entries(looks)) find(id)?.setv(properties, { sync: false })
+  }
+
   const obey = (data) => {
     if (data.type === "layout") {
       layout = data
@@ -122,6 +126,8 @@ export function render({ model }) {
       download(data.name, new Blob([Uint8Array.from(atob(data.content), (c) => c.charCodeAt(0))]))
     } else if (data.type === "copy") {
       copy(data.text)
+    } else if (data.type === "away") {
+      window.location.search = data.query
     } else if (data.type === "picture") {
       picture(data).toBlob((blob) => download(data.name, blob))
     } else if (data.type === "text") {
@@ -129,6 +135,8 @@ export function render({ model }) {
         const label = find(id)
         if (label) label.setv({ text }, { sync: false })
       }
+      // The page's frame styles a new figure when it is told of it, which may be some time after it is there.
+      dress(layout.looks)
     }
   }
 

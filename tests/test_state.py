@@ -51,7 +51,7 @@ def state_of(query):
 
 def fields_of(state):
     """All that a link holds."""
-    names = ("experiment", "playing", "speed", "views", "axis", "coordinate", "dark", "hidden")
+    names = ("experiment", "playing", "speed", "views", "axis", "coordinate", "dark", "hidden", "present")
     return {name: getattr(state, name) for name in names}
 
 
@@ -213,7 +213,7 @@ def test_the_link_holds_every_parameter_of_the_state():
 
 def test_each_part_of_the_state_changes_the_link():
     changes = {
-        "playing": False, "speed": 21, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"],
+        "playing": False, "speed": 21, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True,
     }  # fmt: skip
     links = [link.to_query(AppState()), *(link.to_query(AppState(**{k: v})) for k, v in changes.items())]
     assert len(set(links)) == len(changes) + 1
@@ -280,7 +280,20 @@ def test_no_link_stops_the_page(text, field):
 
 
 def test_the_links_own_fields_do_not_clash_with_the_experiments():
-    own = {"views", "axis", "coordinate", "speed", "theme", "play", "hide"}
+    own = {
+        "views",
+        "axis",
+        "coordinate",
+        "speed",
+        "theme",
+        "play",
+        "hide",
+        "present",
+        "lesson",
+        "step",
+        "answer",
+        "try",
+    }
     assert not own & set(LINK_FIELDS)
 
 

@@ -35,12 +35,13 @@ class StudyControls(Panel):
 
     state: StudyState
 
-    def __init__(self, state: StudyState, notify: Callable[[str, str], None]):
-        super().__init__(state, notify)
+    def __init__(self, state: StudyState, notify: Callable[[str, str], None], of_lesson: bool = False):
+        super().__init__(state, notify, of_lesson)
         self._boxes: dict[str, FileBox] = {}
         # Beside the box, not drawn again with it: a file may be on its way.
         self._problem = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(4, 10))
         state.param.watch(lambda *_: self.refresh(), ["study", "upload", "dark"])
+        state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free"])
         self.refresh()
 
     def show_problem(self, message: str) -> None:
@@ -55,9 +56,9 @@ class StudyControls(Panel):
         )  # fmt: skip
 
     def parts(self) -> list[Any]:
-        return [self._model(), *self._methods(), self._add(), self._seeds(), self._more()]
+        return [*self._model(), *self._methods(), *self._add(), *self._seeds(), *self._more()]
 
-    def _model(self) -> Any:
+    def _model(self) -> list[Any]:
         state, study = self.state, self.state.study
         model = MODELS[study.model.key]
         menu = pmui.Select(
@@ -66,26 +67,40 @@ class StudyControls(Panel):
         )  # fmt: skip
         menu.param.watch(lambda event: self._do(state.set_model, event.new), "value")
         # First the data, and after them the file of the person's own.
-        data, *more = self._model_widgets()
-        return pn.Column(menu, data, *self._upload(), *more[:FIRST], sizing_mode="stretch_width", margin=0)
+        first = self._model_widgets(slice(0, 1))
+        more = self._model_widgets(slice(1, None) if self._of_lesson else slice(1, 1 + FIRST))
+        parts = [
+            *([menu] if state.shows("model") else []),
+            *first,
+            *(self._upload() if state.shows("upload") else []),
+            *more,
+        ]
+        return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
 
-    def _model_widgets(self) -> list[Any]:
+    def _model_widgets(self, which: slice) -> list[Any]:
         choice = self.state.study.model
 
         def change(name: str) -> Any:
             return lambda value: self._do(self.state.set_model_param, name, value)
 
-        return [self._widget(p, choice.values()[name], change(name)) for name, p in declared(MODELS[choice.key])]
+        listed = list(declared(MODELS[choice.key]))[which]
+        return [
+            self._widget(p, choice.values()[name], change(name))
+            for name, p in listed
+            if self.state.shows(f"model.{name}")
+        ]
 
-    def _more(self) -> Any:
+    def _more(self) -> list[Any]:
         """What of the model is seldom changed, and the way to the other pages."""
         help_ = "the page of samplers on laws whose answer is known exactly."
         laws = elsewhere("Sampling known laws", "functions", "?", help_)
-        seldom = pn.Column(*self._model_widgets()[1 + FIRST :], sizing_mode="stretch_width", margin=0)
+        widgets = [] if self._of_lesson else self._model_widgets(slice(1 + FIRST, None))
+        seldom = pn.Column(*widgets, sizing_mode="stretch_width", margin=0)
         more = pmui.Accordion(
             ("More about the model", seldom), title_variant="body1", sizing_mode="stretch_width", margin=(8, 6)
         )
-        return pn.Column(more, laws, sizing_mode="stretch_width", margin=(0, 0, 20, 0))
+        parts = [*([more] if widgets else []), *([laws] if self.state.shows("pages") else [])]
+        return [pn.Column(*parts, sizing_mode="stretch_width", margin=(0, 0, 20, 0))] if parts else []
 
     def _widget(self, parameter: Any, value: Any, apply: Any) -> Any:
         made = widget(parameter, value, apply)
@@ -113,31 +128,39 @@ class StudyControls(Panel):
     def _methods(self) -> list[Any]:
         state = self.state
         fitting = {METHODS[key].title: key for key in methods_of(state.study.model.key)}
-        colours = theme(state.dark).lanes
-        remove = state.remove_method if len(state.study.methods) > 1 else None
+        colours, titles = theme(state.dark).lanes, state.method_titles()
+        remove = state.remove_method if len(state.study.methods) > 1 and state.shows("methods") else None
         cards = []
         for i, choice in enumerate(state.study.methods):
             method = METHODS[choice.key]
-            menu = pmui.Select(
-                label=f"Method {i + 1}", options=fitting, value=method.key, size="small", sizing_mode="stretch_width",
-                description=sentence(method), margin=(8, 4, 4, 10),
-            )  # fmt: skip
-            menu.param.watch(lambda event, i=i: self._do(state.set_method, i, event.new), "value")
+            menu: Any = self._name(f"{i + 1}. {titles[i]}")
+            if state.shows("methods"):
+                menu = pmui.Select(
+                    label=f"Method {i + 1}", options=fitting, value=method.key, size="small", sizing_mode="stretch_width",
+                    description=sentence(method), margin=(8, 4, 4, 10),
+                )  # fmt: skip
+                menu.param.watch(lambda event, i=i: self._do(state.set_method, i, event.new), "value")
             body = [
                 self._widget(
                     p, choice.values()[name], lambda v, i=i, name=name: self._do(state.set_method_param, i, name, v)
                 )
                 for name, p in declared(method)
+                if state.shows(f"method{i + 1}.{name}")
             ]
             cards.append(self._card(i, colours[i], menu, remove, "method", body))
         return cards
 
-    def _add(self) -> Any:
+    def _add(self) -> list[Any]:
         state = self.state
+        if not state.shows("methods"):
+            return []
         help_ = f"another method on the same data; up to {MAX_METHODS}."
-        return self._add_button("method", help_, state.add_method, len(state.study.methods) >= MAX_METHODS)
+        return [self._add_button("method", help_, state.add_method, len(state.study.methods) >= MAX_METHODS)]
 
-    def _seeds(self) -> Any:
-        count = widget(SEEDS, self.state.seeds, lambda value: self._do(self.state.set_seeds, value))
-        seed = self._seed("The same seed gives the same draws.", 2**32 - 1)
-        return pn.Column(count, seed, sizing_mode="stretch_width", margin=0)
+    def _seeds(self) -> list[Any]:
+        state, parts = self.state, []
+        if state.shows("seeds"):
+            parts.append(widget(SEEDS, state.seeds, lambda value: self._do(state.set_seeds, value)))
+        if state.shows("seed"):
+            parts.append(self._seed("The same seed gives the same draws.", 2**32 - 1))
+        return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []

@@ -1,9 +1,11 @@
 """The whole state of a study's page in the link; all but a file that the person brought."""
 
+from app.lesson import place as places
 from app.link import page_query, read_fields, read_page, whole
-from app.study.state import AXES, MAX_SEEDS, StudyState
+from app.study.state import MAX_SEEDS, StudyState
 from app.study.upload import KINDS, uses_upload
 from app.study.views import STUDY_VIEWS
+from app.study.views.base import AXES
 from samplers.models import MODELS
 from samplers.models.study import LINK_FIELDS, Study
 from samplers.parameters import declared
@@ -11,7 +13,9 @@ from samplers.parameters import declared
 
 def to_query(state: StudyState) -> str:
     """The state as ``?model=…&method=…&seed=…&views=…``."""
-    return f"?{state.study.to_query()}&{page_query(state, {'seeds': str(state.seeds), 'show': str(state.shown + 1)})}"
+    more = page_query(state, {"seeds": str(state.seeds), "show": str(state.shown + 1)})
+    step = state.place.step
+    return f"?{more}" if step is not None and state.study == step.spec else f"?{state.study.to_query()}&{more}"
 
 
 def from_query(query: str) -> tuple[StudyState, list[str]]:
@@ -19,8 +23,17 @@ def from_query(query: str) -> tuple[StudyState, list[str]]:
     study, messages = Study.from_query(query)
     study = _without_upload(study, messages)
     state = StudyState(study)
-    fields = read_fields(query, (*LINK_FIELDS, "seeds", "show"), messages)
-    read_page(state, fields, STUDY_VIEWS, AXES, messages)
+    fields, problems = read_fields(query, (*LINK_FIELDS, "seeds", "show"))
+    messages += problems
+    places.read(state.place, fields, messages)
+    if state.place.step is not None:
+        state.follow(state.place.step)
+        if {"model", "method"} & set(fields):
+            state.study = study
+        elif "seed" in fields:
+            state.set_seed(study.seed)
+    study = state.study
+    read_page(state, fields, STUDY_VIEWS, AXES, study, messages)
     state.seeds = whole(fields, "seeds", 1, MAX_SEEDS, 1, messages)
     state.shown = whole(fields, "show", 1, len(study.methods), 1, messages) - 1
     return state, messages

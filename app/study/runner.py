@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from app.live import POOL, Live, LiveScreen, recent_rate, short
-from app.study.state import AXES, StudyState
+from app.study.state import StudyState
 from app.study.upload import Upload, uses_upload
 from app.study.views import STUDY_VIEWS
-from app.study.views.base import MethodFrame, StudyFrame, StudyScene, StudyView
+from app.study.views.base import AXES, MethodFrame, StudyFrame, StudyScene, StudyView
 from app.views.base import Data
 from samplers import jit
 from samplers.choices import Choice
@@ -122,7 +122,7 @@ class StudyRunner(Live):
         self._rebuild = False
         state.param.watch(self._on_study, "study")
         state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload", "seeds"])
-        state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "shown", "dark"])
+        state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "shown", "dark", "present"])
         state.param.watch(lambda *_: self._ask(), "playing")
 
     def cancel(self) -> None:
@@ -218,7 +218,7 @@ class StudyRunner(Live):
             return
         self._stale = True
         state = self.state
-        scene = StudyScene(self.model, state.method_titles(), state.shown, state.axis, state.dark)
+        scene = StudyScene(self.model, state.method_titles(), state.shown, state.axis, state.dark, state.present)
         self.views = [STUDY_VIEWS[key](scene) for key in state.shown_views()]
         self._texts = []
         self._captioned = 0.0
@@ -290,6 +290,8 @@ class StudyRunner(Live):
         if first or time.perf_counter() - self._captioned > CAPTION_SECONDS:
             self._captioned = time.perf_counter()
             self._texts = [item for view, _ in self._feeds for item in view.captions(frame).items()]
+            if self.checks is not None:
+                self._texts += self.checks()
         return out
 
     async def _slow_turn(self, turn: int) -> None:

@@ -34,6 +34,8 @@ def lines(tex: str) -> list[str]:
 class StudyPage(Session):
     """The widgets of a session, and the wires between them and the state."""
 
+    of_study = True
+
     def __init__(self) -> None:
         pn.extension("mathjax", notifications=True)
         super().__init__()
@@ -43,6 +45,7 @@ class StudyPage(Session):
         self.export = StudyExport(self.state, self.runner, self.notify)
         self.readout.width = READOUT
         self.runner.readout = self.readout
+        self.add_lessons(StudyControls(self.state, self.notify, of_lesson=True))
         self._facts: dict[str, str] = {}
         self._shown_cards: Any = None
         self._told = False
@@ -61,8 +64,12 @@ class StudyPage(Session):
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
-        watch(lambda *_: self.later(self.write_link), ["study", "playing", "views", "axis", "shown", "seeds", "dark"])
+        watch(
+            lambda *_: self.later(self.write_link),
+            ["study", "playing", "views", "axis", "shown", "seeds", "dark", "present"],
+        )
         watch(lambda *_: self._show_guide(), "study")
+        self.state.place.param.watch(lambda *_: self._show_guide(), ["lesson", "free"])
         self._show_guide()
         self.show_status("Loading the data.", 0.0)
         self.begin_with_the_page()
@@ -79,9 +86,13 @@ class StudyPage(Session):
         main.append(self.views)
         if "equations" not in hidden:
             main.append(self.cards)
-        main.append(self.runner.bus)
-        sidebar = [] if "controls" in hidden else [self.controls.panel]
-        return self._frame(self.state, main, sidebar, [] if "export" in hidden else [self.export.panel])
+        return self._frame(self.state, main, [] if "export" in hidden else [self.export.panel])
+
+    async def picture(self) -> None:
+        await self.export.picture()
+
+    def running(self) -> tuple[Any, list[Any]]:
+        return self.state.study, [record.runs[0] for record in self.runner.records]
 
     def _transport(self) -> Any:
         state = self.state
@@ -104,7 +115,7 @@ class StudyPage(Session):
             inside.param.update(
                 options={f"{i + 1}. {title}": i for i, title in enumerate(titles)},
                 value=state.shown,
-                visible=len(titles) > 1,
+                visible=len(titles) > 1 and "show" not in state.hidden,
             )
             chooser.param.update(
                 options={
@@ -120,14 +131,15 @@ class StudyPage(Session):
         )
         state.param.watch(refresh, ["study", "views", "shown", "axis"])
         refresh()
-        readout = pn.pane.Bokeh(self.readout, width=READOUT, margin=(8, 4))
+        self.follow_visibility({"axis": axis, "views": chooser})
+        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(8, 4))]
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), inside, axis, **ROW), pn.FlexBox(chooser, readout, **ROW),
+            pn.FlexBox(*self._transport_buttons(state), inside, axis, **ROW), pn.FlexBox(chooser, *readout, **ROW),
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 
     def _show_guide(self) -> None:
-        text = GUIDES.get(self.state.study.model.key, "")
+        text = "" if self.state.place.restricted else GUIDES.get(self.state.study.model.key, "")
         self.guide.param.update(object=text, visible=bool(text))
 
     def moving(self) -> None:
@@ -146,23 +158,27 @@ class StudyPage(Session):
 
     def show_problem(self, message: str) -> None:
         self.show_status("", 1.0)
-        self.controls.show_problem(message)
+        for controls in (self.controls, self.lesson_controls):
+            controls.show_problem(message)
         # The sentence stays in the sidebar, which on a phone may be closed.
         self.notify("warning", message)
 
     def show_model(self, model: Model) -> None:
         self.show_status("", 1.0)
-        self.controls.show_problem("")
+        for controls in (self.controls, self.lesson_controls):
+            controls.show_problem("")
         self._facts = dict(model.facts())
         if self._told:
             self.later(self._refresh_cards)
 
     def show_divergence(self, place: int, message: str) -> None:
-        self.controls.show_error(place, message)
+        for controls in (self.controls, self.lesson_controls):
+            controls.show_error(place, message)
         self.notify("error", message)
 
     def clear_divergence(self) -> None:
-        self.controls.clear_errors()
+        for controls in (self.controls, self.lesson_controls):
+            controls.clear_errors()
 
     def _refresh_cards(self) -> None:
         study, dark = self.state.study, self.state.dark

@@ -5,8 +5,12 @@ from typing import Any
 
 import param
 
+from app.lesson.place import Place
+from app.lesson.rules import is_hidden
 from app.study.upload import KINDS, UPLOADED, Upload, uses_upload
 from app.study.views import STUDY_VIEWS, default_views
+from app.study.views.base import AXES
+from lessons import Step
 from samplers.models import METHODS, MODELS
 from samplers.models.study import MAX_METHODS, Study, default_methods, methods_of
 from samplers.parameters import Count, SpecError, check, declared
@@ -16,8 +20,6 @@ SEEDS = Count(
     1, bounds=(1, MAX_SEEDS), label="Seeds of each method",
     doc="Each method runs with so many seeds: the seed, the next one, and so on. Curves show their mean, and a band from the lowest to the highest. The pictures are of the first.",
 )  # fmt: skip
-AXES = ("data", "steps", "seconds")
-"""What curves are drawn against. The method that is furthest behind on this axis makes the next step."""
 
 
 class StudyState(param.Parameterized):
@@ -32,12 +34,14 @@ class StudyState(param.Parameterized):
     shown = param.Integer(0, bounds=(0, MAX_METHODS - 1), doc="The method whose inside the pictures show.")
     dark = param.Boolean(False)
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
+    present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
     resets = param.Integer(0, doc="Counts the resets; each starts the same study again.")
     runs_what = "method"
     subject = "model"
 
     def __init__(self, study: Study):
         super().__init__(study=study, views=default_views(study))
+        self.place = Place()
 
     @property
     def seed(self) -> int:
@@ -46,11 +50,26 @@ class StudyState(param.Parameterized):
 
     def fitting_views(self) -> list[str]:
         """The views that have something to show of the study, in the order of the menu."""
-        return [key for key, view in STUDY_VIEWS.items() if view.fits(self.study)]
+        return [key for key, view in STUDY_VIEWS.items() if key not in self.hidden and view.fits(self.study)]
 
     def shown_views(self) -> list[str]:
         """The views on the page, in the order of the menu."""
         return [key for key in self.fitting_views() if key in self.views]
+
+    def shows(self, name: str) -> bool:
+        """Whether a control, an address or a word, is on the page: neither the link nor a lesson leaves it out."""
+        return not is_hidden(name, self.hidden) and self.place.allows(name)
+
+    def follow(self, step: Step) -> None:
+        """Show a lesson's step: its study from the beginning, its views and its settings of the page."""
+        with param.parameterized.batch_call_watchers(self):
+            if isinstance(step.spec, Study):
+                self.open(step.spec)
+            axis = step.page.get("axis", AXES[0])
+            self.axis = axis if axis in AXES else AXES[0]
+            self.views = [key for key in step.views if key in self.fitting_views()]
+            self.playing = isinstance(step.spec, Study) and not self.place.waiting
+            self.resets += 1
 
     def open(self, study: Study) -> None:
         """Another study; what is on the page stays where it fits."""

@@ -14,7 +14,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, Label, Model, Range1d
 from numpy.typing import NDArray
 
-from app.theme import Theme, theme
+from app.theme import Theme, enlarge, theme
 from samplers import Experiment, Run
 from samplers.targets.base import Column, Target
 
@@ -50,6 +50,8 @@ class Scene:
     dark: bool
     layouts: tuple[str, ...] = ()
     """The layout of each lane's recipe; empty for another sampler."""
+    large: bool = False
+    """Whether type is large, for people who sit far from it."""
 
     @property
     def colours(self) -> Theme:
@@ -93,7 +95,10 @@ Data = dict[str, tuple[Array, ...]]
 
 
 class Drawing:
-    """A figure made once, and the sources in it that frames write to."""
+    """A figure made once, and the sources in it that frames write to.
+
+    While it is built ``before`` is the same view of the scene before this one, for what a person has set in it.
+    """
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -104,10 +109,15 @@ class Drawing:
     tall: ClassVar[bool] = False
     """Whether it needs the height of two, wherever it stands."""
 
-    def __init__(self, scene: Any):
+    def __init__(self, scene: Any, before: "Drawing | None" = None):
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
+        self.before = before
         self.figure = self.build()
+        # The one before has one before it, too.
+        self.before = None
+        if scene.large:
+            enlarge(self.figure)
 
     @abstractmethod
     def build(self) -> Any:

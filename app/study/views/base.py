@@ -14,6 +14,9 @@ from app.views.base import Data, Drawing
 from samplers.models import Model, Snapshot
 from samplers.models.study import Score, Study, StudyRun
 
+AXES = ("data", "steps", "seconds")
+"""What curves are drawn against. The method that is furthest behind on this axis makes the next step."""
+
 
 @dataclass(frozen=True)
 class StudyScene:
@@ -27,6 +30,8 @@ class StudyScene:
     """The method whose inside the pictures show."""
     axis: str
     dark: bool
+    large: bool = False
+    """Whether type is large, for people who sit far from it."""
 
     @property
     def colours(self) -> Theme:

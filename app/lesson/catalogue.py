@@ -1,0 +1,76 @@
+"""The list of lessons, and what is wrong with those that did not load."""
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.lesson.course import library
+from app.lesson.prose import as_words
+from lessons import Lesson
+
+
+class Catalogue:
+    """A dialog that is made when it is first asked for."""
+
+    def __init__(self, go: Callable[[Lesson, int], None]):
+        self._go = go
+        self.panel = pn.Column(margin=0, width=0, height=0, sizing_mode="fixed")
+        self._dialog: Any = None
+
+    def open(self) -> None:
+        """Show the list as the files are now."""
+        found = library()
+        lessons = list(found.lessons.values())
+        items = [
+            {
+                "label": as_words(lesson.title),
+                "avatar": str(number),
+                "secondary": about(lesson, found.lessons),
+                "selectable": False,
+            }
+            for number, lesson in enumerate(lessons, 1)
+        ]
+        menu = pmui.MenuList(items=items, sizing_mode="stretch_width", dense=False)
+
+        def clicked(item: Any) -> None:
+            self._dialog.open = False
+            self._go(lessons[next(i for i, one in enumerate(items) if one["label"] == item["label"])], 1)
+
+        menu.on_click(clicked)
+        minutes = sum(lesson.minutes for lesson in lessons)
+        intro = pn.pane.HTML(
+            f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {minutes} minutes in all.",
+            sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
+        )  # fmt: skip
+        parts = [intro, *broken(found.problems), menu]
+        if self._dialog is None:
+            self._dialog = pmui.Dialog(
+                *parts, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
+            )  # fmt: skip
+            self.panel.objects = [self._dialog]
+        else:
+            self._dialog.param.update(objects=parts, open=True)
+
+
+def about(lesson: Lesson, known: dict[str, Lesson]) -> str:
+    """Minutes, summary and what comes before."""
+    steps = "1 step" if len(lesson.steps) == 1 else f"{len(lesson.steps)} steps"
+    needs = ", ".join(known[key].title if key in known else key for key in lesson.needs)
+    text = f"{lesson.minutes} minutes, {steps}. {lesson.summary}"
+    return as_words(f"{text} Needs: {needs}." if needs else text)
+
+
+def broken(problems: tuple[str, ...]) -> list[Any]:
+    """A message with every problem; none where there is none."""
+    if not problems:
+        return []
+    listed = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
+    text = pn.pane.HTML(
+        f"<b>Not all is right with the lessons' files:</b><ul style='margin:4px 0;padding-left:1.2em'>{listed}</ul>",
+        sizing_mode="stretch_width", margin=(4, 10), css_classes=["lesson-problems"],
+        styles={"border-left": "4px solid #d3473d", "padding": "4px 10px", "font-size": "14px", "overflow-wrap": "anywhere"},
+    )  # fmt: skip
+    return [text]

@@ -1,0 +1,96 @@
+"""The lessons that the server has: read once, and again where a file has changed."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.study.views import STUDY_VIEWS
+from app.study.views.base import AXES
+from app.views import VIEWS
+from app.views.base import AXIS_LABELS
+from lessons import Lesson, Library, Step, load_all
+from lessons.library import folders
+from lessons.specs import Spec
+from samplers import Experiment
+from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS
+from samplers.models import METHODS, MODELS
+from samplers.models.study import Study
+from samplers.parameters import Formulas, declared
+from samplers.targets import TARGETS
+
+_LOCK = threading.Lock()
+_READ: dict[str, tuple[Any, Library]] = {}
+
+
+def library() -> Library:
+    """Every lesson, and what is wrong with those that did not load or that name what the page has not."""
+    with _LOCK:
+        now = tuple(_stamp(folder) for folder in folders())
+        if "all" not in _READ or _READ["all"][0] != now:
+            found = load_all()
+            more = [problem for lesson in found.lessons.values() for problem in problems(lesson)]
+            _READ["all"] = (now, Library(found.lessons, (*found.problems, *more)))
+        return _READ["all"][1]
+
+
+def _stamp(folder: Path) -> tuple[Any, ...]:
+    try:
+        return (
+            str(folder),
+            *((path.name, (s := path.stat()).st_mtime_ns, s.st_size) for path in sorted(folder.glob("*.md"))),
+        )
+    except OSError:
+        return (str(folder),)
+
+
+def problems(lesson: Lesson) -> list[str]:
+    """What a lesson asks of the page that the page has not: views that do not fit, axes and coordinates."""
+    return [f"{lesson.file}:{step.line}: {sentence}" for step in lesson.steps for sentence in _step_problems(step)]
+
+
+def _step_problems(step: Step) -> list[str]:
+    is_study = isinstance(step.spec, Study)
+    views: Mapping[str, Any] = STUDY_VIEWS if is_study else VIEWS
+    out = []
+    for key in step.views:
+        if key not in views:
+            out.append(f"views = {key!r}: there is no such view; there are: {', '.join(views)}.")
+        elif step.spec is not None and not views[key].fits(step.spec):
+            fitting = [name for name, view in views.items() if view.fits(step.spec)]
+            out.append(f"views = {key!r}: it does not fit the step's experiment; allowed are {', '.join(fitting)}.")
+    out += [
+        f"controls = {name!r}: the page has no widget for it in a lesson."
+        for name in step.controls
+        if _no_widget(step.spec, name)
+    ]
+    axes = AXES if is_study else tuple(AXIS_LABELS)
+    if step.page.get("axis", axes[0]) not in axes:
+        out.append(f"page.axis = {step.page['axis']!r}: allowed is one of {', '.join(axes)}.")
+    if isinstance(step.spec, Experiment):
+        n = step.spec.make_target().n_values
+        if step.page.get("coordinate", 1) > n:
+            out.append(f"page.coordinate = {step.page['coordinate']}: allowed is a whole number from 1 to {n}.")
+    return out
+
+
+def _no_widget(spec: Spec | None, name: str) -> bool:
+    """Whether a control is a run length, which the page has not, or a matrix of formulas, which the workbench has."""
+    if isinstance(spec, Study):
+        owners: list[Any] = [MODELS[spec.model.key], *(METHODS[method.key] for method in spec.methods)]
+    elif spec is not None:
+        kinds = [(SAMPLERS[lane.sampler.key], GRADIENTS[lane.gradient.key]) for lane in spec.lanes]
+        owners = [TARGETS[spec.target.key], *(cls for pair in kinds for cls in pair)]
+    else:
+        owners = []
+    value = name.rpartition(".")[2]
+    return name in ("n_steps", "burn_in", "thin") or any(
+        isinstance(dict(declared(cls)).get(value), Formulas) for cls in owners
+    )
+
+
+def of_study(lesson: Lesson, number: int) -> bool:
+    """Whether a step is shown on the page of studies. One without an experiment goes with the next that has one."""
+    following = (step.spec for step in lesson.steps[number - 1 :] if step.spec is not None)
+    return isinstance(next(following, None), Study)

@@ -1,0 +1,289 @@
+"""The panel of a lesson: text, question, controls, claims, and the ways on."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from bokeh.models import Div
+from panel.custom import Child, JSComponent
+
+from app.lesson.marks import Mark, marks
+from app.lesson.place import SKIPPED, Place
+from app.lesson.prose import as_html, as_words, in_line
+from app.theme import Theme, theme
+from lessons import Claim, Lesson, Step
+
+ASSETS = Path(__file__).parent.parent.parent / "assets"
+WIDTH = 390
+"""Of the panel beside the views, in pixels."""
+
+BESIDE = f"""
+:host {{ display: flex !important; flex-direction: row; align-items: flex-start; max-height: none !important; }}
+.lesson {{ flex: 0 0 {WIDTH}px; position: sticky; top: 0; max-height: calc(100vh - 76px); overflow-y: auto;
+  border-right: 1px solid color-mix(in srgb, currentColor 18%, transparent); }}
+.lesson.present {{ flex-basis: 30vw; max-height: calc(100vh - 50px); }}
+.beside {{ flex: 1 1 0; min-width: 0; }}
+.scroll-button {{ display: none; }}
+:host(.free) {{ flex-direction: column; align-items: stretch; }}
+.lesson.free {{ flex: none; position: static; max-height: none; border-right: none; }}
+.lesson.free ~ .beside {{ flex: none; }}
+@media (max-width: 899px) {{
+  :host {{ flex-direction: column; align-items: stretch; }}
+  .lesson, .lesson.present {{ flex: none; position: static; max-height: none; border-right: none;
+    border-bottom: 1px solid color-mix(in srgb, currentColor 18%, transparent); }}
+  .beside {{ flex: none; }}
+}}
+"""
+"""The lesson beside the views; on a narrow page above them."""
+
+_TEXT = """
+:host { font-size: calc(var(--size, 1) * 15.5px); line-height: 1.5; overflow-wrap: anywhere; }
+h2 { font-size: 1.3em; line-height: 1.25; margin: 0 0 .4em; }
+p { margin: 0 0 .65em; } p:last-child { margin-bottom: 0; }
+ul, ol { margin: 0 0 .65em; padding-left: 1.4em; }
+table { border-collapse: collapse; margin: 0 0 .65em; } th, td { padding: 2px 8px; border-bottom: 1px solid #8884; text-align: left; }
+code { font-size: .92em; } svg { max-width: 100%; } a { color: inherit; }
+mjx-container[display="true"], .MathJax { overflow-x: auto; overflow-y: hidden; }
+.small { font-size: .88em; opacity: .8; } .where { font-size: .9em; opacity: .8; }
+"""
+_WAYS = """
+.ways { position: sticky; bottom: 0; z-index: 2; padding: 4px 8px; background: var(--mui-palette-background-paper, Canvas); }
+:host(:not(.free)) .ways { border-top: 1px solid #8883; align-self: stretch; }
+.scroll-button { display: none; }
+"""
+"""The ways on stay in sight while the text is scrolled."""
+_SLIM = """
+:host { display: flex; flex-flow: row wrap; align-items: center; }
+.head { flex: 1 1 280px; width: auto; } .ways { flex: 0 1 auto; width: auto; }
+"""
+"""Of a person who tries it herself: a line above the page."""
+_OPTION = """
+.answer { display: block; width: 100%; text-align: left; font: inherit; color: inherit; background: transparent; cursor: pointer;
+  border: 1.5px solid color-mix(in srgb, currentColor 35%, transparent); border-radius: 6px; padding: 6px 10px; }
+.answer:hover:enabled, .answer:focus-visible { border-color: #1976d2; background: color-mix(in srgb, #1976d2 10%, transparent); }
+.answer:disabled { cursor: default; }
+.answer[data-state="right"] { border-color: #2e9e57; background: color-mix(in srgb, #2e9e57 16%, transparent); }
+.answer[data-state="wrong"] { border-color: #d3473d; background: color-mix(in srgb, #d3473d 14%, transparent); }
+.answer[data-state="other"] { opacity: .65; }
+"""
+
+
+class Option(JSComponent):
+    """An answer that can be chosen."""
+
+    content = Child()
+    words = param.String(doc="The answer as a screen reader says it.")
+    state = param.Selector(default="open", objects=["open", "right", "wrong", "other"])
+
+    _esm = ASSETS / "option.js"
+    _stylesheets = [_OPTION]
+
+    def __init__(self, chosen: Callable[[], None], **params: Any):
+        super().__init__(**params)
+        self._chosen = chosen
+
+    def _handle_msg(self, message: Any) -> None:
+        if message == "chosen" and self.state == "open":
+            self._chosen()
+
+
+class LessonPanel:
+    """The widgets of the open step, and what its live claims say."""
+
+    def __init__(
+        self, state: Any, controls: Any, go: Callable[[Lesson, int], None], follow: Callable[[], tuple[Lesson, int] | None],
+        contents: Callable[[], None],
+    ):  # fmt: skip
+        """``go`` opens a step; ``follow`` says what comes after the last one; ``contents`` shows the list."""
+        self.state, self.controls = state, controls
+        self._go, self._follow, self._contents = go, follow, contents
+        self.panel = pn.Column(visible=False, margin=0, css_classes=["lesson"], stylesheets=[_WAYS])
+        self._divs: list[Div] = []
+        self._question = pn.Column(sizing_mode="stretch_width", margin=0)
+        self._after = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.place.param.watch(lambda *_: self._refresh(), ["lesson", "number", "answer", "free"])
+        state.param.watch(lambda *_: self._refresh(), ["dark", "present"])
+        self._refresh()
+
+    @property
+    def place(self) -> Place:
+        """Where the person is."""
+        place: Place = self.state.place
+        return place
+
+    @property
+    def colours(self) -> Theme:
+        """The theme that is on."""
+        return theme(self.state.dark)
+
+    def texts(self, spec: Any, runs: Sequence[Any]) -> list[tuple[str, str]]:
+        """The check marks' texts now, by their model's id."""
+        step, divs = self.place.step, self._divs
+        if step is None or self.place.waiting or len(divs) != len(step.claims):
+            return []
+        found = marks(step, spec, runs, self._command())
+        return [(div.id, mark.html(self.colours)) for div, mark in zip(divs, found, strict=True)]
+
+    def next(self) -> None:
+        """The next step, or after the last one the next lesson."""
+        lesson, number = self.place.lesson, self.place.number
+        if lesson is None:
+            return
+        if number < len(lesson.steps):
+            self._go(lesson, number + 1)
+        elif (following := self._follow()) is not None:
+            self._go(*following)
+        else:
+            self._contents()
+
+    def back(self) -> None:
+        """The step before."""
+        if self.place.lesson is not None and self.place.number > 1:
+            self._go(self.place.lesson, self.place.number - 1)
+
+    # What is in it
+
+    def _refresh(self) -> None:
+        lesson, step = self.place.lesson, self.place.step
+        if lesson is None or step is None:
+            self._divs = []
+            self.panel.param.update(objects=[], visible=False)
+            return
+        if self.place.free:
+            self._divs = []
+            row = pn.Row(
+                self._head(lesson), self._ways(lesson), stylesheets=[_SLIM], sizing_mode="stretch_width", margin=0
+            )
+            self.panel.param.update(objects=[row], visible=True, css_classes=["lesson", "free"], styles=self._size())
+            return
+        parts: list[Any] = [self._head(lesson), self._text(f"<h2>{in_line(step.title)}</h2>{as_html(step.text)}")]
+        if step.question is not None:
+            parts += self._question_parts(step)
+        if not self.place.waiting:
+            if step.watch:
+                parts.append(self._box("visibility", f"<b>Watch this.</b> {in_line(step.watch)}"))
+            if self.place.restricted and self.controls is not None:
+                parts.append(self.controls.panel)
+            parts += self._claims(step)
+        self._divs = self._divs if not self.place.waiting else []
+        parts.append(self._ways(lesson))
+        present = self.state.present
+        self.panel.param.update(
+            objects=parts, visible=True, css_classes=["lesson", "present"] if present else ["lesson"],
+            styles=self._size(),
+        )  # fmt: skip
+
+    def _size(self) -> dict[str, str]:
+        return {"--size": "1.4" if self.state.present else "1"}
+
+    def _text(self, html: str, **options: Any) -> Any:
+        margins = {"margin": (4, 12), **options}
+        return pn.pane.HTML(html, disable_math=False, stylesheets=[_TEXT], sizing_mode="stretch_width", **margins)
+
+    def _box(self, icon: str, html: str) -> Any:
+        return self._text(html, margin=(6, 12), styles={
+            "border-left": "4px solid #1976d2", "padding": "4px 10px", "background": "color-mix(in srgb, #1976d2 8%, transparent)",
+        })  # fmt: skip
+
+    def _head(self, lesson: Lesson) -> Any:
+        contents = pmui.IconButton(
+            icon="toc", size="small", description="Lessons: the list of all of them", margin=(2, 2, 2, 6)
+        )
+        contents.on_click(lambda _: self._contents())
+        leave = pmui.IconButton(
+            icon="close", size="small", description="Leave the lesson; the experiment stays", margin=(2, 6, 2, 2)
+        )
+        leave.on_click(lambda _: self.place.leave())
+        where = self._text(
+            f"<span class='where'><b>{in_line(lesson.title)}</b> · step {self.place.number} of {len(lesson.steps)}</span>",
+            margin=(6, 0),
+        )
+        return pn.Row(contents, where, leave, sizing_mode="stretch_width", margin=0, css_classes=["head"])
+
+    def _question_parts(self, step: Step) -> list[Any]:
+        question, answer = step.question, self.place.answer
+        assert question is not None
+        parts: list[Any] = [self._text(f"<b>Before you run it:</b> {in_line(question.ask)}", margin=(8, 12, 4, 12))]
+        for number, text in enumerate(question.options, 1):
+            state = "open"
+            if not self.place.waiting:
+                state = "right" if number == question.answer else "wrong" if number == answer else "other"
+            parts.append(Option(
+                lambda number=number: self.reply(number), state=state, words=as_words(text), sizing_mode="stretch_width", margin=(3, 12),
+                content=self._text(in_line(text), margin=0),
+            ))  # fmt: skip
+        if self.place.waiting:
+            skip = pmui.Button(label="Skip", size="small", variant="text", margin=(0, 8),
+                               description="Skip: run it without a prediction.")  # fmt: skip
+            skip.on_click(lambda _: self.reply(SKIPPED))
+            note = self._text("<span class='small'>The experiment waits for your answer.</span>", margin=(8, 12))
+            parts.append(pn.Row(skip, note, sizing_mode="stretch_width", margin=0))
+        else:
+            verdict = "" if not answer else "<b>Right.</b> " if answer == question.answer else "<b>Not so.</b> "
+            parts.append(self._text(verdict + in_line(question.why), margin=(4, 12, 8, 12)))
+        return parts
+
+    def reply(self, answer: int) -> None:
+        """Answer the question, or skip it, and let the experiment run."""
+        self.place.reply(answer)
+        self.state.playing = True
+
+    def _claims(self, step: Step) -> list[Any]:
+        self._divs = [Div(text="", sizing_mode="stretch_width", margin=(0, 12, 2, 12), styles={"font-size": f"{14 * (1.4 if self.state.present else 1):g}px"}) for _ in step.claims]  # fmt: skip
+        if not step.claims:
+            return []
+        parts: list[Any] = [
+            self._text(
+                "<b>Claims</b> <span class='small'>checked on this run, as it goes</span>", margin=(10, 12, 2, 12)
+            )
+        ]
+        for claim, div in zip(step.claims, self._divs, strict=True):
+            div.text = (Mark("pending") if claim.live else Mark("elsewhere", f"in a terminal: {self._command()}")).html(
+                self.colours
+            )
+            parts.append(self._text(in_line(claim.says) + _paper(claim), margin=(6, 12, 0, 12)))
+            parts.append(pn.pane.Bokeh(div, sizing_mode="stretch_width", margin=0))
+        return parts
+
+    def _command(self) -> str:
+        return f"python -m lessons {self.place.lesson.key}" if self.place.lesson is not None else ""
+
+    def _ways(self, lesson: Lesson) -> Any:
+        last = self.place.number == len(lesson.steps)
+        back = pmui.Button(
+            label="Back",
+            icon="arrow_back",
+            size="small",
+            variant="outlined",
+            disabled=self.place.number == 1,
+            margin=(6, 4),
+        )
+        back.on_click(lambda _: self.back())
+        following = self._follow() if last else None
+        label = "Next" if not last else f"Next lesson: {following[0].title}" if following is not None else "All lessons"
+        forward = pmui.Button(label=label, icon="arrow_forward", size="small", variant="contained", margin=(6, 4))
+        forward.on_click(lambda _: self.next())
+        free = pmui.Button(label="Try it yourself", icon="tune", size="small", variant="outlined", margin=(6, 4),
+                           description="Try it yourself: all controls, on this experiment.")  # fmt: skip
+        if self.place.free:
+            free.param.update(
+                label="Back to the step",
+                icon="undo",
+                description="Back to the step: its own experiment from the beginning, and its controls.",
+            )
+        free.on_click(lambda _: self._go(lesson, self.place.number) if self.place.free else self.place.try_it())
+        return pn.FlexBox(back, free, forward, margin=0, gap="2px", css_classes=["ways"])
+
+
+def _paper(claim: Claim) -> str:
+    """The paper's number beside ours."""
+    paper = claim.paper
+    if paper is None:
+        return ""
+    number = in_line(paper.number) if isinstance(paper.number, str) else f"{paper.number:g}"
+    ours = f", ours {paper.ours:g}" if paper.ours is not None else ""
+    reason = f" {in_line(paper.reason)}" if paper.reason else ""
+    return f"<br><span class='small'>{in_line(paper.figure)}: {number}{ours}.{reason}</span>"

@@ -1,0 +1,16 @@
+"""How controls are named where a link or a lesson leaves some out: see :mod:`lessons.specs` for addresses."""
+
+import re
+from collections.abc import Iterable
+
+
+def general(name: str) -> str:
+    """An address without its lane or method: ``sampler.step_size``."""
+    return re.sub(r"^lane[1-9]\.", "", re.sub(r"^method[1-9]\.", "method.", name))
+
+
+def is_hidden(name: str, hidden: Iterable[str]) -> bool:
+    """Whether a link leaves out this control: by its address, that of every lane, or the group that it is of."""
+    shared = general(name)
+    group = shared.partition(".")[0]
+    return bool({name, shared, group, "methods" if group == "method" else group} & set(hidden))

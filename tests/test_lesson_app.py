@@ -1,0 +1,227 @@
+"""Lessons and presenter mode in a real headless Chromium: a student goes through a lesson, a teacher shows it."""
+
+import re
+
+import pytest
+
+from lessons.library import VARIABLE
+from tests.browser import PageLog, open_app, serve
+from tests.test_app import PATIENCE, Lab, check_finite, check_width, wait_until
+
+MINE = """+++
+title = "Mine"
+minutes = 3
+summary = "Of a teacher's own."
++++
+
+## One
+
+A formula, $$\\theta^2$$.
+
+```toml
+views = ["marginal", "ks"]
+controls = ["lane1.sampler.step_size"]
+watch = "The curve."
+
+[experiment]
+target = "gaussian"
+lanes = ["sgld(step_size:0.05)~full"]
+n_chains = 64
+n_steps = 400
+burn_in = 10
+
+[question]
+ask = "Which?"
+options = ["This", "That"]
+answer = 2
+why = "It is so."
+
+[[claim]]
+says = "The variance is nearly 1."
+measure = "variance"
+above = 0.5
+below = 1.5
+
+[[claim]]
+says = "The variance is 3."
+measure = "variance"
+equals = 3
+tolerance = 0.1
+```
+
+## Two
+
+The same at another step.
+
+```toml
+views = ["marginal", "trace"]
+[change]
+lane1.sampler.step_size = 0.3
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def school(tmp_path_factory):
+    """A server with a teacher's own folder: a good lesson, and a broken one."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "01-mine.md").write_text(MINE, encoding="utf-8")
+    broken = MINE.replace("answer = 2", "answer = 7")
+    (folder / "02-broken.md").write_text(broken, encoding="utf-8")
+    line = next(n for n, row in enumerate(broken.splitlines(), 1) if "answer = 7" in row)
+    with serve(tmp_path_factory.mktemp("school"), environment={VARIABLE: str(folder)}) as running:
+        running.broken = f"02-broken.md:{line}"
+        yield running
+
+
+@pytest.fixture
+def lab(page, school):
+    """The app in an empty page; every array in every figure must be finite when the test ends."""
+    made = Lab(page, school)
+    yield made
+    check_finite(made.figures())
+    assert school.crashes() == []
+
+
+def heading(lab):
+    return lab.page.get_by_role("heading", level=2).all_inner_texts()
+
+
+def answer(lab, text):
+    lab.page.get_by_role("button", name=text, exact=True).click()
+
+
+def shows(lab, text, patience=PATIENCE):
+    lab.page.get_by_text(text).first.wait_for(timeout=1000 * patience)
+
+
+def presenting(lab):
+    return lab.page.locator(".strip").is_visible()
+
+
+def test_a_student_goes_through_a_lesson(lab):
+    lab.open()
+    lab.moves()
+    shows(lab, "Start the first lesson")
+    lab.page.evaluate("window.sameDocument = true")
+    # From the list, with the broken file's place in it.
+    lab.press("Lessons")
+    shows(lab, lab.server.broken)
+    shows(lab, "3 minutes, 2 steps")
+    lab.page.get_by_role("dialog").get_by_text("Mine", exact=True).click()
+    lab.until(lambda: heading(lab) == ["One"], "the first step")
+    lab.until(lambda: lab.titles() == ["Marginal", "KS distance"], "its views")
+    assert lab.field("lesson") == "mine"
+    assert lab.page.locator(".lesson svg, .lesson mjx-container").count() > 0, "the formula is drawn"
+    # Nothing runs before the answer.
+    lab.until(lambda: lab.steps() == 0, "a new experiment at rest")
+    lab.press("Play")
+    shows(lab, "First answer the lesson's question")
+    assert lab.settled() == 0
+    assert lab.page.get_by_text("It is so.").count() == 0
+    answer(lab, "This")
+    shows(lab, "Not so.")
+    shows(lab, "It is so.")
+    lab.moves()
+    # Claims are judged on the run that is on the screen.
+    shows(lab, "✓ holds")
+    shows(lab, "✗ not yet")
+    shows(lab, "expected 0.5 to 1.5")
+    # Only the step's own control is there, and what it moves is said to be other.
+    assert lab.page.get_by_role("combobox").count() == 0
+    assert lab.page.get_by_role("slider").count() == 1, "the step size"
+    lab.press("Pause")
+    # A reload keeps the place and the answer.
+    link = lab.url
+    lab.open("?" + link.partition("?")[2])
+    lab.until(lambda: heading(lab) == ["One"], "the same step")
+    shows(lab, "Not so.")
+    lab.page.evaluate("window.sameDocument = true")
+    lab.press("Next")
+    lab.until(lambda: heading(lab) == ["Two"], "the second step")
+    lab.until(lambda: lab.titles() == ["Marginal", "Trace"], "its views")
+    lab.until(lambda: lab.field("step") == "2", "its link")
+    lab.moves()
+    # All controls, on this experiment.
+    lab.press("Try it yourself")
+    lab.page.get_by_role("combobox", name=re.compile("^Target")).wait_for(timeout=1000 * PATIENCE)
+    lab.until(
+        lambda: "sgld(step_size:0.3)" in lab.page.evaluate("document.title + location.href") or lab.field("try") == "1",
+        "freed",
+    )
+    lab.press("Back to the step")
+    lab.until(lambda: heading(lab) == ["Two"] and lab.field("try") == "", "the step again")
+    assert lab.page.evaluate("window.sameDocument"), "no step reloads the page"
+
+
+def test_a_teacher_presents_with_keys(lab):
+    lab.open("?lesson=mine&present=1&hide=lane1.sampler.step_size,ks,export")
+    lab.until(lambda: presenting(lab), "the strip of keys")
+    assert not lab.page.locator(".header").is_visible()
+    lab.until(lambda: lab.titles() == ["Marginal"], "the view that the link leaves")
+    lab.until(lambda: lab.steps() == 0, "an experiment at rest")
+    shows(lab, "play or pause")
+    size = lab.page.locator(".view-title").first.evaluate("(one) => parseFloat(getComputedStyle(one).fontSize)")
+    assert size >= 20
+    key = lab.page.keyboard.press
+    answer(lab, "That")
+    shows(lab, "Right.")
+    lab.moves()
+    key("Space")
+    rest = lab.settled()
+    assert rest > 0
+    key("r")
+    lab.until(lambda: lab.steps() == 0, "a reset")
+    key("Space")
+    lab.moves()
+    key("ArrowRight")
+    lab.until(lambda: heading(lab) == ["Two"], "the next step")
+    key("PageUp")
+    lab.until(lambda: heading(lab) == ["One"], "the step before")
+    # One click, one picture.
+    with lab.page.expect_download() as picture:
+        lab.page.locator(".strip").get_by_text("save a picture").click()
+    assert picture.value.suggested_filename.endswith(".png")
+    # Keys are the person's own where she types.
+    lab.page.evaluate("document.body.append(Object.assign(document.createElement('input'), {id: 'typed'}))")
+    lab.page.locator("#typed").focus()
+    lab.page.keyboard.type("nrb")
+    assert lab.page.locator("#typed").input_value() == "nrb"
+    lab.page.locator("#typed").evaluate("(one) => one.remove()")
+    assert heading(lab) == ["One"]
+    key("Escape")
+    lab.until(lambda: not presenting(lab) and lab.page.locator(".header").is_visible(), "the whole page")
+    lab.until(lambda: lab.field("present") == "", "its link")
+    # Outside presenter mode keys do nothing.
+    key("n")
+    lab.moves()
+    assert heading(lab) == ["One"]
+
+
+def test_a_lesson_on_a_phone(chromium, school):
+    log = PageLog()
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    page = context.new_page()
+    log.watch(page)
+    try:
+        open_app(page, school, "?lesson=mine")
+        lab = Lab(page, school)
+        wait_until(lambda: heading(lab) == ["One"], "the step")
+        page.get_by_role("button", name="That", exact=True).click()
+        shows(lab, "Right.")
+        wait_until(lambda: len(lab.figures()) == 2, "the views")
+        check_width(page)
+        text, figure = page.locator(".lesson").bounding_box(), page.locator(".view-title").first.bounding_box()
+        assert text["width"] > 360
+        assert figure["y"] > text["y"] + text["height"] - 1, "the views are below the text"
+        cut_off = """() => {
+          const walk = function* (root) { for (const one of root.querySelectorAll("*")) { yield one; if (one.shadowRoot) yield* walk(one.shadowRoot) } }
+          return [...walk(document)].filter((one) => ["BUTTON", "P", "H2"].includes(one.tagName))
+            .filter((one) => { const box = one.getBoundingClientRect(); return box.width > 0 && (box.right > innerWidth + 1 || box.left < -1) })
+            .map((one) => one.textContent)
+        }"""
+        assert page.evaluate(cut_off) == []
+    finally:
+        context.close()
+    assert not log.errors, log.errors
+    assert not log.outside, log.outside

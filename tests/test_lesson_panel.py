@@ -1,0 +1,530 @@
+"""Lessons on the page, without a browser: the link, the controls of a step, prose, live claims, broken files."""
+
+import itertools
+import os
+from dataclasses import replace
+
+import panel as pn
+import panel_material_ui as pmui
+import pytest
+
+from app import link, theme
+from app.controls import Controls
+from app.lesson import course
+from app.lesson.catalogue import about, broken
+from app.lesson.marks import marks
+from app.lesson.panel import LessonPanel, Option
+from app.lesson.place import SKIPPED, Place, opens_study
+from app.lesson.prose import as_html, as_words, in_line
+from app.lesson.rules import is_hidden
+from app.state import AppState
+from app.study import link as study_link
+from app.study.controls import StudyControls
+from app.study.state import StudyState
+from app.views import VIEWS
+from lessons import read
+from lessons.library import VARIABLE
+from samplers import Experiment, Run, SpecError
+from samplers.models.study import Study, default_methods
+from samplers.targets import TARGETS
+
+# Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
+pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
+
+HEAD = '+++\ntitle = "Mine"\nminutes = 5\n+++\n\n## One\n\nText.\n\n```toml\n'
+GOOD = """views = ["marginal"]
+controls = ["lane2.sampler.step_size", "n_chains"]
+
+[experiment]
+target = "gaussian"
+lanes = ["sgld(step_size:0.05)~full", "sgld(step_size:0.1)~full"]
+n_chains = 64
+n_steps = 4000
+burn_in = 100
+
+[quick]
+n_steps = 1000
+
+[question]
+ask = "What?"
+options = ["$$x$$", "That"]
+answer = 2
+why = "So."
+
+[[claim]]
+says = "True."
+measure = "variance"
+equals = 1.0256410
+errors = 4
+tolerance = 0.02
+
+[[claim]]
+says = "False."
+measure = "variance"
+lane = 2
+equals = 5
+tolerance = 0.1
+
+[[claim]]
+says = "Of all draws."
+measure = "chain_ks"
+below = 1
+
+[[claim]]
+says = "A ratio."
+measure = "variance"
+lane = 2
+against = 1
+above = 0.9
+```
+"""
+STUDY = """views = ["scores"]
+controls = ["method2.step_size", "seed"]
+[study]
+model = "topics"
+methods = {methods}
+```
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A teacher's own folder with a lesson of two steps: the second changes a step size."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    again = '\n## Two\n\nMore.\n\n```toml\nviews = ["trace"]\n[change]\nlane1.sampler.step_size = 0.2\n```\n'
+    (tmp_path / "01-mine.md").write_text(HEAD + GOOD + again, encoding="utf-8")
+    keys = [method["key"] for method in default_methods("topics")]
+    (tmp_path / "02-real.md").write_text(HEAD + STUDY.format(methods=keys), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def mine(folder):
+    return read(folder / "01-mine.md")
+
+
+def state_of(query):
+    state = AppState()
+    return state, link.read_query(state, query)
+
+
+def open_in(state, lesson, number=1):
+    state.place.open(lesson, number)
+    state.follow(lesson.steps[number - 1])
+
+
+# The place and the link
+
+
+def test_a_lesson_opens_at_its_own_experiment_and_waits_for_the_answer(mine):
+    state, messages = state_of("?lesson=mine")
+    assert messages == []
+    assert state.experiment == mine.steps[0].spec
+    assert state.experiment.burn_in == 100
+    assert state.shown_views() == ["marginal"]
+    assert state.place.waiting
+    assert not state.playing
+    # Only an answer, or skipping it, ends the wait; no link can.
+    again, _ = state_of("?lesson=mine&play=1")
+    assert not again.playing
+    again, _ = state_of("?lesson=mine&answer=1")
+    assert again.playing
+
+
+@pytest.mark.parametrize(
+    ("number", "answer", "free", "present"), list(itertools.product((1, 2), (None, 0, 2), (False, True), (False, True)))
+)
+def test_the_link_keeps_the_place(mine, number, answer, free, present):
+    state = AppState()
+    open_in(state, mine, number)
+    if answer is not None and number == 1:
+        state.place.reply(answer)
+        state.playing = True
+    if free:
+        state.place.try_it()
+    state.present = present
+    query = link.to_query(state)
+    again, messages = state_of(query)
+    assert messages == []
+    names = ("experiment", "views", "axis", "coordinate", "speed", "present", "playing")
+    assert {name: getattr(again, name) for name in names} == {name: getattr(state, name) for name in names}
+    assert (again.place.lesson, again.place.number) == (mine, number)
+    assert (again.place.answer, again.place.free) == (state.place.answer, free)
+    assert link.to_query(again) == query
+
+
+def test_the_link_holds_the_experiment_only_where_it_is_not_the_steps(mine):
+    state = AppState()
+    open_in(state, mine)
+    assert "lane=" not in link.to_query(state)
+    state.set_lane_param(1, "sampler", "step_size", 0.3)
+    assert "lane=" in link.to_query(state)
+    again, messages = state_of(link.to_query(state))
+    assert messages == []
+    assert again.experiment == state.experiment, "run lengths too"
+    # A link that names only a seed changes only the seed.
+    again, _ = state_of("?lesson=mine&seed=7")
+    assert again.experiment == replace(mine.steps[0].spec, seed=7)
+
+
+@pytest.mark.parametrize(("query", "parts"), [
+    ("?lesson=nothing", ["lesson", "nothing", "mine"]),
+    ("?lesson=" + "x" * 3000, ["lesson", "xxx"]),
+    ("?lesson=mine&step=3", ["step", "'3'", "1 to 2", "step 2"]),
+    ("?lesson=mine&step=0", ["step", "1 to 2", "step 1"]),
+    ("?lesson=mine&step=one", ["step", "one"]),
+    ("?lesson=mine&step=²", ["step", "²"]),
+    ("?lesson=mine&answer=3", ["answer", "options"]),
+    ("?lesson=mine&answer=x", ["answer"]),
+    ("?lesson=mine&step=2&answer=1", ["answer", "1"]),
+    ("?lesson=mine&try=yes", ["try", "yes"]),
+    ("?step=2", ["step", "lesson"]),
+    ("?present=maybe", ["present", "maybe"]),
+    ("?lesson=mine&views=components", ["components", "marginal"]),
+])  # fmt: skip
+def test_a_bad_link_gets_a_sentence(folder, query, parts):
+    state, messages = state_of(query)
+    assert all(part in " ".join(messages) for part in parts), messages
+    assert all(len(message) < 500 for message in messages)
+    again, none = state_of(link.to_query(state))
+    assert none == []
+    assert again.experiment == state.experiment
+
+
+def test_a_link_opens_the_page_that_the_step_needs(folder):
+    def opens(**fields):
+        return opens_study({name: [value.encode()] for name, value in fields.items()})
+
+    assert opens(lesson="real")
+    assert not opens(lesson="mine")
+    assert not opens(lesson="mine", model="topics")
+    assert opens(model="topics")
+    assert not opens(lesson="nothing")
+    assert not opens()
+    assert not opens_study({"lesson": [b"\xff"]})
+
+
+def test_a_study_keeps_its_place(folder):
+    state, messages = study_link.from_query("?lesson=real")
+    assert messages == []
+    assert isinstance(state.place.step.spec, Study)
+    assert state.study == state.place.step.spec
+    assert "model=" not in study_link.to_query(state)
+    state.set_seed(9)
+    again, messages = study_link.from_query(study_link.to_query(state))
+    assert messages == []
+    assert again.study == state.study
+    assert again.place.step == state.place.step
+
+
+def test_answers_are_kept_from_step_to_step(mine):
+    place = Place()
+    place.open(mine, 1)
+    place.reply(1)
+    place.open(mine, 2)
+    assert place.answer is None
+    assert not place.waiting, "there is no question"
+    with pytest.raises(SpecError, match="answer"):
+        place.reply(SKIPPED)
+    place.open(mine, 1)
+    assert place.answer == 1
+    place.leave()
+    assert place.to_fields() == {}
+
+
+def test_every_state_of_the_place_is_in_the_link():
+    """What is added to Place must be in the link, or be listed here."""
+    assert set(Place.param) - {"name"} == {"lesson", "number", "answer", "free"}
+
+
+# Controls
+
+
+def labels(panel):
+    """The labels of the widgets that the controls show."""
+    return {
+        str(one.label).partition(" ")[0]
+        for one in panel.panel.select(lambda o: isinstance(o, pmui.base.MaterialComponent))
+        if getattr(one, "label", "")
+    }
+
+
+def test_a_step_shows_its_own_controls_and_the_person_frees_the_rest(mine):
+    state = AppState()
+    own, all_ = Controls(state, print, of_lesson=True), Controls(state, print)
+    assert labels(own) == set()
+    assert {"Target", "Sampler", "Step", "Chains", "Seed", "Add", "Recipe"} <= labels(all_)
+    open_in(state, mine)
+    assert labels(all_) == set()
+    assert labels(own) == {"Step", "Chains"}
+    steps = own.panel.select(lambda o: isinstance(o, pmui.DiscreteSlider) and o.label.startswith("Step"))
+    assert [one.value for one in steps] == [0.1], "the second lane's only"
+    state.place.try_it()
+    assert labels(own) == set()
+    assert {"Target", "Sampler", "Chains"} <= labels(all_)
+    # The next step's controls show the next step's values.
+    with pn.io.hold():
+        open_in(state, mine, 2)
+    steps = own.panel.select(lambda o: isinstance(o, pmui.DiscreteSlider) and o.label.startswith("Step"))
+    assert [one.value for one in steps] == [0.1]
+    assert state.experiment.lanes[0].sampler.values()["step_size"] == 0.2
+
+
+def test_the_controls_of_a_study(folder):
+    state, _ = study_link.from_query("?lesson=real")
+    own, all_ = StudyControls(state, print, of_lesson=True), StudyControls(state, print)
+    assert labels(all_) == set()
+    assert "Seed" in labels(own)
+    assert "Model" not in labels(own)
+    state.place.try_it()
+    assert labels(own) == set()
+    assert {"Model", "Method", "Seed"} <= labels(all_)
+
+
+@pytest.mark.parametrize(("hide", "gone"), [
+    ("target", {"Target", "Correlation"}), ("sampler", {"Sampler", "Step"}), ("sampler.step_size", {"Step"}), ("lane1.sampler.step_size", {"Step"}),
+    ("gradient", {"Gradient"}), ("n_chains", {"Chains"}), ("seed", {"Seed"}), ("lanes", {"Add"}), ("workbench", {"Recipe"}), ("pages", {"Topics", "Communities"}),
+])  # fmt: skip
+def test_a_link_hides_any_group_of_controls(hide, gone):
+    shown = labels(Controls(AppState(), print))
+    state, messages = state_of(f"?hide={hide}")
+    assert messages == []
+    left = labels(Controls(state, print))
+    assert left == shown - gone
+    assert left != shown
+    assert f"hide={hide}" in link.to_query(state)
+
+
+@pytest.mark.parametrize(
+    "hide", ["nothing", "sampler.nothing", "lane3.sampler.step_size", "model.corpus", "components.x"]
+)
+def test_what_cannot_be_hidden_is_named(hide):
+    state, messages = state_of(f"?hide={hide},ks")
+    assert hide in messages[0]
+    assert len(messages) == 1
+    assert state.hidden == ["ks"]
+    assert "ks" not in state.fitting_views()
+
+
+def test_a_group_hides_what_is_in_it():
+    assert is_hidden("lane2.sampler.step_size", ["sampler"])
+    assert is_hidden("method1.step_size", ["methods"])
+    assert not is_hidden("lane2.sampler.step_size", ["lane1.sampler.step_size", "target"])
+
+
+# Prose
+
+
+def test_formulas_survive_markdown():
+    html = as_html("A *word* and $$a_1 * b_2 * c < d$$ in line.\n\n$$x_1 \\qquad y_{\\qquad}$$\n\nEnd <b>bold</b>.")
+    assert "<em>word</em>" in html
+    assert r"\(a_1 * b_2 * c \lt  d\)" in html
+    assert r"$$\begin{array}{l}\displaystyle x_1\\[.5em] \displaystyle y_{\qquad}\end{array}$$" in html
+    assert "&lt;b&gt;" in html, "no HTML of the file's own"
+    assert in_line("It is $$\\epsilon$$.") == r"It is \(\epsilon\)."
+    assert as_words('"a" `b` $$c$$') == "&quot;a&quot; b c"
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>x</script>", "[a](javascript:alert(1))", "$$<img src=x>$$", "`<b>`", "\ue0000\ue001"]
+)
+def test_no_text_becomes_code(text):
+    html = as_html(text)
+    assert not any(sign in html for sign in ("<script", "<img", "<b>", 'href="javascript'))
+
+
+# Claims on a live run
+
+
+def run_of(experiment, steps):
+    runs = [Run(spec) for spec in experiment.runs()]
+    for run in runs:
+        run.advance(steps)
+    return runs
+
+
+def states(step, experiment, runs):
+    return [mark.state for mark in marks(step, experiment, runs, "python -m lessons mine")]
+
+
+def test_claims_are_pending_then_hold_or_fail(mine):
+    step = mine.steps[0]
+    assert states(step, step.spec, run_of(step.spec, 0)) == ["pending", "pending", "elsewhere", "pending"]
+    assert states(step, step.spec, run_of(step.spec, 100)) == ["pending", "pending", "elsewhere", "pending"], "burn-in"
+    assert states(step, step.spec, run_of(step.spec, 900)) == ["pending", "pending", "elsewhere", "pending"]
+    found = marks(step, step.spec, run_of(step.spec, 4200), "python -m lessons mine")
+    assert [mark.state for mark in found] == ["holds", "fails", "elsewhere", "holds"]
+    assert "expected 1.02564" in found[0].detail
+    assert "tolerance" in found[0].detail
+    assert f"{found[0].result.measured:.5g}" in found[0].detail
+    assert "away from 5" in found[1].detail
+    assert "python -m lessons mine" in found[2].html(theme.LIGHT)
+    assert theme.DARK.good in found[0].html(theme.DARK)
+
+
+def test_a_claim_that_is_wrong_fails_on_a_wrong_sampler(mine):
+    """The planted fault: the claims' own experiment with a step so large that the bias is ten times the tolerance."""
+    step = mine.steps[0]
+    wrong = Experiment.from_dict({**step.spec.to_dict(), "lanes": ["sgld", "sgld"] and [
+        {"sampler": {"key": "sgld", "params": {"step_size": 0.5}}, "gradient": {"key": "full", "params": {}}}] * 2})  # fmt: skip
+    assert states(step, step.spec, run_of(wrong, 4200))[0] == "fails"
+
+
+def test_other_settings_are_said_to_be_other(mine):
+    step = mine.steps[0]
+    state = AppState()
+    open_in(state, mine)
+    state.set_seed(5)
+    assert states(step, state.experiment, run_of(state.experiment, 4200))[0] == "holds", "a seed is none of them"
+    state.set_lane_param(0, "sampler", "step_size", 0.5)
+    found = marks(step, state.experiment, run_of(state.experiment, 4200), "")
+    assert [mark.state for mark in found] == ["other", "other", "elsewhere", "other"]
+    assert "measured 1.3" in found[0].detail
+    state.remove_lane(1)
+    assert states(step, state.experiment, run_of(state.experiment, 4200))[1] == "other"
+
+
+def test_a_run_that_blew_up_fails_and_says_why(mine):
+    step = mine.steps[0]
+    lanes = [{"sampler": {"key": "sgld", "params": {"step_size": 2.0}}}] * 2
+    wild = Experiment.from_dict({**step.spec.to_dict(), "target": "quartic", "lanes": lanes})
+    runs = run_of(wild, 4200)
+    assert runs[0].divergence is not None
+    found = marks(step, step.spec, runs, "")
+    assert found[0].state == "fails"
+    assert runs[0].divergence.message[:20] in found[0].detail
+
+
+# The panel
+
+
+def panel_of(state, **actions):
+    calls = []
+    made = LessonPanel(state, Controls(state, print, of_lesson=True), lambda lesson, number: calls.append((lesson.key, number)),
+                       actions.get("follow", lambda: None), lambda: calls.append("contents"))  # fmt: skip
+    return made, calls
+
+
+def texts_of(panel):
+    return " ".join(str(one.object) for one in panel.panel.select(pn.pane.HTML))
+
+
+def test_the_panel_shows_the_answer_only_after_it_was_given(mine):
+    state = AppState()
+    panel, _ = panel_of(state)
+    assert not panel.panel.visible
+    open_in(state, mine)
+    assert panel.panel.visible
+    assert "What?" in texts_of(panel)
+    assert "So." not in texts_of(panel)
+    assert "True." not in texts_of(panel), "claims may tell the answer"
+    assert panel.texts(state.experiment, run_of(state.experiment, 10)) == []
+    options = panel.panel.select(Option)
+    assert [one.state for one in options] == ["open", "open"]
+    options[0]._handle_msg("anything")
+    assert state.place.answer is None
+    options[0]._handle_msg("chosen")
+    assert state.place.answer == 1
+    assert state.playing
+    assert [one.state for one in panel.panel.select(Option)] == ["wrong", "right"]
+    assert "So." in texts_of(panel)
+    assert "True." in texts_of(panel)
+    live = panel.texts(state.experiment, run_of(state.experiment, 4200))
+    assert len(live) == 4
+    assert "holds" in live[0][1]
+
+
+def test_next_and_back_and_the_end(mine):
+    state = AppState()
+    panel, calls = panel_of(state)
+    panel.next()
+    panel.back()
+    assert calls == []
+    open_in(state, mine)
+    panel.back()
+    panel.next()
+    assert calls == [("mine", 2)]
+    open_in(state, mine, 2)
+    panel.next()
+    panel.back()
+    assert calls[1:] == ["contents", ("mine", 1)]
+
+
+# Every lesson that there is, and broken ones
+
+
+LESSONS = course.load_all().lessons if VARIABLE not in os.environ else {}
+
+
+@pytest.mark.parametrize("key", LESSONS)
+def test_a_lesson_asks_only_for_what_the_page_has(key):
+    """Views exist and fit, axes and coordinates exist, and each control of each step has its widget."""
+    lesson = LESSONS[key]
+    assert course.problems(lesson) == []
+    for step in lesson.steps:
+        if isinstance(step.spec, Study):
+            state = StudyState(step.spec)
+            controls = StudyControls(state, print, of_lesson=True)
+        else:
+            state = AppState()
+            controls = Controls(state, print, of_lesson=True)
+        open_in(state, lesson, step.number)
+        assert set(state.shown_views()) == set(step.views)
+        if step.spec is not None:
+            wanted = set(step.controls) - {"speed"}
+            assert bool(labels(controls)) == bool(wanted), (step.number, wanted)
+
+
+@pytest.mark.parametrize(("text", "line", "part"), [
+    ('views = ["nothing"]', 6, "nothing"), ('views = ["components"]', 6, "components"), ('page = { axis = "parsecs" }', 6, "parsecs"),
+    ("page = { coordinate = 9 }", 6, "coordinate"), ('controls = ["lane1.sampler.nothing"]', None, "nothing"),
+    ('views = [', None, ""), ('controls = ["sampler.diffusion_entries"]', 6, "diffusion_entries"),
+])  # fmt: skip
+def test_a_broken_file_is_reported_with_its_line_and_stops_no_other(folder, text, line, part):
+    preset = 'experiment = { target = "gaussian", lanes = [ { preset = "sgld" } ] }\n'
+    (folder / "03-broken.md").write_text(HEAD + text + "\n" + preset + "```\n", encoding="utf-8")
+    found = course.library()
+    (problem,) = found.problems
+    assert problem.startswith(f"03-broken.md:{line or ''}"), problem
+    assert part in problem
+    assert {"mine", "real"} <= set(found.lessons)
+    (shown,) = broken(found.problems)
+    assert "03-broken.md" in shown.object
+    assert broken(()) == []
+    state, messages = state_of("?lesson=mine")
+    assert messages == []
+    if "broken" in found.lessons:
+        # One that names what the page has not opens without it.
+        state, messages = state_of("?lesson=broken")
+        assert messages == []
+        assert state.place.lesson is not None
+
+
+def test_a_changed_file_is_read_again(folder):
+    before = course.library()
+    assert course.library() is before
+    path = folder / "01-mine.md"
+    path.write_text(path.read_text(encoding="utf-8").replace('"Mine"', '"Another"'), encoding="utf-8")
+    assert course.library().lessons["mine"].title == "Another"
+
+
+def test_the_list_says_minutes_and_needs(folder, mine):
+    other = replace(mine, needs=("langevin", "gone"), summary="About $$x$$.")
+    text = about(other, course.library().lessons)
+    assert text == "5 minutes, 2 steps. About x. Needs: From gradient descent to Langevin, gone."
+
+
+# Presenter mode
+
+
+@pytest.mark.parametrize("key", ["marginal", "trace", "ks"])
+def test_type_is_larger_in_presenter_mode(key):
+    from app.views.base import Scene
+
+    target = TARGETS["quartic"]()
+
+    def sizes(large):
+        figure = VIEWS[key](Scene(target, ("SGLD",), 0, "steps", False, (), large)).figure
+        return [float(axis.major_label_text_font_size.removesuffix("px")) for axis in figure.axis]
+
+    assert all(large > 1.3 * small for large, small in zip(sizes(True), sizes(False), strict=True))
