@@ -88,9 +88,6 @@ class StudyPage(Session):
             main.append(self.cards)
         return self._frame(self.state, main, [] if "export" in hidden else [self.export.panel])
 
-    async def picture(self) -> None:
-        await self.export.picture()
-
     def running(self) -> tuple[Any, list[Any]]:
         return self.state.study, [record.runs[0] for record in self.runner.records]
 
