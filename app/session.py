@@ -82,6 +82,7 @@ class Session:
 
     async def picture(self) -> None:
         """Save the figures as one PNG."""
+        await self.export.picture()
 
     def running(self) -> tuple[Any, list[Any]]:
         """What runs now, an experiment or a study, and its runs."""

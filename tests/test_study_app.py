@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from samplers.models.study import Study
-from tests.browser import VIEWPORT
-from tests.test_app import IDLE, PATIENCE, Lab, check_finite, check_width
+from tests.test_app import IDLE, Lab, check_finite, check_phone, check_width
 
 BARS = "?model=topics(corpus:bars;n_topics:10)"
 BLOCKS = "?model=network(graph:blocks;n_communities:6)"
@@ -167,13 +166,6 @@ def test_on_a_phone_nothing_is_cut_off(chromium, server, page_log, query):
     lab.moves()
     lab.button("Pause").click()
     lab.settled()
-    check_width(page)
-    assert VIEWPORT["width"] > 390
-    for title in page.locator(".view-title").all():
-        title.click(trial=True, timeout=1000 * PATIENCE)
-    for figure in page.locator(".bk-Figure").all():
-        box = figure.bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 390
+    check_phone(page)
     context.close()
     assert not page_log.errors

@@ -1,7 +1,9 @@
 """The state of a study's page, its link, its uploads and its live loop; all without a browser."""
 
 import asyncio
+import csv
 import gc
+import io
 import threading
 import weakref
 from unittest.mock import AsyncMock, Mock, patch
@@ -11,6 +13,7 @@ import pytest
 
 import app.study.runner as running
 from app.study import link
+from app.study.export import curves
 from app.study.runner import StudyRunner, StudyScreen
 from app.study.state import MAX_SEEDS, StudyState
 from app.study.upload import CHUNK_BYTES, KINDS, MAX_BYTES, FileBox, Upload
@@ -313,6 +316,25 @@ def test_the_method_that_is_furthest_behind_makes_the_next_step():
         assert abs(getattr(one, count) - getattr(other, count)) <= slack
 
 
+def test_the_curves_file_holds_every_score_of_every_seed():
+    async def live():
+        stage = Stage(f"{BLOCKS}&seeds=2&seed=7")
+        await stage.ready()
+        while min(run.steps for run in stage.runs()) < 2:
+            await stage.frames()
+        return stage
+
+    stage = asyncio.run(live())
+    content = curves(stage.state.method_titles(), stage.runner.records, 7, "pairs", "AUC").decode()
+    rows = list(csv.DictReader(io.StringIO(content)))
+    assert len(rows) == sum(len(run.scores) for run in stage.runs())
+    second = stage.runner.records[1].runs[1]
+    own = [row for row in rows if (row["method"], row["seed"]) == (stage.state.method_titles()[1], "8")]
+    assert [
+        (int(row["step"]), int(row["pairs seen"]), float(row["seconds"]), float(row["AUC"])) for row in own
+    ] == second.scores
+
+
 def test_a_changed_parameter_goes_on_and_is_marked():
     async def change():
         stage = Stage(f"{BARS}&play=0")
@@ -391,14 +413,13 @@ def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
     async def load():
         stage = await _begun(BARS)
         runs, study = stage.runs(), stage.state.study
+        stage.screen.reset_mock()
         gate = Gate(monkeypatch)
         stage.state.set_model_param("n_topics", 4)
         loading = asyncio.create_task(stage.runner._begin())
-        turns = 0
+        # On the event loop the gate could not be waited for: nobody would be there to open it.
         while not stage.screen.show_work.called:
             await asyncio.sleep(0.01)
-            turns += 1
-        assert turns > 10, "the event loop turns while a thread loads"
         assert "so far" in stage.screen.show_work.call_args.args[0]
         assert not loading.done()
         stage.runner.cancel()
@@ -410,6 +431,30 @@ def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
         assert not stage.runner._restart
         gate.open.set()
         # The event loop waits for its threads where it ends.
+
+    asyncio.run(load())
+
+
+def test_a_first_study_that_is_cancelled_or_gives_way_leaves_a_way_on(monkeypatch):
+    async def load():
+        stage = Stage(BARS)
+        first = stage.state.study
+        gate = Gate(monkeypatch)
+        loading = asyncio.create_task(stage.runner._begin())
+        while not gate.entered.is_set():
+            await asyncio.sleep(0.01)
+        stage.runner.cancel()
+        await loading
+        assert "Reset" in stage.screen.show_status.call_args.args[0]
+        gate.open.set()
+        # A bad file, brought before anything has run: the study of the link is loaded.
+        stage.state.bring({"pets.csv": CSV + b"six,one,two\n"})
+        await stage.runner._begin()
+        assert "line 7" in stage.screen.show_problem.call_args.args[0]
+        assert stage.state.study == first
+        assert stage.runner._restart
+        await stage.runner._begin()
+        assert stage.runner.records
 
     asyncio.run(load())
 
