@@ -60,13 +60,17 @@ class Place:
 
     def wrapped(self, path: Path_, error: SpecError) -> LessonError:
         """A problem that was found in what stands at this place: in the line there that names its field."""
+        exact = (*path, *error.field.split("."))
+        if exact in self.lines:
+            return LessonError(self.file, self.line(exact), str(error))
         start, rows = self.line(path), self.source.splitlines()
         name, value = error.field.rpartition(".")[2], str(error.value)
-        end = min((self.first + n for p, n in self.lines.items() if self.first + n > start and p[: len(path)] != path), default=self.first + len(rows))  # fmt: skip
-        inside = range(start, max(end, start + 1))
+        after = (self.first + n for p, n in self.lines.items() if p[: len(path)] != path)
+        end = min((n for n in after if n > start), default=self.first + len(rows))
         for wanted in ((name, value), (value,), (name,)):
-            for n in inside:
-                if all(text and text in rows[n - self.first] for text in wanted):
+            words = [re.compile(rf"(?<!\w){re.escape(word)}(?!\w)") for word in wanted]
+            for n in range(start, max(end, start + 1)):
+                if all(word.search(rows[n - self.first]) for word in words):
                     return LessonError(self.file, n, str(error))
         return LessonError(self.file, start, str(error))
 

@@ -5,7 +5,7 @@ compiled loops release the interpreter's lock), sweeps to what they are given.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,30 +45,25 @@ def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Callable[[int], Non
         # The measure makes its own run; of this one it reads the spec.
         return Lane(engine.start(spec).trace())
     run = engine.start(spec, keep_draws=DRAWS in needs)
-    run.advance(spec.burn_in)
-    _tell(told, run.steps * spec.n_chains)
-    end = spec.burn_in + spec.n_steps
     size = max(CHUNK // spec.n_chains, 1)
-    if MOMENTA in needs:
-        size = min(size, max(spec.n_steps // SNAPSHOTS, 1))
+    each = min(size, max(spec.n_steps // SNAPSHOTS, 1)) if MOMENTA in needs else size
     snapshots = []
-    while run.steps < end and run.divergence is None:
-        run.advance(min(size, end - run.steps))
-        if MOMENTA in needs and run.divergence is None:
-            snapshots.append(run.momentum.copy())
-        _tell(told, run.steps * spec.n_chains)
+    for end, most in ((spec.burn_in, size), (spec.burn_in + spec.n_steps, each)):
+        while run.steps < end and run.divergence is None:
+            run.advance(min(most, end - run.steps))
+            if MOMENTA in needs and run.steps > spec.burn_in and run.divergence is None:
+                snapshots.append(run.momentum.copy())
+            if told is not None:
+                told(run.steps * spec.n_chains)
     return Lane(run.trace(), np.array(snapshots) if MOMENTA in needs else None)
-
-
-def _tell(told: Callable[[int], None] | None, done: int) -> None:
-    if told is not None:
-        told(done)
 
 
 def measured(measure: Measure, lane: Any) -> Estimate:
     """The measure of a lane, or of a study's run; nan where the lane blew up."""
     trouble = lane.divergence if isinstance(lane, StudyRun) else lane.trace.divergence
     if trouble is not None and not isinstance(measure, Diverged):
+        return Estimate(NAN)
+    if isinstance(lane, Lane) and measure.needs != OWN_RUN and lane.trace.statistics.n_steps == 0:
         return Estimate(NAN)
     return measure.of(lane)
 
@@ -134,14 +129,16 @@ def _experiments(
     n = len(spec.lanes)
     done = [0] * len(runs)
     total = sum((run.burn_in + run.n_steps) * run.n_chains for run in runs)
+    stopped = False
 
     def one(i: int) -> Lane:
         def told(steps: int) -> None:
+            if stopped:
+                raise CancelledError
             done[i] = steps
             if progress is not None:
                 progress(name, sum(done), total)
 
-        # Measures that make runs of their own read the statistics of none.
         return evidence(runs[i], needs.get(i % n + 1, ()), told)
 
     with ThreadPoolExecutor(2) as pool:
@@ -149,6 +146,8 @@ def _experiments(
         try:
             lanes = [future.result() for future in futures]
         except BaseException:
+            # Runs that have begun end with their chunk.
+            stopped = True
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return tuple(tuple(lanes[k : k + n]) for k in range(0, len(lanes), n))

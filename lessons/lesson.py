@@ -12,8 +12,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lessons.document import MAX_PROSE, Fields, LessonError, Section, is_number, load
-from lessons.measures import FEWEST, MEASURES, STATISTICS, Measure
+from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, load
+from lessons.measures import DRAWS, FEWEST, MEASURES, STATISTICS, Measure
 from lessons.specs import WORDS, Spec, changed, check_address, choice_data, experiment, leaves, put, study
 from samplers import Choice, Experiment, RunSpec, SpecError
 from samplers.choices import Reader
@@ -23,6 +23,8 @@ MAX_CLAIMS = 20
 MAX_SEEDS = 100
 MAX_POINTS = 2_000
 """Runs of a sweep, seeds included."""
+MAX_KEPT = 10_000_000
+"""Numbers of a full trace, for a measure that needs all draws."""
 MAX_STEPS = 10_000_000
 """Steps of a study's method."""
 VALUE, BIAS, RELATIVE_BIAS, RATIO, DIFFERENCE = "value", "bias", "relative_bias", "ratio", "difference"
@@ -446,7 +448,11 @@ def _sweep(
     made = Sweep(measure, quantity, tuple(axes))
     try:
         for axis in axes:
-            check_address(spec, axis.address)
+            try:
+                check_address(spec, axis.address)
+            except SpecError as error:
+                parts: Path_ = (*sweep.path, "grid", *axis.address.split("."))
+                raise sweep.place.error(parts, axis.address, error.allowed) from None
         for number in range(1, len(spec.lanes) + 1):
             names = [axis.name for axis in axes if axis.has(number)]
             if len(set(names)) < len(names):
@@ -520,7 +526,11 @@ def _check_measure(fields: Fields, made: Measure, step: Step, lane: int, against
             return 0, 0
         assert isinstance(step.spec, Experiment) and isinstance(step.quick_spec, Experiment)
         for number in (lane, against or lane):
-            made.check(step.spec.runs()[number - 1])
+            run = step.spec.runs()[number - 1]
+            made.check(run)
+            kept = run.n_chains * (run.n_steps // run.thin) * run.make_target().dim
+            if made.needs == DRAWS and kept > MAX_KEPT:
+                raise SpecError("measure", made.key, f"it keeps {kept:,} numbers; allowed are {MAX_KEPT:,}: raise thin")
     except SpecError as error:
         raise fields.place.wrapped(fields.path, error) from None
     return step.spec.n_chains, step.quick_spec.n_chains

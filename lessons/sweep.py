@@ -7,6 +7,7 @@ digest of the task and of the code, so that a sweep that was interrupted goes on
 import hashlib
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager
@@ -32,10 +33,12 @@ Work = Callable[[Sequence[Task]], Iterator[tuple[int, Answer]]]
 """Does tasks in any order, and gives the number and the answer of each."""
 
 
-def work(task: Task) -> Answer:
-    """Run one task."""
+def work(task: Task, code: str | None = None) -> Answer:
+    """Run one task; on another machine only with the same code, of which ``code`` is the digest."""
     from lessons.headless import evidence, measured
 
+    if code not in (None, code_digest()):
+        raise RuntimeError("a worker has another version of the lab, or of NumPy, than this machine")
     spec = RunSpec.from_dict(task["spec"])
     measure = MEASURES[task["measure"]["key"]](**task["measure"]["params"])
     found = quantity(task["quantity"], measured(measure, evidence(spec, {measure.needs})), None)
@@ -62,7 +65,9 @@ class Processes:
             yield from in_process(tasks)
             return
         # Fresh processes: a fork of one with threads may hang.
-        with ProcessPoolExecutor(n, mp_context=get_context("spawn")) as pool:
+        # Ctrl-C reaches all of them; this one alone decides what to do.
+        ignore = (signal.SIGINT, signal.SIG_IGN)
+        with ProcessPoolExecutor(n, get_context("spawn"), signal.signal, ignore) as pool:
             futures = {pool.submit(work, task): i for i, task in enumerate(tasks)}
             try:
                 for future in as_completed(futures):
@@ -83,11 +88,13 @@ class Cluster:
         """Do the tasks in any order."""
         from distributed import as_completed as completed
 
-        futures = self.client.map(work, tasks, pure=False)
+        futures = self.client.map(work, tasks, code=code_digest(), pure=False)
         numbers = {future.key: i for i, future in enumerate(futures)}
         try:
             for future, answer in completed(futures, with_results=True):
                 yield numbers[future.key], answer
+        except RuntimeError as error:
+            raise samplers.SpecError("cluster", self.client.scheduler.address, str(error)) from error
         finally:
             self.client.cancel(futures)
 
@@ -99,7 +106,7 @@ def connect(address: str) -> AbstractContextManager[Any]:
     except ImportError:
         raise samplers.SpecError("cluster", address, "it needs Dask: pip install 'sgmcmc-lab[cluster]'") from None
     try:
-        return Client(address, timeout="10s")
+        return Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as error:
         raise samplers.SpecError("cluster", address, f"no scheduler answers there: {str(error) or type(error).__name__}") from None  # fmt: skip
 
@@ -115,10 +122,11 @@ def results_folder() -> Path:
 def digest(task: Task) -> str:
     """A name for a task's result: of the task, and of all code that the numbers come from."""
     text = json.dumps(task, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(f"{_code()}\n{text}".encode()).hexdigest()
+    return hashlib.sha256(f"{code_digest()}\n{text}".encode()).hexdigest()
 
 
-def _code() -> str:
+def code_digest() -> str:
+    """A digest of all code that the numbers come from."""
     if "digest" not in _CODE:
         found = hashlib.sha256(np.__version__.encode())
         for package in (Path(samplers.__file__).parent, Path(__file__).parent):
@@ -129,6 +137,8 @@ def _code() -> str:
     return _CODE["digest"]
 
 
+PATIENCE = "10s"
+"""How long a scheduler may take to answer."""
 _CODE: dict[str, str] = {}
 
 

@@ -16,7 +16,7 @@ from lessons.headless import evidence, live, measured, run_step
 from lessons.lesson import Claim, Goal
 from lessons.library import COURSE, VARIABLE
 from lessons.measures import DRAWS, FEWEST, MEASURES, MOMENTA, OWN_RUN, STATISTICS, Estimate
-from samplers import Choice, Experiment, RunSpec, engine
+from samplers import Choice, Experiment, RunSpec, SpecError, engine
 from samplers.models import METHODS, MODELS, Method, Model
 from samplers.models.study import Study
 from samplers.parameters import Count, Real
@@ -59,7 +59,7 @@ def test_claims_tell_the_lanes_apart(key):
         swapped = replace(step.quick_spec, lanes=(second, first, *rest))
         outcome = run_step(replace(step, quick_spec=swapped), quick=True)
         held = [x.claim.says for x in outcome.results if x.passed and {x.claim.lane, x.claim.against} & {1, 2}]
-        assert not held or (key, held) == ("gamma", []), held
+        assert not held, held
 
 
 # --- the format ------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ seeds = 3
 figures = ["trace"]
 
 [experiment]
-target = "correlated_gaussian(correlation:0.5)"
+target = "correlated_gaussian(rho:0.5)"
 lanes = [
   "sgld(step_size:0.05)~full",
   { sampler = { key = "sghmc", params = { friction = 2 } }, gradient = "gaussian(variance:3)" },
@@ -137,7 +137,7 @@ Only text.
 [change]
 n_steps = 700
 lane1.sampler.step_size = 0.02
-target.correlation = 0.1
+target.rho = 0.1
 lane3 = "hmc~full"
 ```
 """
@@ -164,7 +164,7 @@ def test_all_fields_are_read(tmp_path):
     assert "## no heading" in first.text
     assert first.line == 8
     assert first.spec == Experiment.from_dict({
-        "target": {"key": "correlated_gaussian", "params": {"correlation": 0.5}},
+        "target": {"key": "correlated_gaussian", "params": {"rho": 0.5}},
         "lanes": [
             {"sampler": {"key": "sgld", "params": {"step_size": 0.05}}, "gradient": "full"},
             {"sampler": {"key": "sghmc", "params": {"friction": 2}}, "gradient": {"key": "gaussian", "params": {"variance": 3}}},
@@ -185,13 +185,13 @@ def test_all_fields_are_read(tmp_path):
     assert about.goal == Goal(equals=0.0, errors=5.0, tolerance=0.5)
     assert about.quick_goal == Goal(equals=0.0, tolerance=1.0)
     assert about.paper.ours == 0.02
-    assert about.line == 50
+    assert about.line == 46
     assert (ratio.lane, ratio.against, ratio.quantity) == (1, 2, "ratio")
     assert ratio.quick_goal == ratio.goal == Goal(above=0.1, below=10.0)
     assert (second.spec, second.quick_spec, second.views) == (first.spec, first.quick_spec, first.views)
     assert not second.new_spec
     assert third.spec.lanes[0].sampler.values()["step_size"] == 0.02
-    assert third.spec.target.values()["correlation"] == 0.1
+    assert third.spec.target.values()["rho"] == 0.1
     assert [lane.sampler.key for lane in third.spec.lanes] == ["sgld", "sghmc", "hmc"]
     assert (third.spec.n_steps, third.quick_spec.n_steps) == (700, 700)  # what the change sets is not reduced
     assert third.names == ()
@@ -249,13 +249,13 @@ BAD = [
     ('watch = "Look."', 'wach = "Look."', 21, "there is no such field"),
     ("seeds = 3", "seeds = 101", 22, "allowed is a whole number from 1 to 100"),
     ('figures = ["trace"]', 'figures = ["art"]', 23, "allowed is one of marginal"),
-    ("correlation:0.5", "correlation:5", 26, "correlation = '5'"),
+    ("rho:0.5", "rho:5", 26, "rho = '5'"),
     ('target = "correlated_gaussian(', 'target = "gauss(', 26, "there is no such target"),
-    ("correlation:0.5)", "correlation:0.5", 26, "allowed is key(name:value"),
+    ("rho:0.5)", "rho:0.5", 26, "allowed is key(name:value"),
     ("step_size:0.05", "step_size:-1", 28, "step_size = '-1': allowed is a number"),
     ("step_size:0.05", "step_sise:1", 28, "there is no such parameter"),
     ('~full",\n  {', '~half",\n  {', 28, "there is no such gradient"),
-    ('key = "sghmc"', 'key = "scir"', 29, "it does not fit the target"),
+    ('{ key = "sghmc", params = { friction = 2 } }', '"scir"', 29, "it does not fit the target"),
     ("friction = 2", "friction = true", 29, "friction = True"),
     ("friction = 2", "friction = 1979-05-27", 29, "allowed is a number"),
     ("n_chains = 16", "n_chains = 0", 32, "n_chains = 0"),
@@ -279,32 +279,31 @@ BAD = [
     ("equals = 0", 'equals = "Exact"', 50, "allowed is a finite number"),
     ("equals = 0", "above = 1\nequals = 0", 51, "either equals, or above"),
     ("equals = 0\nerrors = 5\ntolerance = 0.5", "equals = 0", 50, "with it goes tolerance"),
-    ("above = 0.1", "above = 10", 59, "allowed is less than below = 10"),
-    ("above = 0.1", "above = 0.1\ntolerance = 1", 60, "with above and below goes at most errors"),
-    ("above = 0.1\nbelow = 10", "", 55, "either equals, or above"),
+    ("above = 0.1", "above = 10", 60, "allowed is less than below = 10"),
+    ("above = 0.1", "above = 0.1\ntolerance = 1", 61, "with above and below goes at most errors"),
+    ("above = 0.1\nbelow = 10", "", 56, "either equals, or above"),
     ("quick = { tolerance = 1 }", "quick = { tolerence = 1 }", 53, "there is no such field"),
-    ("against = 2", 'against = 2\nquantity = "bias"', 59, "ratio and difference need against"),
-    ("against = 2", 'quantity = "ratio"', 58, "ratio and difference need against"),
+    ("against = 2", 'against = 2\nquantity = "bias"', 60, "ratio and difference need against"),
+    ("against = 2", 'quantity = "ratio"', 59, "ratio and difference need against"),
     (', reason = "None."', "", None, None),  # within the tolerance of 0.5
     ('number = 0.01, ours = 0.02, reason = "None."', "number = 9.0, ours = 0.02", 54, "a sentence says why"),
     ("number = 0.01", "number = [1]", 54, "allowed is a number, or a text"),
     ('figure = "Fig 9", ', "", 54, "figure = None: it is needed"),
-    ("below = 10\n```", "below = 10\n```\n\nMore text.", 63, "text follows the block of settings"),
-    ("below = 10\n```", "below = 10\n```\n```toml\n```", 62, "two blocks of settings"),
-    ("lane3 = \"hmc~full\"\n```", 'lane3 = "hmc~full"', 69, "the block of settings has no end"),
-    ("lane3 =", "lane4 =", 74, "there are 2, so the next is lane3"),
-    ("lane1.sampler.step_size = 0.02", "lane1.sampler.step_size = 99", 72, "allowed is a number from"),
-    ("lane1.sampler.step_size = 0.02", "lane1.sampler.size = 99", 72, "there is no such value"),
-    ("target.correlation = 0.1", "target.correlation = {}", None, None),  # nothing is changed
-    ("target.correlation = 0.1", "target.scale.x = 0.1", 73, "there is no such value"),
-    ("[change]", "[change.change]", 70, "there is no such value"),
-    ("[change]\n", '[study]\nmodel = "x"\n', 70, "there is no such model"),
+    ("below = 10\n```", "below = 10\n```\n\nMore text.", 64, "text follows the block of settings"),
+    ("below = 10\n```", "below = 10\n```\n```toml\n```", 63, "two blocks of settings"),
+    ("lane3 = \"hmc~full\"\n```", 'lane3 = "hmc~full"', 70, "the block of settings has no end"),
+    ("lane3 =", "lane4 =", 75, "there are 2, so the next is lane3"),
+    ("lane1.sampler.step_size = 0.02", "lane1.sampler.step_size = 99", 73, "allowed is a number from"),
+    ("lane1.sampler.step_size = 0.02", "lane1.sampler.size = 99", 73, "there is no such value"),
+    ("target.rho = 0.1", "target.rho = {}", None, None),  # nothing is changed
+    ("target.rho = 0.1", "target.scale.x = 0.1", 74, "there is no such value"),
+    ("[change]", "[change.change]", 72, "there is no such value"),
     ("[experiment]\n", "[change]\n", 25, "allowed is a table, after a step that has an experiment"),
     ("[quick]\n", '[change]\nseed = 2\n[quick]\n', 36, "the step has experiment already"),
     ("seed = 9\n", f"seed = {'9' * 5000}\n", None, "thousands of digits"),
     ("seed = 9\n", f"seed = {'[' * 3000}\n", None, "nested too deeply"),
     ("seed = 9\n", f"{'a.' * 3000}a = 9\n", None, ""),
-    ("Only text.", "x" * 9_000, 66, "allowed are 8,000"),
+    ("Only text.", "x" * 9_000, 64, "allowed are 8,000"),
     ("Only text.", "## x\n" * 60, 6, "allowed are 1 to 40"),
     ("Only text.", "x" * 300_000, 1, "the file is too large"),
 ]  # fmt: skip
@@ -326,7 +325,7 @@ def test_bad_input_is_told_with_its_line(tmp_path, old, new, line, message):
         assert caught.value.line == line
 
 
-@pytest.mark.parametrize("name", ["Lesson.md", "-x.md", "1 2.md", "12345-x.md", f"{'x' * 61}.md"])
+@pytest.mark.parametrize("name", ["Lesson.md", "-x.md", "1 2.md", f"{'x' * 61}.md"])
 def test_names_of_files(tmp_path, name):
     with pytest.raises(LessonError, match="is named like"):
         read(lesson_file(tmp_path, WHOLE, name))
@@ -419,7 +418,7 @@ def test_measures_know_the_exact_values():
     cases = [("mean", {}), ("variance", {}), ("power", {"order": 2}), ("probability", {"low": -0.5, "high": 0.7}), ("expectation", {"number": 3})]  # fmt: skip
     limit = critical(1e-3, len(cases), 63)
     right = lane("double_well", n_chains=64)
-    wrong = lane("double_well", "sgld", n_chains=64, sampler_params={"step_size": 0.1}, burn_in=100)
+    wrong = lane("double_well", "sgld", n_chains=64, sampler_params={"step_size": 0.06}, burn_in=100)
     for key, params in cases:
         found = of(key, right, **params)
         assert abs(found.value - found.exact) < limit * found.error, key
@@ -440,7 +439,7 @@ def test_errors_are_the_spread_of_the_estimates():
     independent draws."""
     from scipy import stats
 
-    runs = [lane("gaussian", "sgld", sampler_params={"step_size": 0.1}, n_steps=1000, burn_in=100, seed=s) for s in range(60)]  # fmt: skip
+    runs = [lane("gaussian", "sgld", sampler_params={"step_size": 0.1}, n_steps=3000, burn_in=100, seed=s) for s in range(60)]  # fmt: skip
     low, high = stats.f.ppf([0.01 / 8, 1 - 0.01 / 8], 59, 60 * 15)
     for key, params in (("mean", {}), ("variance", {}), ("power", {"order": 4}), ("probability", {"low": 0.0})):
         found = [of(key, run, **params) for run in runs]
@@ -451,16 +450,29 @@ def test_errors_are_the_spread_of_the_estimates():
     assert np.var([of("mean", run).value for run in runs], ddof=1) / naive > high
 
 
+def fits(cls, given_lane):
+    """Whether a measure has a number there."""
+    try:
+        cls().check(given_lane.trace.spec)
+    except SpecError:
+        return False
+    return cls.needs != MOMENTA or given_lane.momenta is not None
+
+
 def test_every_measure_says_whether_it_has_an_error():
-    """An error comes exactly where ``has_error`` says so, and without what a measure needs there is no number."""
-    target = {"dimension": 3, "observed": (20, 80)}
-    circle = lane("von_mises", "sggmc", needs=[MOMENTA])
-    planar, line = lane("quartic", "hmc"), lane("gaussian", "sgld")
-    simplex = lane("sparse_dirichlet", "scir", target_params=target)
+    """An error comes exactly where ``has_error`` says so, and without what it needs there is no number."""
+    line = lane("gaussian", "sgld", sampler_params={"step_size": 0.1})
+    given_lanes = [
+        line,
+        lane("gaussian", "recipe"),
+        lane("quartic", "hmc"),
+        lane("von_mises", "sggmc", needs=[MOMENTA]),
+        lane("sparse_dirichlet", "scir", target_params={"dimension": 3, "observed": (20, 80)}),
+    ]
     for key, cls in MEASURES.items():
         if cls.of_study:
             continue
-        given_lane = circle if cls.needs == MOMENTA else simplex if cls.needs == OWN_RUN else planar if key == "joint_kl" else line  # fmt: skip
+        given_lane = next(one for one in given_lanes if fits(cls, one))
         found = of(key, given_lane)
         assert np.isfinite(found.value), key
         assert (found.error is not None) == cls.has_error, key
@@ -472,8 +484,8 @@ def test_every_measure_says_whether_it_has_an_error():
 
 
 def test_the_temperature():
-    """Fails where E‖v‖²/m is not 1 + Vε/2C for noise that is not accounted for, 1.4 at first order, or not 1 without it.
-    (PAPERS: V = 400, C = 2.5, ε = .01 gives 1.815.)"""
+    """Fails where E‖v‖²/m is not 1, or with noise that is not accounted for not PAPERS' 1.815 (theory: 1.8 at first
+    order)."""
     cold = lane(
         "circle_mixture", "sggmc", needs=[MOMENTA], sampler_params={"step_size": 0.01}, n_steps=20_000, n_chains=32
     )
@@ -751,12 +763,13 @@ def test_a_step_may_be_a_study(tmp_path, coins):
     [
         ("n_steps = [50, 20]", "n_steps = [50]", 9, "or a list of 2"),
         ("n_steps = [50, 20]", "n_steps = 0", 9, "from 1 to"),
-        ('"model.bias"', '"model.size"', 10, "there is no such value; there are: seed" if False else "there is no such value"),
+        ('"model.bias"', '"model.size"', 10, "there is no such value"),
         ("bias:0.25", "bias:2", 13, "bias = '2'"),
+        ("coin(bias", "coins(bias", 13, "there is no such model"),
         ("throwing(throws:5)", "catching", 14, "there is no such method"),
         ('measure = "score"', 'measure = "ks"', 22, "of a study there are: score, data_to_reach"),
         ("above = -0.1", "above = -0.1\nerrors = 2", 24, "a standard error needs"),
-        ("change.method2.throws = 100", "change.method4.throws = 100", 37, "there is no such value"),
+        ("change.method2.throws = 100", "change.method4.throws = 100", 36, "there is no such value"),
     ],
 )  # fmt: skip
 def test_bad_input_of_a_study(tmp_path, coins, old, new, line, message):
