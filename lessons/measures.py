@@ -16,14 +16,18 @@ from typing import Any, ClassVar
 import numpy as np
 import param
 
-from samplers import engine
+from samplers import engine, jit
 from samplers.diagnostics import convergence, divergence, ks
 from samplers.diagnostics import moments as ensembles
 from samplers.diagnostics.autocorrelation import integrated_time
 from samplers.kernels import SAMPLERS
+from samplers.kernels.recipe import RecipeSampler
 from samplers.kernels.splitting import Moving
 from samplers.models.study import StudyRun
+from samplers.models.topics.batch_size import exact_tau, gaussian_scan, tau_int
 from samplers.parameters import Count, Option, Real, SpecError, Value, check_all
+from samplers.recipe.flow import Flow
+from samplers.recipe.recipe import Recipe
 from samplers.registry import Registry
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
@@ -323,6 +327,104 @@ class Tau(OfColumn):
         return Estimate(found.tau * scale, error if np.isfinite(error) else None)
 
 
+class Cost(Tau):
+    """What an independent draw costs, (n w_z + w_θ) τ: n data a gradient, τ the autocorrelation time in steps.
+
+    Smolyakov, Liu & Fisher, eq (13); where the target has no data, n is 1.
+    """
+
+    key = "cost"
+    title = "Cost of an independent draw"
+    per_datum = Real(1.0, bounds=(0.0, 1e9), label="Cost of a datum", doc="w_z: what it costs to look at one datum.")
+    per_step = Real(1.0, bounds=(0.0, 1e9), label="Cost of a step", doc="w_θ: what a step costs beside its data.")
+
+    def of(self, lane: Lane) -> Estimate:
+        found, spec = super().of(lane), lane.trace.spec
+        n = spec.make_gradient().data_per_gradient(lane.trace.target)
+        scale = n * self.per_datum + self.per_step
+        return Estimate(found.value * scale, None if found.error is None else found.error * scale)
+
+
+class ScanTau(Measure):
+    """The autocorrelation time of θ in minibatch Gibbs where it is known: 1 + 2s²N/m.
+
+    θ flat, z_i | θ ~ N(θ, 1), x_i | z_i ~ N(z_i, s²), i = 1…N; a step draws m of the z_i anew, chosen at random, and
+    then θ given all of them. It is a run of its own, with the lane's seed and as many steps and chains; no other number
+    of the lane is in it.
+    """
+
+    key = "scan_tau"
+    title = "Autocorrelation time of a scan"
+    needs = OWN_RUN
+    n_data = Count(64, bounds=(1, 10_000), label="Data N", doc="How many data there are.")
+    batch_size = Count(8, bounds=(1, 10_000), label="Batch size m", doc="How many z_i a step draws.")
+    sd = Real(
+        1.0, bounds=(0.01, 10.0), label="Standard deviation s", doc="The standard deviation of the data about their z."
+    )
+
+    def check(self, spec: RunSpec) -> None:
+        if self.batch_size > self.n_data:
+            raise SpecError("measure.batch_size", self.batch_size, f"allowed is at most the n_data of {self.n_data}")
+
+    def of(self, lane: Lane) -> Estimate:
+        spec, n, variance = lane.trace.spec, int(self.n_data), float(self.sd) ** 2
+        jit.prepare([gaussian_scan])
+        values = []
+        for chain in np.random.SeedSequence(spec.seed).spawn(spec.n_chains):
+            rng = np.random.Generator(np.random.SFC64(chain))
+            x = rng.standard_normal(n) * np.sqrt(1 + variance)
+            theta = x.mean() + np.sqrt((1 + variance) / n) * rng.standard_normal()
+            z = (variance * theta + x) / (1 + variance) + np.sqrt(variance / (1 + variance)) * rng.standard_normal(n)
+            out = np.empty(spec.n_steps)
+            gaussian_scan(rng, x, z, variance, int(self.batch_size), out)
+            values.append(tau_int(out))
+        exact = float(exact_tau(int(self.batch_size), n, variance))
+        return Estimate(float(np.mean(values)), spread(np.array(values)), exact)
+
+
+class ScanCost(ScanTau):
+    """What an independent draw of that scan costs, (m w_z + w_θ) τ, smallest at m* = √(2s²N w_θ/w_z)."""
+
+    key = "scan_cost"
+    title = "Cost of an independent draw of a scan"
+    local = Real(1.0, bounds=(0.0, 1e9), label="Cost of a z", doc="w_z: what it costs to draw one z.")
+    overall = Real(1.0, bounds=(0.0, 1e9), label="Cost of θ", doc="w_θ: what it costs to draw θ.")
+
+    def of(self, lane: Lane) -> Estimate:
+        found = super().of(lane)
+        scale = int(self.batch_size) * self.local + self.overall
+        error = None if found.error is None else found.error * scale
+        return Estimate(found.value * scale, error, None if found.exact is None else found.exact * scale)
+
+
+class Gap(Measure):
+    """The spectral gap of a typed recipe: the slowest rate at which its process forgets, from its law on a grid."""
+
+    key = "gap"
+    title = "Spectral gap"
+    needs = OWN_RUN
+    has_error = False
+
+    def check(self, spec: RunSpec) -> None:
+        if spec.sampler.key != RecipeSampler.key:
+            raise SpecError("measure", self.key, f"it needs a recipe, which {spec.sampler.key} is not")
+        n = len(self._recipe(spec).layout.names)
+        if n > 2:
+            raise SpecError("measure", self.key, f"it needs a state of one or two numbers, and this one has {n}")
+        if spec.gradient.key != "full":
+            raise SpecError("measure", self.key, "it needs the full gradient")
+
+    @staticmethod
+    def _recipe(spec: RunSpec) -> Recipe:
+        sampler = spec.make_sampler()
+        assert isinstance(sampler, RecipeSampler)
+        return sampler.recipe(spec.make_target())
+
+    def of(self, lane: Lane) -> Estimate:
+        spec = lane.trace.spec
+        return Estimate(Flow(self._recipe(spec), spec.make_target()).spectrum.gap)
+
+
 class RHat(OfColumn):
     """Rank-normalised split R-hat of the thinned history of up to eight chains."""
 
@@ -563,6 +665,10 @@ MEASURES: Registry[type[Measure]] = Registry(
     KL,
     JointKL,
     Tau,
+    Cost,
+    ScanTau,
+    ScanCost,
+    Gap,
     RHat,
     Acceptance,
     Clipped,
