@@ -42,8 +42,8 @@ def test_every_file_of_the_course_loads():
 
 @pytest.mark.parametrize(("key", "number"), STEPS)
 def test_claims_of_a_step(key, number):
-    """Fails where a claim does not hold at reduced length. Claims by standard errors allow four of them, unless they
-    say otherwise: a false alarm in 16,000."""
+    """Fails where a claim does not hold at reduced length. Where a claim allows four standard errors
+    from 64 chains, chance alone makes it fail once in 6,000 choices of the seed (Student's law with 63 degrees)."""
     outcome = run_step(LIBRARY.lessons[key].steps[number - 1], quick=True)
     failed = [f"{x.claim.says} measured {x.measured:.6g}. {x.reason}" for x in outcome.results if not x.passed]
     assert not failed, "\n".join(failed)
@@ -754,6 +754,10 @@ def test_a_step_may_be_a_study(tmp_path, coins):
     seeds = run_step(first, seeds=3).results[0].by_seed
     assert len(set(seeds)) == 3
     assert seeds[0] == outcome.results[0].measured
+    from lessons.figures import write
+
+    (picture,) = write(outcome, read(tmp_path / "lesson.md"), tmp_path)
+    assert picture.name == "lesson-1-scores.png"
     broken = replace(first, spec=replace(first.spec, model=Choice("coin", (("bias", 1.0),))))
     assert "no other side" in run_step(broken).results[0].reason
 
