@@ -219,6 +219,7 @@ class Run:
         self.data_seen += gradients * self.gradient.data_per_gradient(self.target)
         if self.steps <= self.spec.burn_in:
             self.counted_from = self.steps
+            self.counts[:] = 0
             self.heat[:] = 0
         if done < n:
             self.divergence = Divergence.of(self.sampler, self.target, self.steps)
