@@ -203,7 +203,9 @@ class Session:
         panes = []
         present = self.state.present
         for i, view in enumerate(views):
-            wide = view.tall or (i == 0 and len(views) > 2)
+            # Beside a lesson's text there is room for two large ones.
+            few = len(views) <= 2 and self.state.place.restricted
+            wide = view.tall or few or (i == 0 and len(views) > 2)
             title = pn.pane.HTML(
                 f"<span class='view-title'>{view.title}</span> <span class='hint'>{view.hint}</span>",
                 stylesheets=[_LARGE_TITLE if present else _TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),
