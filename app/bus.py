@@ -56,7 +56,18 @@ class Bus(JSComponent):
         answer = getattr(event, "data", None)
         if isinstance(answer, list) and len(answer) == 4 and all(isinstance(x, int) for x in answer):
             number, hidden, generation, width = answer
+            if number == self.HELLO:
+                self._send_at_once()
             self._on_answer(number, bool(hidden), generation, width)
+
+    def _send_at_once(self) -> None:
+        """Let no part of a message wait for the answer to the part before it.
+
+        Bokeh sends a message as five; by default the second waits until the browser has acknowledged the first.
+        """
+        for model, _ in self._models.values():
+            for connection in _connections(model):
+                connection._socket.set_nodelay(True)
 
     async def set_layout(self, feeds: Sequence[Feed], looks: Mapping[str, Mapping[str, str]] | None = None) -> None:
         """From now on frames hold the data of these feeds. ``looks`` are properties of models, by their id.

@@ -4,6 +4,7 @@ import asyncio
 import io
 import tempfile
 import zipfile
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
+from app.live import Live
 from app.runner import Runner
-from app.state import AppState
 from app.theme import theme
 from samplers import Experiment, run
 
@@ -72,26 +73,31 @@ def draws(experiment: Experiment, suffix: str) -> tuple[str, bytes]:
     return f"draws{suffix}.zip", buffer.getvalue()
 
 
-class ExportMenu:
-    """The header's menu."""
+class Menu:
+    """The header's menu: an action for each label, with an icon."""
 
-    def __init__(self, state: AppState, runner: Runner, notify: Callable[[str, str], None]):
+    holds = "It holds the whole experiment, seed included."
+    """What a copied link is."""
+
+    def __init__(self, state: Any, runner: Live, notify: Callable[[str, str], None]):
         self.state, self.runner, self.notify = state, runner, notify
-        self._actions: dict[str, Callable[[], Any]] = {
-            "Copy the link": self._link,
-            "Picture (PNG)": self.picture,
-            "Experiment (JSON)": self._json,
-            "Experiment (Python)": self._script,
-            "Draws (NetCDF)": lambda: self._draws(".nc"),
-            "Draws (CSV)": lambda: self._draws(".csv"),
-        }
-        icons = ("link", "image", "data_object", "code", "save", "table_chart")
+        common = {"Copy the link": ("link", self._link), "Picture (PNG)": ("image", self.picture)}
+        actions = {**common, **self.files()}
+        self._actions = {label: action for label, (_, action) in actions.items()}
         menu = pmui.MenuButton(
             label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(4, 8),
-            items=[{"label": label, "icon": icon} for label, icon in zip(self._actions, icons, strict=True)],
+            items=[{"label": label, "icon": icon} for label, (icon, _) in actions.items()],
         )  # fmt: skip
         menu.on_click(self._clicked)
         self.panel = pn.Row(menu, margin=0, align="end")
+
+    @abstractmethod
+    def files(self) -> dict[str, tuple[str, Callable[[], Any]]]:
+        """The files that the page gives: an icon and an action for each label."""
+
+    @abstractmethod
+    def caption(self) -> str:
+        """What a picture is of."""
 
     async def _clicked(self, item: Any) -> None:
         await self._actions[item["label"]]()
@@ -101,14 +107,32 @@ class ExportMenu:
         await self.runner.bus.send_copy(
             f"{location.protocol}//{location.hostname}:{location.port}{location.pathname}{location.search}"
         )
-        self.notify("success", "The link is on the clipboard. It holds the whole experiment, seed included.")
+        self.notify("success", f"The link is on the clipboard. {self.holds}")
 
     async def picture(self) -> None:
         """Save the figures as one PNG."""
         colours = theme(self.state.dark)
-        experiment = self.runner.experiment()
-        caption = f"SG-MCMC Lab · {experiment.make_target().title} · {', '.join(self.state.lane_titles())} · seed {experiment.seed} · step {experiment.n_steps:,}"
+        caption = f"SG-MCMC Lab · {self.caption()}"
         await self.runner.bus.send_picture("sgmcmc-lab.png", caption, colours.surface, colours.text)
+
+
+class ExportMenu(Menu):
+    """The menu of the page of laws."""
+
+    runner: Runner
+
+    def files(self) -> dict[str, tuple[str, Callable[[], Any]]]:
+        return {
+            "Experiment (JSON)": ("data_object", self._json),
+            "Experiment (Python)": ("code", self._script),
+            "Draws (NetCDF)": ("save", lambda: self._draws(".nc")),
+            "Draws (CSV)": ("table_chart", lambda: self._draws(".csv")),
+        }
+
+    def caption(self) -> str:
+        experiment = self.runner.experiment()
+        title, lanes = experiment.make_target().title, ", ".join(self.state.lane_titles())
+        return f"{title} · {lanes} · seed {experiment.seed} · step {experiment.n_steps:,}"
 
     async def _json(self) -> None:
         await self.runner.bus.send_file("experiment.json", saved(self.runner.experiment()).to_json().encode())

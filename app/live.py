@@ -21,9 +21,9 @@ LOOP_SHARE = 0.4
 """The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
 DEAREST_FRAME = 0.004
 """A frame costs at most this many seconds of the loop. What is beyond that was another page being opened."""
-UNANSWERED = 4
-"""With so many frames on their way and not yet answered, nothing is sent. The page answers every second one, and
-drawing takes it about as long as two frames: with fewer on their way it would wait for the server in between."""
+UNANSWERED = 2
+"""With so many frames on their way and not yet answered, nothing is sent but what shows an edit. The page draws one
+frame while the next is under way; more would only wait in it."""
 LOST_SECONDS = 5.0
 """A page that has not answered for so long is sent one more frame."""
 SLOW_SECONDS = 0.25
@@ -92,7 +92,6 @@ class Live:
         self.views: Sequence[Any] = []
         self.frames_sent = self.frames_drawn = 0
         self._feeds: list[tuple[Any, dict[str, int]]] = []
-        self._stretch = 1.0
         self._hidden = False
         self._width = 0
         self._seen_moving = False
@@ -147,7 +146,8 @@ class Live:
                 if self._restart:
                     await self._begin()
                     continue
-                if not self._active() or self.frames_sent - self.frames_drawn >= UNANSWERED:
+                waiting = self.frames_sent - self.frames_drawn
+                if not self._active() or (waiting >= UNANSWERED and not self._urgent):
                     self._wake.clear()
                     try:
                         await asyncio.wait_for(self._wake.wait(), LOST_SECONDS)
@@ -156,22 +156,26 @@ class Live:
                         self.frames_drawn = max(self.frames_drawn, self.frames_sent - 1)
                     continue
                 await self._frame()
-                due = max(due + _PACE.interval(id(self)) * self._stretched(), time.perf_counter())
-                await asyncio.sleep(due - time.perf_counter())
+                due = max(due + _PACE.interval(id(self)), time.perf_counter())
+                await self._rest(due - time.perf_counter())
         finally:
             slow.cancel()
 
-    def _stretched(self) -> float:
-        """How much longer this page takes for a frame than it is given, so that few frames wait in it.
+    async def _rest(self, seconds: float) -> None:
+        """Wait, but not with a frame that shows an edit."""
+        self._wake.clear()
+        began = time.perf_counter()
+        while (left := seconds - (time.perf_counter() - began)) > 0 and not self._urgent:
+            try:
+                await asyncio.wait_for(self._wake.wait(), left)
+            except TimeoutError:
+                return
+            self._wake.clear()
 
-        A frame that shows a change is drawn after all that wait before it.
-        """
-        waiting = self.frames_sent - self.frames_drawn
-        if waiting >= UNANSWERED:
-            self._stretch = min(self._stretch * 1.1, 5.0)
-        elif waiting < UNANSWERED - 1:
-            self._stretch = max(self._stretch * 0.98, 1.0)
-        return self._stretch
+    @property
+    def _urgent(self) -> bool:
+        """Whether somebody waits for what the next frame shows."""
+        return False
 
     @property
     def _watched(self) -> bool:

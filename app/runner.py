@@ -108,9 +108,15 @@ class Runner(Live):
         lanes = tuple(
             Lane(record.run.spec.sampler, record.run.spec.gradient, tuple(record.run.changes)) for record in self.lanes
         )
+        # A target that was changed on the way is among the changes.
+        target = self.lanes[0].run.spec.target if self.lanes else experiment.target
         return Experiment(
-            experiment.target, lanes or experiment.lanes, experiment.seed, experiment.n_chains, n_steps=max(steps, 1)
+            target, lanes or experiment.lanes, experiment.seed, experiment.n_chains, n_steps=max(steps, 1)
         )
+
+    @property
+    def _urgent(self) -> bool:
+        return bool(self._changes)
 
     def _active(self) -> bool:
         if not self._watched:
@@ -127,13 +133,15 @@ class Runner(Live):
             or self.state.shown_views() != [view.key for view in self.views]
             or layouts_of(new) != self.views[0].scene.layouts
         )
-        if _structure(old) != _structure(new):
-            self._ask(restart=True, rebuild=old.target != new.target or retitled)
+        retargeted = old.target != new.target
+        if _structure(old) != _structure(new) or not new.make_target().succeeds(old.make_target()):
+            self._ask(restart=True, rebuild=retargeted or retitled)
             return
+        to = new.target if retargeted else None
         for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
-            if before != after:
-                self._changes.append((i, Change(0, after.sampler, after.gradient)))
-        self._ask(rebuild=retitled)
+            if before != after or retargeted:
+                self._changes.append((i, Change(0, after.sampler, after.gradient, to)))
+        self._ask(rebuild=retargeted or retitled)
 
     async def _begin(self) -> None:
         self._restart = False
@@ -241,7 +249,7 @@ class Runner(Live):
         self._step_times.append((time.perf_counter(), done))
 
     async def _slow_turn(self, turn: int) -> None:
-        if not self.lanes:
+        if not self.lanes or self._changes:
             return
         loop = asyncio.get_running_loop()
         views, generation = self.views, self.bus.generation
@@ -274,7 +282,7 @@ class Runner(Live):
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
     """What cannot change without a restart."""
-    return experiment.target, experiment.seed, experiment.n_chains, tuple(lane.sampler.key for lane in experiment.lanes)
+    return experiment.seed, experiment.n_chains, tuple(lane.sampler.key for lane in experiment.lanes)
 
 
 def _divergence(run: Run) -> tuple[float, float]:

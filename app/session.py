@@ -11,6 +11,7 @@ import param
 from bokeh.models import Div
 from panel.io.state import set_curdoc
 
+from app.export import Menu
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, of_study
 from app.lesson.panel import BESIDE, LessonPanel
@@ -53,6 +54,7 @@ class Session:
     runner: Live
     state: Any
     controls: Any
+    export: Menu
     page: Any
     of_study: ClassVar[bool]
     """Whether it is the page of studies."""
@@ -79,9 +81,6 @@ class Session:
 
     def write_link(self) -> None:
         """Put the whole state into the page's address."""
-
-    async def picture(self) -> None:
-        """Save the figures as one PNG."""
 
     def running(self) -> tuple[Any, list[Any]]:
         """What runs now, an experiment or a study, and its runs."""
@@ -141,7 +140,7 @@ class Session:
             self.page.sidebar_open = not self.page.sidebar_open
 
     def _take_picture(self) -> None:
-        self.do_later(self.picture())
+        self.do_later(self.export.picture())
 
     @staticmethod
     def do_later(work: Coroutine[Any, Any, None]) -> None:

@@ -72,9 +72,6 @@ class Page(Session):
     def _welcome(self) -> Any:
         return pn.pane.HTML(WELCOME, sizing_mode="stretch_width", margin=(8, 12, 0, 12), styles={"font-size": "15px"})
 
-    async def picture(self) -> None:
-        await self.export.picture()
-
     def running(self) -> tuple[Any, list[Any]]:
         return self.state.experiment, [record.run for record in self.runner.lanes]
 

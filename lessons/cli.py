@@ -9,7 +9,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from lessons.claims import Result
 from lessons.headless import Outcome, run_step
 from lessons.lesson import Lesson
 from lessons.library import VARIABLE, Library, load_all
-from samplers import SpecError
+from samplers import Experiment, SpecError, engine, jit
 
 PASSED, FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
 
@@ -58,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=_count, metavar="N", help="seeds of every run, in place of the lesson's own")
     parser.add_argument("--quick", action="store_true", help="the reduced lengths that the test suite runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    parser.add_argument(
+        "--table", type=Path, metavar="FILE", help="write the papers' numbers beside ours there, as Markdown"
+    )
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write the figures there, as PNG")
     parser.add_argument("--folder", action="append", default=[], metavar="DIR", help=f"a folder of own lessons, also named by {VARIABLE}")  # fmt: skip
     where = parser.add_mutually_exclusive_group()
@@ -93,14 +97,31 @@ def _chosen(library: Library, names: Sequence[str]) -> list[Lesson]:
 
 
 def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
-    for path, folder in ((options.json, options.json and options.json.parent), (options.plots, options.plots)):
-        if folder is not None and path is options.plots:
-            folder.mkdir(parents=True, exist_ok=True)
-        if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise SpecError("out", str(path), f"the folder {folder} is not there, or cannot be written to")
+    # Before the runs: they may take hours.
+    for path in filter(None, (options.json, options.table)):
+        if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+            raise SpecError("out", str(path), f"the folder {path.parent} is not there, or cannot be written to")
     if options.plots is not None:
-        # Before the runs: they may take hours.
+        try:
+            options.plots.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SpecError(
+                "plots", str(options.plots), f"it cannot be made: {(error.strerror or str(error)).lower()}"
+            ) from None
         figures.prepare()
+    # Here, once: processes of a sweep load what is compiled now.
+    needed = [
+        f
+        for lesson in lessons
+        for step in lesson.steps
+        if isinstance(step.spec, Experiment)
+        for run in step.spec.runs()
+        for f in engine.functions(run)
+    ]
+    if not jit.is_ready(needed):
+        print("compiling, or loading what was compiled before", file=sys.stderr, flush=True)
+        with _progress() as told:
+            jit.prepare(needed, lambda done, total, what: told(what, done, total))
     report: dict[str, Any] = {}
     n = failed = 0
     with ExitStack() as stack:
@@ -110,7 +131,7 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
         results = sweeps.Results(options.results or sweeps.results_folder())
         for lesson in lessons:
             print(f"{lesson.key}: {lesson.title}", flush=True)
-            steps = []
+            steps, began = [], time.monotonic()
             for step in lesson.steps:
                 if not (step.claims or (options.plots and step.new_spec)):
                     continue
@@ -123,9 +144,13 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
                 pictures = figures.write(outcome, lesson, options.plots) if options.plots else []
                 steps.append(_step_data(outcome, pictures))
             report[lesson.key] = {"title": lesson.title, "file": lesson.file, "steps": steps}
+            print(f"  {time.monotonic() - began:.1f} s", flush=True)
     print(f"{n - failed} of {n} claims passed" + (f", {failed} FAILED" if failed else ""))
     if options.json is not None:
-        _write(options.json, {"quick": options.quick, "seeds": options.seeds, "lessons": report})
+        data = {"quick": options.quick, "seeds": options.seeds, "lessons": report}
+        _write(options.json, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
+    if options.table is not None:
+        _write(options.table, table(report))
     return FAILED if failed else PASSED
 
 
@@ -191,13 +216,31 @@ def _plain(x: float | None) -> float | str | None:
     return x if x is None or math.isfinite(x) else str(x)
 
 
-def _write(path: Path, data: dict[str, Any]) -> None:
+def table(report: Mapping[str, Any]) -> str:
+    """The numbers of the papers beside ours, a row a claim that has one, and how many claims of each lesson passed."""
+    rows = ["| figure | what | paper | ours | |", "|---|---|---|---|---|"]
+    counts = ["| lesson | claims that passed |", "|---|---|"]
+    for key, lesson in report.items():
+        claims = [claim for step in lesson["steps"] for claim in step["claims"]]
+        counts.append(f"| {key} | {sum(claim['passed'] for claim in claims)} of {len(claims)} |")
+        for claim in claims:
+            paper = claim["paper"]
+            if paper:
+                error = f" ± {claim['error']:.1g}" if isinstance(claim["error"], float) else ""
+                ours = f"{claim['measured']:.3g}{error}" if isinstance(claim["measured"], float) else claim["measured"]
+                number = paper["number"] if isinstance(paper["number"], str) else f"{paper['number']:g}"
+                said = (paper["figure"], claim["says"], number, ours, paper["reason"] or "")
+                rows.append(f"| {' | '.join(text.replace('|', '¦') for text in said)} |")
+    return "\n".join([*rows, "", *counts, ""])
+
+
+def _write(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_text(json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False), encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        raise SpecError("json", str(path), f"it cannot be written: {(error.strerror or str(error)).lower()}") from None
+        raise SpecError("out", str(path), f"it cannot be written: {(error.strerror or str(error)).lower()}") from None
     finally:
         part.unlink(missing_ok=True)
 

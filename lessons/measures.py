@@ -9,20 +9,25 @@ they are given from :data:`FEWEST` chains on.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
 import param
 
+from samplers import engine, jit
 from samplers.diagnostics import convergence, divergence, ks
 from samplers.diagnostics import moments as ensembles
 from samplers.diagnostics.autocorrelation import integrated_time
 from samplers.kernels import SAMPLERS
+from samplers.kernels.recipe import RecipeSampler
 from samplers.kernels.splitting import Moving
 from samplers.models.study import StudyRun
+from samplers.models.topics.batch_size import exact_tau, gaussian_scan, tau_int
 from samplers.parameters import Count, Option, Real, SpecError, Value, check_all
+from samplers.recipe.flow import Flow
+from samplers.recipe.recipe import Recipe
 from samplers.registry import Registry
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
@@ -322,6 +327,104 @@ class Tau(OfColumn):
         return Estimate(found.tau * scale, error if np.isfinite(error) else None)
 
 
+class Cost(Tau):
+    """What an independent draw costs, (n w_z + w_θ) τ: n data a gradient, τ the autocorrelation time in steps.
+
+    Smolyakov, Liu & Fisher, eq (13); where the target has no data, n is 1.
+    """
+
+    key = "cost"
+    title = "Cost of an independent draw"
+    per_datum = Real(1.0, bounds=(0.0, 1e9), label="Cost of a datum", doc="w_z: what it costs to look at one datum.")
+    per_step = Real(1.0, bounds=(0.0, 1e9), label="Cost of a step", doc="w_θ: what a step costs beside its data.")
+
+    def of(self, lane: Lane) -> Estimate:
+        found, spec = super().of(lane), lane.trace.spec
+        n = spec.make_gradient().data_per_gradient(lane.trace.target)
+        scale = n * self.per_datum + self.per_step
+        return Estimate(found.value * scale, None if found.error is None else found.error * scale)
+
+
+class ScanTau(Measure):
+    """The autocorrelation time of θ in minibatch Gibbs where it is known: 1 + 2s²N/m.
+
+    θ flat, z_i | θ ~ N(θ, 1), x_i | z_i ~ N(z_i, s²), i = 1…N; a step draws m of the z_i anew, chosen at random, and
+    then θ given all of them. It is a run of its own, with the lane's seed and as many steps and chains; no other number
+    of the lane is in it.
+    """
+
+    key = "scan_tau"
+    title = "Autocorrelation time of a scan"
+    needs = OWN_RUN
+    n_data = Count(64, bounds=(1, 10_000), label="Data N", doc="How many data there are.")
+    batch_size = Count(8, bounds=(1, 10_000), label="Batch size m", doc="How many z_i a step draws.")
+    sd = Real(
+        1.0, bounds=(0.01, 10.0), label="Standard deviation s", doc="The standard deviation of the data about their z."
+    )
+
+    def check(self, spec: RunSpec) -> None:
+        if self.batch_size > self.n_data:
+            raise SpecError("measure.batch_size", self.batch_size, f"allowed is at most the n_data of {self.n_data}")
+
+    def of(self, lane: Lane) -> Estimate:
+        spec, n, variance = lane.trace.spec, int(self.n_data), float(self.sd) ** 2
+        jit.prepare([gaussian_scan])
+        values = []
+        for chain in np.random.SeedSequence(spec.seed).spawn(spec.n_chains):
+            rng = np.random.Generator(np.random.SFC64(chain))
+            x = rng.standard_normal(n) * np.sqrt(1 + variance)
+            theta = x.mean() + np.sqrt((1 + variance) / n) * rng.standard_normal()
+            z = (variance * theta + x) / (1 + variance) + np.sqrt(variance / (1 + variance)) * rng.standard_normal(n)
+            out = np.empty(spec.n_steps)
+            gaussian_scan(rng, x, z, variance, int(self.batch_size), out)
+            values.append(tau_int(out))
+        exact = float(exact_tau(int(self.batch_size), n, variance))
+        return Estimate(float(np.mean(values)), spread(np.array(values)), exact)
+
+
+class ScanCost(ScanTau):
+    """What an independent draw of that scan costs, (m w_z + w_θ) τ, smallest at m* = √(2s²N w_θ/w_z)."""
+
+    key = "scan_cost"
+    title = "Cost of an independent draw of a scan"
+    local = Real(1.0, bounds=(0.0, 1e9), label="Cost of a z", doc="w_z: what it costs to draw one z.")
+    overall = Real(1.0, bounds=(0.0, 1e9), label="Cost of θ", doc="w_θ: what it costs to draw θ.")
+
+    def of(self, lane: Lane) -> Estimate:
+        found = super().of(lane)
+        scale = int(self.batch_size) * self.local + self.overall
+        error = None if found.error is None else found.error * scale
+        return Estimate(found.value * scale, error, None if found.exact is None else found.exact * scale)
+
+
+class Gap(Measure):
+    """The spectral gap of a typed recipe: the slowest rate at which its process forgets, from its law on a grid."""
+
+    key = "gap"
+    title = "Spectral gap"
+    needs = OWN_RUN
+    has_error = False
+
+    def check(self, spec: RunSpec) -> None:
+        if spec.sampler.key != RecipeSampler.key:
+            raise SpecError("measure", self.key, f"it needs a recipe, which {spec.sampler.key} is not")
+        n = len(self._recipe(spec).layout.names)
+        if n > 2:
+            raise SpecError("measure", self.key, f"it needs a state of one or two numbers, and this one has {n}")
+        if spec.gradient.key != "full":
+            raise SpecError("measure", self.key, "it needs the full gradient")
+
+    @staticmethod
+    def _recipe(spec: RunSpec) -> Recipe:
+        sampler = spec.make_sampler()
+        assert isinstance(sampler, RecipeSampler)
+        return sampler.recipe(spec.make_target())
+
+    def of(self, lane: Lane) -> Estimate:
+        spec = lane.trace.spec
+        return Estimate(Flow(self._recipe(spec), spec.make_target()).spectrum.gap)
+
+
 class RHat(OfColumn):
     """Rank-normalised split R-hat of the thinned history of up to eight chains."""
 
@@ -469,6 +572,39 @@ class EnsembleVariance(OfEnsemble):
         return Estimate(float(found.variance[-1, j]), float(found.variance_error[-1, j]), law and law[1])
 
 
+class EnsembleMGF(OfEnsemble):
+    """E e^{sθ_j} after M steps, over the chains, for s < 0, where it is at most 1; exact by Theorem 3.1."""
+
+    key = "ensemble_mgf"
+    title = "MGF of an ensemble"
+    s = Real(-0.1, bounds=(-100.0, -1e-6), label="s", doc="The s of E e^{sθ}; negative, so that no chain outweighs the others.")  # fmt: skip
+
+    def of(self, lane: Lane) -> Estimate:
+        spec, steps, j = lane.trace.spec, int(self.steps), int(self.component) - 1
+        run = engine.start(replace(spec, burn_in=steps))
+        run.position[:] = self.start
+        run.advance(steps)
+        if run.divergence is not None:
+            return Estimate(NAN)
+        values = np.exp(self.s * run.position[:, j])
+        return Estimate(float(values.mean()), spread(values), self._law(spec))
+
+    def _law(self, spec: RunSpec) -> float | None:
+        """The expectation by theory, over the minibatches too."""
+        target, j, steps = spec.make_target(), int(self.component) - 1, int(self.steps)
+        shapes = getattr(target, "shapes", None)
+        if spec.sampler.key not in ("cir", "scir") or shapes is None:
+            return None
+        h, gradient = float(spec.sampler.values()["step_size"]), spec.gradient.values()  # type: ignore[arg-type]
+        if "batch_size" not in gradient:
+            return ensembles.cir_mgf(self.s, float(shapes[j]), self.start, h * steps)
+        count = int(target.counts()[j])
+        return ensembles.scir_mgf_expected(
+            self.s, float(shapes[j]) - count, self.start, h, steps, target.n_data, count,
+            int(gradient["batch_size"]), bool(gradient["replacement"]),  # type: ignore[arg-type]
+        )  # fmt: skip
+
+
 # --- studies ---------------------------------------------------------------------------------------------------------
 
 
@@ -501,6 +637,21 @@ class DataToReach(Measure):
         return Estimate(float(next(reached, np.inf)))
 
 
+class Elbo(Measure):
+    """The evidence lower bound of a method that has one: the mean of its last tenth of steps, each one noisy draw."""
+
+    key = "elbo"
+    title = "Evidence lower bound"
+    of_study = True
+    has_error = False
+
+    def of(self, lane: StudyRun) -> Estimate:
+        values = getattr(lane.state, "elbo", ())
+        if not len(values) or lane.divergence is not None:
+            return Estimate(NAN)
+        return Estimate(float(np.mean(values[-max(len(values) // 10, 1) :])))
+
+
 MEASURES: Registry[type[Measure]] = Registry(
     "measure",
     Mean,
@@ -514,6 +665,10 @@ MEASURES: Registry[type[Measure]] = Registry(
     KL,
     JointKL,
     Tau,
+    Cost,
+    ScanTau,
+    ScanCost,
+    Gap,
     RHat,
     Acceptance,
     Clipped,
@@ -522,6 +677,8 @@ MEASURES: Registry[type[Measure]] = Registry(
     Auxiliary,
     EnsembleMean,
     EnsembleVariance,
+    EnsembleMGF,
     Score,
     DataToReach,
+    Elbo,
 )

@@ -6,7 +6,7 @@ comes from one seeded generator, and the kernels consume it in the order of the 
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numba import types
@@ -16,7 +16,7 @@ from samplers import jit
 from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
-from samplers.spec import Change, RunSpec
+from samplers.spec import Change, Choice, RunSpec, make_target
 from samplers.targets.base import SPHERE, Array
 from samplers.trace import Divergence, Trace
 
@@ -111,28 +111,39 @@ class Run:
 
     def __post_init__(self) -> None:
         spec = self.spec
-        self.target = spec.make_target()
+        self._aim(spec.target)
         self.sampler = spec.make_sampler()
         self.gradient = spec.make_gradient()
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
         self.position = np.tile(self.target.start(), (n, 1))
         self.momentum = self.sampler.first_auxiliary(self.target, self.position, self.rng)
-        self.data = self.target.data()
-        self.target_params = self.target.packed()
-        self.manifold = self.target.manifold
-        self.shape = self.manifold.shape()
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
         self.counts = np.zeros(2, dtype=np.int64)
-        self.limits = self._limits()
-        self.statistics = Statistics.empty(self.target, n)
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
         self.kept = np.empty((n, n_kept, dim))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._pending = list(spec.changes)
         self._refuse()
+
+    def _aim(self, choice: Choice) -> None:
+        """Take this target, with statistics of its own."""
+        self._aimed = choice
+        self.target = make_target(choice)
+        self.data = self.target.data()
+        self.target_params = self.target.packed()
+        self.manifold = self.target.manifold
+        self.shape = self.manifold.shape()
+        self.limits = self._limits()
+        self.statistics = Statistics.empty(self.target, self.spec.n_chains)
+
+    @property
+    def now(self) -> RunSpec:
+        """A run from the start with what moves this one now."""
+        last = self.changes[-1] if self.changes else self.spec
+        return replace(self.spec, target=self._aimed, sampler=last.sampler, gradient=last.gradient, changes=())
 
     def _limits(self) -> Array:
         if self.target.support == SPHERE:
@@ -161,6 +172,8 @@ class Run:
         self._apply(change._replace(step=self.steps))
 
     def _apply(self, change: Change) -> None:
+        if change.target is not None:
+            self._aim(change.target)
         self.sampler = SAMPLERS[change.sampler.key](**change.sampler.values())
         self.sampler_params = self.sampler.packed(self.target)
         first = self.sampler.auxiliary(self.target)

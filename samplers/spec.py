@@ -69,16 +69,20 @@ LINK_FIELDS = ("target", "lane", *_SETTINGS)
 
 
 class Change(NamedTuple):
-    """New parameters of the same sampler, and a new gradient, from ``step`` on (burn-in included)."""
+    """From ``step`` on (burn-in included) other parameters of the same sampler, a gradient, and perhaps other
+    parameters of the same target.
+    """
 
     step: int
     sampler: Choice
     gradient: Choice
+    target: Choice | None = None
+    """The same as before where it is None."""
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A sampler with its gradient, and the changes made on the way."""
+    """A sampler with its gradient, and the changes made on the way, some of which may be of the target."""
 
     sampler: Choice
     gradient: Choice
@@ -149,7 +153,7 @@ class RunSpec:
 
     def make_target(self) -> Target:
         """The target as an object, shared by all who ask for the same one."""
-        return _target(self.target)
+        return make_target(self.target)
 
     def make_sampler(self) -> Sampler:
         """The sampler as an object, with the parameters of the start."""
@@ -179,7 +183,7 @@ class Experiment:
 
     def make_target(self) -> Target:
         """The target as an object, shared by all who ask for the same one."""
-        return _target(self.target)
+        return make_target(self.target)
 
     @classmethod
     def from_dict(cls, data: Any) -> "Experiment":
@@ -259,7 +263,8 @@ class Experiment:
 
 
 @lru_cache(maxsize=128)
-def _target(choice: Choice) -> Target:
+def make_target(choice: Choice) -> Target:
+    """The target as an object, shared by all who ask for the same one."""
     # A target's exact CDFs and quantiles take far longer to compute than a lane takes to start.
     return TARGETS[choice.key](**choice.values())
 
@@ -308,11 +313,11 @@ class _Reader(Reader):
     def target(self, data: Any) -> tuple[Choice, Target]:
         choice = self.choice(TARGETS, "target", data, next(iter(TARGETS)))
         try:
-            return choice, _target(choice)
+            return choice, make_target(choice)
         except SpecError as error:
             self.problem(error, "the default")
             choice = default_choice(TARGETS, choice.key)
-            return choice, _target(choice)
+            return choice, make_target(choice)
 
     def lane(self, data: Mapping[str, Any], target: Target) -> Lane:
         for name in data:
@@ -345,8 +350,12 @@ class _Reader(Reader):
             for name in change:
                 if name not in Change._fields:
                     self.problem(
-                        SpecError(f"changes.{name}", change[name], "a change has step, sampler and gradient"), "nothing"
+                        SpecError(f"changes.{name}", change[name], f"a change has {', '.join(Change._fields)}"),
+                        "nothing",
                     )
+            to = None
+            if change.get("target") is not None:
+                to, target = self.changed_target(change["target"], target)
             step = int(cast(int, check(_SETTINGS["burn_in"], "changes.step", change.get("step"))))
             if made and step < made[-1].step:
                 raise SpecError(
@@ -356,8 +365,18 @@ class _Reader(Reader):
             if sampler.key != choice.key:
                 raise SpecError("changes.sampler", sampler.key, f"a change keeps the lane's sampler, {choice.key}")
             SAMPLERS[sampler.key](**sampler.values()).check(target)
-            made.append(Change(step, sampler, self.gradient(change.get("gradient"), choice, target)))
+            made.append(Change(step, sampler, self.gradient(change.get("gradient"), choice, target), to))
         return Lane(choice, gradient, tuple(made))
+
+    def changed_target(self, data: Any, before: Target) -> tuple[Choice, Target]:
+        choice, target = self.target(data)
+        if not target.succeeds(before):
+            raise SpecError(
+                "changes.target",
+                choice.key,
+                f"a change keeps the target, {before.key}, and its dimension, {before.dim}",
+            )
+        return choice, target
 
     def gradient(self, data: Any, sampler: Choice, target: Target) -> Choice:
         cls = SAMPLERS[sampler.key]
@@ -396,6 +415,7 @@ def _lane_dict(lane: Lane) -> dict[str, Any]:
     if lane.changes:
         out["changes"] = [
             {"step": x.step, "sampler": choice_dict(x.sampler), "gradient": choice_dict(x.gradient)}
+            | ({"target": choice_dict(x.target)} if x.target else {})
             for x in lane.changes
         ]
     return out

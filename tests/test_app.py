@@ -207,6 +207,18 @@ def check_width(page):
     assert page.evaluate("document.body.scrollWidth") <= width
 
 
+def check_phone(page):
+    """Nothing is wider than the screen, and every view can be seen."""
+    check_width(page)
+    for title in page.locator(".view-title").all():
+        # A trial click fails where something, such as the sidebar, is in front.
+        title.click(trial=True)
+    for figure in page.locator(".bk-Figure").all():
+        box = figure.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= page.viewport_size["width"]
+
+
 # It opens and obeys
 
 
@@ -390,9 +402,14 @@ def test_a_typed_energy(lab):
     energy.press("Enter")
     lab.says("target.energy", "at character")
     assert energy.input_value() == "theta^4 - 3*theta^2 +", "what was typed is not lost"
+    lab.step(3)
     energy.fill("theta^4 - 3*theta^2 + theta")
     energy.press("Enter")
     lab.until(lambda: "3*theta^2" in lab.field("target"), "the energy in the link")
+    lab.step(1)
+    assert lab.steps() == 4, "the chain goes on"
+    lab.press("Reset")
+    lab.until(lambda: lab.steps() == 0, "a restart")
     lab.step(2)
     spec = Experiment.from_query(urlsplit(lab.url).query, None)[0].runs()[0]
     np.testing.assert_array_equal(lab.heads()[0][:, 0], run(spec).draws[:, 1, 0])
@@ -553,14 +570,7 @@ def test_on_a_phone(chromium, server, page_log):
     lab.moves()
     lab.button("Pause").click()
     lab.settled()
-    check_width(page)
-    for title in page.locator(".view-title").all():
-        # A trial click fails where something, such as the sidebar, is in front.
-        title.click(trial=True)
-    for figure in page.locator(".bk-Figure").all():
-        box = figure.bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 390
+    check_phone(page)
     context.close()
     assert not page_log.errors
 

@@ -14,7 +14,7 @@ from samplers.accumulate import HISTORY, LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_L
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS, Sampler
 from samplers.kernels.recipe import parameters_of
-from samplers.parameters import Count, CountVector, Flag, Option, declared
+from samplers.parameters import Count, CountVector, Flag, Option, SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.spec import Change, Choice, RunSpec
 from samplers.targets import TARGETS
@@ -260,6 +260,41 @@ def test_a_spec_with_changes_repeats_a_live_run():
         assert again.statistics.n_steps == 150
     unchanged = collect(start, [1000])
     assert not np.array_equal(unchanged.kept, live.kept)
+
+
+def test_a_chain_goes_on_where_its_target_changes():
+    """Fails where the chain starts again, where its draws or statistics are still of the law before, or where the JSON
+    loses the change. The typed energies have mean 0 and 3 and standard deviation 1."""
+    before, after = ("theta^2/2", "(theta-3)^2/2")
+    start = RunSpec.of("typed", "sghmc", target_params={"energy": before, "extent": 10.0}, n_steps=20_000, seed=3)
+    other = RunSpec.of("typed", "sghmc", target_params={"energy": after, "extent": 10.0})
+    live = engine.start(start, keep_draws=True)
+    live.advance(5000)
+    place = live.position.copy()
+    live.change(Change(0, other.sampler, other.gradient, other.target))
+    np.testing.assert_array_equal(live.position, place)
+    assert live.now.target == other.target
+    assert live.statistics.n_draws == 0
+    live.advance(15_000)
+    repeated = RunSpec.from_json(replace(start, changes=tuple(live.changes)).to_json())
+    again = collect(repeated, [777])
+    np.testing.assert_array_equal(again.kept, live.kept)
+    # 60,000 draws with τ of about 40: an SE of .026; five of them, and the way from 0.
+    assert abs(live.statistics.mean(0) - 3.0) < 0.15
+    np.testing.assert_array_equal(again.statistics.sums.bins, live.statistics.sums.bins)
+    # Planted fault: without the new target the law is the old one.
+    wrong = collect(replace(repeated, changes=(repeated.changes[0]._replace(target=None),)), [777])
+    assert abs(wrong.statistics.mean(0)) < 0.15
+
+
+@pytest.mark.parametrize(
+    "target", [{"key": "quartic"}, {"key": "typed", "params": {"energy": "theta1^2+theta2^2", "extent": 8.0}}]
+)
+def test_a_change_of_the_target_keeps_its_name_and_dimension(target):
+    spec = RunSpec.of("typed", "sgld", target_params={"energy": "theta^2/2", "extent": 8.0}).to_dict()
+    spec["changes"] = [{"step": 5, "sampler": spec["sampler"], "gradient": spec["gradient"], "target": target}]
+    with pytest.raises(SpecError, match=r"changes\.target .*typed.*dimension, 1"):
+        RunSpec.from_dict(spec)
 
 
 def finite(run):

@@ -331,6 +331,32 @@ def test_a_false_claim_exits_1(folder, capsys, tmp_path):
     assert "is 0.2" in wrong["reason"] or "away from 1.2" in wrong["reason"]
 
 
+def test_the_table_has_the_papers_numbers(folder, tmp_path):
+    paper = 'paper = { figure = "Fig 1 | a", number = 1.01, ours = 1, reason = "Chance." }\n'
+    (folder / "right.md").write_text(ONE.replace("tolerance = 0.1\n", f"tolerance = 0.1\n{paper}"), encoding="utf-8")
+    out = tmp_path / "table.md"
+    assert main(["right", "wrong", "--table", str(out)]) == 1
+    rows = out.read_text(encoding="utf-8").splitlines()
+    assert rows[2].startswith("| Fig 1 ¦ a | The variance is 1. | 1.01 | ")
+    assert rows[2].endswith(" | Chance. |")
+    assert rows[-2:] == ["| right | 1 of 1 |", "| wrong | 0 of 1 |"]
+    assert len({row.count("|") for row in rows[:3]}) == 1
+
+
+def test_a_cluster_by_its_address(folder, tmp_path):
+    """Fails where --cluster gives other numbers than this machine."""
+    distributed = pytest.importorskip("distributed")
+    outs = [tmp_path / "here.json", tmp_path / "there.json"]
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        for i, where in enumerate((("--processes", "1"), ("--cluster", cluster.scheduler_address))):
+            arguments = ["fig2", "--quick", "--results", str(tmp_path / str(i)), "--json", str(outs[i])]
+            assert main([*arguments, *where]) in (0, 1)
+    assert outs[0].read_text(encoding="utf-8") == outs[1].read_text(encoding="utf-8")
+    assert len(list((tmp_path / "1").glob("*.json"))) == 8
+
+
 def test_seeds_are_counted_on(folder, capsys, tmp_path):
     out = tmp_path / "out.json"
     assert main(["right", "--seeds", "3", "--json", str(out)]) == 0

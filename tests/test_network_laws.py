@@ -88,15 +88,18 @@ def joint_law(model, step, fault="", replicates=REPLICATES):
     """The worst p-value of KS between statistics before and after rounds of (draw graph, step), times their number.
 
     Every replicate starts from the prior and so stays in it, if the step leaves its posterior invariant; the
-    replicates are independent. The false-alarm rate of p < 1e-4 is 1e-4 per test.
+    replicates are independent. The false-alarm rate of p < 1e-4 is 1e-4 per test. A step that cannot be made gives 0.
     """
     rng = Generator(SFC64(77))
     before, after = [], []
     for _ in range(replicates):
         before.append(statistics_of(prior_draw(rng)))
         x = prior_draw(rng)
-        for _ in range(ROUNDS):
-            x = step(drawn_graph(model, x, rng, fault != "r left out"), x, rng, fault)
+        try:
+            for _ in range(ROUNDS):
+                x = step(drawn_graph(model, x, rng, fault != "r left out"), x, rng, fault)
+        except FloatingPointError:
+            return 0.0
         after.append(statistics_of(x))
     before, after = np.array(before), np.array(after)
     p = [stats.ks_2samp(before[:, k], after[:, k]).pvalue for k in range(before.shape[1])]
@@ -126,17 +129,31 @@ def test_hmc_without_the_jacobian_is_caught(tiny, monkeypatch):
     assert joint_law(tiny, hmc_step, replicates=600) < 1e-4
 
 
-def test_positive_poisson():
-    """Means of 2e5 draws, in six standard errors; a plain Poisson is caught."""
-    rng = Generator(SFC64(5))
+def test_gibbs_ends_where_a_rate_is_out_of_reach(tiny):
+    for bad in (1e8, np.nan):
+        x = prior_draw(Generator(SFC64(1)))
+        x[: N * K + K] = bad
+        model = copy.copy(tiny)
+        model.edges = np.array([[0, 1]])
+        with pytest.raises(FloatingPointError, match="no longer below"):
+            gibbs_step(model, x, Generator(SFC64(1)), "")
+
+
+def test_hidden_counts():
+    """Means of 2e4 draws, in six standard errors: given that they are not all zero; plain Poisson counts are caught."""
+    rng, n, out = Generator(SFC64(5)), 20_000, np.zeros(3, dtype=np.int64)
     for rate in (1e-4, 0.3, 0.999, 1.0, 2.5, 40.0):
-        draws = np.array([gibbs._positive_poisson(rng, rate) for _ in range(20_000)])
-        mean = rate / -np.expm1(-rate)
-        spread = np.sqrt(mean * (1 + rate - mean) / len(draws))
-        assert draws.min() >= 1
-        assert abs(draws.mean() - mean) < 6 * spread + 1e-12
+        rates = rate * np.array([0.5, 0.2, 0.3])
+        draws = np.empty((n, 3))
+        for draw in draws:
+            gibbs._hidden_counts(rng, rates, rate, out)
+            draw[:] = out
+        assert draws.sum(axis=1).min() >= 1
+        mean = rates / -np.expm1(-rate)
+        error = np.sqrt(mean * (1 + rates - mean) / n)
+        assert (np.abs(draws.mean(axis=0) - mean) < 6 * error).all()
         if rate < 3:
-            assert abs(rng.poisson(rate, len(draws)).mean() - mean) > 6 * spread
+            assert (np.abs(rng.poisson(rates, (n, 3)).mean(axis=0) - mean) > 6 * error).any()
 
 
 # The ELBO's gradient against a high-precision ELBO

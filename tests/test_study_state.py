@@ -1,7 +1,9 @@
 """The state of a study's page, its link, its uploads and its live loop; all without a browser."""
 
 import asyncio
+import csv
 import gc
+import io
 import threading
 import weakref
 from unittest.mock import AsyncMock, Mock, patch
@@ -11,6 +13,7 @@ import pytest
 
 import app.study.runner as running
 from app.study import link
+from app.study.export import curves
 from app.study.runner import StudyRunner, StudyScreen
 from app.study.state import MAX_SEEDS, StudyState
 from app.study.upload import CHUNK_BYTES, KINDS, MAX_BYTES, FileBox, Upload
@@ -311,6 +314,25 @@ def test_the_method_that_is_furthest_behind_makes_the_next_step():
         one, other = asyncio.run(behind(axis))
         assert getattr(one, count) > 2 * slack
         assert abs(getattr(one, count) - getattr(other, count)) <= slack
+
+
+def test_the_curves_file_holds_every_score_of_every_seed():
+    async def live():
+        stage = Stage(f"{BLOCKS}&seeds=2&seed=7")
+        await stage.ready()
+        while min(run.steps for run in stage.runs()) < 2:
+            await stage.frames()
+        return stage
+
+    stage = asyncio.run(live())
+    content = curves(stage.state.method_titles(), stage.runner.records, 7, "pairs", "AUC").decode()
+    rows = list(csv.DictReader(io.StringIO(content)))
+    assert len(rows) == sum(len(run.scores) for run in stage.runs())
+    second = stage.runner.records[1].runs[1]
+    own = [row for row in rows if (row["method"], row["seed"]) == (stage.state.method_titles()[1], "8")]
+    assert [
+        (int(row["step"]), int(row["pairs seen"]), float(row["seconds"]), float(row["AUC"])) for row in own
+    ] == second.scores
 
 
 def test_a_changed_parameter_goes_on_and_is_marked():

@@ -93,37 +93,31 @@ FULL = {"batch_size": 3, "sweeps": 1, "decay_power": 0.0}
 # at any h; the others have the bias of their step size, which the allowance holds.
 SMALL_STEPS = {
     "collapsed_gibbs": ({"batch_size": 2}, 20_000, 0.0),
-    "minibatch_gibbs": ({"batch_size": 1}, 40_000, 0.0),
+    "minibatch_gibbs": ({"batch_size": 1}, 30_000, 0.0),
     "lda_scir": (FULL | {"step_size": 0.7}, 20_000, 0.0),
-    "lda_sgrhmc": (FULL | {"step_size": 0.3, "friction": 1.0}, 40_000, 0.01),
-    "lda_sgrld": (FULL | {"step_size": 0.05}, 40_000, 0.01),
-    "lda_sghmc": (FULL | {"step_size": 0.1, "friction": 1.0}, 40_000, 0.015),
-    "lda_sgld": (FULL | {"step_size": 0.01}, 60_000, 0.015),
+    "lda_sgrhmc": (FULL | {"step_size": 0.1, "friction": 1.0}, 30_000, 0.02),
+    "lda_sgrld": (FULL | {"step_size": 0.05}, 30_000, 0.01),
+    "lda_sghmc": (FULL | {"step_size": 0.1, "friction": 1.0}, 30_000, 0.015),
+    "lda_sgld": (FULL | {"step_size": 0.01}, 40_000, 0.015),
 }
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_a_small_corpus_has_the_exact_posterior(key, tiny):
+    """And the same draws show a wrong prior: twice the α, half the β."""
     params, n, allowance = SMALL_STEPS[key]
     drawn = drawn_pairs(tiny, METHODS[key](**params), n)
-    verdicts = pair_verdicts(key, drawn, exact_pairs(tiny), allowance)
-    assert not failures(verdicts)
+    assert not failures(pair_verdicts(key, drawn, exact_pairs(tiny), allowance))
+    assert failures(pair_verdicts(key, drawn, exact_pairs(tiny, alpha=1.0), allowance))
+    assert failures(pair_verdicts(key, drawn, exact_pairs(tiny, beta=0.5), allowance))
 
 
 @pytest.mark.parametrize("key", ["lda_sgld", "lda_sghmc"])
 def test_the_original_parameterisation_has_it_too(key, tiny):
     params = {"lda_sgld": {"step_size": 4e-4}, "lda_sghmc": {"step_size": 0.02, "friction": 5.0}}[key]
     made = METHODS[key](**FULL, **params, parameterisation="original")
-    drawn = drawn_pairs(tiny, made, 60_000)
+    drawn = drawn_pairs(tiny, made, 40_000)
     assert not failures(pair_verdicts(key, drawn, exact_pairs(tiny), 0.02))
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_a_wrong_prior_is_caught(key, tiny):
-    params, n, allowance = SMALL_STEPS[key]
-    drawn = drawn_pairs(tiny, METHODS[key](**params), n)
-    assert failures(pair_verdicts(key, drawn, exact_pairs(tiny, alpha=1.0), allowance))
-    assert failures(pair_verdicts(key, drawn, exact_pairs(tiny, beta=0.5), allowance))
 
 
 class BatchOnly(MinibatchGibbs):
@@ -131,8 +125,7 @@ class BatchOnly(MinibatchGibbs):
 
     def advance(self, model, state, rng):
         state.extra["counts"][:] = 0
-        size = super().advance(model, state, rng)
-        return size
+        return super().advance(model, state, rng)
 
 
 def test_minibatch_gibbs_with_the_counts_of_the_batch_alone_is_caught(tiny):
@@ -142,28 +135,46 @@ def test_minibatch_gibbs_with_the_counts_of_the_batch_alone_is_caught(tiny):
 
 # --- θ given fixed counts: Dirichlet -------------------------------------------------------------------------------
 
-COUNTS = np.array([0.5, 2.0, 7.0, 19.0])
+SPARSE, DENSE = (np.array([0.5, 2.0, 7.0, 19.0]), 1.0), (np.array([2.0, 4.0, 7.0, 19.0]), 6.0)
+"""Counts, and the prior β."""
 N_CHAINS = 64
 """Topics with the same counts: independent chains."""
 
 
-def dirichlet_draws(key, params, n, every, factor=1.0, prior=1.0, seed=3):
+def given(key):
+    """Near θ = 0 SGLD and SGHMC are wrong at every step size that one could wait for: their θ are kept away."""
+    return DENSE if key in ("lda_sgld", "lda_sghmc") else SPARSE
+
+
+def dirichlet_draws(key, params, n, every, factor=1.0, share_of_prior=1.0, seed=3):
     """φ of each chain, (chains, kept, 4), by the compiled step with fixed counts."""
+    fixed, beta = given(key)
     made = METHODS[key](decay_power=0.0, **params)
     step = made.compiled_step()
     jit.prepare([step])
     rng = Generator(SFC64(seed))
     width = columns(N_CHAINS)
-    theta = np.full((4, width), 1.0) * (COUNTS[:, None] + 1)
+    theta = np.full((4, width), 1.0) * (fixed[:, None] + beta)
     if params.get("parameterisation") == "original":
         theta /= theta.sum(axis=0)
     momentum, totals = np.zeros_like(theta), theta.sum(axis=0)
-    counts = np.repeat(COUNTS[:, None], width, axis=1)
+    counts = np.repeat(fixed[:, None], width, axis=1)
     out = np.empty((n, N_CHAINS, 4))
     packed = made.packed(made.step_size)
     for t in range(-n // 10, n):
         for _ in range(every):
-            step(rng, theta, momentum, totals, counts.copy(), counts.sum(axis=0), factor, prior, N_CHAINS, packed)
+            step(
+                rng,
+                theta,
+                momentum,
+                totals,
+                counts.copy(),
+                counts.sum(axis=0),
+                factor,
+                beta * share_of_prior,
+                N_CHAINS,
+                packed,
+            )
         assert np.allclose(totals[:N_CHAINS], theta[:, :N_CHAINS].sum(axis=0))
         if t >= 0:
             out[t] = (theta[:, :N_CHAINS] / totals[:N_CHAINS]).T
@@ -171,8 +182,8 @@ def dirichlet_draws(key, params, n, every, factor=1.0, prior=1.0, seed=3):
 
 
 def dirichlet_verdicts(key, draws, bias):
-    """E φ and E φ² against Dir(1 + counts). The bias of the step is allowed in parts of the mean."""
-    a = 1 + COUNTS
+    """E φ and E φ² against Dir(β + counts). The bias of the step is allowed in parts of the mean."""
+    a = sum(given(key))
     mean = a / a.sum()
     square = a * (a + 1) / (a.sum() * (a.sum() + 1))
     out = []
@@ -184,34 +195,35 @@ def dirichlet_verdicts(key, draws, bias):
 
 LAWS = {
     "lda_scir": ({"step_size": 0.5}, 2000, 2, 0.0),
-    "lda_sgrhmc": ({"step_size": 0.2, "friction": 1.0}, 4000, 3, 0.01),
-    "lda_sgrld": ({"step_size": 0.02}, 4000, 5, 0.02),
-    "lda_sghmc": ({"step_size": 0.05, "friction": 1.0}, 6000, 5, 0.02),
-    "lda_sgld": ({"step_size": 0.01}, 8000, 8, 0.02),
-    "lda_sghmc original": ({"step_size": 0.003, "friction": 20.0, "parameterisation": "original"}, 4000, 5, 0.03),
-    "lda_sgld original": ({"step_size": 2e-5, "parameterisation": "original"}, 8000, 8, 0.03),
+    "lda_sgrhmc": ({"step_size": 0.1, "friction": 1.0}, 4000, 3, 0.01),
+    "lda_sgrld": ({"step_size": 0.005}, 4000, 10, 0.01),
+    "lda_sghmc": ({"step_size": 0.1, "friction": 0.5}, 4000, 5, 0.01),
+    "lda_sgld": ({"step_size": 0.02}, 4000, 8, 0.01),
+    "lda_sghmc original": ({"step_size": 0.003, "friction": 20.0, "parameterisation": "original"}, 4000, 5, 0.01),
+    "lda_sgld original": ({"step_size": 2e-5, "parameterisation": "original"}, 4000, 8, 0.01),
 }
 
 
 @pytest.mark.parametrize("name", LAWS)
 def test_topics_given_fixed_counts_are_dirichlet(name):
     params, n, every, bias = LAWS[name]
-    assert not failures(dirichlet_verdicts(name, dirichlet_draws(name.split()[0], params, n, every), bias))
+    key = name.split()[0]
+    assert not failures(dirichlet_verdicts(key, dirichlet_draws(key, params, n, every), bias))
 
 
 @pytest.mark.parametrize("name", LAWS)
-@pytest.mark.parametrize("fault", [{"factor": 1.5}, {"prior": 0.5}], ids=["minibatch scaling", "prior"])
-def test_a_wrong_scaling_and_a_lost_half_of_the_prior_are_caught(name, fault):
+@pytest.mark.parametrize("fault", [{"factor": 1.5}, {"share_of_prior": 0.75}], ids=["minibatch scaling", "prior"])
+def test_a_wrong_scaling_and_a_lost_part_of_the_prior_are_caught(name, fault):
     params, n, every, bias = LAWS[name]
-    draws = dirichlet_draws(name.split()[0], params, n, every, **fault)
-    assert failures(dirichlet_verdicts(name, draws, bias))
+    key = name.split()[0]
+    assert failures(dirichlet_verdicts(key, dirichlet_draws(key, params, n, every, **fault), bias))
 
 
 @pytest.mark.parametrize(("name", "lost"), [("lda_sgrld", 1.0), ("lda_sgrhmc", 0.5)])
 def test_a_lost_gamma_term_is_caught(name, lost):
     """Γ is 1 for SGRLD and 1/(2√θ) for SGRHMC: without it, β is smaller by 1 and by ½."""
     params, n, every, bias = LAWS[name]
-    draws = dirichlet_draws(name, params, n, every, prior=1.0 - lost)
+    draws = dirichlet_draws(name, params, n, every, share_of_prior=1.0 - lost)
     assert failures(dirichlet_verdicts(name, draws, bias))
 
 
@@ -494,7 +506,7 @@ def lda_model(model, seed, n_iter):
     lda = pytest.importorskip("lda")
     import logging
 
-    logging.getLogger("lda").setLevel(logging.WARNING)
+    logging.getLogger("lda").setLevel(logging.ERROR)
     peer = lda.LDA(model.n_topics, n_iter=n_iter, alpha=model.alpha, eta=model.beta, random_state=seed, refresh=10**9)
     return peer
 
@@ -530,7 +542,7 @@ def test_collapsed_gibbs_agrees_with_lda_on_reuters():
     for values, right in ((np.array(ours), True), (np.array(faulty), False)):
         error = np.sqrt(values.var(ddof=1) / 4 + theirs.var(ddof=1) / 4)
         verdict = z_verdict("log-likelihood", values.mean(), theirs.mean(), error, 1e-3, freedom=6)
-        assert verdict.ok is right, str(verdict)
+        assert bool(verdict.ok) is right, str(verdict)
 
 
 def test_the_sparsity_of_counts_is_seen_in_a_draw():

@@ -26,7 +26,8 @@ def sentence(cls: type) -> str:
 
 def in_words(option: str) -> str:
     """An option's name as a person reads it."""
-    return option.replace("_", " ").capitalize()
+    words = option.replace("_", " ")
+    return words if len(words) < 3 else words[0].upper() + words[1:]
 
 
 class StudyControls(Panel):

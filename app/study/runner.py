@@ -116,7 +116,7 @@ class StudyRunner(Live):
         self._changes: list[int] = []
         self._cancelled = asyncio.Event()
         self._texts: list[tuple[str, str]] = []
-        self._captioned = 0.0
+        self._captioned = self._pictured = 0.0
         self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
         self._said_diverged: set[int] = set()
         self._rebuild = False
@@ -128,6 +128,10 @@ class StudyRunner(Live):
     def cancel(self) -> None:
         """Give up what is being loaded; the study before it comes back."""
         self._cancelled.set()
+
+    @property
+    def _urgent(self) -> bool:
+        return bool(self._changes)
 
     def _active(self) -> bool:
         if not self._watched or not self.records:
@@ -273,7 +277,10 @@ class StudyRunner(Live):
     def _picture(self, first: bool) -> dict[int, tuple[Any, ...]]:
         """The data of each feed, by its place in the layout."""
         methods = [MethodFrame(record.runs, record.marks) for record in self.records]
-        frame = StudyFrame(methods, min(self.state.shown, len(methods) - 1), self.state.playing)
+        now = time.perf_counter()
+        shown = min(self.state.shown, len(methods) - 1)
+        frame = StudyFrame(methods, shown, self.state.playing, now - self._pictured)
+        self._pictured = now
         out: dict[int, tuple[Any, ...]] = {}
         for view, places in self._feeds:
             if first or self.frames_sent % view.every == 0:
@@ -303,7 +310,7 @@ class StudyRunner(Live):
 
 def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int) -> tuple[Model, list[MethodRecord]]:
     """The model, and a run of each method for each seed. Raises :class:`SpecError`."""
-    jit.prepare([f for method in study.methods for f in METHODS[method.key].compiled], progress.compiling)
+    jit.prepare(_functions(study), progress.compiling)
     progress.tell("Loading the data" if upload is None else f"Reading {upload.name}")
     uploaded = None if upload is None else upload.data()
     progress.tell("Preparing the data")
@@ -317,6 +324,16 @@ def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int
         for record, run in zip(records, replace(study, seed=(study.seed + extra) % 2**32).runs(model), strict=True):
             record.runs.append(run)
     return model, records
+
+
+def _functions(study: Study) -> list[Any]:
+    """What the study's methods need compiled: what they name, or else all that lies beside them."""
+    found: list[Any] = []
+    for choice in study.methods:
+        method = METHODS[choice.key]
+        package = method.__module__.rpartition(".")[0] + "."
+        found += method.compiled or [f for f in jit.declared() if f.py_func.__module__.startswith(package)]
+    return found
 
 
 def _structure(study: Study) -> tuple[Any, ...]:

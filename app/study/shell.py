@@ -10,6 +10,7 @@ from app.equations import card, entry
 from app.session import ROW, Session, view_chooser
 from app.study import link
 from app.study.controls import StudyControls, sentence
+from app.study.export import StudyExport
 from app.study.runner import StudyRunner
 from app.study.views import STUDY_VIEWS
 from app.theme import theme
@@ -41,6 +42,7 @@ class StudyPage(Session):
         self.state, self._messages = link.from_query(self.query())
         self.controls = StudyControls(self.state, self.notify)
         self.runner = StudyRunner(self.state, self)
+        self.export = StudyExport(self.state, self.runner, self.notify)
         self.readout.width = READOUT
         self.runner.readout = self.readout
         self.add_lessons(StudyControls(self.state, self.notify, of_lesson=True))
@@ -84,13 +86,7 @@ class StudyPage(Session):
         main.append(self.views)
         if "equations" not in hidden:
             main.append(self.cards)
-        return self._frame(self.state, main, [])
-
-    async def picture(self) -> None:
-        state, colours = self.state, theme(self.state.dark)
-        model, titles = MODELS[state.study.model.key].title, ", ".join(state.method_titles())
-        caption = f"SG-MCMC Lab · {model} · {titles} · seed {state.study.seed}"
-        await self.runner.bus.send_picture("sgmcmc-lab.png", caption, colours.surface, colours.text)
+        return self._frame(self.state, main, [] if "export" in hidden else [self.export.panel])
 
     def running(self) -> tuple[Any, list[Any]]:
         return self.state.study, [record.runs[0] for record in self.runner.records]

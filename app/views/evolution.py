@@ -28,11 +28,8 @@ from app.views.planes import (
     stack,
 )  # fmt: skip
 from app.views.recipes import RecipeView
-from samplers import Choice, Run, RunSpec
+from samplers import Run, RunSpec
 from samplers.engine import start
-from samplers.gradients import Estimator
-from samplers.kernels import Sampler
-from samplers.parameters import declared
 from samplers.recipe import fokker_planck
 from samplers.recipe.expressions import constant
 from samplers.recipe.flow import Flow
@@ -80,14 +77,7 @@ class Snapshot(NamedTuple):
 
 def lane_spec(run: Run, chains: int) -> RunSpec:
     """The lane as it is now, with other chains, of which no statistics are kept."""
-    return replace(
-        run.spec, sampler=_choice(run.sampler), gradient=_choice(run.gradient), changes=(), n_chains=chains,
-        burn_in=1_000_000_000,
-    )  # fmt: skip
-
-
-def _choice(made: Sampler | Estimator) -> Choice:
-    return Choice(made.key, tuple((name, getattr(made, name)) for name, _ in declared(type(made))))
+    return replace(run.now, n_chains=chains, burn_in=1_000_000_000)
 
 
 def blocks(grid: fokker_planck.Grid, values: Array) -> Array:

@@ -13,12 +13,11 @@ from bokeh.models import BasicTicker, BasicTickFormatter, Div
 from app.theme import DASHES, plot
 from app.views.autocorrelation import LINE, MARKERS, SIGNS, round_up
 from app.views.base import Data, LaneFrame, View
-from samplers import Choice, Run, RunSpec
+from samplers import Run, RunSpec
 from samplers.diagnostics import moments
 from samplers.engine import start
 from samplers.gradients import Estimator
 from samplers.kernels import Sampler
-from samplers.parameters import declared
 from samplers.targets.base import SIMPLEX, Array, Target
 
 STEPS = 50
@@ -214,9 +213,8 @@ class Moments(View):
         return progress
 
     def _key(self, run: Run) -> Key:
-        sampler, gradient = _choice(run.sampler), _choice(run.gradient)
         chains = min(500, max(20, BATCH // self.scene.target.dim))
-        return Key(replace(run.spec, sampler=sampler, gradient=gradient, changes=(), n_chains=chains), self._share)
+        return Key(replace(run.now, n_chains=chains), self._share)
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         results = self._results
@@ -291,7 +289,3 @@ class Moments(View):
             self._caption.id: " · ".join(parts),
             **{figure.title.id: self._title(what) for what, figure in self._figures.items()},
         }
-
-
-def _choice(made: Sampler | Estimator) -> Choice:
-    return Choice(made.key, tuple((name, getattr(made, name)) for name, _ in declared(type(made))))

@@ -11,7 +11,6 @@ from bokeh.models import FixedTicker
 from app.theme import DASHES, plot
 from app.views.autocorrelation import LINE, MARKERS
 from app.views.base import Array, Data, LaneFrame, View
-from app.views.moments import _choice
 from samplers import Experiment, Run
 from samplers.accumulate import bin_edges
 from samplers.kernels import SAMPLERS
@@ -126,8 +125,7 @@ class Order(View):
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         for i, lane in enumerate(lanes):
-            sampler, gradient = _choice(lane.run.sampler), _choice(lane.run.gradient)
-            spec = replace(lane.run.spec, sampler=sampler, gradient=gradient, changes=(), n_chains=CHAINS, burn_in=0)
+            spec = replace(lane.run.now, n_chains=CHAINS, burn_in=0)
             if spec != self._specs[i]:
                 self._specs[i], self._found[i], self._fresh = spec, None, True
                 self._rungs[i] = list(self._ladder(spec)) if hasattr(lane.run.sampler, "step_size") else []

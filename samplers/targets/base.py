@@ -111,6 +111,10 @@ class Target(param.Parameterized):
     def dim(self) -> int:
         """The number of coordinates of θ."""
 
+    def succeeds(self, other: "Target") -> bool:
+        """Whether a chain of the other target can go on here: the same one with other parameters, in the same space."""
+        return type(self) is type(other) and self.dim == other.dim
+
     def packed(self) -> Array:
         """The parameters as the compiled functions read them."""
         return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)

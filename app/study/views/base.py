@@ -71,6 +71,8 @@ class StudyFrame:
     shown: int
     moving: bool = True
     """Whether more frames will follow by themselves."""
+    seconds: float = 0.0
+    """The time since the frame before."""
     _snapshots: dict[int, Snapshot] = field(default_factory=dict)
 
     def snapshot(self, place: int | None = None) -> Snapshot:

@@ -14,8 +14,8 @@ SHOWN = COLUMNS * ROWS
 """Topics in the picture: those with the largest share of the words."""
 WORDS = 5
 """Words of each."""
-GLIDE = 0.5
-"""The part of its way that a word goes in a frame."""
+GLIDE = 0.1
+"""A word goes most of its way to another line in so many seconds."""
 SMOOTH = 0.1
 """The part that a frame has in a word's probability: two words that are as likely would change places all the time."""
 LARGER = 1.3
@@ -72,6 +72,7 @@ class Words(StudyView):
         words, probabilities, shares = seen["top_words"], seen["top_probabilities"], seen["topic_shares"]
         self._choose(shares)
         line = 1 / (WORDS + 1.4)
+        glide = 1 - np.exp(-frame.seconds / GLIDE)
         bars: list[tuple[float, ...]] = []
         heads = []
         for slot, k in enumerate(self._slots):
@@ -84,7 +85,7 @@ class Words(StudyView):
             for rank, word in enumerate(ranked):
                 # A word that is new comes up from below.
                 at = places.get(word, WORDS - 0.5) if places and frame.moving else float(rank)
-                at += GLIDE * (rank - at)
+                at += glide * (rank - at)
                 moved[word] = at
                 top = row + (1.05 + at) * line
                 width = 0.92 * means[word] / max(means[ranked[0]], 1e-300)

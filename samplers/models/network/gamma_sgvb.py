@@ -2,7 +2,7 @@
 
 from array import array
 from dataclasses import dataclass
-from math import exp, lgamma, log
+from math import exp, expm1, lgamma, log
 
 import numpy as np
 from numba import types
@@ -11,6 +11,7 @@ from numpy.random import Generator
 from samplers import jit
 from samplers.models.base import Method, Snapshot
 from samplers.models.network.gamma_gradient import log_draw, log_slope
+from samplers.models.network.joint import pair_rate
 from samplers.models.network.model import Array, Network, compile_joint
 from samplers.models.network.optimisers import NAMES, Ascent
 from samplers.models.network.variational import N_PREDICT, softplus, softplus_inverse, trace
@@ -28,6 +29,20 @@ def draw(rng, shape, rate, log_x, slope):
         log_x[d] = log_y - log_b
         total -= a * log_b - lgamma(a) + (a - 1) * log_x[d] - exp(log_y)
     return total
+
+
+@jit.loop(types.void(jit.rng_type, jit.matrix, jit.matrix, jit.vector, jit.vector, jit.integer_matrix, jit.vector))
+def predict(rng, w_shape, w_rate, r_shape, r_rate, pairs, out):
+    """Add to ``out`` the probabilities of an edge of each pair under one draw of q."""
+    w, r = np.empty_like(w_shape), np.empty_like(r_shape)
+    for i in range(w.shape[0]):
+        for k in range(w.shape[1]):
+            w[i, k] = rng.standard_gamma(w_shape[i, k]) / w_rate[i, k]
+    for k in range(r.size):
+        r[k] = rng.standard_gamma(r_shape[k]) / r_rate[k]
+    for e in range(pairs.shape[0]):
+        i, j = pairs[e]
+        out[e] -= expm1(-pair_rate(w, r, i, j))
 
 
 def path_gradient(grad: Array, log_x: Array, slope: Array, shape: Array, rate: Array) -> tuple[Array, Array]:
@@ -84,7 +99,7 @@ class GammaSGVB(Method):
     def start(self, model: Network, rng: Generator) -> GammaState:
         """Gammas of shape 1 about random weights that give the graph's density."""
         compile_joint()
-        jit.prepare([draw])
+        jit.prepare([draw, predict])
         mean = model.first_guess(rng)
         theta = softplus_inverse(np.stack([np.ones_like(mean), 1 / mean]))
         return GammaState(theta, Ascent(theta.size), array("d"), rng.spawn(1)[0])
@@ -105,11 +120,10 @@ class GammaSGVB(Method):
     def score(self, model: Network, state: GammaState) -> float:
         """AUC of the mean over draws of q."""
         shape, rate = softplus(state.theta)
-        log_x, slope = np.empty_like(shape), np.empty_like(shape)
+        (w_shape, r_shape), (w_rate, r_rate) = model.weights(shape), model.weights(rate)
         total = np.zeros(len(model.held))
         for _ in range(N_PREDICT):
-            draw(state.predict, shape, rate, log_x, slope)
-            model.add_held_out(*model.weights(np.exp(log_x)), total)
+            predict(state.predict, w_shape, w_rate, r_shape, r_rate, model.held, total)
         return model.score(total)
 
     def snapshot(self, model: Network, state: GammaState) -> Snapshot:

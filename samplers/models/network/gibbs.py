@@ -9,26 +9,42 @@ from numpy.random import Generator
 
 from samplers import jit
 from samplers.models.base import Method, Snapshot
-from samplers.models.network.joint import pair_rate
 from samplers.models.network.model import Array, Network, RunningAverage, compile_joint
 
 TINY = 1e-300
 """The smallest weight: a gamma draw of a small shape may be zero in floating point."""
 
+LARGEST_RATE = 1e7
+"""A rate of an edge beyond it, or NaN, ends the run: e^{−rate} is nothing long before, and counts take time."""
+
 
 @jit.helper
-def _positive_poisson(rng, rate):
-    """A Poisson count given that it is not zero, by rejection; the worst rate accepts 58 %."""
+def _hidden_counts(rng, rates, rate, out):
+    """Draw independent Poisson counts with these rates, whose sum is ``rate``, given that they are not all zero."""
+    for k in range(rates.size):
+        out[k] = 0
     if rate >= 1:
         while True:
-            count = rng.poisson(rate)
-            if count > 0:
-                return count
+            total = 0
+            for k in range(rates.size):
+                out[k] = rng.poisson(rates[k])
+                total += out[k]
+            if total > 0:
+                return
     while True:
         # 1 + Poisson is Poisson given positive, tilted by the count.
         count = 1 + rng.poisson(rate)
         if rng.random() * count < 1:
-            return count
+            break
+    for _ in range(count):
+        left = rng.random() * rate
+        k = 0
+        while k < rates.size - 1:
+            left -= rates[k]
+            if left < 0:
+                break
+            k += 1
+        out[k] += 1
 
 
 @jit.helper
@@ -46,36 +62,36 @@ def _draw_gamma(rng, shape, rate):
 
 
 @jit.loop(
-    types.void(
+    types.boolean(
         jit.rng_type, jit.matrix, jit.vector, jit.vector, jit.vector, jit.vector,
         jit.integer_matrix, jit.integers, jit.integers, jit.vector,
     )
 )  # fmt: skip
 def sweep(rng, w, r, a, c, top, edges, held_first, held_other, prior):
-    """Draw every unknown once from its conditional, in place. ``top`` holds γ₀ and c₀.
+    """Draw every unknown once from its conditional, in place; whether that could be done. ``top`` holds γ₀ and c₀.
 
     The held-out partners of node i are held_other[held_first[i] : held_first[i + 1]].
     """
     n, n_communities = w.shape
     e, g = prior
     node_counts = np.zeros((n, n_communities), np.int64)
-    counts = np.zeros(n_communities, np.int64)
+    counts, drawn = np.zeros(n_communities, np.int64), np.zeros(n_communities, np.int64)
+    rates = np.empty(n_communities)
 
     # The hidden counts m_ijk of every observed edge.
     for place in range(edges.shape[0]):
         i, j = edges[place]
-        rate = max(pair_rate(w, r, i, j), TINY)
-        for _ in range(_positive_poisson(rng, rate)):
-            left = rng.random() * rate
-            k = 0
-            while k < n_communities - 1:
-                left -= r[k] * w[i, k] * w[j, k]
-                if left < 0:
-                    break
-                k += 1
-            node_counts[i, k] += 1
-            node_counts[j, k] += 1
-            counts[k] += 1
+        rate = 0.0
+        for k in range(n_communities):
+            rates[k] = r[k] * w[i, k] * w[j, k]
+            rate += rates[k]
+        if not rate < LARGEST_RATE:
+            return False
+        _hidden_counts(rng, rates, rate, drawn)
+        for k in range(n_communities):
+            node_counts[i, k] += drawn[k]
+            node_counts[j, k] += drawn[k]
+            counts[k] += drawn[k]
 
     # For each node a_i without its weights, then the weights, then c_i.
     whole = w.sum(axis=0)
@@ -123,6 +139,7 @@ def sweep(rng, w, r, a, c, top, edges, held_first, held_other, prior):
     for k in range(n_communities):
         r[k] = _draw_gamma(rng, top[0] / n_communities + counts[k], top[1] + both[k])
     top[1] = _draw_gamma(rng, 1 + top[0], 1 + r.sum())
+    return True
 
 
 @dataclass
@@ -170,9 +187,8 @@ class NetworkGibbs(Method):
     def advance(self, model: Network, state: GibbsState, rng: Generator) -> int:
         """One sweep."""
         first, other = model.held_of
-        sweep(rng, state.w, state.r, state.a, state.c, state.top, model.edges, first, other, model.prior)
-        if not (np.isfinite(state.w).all() and np.isfinite(state.r).all()):
-            raise FloatingPointError("A weight is no longer finite.")
+        if not sweep(rng, state.w, state.r, state.a, state.c, state.top, model.edges, first, other, model.prior):
+            raise FloatingPointError(f"The rate of an edge is no longer below {LARGEST_RATE:,.0f}.")
         state.average.add(model, state.w, state.r)
         return model.n_observed
 

@@ -111,9 +111,11 @@ class NormSGVB(Method):
 
     def score(self, model: Network, state: NormState) -> float:
         """AUC of the mean over draws of q."""
-        spread, total = softplus(state.raw_spread), np.zeros(len(model.held))
+        n_weights = (model.data.n_nodes + 1) * model.n_communities
+        centre, spread = state.centre[:n_weights], softplus(state.raw_spread[:n_weights])
+        total = np.zeros(len(model.held))
         for _ in range(N_PREDICT):
-            log_x = self.log_x(state.centre + spread * state.predict.standard_normal(spread.size))
+            log_x = self.log_x(centre + spread * state.predict.standard_normal(n_weights))
             model.add_held_out(*model.weights(np.exp(log_x)), total)
         return model.score(total)
 

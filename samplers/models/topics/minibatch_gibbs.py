@@ -71,7 +71,7 @@ class MinibatchGibbs(TopicMethod):
 
     batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Documents in a step", doc="How many documents' topics are drawn before φ is; 0 tries several sizes and keeps the best.")  # fmt: skip
     cost_ratio = Real(300.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of φ", doc="How many documents' topics can be drawn in the time that one draw of φ takes.")  # fmt: skip
-    trial = Count(100, bounds=(10, 10_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many sweeps over all documents.")  # fmt: skip
+    trial = Count(1000, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many sweeps over all documents. Of a size that makes fewer than about 50 independent draws in it nothing is known.")  # fmt: skip
 
     def start(self, model: Topics, rng: Generator) -> State:
         """Uniformly random topics, and φ given them."""
@@ -80,6 +80,7 @@ class MinibatchGibbs(TopicMethod):
         state.extra["counts"] = np.zeros(shape)
         np.add.at(state.extra["counts"], (model.training.words, state.topics), 1)
         draw_topics(rng, state.extra["counts"], model.beta, model.n_topics, state.weights, state.totals)
+        self.adaptation(model, state)
         return state
 
     def adaptation(self, model: Topics, state: State) -> Adaptation:
@@ -88,7 +89,7 @@ class MinibatchGibbs(TopicMethod):
         cost = self.trial * (n + self.cost_ratio)
         known = state.extra.get("adaptation")
         if known is None or (known.cost, known.overall) != (cost, self.cost_ratio):
-            known = Adaptation(sizes_to_try(n), 1.0, self.cost_ratio, cost, self.trial)
+            known = Adaptation(sizes_to_try(n), 1.0, self.cost_ratio, cost, self.trial // 10)
             state.extra["adaptation"] = known
         return known
 

@@ -73,7 +73,7 @@ class StochasticGradient(TopicMethod):
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
         jit.keep_plain(cls, "step")
-        if "step" in vars(cls):
+        if "compiled" not in vars(cls):
             cls.compiled = (*StochasticGradient.compiled, cls.step)
 
     has_momentum: ClassVar[bool] = False

@@ -1,0 +1,171 @@
+"""The pages of studies in a real headless Chromium: they open, move, obey, take files and refuse bad ones.
+
+As in ``test_app``: what a figure shows is read from its data sources, and no time decides a test.
+"""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+
+from samplers.models.study import Study
+from tests.test_app import IDLE, Lab, check_finite, check_phone, check_width
+
+BARS = "?model=topics(corpus:bars;n_topics:10)"
+BLOCKS = "?model=network(graph:blocks;n_communities:6)"
+PETS = "\n".join(
+    ["title,text"]
+    + [
+        f"letter {i},{('cat dog mouse purr' if i % 2 else 'oak elm leaf root').replace(' ', f' {chr(97 + i % 7) * 3} ')}"
+        for i in range(40)
+    ]
+)
+
+
+class StudyLab(Lab):
+    """A page of a study."""
+
+    def methods(self):
+        return parse_qs(urlsplit(self.url).query).get("method", [])
+
+    def figures(self):
+        """Numbers only; names of nodes are texts."""
+        found = super().figures()
+        for figure in found.values():
+            for glyph in figure["glyphs"]:
+                glyph["data"] = {
+                    name: column
+                    for name, column in glyph["data"].items()
+                    if not any(isinstance(x, str) for x in column[:1])
+                }
+        return found
+
+    def upload(self, name, content):
+        self.page.locator("input[type=file]").first.set_input_files(
+            {"name": name, "mimeType": "text/plain", "buffer": content.encode()}
+        )
+
+    def scores(self, view):
+        """The curves of all methods: x and y by method."""
+        return [(glyph["x"], glyph["y"]) for glyph in self.glyphs(view, "Line")]
+
+
+@pytest.fixture
+def lab(page, server):
+    made = StudyLab(page, server)
+    yield made
+    # A page that closes while much is on its way to it makes Tornado complain, which the next test would read.
+    if made.button("Pause").count():
+        made.press("Pause")
+        made.settled()
+    check_finite(made.figures())
+
+
+def test_topics_open_move_and_obey(lab):
+    lab.open(BARS)
+    lab.moves()
+    assert lab.titles()[:3] == ["Topics", "Topics as pictures", "Held-out perplexity"]
+    lab.until(lambda: all(len(x) > 3 for x, _ in lab.scores("Held-out perplexity")), "two curves")
+    lab.until(lambda: sum(len(g["word"]) for g in lab.glyphs("Topics", "Quad")) > 0, "words")
+    check_width(lab.page)
+    assert lab.page.get_by_text("watch the words of a topic").is_visible(), "what to do first"
+
+    lab.press("Pause")
+    rest = lab.settled()
+    lab.step()
+    assert lab.steps() == rest + 1
+    lab.press("Reset")
+    lab.until(lambda: lab.steps() == 0, "the start")
+    lab.step(3)
+    # The page shows what the engine draws.
+    study = Study.from_query(urlsplit(lab.url).query)[0]
+    runs = study.runs(study.make_model())
+    for run in runs:
+        for _ in range(3):
+            run.advance()
+    drawn = [y for _, y in lab.scores("Held-out perplexity")]
+    np.testing.assert_array_equal(drawn, [[score.value for score in run.scores[1:]] for run in runs])
+
+    lab.choose("Method 2", "SGRLD")
+    lab.until(lambda: lab.methods()[1].startswith("lda_sgrld"), "SGRLD in the link")
+    lab.page.get_by_role("heading", name="SGRLD").wait_for()
+    lab.until(lambda: lab.steps() == 0, "a restart")
+    lab.press("Add a method to compare")
+    lab.until(lambda: len(lab.methods()) == 3, "three methods in the link")
+    lab.button("Remove method 1").click()
+    lab.until(lambda: len(lab.methods()) == 2, "two methods")
+    lab.step()
+
+
+def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
+    lab.open(
+        f"{BLOCKS}&method=network_gibbs&method=network_gibbs&seed=3&views=graph,scores,rates&axis=steps&seeds=2&show=2&theme=dark&play=0"
+    )
+    lab.until(lambda: lab.steps() == 0, "a paused page")
+    lab.step(2)
+    first, figures = lab.url, lab.figures()
+    assert list(figures) == ["Network", "Held-out AUC", "Communities in use"]
+    assert figures["Held-out AUC"]["label"] == "steps"
+    nodes = next(g for g in lab.glyphs("Network", "Scatter") if "community" in g)
+    assert len(nodes["x"]) == 60
+    lab.page.reload()
+    lab.page.wait_for_function(IDLE)
+    lab.until(lambda: lab.steps() == 0, "the paused page again")
+    assert lab.url == first
+    lab.step(2)
+    assert lab.figures() == figures
+    lab.press("Play")
+    lab.moves(3)
+    # To the page of laws and back.
+    lab.page.get_by_role("link", name=re.compile("^Sampling known laws")).click()
+    lab.until(lambda: lab.field("target"), "the page of laws")
+    lab.page.wait_for_function(IDLE)
+    lab.moves()
+    lab.page.get_by_role("link", name=re.compile("^Communities of a network")).click()
+    lab.until(lambda: lab.field("model").startswith("network"), "the page of networks")
+    lab.page.wait_for_function(IDLE)
+    lab.moves()
+
+
+def test_files_are_refused_with_a_sentence_or_run(lab):
+    lab.open(f"{BARS}&views=scores,documents")
+    lab.moves()
+    before = lab.field("model")
+    lab.upload("letters.csv", PETS + "\nlast,one,two")
+    lab.says("letters.csv, line 42", "3 fields")
+    lab.until(lambda: lab.field("model") == before, "the corpus before")
+    lab.moves()
+    lab.upload("letters.csv", PETS)
+    lab.until(lambda: "corpus:uploaded" in lab.field("model"), "the file in the link's place")
+    lab.page.get_by_text("letters.csv", exact=True).wait_for()
+    lab.until(lambda: lab.page.get_by_text("words predicted", exact=False).count() > 0, "the card of the data")
+    lab.moves()
+    lab.until(lambda: lab.page.get_by_text("Documents", exact=True).count() > 0, "the card")
+    # Another page with this link has not got the file, and says so.
+    url = lab.url
+    other = StudyLab(lab.page.context.new_page(), lab.server)
+    other.open("?" + urlsplit(url).query)
+    other.says("somebody's own file", "reuters")
+    other.until(lambda: "corpus:reuters" in other.field("model"), "the built-in corpus")
+    other.page.close()
+
+
+def test_a_bad_link_says_so_and_the_page_runs(lab):
+    lab.open("?model=network(graph:blocks)&method=lda_scir&views=words")
+    lab.says("lda_scir", "network")
+    lab.moves()
+
+
+@pytest.mark.parametrize("query", [BARS, BLOCKS], ids=["topics", "network"])
+def test_on_a_phone_nothing_is_cut_off(chromium, server, page_log, query):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page_log.watch(page)
+    lab = StudyLab(page, server).open(query)
+    lab.moves()
+    lab.button("Pause").click()
+    lab.settled()
+    check_phone(page)
+    context.close()
+    assert not page_log.errors
