@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lessons.claims import mean
+from lessons.document import is_number
 from lessons.headless import Outcome
 from lessons.lesson import VALUE, Lesson
 from lessons.measures import Lane
@@ -135,7 +136,7 @@ def _joint(hv: Any, outcome: Outcome) -> list[Any]:
         grid = hv.Image((x, y, density), names, "density")
         lines = hv.operation.contours(grid, levels=[density.max() * share for share in (0.05, 0.2, 0.5, 0.8)])
         panels.append((image * lines.opts(color=EXACT, linewidth=1, show_legend=False)).opts(title=_name(outcome, i)))
-    return [hv.Layout(panels).opts(title=outcome.step.title)] if panels else []
+    return [hv.Layout(panels).opts(title=outcome.step.title, sublabel_format="")] if panels else []
 
 
 def _trace(hv: Any, outcome: Outcome) -> list[Any]:
@@ -174,7 +175,8 @@ def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
     what = table.sweep.measure.key
     if table.sweep.quantity != VALUE:
         what = f"{table.sweep.quantity.replace('_', ' ')} of {what}"
-    layers, positive = [], True
+    layers, ticks = [], []
+    positive = numeric = above = True
     lanes = sorted({row.point.lane for row in table.rows})
     for lane in lanes:
         best: dict[Any, tuple[float, float, float]] = {}
@@ -188,7 +190,10 @@ def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
                 best[at] = value, min(each), max(each)
         if not best:
             continue
-        x = np.array(sorted(best), dtype=float)
+        numeric = numeric and all(is_number(at) for at in best)
+        x = np.array(sorted(best), dtype=float) if numeric else np.arange(len(best), dtype=float)
+        ticks = [(i, str(at)) for i, at in enumerate(sorted(best))]
+        above = above and bool((x > 0).all())
         middle, low, high = (np.array([best[at][j] for at in sorted(best)]) for j in range(3))
         positive = positive and bool((low > 0).all())
         label, colour = _name(outcome, lane - 1), COLOURS[lane - 1]
@@ -199,7 +204,8 @@ def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
         ]
     if not layers:
         return []
-    return [_titled(hv.Overlay(layers), outcome, logx=True, logy=positive).opts(xlabel=axis, ylabel=what, padding=0.06)]
+    made = _titled(hv.Overlay(layers), outcome, logx=numeric and above, logy=positive)
+    return [made.opts(xlabel=axis, ylabel=what, padding=0.06, **({} if numeric else {"xticks": ticks}))]
 
 
 def _scores(hv: Any, outcome: Outcome) -> list[Any]:
@@ -215,8 +221,15 @@ def _scores(hv: Any, outcome: Outcome) -> list[Any]:
     return [_titled(hv.Overlay(curves), outcome, logx=True)] if curves else []
 
 
+def _wide(plot: Any, element: Any) -> None:
+    # HoloViews' own aspect is one of the data, which on a logarithmic axis has no meaning.
+    axis = plot.handles["axis"]
+    axis.set_aspect("auto")
+    axis.set_box_aspect(0.6)
+
+
 def _titled(overlay: Any, outcome: Outcome, logx: bool = False, logy: bool = False) -> Any:
-    return overlay.opts(title=outcome.step.title, logx=logx, logy=logy, fig_inches=(7, 4.5), aspect=1.6, show_legend=True, legend_position="best")  # fmt: skip
+    return overlay.opts(title=outcome.step.title, logx=logx, logy=logy, fig_inches=(7, 4.5), hooks=[_wide], show_legend=True, legend_position="best")  # fmt: skip
 
 
 FIGURES: dict[str, Callable[[Any, Outcome], list[Any]]] = {

@@ -22,6 +22,8 @@ SNAPSHOTS = 400
 """Snapshots of the momenta in a run."""
 CHUNK = 2_000_000
 """Chain-steps between two reports of progress."""
+Told = Callable[[int], None]
+"""``told(how far)`` within one run."""
 Progress = Callable[[str, int, int], None]
 """``progress(what, done, total)``."""
 
@@ -38,7 +40,7 @@ class Outcome:
     table: sweeps.Table | None
 
 
-def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Callable[[int], None] | None = None) -> Lane:
+def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None) -> Lane:
     """The whole run of ``spec``, with what the measures need. ``told(chain-steps made)`` is called after a chunk."""
     needs = set(needs)
     if needs == {OWN_RUN}:
@@ -70,7 +72,7 @@ def measured(measure: Measure, lane: Any) -> Estimate:
 
 def run_step(
     step: Step, *, quick: bool = False, seeds: int | None = None, progress: Progress | None = None,
-    do: sweeps.Work = sweeps.in_process, results: sweeps.Results | None = None,
+    do: sweeps.Work = sweeps.in_threads, results: sweeps.Results | None = None,
 ) -> Outcome:  # fmt: skip
     """Run a step at full or reduced length, and judge its claims. Without ``seeds`` it takes as many as it says."""
     n_seeds = seeds or (step.quick_seeds if quick else step.seeds)
@@ -127,29 +129,11 @@ def _experiments(
 ) -> tuple[tuple[Lane, ...], ...]:
     runs = [replace(run, seed=(run.seed + i) % 2**32) for i in range(seeds) for run in spec.runs()]
     n = len(spec.lanes)
-    done = [0] * len(runs)
     total = sum((run.burn_in + run.n_steps) * run.n_chains for run in runs)
-    stopped = False
-
-    def one(i: int) -> Lane:
-        def told(steps: int) -> None:
-            if stopped:
-                raise CancelledError
-            done[i] = steps
-            if progress is not None:
-                progress(name, sum(done), total)
-
-        return evidence(runs[i], needs.get(i % n + 1, ()), told)
-
-    with ThreadPoolExecutor(2) as pool:
-        futures = [pool.submit(one, i) for i in range(len(runs))]
-        try:
-            lanes = [future.result() for future in futures]
-        except BaseException:
-            # Runs that have begun end with their chunk.
-            stopped = True
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    lanes = _at_once(
+        [lambda told, i=i: evidence(runs[i], needs.get(i % n + 1, ()), told) for i in range(len(runs))],  # type: ignore[misc]
+        lambda done: progress and progress(name, done, total),
+    )
     return tuple(tuple(lanes[k : k + n]) for k in range(0, len(lanes), n))
 
 
@@ -157,18 +141,45 @@ def _studies(
     step: Step, spec: Study, n_steps: tuple[int, ...], seeds: int, progress: Progress | None
 ) -> tuple[tuple[StudyRun, ...], ...]:
     model = spec.make_model()
-    out = []
-    total, done = seeds * sum(n_steps), 0
-    for i in range(seeds):
-        runs = replace(spec, seed=(spec.seed + i) % 2**32).runs(model)
-        for run, steps in zip(runs, n_steps, strict=True):
-            while run.steps < steps and run.divergence is None:
-                run.advance()
-                done += 1
-                if progress is not None:
-                    progress(step.title, done, total)
-        out.append(runs)
-    return tuple(out)
+    runs = [run for i in range(seeds) for run in replace(spec, seed=(spec.seed + i) % 2**32).runs(model)]
+    n, total = len(n_steps), seeds * sum(n_steps)
+
+    def one(i: int, told: Told) -> StudyRun:
+        run = runs[i]
+        while run.steps < n_steps[i % n] and run.divergence is None:
+            run.advance()
+            told(run.steps)
+        return run
+
+    done = _at_once(
+        [lambda told, i=i: one(i, told) for i in range(len(runs))],  # type: ignore[misc]
+        lambda done: progress and progress(step.title, done, total),
+    )
+    return tuple(tuple(done[k : k + n]) for k in range(0, len(done), n))
+
+
+def _at_once(works: Sequence[Callable[[Told], Any]], progress: Callable[[int], Any]) -> list[Any]:
+    """What each of the works returns, two at a time; each tells how far it is, and ends there after an interrupt."""
+    done = [0] * len(works)
+    stopped = False
+
+    def run(i: int) -> Any:
+        def told(far: int) -> None:
+            if stopped:
+                raise CancelledError
+            done[i] = far
+            progress(sum(done))
+
+        return works[i](told)
+
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(run, i) for i in range(len(works))]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            stopped = True
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _judge(claim: Claim, lanes: tuple[tuple[Any, ...], ...], table: sweeps.Table | None, quick: bool) -> Result:

@@ -23,7 +23,7 @@ MAX_CLAIMS = 20
 MAX_SEEDS = 100
 MAX_POINTS = 2_000
 """Runs of a sweep, seeds included."""
-MAX_KEPT = 10_000_000
+MAX_KEPT = 2**26
 """Numbers of a full trace, for a measure that needs all draws."""
 MAX_STEPS = 10_000_000
 """Steps of a study's method."""

@@ -754,6 +754,10 @@ def test_a_step_may_be_a_study(tmp_path, coins):
     seeds = run_step(first, seeds=3).results[0].by_seed
     assert len(set(seeds)) == 3
     assert seeds[0] == outcome.results[0].measured
+    from lessons.figures import write
+
+    (picture,) = write(outcome, read(tmp_path / "lesson.md"), tmp_path)
+    assert picture.name == "lesson-1-scores.png"
     broken = replace(first, spec=replace(first.spec, model=Choice("coin", (("bias", 1.0),))))
     assert "no other side" in run_step(broken).results[0].reason
 

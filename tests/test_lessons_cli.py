@@ -19,7 +19,7 @@ from lessons.claims import mean
 from lessons.cli import main
 from lessons.headless import run_step
 from lessons.measures import Estimate
-from lessons.sweep import Cluster, Processes, Results, in_process, reduced, slope
+from lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
 from samplers import RunSpec, engine
 from samplers.diagnostics import ks
 
@@ -175,17 +175,19 @@ def test_the_slope_of_a_power_law():
 
 
 def test_processes_and_a_cluster_give_the_same_numbers(step, compile_cache):
-    """Fails where a sweep depends on where it runs: bit for bit the same in this process, in two, and on Dask workers.
+    """Fails where a sweep depends on where it runs: bit for bit the same here, in threads, in processes and on Dask.
 
     Planted fault: another seed."""
     distributed = pytest.importorskip("distributed")
     here = sweep.of_step(step, quick=True, seeds=2, do=in_process)
+    threads = sweep.of_step(step, quick=True, seeds=2, do=in_threads)
     local = sweep.of_step(step, quick=True, seeds=2, do=Processes(2))
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         spread = sweep.of_step(step, quick=True, seeds=2, do=Cluster(client))
+    assert numbers(threads) == numbers(here)
     assert numbers(local) == numbers(here)
     assert numbers(spread) == numbers(here)
     other = replace(step, quick_spec=replace(step.quick_spec, seed=8))
@@ -381,6 +383,52 @@ def test_plots_are_pictures(folder, tmp_path):
         for colour in COLOURS[:2]:
             wanted = matplotlib.colors.to_rgb(colour)
             assert (np.abs(pixels - wanted).max(axis=-1) < 0.05).sum() > 100, (name, colour)
+
+
+MORE = """
+figures = ["marginal", "joint", "trace", "autocorrelation"]
+names = ["a", "b"]
+
+[experiment]
+target = "quartic"
+lanes = ["exact", "sgld(step_size:0.02)~full"]
+n_chains = 8
+n_steps = 2000
+"""
+WORDS = """
+figures = ["sweep"]
+
+[experiment]
+target = "gaussian"
+lanes = ["hmc~full", "exact"]
+n_chains = 8
+n_steps = 500
+
+[sweep]
+measure = "variance"
+
+[sweep.grid]
+lane1.sampler.accept = [true, false]
+"""
+
+
+@pytest.mark.parametrize("settings", [MORE, WORDS])
+def test_every_kind_of_figure(tmp_path, settings):
+    """Fails where a figure of the registry is not drawn, or a lesson may name one that there is not."""
+    matplotlib = pytest.importorskip("matplotlib")
+    from lessons import figures
+    from lessons.lesson import FIGURES
+
+    assert tuple(figures.FIGURES) == FIGURES
+    path = tmp_path / "x.md"
+    path.write_text(f'+++\ntitle = "x"\nminutes = 1\n+++\n## s\n```toml{settings}```\n', encoding="utf-8")
+    lesson = read(path)
+    written = figures.write(run_step(lesson.steps[0]), lesson, tmp_path)
+    assert [each.name for each in written] == [f"x-1-{name}.png" for name in lesson.steps[0].figures]
+    for each in written:
+        pixels = matplotlib.image.imread(each)[..., :3]
+        wanted = matplotlib.colors.to_rgb("#8d99ae" if "joint" in each.name else figures.COLOURS[0])
+        assert (np.abs(pixels - wanted).max(axis=-1) < 0.08).sum() > 40, each.name
 
 
 @pytest.mark.parametrize(
