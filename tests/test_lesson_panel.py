@@ -312,6 +312,25 @@ def test_a_group_hides_what_is_in_it():
     assert not is_hidden("lane2.sampler.step_size", ["lane1.sampler.step_size", "target"])
 
 
+def test_a_lesson_may_leave_entries_of_a_recipe_to_the_student(mine):
+    state = AppState()
+    state.open_workbench()
+    own = Controls(state, lambda kind, message: messages.append(message), of_lesson=True)
+    messages = []
+    step = replace(mine.steps[0], spec=state.experiment, controls=("lane1.sampler.diffusion_entries",), question=None)
+    open_in(state, replace(mine, steps=(step,)))
+    boxes = {box.label: box for box in own.panel.select(pmui.TextInput)}
+    assert list(boxes) == ["D θ θ", "D θ r", "D r r"]
+    boxes["D r r"].value = "2 + theta^2"
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"][2] == "2 + theta^2"
+    # What is refused is said, and stays to be mended.
+    boxes["D r r"].value = "2 + nonsense("
+    assert boxes["D r r"].error_state
+    assert messages
+    boxes["D θ θ"].value = "1"
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("1", "0", "2 + theta^2")
+
+
 # Prose
 
 
@@ -478,7 +497,7 @@ def test_a_lesson_asks_only_for_what_the_page_has(key):
 @pytest.mark.parametrize(("text", "line", "part"), [
     ('views = ["nothing"]', 6, "nothing"), ('views = ["components"]', 6, "components"), ('page = { axis = "parsecs" }', 6, "parsecs"),
     ("page = { coordinate = 9 }", 6, "coordinate"), ('controls = ["lane1.sampler.nothing"]', None, "nothing"),
-    ('views = [', None, ""), ('controls = ["sampler.diffusion_entries"]', 6, "diffusion_entries"),
+    ('views = [', None, ""), ('controls = ["n_steps"]', 6, "n_steps"),
 ])  # fmt: skip
 def test_a_broken_file_is_reported_with_its_line_and_stops_no_other(folder, text, line, part):
     preset = 'experiment = { target = "gaussian", lanes = [ { preset = "sgld" } ] }\n'
