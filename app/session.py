@@ -65,6 +65,7 @@ class Session:
         self._task: asyncio.Task[None] | None = None
         self._document = pn.state.curdoc
         self._narrow = False
+        self._errands: set[asyncio.Task[None]] = set()
         self._waiting: list[Callable[[], None]] = []
         self._messages: list[str] = []
         """What the link said that is not so."""
@@ -142,10 +143,12 @@ class Session:
     def _take_picture(self) -> None:
         self.do_later(self.export.picture())
 
-    @staticmethod
-    def do_later(work: Coroutine[Any, Any, None]) -> None:
+    def do_later(self, work: Coroutine[Any, Any, None]) -> None:
         """Let the loop do it."""
-        asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work)
+        # The loop itself keeps no task alive.
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
 
     def begin_with_the_page(self) -> None:
         """Let the loop begin when the page is there, and end when it has gone."""

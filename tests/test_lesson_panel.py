@@ -17,6 +17,7 @@ from app.lesson.panel import LessonPanel, Option
 from app.lesson.place import SKIPPED, Place, opens_study
 from app.lesson.prose import as_html, as_words, in_line
 from app.lesson.rules import is_hidden
+from app.shell import WELCOME
 from app.state import AppState
 from app.study import link as study_link
 from app.study.controls import StudyControls
@@ -531,6 +532,11 @@ def test_the_list_says_minutes_and_needs(folder, mine):
     other = replace(mine, needs=("langevin", "gone"), summary="About $$x$$.")
     text = about(other, course.library().lessons)
     assert text == "5 minutes, 2 steps. About x. Needs: From gradient descent to Langevin, gone."
+
+
+def test_a_newcomer_is_led_to_the_first_lesson():
+    first = next(iter(course.load_all().lessons))
+    assert f"?lesson={first}'" in WELCOME
 
 
 # Presenter mode
