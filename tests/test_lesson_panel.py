@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import time
 from dataclasses import replace
+from unittest.mock import Mock
 
 import panel as pn
 import panel_material_ui as pmui
@@ -10,7 +12,7 @@ import pytest
 
 from app import link, theme
 from app.controls import Controls
-from app.lesson import course
+from app.lesson import course, proof
 from app.lesson.catalogue import about, broken
 from app.lesson.marks import marks
 from app.lesson.panel import LessonPanel, Option
@@ -24,6 +26,7 @@ from app.study.controls import StudyControls
 from app.study.state import StudyState
 from app.views import VIEWS
 from lessons import read
+from lessons.headless import run_step
 from lessons.library import VARIABLE
 from samplers import Experiment, Run, SpecError
 from samplers.models.study import Study, default_methods
@@ -413,6 +416,36 @@ def test_a_run_that_blew_up_fails_and_says_why(mine):
     found = marks(step, step.spec, runs, "")
     assert found[0].state == "fails"
     assert runs[0].divergence.message[:20] in found[0].detail
+
+
+def test_claims_of_all_draws_are_measured_when_asked(mine):
+    state = AppState()
+    panel, _ = panel_of(state)
+    open_in(state, mine)
+    state.place.reply(2)
+    button = next(one for one in panel.panel.select(pmui.Button) if one.label.startswith("Measure"))
+    assert "needs runs of its own" in panel.texts(state.experiment, [])[2][1]
+    button.param.trigger("clicks")
+    made = proof.begin(mine.steps[0])
+    assert proof.begin(mine.steps[0]) is made, "once for all"
+    end = time.monotonic() + 120
+    while made.results is None and not made.problem and time.monotonic() < end:
+        time.sleep(0.05)
+    assert made.problem == ""
+    (found,) = [mark for mark in marks(mine.steps[0], None, [], "") if "short run" in mark.detail]
+    assert found.state == "holds"
+    assert found.result == made.results[2]
+    assert found.result.measured == run_step(mine.steps[0], quick=True).results[2].measured
+
+
+def test_runs_that_fail_say_so(mine, monkeypatch):
+    """The planted fault: runs that raise."""
+    monkeypatch.setattr(proof, "run_step", Mock(side_effect=RuntimeError("broken")))
+    step = replace(mine.steps[0])
+    made = proof.Proof(step)
+    made.make()
+    monkeypatch.setattr(proof, "of", lambda _: made)
+    assert states(step, step.spec, run_of(step.spec, 10))[2] == "fails"
 
 
 # The panel

@@ -10,6 +10,7 @@ import param
 from bokeh.models import Div
 from panel.custom import Child, JSComponent
 
+from app.lesson import proof
 from app.lesson.marks import Mark, marks
 from app.lesson.place import SKIPPED, Place
 from app.lesson.prose import as_html, as_words, in_line
@@ -240,12 +241,21 @@ class LessonPanel:
                 "<b>Claims</b> <span class='small'>checked on this run, as it goes</span>", margin=(10, 12, 2, 12)
             )
         ]
-        for claim, div in zip(step.claims, self._divs, strict=True):
-            div.text = (Mark("pending") if claim.live else Mark("elsewhere", f"in a terminal: {self._command()}")).html(
-                self.colours
-            )
+        for claim, div, mark in zip(step.claims, self._divs, marks(step, None, [], self._command()), strict=True):
+            div.text = (Mark("pending") if claim.live else mark).html(self.colours)
             parts.append(self._text(in_line(claim.says) + _paper(claim), margin=(6, 12, 0, 12)))
             parts.append(pn.pane.Bokeh(div, sizing_mode="stretch_width", margin=0))
+        if not all(claim.live for claim in step.claims) and proof.of(step) is None:
+            button = pmui.Button(
+                label="Measure them here", icon="speed", size="small", variant="outlined", margin=(6, 12), description="Measure them here: the step's own runs, at reduced length; this takes from some seconds to a minute.",
+            )  # fmt: skip
+
+            def measure(_: Any) -> None:
+                proof.begin(step)
+                button.disabled = True
+
+            button.on_click(measure)
+            parts.append(button)
         return parts
 
     def _command(self) -> str:
