@@ -168,7 +168,7 @@ class Results:
         except (OSError, ValueError, TypeError, KeyError):
             # Half a file, or a file of something else, is no answer.
             return None
-        return [value, error, exact] if found["task"] == task else None
+        return [value, error, exact] if found["task"] == json.loads(json.dumps(task)) else None
 
     def put(self, task: Task, answer: Answer) -> None:
         """Keep an answer; a file is whole or is not there."""

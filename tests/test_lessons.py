@@ -42,8 +42,8 @@ def test_every_file_of_the_course_loads():
 
 @pytest.mark.parametrize(("key", "number"), STEPS)
 def test_claims_of_a_step(key, number):
-    """Fails where a claim does not hold at reduced length. Claims by standard errors allow four of them, unless they
-    say otherwise: a false alarm in 16,000."""
+    """Fails where a claim does not hold at reduced length. Where a claim allows four standard errors
+    from 64 chains, chance alone makes it fail once in 6,000 choices of the seed (Student's law with 63 degrees)."""
     outcome = run_step(LIBRARY.lessons[key].steps[number - 1], quick=True)
     failed = [f"{x.claim.says} measured {x.measured:.6g}. {x.reason}" for x in outcome.results if not x.passed]
     assert not failed, "\n".join(failed)
