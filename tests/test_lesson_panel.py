@@ -20,7 +20,7 @@ from app.lesson.place import SKIPPED, Place, opens_study
 from app.lesson.prose import as_html, as_words, in_line
 from app.lesson.rules import is_hidden
 from app.shell import WELCOME
-from app.state import AppState
+from app.state import AppState, first_speed
 from app.study import link as study_link
 from app.study.controls import StudyControls
 from app.study.state import StudyState
@@ -125,6 +125,9 @@ def test_a_lesson_opens_at_its_own_experiment_and_waits_for_the_answer(mine):
     assert messages == []
     assert state.experiment == mine.steps[0].spec
     assert state.experiment.burn_in == 100
+    assert state.speed == 20
+    long = replace(mine.steps[0], spec=replace(mine.steps[0].spec, burn_in=29_000))
+    assert first_speed(long) == 200, "a long burn-in is over soon"
     assert state.shown_views() == ["marginal"]
     assert state.place.waiting
     assert not state.playing
