@@ -236,11 +236,10 @@ class LessonPanel:
         self._divs = [Div(text="", sizing_mode="stretch_width", margin=(0, 12, 2, 12), styles={"font-size": f"{14 * (1.4 if self.state.present else 1):g}px"}) for _ in step.claims]  # fmt: skip
         if not step.claims:
             return []
-        parts: list[Any] = [
-            self._text(
-                "<b>Claims</b> <span class='small'>checked on this run, as it goes</span>", margin=(10, 12, 2, 12)
-            )
-        ]
+        how = (
+            "checked on this run, as it goes" if any(claim.live for claim in step.claims) else "of runs beside this one"
+        )
+        parts: list[Any] = [self._text(f"<b>Claims</b> <span class='small'>{how}</span>", margin=(10, 12, 2, 12))]
         for claim, div, mark in zip(step.claims, self._divs, marks(step, None, [], self._command()), strict=True):
             div.text = (Mark("pending") if claim.live else mark).html(self.colours)
             parts.append(self._text(in_line(claim.says) + _paper(claim), margin=(6, 12, 0, 12)))
@@ -273,7 +272,7 @@ class LessonPanel:
         )
         back.on_click(lambda _: self.back())
         following = self._follow() if last else None
-        label = "Next" if not last else f"Next lesson: {following[0].title}" if following is not None else "All lessons"
+        label = "Next" if not last else "Next lesson" if following is not None else "All lessons"
         forward = pmui.Button(label=label, icon="arrow_forward", size="small", variant="contained", margin=(6, 4))
         forward.on_click(lambda _: self.next())
         free = pmui.Button(label="Try it yourself", icon="tune", size="small", variant="outlined", margin=(6, 4),
