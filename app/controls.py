@@ -12,10 +12,11 @@ import param
 
 from app.state import AppState
 from app.theme import theme
+from app.workbench import entry_boxes
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.models import MODELS
-from samplers.parameters import Count, CountVector, Flag, Formula, Option, Real, SpecError, Value, declared
+from samplers.parameters import Count, CountVector, Flag, Formula, Formulas, Option, Real, SpecError, Value, declared
 from samplers.spec import MAX_LANES, Settings
 from samplers.targets import TARGETS
 
@@ -252,16 +253,20 @@ class Controls(Panel):
                     description=(sampler.__doc__ or "").split("\n")[0], margin=(8, 4, 4, 10),
                 )  # fmt: skip
                 menu.param.watch(lambda event, i=i: self._do(state.set_sampler, i, event.new), "value")
-            body = [
-                widget(
-                    p,
-                    lane.sampler.values()[name],
-                    lambda v, i=i, name=name: self._do(state.set_lane_param, i, "sampler", name, v),
-                )
-                for name, p in declared(sampler)
+            body: list[Any] = []
+            for name, p in declared(sampler):
                 # A lesson may leave an entry of the workbench to the student, whom it does not show the workbench.
-                if (name not in EDITED_ELSEWHERE or self._of_lesson) and state.shows(f"{own}.sampler.{name}")
-            ]
+                if (name in EDITED_ELSEWHERE and not self._of_lesson) or not state.shows(f"{own}.sampler.{name}"):
+                    continue
+                keep = isinstance(p, (Formula, Formulas))
+
+                def change(value: Any, i: int = i, name: str = name, keep: bool = keep) -> bool:
+                    return self._do(state.set_lane_param, i, "sampler", name, value, keep=keep)
+
+                if isinstance(p, Formulas):
+                    body += entry_boxes(state, i, name, change)
+                else:
+                    body.append(widget(p, lane.sampler.values()[name], change))
             gradients = {GRADIENTS[key].title: key for key in GRADIENTS if key in sampler.gradients_for(target)}
             if len(gradients) > 1 and state.shows("gradient"):
                 choose = pmui.Select(

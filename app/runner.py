@@ -276,6 +276,9 @@ class Runner(Live):
         if len(recent) > 1:
             rate = sum(n for _, n in recent[1:]) / max(recent[-1][0] - recent[0][0], 1e-9)
         steps = max((record.run.steps for record in self.lanes), default=0)
+        burn_in = self.state.experiment.burn_in
+        if 0 < steps <= burn_in:
+            return f"step {steps:,} of {burn_in:,} that are not counted"
         if not self.state.playing:
             return f"paused at step {steps:,}"
         return f"step {steps:,} · {short(rate)} steps/s · {self._drawn_rate():.0f} frames/s"

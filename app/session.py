@@ -11,6 +11,7 @@ import param
 from bokeh.models import Div
 from panel.io.state import set_curdoc
 
+from app.export import Menu
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, of_study
 from app.lesson.panel import BESIDE, LessonPanel
@@ -53,6 +54,7 @@ class Session:
     runner: Live
     state: Any
     controls: Any
+    export: Menu
     page: Any
     of_study: ClassVar[bool]
     """Whether it is the page of studies."""
@@ -63,6 +65,7 @@ class Session:
         self._task: asyncio.Task[None] | None = None
         self._document = pn.state.curdoc
         self._narrow = False
+        self._errands: set[asyncio.Task[None]] = set()
         self._waiting: list[Callable[[], None]] = []
         self._messages: list[str] = []
         """What the link said that is not so."""
@@ -79,10 +82,6 @@ class Session:
 
     def write_link(self) -> None:
         """Put the whole state into the page's address."""
-
-    async def picture(self) -> None:
-        """Save the figures as one PNG."""
-        await self.export.picture()
 
     def running(self) -> tuple[Any, list[Any]]:
         """What runs now, an experiment or a study, and its runs."""
@@ -142,12 +141,14 @@ class Session:
             self.page.sidebar_open = not self.page.sidebar_open
 
     def _take_picture(self) -> None:
-        self.do_later(self.picture())
+        self.do_later(self.export.picture())
 
-    @staticmethod
-    def do_later(work: Coroutine[Any, Any, None]) -> None:
+    def do_later(self, work: Coroutine[Any, Any, None]) -> None:
         """Let the loop do it."""
-        asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work)
+        # The loop itself keeps no task alive.
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
 
     def begin_with_the_page(self) -> None:
         """Let the loop begin when the page is there, and end when it has gone."""
@@ -204,7 +205,9 @@ class Session:
         panes = []
         present = self.state.present
         for i, view in enumerate(views):
-            wide = view.tall or (i == 0 and len(views) > 2)
+            # Beside a lesson's text there is room for two large ones.
+            few = len(views) <= 2 and self.state.place.restricted
+            wide = view.tall or few or (i == 0 and len(views) > 2)
             title = pn.pane.HTML(
                 f"<span class='view-title'>{view.title}</span> <span class='hint'>{view.hint}</span>",
                 stylesheets=[_LARGE_TITLE if present else _TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),

@@ -16,7 +16,7 @@ from app.views import VIEWS
 from app.workbench import Workbench
 from samplers.parameters import Count
 
-WELCOME = "New here? <b><a href='?lesson=langevin'>Start the first lesson</a></b>: twelve minutes, from gradient descent to a sampler. Or turn the knobs yourself."
+WELCOME = "New here? <b><a href='?lesson=langevin'>Start the first lesson</a></b>: from gradient descent to a sampler. Or turn the knobs yourself."
 """For somebody who comes without a link."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
 

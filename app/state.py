@@ -273,7 +273,9 @@ class AppState(param.Parameterized):
 
 def first_speed(step: Step) -> int:
     """The steps a frame with which a lesson's step begins: enough to see its claims soon."""
-    needed = step.quick_spec.n_steps if isinstance(step.quick_spec, Experiment) else 0
+    short, whole = step.quick_spec, step.spec
+    known = isinstance(short, Experiment) and isinstance(whole, Experiment)
+    needed = whole.burn_in + short.n_steps if known else 0
     return min(max(FIRST_SPEED, int(float(f"{needed / SOON:.2g}"))), MAX_SPEED)
 
 

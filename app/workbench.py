@@ -66,6 +66,45 @@ class Workbench:
             card.refresh()
 
 
+def places(what: str, n: int) -> list[tuple[int, int]]:
+    """The row and column of every entry that is typed, of a recipe with n coordinates."""
+    if what == "f":
+        return [(i, i) for i in range(n)]
+    return [(i, j) for i in range(n) for j in range(i + (what == "Q"), n)]
+
+
+def texts(sampler: RecipeSampler, what: str, n: int) -> list[str]:
+    """The entries as they are typed; those that are left out are D = 1 and Q = 0."""
+    given = getattr(sampler, FIELDS[what])
+    left_out = {"D": "1", "Q": "0", "f": ""}[what]
+    return list(given or (left_out if i == j else "0" for i, j in places(what, n)))
+
+
+def entry_boxes(state: AppState, lane: int, name: str, apply: Callable[[Any], bool]) -> list[Any]:
+    """A box for each entry of one of a lane's grids, by its parameter's name; ``apply`` takes all of the grid."""
+    (what,) = (key for key, field in FIELDS.items() if field == name)
+    sampler = RecipeSampler(**state.experiment.lanes[lane].sampler.values())
+    names = Layout(sampler.layout, state.experiment.make_target().dim).names
+    now = texts(sampler, what, len(names))
+    boxes = []
+    for at, (i, j) in enumerate(places(what, len(names))):
+        label = f"{what} {SYMBOLS[names[i]]}" + (f" {SYMBOLS[names[j]]}" if what != "f" else "")
+        box = pmui.TextInput(
+            label=label, value=now[at], size="small", sizing_mode="stretch_width", margin=(4, 10), sx=_ENTRY
+        )
+
+        def changed(event: Any, at: int = at, box: Any = box) -> None:
+            tried = [*now]
+            tried[at] = event.new.strip() or ("" if what == "f" else "0")
+            box.error_state = not apply(tuple(tried) if any(tried) else ())
+            if not box.error_state:
+                now[at] = tried[at]
+
+        box.param.watch(changed, "value")
+        boxes.append(box)
+    return boxes
+
+
 class _Card:
     """The recipe of one lane."""
 
@@ -154,15 +193,10 @@ class _Card:
         return RecipeSampler(**self.state.experiment.lanes[self.lane].sampler.values())
 
     def _places(self, what: str) -> list[tuple[int, int]]:
-        n = len(self.names)
-        if what == "f":
-            return [(i, i) for i in range(n)]
-        return [(i, j) for i in range(n) for j in range(i + (what == "Q"), n)]
+        return places(what, len(self.names))
 
     def _texts(self, what: str) -> list[str]:
-        given = getattr(self._sampler(), FIELDS[what])
-        left_out = {"D": "1", "Q": "0", "f": ""}[what]
-        return list(given or (left_out if i == j else "0" for i, j in self._places(what)))
+        return texts(self._sampler(), what, len(self.names))
 
     def _preset_of(self, recipe: Recipe) -> str:
         target = self.state.experiment.make_target()

@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import time
 from dataclasses import replace
+from unittest.mock import Mock
 
 import panel as pn
 import panel_material_ui as pmui
@@ -10,19 +12,21 @@ import pytest
 
 from app import link, theme
 from app.controls import Controls
-from app.lesson import course
+from app.lesson import course, proof
 from app.lesson.catalogue import about, broken
 from app.lesson.marks import marks
 from app.lesson.panel import LessonPanel, Option
 from app.lesson.place import SKIPPED, Place, opens_study
 from app.lesson.prose import as_html, as_words, in_line
 from app.lesson.rules import is_hidden
-from app.state import AppState
+from app.shell import WELCOME
+from app.state import AppState, first_speed
 from app.study import link as study_link
 from app.study.controls import StudyControls
 from app.study.state import StudyState
 from app.views import VIEWS
 from lessons import read
+from lessons.headless import run_step
 from lessons.library import VARIABLE
 from samplers import Experiment, Run, SpecError
 from samplers.models.study import Study, default_methods
@@ -121,6 +125,9 @@ def test_a_lesson_opens_at_its_own_experiment_and_waits_for_the_answer(mine):
     assert messages == []
     assert state.experiment == mine.steps[0].spec
     assert state.experiment.burn_in == 100
+    assert state.speed == 20
+    long = replace(mine.steps[0], spec=replace(mine.steps[0].spec, burn_in=29_000))
+    assert first_speed(long) == 200, "a long burn-in is over soon"
     assert state.shown_views() == ["marginal"]
     assert state.place.waiting
     assert not state.playing
@@ -312,6 +319,25 @@ def test_a_group_hides_what_is_in_it():
     assert not is_hidden("lane2.sampler.step_size", ["lane1.sampler.step_size", "target"])
 
 
+def test_a_lesson_may_leave_entries_of_a_recipe_to_the_student(mine):
+    state = AppState()
+    state.open_workbench()
+    own = Controls(state, lambda kind, message: messages.append(message), of_lesson=True)
+    messages = []
+    step = replace(mine.steps[0], spec=state.experiment, controls=("lane1.sampler.diffusion_entries",), question=None)
+    open_in(state, replace(mine, steps=(step,)))
+    boxes = {box.label: box for box in own.panel.select(pmui.TextInput)}
+    assert list(boxes) == ["D θ θ", "D θ r", "D r r"]
+    boxes["D r r"].value = "2 + theta^2"
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"][2] == "2 + theta^2"
+    # What is refused is said, and stays to be mended.
+    boxes["D r r"].value = "2 + nonsense("
+    assert boxes["D r r"].error_state
+    assert messages
+    boxes["D θ θ"].value = "1"
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("1", "0", "2 + theta^2")
+
+
 # Prose
 
 
@@ -393,6 +419,36 @@ def test_a_run_that_blew_up_fails_and_says_why(mine):
     found = marks(step, step.spec, runs, "")
     assert found[0].state == "fails"
     assert runs[0].divergence.message[:20] in found[0].detail
+
+
+def test_claims_of_all_draws_are_measured_when_asked(mine):
+    state = AppState()
+    panel, _ = panel_of(state)
+    open_in(state, mine)
+    state.place.reply(2)
+    button = next(one for one in panel.panel.select(pmui.Button) if one.label.startswith("Measure"))
+    assert "needs runs of its own" in panel.texts(state.experiment, [])[2][1]
+    button.param.trigger("clicks")
+    made = proof.begin(mine.steps[0])
+    assert proof.begin(mine.steps[0]) is made, "once for all"
+    end = time.monotonic() + 120
+    while made.results is None and not made.problem and time.monotonic() < end:
+        time.sleep(0.05)
+    assert made.problem == ""
+    (found,) = [mark for mark in marks(mine.steps[0], None, [], "") if "short run" in mark.detail]
+    assert found.state == "holds"
+    assert found.result == made.results[2]
+    assert found.result.measured == run_step(mine.steps[0], quick=True).results[2].measured
+
+
+def test_runs_that_fail_say_so(mine, monkeypatch):
+    """The planted fault: runs that raise."""
+    monkeypatch.setattr(proof, "run_step", Mock(side_effect=RuntimeError("broken")))
+    step = replace(mine.steps[0])
+    made = proof.Proof(step)
+    made.make()
+    monkeypatch.setattr(proof, "of", lambda _: made)
+    assert states(step, step.spec, run_of(step.spec, 10))[2] == "fails"
 
 
 # The panel
@@ -478,7 +534,7 @@ def test_a_lesson_asks_only_for_what_the_page_has(key):
 @pytest.mark.parametrize(("text", "line", "part"), [
     ('views = ["nothing"]', 6, "nothing"), ('views = ["components"]', 6, "components"), ('page = { axis = "parsecs" }', 6, "parsecs"),
     ("page = { coordinate = 9 }", 6, "coordinate"), ('controls = ["lane1.sampler.nothing"]', None, "nothing"),
-    ('views = [', None, ""), ('controls = ["sampler.diffusion_entries"]', 6, "diffusion_entries"),
+    ('views = [', None, ""), ('controls = ["n_steps"]', 6, "n_steps"),
 ])  # fmt: skip
 def test_a_broken_file_is_reported_with_its_line_and_stops_no_other(folder, text, line, part):
     preset = 'experiment = { target = "gaussian", lanes = [ { preset = "sgld" } ] }\n'
@@ -512,6 +568,11 @@ def test_the_list_says_minutes_and_needs(folder, mine):
     other = replace(mine, needs=("langevin", "gone"), summary="About $$x$$.")
     text = about(other, course.library().lessons)
     assert text == "5 minutes, 2 steps. About x. Needs: From gradient descent to Langevin, gone."
+
+
+def test_a_newcomer_is_led_to_the_first_lesson():
+    first = next(iter(course.load_all().lessons))
+    assert f"?lesson={first}'" in WELCOME
 
 
 # Presenter mode

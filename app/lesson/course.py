@@ -11,15 +11,11 @@ from app.views import VIEWS
 from app.views.base import AXIS_LABELS
 from lessons import Lesson, Library, Step, load_all
 from lessons.library import folders
-from lessons.specs import Spec
 from samplers import Experiment
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.models import METHODS, MODELS
 from samplers.models.study import Study
-from samplers.parameters import Formulas, declared
-from samplers.targets import TARGETS
 
+NOWHERE = ("n_steps", "burn_in", "thin")
+"""Addresses for which the page has no widget: how long something runs is up to the person."""
 _LOCK = threading.Lock()
 _READ: dict[str, tuple[Any, Library]] = {}
 
@@ -61,9 +57,7 @@ def _step_problems(step: Step) -> list[str]:
             fitting = [name for name, view in views.items() if view.fits(step.spec)]
             out.append(f"views = {key!r}: it does not fit the step's experiment; allowed are {', '.join(fitting)}.")
     out += [
-        f"controls = {name!r}: the page has no widget for it in a lesson."
-        for name in step.controls
-        if _no_widget(step.spec, name)
+        f"controls = {name!r}: the page has no widget for it in a lesson." for name in step.controls if name in NOWHERE
     ]
     axes = AXES if is_study else tuple(AXIS_LABELS)
     if step.page.get("axis", axes[0]) not in axes:
@@ -73,21 +67,6 @@ def _step_problems(step: Step) -> list[str]:
         if step.page.get("coordinate", 1) > n:
             out.append(f"page.coordinate = {step.page['coordinate']}: allowed is a whole number from 1 to {n}.")
     return out
-
-
-def _no_widget(spec: Spec | None, name: str) -> bool:
-    """Whether a control is a run length, which the page has not, or a matrix of formulas, which the workbench has."""
-    if isinstance(spec, Study):
-        owners: list[Any] = [MODELS[spec.model.key], *(METHODS[method.key] for method in spec.methods)]
-    elif spec is not None:
-        kinds = [(SAMPLERS[lane.sampler.key], GRADIENTS[lane.gradient.key]) for lane in spec.lanes]
-        owners = [TARGETS[spec.target.key], *(cls for pair in kinds for cls in pair)]
-    else:
-        owners = []
-    value = name.rpartition(".")[2]
-    return name in ("n_steps", "burn_in", "thin") or any(
-        isinstance(dict(declared(cls)).get(value), Formulas) for cls in owners
-    )
 
 
 def of_study(lesson: Lesson, number: int) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
+from app.lesson import proof
 from app.theme import Theme
 from lessons import Claim, Step
 from lessons.claims import Result, judge, quantity
@@ -13,11 +14,11 @@ from lessons.measures import Lane
 from samplers import Experiment, Run
 from samplers.models.study import Study, StudyRun
 
-State = Literal["pending", "holds", "fails", "other", "elsewhere"]
-SIGNS: dict[State, str] = {"pending": "…", "holds": "✓", "fails": "✗", "other": "~", "elsewhere": "–"}
+State = Literal["pending", "holds", "fails", "other", "elsewhere", "running"]
+SIGNS: dict[State, str] = {"pending": "…", "holds": "✓", "fails": "✗", "other": "~", "elsewhere": "–", "running": "…"}
 WORDS: dict[State, str] = {
     "pending": "measuring", "holds": "holds", "fails": "not yet", "other": "other settings than the claim's",
-    "elsewhere": "needs a run of its own",
+    "elsewhere": "needs runs of its own", "running": "running",
 }  # fmt: skip
 
 
@@ -43,12 +44,27 @@ def marks(step: Step, spec: Any, runs: Sequence[Any], command: str) -> list[Mark
     A claim is first judged at the step's reduced length, with that length's tolerance, and again at the full one.
     """
     same = _same(step.spec, spec)
-    return [_mark(claim, step, same, runs, command) for claim in step.claims]
+    return [
+        _mark(claim, step, same, runs) if claim.live else _proved(step, i, command)
+        for i, claim in enumerate(step.claims)
+    ]
 
 
-def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any], command: str) -> Mark:
-    if not claim.live:
-        return Mark("elsewhere", f"in a terminal: {command}")
+def _proved(step: Step, place: int, command: str) -> Mark:
+    """The mark of a claim that no live run shows."""
+    found = proof.of(step)
+    if found is None:
+        return Mark("elsewhere", f"here, with the button below, or in a terminal: {command}")
+    if found.problem:
+        return Mark("fails", found.problem)
+    if found.results is None:
+        return Mark("running", f"{found.share:.0%} of the step's own runs")
+    result = found.results[place]
+    detail = f"{_detail(result)}, in a short run of its own"
+    return Mark("holds", detail, result) if result.passed else Mark("fails", f"{detail}. {result.reason}", result)
+
+
+def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
     numbers = [claim.lane] if claim.against is None else [claim.lane, claim.against]
     if max(numbers) > len(runs):
         return Mark("other")

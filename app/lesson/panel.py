@@ -10,6 +10,7 @@ import param
 from bokeh.models import Div
 from panel.custom import Child, JSComponent
 
+from app.lesson import proof
 from app.lesson.marks import Mark, marks
 from app.lesson.place import SKIPPED, Place
 from app.lesson.prose import as_html, as_words, in_line
@@ -235,17 +236,25 @@ class LessonPanel:
         self._divs = [Div(text="", sizing_mode="stretch_width", margin=(0, 12, 2, 12), styles={"font-size": f"{14 * (1.4 if self.state.present else 1):g}px"}) for _ in step.claims]  # fmt: skip
         if not step.claims:
             return []
-        parts: list[Any] = [
-            self._text(
-                "<b>Claims</b> <span class='small'>checked on this run, as it goes</span>", margin=(10, 12, 2, 12)
-            )
-        ]
-        for claim, div in zip(step.claims, self._divs, strict=True):
-            div.text = (Mark("pending") if claim.live else Mark("elsewhere", f"in a terminal: {self._command()}")).html(
-                self.colours
-            )
+        how = (
+            "checked on this run, as it goes" if any(claim.live for claim in step.claims) else "of runs beside this one"
+        )
+        parts: list[Any] = [self._text(f"<b>Claims</b> <span class='small'>{how}</span>", margin=(10, 12, 2, 12))]
+        for claim, div, mark in zip(step.claims, self._divs, marks(step, None, [], self._command()), strict=True):
+            div.text = (Mark("pending") if claim.live else mark).html(self.colours)
             parts.append(self._text(in_line(claim.says) + _paper(claim), margin=(6, 12, 0, 12)))
             parts.append(pn.pane.Bokeh(div, sizing_mode="stretch_width", margin=0))
+        if not all(claim.live for claim in step.claims) and proof.of(step) is None:
+            button = pmui.Button(
+                label="Measure them here", icon="speed", size="small", variant="outlined", margin=(6, 12), description="Measure them here: the step's own runs, at reduced length; this takes from some seconds to a minute.",
+            )  # fmt: skip
+
+            def measure(_: Any) -> None:
+                proof.begin(step)
+                button.disabled = True
+
+            button.on_click(measure)
+            parts.append(button)
         return parts
 
     def _command(self) -> str:
@@ -263,7 +272,7 @@ class LessonPanel:
         )
         back.on_click(lambda _: self.back())
         following = self._follow() if last else None
-        label = "Next" if not last else f"Next lesson: {following[0].title}" if following is not None else "All lessons"
+        label = "Next" if not last else "Next lesson" if following is not None else "All lessons"
         forward = pmui.Button(label=label, icon="arrow_forward", size="small", variant="contained", margin=(6, 4))
         forward.on_click(lambda _: self.next())
         free = pmui.Button(label="Try it yourself", icon="tune", size="small", variant="outlined", margin=(6, 4),
