@@ -331,6 +331,12 @@ def test_a_step_too_large_stops_with_a_sentence(s, params, chunk):
     assert trace.divergence == run.divergence
 
 
+def test_the_burn_in_is_not_among_the_accepted():
+    """Fails where accepted proposals of the burn-in are counted over the draws after it: a share of nearly six."""
+    spec = RunSpec.of("quartic", "hmc", sampler_params={"step_size": 0.01}, n_steps=100, burn_in=500)
+    assert 0.99 < engine.run(spec).acceptance <= 1.0
+
+
 def test_hmc_rejects_a_proposal_that_overflows():
     """Fails where a NaN energy is accepted: with the accept step, a leapfrog that blows up must leave θ where it was.
 
