@@ -1,5 +1,6 @@
 """The topic model: latent Dirichlet allocation, with some documents held out."""
 
+import importlib.util
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +18,8 @@ SPLIT_SEED = 20_130_612
 
 BUILT_IN = {"reuters": lru_cache(reuters), "bars": lru_cache(bars)}
 UPLOADED = "uploaded"
+# The package that has the Reuters articles is not built for every Python.
+FIRST = "reuters" if importlib.util.find_spec("lda") else "bars"
 
 
 class Topics(Model):
@@ -38,7 +41,7 @@ class Topics(Model):
     higher_is_better = False
     data_name = "documents"
 
-    corpus = Option(default="reuters", objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns.")  # fmt: skip
+    corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns.")  # fmt: skip
     n_topics = Count(20, bounds=(2, 500), log=True, tex="K", label="Topics K", doc="How many topics there are.")
     alpha = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\alpha", label="Document prior α",
                  doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.")  # fmt: skip
