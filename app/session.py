@@ -53,6 +53,8 @@ class Session:
     runner: Live
     state: Any
     controls: Any
+    export: Any
+    """The header's menu of files."""
     page: Any
     of_study: ClassVar[bool]
     """Whether it is the page of studies."""
