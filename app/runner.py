@@ -178,7 +178,8 @@ class Runner(Live):
             layouts=layouts_of(state.experiment),
             large=state.present,
         )
-        self.views = [VIEWS[key](scene) for key in state.shown_views()]
+        before = {view.key: view for view in self.views}
+        self.views = [VIEWS[key](scene, before.get(key)) for key in state.shown_views()]
         self.screen.show_views(self.views)
 
     async def _send_layout(self) -> None:

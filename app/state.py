@@ -11,9 +11,7 @@ from app.views.base import AXIS_LABELS
 from lessons import Step
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
-from samplers.kernels.gmc import GMC
 from samplers.kernels.recipe import RecipeSampler, parameters_of
-from samplers.kernels.splitting import Moving
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
@@ -33,9 +31,6 @@ SPHERE_VIEWS = {
     4: ["torus", "marginal", "ks", "temperature"],
 }
 """By the dimension of the space around the sphere, or the spheres."""
-FIRST_STEPS = {"mises_posterior": {"moving": 0.01, "batch": 0.002, "friction": 20.0, "other": 2e-4}}
-"""Steep targets, on which a sampler's own step would be unstable: the largest step that a lane begins with, for a
-sampler with a velocity, for one with minibatches, whose noise also needs so much friction, and for all others."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
 FIRST_SPEED = 20
@@ -302,15 +297,7 @@ def _fit_recipe(lane: dict[str, Any], target: Target) -> None:
 
 def _fit_step(lane: dict[str, Any], target: str) -> None:
     """Make a lane's step small enough for a steep target, and its friction large enough for minibatches."""
-    sampler = SAMPLERS[lane["sampler"]["key"]]
-    if target not in FIRST_STEPS or "step_size" not in dict(declared(sampler)):
-        return
-    params, first = lane["sampler"].setdefault("params", {}), FIRST_STEPS[target]
-    batch = lane.get("gradient", {}).get("key", "").startswith("minibatch")
-    moving = sampler.key == GMC.key or issubclass(sampler, Moving)
-    # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
-    heats = not moving or sampler.key.endswith("_euler")
-    largest = first["other" if heats else "batch" if batch else "moving"]
-    params["step_size"] = min(params.get("step_size", sampler().step_size), largest)
-    if batch and issubclass(sampler, Moving):
-        params["friction"] = max(params.get("friction", sampler().friction), first["friction"])
+    params = lane["sampler"].get("params", {})
+    first = SAMPLERS[lane["sampler"]["key"]].first_values(TARGETS[target], lane.get("gradient", {}).get("key", ""))
+    for name in params.keys() & first.keys():
+        params[name] = (min if name == "step_size" else max)(params[name], first[name])

@@ -69,8 +69,9 @@ class SamplerRate:
 
 @dataclass(frozen=True)
 class PeerRate:
-    """SGLD by another program on the same quartic, at the same step size."""
+    """The same method by another program, on the same target and at the same step size."""
 
+    method: str
     program: str
     n_chains: int
     rate: float | None
@@ -133,7 +134,7 @@ def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: 
 
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
-    packages = ("numba", "numpy", "scipy", "blackjax", "jax", "lda", "tomotopy")
+    packages = ("numba", "numpy", "scipy", "blackjax", "jax", "lda", "mici", "tomotopy")
     return {
         "platform": platform.platform(),
         "processor": _processor(),
@@ -308,7 +309,10 @@ RANDOM: dict[str, Callable[[RunSpec], Description]] = {
 
 
 def peer_rates(effort: Effort) -> tuple[list[PeerRate], dict[tuple[str, int], float]]:
-    """SGLD on the quartic by other programs, and how many times as fast the engine is, measured in turns with them."""
+    """SGLD on the quartic and SGGMC on the circle by other programs, and how many times as fast the engine is.
+
+    They are measured in turns with the engine.
+    """
     works: dict[str, tuple[Work, int]] = {}
     peers: list[tuple[str, int, str]] = []
     for n_chains in CHAINS:
@@ -326,10 +330,70 @@ def peer_rates(effort: Effort) -> tuple[list[PeerRate], dict[tuple[str, int], fl
     out, ratios = [], {}
     for program, n_chains, note in peers:
         name = f"{program} {n_chains}"
-        out.append(PeerRate(program, n_chains, statistics.median(rates[name]) if name in rates else None, note))
+        rate = statistics.median(rates[name]) if name in rates else None
+        out.append(PeerRate("SGLD on the quartic", program, n_chains, rate, note))
         if name in rates:
             ratios[program, n_chains] = ratio_of(rates, f"engine {n_chains}", name)
+    out.append(_mici_rate(effort))
     return out, ratios
+
+
+def _mici_rate(effort: Effort) -> PeerRate:
+    method = "SGGMC on the circle"
+    if not importlib.util.find_spec("mici"):
+        return PeerRate(method, "mici", 1, None, "not installed: pip install mici")
+    spec = RunSpec.of("circle_mixture", "sggmc", n_chains=1)
+    works: dict[str, tuple[Work, int]] = {
+        "engine": (start(replace(spec, burn_in=UNCOUNTED)).advance, 1),
+        "mici": (_mici_sggmc(spec), 1),
+    }
+    rates = in_turns(works, effort)
+    note = f"Newton's projection for the geodesic, in Python; the engine is {ratio_of(rates, 'engine', 'mici'):,.0f} times as fast"
+    return PeerRate(method, "mici", 1, statistics.median(rates["mici"]), note)
+
+
+def _mici_sggmc(spec: RunSpec) -> Work:
+    """A step of mici's constrained leapfrog integrator, and a velocity partly drawn afresh: the same dynamics."""
+    from mici.integrators import ConstrainedLeapfrogIntegrator
+    from mici.states import ChainState
+    from mici.systems import DenseConstrainedEuclideanMetricSystem
+    from mici.transitions import CorrelatedMomentumTransition
+
+    target, values = spec.make_target(), spec.sampler.values()
+    step_size, friction = float(values["step_size"]), float(values["friction"])  # type: ignore[arg-type]
+    centres, concentrations = target.centres, target.concentrations
+    heights = target.packed()[2::5]
+
+    def shares(x: Array) -> tuple[Array, float]:
+        exponents = heights + concentrations * (centres @ x)
+        largest = exponents.max()
+        parts = np.exp(exponents - largest)
+        return parts / parts.sum(), float(largest + np.log(parts.sum()))
+
+    system = DenseConstrainedEuclideanMetricSystem(
+        neg_log_dens=lambda x: -shares(x)[1],
+        grad_neg_log_dens=lambda x: -(shares(x)[0] * concentrations) @ centres,
+        constr=lambda x: np.array([x @ x - 1]),
+        jacob_constr=lambda x: 2 * x[None],
+    )
+    integrator = ConstrainedLeapfrogIntegrator(system, step_size)
+    refresh = CorrelatedMomentumTransition(
+        system, mom_resample_coeff=float(np.sqrt(-np.expm1(-2 * friction * step_size)))
+    )
+    rng = np.random.default_rng(spec.seed)
+    state = ChainState(pos=np.array(target.start()), mom=None, dir=1)
+    state.mom = system.sample_momentum(state, rng)
+    current = [state]
+
+    def work(n: int) -> None:
+        state = current[0]
+        draws = np.empty((n, 2))
+        for t in range(n):
+            state, _ = refresh.sample(integrator.step(state), rng)
+            draws[t] = state.pos
+        current[0] = state
+
+    return work
 
 
 def _numpy_sgld(n_chains: int, step_size: float) -> Work:
@@ -464,8 +528,8 @@ def as_text(report: Report) -> str:
     """The report as tables, in millions of chain-steps a second."""
     head = ("sampler", "target", "gradient", "chains", "draws only", "with statistics", "random numbers")
     rows = [(*head, "draws/random", "statistics/draws"), *map(_rate_row, report.samplers)]
-    peers: list[tuple[str, ...]] = [("SGLD on the quartic by", "chains", "rate", "")]
-    peers += [(x.program, str(x.n_chains), _millions(x.rate), x.note) for x in report.peers]
+    peers: list[tuple[str, ...]] = [("the same by", "", "chains", "rate", "")]
+    peers += [(x.method, x.program, str(x.n_chains), _millions(x.rate), x.note) for x in report.peers]
     tokens: list[tuple[str, ...]] = [("collapsed Gibbs on Reuters by", "topics", "millions of tokens/s", "engine/it")]
     tokens += [(x.program, str(x.n_topics), _millions(x.rate), _ratio(x.ratio)) for x in report.tokens]
     needs: list[tuple[str, ...]] = [("required", "measured", "needed", "")]

@@ -120,6 +120,24 @@ class Minibatch(Estimator):
             )
 
 
+class MinibatchKnown(Minibatch):
+    """A minibatch as in :class:`Minibatch`, and V·I with a V that is known subtracted from what is injected.
+
+    Known from a longer look at the data than a step takes: (N²/n)·Var(∇u_i) at usual θ, as a mean over directions. In
+    each direction by itself the noise may be more or less: see :class:`MinibatchFisher`.
+    """
+
+    key = "minibatch_known"
+    title = "Minibatch, V known"
+    tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i,\quad \hat B = V I"
+
+    variance = Real(5700.0, bounds=(1e-3, 1e7), log=True, tex="V", label="Known variance V",
+                    doc="What the sampler takes the variance of the minibatch's noise for, in each direction. Too small, and the chain is too hot; too large, and it is too cold.")  # fmt: skip
+
+    def noise(self) -> jit.Noise:
+        return jit.Noise(0.0, self.variance, self.batch_size, self.replacement)
+
+
 class MinibatchFisher(Minibatch):
     """A minibatch as in :class:`Minibatch`, whose noise V is estimated from it and subtracted from what is injected.
 
@@ -131,8 +149,8 @@ class MinibatchFisher(Minibatch):
     tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i,\quad V = \tfrac{N^2}{n}\operatorname{Cov}_S(\nabla u_i)"
 
     def noise(self) -> jit.Noise:
-        # The correction only says that V is to be subtracted; its size comes from the data.
-        return jit.Noise(0.0, 1.0, self.batch_size, self.replacement)
+        # The kernels find V from the data.
+        return jit.Noise(0.0, float("inf"), self.batch_size, self.replacement)
 
     def check(self, target: Target) -> None:
         super().check(target)
@@ -141,5 +159,5 @@ class MinibatchFisher(Minibatch):
 
 
 GRADIENTS: Registry[type[Estimator]] = Registry(
-    "gradient", Full, Gaussian, GaussianCorrected, GaussianEstimated, Minibatch, MinibatchFisher
+    "gradient", Full, Gaussian, GaussianCorrected, GaussianEstimated, Minibatch, MinibatchKnown, MinibatchFisher
 )

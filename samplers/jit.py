@@ -85,7 +85,7 @@ class Noise(NamedTuple):
     variance: float
     """V of the Gaussian noise N(0, V) added to every component of the gradient."""
     correction: float
-    """B̂, the estimate of V that is subtracted from the injected noise."""
+    """B̂, the estimate of V that is subtracted from the injected noise; infinite where a minibatch is to give it."""
     batch_size: int
     """Items in a minibatch, or draws that B̂ is estimated from; 0 where the full gradient is used."""
     replacement: bool
@@ -98,6 +98,8 @@ class Info(NamedTuple):
     """The gradient that the last step used, with its noise, (chains, dim)."""
     counts: Any
     """Running counts: [accepted proposals, clipped injected variances]."""
+    heat: Any
+    """Running sums over chains and steps, of the samplers with a velocity: [‖v‖², ξ]."""
 
 
 ACCEPTED, CLIPPED = 0, 1
@@ -116,7 +118,7 @@ model_type = types.NamedTuple(
     Model,
 )
 noise_type = types.NamedTuple([float64, float64, int64, types.boolean], Noise)
-info_type = types.NamedTuple([matrix, integers], Info)
+info_type = types.NamedTuple([matrix, integers, vector], Info)
 
 KERNEL = types.void(rng_type, state_type, model_type, noise_type, vector, cube, int64, info_type)
 """kernel(rng, state, model, noise, params, out (steps, chains, dim), n, info): n steps of all chains,

@@ -341,6 +341,7 @@ class _Reader(Reader):
             self.problem(error, "the default")
             choice = default_choice(SAMPLERS, choice.key)
         gradient = self.gradient(data.get("gradient"), choice, target)
+        choice = _with_first_values(choice, data.get("sampler"), gradient, target)
         changes = data.get("changes", ())
         if not isinstance(changes, Sequence) or isinstance(changes, str) or len(changes) > MAX_CHANGES:
             raise SpecError("changes", changes, f"allowed is a list of up to {MAX_CHANGES} changes")
@@ -400,6 +401,14 @@ class _Reader(Reader):
             self.problem(error, "the nearest")
             return _fitting_default(choice.key, target)
         return choice
+
+
+def _with_first_values(choice: Choice, data: Any, gradient: Choice, target: Target) -> Choice:
+    """The sampler with values that fit the target, where ``data`` gives none."""
+    given = data.get("params", {}) if isinstance(data, Mapping) else {}
+    first = SAMPLERS[choice.key].first_values(type(target), gradient.key)
+    values = {name: value for name, value in first.items() if name not in given}
+    return Choice(choice.key, tuple({**choice.values(), **values}.items()))
 
 
 def _fitting_default(key: str, target: Target) -> Choice:

@@ -232,7 +232,8 @@ def test_the_quick_benchmark_has_all_figures():
         assert x["kernel"] > 0
         assert x["counted"] > 0
     assert {(x["program"], x["n_chains"]) for x in data["peers"]} == {
-        (p, n) for p in ("NumPy", "blackjax") for n in (1, 4)
+        *((p, n) for p in ("NumPy", "blackjax") for n in (1, 4)),
+        ("mici", 1),
     }
     if importlib.util.find_spec("lda"):
         assert {(x["program"], x["n_topics"]) for x in data["tokens"]} == {

@@ -6,6 +6,7 @@ sizes where it is far from the target's. *Invariance*: every valid (sampler, tar
 and must stay in its law, up to a bias that is computed, not guessed.
 """
 
+import copy
 from math import exp, log, sqrt
 
 import numpy as np
@@ -323,6 +324,136 @@ def reference_recipe(rng, run, theta, r, data):
             theta[c] = moved
 
 
+def parts_of(run):
+    """The coordinates of each sphere; on the line none."""
+    if run.target.support != SPHERE:
+        return []
+    size = int(run.shape[1])
+    return [slice(k, k + size) for k in range(0, run.target.dim, size)]
+
+
+def tangent(run, x, v):
+    """Λ(x)v, of one chain."""
+    v = v.copy()
+    for part in parts_of(run):
+        v[part] -= (x[part] @ v[part]) * x[part]
+    return v
+
+
+def geodesic(run, x, v, time):
+    """(x, v) after a time, of one chain: great circles, or a straight line."""
+    if not parts_of(run):
+        return x + time * v, v.copy()
+    y, w = x.copy(), v.copy()
+    for part in parts_of(run):
+        speed = np.linalg.norm(v[part])
+        c, s = np.cos(speed * time), np.sin(speed * time)
+        y[part], w[part] = x[part] * c + v[part] / speed * s, v[part] * c - speed * x[part] * s
+    return y, w
+
+
+def datum_gradient(target, x, datum):
+    """∂U/∂x of the posterior of two directions where one datum stands for all N, by hand."""
+    kappa, v1, v2 = target.concentration, x[:2], x[2:]
+    length = np.linalg.norm(v1 + v2)
+    mu = (v1 + v2) / length
+    share = 1 / (1 + exp(kappa * (mu - v1) @ datum))
+    through_mu = kappa * (1 - share) * (datum - (mu @ datum) * mu) / length
+    prior = kappa * np.array([1.0, 0.0])
+    n = target.items
+    return -np.concatenate([prior + n * (kappa * share * datum + through_mu), prior + n * through_mu])
+
+
+def kicks(rng, run, x, data, heat):
+    """−ε∇Ũ + N(0, heat − ε²V) of every chain, not projected."""
+    eps, estimator, key = run.sampler.step_size, run.gradient, run.spec.gradient.key
+    if not key.startswith("minibatch"):
+        grad = noisy(rng, run, x)
+        scale = sqrt(heat - eps**2 * b_hat(run))
+        return np.array([[-eps * g + scale * rng.standard_normal() for g in row] for row in grad])
+    out, size = np.empty_like(x), estimator.batch_size
+    for c in range(len(x)):
+        each = []
+        for k in range(size):
+            i = int(rng.random() * len(data)) if estimator.replacement else k + int(rng.random() * (len(data) - k))
+            if not estimator.replacement:
+                data[k], data[i] = data[i], data[k]
+                i = k
+            each.append(datum_gradient(run.target, x[c], run.target.observations[data[i]]))
+        spread = np.zeros((x.shape[1],) * 2)
+        if key == "minibatch_known":
+            spread = estimator.variance * np.eye(x.shape[1])
+        elif key == "minibatch_fisher":
+            left = 1.0 if estimator.replacement else 1 - size / len(data)
+            spread = left * np.cov(np.array([tangent(run, x[c], g) for g in each]).T) / size
+        root = np.linalg.cholesky(heat * np.eye(x.shape[1]) - eps**2 * spread)
+        out[c] = -eps * np.mean(each, axis=0) + root @ [rng.standard_normal() for _ in range(x.shape[1])]
+    return out
+
+
+def reference_aboba(rng, run, theta, r, data):
+    """PAPERS section 3: A for ε/2, v ← e^{−ξε/2}(e^{−ξε/2}v − εΛ∇Ũ + ΛN(0, 2Cε − Vε²)), A for ε/2; ξ = C, or moves."""
+    eps, friction, d, m = run.sampler.step_size, run.sampler.friction, theta.shape[1], run.manifold.dim
+
+    def half():
+        for c in range(len(theta)):
+            theta[c], r[c, :d] = geodesic(run, theta[c], r[c, :d], eps / 2)
+            if run.sampler.thermostat:
+                r[c, d] += ((r[c, :d] ** 2).sum() / m - 1) * eps / 2
+
+    half()
+    kick = kicks(rng, run, theta, data, 2 * friction * eps)
+    for c in range(len(theta)):
+        damping = exp(-(r[c, d] if run.sampler.thermostat else friction) * eps / 2)
+        r[c, :d] = tangent(run, theta[c], damping * (damping * r[c, :d] + kick[c]))
+    half()
+
+
+def reference_geodesic_euler(rng, run, theta, r, data):
+    """Everything from the state before the step; the old kick is projected where it was made, and where it arrives."""
+    eps, friction, d, m = run.sampler.step_size, run.sampler.friction, theta.shape[1], run.manifold.dim
+    kick = kicks(rng, run, theta, data, 2 * friction * eps)
+    for c in range(len(theta)):
+        pushed, square = tangent(run, theta[c], kick[c]), (r[c, :d] ** 2).sum()
+        xi = r[c, d] if run.sampler.thermostat else friction
+        theta[c], v = geodesic(run, theta[c], r[c, :d], eps)
+        r[c, :d] = tangent(run, theta[c], (1 - xi * eps) * v + pushed)
+        if run.sampler.thermostat:
+            r[c, d] += (square / m - 1) * eps
+
+
+def reference_geodesic_sgld(rng, run, theta, r, data):
+    kick = kicks(rng, run, theta, data, 2 * run.sampler.step_size)
+    for c in range(len(theta)):
+        theta[c], _ = geodesic(run, theta[c], tangent(run, theta[c], kick[c]), 1.0)
+
+
+def reference_normalised_sgld(rng, run, theta, r, data):
+    theta += kicks(rng, run, theta, data, 2 * run.sampler.step_size)
+    for part in parts_of(run):
+        theta[:, part] /= np.linalg.norm(theta[:, part], axis=1, keepdims=True)
+
+
+def reference_gmc(rng, run, theta, r, data):
+    eps, sampler = run.sampler.step_size, run.sampler
+    for c, i in np.ndindex(theta.shape):
+        r[c, i] = rng.standard_normal()
+    before = theta.copy()
+    r[:] = [tangent(run, x, v) for x, v in zip(theta, r, strict=True)]
+    energy = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
+    for _ in range(sampler.n_leapfrog):
+        for half in range(2):
+            grad = run.target.gradient_at(theta)
+            for c in range(len(theta)):
+                r[c] = tangent(run, theta[c], r[c] - eps / 2 * grad[c])
+                if not half:
+                    theta[c], r[c] = geodesic(run, theta[c], r[c], eps)
+    change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
+    for c in range(len(theta)):
+        if sampler.accept and not rng.random() < np.exp(-change[c]):
+            theta[c] = before[c]
+
+
 def riemannian(dim):
     """The parameters of a recipe with momentum whose metric depends on θ."""
     thetas = ["theta"] if dim == 1 else ["theta1", "theta2"]
@@ -336,12 +467,16 @@ def riemannian(dim):
 REFERENCES = {
     "recipe": reference_recipe, "sgld": reference_sgld, "sghmc": reference_sghmc, "hmc": reference_hmc, "sgrld": reference_sgrld,
     "cir": reference_cir, "scir": reference_cir, "geometric_ou": reference_geometric_ou,
+    "sggmc": reference_aboba, "gsgnht": reference_aboba, "gmc": reference_gmc,
+    "sggmc_euler": reference_geodesic_euler, "gsgnht_euler": reference_geodesic_euler,
+    "geodesic_sgld": reference_geodesic_sgld, "normalised_sgld": reference_normalised_sgld,
 }  # fmt: skip
 
 
 def reference_draws(run, n):
     """The textbook's chain from the run's state, on the run's random numbers."""
-    rng = Generator(SFC64(SeedSequence(run.spec.seed)))
+    # First momenta have been drawn from it.
+    rng = copy.deepcopy(run.rng)
     theta, r, data = run.position.copy(), run.momentum.copy(), run.data.copy()
     out = np.empty((len(theta), n, theta.shape[1]))
     for t in range(n):
@@ -351,18 +486,27 @@ def reference_draws(run, n):
 
 
 def draw_for_draw():
-    """Every triple with a reference, SCIR and SGRLD also without replacement, HMC also without the accept step.
+    """Every triple with a reference, minibatches also without replacement, HMC and GMC also without accept step.
 
     The recipe has D = θ on (0, ∞), and elsewhere D = 1 or a metric with momentum.
     """
-    for s, t, g in TRIPLES:
+    for s, t, g in triples():
         if s in REFERENCES:
             positive = s == "recipe" and TARGETS[t].support == "positive"
-            yield s, t, g, {"diffusion_entries": ("theta",)} if positive else {}, {}
+            params = {"diffusion_entries": ("theta",)} if positive else {}
+            if g.startswith("minibatch_"):
+                # Small enough for nothing to be clipped.
+                params = {"step_size": 1e-6} if s.endswith("sgld") else {"step_size": 5e-4, "friction": 200.0}
+            if (s, t) == ("gmc", "mises_posterior"):
+                # On long paths through this steep law rounding grows.
+                params = {"step_size": 0.003, "n_leapfrog": 3}
+            yield s, t, g, params, {}
             if s == "recipe" and not positive:
                 yield s, t, g, {**riemannian(TARGETS[t]().dim), "step_size": 0.03}, {}
-            if g == "minibatch":
-                yield s, t, g, {}, {"replacement": False, "batch_size": 7}
+            if g.startswith("minibatch"):
+                yield s, t, g, params, {"replacement": False, "batch_size": 7}
+            if s == "gmc":
+                yield s, t, g, {"n_leapfrog": 3, "step_size": 0.05, **params, "accept": False}, {}
             if s == "hmc":
                 yield s, t, g, {"accept": False, "n_leapfrog": 3, "step_size": 0.05}, {}
 

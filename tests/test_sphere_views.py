@@ -134,10 +134,28 @@ def test_every_sampler_of_the_posterior_begins_stable():
         angles = run.target.values(run.position)
         assert (np.abs(angles) < 1.0).all(), key
     # Planted fault: a step of its own takes a sampler without a velocity away.
-    lanes = [{"sampler": "geodesic_sgld"}]
+    own = SAMPLERS["geodesic_sgld"]().step_size
+    lanes = [{"sampler": {"key": "geodesic_sgld", "params": {"step_size": own}}}]
     run = start(Experiment.from_dict({"target": "mises_posterior", "lanes": lanes}).runs()[0])
     run.advance(2000)
     assert (np.abs(run.target.values(run.position)) > 1.0).any()
+
+
+def test_a_link_without_parameters_begins_as_the_menu_does():
+    for key in [key for key, cls in SAMPLERS.items() if cls.accepts(TARGETS["mises_posterior"])]:
+        for gradient in SAMPLERS[key].gradients_for(TARGETS["mises_posterior"]):
+            state, linked = AppState(), AppState()
+            state.set_target("mises_posterior")
+            state.set_sampler(0, key)
+            state.set_gradient(0, gradient)
+            assert link.read_query(linked, f"?target=mises_posterior&lane={key}~{gradient}") == []
+            assert linked.experiment.lanes[0].sampler == state.experiment.lanes[0].sampler
+    # What a link says stays.
+    link.read_query(linked, "?target=mises_posterior&lane=sggmc(friction:7)~minibatch")
+    assert linked.experiment.lanes[0].sampler.values() == {"step_size": 0.002, "friction": 7.0}
+    # Elsewhere the samplers' own values are the first.
+    link.read_query(linked, "?target=circle_mixture&lane=sggmc~gaussian")
+    assert linked.experiment.lanes[0].sampler.values()["step_size"] == SAMPLERS["sggmc"]().step_size
 
 
 def test_minibatches_begin_with_friction_enough():
@@ -290,6 +308,20 @@ def test_the_picture_is_the_density(target):
     assert np.isnan(image[0, 0]) and np.isfinite(image[side // 2, side // 2])
 
 
+def test_the_globe_stays_turned_when_it_is_built_again():
+    page = Page(Globe, "fisher", "exact")
+    first = page.view.turn.value, page.view.tilt.value
+    page.view.turn.value, page.view.tilt.value = 100, -40
+    scene = Page(Globe, "fisher", "exact", "sggmc").view.scene
+    again = Globe(scene, page.view)
+    assert (again.turn.value, again.tilt.value) == (100, -40)
+    assert again.before is None
+    # Another target is seen from its own side.
+    other = Globe(Page(Globe, "bingham", "exact").view.scene, page.view)
+    assert (other.turn.value, other.tilt.value) != (100, -40)
+    assert (Globe(scene).turn.value, Globe(scene).tilt.value) == first
+
+
 def test_the_first_view_is_of_the_mode():
     page = Page(Globe, "fisher", "exact")
     turn, tilt = page.view.turn.value, page.view.tilt.value
@@ -360,20 +392,23 @@ def test_clipping_is_said():
 
 def test_means_start_again_where_the_statistics_do():
     means = Means()
-    for value in (5.0, 7.0):
-        means.add(value, 0)
-    assert means.mean == 6.0
-    means.add(1.0, 100)
-    assert (means.n, means.mean, means.recent) == (1, 1.0, 1.0)
+    means.set(5.0, 10, 0)
+    means.set(6.0, 20, 0)
+    assert (means.mean, means.recent) == (6.0, 6.0)
+    for k in range(3, 41):
+        means.set(6.0 + 1 / k, 10 * k, 0)
+    # Over the latest 25 frames alone.
+    assert means.recent == pytest.approx((400 * (6 + 1 / 40) - 150 * (6 + 1 / 15)) / 250)
+    means.set(1.0, 5, 100)
+    assert (means.mean, means.recent) == (1.0, 1.0)
 
 
 def test_a_pause_adds_nothing():
     page = Page(Temperature, "von_mises", "sggmc")
     page.compute(10)
-    n = page.view.means[0][0].n
-    page.compute(0)
-    assert page.view.means[0][0].n == n == 1
+    mean = page.view.means[0][0].mean
     assert page.compute(0) == {}
+    assert page.view.means[0][0].mean == mean == page.runs[0].temperature
 
 
 def test_only_samplers_with_a_velocity_have_a_temperature():

@@ -413,14 +413,13 @@ def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
     async def load():
         stage = await _begun(BARS)
         runs, study = stage.runs(), stage.state.study
+        stage.screen.reset_mock()
         gate = Gate(monkeypatch)
         stage.state.set_model_param("n_topics", 4)
         loading = asyncio.create_task(stage.runner._begin())
-        turns = 0
+        # On the event loop the gate could not be waited for: nobody would be there to open it.
         while not stage.screen.show_work.called:
             await asyncio.sleep(0.01)
-            turns += 1
-        assert turns > 10, "the event loop turns while a thread loads"
         assert "so far" in stage.screen.show_work.call_args.args[0]
         assert not loading.done()
         stage.runner.cancel()
@@ -432,6 +431,30 @@ def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
         assert not stage.runner._restart
         gate.open.set()
         # The event loop waits for its threads where it ends.
+
+    asyncio.run(load())
+
+
+def test_a_first_study_that_is_cancelled_or_gives_way_leaves_a_way_on(monkeypatch):
+    async def load():
+        stage = Stage(BARS)
+        first = stage.state.study
+        gate = Gate(monkeypatch)
+        loading = asyncio.create_task(stage.runner._begin())
+        while not gate.entered.is_set():
+            await asyncio.sleep(0.01)
+        stage.runner.cancel()
+        await loading
+        assert "Reset" in stage.screen.show_status.call_args.args[0]
+        gate.open.set()
+        # A bad file, brought before anything has run: the study of the link is loaded.
+        stage.state.bring({"pets.csv": CSV + b"six,one,two\n"})
+        await stage.runner._begin()
+        assert "line 7" in stage.screen.show_problem.call_args.args[0]
+        assert stage.state.study == first
+        assert stage.runner._restart
+        await stage.runner._begin()
+        assert stage.runner.records
 
     asyncio.run(load())
 

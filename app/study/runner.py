@@ -198,7 +198,8 @@ class StudyRunner(Live):
         """Go back to the study that ran before the one that could not be opened."""
         if message:
             self.screen.show_problem(message)
-        if self.model is None:
+        if self.model is None and self.state.study == self._opened[0]:
+            self.screen.show_status("Nothing is loaded. Press Reset to load it, or choose other data.", 1.0)
             return
         study, upload, seeds = self._opened
         brought = self.state.upload
@@ -206,8 +207,8 @@ class StudyRunner(Live):
         if brought is not None and brought.read and not uses_upload(study.model):
             upload = brought
         self.state.go_back(study, upload, seeds)
-        # The runs are still there, and go on.
-        self._restart = False
+        # The runs are still there, and go on; unless nothing has ever run.
+        self._restart = self.model is None
         self._rebuild = True
 
     def build_views(self) -> None:

@@ -54,7 +54,7 @@ class StudyPage(Session):
         cancel = pmui.Button(label="Cancel", icon="close", size="small", variant="outlined", margin=(2, 8))
         cancel.on_click(lambda _: self.runner.cancel())
         self.work = pn.Column(
-            pn.Row(self.work_text, cancel, margin=0),
+            pn.FlexBox(cancel, self.work_text, **ROW),
             self.bar,
             visible=False,
             sizing_mode="stretch_width",

@@ -95,7 +95,10 @@ Data = dict[str, tuple[Array, ...]]
 
 
 class Drawing:
-    """A figure made once, and the sources in it that frames write to."""
+    """A figure made once, and the sources in it that frames write to.
+
+    While it is built ``before`` is the same view of the scene before this one, for what a person has set in it.
+    """
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -106,10 +109,13 @@ class Drawing:
     tall: ClassVar[bool] = False
     """Whether it needs the height of two, wherever it stands."""
 
-    def __init__(self, scene: Any):
+    def __init__(self, scene: Any, before: "Drawing | None" = None):
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
+        self.before = before
         self.figure = self.build()
+        # The one before has one before it, too.
+        self.before = None
         if scene.large:
             enlarge(self.figure)
 

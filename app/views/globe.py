@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.events import Pan, PanStart
+from bokeh.events import Pan, PanEnd, PanStart
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
 from bokeh.palettes import interp_palette
@@ -82,6 +82,10 @@ const [from, height] = turn.tags
 const angle = from - cb_obj.delta_x / radius * 180 / Math.PI
 turn.setv({value: Math.round(((angle + 180) % 360 + 360) % 360 - 180)}, {sync: false})
 tilt.setv({value: Math.round(Math.max(-90, Math.min(90, height - cb_obj.delta_y / radius * 180 / Math.PI)))}, {sync: false})
+"""
+# The server is told where a drag ends, so that the next globe is turned as this one was.
+_DROP = """
+for (const slider of [turn, tilt]) slider.setv({value: slider.value}, {check_eq: false})
 """
 
 
@@ -172,6 +176,7 @@ class Globe(View):
             slider.js_on_change("value", draw)
         p.js_on_event(PanStart, CustomJS(args=both, code=_GRAB))
         p.js_on_event(Pan, CustomJS(args={**both, "figure": p}, code=_DRAG))
+        p.js_on_event(PanEnd, CustomJS(args=both, code=_DROP))
         self.turn.tags = [turn, tilt]
         self._label = self.caption(p)
         # The sliders are for keyboards and for fingers, whose drags scroll the page.
@@ -198,7 +203,9 @@ class Globe(View):
         return np.sqrt(np.exp(self.scene.target.log_density(points)))
 
     def _first_view(self) -> tuple[float, float]:
-        """Where the eye is at first: above where the law is densest, a little to the side."""
+        """Where the eye is at first: where it was turned to, or else above the densest part, a little to the side."""
+        if isinstance(self.before, Globe) and self.before.scene.target.key == self.scene.target.key:
+            return float(self.before.turn.value), float(self.before.tilt.value)
         k, m = np.unravel_index(np.argmax(self._table), self._table.shape)
         latitude = -90 + 180 * k / (LATITUDES - 1)
         longitude = -180 + 360 * m / (LONGITUDES - 1)

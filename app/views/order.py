@@ -26,8 +26,8 @@ SETTLED = 12.0
 """The time that chains have to forget their start."""
 BATCH = 20.0
 """The time of a batch; errors are those of the mean of batches."""
-FEWEST = 10
-"""Batches that an error needs."""
+FEWEST, ENOUGH = 10, 400
+"""Batches that an error needs, and with which a run ends."""
 WORK_SECONDS = 0.1
 CLEAR = 3.0
 """A bias counts for the slope when it is so many standard errors."""
@@ -66,6 +66,11 @@ class Rung:
     """Whose histogram is read."""
     time: float = 0.0
     means: list[Array] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has batches enough, or blew up."""
+        return len(self.means) >= ENOUGH or self.run.divergence is not None
 
     def advance(self, values: Array) -> None:
         """One more batch; ``values`` (functions, bins) are the functions in the middle of the bins."""
@@ -129,12 +134,14 @@ class Order(View):
             if spec != self._specs[i]:
                 self._specs[i], self._found[i], self._fresh = spec, None, True
                 self._rungs[i] = list(self._ladder(spec)) if hasattr(lane.run.sampler, "step_size") else []
-        began, rungs = time.perf_counter(), [rung for rungs in self._rungs for rung in rungs]
+        began = time.perf_counter()
+        rungs = [rung for rungs in self._rungs for rung in rungs if not rung.ended]
         worked = False
         while rungs and time.perf_counter() - began < WORK_SECONDS:
             least = min(rungs, key=lambda rung: rung.time)
             least.advance(self._values)
             worked = True
+            rungs = [rung for rung in rungs if not rung.ended]
         if worked:
             self._evaluate()
         return worked
@@ -199,6 +206,14 @@ class Order(View):
             if not rungs:
                 continue
             fit = None if found is None else slope(found[0], found[1][:, self._chosen], found[2][:, self._chosen])
-            text = "needs longer runs" if fit is None else f"slope {fit[0]:.2f} ± {fit[1]:.2f}"
+            fewest = min((len(rung.means) for rung in rungs if rung.run.divergence is None), default=0)
+            if fit is not None:
+                text = f"slope {fit[0]:.2f} ± {fit[1]:.2f}"
+            elif fewest < FEWEST:
+                text = f"simulating: {fewest} of {FEWEST} batches"
+            elif fewest < ENOUGH:
+                text = f"no clear bias yet ({fewest} of {ENOUGH} batches)"
+            else:
+                text = "no clear bias: larger steps have more"
             lines.append(f"{name}  {text}")
         return {self._label.id: "\n".join(lines)}

@@ -1,5 +1,6 @@
 """Kinetic temperature and thermostat against what they should be: what noise of the gradient does to a velocity."""
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,18 +35,20 @@ def expected(run: Run) -> float | None:
 
 
 class Means:
-    """The running mean of snapshots, and a mean of the latest ones."""
+    """The engine's mean over all steps, and what it was over the latest frames."""
 
     def __init__(self) -> None:
-        self.n, self.mean, self.recent, self.since = 0, 0.0, 0.0, -1
+        self.mean, self.recent, self._since = 0.0, 0.0, -1
+        self._totals: deque[tuple[int, float]] = deque(maxlen=RECENT)
 
-    def add(self, value: float, since: int) -> None:
-        """One more snapshot; the mean starts again where the run's statistics did."""
-        if since != self.since:
-            self.n, self.since = 0, since
-        self.n += 1
-        self.mean += (value - self.mean) / self.n
-        self.recent += (value - self.recent) / min(self.n, RECENT)
+    def set(self, mean: float, steps: int, since: int) -> None:
+        """The mean of ``steps`` steps since step ``since``, where the run's statistics start."""
+        if since != self._since:
+            self._since, self._totals = since, deque([(0, 0.0)], maxlen=RECENT)
+        self.mean = mean
+        before, total = self._totals[0]
+        self.recent = (mean * steps - total) / (steps - before)
+        self._totals.append((steps, mean * steps))
 
 
 class Temperature(View):
@@ -89,16 +92,15 @@ class Temperature(View):
             # A frame without a step shows nothing new.
             if not isinstance(run.sampler, Moving) or run.steps in (0, self._steps[i]):
                 continue
-            d, m = run.target.dim, run.manifold.dim
-            v = run.momentum
-            if not np.isfinite(v).all() or np.abs(v).max() > 1e50:
+            # With a step that blows up a velocity may overflow.
+            if run.temperature is None or not run.temperature < 1e50:
                 continue
             self._steps[i] = run.steps
-            values = [float((v[:, :d] ** 2).sum(axis=1).mean() / m)]
-            if run.sampler.thermostat:
-                values.append(float(v[:, d].mean() / run.sampler.friction))
+            values = [run.temperature]
+            if run.thermostat is not None:
+                values.append(run.thermostat / run.sampler.friction)
             for name, means, value in zip(("temperature", "thermostat"), self.means[i], values, strict=False):
-                means.add(value, run.counted_from)
+                means.set(value, run.steps - run.counted_from, run.counted_from)
                 out[f"{name} {i}"] = tuple(np.array([y]) for y in (lane.x, means.mean, means.recent))
                 highest = max(highest, means.mean, means.recent)
         if out:
@@ -117,7 +119,7 @@ class Temperature(View):
         lines = []
         for name, lane, (hot, friction) in zip(self.scene.lanes, lanes, self.means, strict=True):
             run = lane.run
-            if not isinstance(run.sampler, Moving) or not hot.n:
+            if not isinstance(run.sampler, Moving) or not hot.mean:
                 continue
             ratio, thermostat = expected(run), run.sampler.thermostat
             text = f"{name}  ‖v‖²/m {hot.mean:.2f}"

@@ -37,6 +37,8 @@ class Sampler(param.Parameterized):
     """Set where the sampler is the exact transition of one process, and so needs a target with its law."""
     gradient_age: ClassVar[int | None] = 1
     """How many steps before the last draw the last gradient was taken; None where that is no draw of the chain."""
+    moving: ClassVar[bool] = False
+    """Whether a stable step is of the length of a period, as with a velocity, not of its square."""
     advance: ClassVar[Any]
     """The compiled kernel."""
 
@@ -80,6 +82,19 @@ class Sampler(param.Parameterized):
     def gradients_for(cls, target: type[Target]) -> frozenset[str]:
         """The gradient estimators that fit both."""
         return cls.estimators & target.estimators
+
+    @classmethod
+    def first_values(cls, target: type[Target], gradient: str) -> dict[str, float]:
+        """The parameters that begin with another value on this target than the one declared."""
+        first, known = target.first_steps, dict(declared(cls))
+        if first is None or "step_size" not in known:
+            return {}
+        batch = cls.moving and gradient.startswith("minibatch")
+        largest = first.batch if batch else first.moving if cls.moving else first.other
+        out = {"step_size": min(known["step_size"].default, largest)}
+        if batch and "friction" in known:
+            out["friction"] = max(known["friction"].default, first.friction)
+        return out
 
     def packed(self, target: Target) -> NDArray[np.float64]:
         """The parameters as the kernel reads them, in order of declaration."""

@@ -82,6 +82,7 @@ class GMC(Sampler):
     supports = frozenset({SPHERE})
     estimators = frozenset({"full"})
     gradient_age = None
+    moving = True
     advance = advance
 
     step_size = Real(0.15, bounds=(1e-4, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

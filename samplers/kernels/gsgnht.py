@@ -31,6 +31,7 @@ def advance(rng, state, model, noise, params, out, n, info):
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
     heat = 2 * friction * step_size
     scale, noise_scale, clipped = scales(noise, step_size, heat)
+    square = xi = 0.0
     for t in range(n):
         flow(x, v, step_size / 2, shape)
         _warm(v, dim, step_size / 2, freedom)
@@ -48,6 +49,10 @@ def advance(rng, state, model, noise, params, out, n, info):
         for c in range(n_chains):
             for i in range(dim):
                 out[t, c, i] = x[c, i]
+                square += v[c, i] * v[c, i]
+            xi += v[c, dim]
+    info.heat[0] += square
+    info.heat[1] += xi
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 
@@ -76,7 +81,9 @@ class GSGNHT(Moving):
     integrator = "ABOBA splitting along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, the signs of Q corrected"
     supports = frozenset({LINE, SPHERE})
-    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_fisher"})
+    estimators = frozenset(
+        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
+    )
     gradient_age = None
     thermostat = True
     advance = advance

@@ -19,6 +19,7 @@ def advance(rng, state, model, noise, params, out, n, info):
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
     heat = 2 * friction * step_size
     scale, noise_scale, clipped = scales(noise, step_size, heat)
+    total = xi = 0.0
     for t in range(n):
         if noise.batch_size == 0:
             kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
@@ -35,6 +36,12 @@ def advance(rng, state, model, noise, params, out, n, info):
                 out[t, c, i] = x[c, i]
             v[c, dim] += (square / freedom - 1) * step_size
         project(x, v, shape)
+        for c in range(n_chains):
+            for i in range(dim):
+                total += v[c, i] * v[c, i]
+            xi += v[c, dim]
+    info.heat[0] += total
+    info.heat[1] += xi
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 
@@ -58,8 +65,12 @@ class GSGNHTEuler(Moving):
     integrator = "Explicit Euler along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, at first order"
     supports = frozenset({SPHERE})
-    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_fisher"})
+    estimators = frozenset(
+        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
+    )
     thermostat = True
+    # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
+    moving = False
     advance = advance
 
     step_size = Real(0.005, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

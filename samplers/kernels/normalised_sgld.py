@@ -57,7 +57,9 @@ class NormalisedSGLD(Sampler):
     integrator = "Euler–Maruyama, then normalise"
     source = "The naive comparison"
     supports = frozenset({SPHERE})
-    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_fisher"})
+    estimators = frozenset(
+        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
+    )
     advance = advance
 
     step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

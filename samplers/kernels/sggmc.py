@@ -20,6 +20,7 @@ def advance(rng, state, model, noise, params, out, n, info):
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
     damping, heat = exp(-friction * step_size / 2), 2 * friction * step_size
     scale, noise_scale, clipped = scales(noise, step_size, heat)
+    square = 0.0
     for t in range(n):
         flow(x, v, step_size / 2, shape)
         if noise.batch_size == 0:
@@ -34,6 +35,8 @@ def advance(rng, state, model, noise, params, out, n, info):
         for c in range(n_chains):
             for i in range(dim):
                 out[t, c, i] = x[c, i]
+                square += v[c, i] * v[c, i]
+    info.heat[0] += square
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 
@@ -62,7 +65,9 @@ class SGGMC(Moving):
     integrator = "ABOBA splitting along geodesics"
     source = "Liu, Zhu & Song 2016, eqs (5)–(8)"
     supports = frozenset({LINE, SPHERE})
-    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_fisher"})
+    estimators = frozenset(
+        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
+    )
     gradient_age = None
     advance = advance
 

@@ -18,6 +18,7 @@ def advance(rng, state, model, noise, params, out, n, info):
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
     damping, heat = 1 - friction * step_size, 2 * friction * step_size
     scale, noise_scale, clipped = scales(noise, step_size, heat)
+    square = 0.0
     for t in range(n):
         if noise.batch_size == 0:
             kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
@@ -31,6 +32,10 @@ def advance(rng, state, model, noise, params, out, n, info):
                 v[c, i] = damping * v[c, i] + kick[c, i]
                 out[t, c, i] = x[c, i]
         project(x, v, shape)
+        for c in range(n_chains):
+            for i in range(dim):
+                square += v[c, i] * v[c, i]
+    info.heat[0] += square
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 
@@ -54,7 +59,11 @@ class SGGMCEuler(Moving):
     integrator = "Explicit Euler along geodesics"
     source = "Liu, Zhu & Song 2016, eq (5), at first order"
     supports = frozenset({SPHERE})
-    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_fisher"})
+    estimators = frozenset(
+        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
+    )
+    # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
+    moving = False
     advance = advance
 
     step_size = Real(0.005, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -103,11 +103,13 @@ def kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, 
 def batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick):
     """:func:`kicks` with a gradient from a minibatch, a fresh one for each chain; returns how many were clipped.
 
-    The gradient is the mean of the gradients g_k of S data, each as if it stood for all N. V is zero, or, where the
-    estimator asks for a correction, the empirical Fisher information Cov(g_k)/S of the projected g_k. A helper of its
+    The gradient is the mean of the gradients g_k of S data, each as if it stood for all N. V is the correction: 0, or
+    known, or, where that is infinite, the empirical Fisher information Cov(g_k)/S of the projected g_k. A helper of its
     own, not inlined: so the loop without minibatches is compiled to twice the speed.
     """
     single, each, factor, normals = work
+    estimated = noise.correction == np.inf
+    rest = heat if estimated else heat - step_size * step_size * noise.correction
     x = state.position
     n_chains, dim = x.shape
     clipped = 0
@@ -119,14 +121,15 @@ def batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick):
             model.gradient(x[c : c + 1], each[k : k + 1], single)
             for i in range(dim):
                 grad[c, i] += each[k, i] / noise.batch_size
-        if noise.correction > 0:
+        if estimated:
             for k in range(noise.batch_size):
                 model.project(x[c : c + 1], each[k : k + 1], model.shape)
             left = 1.0 if noise.replacement else 1 - noise.batch_size / state.data.size
             clipped += root_of_rest(each, heat, step_size, left, factor)
         else:
+            clipped += rest < 0
             for i in range(dim):
-                factor[i, i] = sqrt(heat)
+                factor[i, i] = sqrt(max(rest, 0.0))
         for i in range(dim):
             normals[i] = rng.standard_normal()
         for i in range(dim):
@@ -140,6 +143,7 @@ class Moving(Sampler):
     """A sampler with a velocity v, tangent to the target's manifold; with ``thermostat`` a ξ stands behind it."""
 
     thermostat = False
+    moving = True
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.append(np.zeros(target.dim), [self.friction] if self.thermostat else [])

@@ -55,6 +55,20 @@ class Column:
 
 
 @dataclass(frozen=True)
+class FirstSteps:
+    """What samplers begin with on a steep target, where the step size that they declare would be unstable."""
+
+    moving: float
+    """The largest step size of a sampler with a velocity."""
+    batch: float
+    """The same with minibatches, whose noise needs friction, too."""
+    friction: float
+    """The least friction with minibatches."""
+    other: float
+    """The largest step size of any other sampler."""
+
+
+@dataclass(frozen=True)
 class Moment:
     """An expectation under the target, known exactly."""
 
@@ -86,6 +100,8 @@ class Target(param.Parameterized):
     support: ClassVar[str] = LINE
     estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected", "gaussian_estimated"})
     """The gradient estimators that make sense here."""
+    first_steps: ClassVar[FirstSteps | None] = None
+    """Set where the samplers' own step sizes would be too large."""
     process: ClassVar[str | None] = None
     """The process with this stationary law whose transition is known exactly: ``cir`` or ``geometric_ou``."""
 

@@ -9,7 +9,7 @@ from scipy.interpolate import CubicSpline
 from samplers import jit
 from samplers.manifolds import Manifold, Spheres
 from samplers.parameters import Count, Real
-from samplers.targets.base import SPHERE, Array, Column, Moment, Target
+from samplers.targets.base import SPHERE, Array, Column, FirstSteps, Moment, Target
 
 # The packed parameters. The first four are those that minibatches change: where the data are, the numbers of a datum,
 # how many data there are, and what each counts for. Then κ, half the box's width, its cells on a side, the lowest U.
@@ -113,10 +113,19 @@ class MisesPosterior(Target):
     source = "Liu, Zhu & Song 2016, section 5.2, Fig 4"
     support = SPHERE
     estimators = frozenset(
-        {"full", "gaussian", "gaussian_corrected", "gaussian_estimated", "minibatch", "minibatch_fisher"}
+        {
+            "full",
+            "gaussian",
+            "gaussian_corrected",
+            "gaussian_estimated",
+            "minibatch",
+            "minibatch_known",
+            "minibatch_fisher",
+        }
     )
     potential, gradient, draw, observe = potential, gradient, draw, observe_angles
     dim = 4
+    first_steps = FirstSteps(moving=0.01, batch=0.002, friction=20.0, other=2e-4)
 
     items = Count(100, bounds=(10, 1000), log=True, tex="N", label="Data N", doc="How many data there are.")  # fmt: skip
     concentration = Real(20.0, bounds=(10.0, 50.0), log=True, tex=r"\kappa", label="Concentration κ",
