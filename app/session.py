@@ -55,6 +55,7 @@ class Session:
     state: Any
     controls: Any
     export: Menu
+    """The header's menu of files."""
     page: Any
     of_study: ClassVar[bool]
     """Whether it is the page of studies."""

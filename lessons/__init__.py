@@ -59,7 +59,7 @@ experiment, views, controls, page, a study's lengths) goes on as in the step bef
     How many seeds a full run takes, counted on from the experiment's own; 1 if left out. ``quick.seeds`` likewise.
     With several, the measured number is their mean.
 ``views``, ``page``, ``controls``
-    Keys of views; ``page = { coordinate = 5, axis = "time", speed = 50 }``; and the addresses that the student may
+    Keys of views; ``page = { coordinate = 5, axis = "gradients", speed = 50 }``; and the addresses that the student may
     turn, or the words target, sampler, gradient, lanes, seed, n_chains, speed (of a study model, methods, seed,
     speed). An empty list leaves nothing to turn.
 ``names``
