@@ -44,7 +44,8 @@ def test_the_gap_refuses_what_has_none():
 
 def test_the_cost_counts_the_data():
     """Fails where a draw's cost is not (n w_z + w_θ) τ with the n of the gradient; without data n is 1."""
-    got = lane("mises_posterior", "sggmc", "minibatch", gradient_params={"batch_size": 7}, target_params={"items": 10})
+    params = {"target_params": {"items": 10}, "sampler_params": {"step_size": 0.05}, "gradient_params": {"batch_size": 7}}
+    got = lane("mises_posterior", "sggmc", "minibatch", **params)
     tau, plain = MEASURES["tau"]().of(got), lane("gaussian", "sgld", sampler_params={"step_size": 0.3})
     cost = MEASURES["cost"](per_datum=2.0, per_step=3.0).of(got)
     assert (cost.value, cost.error) == (pytest.approx(17 * tau.value), pytest.approx(17 * tau.error))
