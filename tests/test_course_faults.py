@@ -83,7 +83,8 @@ FAULTS = {
     ("boundary", 2): [({"lane1": "cir(step_size:0.1)~full"}, (1, 2))],
     ("boundary", 3): [({"target": {"shape": 0.1}}, (1,))],
     ("boundary", 4): [((1, 3), (1, 3, 5)), ((2, 3), (2, 4))],
-    ("scir", 1): [((1, 3), (2, 5)), ((2, 3), (1, 3, 4, 6, 7))],
+    # SGRLD is the same process in other steps, with nearly the same τ: for the claim of τ it is no fault.
+    ("scir", 1): [((1, 3), (2,)), ((1, 2), (5,)), ((2, 3), (1, 3, 4, 6, 7))],
     ("scir", 2): [({"lane1": "sgrld(step_size:0.0005)~minibatch"}, (1, 2, 3, 4, 5, 11)), ({"target": {"alpha": 0.5}}, (6, 7, 8, 9, 10))],
     ("scir", 3): [({"target": "sparse_dirichlet"}, (2, 3, 4, 5, 7, 8, 9, 10, 11, 12)), (shifted, (1, 6))],
     ("bias-variance", 1): [({"target": {"alpha": 1.5}}, (1, 2, 3, 4, 5)), ((1, 2), (6,))],
