@@ -44,7 +44,11 @@ def test_the_gap_refuses_what_has_none():
 
 def test_the_cost_counts_the_data():
     """Fails where a draw's cost is not (n w_z + w_θ) τ with the n of the gradient; without data n is 1."""
-    params = {"target_params": {"items": 10}, "sampler_params": {"step_size": 0.05}, "gradient_params": {"batch_size": 7}}
+    params = {
+        "target_params": {"items": 10},
+        "sampler_params": {"step_size": 0.05},
+        "gradient_params": {"batch_size": 7},
+    }
     got = lane("mises_posterior", "sggmc", "minibatch", **params)
     tau, plain = MEASURES["tau"]().of(got), lane("gaussian", "sgld", sampler_params={"step_size": 0.3})
     cost = MEASURES["cost"](per_datum=2.0, per_step=3.0).of(got)
