@@ -10,6 +10,7 @@ import panel_material_ui as pmui
 import param
 from bokeh.models import Div
 from panel.io.state import set_curdoc
+from panel.reactive import Syncable
 
 from app.export import Menu
 from app.lesson.catalogue import Catalogue
@@ -20,6 +21,10 @@ from app.present import SX, Presenter
 from lessons import Lesson
 
 log = logging.getLogger("sgmcmc-lab")
+
+# Panel keeps a changed widget waiting for 50 ms, in case that more of its properties change: half of the time that an
+# edit may take to be seen.
+Syncable._debounce = 0
 
 # Panel's Column has a scroll button that would take a cell of the grid.
 GRID = """

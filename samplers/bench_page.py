@@ -7,6 +7,7 @@ Needs the extra ``bench`` and a Chromium or Chrome on the machine.
 """
 
 import asyncio
+import importlib
 import json
 import os
 import re
@@ -108,6 +109,8 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         raise SpecError("--page", "no browser", f"it needs one of {', '.join(BROWSERS)} on the machine")
     seconds = 3.0 if quick else 10.0
     say("warming the caches")
+    # The page declares the models' functions, too, and would compile them while it is measured.
+    importlib.import_module("samplers.models")
     jit.prepare(jit.declared())
     with _served() as (url, process):
         server = psutil.Process(process.pid)
