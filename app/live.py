@@ -21,9 +21,9 @@ LOOP_SHARE = 0.4
 """The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
 DEAREST_FRAME = 0.004
 """A frame costs at most this many seconds of the loop. What is beyond that was another page being opened."""
-UNANSWERED = 2
-"""With so many frames on their way and not yet answered, nothing is sent but what shows an edit. The page draws one
-frame while the next is under way; more would only wait in it."""
+UNANSWERED = 3
+"""With so many frames on their way and not yet answered, nothing is sent but what shows an edit. The page answers every
+second one, and draws one while the next is under way; more would only wait in it."""
 LOST_SECONDS = 5.0
 """A page that has not answered for so long is sent one more frame."""
 SLOW_SECONDS = 0.25

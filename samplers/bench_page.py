@@ -274,7 +274,8 @@ class _LightPage:
             if isinstance(message, bytes) and message[:1] == b"\0":
                 self.frames += 1
                 generation, number = np.frombuffer(message[:16]).astype(int).tolist()
-                self._answer(number, generation)
+                if number == 1 or number % 2 == 0:
+                    self._answer(number, generation)
             elif isinstance(message, bytes) and message.startswith(b'{"type": "layout"'):
                 self._answer(0, json.loads(message)["generation"])
 
