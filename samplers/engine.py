@@ -29,7 +29,7 @@ _LOOP = types.int64(
     types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.DRAW), jit.vector,
     types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), jit.integers,
     types.FunctionType(jit.OBSERVE), types.FunctionType(jit.KERNEL), jit.vector, jit.noise_type, jit.vector,
-    jit.matrix, jit.integers, jit.vector, sums_type, types.boolean, jit.cube, jit.integers, types.int64,
+    jit.matrix, jit.vector, sums_type, types.boolean, jit.cube, jit.integers, types.int64,
 )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def _any_outside(draws, n, limit):
 @jit.loop(_LOOP)
 def _loop(
     rng, position, momentum, data, potential, gradient, draw, target_params, project, flow, shape, observe, kernel, params, noise,
-    limits, last_gradient, counts, heat, sums, counting, kept, kept_clock, n,
+    limits, last_gradient, counts, sums, counting, kept, kept_clock, n,
 ):  # fmt: skip
     """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
 
@@ -55,7 +55,7 @@ def _loop(
     n_chains, dim = position.shape
     state = jit.State(position, momentum, data)
     model = jit.Model(potential, gradient, draw, target_params, project, flow, shape)
-    info = jit.Info(last_gradient, counts, heat)
+    info = jit.Info(last_gradient, counts)
     block = min(max(BLOCK // n_chains, 1), n)
     draws = np.empty((block, n_chains, dim))
     values = np.empty((sums.bins.shape[0], n_chains, block))
@@ -120,8 +120,7 @@ class Run:
         self.momentum = self.sampler.first_auxiliary(self.target, self.position, self.rng)
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
-        self.counts = np.zeros(2, dtype=np.int64)
-        self.heat = np.zeros(2)
+        self.counts = np.zeros(4)
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
         self.kept = np.empty((n, n_kept, dim))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
@@ -199,7 +198,6 @@ class Run:
         """Forget the statistics, not the chain: what came before was burn-in."""
         self.statistics.restart()
         self.counts[:] = 0
-        self.heat[:] = 0
         self.counted_from = self.steps
 
     def _advance(self, n: int) -> None:
@@ -209,7 +207,7 @@ class Run:
             self.target.potential, self.target.gradient, self.target.draw, self.target_params,
             self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(), self.limits,
-            self.last_gradient, self.counts, self.heat, self.statistics.sums, self.steps >= self.spec.burn_in,
+            self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
             self.kept, self.kept_clock, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
@@ -220,7 +218,6 @@ class Run:
         if self.steps <= self.spec.burn_in:
             self.counted_from = self.steps
             self.counts[:] = 0
-            self.heat[:] = 0
         if done < n:
             self.divergence = Divergence.of(self.sampler, self.target, self.steps)
 
@@ -228,13 +225,19 @@ class Run:
     def temperature(self) -> float | None:
         """The mean of ‖v‖²/m over all chains and counted steps, m the manifold's dimension; None without a velocity."""
         made = (self.steps - self.counted_from) * self.spec.n_chains
-        return float(self.heat[0]) / made / self.manifold.dim if made and self.heat[0] > 0 else None
+        return (
+            float(self.counts[jit.SQUARE]) / made / self.manifold.dim if made and self.counts[jit.SQUARE] > 0 else None
+        )
 
     @property
     def thermostat(self) -> float | None:
         """The mean of ξ over all chains and counted steps; None for samplers without it."""
         made = (self.steps - self.counted_from) * self.spec.n_chains
-        return float(self.heat[1]) / made if made and getattr(self.sampler, "thermostat", False) is True else None
+        return (
+            float(self.counts[jit.THERMOSTAT]) / made
+            if made and getattr(self.sampler, "thermostat", False) is True
+            else None
+        )
 
     def trace(self) -> Trace:
         """What there is so far. The statistics go on changing with the run; the draws are a copy."""

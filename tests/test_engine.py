@@ -72,7 +72,8 @@ def test_chunks_do_not_change_the_draws(s, t, g):
         np.testing.assert_array_equal(parts.kept, whole.kept)
         np.testing.assert_array_equal(parts.position, whole.position)
         np.testing.assert_array_equal(parts.momentum, whole.momentum)
-        np.testing.assert_array_equal(parts.counts, whole.counts)
+        np.testing.assert_array_equal(parts.counts[:2], whole.counts[:2])
+        np.testing.assert_allclose(parts.counts[2:], whole.counts[2:], rtol=1e-9)
         assert (parts.gradients, parts.data_seen, parts.counted_from) == (
             whole.gradients, whole.data_seen, whole.counted_from,
         )  # fmt: skip

@@ -51,8 +51,8 @@ def advance(rng, state, model, noise, params, out, n, info):
                 out[t, c, i] = x[c, i]
                 square += v[c, i] * v[c, i]
             xi += v[c, dim]
-    info.heat[0] += square
-    info.heat[1] += xi
+    info.counts[jit.SQUARE] += square
+    info.counts[jit.THERMOSTAT] += xi
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 

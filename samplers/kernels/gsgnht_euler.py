@@ -40,8 +40,8 @@ def advance(rng, state, model, noise, params, out, n, info):
             for i in range(dim):
                 total += v[c, i] * v[c, i]
             xi += v[c, dim]
-    info.heat[0] += total
-    info.heat[1] += xi
+    info.counts[jit.SQUARE] += total
+    info.counts[jit.THERMOSTAT] += xi
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 

@@ -36,7 +36,7 @@ def advance(rng, state, model, noise, params, out, n, info):
             for i in range(dim):
                 out[t, c, i] = x[c, i]
                 square += v[c, i] * v[c, i]
-    info.heat[0] += square
+    info.counts[jit.SQUARE] += square
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 

@@ -35,7 +35,7 @@ def advance(rng, state, model, noise, params, out, n, info):
         for c in range(n_chains):
             for i in range(dim):
                 square += v[c, i] * v[c, i]
-    info.heat[0] += square
+    info.counts[jit.SQUARE] += square
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 
