@@ -4,6 +4,7 @@ A loop of its own kind, of laws or of studies, says what to start, what moves an
 """
 
 import asyncio
+import logging
 import time
 from abc import abstractmethod
 from collections import deque
@@ -14,6 +15,8 @@ from typing import Any, Protocol
 from app.bus import Bus
 from app.theme import axis_type
 from app.views.base import Feed
+
+log = logging.getLogger("sgmcmc-lab")
 
 FRAME_SECONDS = 1 / 30
 """The shortest time between two frames; more is not seen."""
@@ -226,7 +229,10 @@ class Live:
             await asyncio.sleep(SLOW_SECONDS)
             if self._watched and not self._restart and not self._rebuild:
                 turn += 1
-                await self._slow_turn(turn)
+                try:
+                    await self._slow_turn(turn)
+                except Exception:
+                    log.exception("Slow work of a page met an error")
 
     def _drawn_rate(self) -> float:
         """Frames that the page draws a second."""

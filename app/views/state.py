@@ -209,7 +209,7 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
     lines = []
     for name, lane in zip(names, lanes, strict=True):
         n = max(lane.run.statistics.n_draws, 1)
-        accepted, clipped = lane.run.counts / n
+        accepted, clipped = lane.run.counts[:2] / n
         if getattr(lane.run.sampler, "accept", False):
             lines.append(f"{name} accepts {accepted:.0%}")
         if clipped > 0:
