@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from tornado.websocket import WebSocketClosedError
+
 from app.bus import Bus
 from app.theme import axis_type
 from app.views.base import Feed
@@ -133,6 +135,7 @@ class Live:
 
     async def run(self) -> None:
         """The loop; ends when its task is cancelled."""
+        asyncio.get_running_loop().set_exception_handler(_unless_gone)
         await self._connected.wait()
         self._page.fit_width(self._width)
         slow = asyncio.create_task(self._slow_loop())
@@ -237,6 +240,12 @@ class Live:
     def _drawn_rate(self) -> float:
         """Frames that the page draws a second."""
         return recent_rate(self._drawn_times)
+
+
+def _unless_gone(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report an error that nobody waits for, but not that a page was closed while Panel was sending to it."""
+    if not isinstance(context.get("exception"), WebSocketClosedError):
+        loop.default_exception_handler(context)
 
 
 def recent_rate(times: Sequence[tuple[float, int]]) -> float:
