@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from tornado.websocket import WebSocketClosedError
-
 from app.bus import Bus
 from app.theme import axis_type
 from app.views.base import Feed
@@ -77,6 +75,12 @@ class LiveScreen(Protocol):
     def show_status(self, what: str, share: float) -> None:
         """Say what is being made ready, and how far it is; an empty text when all is ready."""
 
+    def show_divergence(self, place: int, message: str) -> None:
+        """Say why a lane, or a method, stopped."""
+
+    def clear_divergence(self, place: int | None = None) -> None:
+        """One goes on, or all start again."""
+
     def moving(self) -> None:
         """The first frames are on the screen: what is not urgent may follow."""
 
@@ -105,6 +109,8 @@ class Live:
         self._restart = self._rebuild = True
         self._stale = False
         self._single = 0
+        self._changes: list[Any] = []
+        """What was edited and is in no frame yet; somebody waits for it."""
         self._redraw = False
         self._drawn_times: deque[tuple[float, int]] = deque(maxlen=60)
 
@@ -135,7 +141,6 @@ class Live:
 
     async def run(self) -> None:
         """The loop; ends when its task is cancelled."""
-        asyncio.get_running_loop().set_exception_handler(_unless_gone)
         await self._connected.wait()
         self._page.fit_width(self._width)
         slow = asyncio.create_task(self._slow_loop())
@@ -153,7 +158,7 @@ class Live:
                     await self._begin()
                     continue
                 waiting = self.frames_sent - self.frames_drawn
-                if not self._active() or (waiting >= UNANSWERED and not self._urgent):
+                if not self._active() or (waiting >= UNANSWERED and not self._changes):
                     self._wake.clear()
                     try:
                         await asyncio.wait_for(self._wake.wait(), LOST_SECONDS)
@@ -171,17 +176,12 @@ class Live:
         """Wait, but not with a frame that shows an edit."""
         self._wake.clear()
         began = time.perf_counter()
-        while (left := seconds - (time.perf_counter() - began)) > 0 and not self._urgent:
+        while (left := seconds - (time.perf_counter() - began)) > 0 and not self._changes:
             try:
                 await asyncio.wait_for(self._wake.wait(), left)
             except TimeoutError:
                 return
             self._wake.clear()
-
-    @property
-    def _urgent(self) -> bool:
-        """Whether somebody waits for what the next frame shows."""
-        return False
 
     @property
     def _watched(self) -> bool:
@@ -240,12 +240,6 @@ class Live:
     def _drawn_rate(self) -> float:
         """Frames that the page draws a second."""
         return recent_rate(self._drawn_times)
-
-
-def _unless_gone(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report an error that nobody waits for, but not that a page was closed while Panel was sending to it."""
-    if not isinstance(context.get("exception"), WebSocketClosedError):
-        loop.default_exception_handler(context)
 
 
 def recent_rate(times: Sequence[tuple[float, int]]) -> float:

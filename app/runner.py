@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from app.live import POOL, SLOW, Live, LiveScreen, short
+from app.live import POOL, SLOW, Live, LiveScreen, recent_rate, short
 from app.state import AppState
 from app.views import VIEWS
 from app.views.base import FRESH, CurvePoint, LaneFrame, Scene, View
@@ -74,12 +74,6 @@ class Screen(LiveScreen, Protocol):
     def show_views(self, views: list[View]) -> None:
         """Put these figures on the page."""
 
-    def show_divergence(self, lane: int, message: str) -> None:
-        """Say why a lane stopped."""
-
-    def clear_divergence(self, lane: int | None = None) -> None:
-        """A lane goes on, or all lanes start again."""
-
 
 class Runner(Live):
     """Runs the experiment of an :class:`AppState` and feeds its views."""
@@ -91,7 +85,7 @@ class Runner(Live):
         self.views: list[View] = []
         self._known = state.experiment
         self._drew = False
-        self._changes: list[tuple[int, Change]] = []
+        self._changes: list[tuple[int, Change]]
         self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
         self._cost: float = 1e-6
         self._said_diverged: set[int] = set()
@@ -104,7 +98,7 @@ class Runner(Live):
     def experiment(self) -> Experiment:
         """The experiment with the changes made so far: run for as many steps it gives the same draws."""
         experiment = self.state.experiment
-        steps = max((record.run.steps for record in self.lanes), default=0)
+        steps = self._most_steps()
         lanes = tuple(
             Lane(record.run.spec.sampler, record.run.spec.gradient, tuple(record.run.changes)) for record in self.lanes
         )
@@ -113,10 +107,6 @@ class Runner(Live):
         return Experiment(
             target, lanes or experiment.lanes, experiment.seed, experiment.n_chains, n_steps=max(steps, 1)
         )
-
-    @property
-    def _urgent(self) -> bool:
-        return bool(self._changes)
 
     def _active(self) -> bool:
         if not self._watched:
@@ -247,7 +237,7 @@ class Runner(Live):
             running = [run for run in running if run.divergence is None]
             if after - began > WORK_SECONDS:
                 break
-        self._step_times.append((time.perf_counter(), done))
+        self._step_times.append((time.perf_counter(), self._most_steps()))
 
     async def _slow_turn(self, turn: int) -> None:
         if not self.lanes or self._changes:
@@ -269,19 +259,18 @@ class Runner(Live):
         if texts and generation == self.bus.generation:
             await self.bus.send_texts(texts)
 
+    def _most_steps(self) -> int:
+        """Steps of the lane that has made most."""
+        return max((record.run.steps for record in self.lanes), default=0)
+
     def _readout(self) -> str:
-        now = time.perf_counter()
-        recent = [(t, n) for t, n in self._step_times if now - t < 2.0]
-        rate = 0.0
-        if len(recent) > 1:
-            rate = sum(n for _, n in recent[1:]) / max(recent[-1][0] - recent[0][0], 1e-9)
-        steps = max((record.run.steps for record in self.lanes), default=0)
+        steps = self._most_steps()
         burn_in = self.state.experiment.burn_in
         if 0 < steps <= burn_in:
             return f"step {steps:,} of {burn_in:,} that are not counted"
         if not self.state.playing:
             return f"paused at step {steps:,}"
-        return f"step {steps:,} · {short(rate)} steps/s · {self._drawn_rate():.0f} frames/s"
+        return f"step {steps:,} · {short(recent_rate(self._step_times))} steps/s · {self._drawn_rate():.0f} frames/s"
 
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:

@@ -171,6 +171,17 @@ class Session:
         if self._task is not None:
             self._task.cancel()
 
+    def show_divergence(self, place: int, message: str) -> None:
+        """Say why a lane or a method stopped."""
+        for controls in (self.controls, self.lesson_controls):
+            controls.show_error(place, message)
+        self.notify("error", message)
+
+    def clear_divergence(self, place: int | None = None) -> None:
+        """One goes on, or all start again; their cards say nothing more."""
+        for controls in (self.controls, self.lesson_controls):
+            controls.clear_errors(place)
+
     def show_status(self, what: str, share: float) -> None:
         """Say what is going on before anything moves; an empty text says nothing."""
         self.status.param.update(object=what, visible=bool(what))

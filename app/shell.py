@@ -126,11 +126,6 @@ class Page(Session):
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 
-    def clear_divergence(self, lane: int | None = None) -> None:
-        """A lane goes on, or all start again; their cards say nothing more."""
-        for controls in (self.controls, self.lesson_controls):
-            controls.clear_errors(lane)
-
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""
         self.state.param.watch(lambda *_: self.later(self._refresh_cards), ["experiment", "dark"])
@@ -140,11 +135,6 @@ class Page(Session):
         if what and share < 1.0:
             what = f"First start on this machine: compiling {what}, {share:.0%} done. The chains move when it is ready."
         super().show_status(what, share)
-
-    def show_divergence(self, lane: int, message: str) -> None:
-        for controls in (self.controls, self.lesson_controls):
-            controls.show_error(lane, message)
-        self.notify("error", message)
 
     def _refresh_cards(self) -> None:
         experiment = self.state.experiment

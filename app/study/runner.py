@@ -94,12 +94,6 @@ class StudyScreen(LiveScreen, Protocol):
     def show_model(self, model: Model) -> None:
         """The model is there: say what its data are."""
 
-    def show_divergence(self, place: int, message: str) -> None:
-        """Say why a method stopped."""
-
-    def clear_divergence(self) -> None:
-        """All methods start again."""
-
 
 class StudyRunner(Live):
     """Runs the study of a :class:`StudyState` and feeds its views."""
@@ -113,7 +107,7 @@ class StudyRunner(Live):
         self._opened: tuple[Study, Upload | None, int] = (state.study, None, state.seeds)
         """The study, the upload and the number of seeds that run now: what a cancelled or refused one gives way to."""
         self._known = state.study
-        self._changes: list[int] = []
+        self._changes: list[int]
         self._cancelled = asyncio.Event()
         self._texts: list[tuple[str, str]] = []
         self._captioned = self._pictured = 0.0
@@ -128,10 +122,6 @@ class StudyRunner(Live):
     def cancel(self) -> None:
         """Give up what is being loaded; the study before it comes back."""
         self._cancelled.set()
-
-    @property
-    def _urgent(self) -> bool:
-        return bool(self._changes)
 
     def _active(self) -> bool:
         if not self._watched or not self.records:

@@ -168,15 +168,6 @@ class StudyPage(Session):
         if self._told:
             self.later(self._refresh_cards)
 
-    def show_divergence(self, place: int, message: str) -> None:
-        for controls in (self.controls, self.lesson_controls):
-            controls.show_error(place, message)
-        self.notify("error", message)
-
-    def clear_divergence(self) -> None:
-        for controls in (self.controls, self.lesson_controls):
-            controls.clear_errors()
-
     def _refresh_cards(self) -> None:
         study, dark = self.state.study, self.state.dark
         shown = (dark, study.model, tuple(method.key for method in study.methods), tuple(self._facts.items()))
