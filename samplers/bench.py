@@ -176,13 +176,19 @@ Work = Callable[[int], None]
 
 def in_turns(works: dict[str, tuple[Work, int]], effort: Effort) -> dict[str, list[float]]:
     """Chain-steps a second in each round, of each (work, chains), measured in turns."""
-    steps = {name: _calibrate(work, effort.seconds) for name, (work, _) in works.items()}
+    return rounds(
+        {name: (work, _calibrate(work, effort.seconds), n) for name, (work, n) in works.items()}, effort.rounds
+    )
+
+
+def rounds(works: dict[str, tuple[Work, int, int]], n: int) -> dict[str, list[float]]:
+    """What each (work, steps, made in a step) makes in a second, in each of ``n`` rounds; in turns."""
     rates: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(effort.rounds):
-        for name, (work, n_chains) in works.items():
+    for _ in range(n):
+        for name, (work, steps, made) in works.items():
             began = time.perf_counter()
-            work(steps[name])
-            rates[name].append(steps[name] * n_chains / (time.perf_counter() - began))
+            work(steps)
+            rates[name].append(steps * made / (time.perf_counter() - began))
     return rates
 
 

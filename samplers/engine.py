@@ -221,6 +221,10 @@ class Run:
         if done < n:
             self.divergence = Divergence.of(self.sampler, self.target, self.steps)
 
+    def share(self, place: int) -> float:
+        """How often something was counted, by its place in the counts, in relation to the draws."""
+        return float(self.counts[place]) / max(self.statistics.n_draws, 1)
+
     @property
     def temperature(self) -> float | None:
         """The mean of ‖v‖²/m over all chains and counted steps, m the manifold's dimension; None without a velocity."""

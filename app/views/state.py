@@ -10,7 +10,7 @@ from bokeh.palettes import interp_palette
 from app.theme import plot
 from app.views.base import FRESH, Data, LaneFrame, View
 from app.views.scales import Scale
-from samplers import Experiment
+from samplers import Experiment, jit
 from samplers.targets import TARGETS
 from samplers.targets.base import SIMPLEX, SPHERE, Array
 
@@ -208,10 +208,9 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
     """What a picture does not show: refused proposals, and noise that could not be corrected for."""
     lines = []
     for name, lane in zip(names, lanes, strict=True):
-        n = max(lane.run.statistics.n_draws, 1)
-        accepted, clipped = lane.run.counts[:2] / n
+        clipped = lane.run.share(jit.CLIPPED)
         if getattr(lane.run.sampler, "accept", False):
-            lines.append(f"{name} accepts {accepted:.0%}")
+            lines.append(f"{name} accepts {lane.run.share(jit.ACCEPTED):.0%}")
         if clipped > 0:
             # On spheres V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
             sphere = lane.run.target.support == SPHERE

@@ -130,7 +130,7 @@ class Temperature(View):
                 if ratio is not None:
                     text += f" (expected {ratio * run.sampler.friction:.3g})"
             lines.append(text)
-            clipped = run.counts[jit.CLIPPED] / max(run.statistics.n_draws, 1)
+            clipped = run.share(jit.CLIPPED)
             if clipped > 0:
                 lines.append(f"2Cε − Vε² < 0 was clipped in {min(clipped, 1.0):.0%} of steps")
         return {self._label.id: "\n".join(lines)}

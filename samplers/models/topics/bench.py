@@ -7,13 +7,12 @@ Reuters articles with the same priors.
 import importlib.util
 import logging
 import statistics
-import time
 from dataclasses import dataclass
 
 from numpy.random import SFC64, Generator
 
 from samplers import jit
-from samplers.bench import Effort, Requirement, Work
+from samplers.bench import Effort, Requirement, Work, ratio_of, rounds
 from samplers.models.topics.collapsed_gibbs import CollapsedGibbs
 from samplers.models.topics.model import Topics
 
@@ -42,26 +41,17 @@ def token_rates(effort: Effort) -> list[TokenRate]:
         works = {"engine": _engine(model), "lda": _lda(model)}
         if importlib.util.find_spec("tomotopy"):
             works["tomotopy"] = _tomotopy(model)
-        rates = _in_turns(works, model.training.n_tokens, effort)
+        # A sweep is the least that all of them can make.
+        sweeps = max(1, round(20 * effort.seconds))
+        for work in works.values():
+            work(1)
+        tokens = model.training.n_tokens
+        rates = rounds({name: (work, sweeps, tokens) for name, work in works.items()}, effort.rounds)
         for program in ("engine", "lda", "tomotopy"):
             known = rates.get(program)
-            ratio = statistics.median(a / b for a, b in zip(rates["engine"], known, strict=True)) if known else None
+            ratio = ratio_of(rates, "engine", program) if known else None
             out.append(TokenRate(program, n_topics, statistics.median(known) if known else None, ratio))
     return out
-
-
-def _in_turns(works: dict[str, Work], n_tokens: int, effort: Effort) -> dict[str, list[float]]:
-    """Tokens a second in each round. A sweep is the least that all of them can make."""
-    sweeps = max(1, round(20 * effort.seconds))
-    rates: dict[str, list[float]] = {name: [] for name in works}
-    for work in works.values():
-        work(1)
-    for _ in range(effort.rounds):
-        for name, work in works.items():
-            began = time.perf_counter()
-            work(sweeps)
-            rates[name].append(sweeps * n_tokens / (time.perf_counter() - began))
-    return rates
 
 
 def requirement(rates: list[TokenRate]) -> Requirement:
