@@ -449,10 +449,15 @@ def test_bad_input_exits_2(folder, capsys, tmp_path, monkeypatch, arguments, mes
 
 
 def started(*arguments, environment, new_group=False):
-    return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, start_new_session=new_group,
-    )  # fmt: skip
+    # Whoever runs the tests in the background may have SIGINT ignored, which a process hands on to its children.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, start_new_session=new_group,
+        )  # fmt: skip
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
