@@ -15,7 +15,7 @@ from lessons import sweep as sweeps
 from lessons.claims import Result, judge, quantity
 from lessons.lesson import Claim, Step
 from lessons.measures import DRAWS, MOMENTA, NAN, OWN_RUN, Diverged, Estimate, Lane, Measure
-from samplers import Experiment, RunSpec, engine
+from samplers import Experiment, Run, RunSpec, engine
 from samplers.models.study import Study, StudyRun
 
 SNAPSHOTS = 400
@@ -45,8 +45,8 @@ def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None)
     needs = set(needs)
     if needs == {OWN_RUN}:
         # The measure makes its own run; of this one it reads the spec.
-        return Lane(engine.start(spec).trace())
-    run = engine.start(spec, keep_draws=DRAWS in needs)
+        return Lane(engine.Run(spec).trace())
+    run = engine.Run(spec, keep_draws=DRAWS in needs)
     size = max(CHUNK // spec.n_chains, 1)
     each = min(size, max(spec.n_steps // SNAPSHOTS, 1)) if MOMENTA in needs else size
     snapshots = []
@@ -92,34 +92,43 @@ def run_step(
     return Outcome(step, quick, judged, lanes, table)
 
 
-def live(step: Step, claim: Claim, lanes: Sequence[Any]) -> Result | None:
-    """A claim against runs in progress of the step's own experiment, for a check mark that moves with them.
+@dataclass(frozen=True)
+class Standing:
+    """How a claim stands in runs that go on."""
 
-    ``lanes`` are traces, or a study's runs. None while the shortest has not the reduced length yet, and for a claim
-    that the running statistics do not decide; the full goal counts from the full length on.
-    """
-    if not claim.live:
-        return None
-    made: list[Any] = [lane if isinstance(lane, StudyRun) else Lane(lane) for lane in lanes]
+    counted: int
+    """The steps that its number is of, in the shortest of its lanes."""
+    first: int
+    """The reduced length: from here on the claim is judged."""
+    settled: bool
+    """Whether it can be judged: there are enough steps, or no more will come."""
+    result: Result | None
+    """Held against the goal of the reduced length, from the full length on against the full one; None without steps."""
+
+
+def standing(step: Step, claim: Claim, runs: Sequence[Run | StudyRun]) -> Standing:
+    """A live claim against the runs of the step's own experiment, or study, for a check mark that moves with them."""
+    numbers = claim.lanes
     if isinstance(step.spec, Study):
-        done = [lane.steps for lane in lanes]
-        short, whole = step.quick_n_steps, step.n_steps
+        first, full = (max(lengths[n - 1] for n in numbers) for lengths in (step.quick_n_steps, step.n_steps))
     else:
         assert isinstance(step.spec, Experiment) and isinstance(step.quick_spec, Experiment)
-        done = [lane.statistics.n_steps for lane in lanes]
-        short, whole = (step.quick_spec.n_steps,) * len(done), (step.spec.n_steps,) * len(done)
-    stopped = [lane.divergence is not None for lane in lanes]
-    if any(a < b and not still for a, b, still in zip(done, short, stopped, strict=True)):
-        return None
-    early = any(a < b for a, b in zip(done, whole, strict=True))
-    return _judge(claim, (tuple(made),), None, early)
+        first, full = step.quick_spec.n_steps, step.spec.n_steps
+    parts = [runs[n - 1] for n in numbers]
+    counted = min(run.steps if isinstance(run, StudyRun) else max(run.steps - run.counted_from, 0) for run in parts)
+    stopped = any(run.divergence is not None for run in parts)
+    result = None
+    if counted > 0 or stopped:
+        lanes = tuple(run if isinstance(run, StudyRun) else Lane(run.trace()) for run in runs)
+        result = _judge(claim, (lanes,), None, counted < full)
+    return Standing(counted, first, counted >= first or stopped, result)
 
 
 def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:
     """What the measures of each lane need."""
     out: dict[int, set[str]] = {}
     for claim in claims:
-        for lane in (claim.lane, claim.against or claim.lane):
+        for lane in claim.lanes:
             out.setdefault(lane, set()).add(claim.make_measure().needs)
     return out
 
@@ -184,7 +193,7 @@ def _at_once(works: Sequence[Callable[[Told], Any]], progress: Callable[[int], A
 
 def _judge(claim: Claim, lanes: tuple[tuple[Any, ...], ...], table: sweeps.Table | None, quick: bool) -> Result:
     goal = claim.quick_goal if quick else claim.goal
-    numbers = [claim.lane] if claim.against is None else [claim.lane, claim.against]
+    numbers = claim.lanes
     if claim.reduction is not None:
         assert table is not None
         of_lanes = [sweeps.reduced(claim, table, number) for number in numbers]

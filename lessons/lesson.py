@@ -87,6 +87,11 @@ class Claim:
         return MEASURES[self.measure.key](**self.measure.values())
 
     @property
+    def lanes(self) -> tuple[int, ...]:
+        """The lane it is about and, of a ratio or a difference, the other one; counted from 1."""
+        return (self.lane,) if self.against is None else (self.lane, self.against)
+
+    @property
     def live(self) -> bool:
         """Whether the running statistics of a live run are enough to look at it."""
         return self.reduction is None and self.make_measure().needs == STATISTICS

@@ -581,7 +581,7 @@ class EnsembleMGF(OfEnsemble):
 
     def of(self, lane: Lane) -> Estimate:
         spec, steps, j = lane.trace.spec, int(self.steps), int(self.component) - 1
-        run = engine.start(replace(spec, burn_in=steps))
+        run = engine.Run(replace(spec, burn_in=steps))
         run.position[:] = self.start
         run.advance(steps)
         if run.divergence is not None:

@@ -19,7 +19,7 @@ from numba import types
 from numpy.random import SFC64, Generator
 
 from samplers import jit
-from samplers.engine import start
+from samplers.engine import Run
 from samplers.kernels import SAMPLERS
 from samplers.recipe.flow import Flow
 from samplers.recipe.fokker_planck import Evolution
@@ -211,8 +211,8 @@ def ratio_of(rates: dict[str, list[float]], above: str, below: str) -> float:
 
 def sampler_rate(spec: RunSpec, effort: Effort) -> SamplerRate:
     """The rates of one sampler."""
-    kernel = start(replace(spec, burn_in=UNCOUNTED))
-    counted = start(spec)
+    kernel = Run(replace(spec, burn_in=UNCOUNTED))
+    counted = Run(spec)
     works: dict[str, tuple[Work, int]] = {
         "kernel": (kernel.advance, spec.n_chains),
         "counted": (counted.advance, spec.n_chains),
@@ -281,7 +281,7 @@ def _poissons_and_gammas(spec: RunSpec) -> Description:
     """Rates θ_t e^{−h}/(1 − e^{−h}) and shapes â_t along a stationary stretch of the sampler itself."""
     target, h = spec.make_target(), spec.make_sampler().time_per_step
     every = max(1, round(0.5 / h))
-    run = start(replace(spec, n_chains=1, burn_in=20 * every, n_steps=TABLE * every, thin=every), keep_draws=True)
+    run = Run(replace(spec, n_chains=1, burn_in=20 * every, n_steps=TABLE * every, thin=every), keep_draws=True)
     run.advance(run.spec.burn_in + run.spec.n_steps)
     rates = run.kept[0] / np.expm1(h)
     rng = np.random.default_rng(spec.seed)
@@ -324,7 +324,7 @@ def peer_rates(effort: Effort) -> tuple[list[PeerRate], dict[tuple[str, int], fl
     for n_chains in CHAINS:
         spec = RunSpec.of("quartic", "sgld", n_chains=n_chains)
         step_size = float(spec.sampler.values()["step_size"])  # type: ignore[arg-type]
-        works[f"engine {n_chains}"] = start(replace(spec, burn_in=UNCOUNTED)).advance, n_chains
+        works[f"engine {n_chains}"] = Run(replace(spec, burn_in=UNCOUNTED)).advance, n_chains
         works[f"NumPy {n_chains}"] = _numpy_sgld(n_chains, step_size), n_chains
         peers.append(("NumPy", n_chains, "a Python loop over vectorised steps, float64"))
         if importlib.util.find_spec("blackjax"):
@@ -350,7 +350,7 @@ def _mici_rate(effort: Effort) -> PeerRate:
         return PeerRate(method, "mici", 1, None, "not installed: pip install mici")
     spec = RunSpec.of("circle_mixture", "sggmc", n_chains=1)
     works: dict[str, tuple[Work, int]] = {
-        "engine": (start(replace(spec, burn_in=UNCOUNTED)).advance, 1),
+        "engine": (Run(replace(spec, burn_in=UNCOUNTED)).advance, 1),
         "mici": (_mici_sggmc(spec), 1),
     }
     rates = in_turns(works, effort)
@@ -505,7 +505,7 @@ def recipe_requirements(effort: Effort) -> list[Requirement]:
                 "both": RunSpec.of("typed", "recipe", target_params=typed, sampler_params=params, n_chains=n),
             }
             works: dict[str, tuple[Work, int]] = {
-                key: (start(replace(spec, burn_in=UNCOUNTED)).advance, n) for key, spec in specs.items()
+                key: (Run(replace(spec, burn_in=UNCOUNTED)).advance, n) for key, spec in specs.items()
             }
             rates = in_turns(works, effort)
             for key, what in (("recipe", "recipe typed"), ("both", "recipe and energy typed")):

@@ -1,4 +1,4 @@
-"""The engine: ``start(spec)`` and ``advance`` for live chunks, ``run(spec)`` for a whole run.
+"""The engine: ``Run(spec)`` and its ``advance`` for live chunks, ``run(spec)`` for a whole run.
 
 The same spec gives the same draws, in one piece or in chunks of any size, bit for bit: all randomness
 comes from one seeded generator, and the kernels consume it in the order of the steps.
@@ -91,7 +91,10 @@ def _loop(
 
 @dataclass
 class Run:
-    """A run in progress. Make it with :func:`start`."""
+    """A run in progress; what it needs is compiled when it is made.
+
+    With ``keep_draws`` the full trace is kept, up to ``n_steps`` after the burn-in.
+    """
 
     spec: RunSpec
     keep_draws: bool = False
@@ -111,6 +114,7 @@ class Run:
 
     def __post_init__(self) -> None:
         spec = self.spec
+        jit.prepare(functions(spec))
         self._aim(spec.target)
         self.sampler = spec.make_sampler()
         self.gradient = spec.make_gradient()
@@ -258,15 +262,6 @@ def functions(spec: RunSpec) -> list[object]:
     return [*spec.make_target().functions(), spec.make_sampler().advance, _loop]
 
 
-def start(spec: RunSpec, *, keep_draws: bool = False, progress: Callable[[int, int, str], None] | None = None) -> Run:
-    """A run at its first state. What is not yet compiled is compiled now, with ``progress`` told.
-
-    With ``keep_draws`` the full trace is kept, up to ``n_steps`` after the burn-in.
-    """
-    jit.prepare(functions(spec), progress)
-    return Run(spec, keep_draws)
-
-
 def run(
     spec: RunSpec, *, keep_draws: bool = True, progress: Callable[[int, int], None] | None = None, chunk_seconds: float = 0.2,
 ) -> Trace:  # fmt: skip
@@ -275,7 +270,7 @@ def run(
     ``progress(steps made, steps in all)`` is called about every ``chunk_seconds``. A KeyboardInterrupt
     between two chunks ends the run there, and the trace holds what was drawn.
     """
-    state = start(spec, keep_draws=keep_draws)
+    state = Run(spec, keep_draws)
     total = spec.burn_in + spec.n_steps
     chunk = max(1, 10_000 // spec.n_chains)
     try:

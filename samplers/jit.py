@@ -168,6 +168,7 @@ def _cache_in(folder: Path) -> Iterator[None]:
 _FOLDER = cache_folder()
 _COMPILING = threading.Lock()
 _COMPILED: dict[Any, tuple[str, Any]] = {}
+_READY: set[Any] = set()
 
 
 def _declare(function: Callable, signature: Any, what: str, nogil: bool = False) -> Any:
@@ -249,7 +250,7 @@ def declared() -> list[Any]:
 
 def is_ready(functions: Iterable[Any]) -> bool:
     """Whether all of these functions are compiled or loaded in this process."""
-    return all(function.signatures for function in functions)
+    return all(function in _READY for function in functions)
 
 
 def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] | None = None) -> None:
@@ -257,16 +258,17 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
 
     ``progress(done, total, what)`` is called before each one and once at the end.
     """
-    waiting = [f for f in dict.fromkeys(functions) if not f.signatures]
+    waiting = [f for f in dict.fromkeys(functions) if f not in _READY]
     for done, function in enumerate(waiting):
         what, signature = _COMPILED[function]
         if progress is not None:
             progress(done, len(waiting), what)
         # The server's warm-up and its first pages want the same functions at the same time.
         with _COMPILING, _cache_in(_FOLDER):
-            if not function.signatures:
+            if function not in _READY:
                 function.compile(signature)
                 # A call with another target's functions would otherwise compile again for their own types.
                 function.disable_compile()
+                _READY.add(function)
     if progress is not None:
         progress(len(waiting), len(waiting), "")

@@ -168,7 +168,7 @@ def put_sampler(run: engine.Run, sampler: Sampler) -> None:
 
 def start_with(spec: RunSpec, sampler: Sampler | None = None) -> engine.Run:
     """A run of ``spec``, where one is given with another sampler object."""
-    run = engine.start(spec)
+    run = engine.Run(spec)
     if sampler is not None:
         put_sampler(run, sampler)
     return run

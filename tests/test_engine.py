@@ -2,6 +2,8 @@
 
 import importlib
 import pkgutil
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -43,7 +45,7 @@ EACH = one_target_a_sampler()
 
 def collect(spec, chunks):
     """All draws and the run, advanced in chunks whose sizes go round in ``chunks``."""
-    run = engine.start(spec, keep_draws=True)
+    run = engine.Run(spec, keep_draws=True)
     total, k = spec.burn_in + spec.n_steps, 0
     while run.steps < total:
         run.advance(min(chunks[k % len(chunks)], total - run.steps))
@@ -137,7 +139,7 @@ def test_histograms_count_every_draw(t, s, g, settings):
 
 def test_values_outside_the_histogram_are_counted_in_its_outer_bins():
     """Fails where the under- or overflow is dropped: a chain far outside [low, high] must fill the outer bins."""
-    run = engine.start(RunSpec.of("gaussian", "sgld", n_chains=2, n_steps=10, sampler_params={"step_size": 1e-6}))
+    run = engine.Run(RunSpec.of("gaussian", "sgld", n_chains=2, n_steps=10, sampler_params={"step_size": 1e-6}))
     column = run.target.columns[0]
     run.position[:, 0] = column.low - 1, column.high + 1
     run.advance(10)
@@ -252,7 +254,7 @@ def test_a_spec_with_changes_repeats_a_live_run():
     start = RunSpec.of("quartic", "sghmc", n_steps=600, burn_in=50, seed=8)
     other = RunSpec.of("quartic", "sghmc", "gaussian", sampler_params={"step_size": 0.03, "friction": 4.0})
     third = RunSpec.of("quartic", "sghmc", sampler_params={"step_size": 0.05})
-    live = engine.start(start, keep_draws=True)
+    live = engine.Run(start, keep_draws=True)
     for until, spec in ((20, other), (333, third), (500, other)):
         live.advance(until - live.steps)
         live.change(Change(0, spec.sampler, spec.gradient))
@@ -275,7 +277,7 @@ def test_a_chain_goes_on_where_its_target_changes():
     before, after = ("theta^2/2", "(theta-3)^2/2")
     start = RunSpec.of("typed", "sghmc", target_params={"energy": before, "extent": 10.0}, n_steps=20_000, seed=3)
     other = RunSpec.of("typed", "sghmc", target_params={"energy": after, "extent": 10.0})
-    live = engine.start(start, keep_draws=True)
+    live = engine.Run(start, keep_draws=True)
     live.advance(5000)
     place = live.position.copy()
     live.change(Change(0, other.sampler, other.gradient, other.target))
@@ -316,7 +318,7 @@ def test_a_step_too_large_stops_with_a_sentence(s, params, chunk):
     """Fails where a diverged chain leaves NaN or infinity in what is shown, or where the message does not say who
     diverged on what and at which step size; and where the run goes on afterwards."""
     spec = RunSpec.of("quartic", s, "full", sampler_params=params, n_steps=5000, n_chains=4)
-    run = engine.start(spec, keep_draws=True)
+    run = engine.Run(spec, keep_draws=True)
     while run.steps < 5000 and run.divergence is None:
         run.advance(chunk)
     message = run.divergence.message
@@ -362,7 +364,7 @@ def test_every_target_refuses_a_wild_step_or_survives_it(t):
 
 
 def collect_until(spec):
-    run = engine.start(spec, keep_draws=True)
+    run = engine.Run(spec, keep_draws=True)
     run.advance(spec.n_steps)
     return run
 
@@ -397,6 +399,20 @@ def test_ten_thousand_chains():
     assert run.statistics.history().shape[0] == WATCHED
 
 
+FIRST_IN_A_PROCESS = """
+from samplers import Run, RunSpec
+for sampler in ("sgld", "recipe"):
+    Run(RunSpec.of("gaussian", sampler, n_steps=100)).advance(100)
+"""
+
+
+def test_the_first_run_of_a_process_leaves_the_loop_to_all_others():
+    """Fails where a run calls the loop before it is compiled for function pointers: the call then compiles it for this
+    run's target, and another sampler on the same target finds a gradient that is no pointer."""
+    process = subprocess.run([sys.executable, "-c", FIRST_IN_A_PROCESS], capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr
+
+
 def test_statistics_do_not_grow_with_the_run():
     """Fails where a statistic keeps something for every step."""
 
@@ -404,7 +420,7 @@ def test_statistics_do_not_grow_with_the_run():
         return sum(part.nbytes for part in run.statistics.sums)
 
     spec = RunSpec.of("quartic", "sgld", n_steps=1_000_000_000, thin=1_000_000)
-    run = engine.start(spec)
+    run = engine.Run(spec)
     run.advance(10)
     before = size(run)
     run.advance(300_000)
@@ -418,10 +434,10 @@ def test_advance_releases_the_lock_and_runs_do_not_disturb_each_other():
     With the interpreter's lock held, the main thread could not wake between the start and the end of ``advance``.
     """
     specs = [RunSpec.of("quartic", "sgld", seed=seed, n_steps=2_000_000, n_chains=4) for seed in (1, 2)]
-    alone = [engine.start(spec) for spec in specs]
+    alone = [engine.Run(spec) for spec in specs]
     for run in alone:
         run.advance(2_000_000)
-    together = [engine.start(spec) for spec in specs]
+    together = [engine.Run(spec) for spec in specs]
     threads = [threading.Thread(target=run.advance, args=(2_000_000,)) for run in together]
     ticks = 0
     for thread in threads:
@@ -531,7 +547,7 @@ def test_every_parameter_has_an_effect(s, t, g, owner, name):
     beside = BESIDE.get((cls.key, name), {})
     pair = []
     for params in (beside, {**beside, name: value}):
-        run = engine.start(RunSpec.of(t, s, g, **{f"{owner}_params": params}, seed=2))
+        run = engine.Run(RunSpec.of(t, s, g, **{f"{owner}_params": params}, seed=2))
         if pair and pair[0].position.shape == run.position.shape:
             run.position[:] = RunSpec.of(t, s, g).make_target().start()
         run.advance(60)
@@ -543,9 +559,9 @@ def test_every_parameter_has_an_effect(s, t, g, owner, name):
 def test_a_swapped_sampler_would_be_seen():
     """The planted fault of the registry tests: another sampler's kernel behind a name changes the draws to the bit."""
     spec = RunSpec.of("quartic", "sgld", sampler_params={"step_size": 0.05})
-    run = engine.start(spec)
+    run = engine.Run(spec)
     run.advance(50)
-    swapped = engine.start(spec)
+    swapped = engine.Run(spec)
     put_sampler(swapped, SAMPLERS["sghmc"](step_size=0.05))
     swapped.advance(50)
     assert not np.array_equal(run.position, swapped.position)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lessons import LessonError, load_all, read
 from lessons.claims import judge, mean, quantity
 from lessons.document import parse
-from lessons.headless import evidence, live, measured, run_step
+from lessons.headless import evidence, measured, run_step, standing
 from lessons.lesson import Claim, Goal
 from lessons.library import COURSE, VARIABLE
 from lessons.measures import DRAWS, FEWEST, MEASURES, MOMENTA, OWN_RUN, STATISTICS, Estimate
@@ -644,17 +644,19 @@ def test_the_live_mark_waits_and_then_agrees():
     """A live claim is open until the reduced length, then judged by its reduced goal, and from the full length by the
     full one: with the same number as the headless run, for the draws are the same."""
     step = LIBRARY.lessons["langevin"].steps[1]
-    runs = [engine.start(spec) for spec in step.spec.runs()]
+    runs = [engine.Run(spec) for spec in step.spec.runs()]
     about = step.claims[1]
     for goal in (step.spec.burn_in + step.quick_spec.n_steps - 1, step.spec.burn_in + step.quick_spec.n_steps):
         for run in runs:
             run.advance(goal - run.steps)
-        found = live(step, about, [run.trace() for run in runs])
-        assert (found is None) == (goal < step.spec.burn_in + step.quick_spec.n_steps)
-    assert found.measured == run_step(step, quick=True).results[1].measured
+        found = standing(step, about, runs)
+        assert found.settled == (goal >= step.spec.burn_in + step.quick_spec.n_steps)
+        assert found.first - found.counted == step.spec.burn_in + step.quick_spec.n_steps - goal
+    assert found.result.measured == run_step(step, quick=True).results[1].measured
     with_draws = replace(about, measure=Choice("chain_ks", ()))
     assert MEASURES["chain_ks"].needs != STATISTICS
-    assert live(step, with_draws, [run.trace() for run in runs]) is None
+    assert about.live
+    assert not with_draws.live
 
 
 # --- studies ---------------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def points_of(manifold: Manifold, n: int, seed: int = 1):
 
 def run_on(manifold, sampler, force=3.0, n_chains=N, seed=1):
     """A run of a sampler on :class:`Linear`, which no registry holds: a spec's run with its target exchanged."""
-    run = engine.start(RunSpec.of("fisher", sampler.key, n_chains=n_chains, seed=seed))
+    run = engine.Run(RunSpec.of("fisher", sampler.key, n_chains=n_chains, seed=seed))
     direction = np.linspace(1.0, -0.4, manifold.ambient)
     target = Linear(manifold, force * direction)
     jit.prepare([sampler.advance, *target.functions()])

@@ -76,7 +76,7 @@ def scores(t, s, batch_size, h, chains=CHAINS):
         t, s, "minibatch", sampler_params={"step_size": h if s == "scir" else h / 2},
         gradient_params={"batch_size": batch_size, "replacement": True}, n_chains=chains, n_steps=1000, burn_in=1000, seed=11,
     )  # fmt: skip
-    run = engine.start(spec, keep_draws=True)
+    run = engine.Run(spec, keep_draws=True)
     exact_start(run)
     run.advance(2000)
     return np.array([rosenblatt_ks(run.target, theta) for theta in run.kept])
@@ -134,7 +134,7 @@ def test_score_of_exact_draws():
 
 def median_of_fifth(s, params, chains=100):
     spec = RunSpec.of("sparse_dirichlet", s, "" if s == "exact" else "minibatch", sampler_params=params, n_chains=chains, n_steps=1000, burn_in=1000, seed=8)  # fmt: skip
-    run = engine.start(spec, keep_draws=True)
+    run = engine.Run(spec, keep_draws=True)
     exact_start(run)
     run.advance(2000)
     return float(np.median(run.trace().values()[..., 4]))
@@ -227,7 +227,7 @@ def test_two_dimensional_target_of_the_recipe():
     """
 
     def misses(params):
-        run = engine.start(
+        run = engine.Run(
             RunSpec.of("quartic", "hmc", sampler_params=params, n_chains=400, n_steps=500, seed=21), keep_draws=True
         )
         exact_start(run)

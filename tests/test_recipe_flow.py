@@ -16,7 +16,7 @@ from app.views.modes import Modes
 from app.views.planes import Process, process_of
 from app.views.spectrum import SpectrumView, linear, mixing
 from app.views.stationarity import Stationarity
-from samplers import Change, Experiment, start
+from samplers import Change, Experiment, Run
 from samplers.diagnostics import autocorrelation
 from samplers.kernels.recipe import parameters_of
 from samplers.recipe import fokker_planck
@@ -59,7 +59,7 @@ def records(target, *lanes, n_chains=4, **target_params):
         if gradient:
             out[-1]["gradient"] = gradient
     experiment = Experiment.from_dict({"target": {"key": target, "params": params}, "lanes": out, "n_chains": n_chains})
-    return [LaneRecord(start(spec)) for spec in experiment.runs()]
+    return [LaneRecord(Run(spec)) for spec in experiment.runs()]
 
 
 def scene_of(made, coordinate=0):

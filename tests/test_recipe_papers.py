@@ -59,7 +59,7 @@ def values_of(t, key):
 @cache
 def law_of(t, key, step_size):
     """Draws of θ (800 chains, 400) over a time of 200, 10 after starts at exact draws of the target."""
-    run = engine.start(spec_of(t, key, step_size, BARS[key], 800, 1, values_of(t, key)))
+    run = engine.Run(spec_of(t, key, step_size, BARS[key], 800, 1, values_of(t, key)))
     exact_start(run)
     run.advance(round(10 / step_size))
     return draws_of(run, 400, round(0.5 / step_size))[..., 0]
@@ -152,7 +152,7 @@ def divergences(key, scheme, values, step_size):
     """The divergence of each of 24 single chains after 1e3, 1e4 and 1e5 steps, (seeds, 3); NaN once one blew up."""
     found = np.full((SEEDS, len(STEPS)), np.nan)
     for seed in range(SEEDS):
-        run = engine.start(spec_of("quartic", key, step_size, scheme, 1, seed + 1, values))
+        run = engine.Run(spec_of("quartic", key, step_size, scheme, 1, seed + 1, values))
         for k, n in enumerate(STEPS):
             run.advance(n - run.steps)
             if run.divergence is None:
@@ -244,7 +244,7 @@ def test_order_of_linear_recipes(key, scheme, first, second):
         assert abs(slope - order) < 0.2, (k, slope)
         assert not abs(slope - (3 - order)) < 0.2
     values = () if key == "sgld" else (("friction", FRICTION["friction"]),)
-    run = engine.start(spec_of("gaussian", key, 0.3, scheme, 1000, 3, values))
+    run = engine.Run(spec_of("gaussian", key, 0.3, scheme, 1000, 3, values))
     exact_start(run)
     run.advance(100)
     moments = [np.empty((1000, 300)) for _ in range(3)]
@@ -295,7 +295,7 @@ def measured_biases(key, values, scheme, moment, sizes, time, **typed):
     """The bias of a moment on N(0, 1) at each step size and its standard error, (sizes, 2), from 2000 chains."""
     out = []
     for eps in sizes:
-        run = engine.start(spec_of("gaussian", key, eps, scheme, 2000, round(1e4 * eps), values, **typed))
+        run = engine.Run(spec_of("gaussian", key, eps, scheme, 2000, round(1e4 * eps), values, **typed))
         rng = np.random.default_rng(2)
         run.position[:] = run.target.sample(1, 2000)
         run.momentum += rng.standard_normal(run.momentum.shape)

@@ -268,7 +268,7 @@ def test_a_typed_energy_gives_the_draws_of_the_built_in_one(s, params):
     chain. Planted fault: an energy with 1e-5·θ more."""
 
     def draws(t, **target_params):
-        run = engine.start(RunSpec.of(t, s, sampler_params=params, target_params=target_params, n_chains=70, seed=4))
+        run = engine.Run(RunSpec.of(t, s, sampler_params=params, target_params=target_params, n_chains=70, seed=4))
         run.position[:] = 0.9
         return draws_of(run, 20 if s == "hmc" else 200, 1)
 
@@ -293,7 +293,7 @@ NOT_PSD = [
 def test_a_diffusion_that_is_none_is_refused_with_the_worst_point(t, params, worst, eigenvalue):
     """Fails where a D with a negative eigenvalue, or one that is not finite, makes a step; where the sentence does not
     name the worst point; and where a right D is refused, or cannot take over from there."""
-    run = engine.start(RunSpec.of(t, "recipe", sampler_params=params, n_chains=5, n_steps=50))
+    run = engine.Run(RunSpec.of(t, "recipe", sampler_params=params, n_chains=5, n_steps=50))
     if worst is None:
         # Positive on all that is shown: the planted fault of the check.
         assert run.divergence is None
@@ -335,7 +335,7 @@ def test_a_run_stops_where_a_change_makes_it_none():
     Planted fault: the right D, which makes all its steps.
     """
     sound, wrong = ({"diffusion_entries": (text,)} for text in ("1 + theta^2/9", "1 - theta^2"))
-    run = engine.start(RunSpec.of("double_well", "recipe", sampler_params=sound, n_steps=200), keep_draws=True)
+    run = engine.Run(RunSpec.of("double_well", "recipe", sampler_params=sound, n_steps=200), keep_draws=True)
     run.advance(60)
     spec = RunSpec.of("double_well", "recipe", sampler_params=wrong)
     run.change(Change(0, spec.sampler, spec.gradient))
@@ -352,7 +352,7 @@ def test_a_run_stops_where_a_change_makes_it_none():
 
 def test_a_chain_that_blew_up_stays_so():
     """Fails where a change takes a diverged chain, of NaN or infinity, for one that was only refused."""
-    run = engine.start(RunSpec.of("double_well", "recipe", sampler_params={"step_size": 1.5}))
+    run = engine.Run(RunSpec.of("double_well", "recipe", sampler_params={"step_size": 1.5}))
     run.advance(500)
     assert run.divergence is not None
     assert not run.divergence.refused
@@ -371,7 +371,7 @@ def test_another_layout_keeps_theta_and_repeats():
     ]
     layouts[2]["thermostat"] = 1.7
     start = RunSpec.of("quartic", "recipe", sampler_params=layouts[0], n_chains=66, n_steps=600, seed=6)
-    run = engine.start(start, keep_draws=True)
+    run = engine.Run(start, keep_draws=True)
     for before, params in pairwise(layouts):
         run.advance(100)
         theta, r = run.position.copy(), run.momentum.copy()
@@ -463,7 +463,7 @@ def test_the_estimate_of_the_variance_has_its_law():
             "gaussian", "recipe", key, sampler_params={"drift_entries": ("0",), "step_size": eps},
             gradient_params={"variance": variance, **values}, n_chains=chains, n_steps=1, seed=12,
         )  # fmt: skip
-        run = engine.start(spec)
+        run = engine.Run(spec)
         found, before = np.empty(steps), run.position.copy()
         for k in range(steps):
             run.advance(1)
@@ -503,7 +503,7 @@ def test_the_temperature_with_the_correction_and_without():
             "gaussian", "recipe", key, sampler_params=params, gradient_params={"variance": variance, **values},
             n_chains=2000, n_steps=1, seed=9,
         )  # fmt: skip
-        run = engine.start(spec)
+        run = engine.Run(spec)
         exact_start(run)
         run.advance(1000)
         squares = np.empty((2000, 100))
@@ -594,7 +594,7 @@ def test_a_link_with_a_bad_formula_is_mended_and_says_so(query, parts):
     for part in parts:
         assert part in messages[0], messages
     for run in whole.runs():
-        assert engine.start(run).divergence is None
+        assert engine.Run(run).divergence is None
     assert Experiment.from_query("target=double_well&lane=recipe(diffusion_entries:1 %2B theta%5E2)", DEFAULT)[1] == []
 
 

@@ -27,7 +27,7 @@ from app.views.place import (
     by_recipe,
 )
 from app.views.recipes import layouts_of
-from samplers import Change, Choice, Experiment, start
+from samplers import Change, Choice, Experiment, Run
 from samplers.recipe.flow import on_points
 from samplers.recipe.presets import PRESETS
 
@@ -49,7 +49,7 @@ class Page:
             for lane in dicts:
                 lane["gradient"] = gradient
         experiment = Experiment.from_dict({"target": target, "lanes": dicts, "n_chains": n_chains, "seed": 5})
-        self.records = [LaneRecord(start(spec)) for spec in experiment.runs()]
+        self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
         self.runs = [record.run for record in self.records]
         titles = tuple(f"lane {i}" for i in range(len(lanes)))
         self.target = self.runs[0].target

@@ -519,11 +519,11 @@ def test_each_kernel_is_its_textbook_formula(s, t, g, params, gradient_params):
     fault, the same chain with a step size larger by one part in a million, must not.
     """
     spec = RunSpec.of(t, s, g, sampler_params=params, gradient_params=gradient_params, n_chains=2, n_steps=25, seed=17)
-    run = engine.start(spec, keep_draws=True)
+    run = engine.Run(spec, keep_draws=True)
     expected = reference_draws(run, 25)
     run.advance(25)
     np.testing.assert_allclose(run.kept, expected, rtol=1e-8, atol=1e-10)
-    wrong = engine.start(spec, keep_draws=True)
+    wrong = engine.Run(spec, keep_draws=True)
     put_sampler(wrong, type(run.sampler)(**{**spec.sampler.values(), "step_size": run.sampler.step_size * (1 + 1e-6)}))
     wrong.advance(25)
     assert not np.allclose(wrong.kept, expected, rtol=1e-8, atol=1e-10)
@@ -534,7 +534,7 @@ def test_textbook_formulas_catch_planted_faults(s, kernel):
     """Fails where the comparison above would pass a kernel with a lost √2, a flipped sign, a dropped Γ…"""
     t = {"sgrld": "gamma", "cir": "gamma", "geometric_ou": "lognormal"}.get(s, "quartic")
     spec = RunSpec.of(t, s, "full", n_chains=2, n_steps=25, seed=17)
-    run = engine.start(spec, keep_draws=True)
+    run = engine.Run(spec, keep_draws=True)
     expected = reference_draws(run, 25)
     broken = start_with(spec, faulty(run.sampler, kernel))
     draws = draws_of(broken, 5, 1)
@@ -543,7 +543,7 @@ def test_textbook_formulas_catch_planted_faults(s, kernel):
 
 def test_sgrld_without_its_reflection_would_be_seen():
     """Fails where no step of the comparison is reflected, so that a dropped |·| could not be noticed."""
-    run = engine.start(RunSpec.of("gamma", "sgrld", n_chains=2, n_steps=25, seed=17, sampler_params={"step_size": 0.3}))
+    run = engine.Run(RunSpec.of("gamma", "sgrld", n_chains=2, n_steps=25, seed=17, sampler_params={"step_size": 0.3}))
     expected = reference_draws(run, 25)
     h, rng = 0.6, Generator(SFC64(SeedSequence(17)))
     theta, reflected = run.position.copy(), 0
@@ -634,7 +634,7 @@ def test_gaussian_law_of_the_discretised_chain(t, s, g, params):
     gradient's noise or without B̂, and the kernels with a lost √2 or without half the heat.
     """
     spec = RunSpec.of(t, s, g, target_params=GAUSSIANS[t], sampler_params=params, n_chains=1000, n_steps=1, seed=23)
-    run = engine.start(spec)
+    run = engine.Run(spec)
     a = precision(run.target)
     noise = run.gradient.noise()
     values = spec.sampler.values()

@@ -27,7 +27,7 @@ N_CHAINS = 1000
 
 def at_rest_in_its_law(spec, seed=7):
     """A run whose chains start from exact draws, with velocities of their law."""
-    run = engine.start(spec)
+    run = engine.Run(spec)
     run.position[:] = run.target.sample(seed, len(run.position))
     run.momentum = run.sampler.first_auxiliary(run.target, run.position, np.random.default_rng(seed))
     return run
@@ -91,7 +91,7 @@ def textbook_step(rng, run, x, v, xi, euler=False):
 def test_each_kernel_is_its_textbook_formula(t, s, g):
     """Fails where a kernel is not the printed step, corrected: to 1e-10 in 25 steps. Fault: a step 1e-6 longer."""
     spec = RunSpec.of(t, s, g, n_chains=1, seed=4)
-    run, wrong = engine.start(spec), engine.start(spec)
+    run, wrong = engine.Run(spec), engine.Run(spec)
     rng, d = copy.deepcopy(run.rng), run.target.dim
     x, v, xi = run.position[0].copy(), run.momentum[0, :d].copy(), run.sampler.friction
     for _ in range(25):
@@ -109,7 +109,7 @@ def test_each_kernel_is_its_textbook_formula(t, s, g):
 
 def test_sgld_in_the_angle_is_sgld_of_the_angle():
     """Fails where a step on the circle is not φ ← φ − ε∂U/∂φ + N(0, 2ε): to 1e-12, on the same numbers."""
-    run = engine.start(RunSpec.of("circle_mixture", "geodesic_sgld", n_chains=1, seed=4))
+    run = engine.Run(RunSpec.of("circle_mixture", "geodesic_sgld", n_chains=1, seed=4))
     rng, eps = copy.deepcopy(run.rng), run.sampler.step_size
     angle = np.arctan2(run.position[0, 1], run.position[0, 0])
     for _ in range(25):
@@ -122,7 +122,7 @@ def test_sgld_in_the_angle_is_sgld_of_the_angle():
 
 def test_first_velocities_are_tangent_and_normal():
     """Fails where v₀ is not N(0, I) projected: E‖v₀‖² = m, tangent, to 3.9 standard errors. Fault: not projected."""
-    run = engine.start(RunSpec.of("fisher", "gsgnht", n_chains=10_000, seed=1))
+    run = engine.Run(RunSpec.of("fisher", "gsgnht", n_chains=10_000, seed=1))
     v = run.momentum[:, :3]
     assert np.abs((v * run.position).sum(axis=1)).max() < 1e-14
     assert (run.momentum[:, 3] == run.sampler.friction).all()
@@ -181,7 +181,7 @@ def test_a_minibatch_gradient_is_right_on_average():
     spec = RunSpec.of(
         "mises_posterior", "geodesic_sgld", "minibatch", n_chains=10_000, sampler_params={"step_size": 1e-6}
     )
-    run = engine.start(spec)
+    run = engine.Run(spec)
     x = run.target.sample(2, 1)
     run.position[:] = x
     run.advance(1)
@@ -333,7 +333,7 @@ def test_the_running_temperature_is_that_of_every_step():
     Planted fault: the mean of every second step.
     """
     for s in ("sggmc", "gsgnht", "sggmc_euler", "gsgnht_euler"):
-        run = engine.start(RunSpec.of("fisher", s, n_chains=3, burn_in=5, seed=2))
+        run = engine.Run(RunSpec.of("fisher", s, n_chains=3, burn_in=5, seed=2))
         run.advance(5)
         assert run.temperature is None
         squares, xi = [], []
@@ -366,7 +366,7 @@ def test_posterior_with_minibatches_of_ten():
         ("gmc", "full", {"step_size": 0.015, "n_leapfrog": 8}, 200, 60, 10),
     ):
         spec = RunSpec.of("mises_posterior", s, g, sampler_params=params, n_chains=200, seed=2, burn_in=burn_in)
-        run = engine.start(spec)
+        run = engine.Run(spec)
         angles = np.where(np.arange(200)[:, None] < 100, [-np.pi / 24, np.pi / 8], [np.pi / 24, -np.pi / 8])
         one, two = angles.T
         run.position[:] = np.stack([np.cos(one), np.sin(one), np.cos(two), np.sin(two)], axis=-1)
@@ -386,7 +386,7 @@ def test_posterior_with_minibatches_of_ten():
             spread = values[..., k].std() / sqrt(run.target.columns[k].variance)
             assert abs(spread - 1) < 0.06, (s, k, spread)
     print("weights", weights, "KL", divergences)
-    stuck = engine.start(
+    stuck = engine.Run(
         RunSpec.of("mises_posterior", "sggmc", sampler_params={"step_size": 1e-5}, n_chains=200, seed=2, burn_in=0)
     )
     values, *_ = followed(stuck, 0, 20, 50)

@@ -16,7 +16,7 @@ from app.views.order import Order, slope
 from app.views.recipes import layouts_of
 from app.views.temperature import Means, Temperature, expected
 from app.views.torus import Torus, tick_step
-from samplers import Change, Experiment, jit, start
+from samplers import Change, Experiment, Run, jit
 from samplers.kernels import SAMPLERS
 from samplers.targets import TARGETS
 from samplers.targets.base import SPHERE
@@ -38,7 +38,7 @@ class Page:
             key, params, gradient = (lane, {}, None) if isinstance(lane, str) else lane
             dicts.append({"sampler": {"key": key, "params": params}} | ({"gradient": gradient} if gradient else {}))
         experiment = Experiment.from_dict({"target": target, "lanes": dicts, "n_chains": n_chains, "seed": 5})
-        self.records = [LaneRecord(start(spec)) for spec in experiment.runs()]
+        self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
         self.runs = [record.run for record in self.records]
         self.target = self.runs[0].target
         titles = tuple(run.sampler.title for run in self.runs)
@@ -129,14 +129,14 @@ def test_every_sampler_of_the_posterior_begins_stable():
     state.set_target("mises_posterior")
     for key in [key for key, cls in SAMPLERS.items() if cls.accepts(TARGETS["mises_posterior"])]:
         state.set_sampler(0, key)
-        run = start(state.experiment.runs()[0])
+        run = Run(state.experiment.runs()[0])
         run.advance(2000)
         angles = run.target.values(run.position)
         assert (np.abs(angles) < 1.0).all(), key
     # Planted fault: a step of its own takes a sampler without a velocity away.
     own = SAMPLERS["geodesic_sgld"]().step_size
     lanes = [{"sampler": {"key": "geodesic_sgld", "params": {"step_size": own}}}]
-    run = start(Experiment.from_dict({"target": "mises_posterior", "lanes": lanes}).runs()[0])
+    run = Run(Experiment.from_dict({"target": "mises_posterior", "lanes": lanes}).runs()[0])
     run.advance(2000)
     assert (np.abs(run.target.values(run.position)) > 1.0).any()
 
@@ -164,7 +164,7 @@ def test_minibatches_begin_with_friction_enough():
     state.set_gradient(0, "minibatch_fisher")
     values = state.experiment.lanes[0].sampler.values()
     assert (values["step_size"], values["friction"]) == (0.002, 20.0)
-    run = start(state.experiment.runs()[0])
+    run = Run(state.experiment.runs()[0])
     run.advance(4000)
     assert run.counts[jit.CLIPPED] < 0.4 * run.statistics.n_draws
     # What a person sets is not changed.

@@ -24,7 +24,7 @@ from app.shell import _SPEED
 from app.state import DEFAULT, DEFAULT_VIEWS, AppState
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS
-from samplers import Change, Experiment, Lane, run, start
+from samplers import Change, Experiment, Lane, Run, run
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import RecipeSampler
@@ -370,7 +370,7 @@ def test_every_parameter_has_a_control_with_help(parameter):
 def exported(state, steps, change=None):
     """What the page exports after ``steps`` of its lanes, with a change of the first lane half way."""
     runner = Runner(state, Mock(spec=Screen))
-    runner.lanes = [LaneRecord(start(spec)) for spec in state.experiment.runs()]
+    runner.lanes = [LaneRecord(Run(spec)) for spec in state.experiment.runs()]
     for i, record in enumerate(runner.lanes):
         record.run.advance(steps // 2)
         if change and i == 0:

@@ -16,7 +16,7 @@ from app.views.marginal import Marginal
 from app.views.moments import CHAINS, STEPS, Moments, fit, theory
 from app.views.scales import Scale
 from app.views.trace import Trace
-from samplers import Change, Experiment, Lane, start
+from samplers import Change, Experiment, Lane, Run
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import autocorrelation, moments
 
@@ -47,7 +47,7 @@ def records(target, samplers, n_chains=4, target_params=None, gradients=None, ke
         lanes.append(lane)
     target = {"key": target, "params": target_params or {}}
     experiment = Experiment.from_dict({"target": target, "lanes": lanes, "n_chains": n_chains, **settings})
-    return [LaneRecord(start(spec, keep_draws=keep)) for spec in experiment.runs()]
+    return [LaneRecord(Run(spec, keep_draws=keep)) for spec in experiment.runs()]
 
 
 def scene_of(made, coordinate=0, dark=False, axis="steps"):

@@ -8,11 +8,10 @@ from typing import Any, Literal
 from app.lesson import proof
 from app.theme import Theme
 from lessons import Claim, Step
-from lessons.claims import Result, judge, quantity
-from lessons.headless import measured
-from lessons.measures import Lane
-from samplers import Experiment, Run
-from samplers.models.study import Study, StudyRun
+from lessons.claims import Result
+from lessons.headless import standing
+from samplers import Experiment
+from samplers.models.study import Study
 
 State = Literal["pending", "holds", "fails", "other", "elsewhere", "running"]
 SIGNS: dict[State, str] = {"pending": "…", "holds": "✓", "fails": "✗", "other": "~", "elsewhere": "–", "running": "…"}
@@ -65,26 +64,17 @@ def _proved(step: Step, place: int, command: str) -> Mark:
 
 
 def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
-    numbers = [claim.lane] if claim.against is None else [claim.lane, claim.against]
-    if max(numbers) > len(runs):
+    if max(claim.lanes) > len(runs):
         return Mark("other")
-    parts = [runs[number - 1] for number in numbers]
-    counted = min(_counted(run) for run in parts)
-    first, full = _lengths(step, numbers)
-    if counted == 0 and all(run.divergence is None for run in parts):
-        return Mark("pending", f"0 of {first:,} steps")
-    lanes = [run if isinstance(run, StudyRun) else Lane(run.trace()) for run in parts]
-    measure = claim.make_measure()
-    estimates = [measured(measure, lane) for lane in lanes]
-    found = quantity(claim.quantity, estimates[0], estimates[1] if len(estimates) > 1 else None)
-    trouble = next((run.divergence.message for run in parts if run.divergence is not None), "")
-    goal = claim.goal if counted >= full else claim.quick_goal
-    result = judge(claim, goal, [found], full=False, trouble=trouble)
-    detail = _detail(result)
+    found = standing(step, claim, runs)
+    result = found.result
+    if result is None:
+        return Mark("pending", f"0 of {found.first:,} steps")
     if not same:
         return Mark("other", f"measured {result.measured:.5g}", result)
-    if counted < first and not trouble:
-        return Mark("pending", f"{counted:,} of {first:,} steps · {detail}", result)
+    detail = _detail(result)
+    if not found.settled:
+        return Mark("pending", f"{found.counted:,} of {found.first:,} steps · {detail}", result)
     if result.passed:
         return Mark("holds", detail, result)
     return Mark("fails", f"{detail}. {result.reason}", result)
@@ -94,19 +84,6 @@ def _detail(result: Result) -> str:
     error = f" ± {result.error:.2g}" if result.error is not None else ""
     tolerance = f", tolerance {result.allowed:.2g}" if result.allowed is not None else ""
     return f"measured {result.measured:.5g}{error}, expected {result.expected}{tolerance}"
-
-
-def _counted(run: Run | StudyRun) -> int:
-    """The steps that the numbers of a run are of."""
-    return run.steps if isinstance(run, StudyRun) else max(run.steps - run.counted_from, 0)
-
-
-def _lengths(step: Step, numbers: Sequence[int]) -> tuple[int, int]:
-    """The reduced and the full length of a step's lanes."""
-    if isinstance(step.spec, Study):
-        return max(step.quick_n_steps[n - 1] for n in numbers), max(step.n_steps[n - 1] for n in numbers)
-    assert isinstance(step.spec, Experiment) and isinstance(step.quick_spec, Experiment)
-    return step.quick_spec.n_steps, step.spec.n_steps
 
 
 def _same(claimed: Any, running: Any) -> bool:

@@ -29,7 +29,6 @@ from app.views.planes import (
 )  # fmt: skip
 from app.views.recipes import RecipeView
 from samplers import Run, RunSpec
-from samplers.engine import start
 from samplers.recipe import fokker_planck
 from samplers.recipe.expressions import constant
 from samplers.recipe.flow import Flow
@@ -128,7 +127,7 @@ class Simulation:
         self.step_size = step
         self.fine = min(self.every, FINEST)
         self.exact = fokker_planck.Evolution(self.flow.matrix, self.start, self.every * step / self.fine)
-        self.run = start(spec)
+        self.run = Run(spec)
         self.rng = np.random.default_rng(spec.seed)
         self.cost = 1e-3
         self.restart()

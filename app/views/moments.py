@@ -15,7 +15,6 @@ from app.views.autocorrelation import LINE, MARKERS, SIGNS, round_up
 from app.views.base import Data, LaneFrame, View
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
-from samplers.engine import start
 from samplers.gradients import Estimator
 from samplers.kernels import Sampler
 from samplers.targets.base import SIMPLEX, Array, Target
@@ -84,7 +83,7 @@ def batch(spec: RunSpec, j: int, share: bool) -> Array:
         first = spec.make_target().start()[j]
         table = np.array([found.mean, found.mean_error, found.variance, found.variance_error])[:, :, j]
         return np.concatenate([[[first], [0.0], [0.0], [0.0]], table], axis=1)
-    state = start(replace(spec, burn_in=STEPS))
+    state = Run(replace(spec, burn_in=STEPS))
     n, columns = spec.n_chains, []
     for step in range(STEPS + 1):
         if step:

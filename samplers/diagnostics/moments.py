@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from samplers.engine import start
+from samplers.engine import Run
 from samplers.spec import RunSpec
 from samplers.targets.base import Array
 
@@ -100,7 +100,7 @@ def ensemble(spec: RunSpec, steps: int, theta0: Array | float | None = None) -> 
     The standard errors are √(v/n) and √((m₄ − v²(n − 3)/(n − 1))/n), with m₄ the fourth central moment.
     """
     # Steps of a burn-in are not counted, and so cost nothing but themselves.
-    state = start(replace(spec, burn_in=steps))
+    state = Run(replace(spec, burn_in=steps))
     if theta0 is not None:
         state.position[:] = theta0
     n = spec.n_chains
