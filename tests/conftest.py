@@ -9,8 +9,10 @@ import tempfile
 from pathlib import Path
 
 # A cache from an older run may hold a function whose helpers have changed since. SGMCMC_LAB_TEST_CACHE names a
-# folder to keep between runs, which saves the compile time while nothing but tests are edited.
-_KEPT = os.environ.get("SGMCMC_LAB_TEST_CACHE")
+# folder to keep between runs, which saves the compile time while nothing but tests are edited. The processes of
+# ``pytest -n`` share the folder of the one that started them.
+_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+_KEPT = os.environ.get("SGMCMC_LAB_CACHE" if _WORKER else "SGMCMC_LAB_TEST_CACHE")
 _CACHE = Path(_KEPT or tempfile.mkdtemp(prefix="sgmcmc-lab-tests-"))
 os.environ["SGMCMC_LAB_CACHE"] = str(_CACHE)
 
@@ -29,14 +31,14 @@ def pytest_unconfigure():
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the browser tests, and run them last.
+    """Mark the browser tests, and run them last, or beside the others in one process of their own.
 
-    Playwright's sync API leaves an event loop running in this thread, in which a later test could not call
-    ``asyncio.run``.
+    Playwright's sync API keeps an event loop running in this thread, in which no test could call ``asyncio.run``.
     """
     for item in items:
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.xdist_group("browser"))
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
@@ -46,9 +48,12 @@ def compile_cache() -> Path:
     return _CACHE
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """The browser, headless and with the network cut off. Skips where there is none; in CI that is a failure."""
+    """The browser, headless and with the network cut off. Skips where there is none; in CI that is a failure.
+
+    It ends with its module: with ``pytest -n`` other tests follow in the same process.
+    """
     from playwright.sync_api import sync_playwright
 
     from tests import browser

@@ -159,7 +159,7 @@ def test_readme_installs_with_one_command():
         assert "\n" not in command
         assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -e ")
     assert start.endswith("&& .venv/bin/panel serve app --show")
-    assert test.endswith("&& .venv/bin/pytest")
+    assert test.endswith("&& .venv/bin/pytest -n logical")
     extras = re.search(r'install -e "\.\[(\w+)\]"', test)
     assert extras and extras[1] in PROJECT["project"]["optional-dependencies"]
 
