@@ -9,7 +9,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -54,13 +54,7 @@ def in_process(tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:
 def in_threads(tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:
     """Here, two at a time: the compiled loops release the interpreter's lock."""
     with ThreadPoolExecutor(2) as pool:
-        futures = {pool.submit(work, task): i for i, task in enumerate(tasks)}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        yield from _as_they_come(pool, tasks)
 
 
 @dataclass(frozen=True)
@@ -80,13 +74,18 @@ class Processes:
         # Ctrl-C reaches all of them; this one alone decides what to do.
         ignore = (signal.SIGINT, signal.SIG_IGN)
         with ProcessPoolExecutor(n, get_context("spawn"), signal.signal, ignore) as pool:
-            futures = {pool.submit(work, task): i for i, task in enumerate(tasks)}
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            yield from _as_they_come(pool, tasks)
+
+
+def _as_they_come(pool: Executor, tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:
+    """The answers as they are done; after an interrupt nothing more is begun."""
+    futures = {pool.submit(work, task): i for i, task in enumerate(tasks)}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
 @dataclass(frozen=True)

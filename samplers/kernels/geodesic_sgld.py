@@ -4,7 +4,7 @@ import numpy as np
 
 from samplers import jit
 from samplers.kernels.base import Sampler
-from samplers.kernels.splitting import batch_kicks, kicks, scales, workspace
+from samplers.kernels.splitting import ESTIMATORS, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import SPHERE
 
@@ -51,9 +51,7 @@ class GeodesicSGLD(Sampler):
     integrator = "Euler–Maruyama along geodesics"
     source = "Welling & Teh 2011, in the angle; compared with in Liu, Zhu & Song 2016, section 5.1"
     supports = frozenset({SPHERE})
-    estimators = frozenset(
-        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
-    )
+    estimators = ESTIMATORS
     advance = advance
 
     step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

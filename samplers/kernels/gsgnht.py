@@ -5,7 +5,7 @@ from math import exp
 import numpy as np
 
 from samplers import jit
-from samplers.kernels.splitting import Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.splitting import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import LINE, SPHERE
 
@@ -81,9 +81,7 @@ class GSGNHT(Moving):
     integrator = "ABOBA splitting along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, the signs of Q corrected"
     supports = frozenset({LINE, SPHERE})
-    estimators = frozenset(
-        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
-    )
+    estimators = ESTIMATORS
     gradient_age = None
     thermostat = True
     advance = advance

@@ -3,7 +3,7 @@
 import numpy as np
 
 from samplers import jit
-from samplers.kernels.splitting import Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.splitting import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import SPHERE
 
@@ -65,9 +65,7 @@ class GSGNHTEuler(Moving):
     integrator = "Explicit Euler along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, at first order"
     supports = frozenset({SPHERE})
-    estimators = frozenset(
-        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
-    )
+    estimators = ESTIMATORS
     thermostat = True
     # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
     moving = False

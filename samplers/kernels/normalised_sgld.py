@@ -6,7 +6,7 @@ import numpy as np
 
 from samplers import jit
 from samplers.kernels.base import Sampler
-from samplers.kernels.splitting import batch_kicks, kicks, scales, workspace
+from samplers.kernels.splitting import ESTIMATORS, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import SPHERE
 
@@ -57,9 +57,7 @@ class NormalisedSGLD(Sampler):
     integrator = "Euler–Maruyama, then normalise"
     source = "The naive comparison"
     supports = frozenset({SPHERE})
-    estimators = frozenset(
-        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
-    )
+    estimators = ESTIMATORS
     advance = advance
 
     step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -5,7 +5,7 @@ from math import exp
 import numpy as np
 
 from samplers import jit
-from samplers.kernels.splitting import Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.splitting import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import LINE, SPHERE
 
@@ -65,9 +65,7 @@ class SGGMC(Moving):
     integrator = "ABOBA splitting along geodesics"
     source = "Liu, Zhu & Song 2016, eqs (5)–(8)"
     supports = frozenset({LINE, SPHERE})
-    estimators = frozenset(
-        {"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"}
-    )
+    estimators = ESTIMATORS
     gradient_age = None
     advance = advance
 

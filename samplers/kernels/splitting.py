@@ -17,6 +17,9 @@ from samplers.targets.base import Target
 # there are, and what each counts for.
 DATA, WIDTH, ITEMS, WEIGHT = range(4)
 
+ESTIMATORS = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"})
+"""The gradients whose noise :func:`kicks` and :func:`batch_kicks` make room for in the noise that they inject."""
+
 
 @jit.inlined
 def choose(rng, data, k, replacement):
