@@ -31,12 +31,14 @@ GRIDS: dict[tuple[str, str], list[Params]] = {
     ("collapsed_gibbs", ""): [{}],
     ("minibatch_gibbs", ""): [{"batch_size": 50}],
     ("lda_scir", ""): _grid(step_size=[0.2, 0.5, 1.0, 2.0]),
-    ("lda_sgrhmc", ""): _grid(step_size=[0.2, 0.5, 1.0], friction=[1.0, 10.0]),
+    ("lda_sgrhmc", ""): _grid(step_size=[0.2, 0.5, 1.0], friction=[1.0, 10.0, 100.0]),
     ("lda_sgrld", ""): _grid(step_size=[0.02, 0.05, 0.1, 0.2]),
-    ("lda_sghmc", "expanded mean"): _grid(step_size=[0.001, 0.01, 0.03, 0.1], friction=[1.0, 10.0]),
-    ("lda_sghmc", "original"): [x | ORIGINAL for x in _grid(step_size=[1e-5, 1e-4, 1e-3], friction=[10.0, 1000.0])],
+    ("lda_sghmc", "expanded mean"): _grid(step_size=[1e-3, 3e-3, 1e-2, 3e-2, 0.1], friction=[1.0, 10.0, 100.0]),
+    ("lda_sghmc", "original"): [
+        x | ORIGINAL for x in _grid(step_size=[1e-4, 3e-4, 1e-3, 3e-3], friction=[100.0, 300.0, 1000.0, 10_000.0])
+    ],
     ("lda_sgld", "expanded mean"): _grid(step_size=[1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 0.1]),
-    ("lda_sgld", "original"): [x | ORIGINAL for x in _grid(step_size=[1e-10, 1e-9, 1e-8, 1e-7, 1e-6])],
+    ("lda_sgld", "original"): [x | ORIGINAL for x in _grid(step_size=[1e-9, 1e-8, 1e-7, 3e-7, 1e-6, 3e-6, 1e-5])],
 }
 """What is tried of every method, by its key and variant; all else is at its default."""
 
