@@ -42,7 +42,7 @@ _LARGE_TITLE = """
 _SX = {
     ".sidebar": {"padding": 0},
     "& .main": {"padding": "4px"},
-    "& .title": {"display": {"xs": "none", "sm": "block"}},
+    "& .title": {"display": {"xs": "none", "sm": "block"}, "marginRight": "12px"},
 }
 _NO_DRAWER = {"& .header [aria-label$='drawer']": {"display": "none"}}
 LATER_SECONDS = 0.08
