@@ -14,6 +14,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.live import Live
+from app.page_state import PageState
 from app.runner import Runner
 from app.theme import theme
 from samplers import Experiment, run
@@ -79,7 +80,7 @@ class Menu:
     holds = "It holds the whole experiment, seed included."
     """What a copied link is."""
 
-    def __init__(self, state: Any, runner: Live, notify: Callable[[str, str], None]):
+    def __init__(self, state: PageState, runner: Live, notify: Callable[[str, str], None]):
         self.state, self.runner, self.notify = state, runner, notify
         common = {"Copy the link": ("link", self._link), "Picture (PNG)": ("image", self.picture)}
         actions = {**common, **self.files()}

@@ -2,10 +2,10 @@
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import quote
 
 from app.lesson import place as places
+from app.page_state import PageState
 from app.state import DEFAULT, MAX_SPEED, AppState, default_views
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS
@@ -32,7 +32,7 @@ def to_query(state: AppState) -> str:
     return f"?{spec}{page_query(state, more)}"
 
 
-def page_query(state: Any, more: Mapping[str, str]) -> str:
+def page_query(state: PageState, more: Mapping[str, str]) -> str:
     """What is on the page, for laws and for studies, and ``more`` fields of the one."""
     parts = {
         **state.place.to_fields(),
@@ -98,7 +98,12 @@ def read_fields(query: str, own: Sequence[str]) -> tuple[dict[str, str], list[st
 
 
 def read_page(
-    state: Any, fields: dict[str, str], views: Container[str], axes: tuple[str, ...], spec: Spec, messages: list[str]
+    state: PageState,
+    fields: dict[str, str],
+    views: Container[str],
+    axes: tuple[str, ...],
+    spec: Spec,
+    messages: list[str],
 ) -> None:
     """Set what is on the page, for laws and for studies."""
     state.hidden = _hidden(type(state).__name__, fields.get("hide", ""), views, spec, messages)

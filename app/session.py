@@ -17,6 +17,7 @@ from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, of_study
 from app.lesson.panel import BESIDE, LessonPanel
 from app.live import Live
+from app.page_state import PageState
 from app.present import SX, Presenter
 from lessons import Lesson
 
@@ -57,7 +58,7 @@ class Session:
     """One browser session: its live loop begins with the page and ends with it."""
 
     runner: Live
-    state: Any
+    state: PageState
     controls: Any
     export: Menu
     """The header's menu of files."""
@@ -239,7 +240,7 @@ class Session:
             ))  # fmt: skip
         self.views.objects = panes
 
-    def _frame(self, state: Any, main: list[Any], header: list[Any]) -> Any:
+    def _frame(self, state: PageState, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""
         beside = pn.Column(*main, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
         self._body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
@@ -315,7 +316,7 @@ class Session:
         self.state.place.param.watch(fit, ["lesson", "number", "free"])
         fit()
 
-    def _transport_buttons(self, state: Any) -> list[Any]:
+    def _transport_buttons(self, state: PageState) -> list[Any]:
         """Play or pause, Step, Reset and New seed."""
         play = pmui.Button(label="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
                            variant="contained", size="small", width=104, margin=(6, 4))  # fmt: skip

@@ -4,8 +4,7 @@ from typing import Any
 
 import param
 
-from app.lesson.place import Place
-from app.lesson.rules import is_hidden
+from app.page_state import PageState
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS
 from lessons import Step
@@ -45,25 +44,16 @@ def default_views(target: type[Target], experiment: Experiment) -> list[str]:
     return list(SIMPLEX_VIEWS if target.support == SIMPLEX else DEFAULT_VIEWS)
 
 
-class AppState(param.Parameterized):
+class AppState(PageState):
     """Every change goes through a method that checks it; a refused one raises SpecError and changes nothing."""
 
     experiment = param.ClassSelector(class_=Experiment, default=DEFAULT)
-    playing = param.Boolean(True)
     speed = param.Integer(FIRST_SPEED, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame.")
     views = param.List(DEFAULT_VIEWS)
     axis = param.Selector(objects=list(AXIS_LABELS))
     coordinate = param.Integer(0, bounds=(0, None))
-    dark = param.Boolean(False)
-    hidden = param.List([], doc="Parts of the page that the link leaves out.")
-    present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
-    resets = param.Integer(0, doc="Counts the resets; each starts the same experiment again.")
     runs_what = "chain"
     subject = "target"
-
-    def __init__(self, **values: Any):
-        super().__init__(**values)
-        self.place = Place()
 
     @property
     def seed(self) -> int:
@@ -73,14 +63,6 @@ class AppState(param.Parameterized):
     def fitting_views(self) -> list[str]:
         """The views that have something to show of the experiment, in the order of the menu."""
         return [key for key, view in VIEWS.items() if key not in self.hidden and view.fits(self.experiment)]
-
-    def shown_views(self) -> list[str]:
-        """The views on the page, in the order of the menu."""
-        return [key for key in self.fitting_views() if key in self.views]
-
-    def shows(self, name: str) -> bool:
-        """Whether a control, an address or a word, is on the page: neither the link nor a lesson leaves it out."""
-        return not is_hidden(name, self.hidden) and self.place.allows(name)
 
     def follow(self, step: Step) -> None:
         """Show a lesson's step: its experiment from the beginning, its views and its settings of the page."""
@@ -237,10 +219,6 @@ class AppState(param.Parameterized):
     def set_chains(self, n_chains: int) -> None:
         """Another number of chains."""
         self._set(n_chains=n_chains)
-
-    def reset(self) -> None:
-        """Start the experiment again from its first state, with the same seed."""
-        self.resets += 1
 
     def lane_titles(self) -> tuple[str, ...]:
         """A title for each lane; samplers that appear twice are told apart by what differs."""

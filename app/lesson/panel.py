@@ -14,6 +14,7 @@ from app.lesson import proof
 from app.lesson.marks import Mark, marks
 from app.lesson.place import SKIPPED, Place
 from app.lesson.prose import as_html, as_words, in_line
+from app.page_state import PageState
 from app.theme import Theme, theme
 from lessons import Claim, Lesson, Step
 
@@ -95,7 +96,7 @@ class LessonPanel:
     """The widgets of the open step, and what its live claims say."""
 
     def __init__(
-        self, state: Any, controls: Any, go: Callable[[Lesson, int], None], follow: Callable[[], tuple[Lesson, int] | None],
+        self, state: PageState, controls: Any, go: Callable[[Lesson, int], None], follow: Callable[[], tuple[Lesson, int] | None],
         contents: Callable[[], None],
     ):  # fmt: skip
         """``go`` opens a step; ``follow`` says what comes after the last one; ``contents`` shows the list."""

@@ -5,8 +5,7 @@ from typing import Any
 
 import param
 
-from app.lesson.place import Place
-from app.lesson.rules import is_hidden
+from app.page_state import PageState
 from app.study.upload import KINDS, UPLOADED, Upload, uses_upload
 from app.study.views import STUDY_VIEWS, default_views
 from app.study.views.base import AXES
@@ -22,26 +21,19 @@ SEEDS = Count(
 )  # fmt: skip
 
 
-class StudyState(param.Parameterized):
+class StudyState(PageState):
     """Every change goes through a method that checks it; a refused one raises SpecError and changes nothing."""
 
     study = param.ClassSelector(class_=Study)
     upload = param.ClassSelector(class_=Upload, allow_None=True, default=None)
-    playing = param.Boolean(True)
-    views = param.List([])
     axis = param.Selector(objects=list(AXES))
     seeds = param.Integer(1, bounds=(1, MAX_SEEDS))
     shown = param.Integer(0, bounds=(0, MAX_METHODS - 1), doc="The method whose inside the pictures show.")
-    dark = param.Boolean(False)
-    hidden = param.List([], doc="Parts of the page that the link leaves out.")
-    present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
-    resets = param.Integer(0, doc="Counts the resets; each starts the same study again.")
     runs_what = "method"
     subject = "model"
 
     def __init__(self, study: Study):
         super().__init__(study=study, views=default_views(study))
-        self.place = Place()
 
     @property
     def seed(self) -> int:
@@ -51,14 +43,6 @@ class StudyState(param.Parameterized):
     def fitting_views(self) -> list[str]:
         """The views that have something to show of the study, in the order of the menu."""
         return [key for key, view in STUDY_VIEWS.items() if key not in self.hidden and view.fits(self.study)]
-
-    def shown_views(self) -> list[str]:
-        """The views on the page, in the order of the menu."""
-        return [key for key in self.fitting_views() if key in self.views]
-
-    def shows(self, name: str) -> bool:
-        """Whether a control, an address or a word, is on the page: neither the link nor a lesson leaves it out."""
-        return not is_hidden(name, self.hidden) and self.place.allows(name)
 
     def follow(self, step: Step) -> None:
         """Show a lesson's step: its study from the beginning, its views and its settings of the page."""
@@ -162,10 +146,6 @@ class StudyState(param.Parameterized):
         with param.parameterized.batch_call_watchers(self):
             self.open(study)
             self.upload, self.seeds = upload, seeds
-
-    def reset(self) -> None:
-        """Start the study again from its first state, with the same seed."""
-        self.resets += 1
 
     def method_titles(self) -> tuple[str, ...]:
         """A title for each method; one that is there twice is told apart by the first parameter that differs."""
