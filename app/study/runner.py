@@ -302,8 +302,10 @@ class StudyRunner(Live):
 def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int) -> tuple[Model, list[MethodRecord]]:
     """The model, and a run of each method for each seed. Raises :class:`SpecError`."""
     jit.prepare(_functions(study), progress.compiling)
-    progress.tell("Loading the data" if upload is None else f"Reading {upload.name}")
-    uploaded = None if upload is None else upload.data()
+    progress.tell("Loading the data")
+    uploaded = None
+    if upload is not None:
+        uploaded = upload.data(lambda share: progress.tell(f"Reading {upload.name}", share))
     progress.tell("Preparing the data")
     model = load(study, uploaded)
     for view in STUDY_VIEWS.values():

@@ -7,7 +7,7 @@ from typing import Any
 import panel_material_ui as pmui
 
 from samplers.choices import Choice
-from samplers.parameters import SpecError
+from samplers.models.files import Tell, untold
 
 MAX_BYTES = 30_000_000
 """Of all files that are brought at once. The browser looks first and sends nothing of what is larger."""
@@ -29,8 +29,8 @@ class Kind:
     several: bool
     """Whether several files make one data set."""
     help: str
-    read: Callable[[Mapping[str, bytes]], Any]
-    """The data in files by name. Raises :class:`SpecError`."""
+    read: Callable[[Mapping[str, bytes], Tell], Any]
+    """The data in files by name. Raises :class:`~samplers.models.files.FileError`."""
 
 
 class Upload:
@@ -47,11 +47,14 @@ class Upload:
         """Whether the files have been read, and were good."""
         return self._files is None
 
-    def data(self) -> Any:
-        """What the model takes; the first call reads the files, and lets go of them. Raises :class:`SpecError`."""
+    def data(self, tell: Tell = untold) -> Any:
+        """What the model takes; the first call reads the files, and lets go of them.
+
+        Raises :class:`~samplers.models.files.FileError`.
+        """
         files = self._files
         if files is not None:
-            self._data = self.kind.read(files)
+            self._data = self.kind.read(files, tell)
             self._files = None
         return self._data
 
@@ -90,23 +93,22 @@ class FileBox(pmui.FileInput):
         self._buffer.clear()
         self._file_buffer.clear()
         if received > MAX_BYTES:
-            error = SpecError("upload", f"{received:,} bytes", f"allowed are at most {MAX_BYTES:,} in all")
-            self._refuse(str(error))
+            self._refuse(f"The upload has {received:,} bytes: allowed are at most {MAX_BYTES:,} in all.")
         elif files:
             self._take(files)
 
 
-def _corpus(files: Mapping[str, bytes]) -> Any:
+def _corpus(files: Mapping[str, bytes], tell: Tell) -> Any:
     from samplers.models.topics.corpus import read_uploads
 
-    return read_uploads(files)
+    return read_uploads(files, tell=tell)
 
 
-def _graph(files: Mapping[str, bytes]) -> Any:
+def _graph(files: Mapping[str, bytes], tell: Tell) -> Any:
     from samplers.models.network.graph import read_upload
 
     ((name, content),) = files.items()
-    return read_upload(name, content)
+    return read_upload(name, content, tell)
 
 
 def uses_upload(choice: Choice) -> bool:
