@@ -521,6 +521,11 @@ def test_a_bad_file_gives_its_sentence_and_the_study_before_goes_on():
     assert stage.state.own_data is not None
 
 
+def controls_of(controls):
+    """The widgets of a sidebar by their labels."""
+    return {made.label: made for made in controls.panel.select(pmui.widgets.base.MaterialWidget) if made.label}
+
+
 def many(n):
     return {"many.txt": b"cats and dogs and mice and birds and foxes and hares\n" * n}
 
@@ -575,13 +580,14 @@ def test_a_study_that_is_given_up_leaves_the_figures_and_the_widgets_as_they_wer
     async def load():
         stage = await _begun(BARS)
         controls = StudyControls(stage.state, Mock())
-        widgets = {made.label: made for made in controls.panel.select(pmui.widgets.base.MaterialWidget) if made.label}
+        widgets = controls_of(controls)
         figures = list(stage.runner.views)
         gate = Gate(monkeypatch)
         stage.state.bring({"pets.csv": CSV})
         stage.state.set_model_param("n_topics", 20)
         stage.state.set_model_param("alpha", list(widgets["Document prior α"].options.values())[-1])
-        assert widgets["Corpus"].value == "uploaded"
+        assert controls_of(controls)["Corpus"].value == "uploaded"
+        assert widgets["Corpus"].value == "bars", "a menu is not set, for it would send that back"
         assert widgets["Topics K"].value == 20
         loading = asyncio.create_task(stage.runner._begin())
         while not gate.entered.is_set():
@@ -594,13 +600,14 @@ def test_a_study_that_is_given_up_leaves_the_figures_and_the_widgets_as_they_wer
     stage, controls, widgets, figures = asyncio.run(load())
     assert not stage.runner._rebuild
     assert stage.runner.views == figures
-    shown = {made.label: made for made in controls.panel.select(pmui.widgets.base.MaterialWidget) if made.label}
-    assert shown["Corpus"] is widgets["Corpus"], "nothing was drawn anew for a cancel"
+    shown = controls_of(controls)
+    assert shown["Topics K"] is widgets["Topics K"], "the sidebar was not drawn anew for a cancel"
+    assert shown["Seed"] is widgets["Seed"]
     assert (shown["Corpus"].value, shown["Topics K"].value) == ("bars", 10)
     assert shown["Document prior α"].value == 0.1
     # A value that the slider has no place for.
     stage.state.set_model_param("alpha", 0.123)
-    shown = {made.label: made for made in controls.panel.select(pmui.widgets.base.MaterialWidget) if made.label}
+    shown = controls_of(controls)
     assert shown["Document prior α"].value == 0.123
     # What has changed on the page meanwhile is drawn.
     stage.state.dark = True

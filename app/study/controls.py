@@ -38,8 +38,10 @@ class StudyControls(Panel):
     def __init__(self, state: StudyState, notify: Callable[[str, str], None], of_lesson: bool = False):
         super().__init__(state, notify, of_lesson)
         self._boxes: dict[str, FileBox] = {}
-        self._following: list[tuple[Any, Callable[[], Any]]] = []
-        """Widgets, and what each has to show."""
+        self._sliders: list[tuple[Any, Callable[[], Any]]] = []
+        """Each with what it has to show."""
+        self._menus: list[tuple[pn.Column, Callable[[], Any], Callable[[], Any]]] = []
+        """The place of each menu, what it has to show, and how a new one is made."""
         # Beside the box, not drawn again with it: a file may be on its way.
         self._own = pn.pane.HTML("", visible=False, margin=(0, 12, 6, 12))
         self._problem = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(4, 10))
@@ -65,7 +67,11 @@ class StudyControls(Panel):
         self._own.param.update(
             object="" if upload is None else f"Your own: <b>{escape(upload.name)}</b>", visible=upload is not None
         )
-        late = [(made, value) for made, read in self._following if made.value != (value := read())]
+        for place, read, make in self._menus:
+            # A menu that is set twice in a moment sends its first value back, as if a person had chosen it.
+            if place[0].value != read():
+                place[0] = make()
+        late = [(made, value) for made, read in self._sliders if made.value != (value := read())]
         if any(isinstance(made, pmui.DiscreteSlider) and value not in made.options.values() for made, value in late):
             super().refresh(force=True)
         else:
@@ -73,7 +79,7 @@ class StudyControls(Panel):
                 made.value = value
 
     def parts(self) -> list[Any]:
-        self._following = []
+        self._sliders, self._menus = [], []
         return [*self._model(), *self._methods(), *self._add(), *self._seeds(), *self._more()]
 
     def _model(self) -> list[Any]:
@@ -122,11 +128,20 @@ class StudyControls(Panel):
 
     def _widget(self, parameter: Any, read: Callable[[], Any], apply: Callable[[Any], Any]) -> Any:
         """The control of a parameter, which shows what ``read`` returns whenever that changes."""
-        made = widget(parameter, read(), lambda value: value == read() or apply(value))
-        self._following.append((made, read))
-        if isinstance(parameter, Option):
-            made.options = {in_words(option): option for option in parameter.objects}
-        return made
+
+        def make() -> Any:
+            made = widget(parameter, read(), apply)
+            if isinstance(parameter, Option):
+                made.options = {in_words(option): option for option in parameter.objects}
+            return made
+
+        made = make()
+        if not isinstance(parameter, Option):
+            self._sliders.append((made, read))
+            return made
+        place = pn.Column(made, sizing_mode="stretch_width", margin=0)
+        self._menus.append((place, read, make))
+        return place
 
     def _upload(self) -> list[Any]:
         kind = KINDS.get(self.state.study.model.key)

@@ -22,7 +22,7 @@ class Weights(StudyView):
 
     key = "weights"
     title = "Weights w"
-    hint = "a point is a node in a community; lowest: all below"
+    hint = "a point: a node in a community"
     model = "network"
     every = 4
 
@@ -32,7 +32,7 @@ class Weights(StudyView):
         p = plot(
             self.scene.colours,
             "community, strongest first",
-            "√r · w, log scale",
+            "√r · w, log scale; lowest: all below",
             (0.4, k + 0.6),
             (LOWEST - 0.4, HIGHEST),
         )
