@@ -281,6 +281,23 @@ def test_pictures_put_each_word_on_its_pixel(studies):
     )
 
 
+def test_true_topics_are_counted_where_they_are_found(studies):
+    state, model, _ = studies["bars"][0]
+    view = build("pictures", state, model)
+
+    def said(phi):
+        return view.captions(Shown(phi=phi))[view._label.id]
+
+    true = model.true_topics
+    assert said(true[::-1]) == "true topics found: 10 of 10"
+    # Two rows mixed are neither of them; the same row twice is one.
+    assert said(np.array([(true[0] + true[1]) / 2, *true[2:]])) == "true topics found: 8 of 10"
+    assert said(true[[0] * 10]) == "true topics found: 1 of 10"
+    blurred = 0.85 * true + 0.15 / model.n_words
+    assert said(blurred) == "true topics found: 10 of 10"
+    assert said(0.7 * true + 0.3 / model.n_words) == "true topics found: 0 of 10"
+
+
 class Gibbs:
     """A minibatch Gibbs method, as the view finds it."""
 

@@ -25,7 +25,6 @@ class Kind:
     parameter: str
     """The model's parameter that names its data; it is ``UPLOADED`` where they are the person's own."""
     label: str
-    accept: str
     several: bool
     """Whether several files make one data set."""
     help: str
@@ -63,8 +62,10 @@ class FileBox(pmui.FileInput):
     """The button that files are dropped on. It hands them on, and keeps nothing."""
 
     def __init__(self, kind: Kind, take: Callable[[Mapping[str, bytes]], None], refuse: Callable[[str], None]):
+        # What the browser finds to be of another kind it leaves out without a word; so it is not asked to look.
+        # The label stays: whether a file was good is not yet known when it has been sent.
         super().__init__(
-            label=kind.label, accept=kind.accept, multiple=kind.several, max_file_size=MAX_BYTES,
+            label=kind.label, uploaded_label=kind.label, multiple=kind.several, max_file_size=MAX_BYTES,
             chunk_size=CHUNK_BYTES, variant="outlined", size="small", sizing_mode="stretch_width", margin=(6, 10),
             description=f"{kind.label}. {kind.help}",
         )  # fmt: skip
@@ -119,12 +120,12 @@ def uses_upload(choice: Choice) -> bool:
 
 KINDS = {
     "topics": Kind(
-        "corpus", "Your own documents", ".txt,.csv,.ldac,.tokens,.vocab", True,
+        "corpus", "Your own documents", True,
         "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
         _corpus,
     ),
     "network": Kind(
-        "graph", "Your own network", ".csv,.graphml", False,
+        "graph", "Your own network", False,
         "A CSV with two columns, the two ends of each edge; or GraphML. Nothing is kept after this page is closed, and nobody else sees it.",
         _graph,
     ),

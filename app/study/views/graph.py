@@ -88,7 +88,7 @@ class GraphView(StudyView):
         colours, model = self.scene.colours, self.scene.model
         places = layout(model)
         n = len(places)
-        p = plot(colours, "", "", (-0.06, 1.06), (-0.12, 1.06))
+        p = plot(colours, "", "", (-0.06, 1.06), (-0.18, 1.06))
         p.axis.visible = p.grid.visible = False
         p.min_border_left = p.min_border_right = p.min_border_bottom = 4
         row = np.full(model.data.n_nodes, -1)

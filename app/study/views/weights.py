@@ -22,7 +22,7 @@ class Weights(StudyView):
 
     key = "weights"
     title = "Weights w"
-    hint = "a point: a node in a community"
+    hint = "a point: a node in a community; lowest: all below"
     model = "network"
     every = 4
 
@@ -32,7 +32,7 @@ class Weights(StudyView):
         p = plot(
             self.scene.colours,
             "community, strongest first",
-            "√r · w, log scale; lowest: all below",
+            "√r · w, log scale",
             (0.4, k + 0.6),
             (LOWEST - 0.4, HIGHEST),
         )

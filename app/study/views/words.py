@@ -14,7 +14,7 @@ SHOWN = COLUMNS * ROWS
 """Topics in the picture: those with the largest share of the words."""
 WORDS = 5
 """Words of each."""
-GLIDE = 0.1
+GLIDE = 0.05
 """A word goes most of its way to another line in so many seconds."""
 SMOOTH = 0.1
 """The part that a frame has in a word's probability: two words that are as likely would change places all the time."""
