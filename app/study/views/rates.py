@@ -12,8 +12,8 @@ from app.theme import DASHES, plot
 from app.views.base import Data
 from app.views.scales import Scale
 
-LOWEST = -12.0
-"""Smaller rates lie at the lower end of the axis of log₁₀."""
+LOWEST, HIGHEST = -12.0, 4.0
+"""The ends of the axis of log₁₀; what is beyond lies there."""
 USED = 0.5
 """A community that explains at least so many edges is in use."""
 
@@ -29,8 +29,10 @@ class Rates(StudyView):
 
     def build(self) -> Any:
         colours, k = self.scene.colours, self.scene.model.n_communities
-        p = plot(colours, "community, strongest first", "edges, log scale", (0.5, k + 0.5), (LOWEST - 0.4, 4.0))
-        Scale(True, (LOWEST, 4.0)).apply(p.yaxis)
+        p = plot(
+            colours, "community, strongest first", "edges, log scale", (0.5, k + 0.5), (LOWEST - 0.4, HIGHEST + 0.4)
+        )
+        Scale(True, (LOWEST, HIGHEST)).apply(p.yaxis)
         p.yaxis.ticker = FixedTicker(ticks=[-12, -8, -4, 0, 4])
         p.xaxis.ticker = FixedTicker(ticks=list(range(1, k + 1, max(1, -(-k // 10)))))
         for i, _ in enumerate(self.scene.methods):
@@ -48,7 +50,7 @@ class Rates(StudyView):
             explained = np.sort(expected_edges(frame.snapshot(i)))[::-1]
             out[f"method {i}"] = (
                 np.arange(1.0, len(explained) + 1),
-                np.maximum(np.log10(np.maximum(explained, 1e-300)), LOWEST),
+                np.clip(np.log10(np.maximum(explained, 1e-300)), LOWEST, HIGHEST),
             )
         return out
 
