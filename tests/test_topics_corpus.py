@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samplers.models.topics import corpus as corpora
+from samplers.models.topics.__main__ import main
 from samplers.models.topics.corpus import Corpus, read_path, read_upload, read_uploads
 from samplers.models.topics.model import Topics
 from samplers.parameters import SpecError
@@ -315,6 +316,46 @@ def test_the_split_parts_the_documents_and_the_words_of_the_test_documents():
     assert (model.folded.matrix().sum(axis=1) == 70).all()
     again = Topics(corpus="bars", n_topics=7, test_share=0.3, observed=0.7)
     assert np.array_equal(again.scored.words, model.scored.words)
+
+
+# The command line
+
+
+def test_a_corpus_is_named_on_the_command_line(tmp_path, capsys):
+    animals, trees = "cat dog mouse purr", "oak elm leaf root"
+    rows = [f"{i},{(animals, trees)[i % 2]} the" for i in range(60)]
+    path = tmp_path / "letters.csv"
+    path.write_text("\n".join(["id,words", *rows]))
+    command = [str(path), "--column", "words", "--n-topics", "2", "--documents", "3000"]
+    assert main([*command, "--method", "collapsed_gibbs", "--method", "lda_scir"]) == 0
+    shown = capsys.readouterr().out.split("\n\n")
+    # A common word is cut off, and either method finds the two topics.
+    assert "8 different words" in shown[0]
+    assert [text.partition(":")[0] for text in shown[1:]] == ["Collapsed Gibbs", "SCIR"]
+    for text in shown[1:]:
+        assert float(re.search(r"perplexity ([\d.]+)", text)[1]) < 6
+        topics = [set(line.split()[1:5]) for line in text.strip().splitlines()[1:]]
+        assert sorted(map(sorted, topics)) == [sorted(animals.split()), sorted(trees.split())]
+    main([*command, "--max-share", "1"])
+    assert "9 different words" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["x.csv"], "x.csv cannot be read"),
+        (["letters.csv"], "letters.csv, line 1, names no column"),
+        (["letters.csv", "--column", "words", "--n-topics", "1"], "n_topics"),
+        (["letters.csv", "--column", "words", "--max-share", "0.01"], "max_share"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_is_said(options, named, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters.csv").write_text("id,words\n1,cat dog\n2,dog mouse\n")
+    with pytest.raises(SystemExit) as ended:
+        main(options)
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err
 
 
 def test_at_most_a_thousand_documents_are_held_out():
