@@ -153,6 +153,17 @@ def test_graphml_as_networkx_writes_it():
     assert (graph.groups == karate.groups).all() and graph.group_source == "the file's club"
 
 
+def test_graphml_is_handed_to_its_parser_in_pieces(monkeypatch):
+    """A parser that takes a file whole lets no other thread have its turn."""
+    pieces = []
+    real = graphs._InPieces.read
+    monkeypatch.setattr(graphs._InPieces, "read", lambda self, size=-1: (pieces.append(size), real(self, size))[1])
+    content = "\n".join(nx.generate_graphml(nx.gnm_random_graph(500, 8000, seed=1))).encode()
+    assert len(read_upload("x.graphml", content).edges) == 8000
+    assert len(pieces) >= len(content) / 70_000
+    assert 0 < max(pieces) <= 70_000
+
+
 def test_graphml_of_a_directed_graph_and_isolated_nodes():
     graph = graphml(
         f"<graph edgedefault='directed'>{NODES}<edge source='b' target='a'/><edge source='a' target='b'/></graph>"

@@ -88,7 +88,8 @@ class GraphView(StudyView):
         colours, model = self.scene.colours, self.scene.model
         places = layout(model)
         n = len(places)
-        p = plot(colours, "", "", (-0.06, 1.06), (-0.18, 1.06))
+        room = 0.12 if n <= NAMED else 0.06
+        p = plot(colours, "", "", (-room, 1 + room), (-0.18, 1.06))
         p.axis.visible = p.grid.visible = False
         p.min_border_left = p.min_border_right = p.min_border_bottom = 4
         row = np.full(model.data.n_nodes, -1)
@@ -150,7 +151,7 @@ class GraphView(StudyView):
         )
         if n <= NAMED:
             p.text(
-                "x", "y", text="short", source=nodes, y_offset=-9, text_align="center",
+                "x", "y", text="short", source=nodes, y_offset=-9 if self._groups is None else -13, text_align="center",
                 text_font_size="11px", text_color=colours.text, text_baseline="bottom",
             )  # fmt: skip
         self._label = self.caption(p)
