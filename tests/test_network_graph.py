@@ -83,15 +83,16 @@ BAD = [
     ("graph.csv", SQUARE + "\n\nb,b\n", "graph.csv, line 7", "joins a node to itself"),
     ("graph.csv", SQUARE + "b,\n", "graph.csv, line 5", "names of 1 to 100"),
     ("graph.csv", SQUARE + "b," + "x" * 101, "graph.csv, line 5", "names of 1 to 100"),
-    ("graph.csv", SQUARE + "b,x\x00y\n", "graph.csv, line 5", "printable"),
-    ("graph.csv", SQUARE + 'b,"x\n', "graph.csv, line 5", "it is not CSV"),
+    ("graph.csv", SQUARE + "b,x\x07y\n", "graph.csv, line 5", "printable"),
+    ("graph.csv", SQUARE + "b,x\x00y\n", "graph.csv, line 5", "zero byte"),
+    ("graph.csv", SQUARE + 'b,"x\n', "graph.csv, line 5", "line 5, is not CSV: "),
     ("graph.csv", SQUARE + 'b,"x\ny"\n', "graph.csv, line 6", "printable"),
     ("graph.csv", SQUARE.encode() + b"a,caf\xe9\n", "graph.csv, line 5", "text in UTF-8"),
     ("graph.csv", "a,b\n", "graph.csv", "needs 4 nodes at least"),
     ("graph.csv", "a,b\na,c\na,d\nb,c\nb,d\nc,d\n", "graph.csv", "a pair without one"),
     ("graph.csv", "source,target\n", "graph.csv", "needs 4 nodes at least"),
-    ("graph.csv", "", "file", "it is empty"),
-    ("graph.xlsx", SQUARE, "file", "names end with .csv or .graphml"),
+    ("graph.csv", "", "graph.csv", "graph.csv is empty"),
+    ("graph.xlsx", SQUARE, "graph.xlsx", "names end with .csv or .graphml"),
     ("graph.csv", b"a" * (graphs.MAX_BYTES + 1), "graph.csv", "at most 5,000,000"),
     ("graph.csv", "\n".join(f"n{i},m{i}" for i in range(1001)), "graph.csv, line 1001", "at most 2,000 nodes"),
     ("../../etc/graph.csv", "x\n", "graph.csv, line 1", "two columns"),
@@ -110,6 +111,27 @@ def test_too_many_edges(monkeypatch):
     with pytest.raises(SpecError, match="at most 3 edges") as caught:
         csv(SQUARE)
     assert caught.value.field == "graph.csv, line 4"
+
+
+class EndedError(Exception):
+    """The reader was told to end."""
+
+
+@pytest.mark.parametrize("kind", ["csv", "graphml"])
+def test_the_reader_says_how_far_it_is_and_ends_when_told(kind):
+    graph = nx.gnm_random_graph(200, 5 * graphs.TOLD_EVERY - 10, seed=1)
+    lines = nx.generate_graphml(graph) if kind == "graphml" else (f"{a},{b}" for a, b in graph.edges)
+    content = "\n".join(lines).encode()
+    shares = []
+    assert len(read_upload(f"x.{kind}", content, shares.append).edges) == graph.number_of_edges()
+    assert len(shares) == 5, "once for so many edges"
+    assert shares == sorted(shares) and shares[0] >= 0 and 0.7 < shares[-1] < 1
+
+    def end(share):
+        raise EndedError
+
+    with pytest.raises(EndedError):
+        read_upload(f"x.{kind}", content, end)
 
 
 # GraphML
@@ -131,6 +153,17 @@ def test_graphml_as_networkx_writes_it():
     assert (graph.groups == karate.groups).all() and graph.group_source == "the file's club"
 
 
+def test_graphml_is_handed_to_its_parser_in_pieces(monkeypatch):
+    """A parser that takes a file whole lets no other thread have its turn."""
+    pieces = []
+    real = graphs._InPieces.read
+    monkeypatch.setattr(graphs._InPieces, "read", lambda self, size=-1: (pieces.append(size), real(self, size))[1])
+    content = "\n".join(nx.generate_graphml(nx.gnm_random_graph(500, 8000, seed=1))).encode()
+    assert len(read_upload("x.graphml", content).edges) == 8000
+    assert len(pieces) >= len(content) / 70_000
+    assert 0 < max(pieces) <= 70_000
+
+
 def test_graphml_of_a_directed_graph_and_isolated_nodes():
     graph = graphml(
         f"<graph edgedefault='directed'>{NODES}<edge source='b' target='a'/><edge source='a' target='b'/></graph>"
@@ -147,7 +180,7 @@ BAD_GRAPHML = [
     (edge("a", "z"), 4, "no node of this name above"),
     ("<graph edgedefault='undirected'>\n<node id='a'/>\n<node id='a'/></graph>", 5, "a node of this name above"),
     ("<graph edgedefault='undirected'>\n<node/></graph>", 4, "needs the attribute id"),
-    ("<graph edgedefault='undirected'>\n<node id='a'></graph>", 4, "it is not XML: mismatched tag"),
+    ("<graph edgedefault='undirected'>\n<node id='a'></graph>", 4, "line 4, is not XML: mismatched tag"),
     (f"<graph edgedefault='undirected'>{NODES}\n<hyperedge/></graph>", 4, "edges between two nodes"),
     ("<graph edgedefault='undirected'>\n<node id='a'><graph/></node></graph>", 4, "one graph, and this is another"),
     ("<desc>" * 30 + "</desc>" * 30, 3, "20 deep"),

@@ -6,20 +6,24 @@ import gc
 import io
 import threading
 import weakref
+from dataclasses import replace
 from unittest.mock import AsyncMock, Mock, patch
 
 import numpy as np
+import panel_material_ui as pmui
 import pytest
 
 import app.study.runner as running
 from app.study import link
+from app.study.controls import StudyControls
 from app.study.export import curves
-from app.study.runner import StudyRunner, StudyScreen
+from app.study.runner import AbandonedError, Progress, StudyRunner, StudyScreen
 from app.study.state import MAX_SEEDS, StudyState
 from app.study.upload import CHUNK_BYTES, KINDS, MAX_BYTES, FileBox, Upload
 from app.study.views import STUDY_VIEWS
 from samplers.models import METHODS, MODELS
 from samplers.models.study import MAX_METHODS, Study, methods_of
+from samplers.models.topics.corpus import TOLD_EVERY
 from samplers.parameters import SpecError, declared
 
 BARS = "?model=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
@@ -515,6 +519,101 @@ def test_a_bad_file_gives_its_sentence_and_the_study_before_goes_on():
     assert stage.state.own_data is None
     stage.state.set_model_param("corpus", "uploaded")
     assert stage.state.own_data is not None
+
+
+def controls_of(controls):
+    """The widgets of a sidebar by their labels."""
+    return {made.label: made for made in controls.panel.select(pmui.widgets.base.MaterialWidget) if made.label}
+
+
+def many(n):
+    return {"many.txt": b"cats and dogs and mice and birds and foxes and hares\n" * n}
+
+
+def test_a_file_that_nobody_waits_for_any_more_is_not_read_on():
+    n = 20_000
+    upload, progress, told = Upload(KINDS["topics"], many(n)), Progress(), []
+    real = progress.tell
+
+    def tell(what, share=None):
+        progress.cancelled = len(told) == 60
+        real(what, share)
+        told.append((what, share))
+
+    progress.tell = tell
+    with pytest.raises(AbandonedError):
+        running._prepare(progress, opened().study, upload, 1)
+    shares = [share for what, share in told if what == "Reading many.txt"]
+    assert shares[-1] == pytest.approx(len(shares) * TOLD_EVERY / n, rel=0.05), "as far as it was read"
+    assert shares == sorted(set(shares))
+    assert len(shares) > 50, "a moving bar, and then the end"
+    assert not upload.read, "the file is there for another try"
+    progress.cancelled = False
+    progress.tell = real
+    assert upload.data(lambda share: real("Reading", share)).n_documents == n
+    assert (progress.what, progress.share) == ("Reading", pytest.approx(1 - TOLD_EVERY / n, abs=0.03))
+
+
+def test_the_page_sees_how_far_a_file_is_read():
+    """The reader stops in the middle until the page has been told."""
+    told = threading.Event()
+
+    def read(files, tell):
+        tell(0.5)
+        assert told.wait(60)
+        return KINDS["topics"].read(files, tell)
+
+    async def live():
+        stage = await _begun(BARS)
+        stage.screen.show_work.side_effect = lambda what, share: share == 0.5 and told.set()
+        stage.state.bring({"pets.csv": CSV})
+        stage.state.upload.kind = replace(stage.state.upload.kind, read=read)
+        await stage.runner._begin()
+        return stage
+
+    stage = asyncio.run(live())
+    assert any("Reading pets.csv" in call.args[0] for call in stage.screen.show_work.call_args_list)
+    assert stage.state.own_data.name == "pets.csv"
+
+
+def test_a_study_that_is_given_up_leaves_the_figures_and_the_widgets_as_they_were(monkeypatch):
+    async def load():
+        stage = await _begun(BARS)
+        controls = StudyControls(stage.state, Mock())
+        widgets = controls_of(controls)
+        figures = list(stage.runner.views)
+        gate = Gate(monkeypatch)
+        stage.state.bring({"pets.csv": CSV})
+        stage.state.set_model_param("n_topics", 20)
+        stage.state.set_model_param("alpha", list(widgets["Document prior α"].options.values())[-1])
+        assert controls_of(controls)["Corpus"].value == "uploaded"
+        assert widgets["Corpus"].value == "bars", "a menu is not set, for it would send that back"
+        assert widgets["Topics K"].value == 20
+        loading = asyncio.create_task(stage.runner._begin())
+        while not gate.entered.is_set():
+            await asyncio.sleep(0.01)
+        stage.runner.cancel()
+        await loading
+        gate.open.set()
+        return stage, controls, widgets, figures
+
+    stage, controls, widgets, figures = asyncio.run(load())
+    assert not stage.runner._rebuild
+    assert stage.runner.views == figures
+    shown = controls_of(controls)
+    assert shown["Topics K"] is widgets["Topics K"], "the sidebar was not drawn anew for a cancel"
+    assert shown["Seed"] is widgets["Seed"]
+    assert (shown["Corpus"].value, shown["Topics K"].value) == ("bars", 10)
+    assert shown["Document prior α"].value == 0.1
+    # A value that the slider has no place for.
+    stage.state.set_model_param("alpha", 0.123)
+    shown = controls_of(controls)
+    assert shown["Document prior α"].value == 0.123
+    # What has changed on the page meanwhile is drawn.
+    stage.state.dark = True
+    stage.runner._rebuild = False
+    stage.runner._give_way("")
+    assert stage.runner._rebuild
 
 
 def collect():

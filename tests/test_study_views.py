@@ -13,10 +13,10 @@ from app.study.runner import load
 from app.study.views import STUDY_VIEWS
 from app.study.views.adjacency import HELD, in_order, observed_matrix, shades
 from app.study.views.base import MethodFrame, StudyFrame, StudyScene
-from app.study.views.graph import agreement, held_edges, layout, observed
+from app.study.views.graph import agreement, held_edges, layout, matched, observed
 from app.study.views.scores import curve, ends
 from app.study.views.weights import LOWEST, expected_edges
-from app.study.views.words import LARGER, SHOWN, WORDS
+from app.study.views.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
 from samplers.models import METHODS, MODELS
 from samplers.models.study import Score, methods_of
 
@@ -194,6 +194,16 @@ def test_words_stand_in_the_order_of_their_probabilities_and_glide(words):
     assert sorted(bars[:3, 2]) == pytest.approx(sorted(top)), "at rest every word is in a line of its own"
 
 
+def test_words_that_are_about_as_likely_keep_their_lines():
+    places = {7: 0.0, 8: 1.0, 9: 2.2}
+    means = {7: 0.20, 8: 0.20 * (OVERTAKES - 0.02), 9: 0.10, 5: 0.10 * (OVERTAKES - 0.02)}
+    assert in_lines(means, places) == [7, 8, 9, 5], "a little more is not enough"
+    assert in_lines(means, {}) == [8, 7, 5, 9], "without a place the order is exact"
+    means[8] = 0.20 * (OVERTAKES + 0.02)
+    means[5] = 0.5
+    assert in_lines(means, places) == [5, 8, 7, 9]
+
+
 def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(studies):
     _, model, _ = studies["bars"][0]
 
@@ -219,12 +229,15 @@ def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(studies):
 
 def test_sparsity_is_a_histogram_of_shares(studies):
     state, model, frame = studies["bars"][0]
-    data = build("sparsity", state, model).compute(frame)
+    view = build("sparsity", state, model)
+    data, captions = view.compute(frame), view.captions(frame)
     for i in range(len(frame.methods)):
         seen = frame.snapshot(i)
         middle, share = data[f"method {i}"]
         assert share.sum() == pytest.approx(1)
         np.testing.assert_allclose(share * seen["sparsity"].sum(), seen["sparsity"])
+        below = share[middle < -10.0].sum()
+        assert captions[view._labels[i].id] == f"{view.scene.methods[i]}  {below:.1%} below 10⁻¹⁰"
         assert (seen["sparsity_edges"][:-1] < middle).all()
         assert (middle < seen["sparsity_edges"][1:]).all()
 
@@ -266,6 +279,23 @@ def test_pictures_put_each_word_on_its_pixel(studies):
     assert all(
         (tile.max(axis=0) == tile.min(axis=0)).all() or (tile.max(axis=1) == tile.min(axis=1)).all() for tile in tiles
     )
+
+
+def test_true_topics_are_counted_where_they_are_found(studies):
+    state, model, _ = studies["bars"][0]
+    view = build("pictures", state, model)
+
+    def said(phi):
+        return view.captions(Shown(phi=phi))[view._label.id]
+
+    true = model.true_topics
+    assert said(true[::-1]) == "true topics found: 10 of 10"
+    # Two rows mixed are neither of them; the same row twice is one.
+    assert said(np.array([(true[0] + true[1]) / 2, *true[2:]])) == "true topics found: 8 of 10"
+    assert said(true[[0] * 10]) == "true topics found: 1 of 10"
+    blurred = 0.85 * true + 0.15 / model.n_words
+    assert said(blurred) == "true topics found: 10 of 10"
+    assert said(0.7 * true + 0.3 / model.n_words) == "true topics found: 0 of 10"
 
 
 class Gibbs:
@@ -312,6 +342,29 @@ def test_agreement_of_partitions():
     a, b = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 2, 2])
     joint = -(2 / 6 * np.log(2 / 6) * 2 + 1 / 6 * np.log(1 / 6) * 2)
     assert agreement(a, b) == pytest.approx(2 * (np.log(2) + np.log(3) - joint) / (np.log(2) + np.log(3)))
+
+
+def test_a_known_group_has_the_colour_of_the_community_that_is_most_like_it():
+    known = np.array([0, 0, 0, 1, 1, 1, 2, 2])
+    assert matched((known + 1) % 3, known, 4).tolist() == [1, 2, 0]
+    # One node is elsewhere: its ring tells.
+    found = np.array([3, 3, 1, 1, 1, 1, 0, 0])
+    assert matched(found, known, 4).tolist() == [3, 1, 0]
+    # Two groups in one community: one of them has a colour that no community has.
+    colours = matched(np.array([2, 2, 2, 2, 2, 2, 0, 0]), known, 4)
+    assert sorted(colours)[:2] == [0, 2]
+    assert max(colours) >= 4
+
+
+def test_the_rings_are_the_known_groups(studies):
+    state, model, frame = studies["network"][0]
+    community, known = build("graph", state, model).compute(frame)["nodes"]
+    for group in range(4):
+        assert len(set(known[model.data.groups == group])) == 1
+    assert len(set(known)) == 4
+    assert (known == community).mean() >= 0.25
+    state, model, frame = studies["no known groups"][0]
+    assert len(build("graph", state, model).compute(frame)["nodes"]) == 1
 
 
 def test_the_layout_is_that_of_the_observed_edges(studies):
@@ -398,12 +451,15 @@ def test_expected_edges_are_summed_over_pairs():
 
 def test_communities_stand_in_falling_order(studies):
     for state, model, frame in studies["network"]:
-        data = build("rates", state, model).compute(frame)
+        view = build("rates", state, model)
+        data, captions = view.compute(frame), view.captions(frame)
         for i in range(len(frame.methods)):
             place, height = data[f"method {i}"]
             np.testing.assert_array_equal(place, np.arange(1, model.n_communities + 1))
             assert all(a >= b for a, b in pairwise(height))
             assert (height >= LOWEST).all()
+            used = (height >= np.log10(0.5)).sum()
+            assert captions[view._labels[i].id].endswith(f" {used} of {model.n_communities} in use")
         points = build("weights", state, model).compute(frame)["points"]
         assert len(points[0]) == model.data.n_nodes * model.n_communities
         assert (np.abs(points[0] - np.round(points[0])) <= 0.35).all()
@@ -412,8 +468,10 @@ def test_communities_stand_in_falling_order(studies):
 def test_the_elbo_is_of_the_methods_that_have_one(studies):
     found = set()
     for state, model, frame in studies["network"]:
-        data = build("elbo", state, model).compute(frame)
+        view = build("elbo", state, model)
+        data, captions = view.compute(frame), view.captions(frame)
         for i, choice in enumerate(state.study.methods):
+            assert (f"method {i}" in data) == (view._labels[i].id in captions)
             assert (f"method {i}" in data) == bool(len(frame.snapshot(i).get("elbo", ())))
             if f"method {i}" in data:
                 found.add(choice.key)

@@ -1,11 +1,14 @@
 """Corpora: what is read is what was written, and what is wrong with a file is named with its line."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from samplers.models.topics import corpus as corpora
+from samplers.models.topics.__main__ import main
 from samplers.models.topics.corpus import Corpus, read_path, read_upload, read_uploads
 from samplers.models.topics.model import Topics
 from samplers.parameters import SpecError
@@ -125,7 +128,8 @@ BAD = {
     "no file": ({}, "a file is needed"),
     "an unknown kind": ({"x.pdf": b"%PDF"}, "x.pdf"),
     "a zero byte": ({"x.txt": b"one\ntwo\0three"}, "line 2"),
-    "latin-1": ({"x.txt": b"one\nfine\ncaf\xe9\n"}, "line 3"),
+    "UTF-16": ({"x.txt": "one\ntwo".encode("utf-16")}, "line 1, is text in UTF-16: allowed is text in UTF-8"),
+    "latin-1": ({"x.txt": b"one\nfine\ncaf\xe9\n"}, "x.txt, line 3, has the byte 0xE9 after 'caf': "),
     "no words": ({"x.txt": b"1 2 3\n4\n"}, "two documents"),
     "one document": ({"x.txt": b"only this one\n"}, "two documents"),
     "an empty file": ({"x.txt": b""}, "two documents"),
@@ -134,7 +138,7 @@ BAD = {
     "no number first": ({"x.ldac": b"2 0:1 1:1\nx 0:1", "v": WORDS}, "x.ldac, line 2"),
     "a wrong number first": ({"x.ldac": b"2 0:1 1:1\n3 0:1 1:1", "v": WORDS}, "here 2"),
     "a long number first": ({"x.ldac": b"9" * 5000 + b" 0:1\n", "v": WORDS}, "line 1"),
-    "no colon": ({"x.ldac": b"1 0:1\n2 0:1 11", "v": WORDS}, "line 2 = '11': allowed is word:count"),
+    "no colon": ({"x.ldac": b"1 0:1\n2 0:1 11", "v": WORDS}, "x.ldac, line 2, has '11': allowed is word:count"),
     "a negative count": ({"x.ldac": b"1 0:1\n1 0:-1", "v": WORDS}, "two whole numbers"),
     "a fraction": ({"x.ldac": b"1 0:1.5\n1 0:1", "v": WORDS}, "two whole numbers"),
     "a superscript": ({"x.ldac": "1 0:²\n1 0:1".encode(), "v": WORDS}, "two whole numbers"),
@@ -152,7 +156,7 @@ BAD = {
     "no column of texts": ({"x.csv": b"id,words\n1,a\n"}, "id, words"),
     "too many fields": ({"x.csv": b"id,text\n1,aa\n2,bb,cc\n"}, "line 3"),
     "too few fields": ({"x.csv": b"id,text\n1,aa\n2\n"}, "line 3"),
-    "an open quote": ({"x.csv": b'id,text\n1,"aa\n2,bb\n'}, "it is not CSV"),
+    "an open quote": ({"x.csv": b'id,text\n1,"aa\n2,bb\n'}, "is not CSV: unexpected end"),
     "a quote inside": ({"x.csv": b'id,text\n1,"aa"b\n'}, "line 2"),
 }
 
@@ -162,10 +166,24 @@ def test_what_is_wrong_with_a_file_is_named(files, named):
     with pytest.raises(SpecError) as caught:
         read_uploads(files)
     assert named in str(caught.value)
+    sentence = r"(The corpus( of \d+ files)?|\S+(, line \d+,)?) (has|is|came|begins|names) .*: .*\."
+    assert re.fullmatch(sentence, str(caught.value)), "a sentence: where, what is there, what is allowed"
+
+
+def test_a_long_value_is_cut_and_names_its_line():
+    with pytest.raises(SpecError) as caught:
+        read_uploads({"x.ldac": b"1 0:1\n1 " + b"7" * 1000, "v": WORDS})
+    assert str(caught.value).startswith("x.ldac, line 2, has '777")
+    assert len(str(caught.value)) < 200
+
+
+def test_a_field_of_a_csv_may_be_long():
+    text = "some words " * 20_000
+    assert read_upload("x.csv", f"text\n{text}\n{text}\n".encode()).n_tokens == 80_000
 
 
 def test_a_missing_column_is_named():
-    with pytest.raises(SpecError, match="there are: id, text"):
+    with pytest.raises(SpecError, match="line 1, names no column body: there are id, text"):
         read_upload("x.csv", b"id,text\n1,aa\n", column="body")
 
 
@@ -185,6 +203,40 @@ def test_too_much_is_refused(monkeypatch, limit, value, named):
     monkeypatch.setattr(corpora, limit, value)
     with pytest.raises(SpecError, match=f"more than {named}"):
         read_upload("x.txt", content)
+
+
+LINES = [f"word{chr(97 + d % 26)} and others" for d in range(10 * corpora.TOLD_EVERY - 7)]
+LARGE = {
+    "lines": {"x.txt": "\n".join(LINES).encode()},
+    "csv": {"x.csv": "\n".join(["text", *LINES]).encode()},
+    "ldac": {"x.ldac": b"2 0:1 1:1\n" * len(LINES), "v": WORDS},
+    "files": {f"{d}.txt": line.encode() for d, line in enumerate(LINES)},
+}
+
+
+class EndedError(Exception):
+    """The reader was told to end."""
+
+
+@pytest.mark.parametrize("files", LARGE.values(), ids=LARGE)
+def test_the_reader_says_how_far_it_is_and_ends_when_told(files, monkeypatch):
+    shares = []
+    assert read_uploads(files, tell=shares.append).n_documents == len(LINES)
+    assert len(shares) == 10, "once for so many documents"
+    assert shares[0] == 0 and shares == sorted(set(shares)) and shares[-1] < 1
+    assert np.diff(shares) == pytest.approx(0.1, abs=0.02), "the bar moves evenly"
+
+    read = []
+    real = corpora._check_size
+    monkeypatch.setattr(corpora, "_check_size", lambda *args: (read.append(1), real(*args)))
+
+    def end(share):
+        if share > 0.25:
+            raise EndedError
+
+    with pytest.raises(EndedError):
+        read_uploads(files, tell=end)
+    assert len(read) == 3 * corpora.TOLD_EVERY, "no document is read after it was told to end"
 
 
 @given(st.binary(max_size=60), st.sampled_from(["x.txt", "x.csv", "x.ldac"]))
@@ -215,6 +267,13 @@ def test_the_cut_offs_take_out_rare_and_common_words():
     assert corpus.trimmed(1, 1.0, 2).vocabulary == ("the", "red")
     with pytest.raises(SpecError, match="leave 1 words of 4"):
         corpus.trimmed(3, 1.0, 10)
+
+
+@given(st.lists(st.lists(st.integers(0, 6), max_size=6).map(sorted), min_size=2, max_size=8))
+def test_the_spread_of_a_word_is_in_how_many_documents_it_is(documents):
+    offsets = np.cumsum([0, *map(len, documents)])
+    corpus = Corpus(offsets, np.concatenate(documents).astype(np.int32), tuple("abcdefg"), ("",) * len(documents))
+    assert corpus.spread().tolist() == [sum(w in document for document in documents) for w in range(7)]
 
 
 def test_an_upload_is_needed_where_the_study_says_so():
@@ -257,6 +316,46 @@ def test_the_split_parts_the_documents_and_the_words_of_the_test_documents():
     assert (model.folded.matrix().sum(axis=1) == 70).all()
     again = Topics(corpus="bars", n_topics=7, test_share=0.3, observed=0.7)
     assert np.array_equal(again.scored.words, model.scored.words)
+
+
+# The command line
+
+
+def test_a_corpus_is_named_on_the_command_line(tmp_path, capsys):
+    animals, trees = "cat dog mouse purr", "oak elm leaf root"
+    rows = [f"{i},{(animals, trees)[i % 2]} the" for i in range(60)]
+    path = tmp_path / "letters.csv"
+    path.write_text("\n".join(["id,words", *rows]))
+    command = [str(path), "--column", "words", "--n-topics", "2", "--documents", "3000"]
+    assert main([*command, "--method", "collapsed_gibbs", "--method", "lda_scir"]) == 0
+    shown = capsys.readouterr().out.split("\n\n")
+    # A common word is cut off, and either method finds the two topics.
+    assert "8 different words" in shown[0]
+    assert [text.partition(":")[0] for text in shown[1:]] == ["Collapsed Gibbs", "SCIR"]
+    for text in shown[1:]:
+        assert float(re.search(r"perplexity ([\d.]+)", text)[1]) < 6
+        topics = [set(line.split()[1:5]) for line in text.strip().splitlines()[1:]]
+        assert sorted(map(sorted, topics)) == [sorted(animals.split()), sorted(trees.split())]
+    main([*command, "--max-share", "1"])
+    assert "9 different words" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["x.csv"], "x.csv cannot be read"),
+        (["letters.csv"], "letters.csv, line 1, names no column"),
+        (["letters.csv", "--column", "words", "--n-topics", "1"], "n_topics"),
+        (["letters.csv", "--column", "words", "--max-share", "0.01"], "max_share"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_is_said(options, named, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters.csv").write_text("id,words\n1,cat dog\n2,dog mouse\n")
+    with pytest.raises(SystemExit) as ended:
+        main(options)
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err
 
 
 def test_at_most_a_thousand_documents_are_held_out():

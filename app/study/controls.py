@@ -38,9 +38,14 @@ class StudyControls(Panel):
     def __init__(self, state: StudyState, notify: Callable[[str, str], None], of_lesson: bool = False):
         super().__init__(state, notify, of_lesson)
         self._boxes: dict[str, FileBox] = {}
+        self._sliders: list[tuple[Any, Callable[[], Any]]] = []
+        """Each with what it has to show."""
+        self._menus: list[tuple[pn.Column, Callable[[], Any], Callable[[], Any]]] = []
+        """The place of each menu, what it has to show, and how a new one is made."""
         # Beside the box, not drawn again with it: a file may be on its way.
+        self._own = pn.pane.HTML("", visible=False, margin=(0, 12, 6, 12))
         self._problem = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(4, 10))
-        state.param.watch(lambda *_: self.refresh(), ["study", "upload", "dark"])
+        state.param.watch(lambda *_: self.refresh(), ["study", "upload", "dark", "seeds"])
         state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free"])
         self.refresh()
 
@@ -50,12 +55,31 @@ class StudyControls(Panel):
 
     def shape(self) -> Any:
         study = self.state.study
-        return (
-            study.model.key, self.state.upload, self.state.own_data is None, self.state.dark, study.seed,
-            tuple(method.key for method in study.methods),
-        )  # fmt: skip
+        return study.model.key, self.state.dark, study.seed, tuple(method.key for method in study.methods)
+
+    def refresh(self, force: bool = False) -> None:
+        """Draw the widgets again where other ones are needed. The others show what is true now.
+
+        A study that is given up, or could not be opened, gives way to the one before, whose values are others.
+        """
+        super().refresh(force)
+        upload = self.state.upload
+        self._own.param.update(
+            object="" if upload is None else f"Your own: <b>{escape(upload.name)}</b>", visible=upload is not None
+        )
+        for place, read, make in self._menus:
+            # A menu that is set twice in a moment sends its first value back, as if a person had chosen it.
+            if place[0].value != read():
+                place[0] = make()
+        late = [(made, value) for made, read in self._sliders if made.value != (value := read())]
+        if any(isinstance(made, pmui.DiscreteSlider) and value not in made.options.values() for made, value in late):
+            super().refresh(force=True)
+        else:
+            for made, value in late:
+                made.value = value
 
     def parts(self) -> list[Any]:
+        self._sliders, self._menus = [], []
         return [*self._model(), *self._methods(), *self._add(), *self._seeds(), *self._more()]
 
     def _model(self) -> list[Any]:
@@ -78,17 +102,17 @@ class StudyControls(Panel):
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
 
     def _model_widgets(self, which: slice) -> list[Any]:
-        choice = self.state.study.model
+        state = self.state
 
-        def change(name: str) -> Any:
-            return lambda value: self._do(self.state.set_model_param, name, value)
+        def made(name: str, parameter: Any) -> Any:
+            return self._widget(
+                parameter,
+                lambda: state.study.model.values()[name],
+                lambda value: self._do(state.set_model_param, name, value),
+            )
 
-        listed = list(declared(MODELS[choice.key]))[which]
-        return [
-            self._widget(p, choice.values()[name], change(name))
-            for name, p in listed
-            if self.state.shows(f"model.{name}")
-        ]
+        listed = list(declared(MODELS[state.study.model.key]))[which]
+        return [made(name, parameter) for name, parameter in listed if state.shows(f"model.{name}")]
 
     def _more(self) -> list[Any]:
         """What of the model is seldom changed, and the way to the other pages."""
@@ -102,11 +126,22 @@ class StudyControls(Panel):
         parts = [*([more] if widgets else []), *([laws] if self.state.shows("pages") else [])]
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=(0, 0, 20, 0))] if parts else []
 
-    def _widget(self, parameter: Any, value: Any, apply: Any) -> Any:
-        made = widget(parameter, value, apply)
-        if isinstance(parameter, Option):
-            made.options = {in_words(option): option for option in parameter.objects}
-        return made
+    def _widget(self, parameter: Any, read: Callable[[], Any], apply: Callable[[Any], Any]) -> Any:
+        """The control of a parameter, which shows what ``read`` returns whenever that changes."""
+
+        def make() -> Any:
+            made = widget(parameter, read(), apply)
+            if isinstance(parameter, Option):
+                made.options = {in_words(option): option for option in parameter.objects}
+            return made
+
+        made = make()
+        if not isinstance(parameter, Option):
+            self._sliders.append((made, read))
+            return made
+        place = pn.Column(made, sizing_mode="stretch_width", margin=0)
+        self._menus.append((place, read, make))
+        return place
 
     def _upload(self) -> list[Any]:
         kind = KINDS.get(self.state.study.model.key)
@@ -120,10 +155,7 @@ class StudyControls(Panel):
         key = self.state.study.model.key
         if key not in self._boxes:
             self._boxes[key] = FileBox(kind, take, self.show_problem)
-        parts: list[Any] = [self._boxes[key], self._problem]
-        if self.state.upload is not None:
-            parts.append(pn.pane.HTML(f"Your own: <b>{escape(self.state.upload.name)}</b>", margin=(0, 12, 6, 12)))
-        return parts
+        return [self._boxes[key], self._problem, self._own]
 
     def _methods(self) -> list[Any]:
         state = self.state
@@ -140,15 +172,21 @@ class StudyControls(Panel):
                     description=sentence(method), margin=(8, 4, 4, 10),
                 )  # fmt: skip
                 menu.param.watch(lambda event, i=i: self._do(state.set_method, i, event.new), "value")
-            body = [
-                self._widget(
-                    p, choice.values()[name], lambda v, i=i, name=name: self._do(state.set_method_param, i, name, v)
-                )
-                for name, p in declared(method)
-                if state.shows(f"method{i + 1}.{name}")
-            ]
+            body = self._method_widgets(i, method)
             cards.append(self._card(i, colours[i], menu, remove, "method", body))
         return cards
+
+    def _method_widgets(self, place: int, method: type) -> list[Any]:
+        state = self.state
+
+        def made(name: str, parameter: Any) -> Any:
+            return self._widget(
+                parameter,
+                lambda: state.study.methods[place].values()[name],
+                lambda value: self._do(state.set_method_param, place, name, value),
+            )
+
+        return [made(name, p) for name, p in declared(method) if state.shows(f"method{place + 1}.{name}")]
 
     def _add(self) -> list[Any]:
         state = self.state
@@ -160,7 +198,7 @@ class StudyControls(Panel):
     def _seeds(self) -> list[Any]:
         state, parts = self.state, []
         if state.shows("seeds"):
-            parts.append(widget(SEEDS, state.seeds, lambda value: self._do(state.set_seeds, value)))
+            parts.append(self._widget(SEEDS, lambda: state.seeds, lambda value: self._do(state.set_seeds, value)))
         if state.shows("seed"):
             parts.append(self._seed("The same seed gives the same draws.", 2**32 - 1))
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []

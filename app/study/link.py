@@ -47,7 +47,7 @@ def _without_upload(study: Study, messages: list[str]) -> Study:
     name = KINDS[key].parameter
     built_in = dict(declared(MODELS[key]))[name].default
     messages.append(
-        f"This link was made with somebody's own file, which no link holds: {name} = {built_in} is shown instead. Bring the file with the button {KINDS[key].label}."
+        f"This link was made with somebody's own file, which no link holds: the {name} {built_in} is shown instead. Bring the file with the button {KINDS[key].label}."
     )
     data = study.to_dict()
     data["model"]["params"][name] = built_in

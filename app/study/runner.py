@@ -104,6 +104,8 @@ class StudyRunner(Live):
         self.model: Model | None = None
         self.records: list[MethodRecord] = []
         self.views: list[StudyView] = []
+        self._built: tuple[StudyScene, list[str]] | None = None
+        """What the figures were built for."""
         self._opened: tuple[Study, Upload | None, int] = (state.study, None, state.seeds)
         """The study, the upload and the number of seeds that run now: what a cancelled or refused one gives way to."""
         self._known = state.study
@@ -197,9 +199,9 @@ class StudyRunner(Live):
         if brought is not None and brought.read and not uses_upload(study.model):
             upload = brought
         self.state.go_back(study, upload, seeds)
-        # The runs are still there, and go on; unless nothing has ever run.
+        # The runs and their figures are still there, and go on; unless nothing has ever run.
         self._restart = self.model is None
-        self._rebuild = True
+        self._rebuild = self._restart or self._wanted() != self._built
 
     def build_views(self) -> None:
         """New figures for what is chosen now; not for a model that is still to be loaded."""
@@ -207,12 +209,19 @@ class StudyRunner(Live):
         if self.model is None or self._restart:
             return
         self._stale = True
-        state = self.state
-        scene = StudyScene(self.model, state.method_titles(), state.shown, state.axis, state.dark, state.present)
-        self.views = [STUDY_VIEWS[key](scene) for key in state.shown_views()]
+        self._built = self._wanted()
+        scene, keys = self._built
+        self.views = [STUDY_VIEWS[key](scene) for key in keys]
         self._texts = []
         self._captioned = 0.0
         self.screen.show_views(self.views)
+
+    def _wanted(self) -> tuple[StudyScene, list[str]]:
+        """What figures are built for, and which."""
+        state = self.state
+        assert self.model is not None
+        scene = StudyScene(self.model, state.method_titles(), state.shown, state.axis, state.dark, state.present)
+        return scene, state.shown_views()
 
     async def _frame(self) -> None:
         single, self._single = self._single, 0
@@ -296,14 +305,17 @@ class StudyRunner(Live):
         seen = f"step {run.steps:,} · {short(run.data_seen)} {run.model.data_name}"
         if not self.state.playing:
             return f"paused at {seen}"
-        return f"{seen} · {recent_rate(self._step_times):.3g} steps/s"
+        rate = recent_rate(self._step_times)
+        return f"{seen} · {short(rate) if rate >= 1000 else f'{rate:.3g}'} steps/s"
 
 
 def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int) -> tuple[Model, list[MethodRecord]]:
     """The model, and a run of each method for each seed. Raises :class:`SpecError`."""
     jit.prepare(_functions(study), progress.compiling)
-    progress.tell("Loading the data" if upload is None else f"Reading {upload.name}")
-    uploaded = None if upload is None else upload.data()
+    progress.tell("Loading the data")
+    uploaded = None
+    if upload is not None:
+        uploaded = upload.data(lambda share: progress.tell(f"Reading {upload.name}", share))
     progress.tell("Preparing the data")
     model = load(study, uploaded)
     for view in STUDY_VIEWS.values():

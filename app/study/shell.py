@@ -17,8 +17,8 @@ from app.theme import theme
 from samplers.models import METHODS, MODELS, Model
 
 GUIDES = {
-    "topics": "Methods are learning topics from these documents now. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu on the left, and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
-    "network": "Methods are looking for communities in this network now. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu on the left, and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
+    "topics": "Methods are learning topics from these documents now. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu (☰), and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
+    "network": "Methods are looking for communities in this network now. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
 """What to do first, by model."""
 READOUT = 350
@@ -170,33 +170,22 @@ class StudyPage(Session):
 
     def _refresh_cards(self) -> None:
         study, dark = self.state.study, self.state.dark
-        shown = (dark, study.model, tuple(method.key for method in study.methods), tuple(self._facts.items()))
-        if shown == self._shown_cards:
-            return
-        self._shown_cards = shown
-        colours = theme(dark)
         model = MODELS[study.model.key]
+        shown = (dark, study.model.key, tuple(method.key for method in study.methods))
+        if shown != self._shown_cards:
+            self._shown_cards = shown
+            colours = theme(dark)
+            out = [card(colours.faint, f"Model: {model.title}", lines(model.tex), "")]
+            for key in dict.fromkeys(method.key for method in study.methods):
+                method = METHODS[key]
+                place = next(i for i, one in enumerate(study.methods) if one.key == key)
+                about = entry("Method", sentence(method)) + entry("Source", method.source)
+                out.append(card(colours.lanes[place], method.title, lines(method.update), about))
+            self.cards.objects = out
+        # Formulas take the browser and the server a moment; other data change no formula.
         facts = "".join(entry(label.capitalize(), text) for label, text in self._facts.items())
-        out = [
-            card(
-                colours.faint,
-                f"Model: {model.title}",
-                lines(model.tex),
-                entry("Model", sentence(model)) + facts + entry("Source", model.source),
-            )
-        ]
-        for key in dict.fromkeys(method.key for method in study.methods):
-            method = METHODS[key]
-            place = next(i for i, one in enumerate(study.methods) if one.key == key)
-            out.append(
-                card(
-                    colours.lanes[place],
-                    method.title,
-                    lines(method.update),
-                    entry("Method", sentence(method)) + entry("Source", method.source),
-                )
-            )
-        self.cards.objects = out
+        about = entry("Model", sentence(model)) + facts + entry("Source", model.source)
+        self.cards.objects[0][-1].object = f"<dl>{about}</dl>"
 
 
 def study_page() -> Any:

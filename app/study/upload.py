@@ -7,7 +7,7 @@ from typing import Any
 import panel_material_ui as pmui
 
 from samplers.choices import Choice
-from samplers.parameters import SpecError
+from samplers.models.files import Tell, untold
 
 MAX_BYTES = 30_000_000
 """Of all files that are brought at once. The browser looks first and sends nothing of what is larger."""
@@ -25,12 +25,11 @@ class Kind:
     parameter: str
     """The model's parameter that names its data; it is ``UPLOADED`` where they are the person's own."""
     label: str
-    accept: str
     several: bool
     """Whether several files make one data set."""
     help: str
-    read: Callable[[Mapping[str, bytes]], Any]
-    """The data in files by name. Raises :class:`SpecError`."""
+    read: Callable[[Mapping[str, bytes], Tell], Any]
+    """The data in files by name. Raises :class:`~samplers.models.files.FileError`."""
 
 
 class Upload:
@@ -47,11 +46,14 @@ class Upload:
         """Whether the files have been read, and were good."""
         return self._files is None
 
-    def data(self) -> Any:
-        """What the model takes; the first call reads the files, and lets go of them. Raises :class:`SpecError`."""
+    def data(self, tell: Tell = untold) -> Any:
+        """What the model takes; the first call reads the files, and lets go of them.
+
+        Raises :class:`~samplers.models.files.FileError`.
+        """
         files = self._files
         if files is not None:
-            self._data = self.kind.read(files)
+            self._data = self.kind.read(files, tell)
             self._files = None
         return self._data
 
@@ -60,8 +62,10 @@ class FileBox(pmui.FileInput):
     """The button that files are dropped on. It hands them on, and keeps nothing."""
 
     def __init__(self, kind: Kind, take: Callable[[Mapping[str, bytes]], None], refuse: Callable[[str], None]):
+        # What the browser finds to be of another kind it leaves out without a word; so it is not asked to look.
+        # The label stays: whether a file was good is not yet known when it has been sent.
         super().__init__(
-            label=kind.label, accept=kind.accept, multiple=kind.several, max_file_size=MAX_BYTES,
+            label=kind.label, uploaded_label=kind.label, multiple=kind.several, max_file_size=MAX_BYTES,
             chunk_size=CHUNK_BYTES, variant="outlined", size="small", sizing_mode="stretch_width", margin=(6, 10),
             description=f"{kind.label}. {kind.help}",
         )  # fmt: skip
@@ -90,23 +94,22 @@ class FileBox(pmui.FileInput):
         self._buffer.clear()
         self._file_buffer.clear()
         if received > MAX_BYTES:
-            error = SpecError("upload", f"{received:,} bytes", f"allowed are at most {MAX_BYTES:,} in all")
-            self._refuse(str(error))
+            self._refuse(f"The upload has {received:,} bytes: allowed are at most {MAX_BYTES:,} in all.")
         elif files:
             self._take(files)
 
 
-def _corpus(files: Mapping[str, bytes]) -> Any:
+def _corpus(files: Mapping[str, bytes], tell: Tell) -> Any:
     from samplers.models.topics.corpus import read_uploads
 
-    return read_uploads(files)
+    return read_uploads(files, tell=tell)
 
 
-def _graph(files: Mapping[str, bytes]) -> Any:
+def _graph(files: Mapping[str, bytes], tell: Tell) -> Any:
     from samplers.models.network.graph import read_upload
 
     ((name, content),) = files.items()
-    return read_upload(name, content)
+    return read_upload(name, content, tell)
 
 
 def uses_upload(choice: Choice) -> bool:
@@ -117,12 +120,12 @@ def uses_upload(choice: Choice) -> bool:
 
 KINDS = {
     "topics": Kind(
-        "corpus", "Your own documents", ".txt,.csv,.ldac,.tokens,.vocab", True,
+        "corpus", "Your own documents", True,
         "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
         _corpus,
     ),
     "network": Kind(
-        "graph", "Your own network", ".csv,.graphml", False,
+        "graph", "Your own network", False,
         "A CSV with two columns, the two ends of each edge; or GraphML. Nothing is kept after this page is closed, and nobody else sees it.",
         _graph,
     ),

@@ -28,8 +28,8 @@ class Adjacency(StudyView):
     """The observed edges, and the probability of every edge; nodes of one community stand together."""
 
     key = "adjacency"
-    title = "Edges and their probabilities"
-    hint = "nodes in the order of their communities; grey: held out"
+    title = "Edge probabilities"
+    hint = "nodes by community; grey: held out"
     model = "network"
     every = 8
 

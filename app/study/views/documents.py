@@ -30,7 +30,7 @@ class Documents(StudyView):
         p = plot(colours, "", "", (0, 1), (self._n, 0))
         p.axis.visible = p.grid.visible = False
         p.min_border_left = p.min_border_right = p.min_border_bottom = 6
-        titles = [shortened(model.training.titles[d], 64) for d in range(self._n)]
+        titles = [shortened(model.training.titles[d], 54) for d in range(self._n)]
         p.text(
             [0.0] * self._n,
             [d + 0.55 for d in range(self._n)],

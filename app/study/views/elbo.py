@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.study.views.base import StudyFrame, StudyView
+from app.study.views.marks import method_labels
 from app.theme import DASHES, plot
 from app.views.base import Data
 
@@ -14,7 +15,7 @@ class Elbo(StudyView):
 
     key = "elbo"
     title = "ELBO"
-    hint = "what variational methods climb; a sampler has none"
+    hint = "variational methods climb it; a sampler has none"
     model = "network"
     every = 3
 
@@ -28,6 +29,7 @@ class Elbo(StudyView):
             p.line(
                 "x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i % len(DASHES)]
             )
+        self._labels = method_labels(p, self.scene, right=True)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:
@@ -47,3 +49,12 @@ class Elbo(StudyView):
             room = 0.05 * max(high - low, 1e-6 * abs(high), 1e-9)
             out["x"], out["y"] = (np.array([0.0, right]),), (np.array([low - room, high + room]),)
         return out
+
+    def captions(self, frame: StudyFrame) -> dict[str, str]:
+        """The bound of each method that has one."""
+        seen = [frame.snapshot(i) for i in range(len(frame.methods))]
+        return {
+            label.id: f"{name}  {snapshot['elbo'][-1]:,.0f}"
+            for label, name, snapshot in zip(self._labels, self.scene.methods, seen, strict=True)
+            if len(snapshot.get("elbo", ()))
+        }

@@ -5,6 +5,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
+from scipy.optimize import linear_sum_assignment
 
 from app.study.views.base import StudyFrame, StudyView
 from app.study.views.marks import group_colour, shortened
@@ -46,6 +47,17 @@ def held_edges(model: Any) -> Array:
     return pairs[np.isin(pairs, model.shown).all(axis=1)]
 
 
+def matched(found: Array, known: Array, n_communities: int) -> Array:
+    """The community that each known group is most like, (groups,), each at most once; others get numbers beyond."""
+    table = np.zeros((known.max() + 1, n_communities))
+    np.add.at(table, (known, found), 1)
+    out = n_communities + np.arange(len(table))
+    groups, communities = linear_sum_assignment(-table)
+    alike = table[groups, communities] > 0
+    out[groups[alike]] = communities[alike]
+    return out
+
+
 def agreement(found: Array, known: Array) -> float:
     """The normalised mutual information of two partitions: 1 where they are the same, 0 where they are independent."""
     table = np.zeros((found.max() + 1, known.max() + 1))
@@ -76,7 +88,8 @@ class GraphView(StudyView):
         colours, model = self.scene.colours, self.scene.model
         places = layout(model)
         n = len(places)
-        p = plot(colours, "", "", (-0.06, 1.06), (-0.12, 1.06))
+        room = 0.12 if n <= NAMED else 0.06
+        p = plot(colours, "", "", (-room, 1 + room), (-0.18, 1.06))
         p.axis.visible = p.grid.visible = False
         p.min_border_left = p.min_border_right = p.min_border_bottom = 4
         row = np.full(model.data.n_nodes, -1)
@@ -102,7 +115,7 @@ class GraphView(StudyView):
                 line_width="width",
                 line_dash=dash,
             )
-        groups = model.data.groups
+        self._groups = None if model.data.groups is None else model.data.groups[model.shown]
         names = [model.data.names[i] for i in model.shown]
         nodes = ColumnDataSource(
             {
@@ -115,6 +128,12 @@ class GraphView(StudyView):
         )
         self.feeds["nodes"] = Feed(nodes, ("community",))
         size = 15 if n <= 100 else 9 if n <= 250 else 6
+        if self._groups is not None:
+            self.hint = "colour: community; ring: known group; dashed: held out"
+            nodes.data["group"] = [f"{g + 1}" for g in self._groups]
+            nodes.data["known"] = np.zeros(n)
+            self.feeds["nodes"] = Feed(nodes, ("community", "known"))
+            p.scatter("x", "y", source=nodes, size=1.6 * size, fill_color=group_colour("known"), line_color=None)
         made = p.scatter(
             "x",
             "y",
@@ -124,17 +143,15 @@ class GraphView(StudyView):
             line_color=colours.surface,
             line_width=1.5,
         )
-        if groups is not None:
-            nodes.data["group"] = [f"{g + 1}" for g in groups[model.shown]]
         p.add_tools(
             HoverTool(
                 renderers=[made],
-                tooltips="@name" + (" · known group @group" if groups is not None else ""),
+                tooltips="@name" + (" · known group @group" if self._groups is not None else ""),
             )
         )
         if n <= NAMED:
             p.text(
-                "x", "y", text="short", source=nodes, y_offset=-9, text_align="center",
+                "x", "y", text="short", source=nodes, y_offset=-9 if self._groups is None else -13, text_align="center",
                 text_font_size="11px", text_color=colours.text, text_baseline="bottom",
             )  # fmt: skip
         self._label = self.caption(p)
@@ -142,7 +159,11 @@ class GraphView(StudyView):
 
     def compute(self, frame: StudyFrame) -> Data:
         seen = frame.snapshot()
-        out: Data = {"nodes": (seen["community"][self.scene.model.shown].astype(float),)}
+        community = seen["community"][self.scene.model.shown]
+        out: Data = {"nodes": (community.astype(float),)}
+        if self._groups is not None:
+            known = matched(community, self._groups, self.scene.model.n_communities)[self._groups]
+            out["nodes"] = (community.astype(float), known.astype(float))
         for name, ends in self._ends.items():
             probability = seen["P"][ends[:, 0], ends[:, 1]]
             out[name] = (0.08 + 0.72 * probability, 0.6 + 2.2 * probability)

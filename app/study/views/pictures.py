@@ -17,12 +17,16 @@ SHOWN = 20
 """Topics in the picture."""
 
 
+FOUND = 0.2
+"""A true topic is found where some topic's probabilities differ from its own by at most this in total variation."""
+
+
 class Pictures(StudyView):
     """Each word is a pixel of a square, each topic a picture; the documents were drawn from rows and columns."""
 
     key = "pictures"
     title = "Topics as pictures"
-    hint = "a square is a topic, a pixel a word; true are its rows and columns"
+    hint = "true topics are the rows and columns"
     model = "topics"
     every = 2
 
@@ -38,13 +42,15 @@ class Pictures(StudyView):
         self._rows, self._columns = pixels[:, 0], pixels[:, 1]
         down = -(-self._n // COLUMNS)
         cells = (COLUMNS * (self._side + 1), down * (self._side + 1))
-        p = plot(colours, "", "", (-1, cells[0]), (cells[1], -1), match_aspect=True)
+        # Below the pictures is room for a line of text.
+        p = plot(colours, "", "", (-1, cells[0]), (cells[1] + 0.15 * cells[1], -1), match_aspect=True)
         p.axis.visible = p.grid.visible = False
         mapper = LinearColorMapper(
             palette=shades(colours.grid, colours.lanes[0]), low=0.0, high=1.0, low_color=colours.surface
         )
         self._image = LiveImage(self, p, "topics", mapper, cells, (0, cells[0]), (0, cells[1]), level="image")
         self._cells = cells
+        self._label = self.caption(p, y=2)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:
@@ -58,3 +64,12 @@ class Pictures(StudyView):
             step = self._side + 1
             sheet[across * step + self._columns, down * step + self._rows] = row / max(row.max(), 1e-300)
         return sheet
+
+    def captions(self, frame: StudyFrame) -> dict[str, str]:
+        """How many of the topics that the documents were drawn from have been found."""
+        true = self.scene.model.true_topics
+        if true is None:
+            return {}
+        distance = np.abs(true[:, None] - frame.snapshot()["phi"]).sum(axis=2) / 2
+        found = int((distance.min(axis=1) <= FOUND).sum())
+        return {self._label.id: f"true topics found: {found} of {len(true)}"}

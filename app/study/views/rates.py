@@ -6,13 +6,16 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.study.views.base import StudyFrame, StudyView
+from app.study.views.marks import method_labels
 from app.study.views.weights import expected_edges
 from app.theme import DASHES, plot
 from app.views.base import Data
 from app.views.scales import Scale
 
-LOWEST = -12.0
-"""Smaller rates lie at the lower end of the axis of log₁₀."""
+LOWEST, HIGHEST = -12.0, 4.0
+"""The ends of the axis of log₁₀; what is beyond lies there."""
+USED = 0.5
+"""A community that explains at least so many edges is in use."""
 
 
 class Rates(StudyView):
@@ -20,16 +23,16 @@ class Rates(StudyView):
 
     key = "rates"
     title = "Communities in use"
-    hint = "edges each explains, r Σ w w; those not needed shrink"
+    hint = "edges that each explains, r Σ w w"
     model = "network"
     every = 3
 
     def build(self) -> Any:
         colours, k = self.scene.colours, self.scene.model.n_communities
         p = plot(
-            colours, "community, strongest first", "expected edges, log scale", (0.5, k + 0.5), (LOWEST - 0.4, 4.0)
+            colours, "community, strongest first", "edges, log scale", (0.5, k + 0.5), (LOWEST - 0.4, HIGHEST + 0.4)
         )
-        Scale(True, (LOWEST, 4.0)).apply(p.yaxis)
+        Scale(True, (LOWEST, HIGHEST)).apply(p.yaxis)
         p.yaxis.ticker = FixedTicker(ticks=[-12, -8, -4, 0, 4])
         p.xaxis.ticker = FixedTicker(ticks=list(range(1, k + 1, max(1, -(-k // 10)))))
         for i, _ in enumerate(self.scene.methods):
@@ -38,6 +41,7 @@ class Rates(StudyView):
                 "x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i % len(DASHES)]
             )
             p.scatter("x", "y", source=source, color=colours.lanes[i], size=6)
+        self._labels = method_labels(p, self.scene)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:
@@ -46,6 +50,15 @@ class Rates(StudyView):
             explained = np.sort(expected_edges(frame.snapshot(i)))[::-1]
             out[f"method {i}"] = (
                 np.arange(1.0, len(explained) + 1),
-                np.maximum(np.log10(np.maximum(explained, 1e-300)), LOWEST),
+                np.clip(np.log10(np.maximum(explained, 1e-300)), LOWEST, HIGHEST),
             )
+        return out
+
+    def captions(self, frame: StudyFrame) -> dict[str, str]:
+        """How many communities each method uses; the prior shrinks the others."""
+        k = self.scene.model.n_communities
+        out = {}
+        for i, label in enumerate(self._labels):
+            used = int((expected_edges(frame.snapshot(i)) >= USED).sum())
+            out[label.id] = f"{self.scene.methods[i]}  {used} of {k} in use"
         return out

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import FixedTicker, Label, Node, VSpan
+from bokeh.models import FixedTicker, VSpan
 
 from app.study.views.base import MethodFrame, StudyFrame, StudyView
+from app.study.views.marks import method_labels
 from app.theme import DASHES, plot
 from app.views.base import Array, Data
 from samplers.models import Model
-
-LINE = 17
-"""The height of a line of text, in pixels."""
 
 
 def curve(frame: MethodFrame, place: int) -> tuple[Array, Array, Array, Array]:
@@ -57,8 +55,6 @@ class Scores(StudyView):
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
         self._shown, self._ends = (0.0, 0.0), (0.0, 0.0)
-        self._labels = []
-        up = model.higher_is_better
         for i, _ in enumerate(scene.methods):
             colour = colours.lanes[i]
             band = self.feed(f"band {i}", "x", "low", "high")
@@ -68,15 +64,8 @@ class Scores(StudyView):
             p.scatter("x", "y", source=line, color=colour, size=3)
             marks = self.feed(f"marks {i}", "x")
             p.add_glyph(marks, VSpan(x="x", line_color=colour, line_dash="dashed", line_alpha=0.6))
-            # The curves begin at the other end of the axis, so this corner is empty for the longest time.
-            height = 6 + LINE * (len(scene.methods) - 1 - i)
-            label = Label(
-                x=Node(target="frame", symbol="right", offset=-6) if up else 8, x_units="screen", y=height, y_units="screen", text="",
-                text_align="right" if up else "left", text_baseline="bottom", text_font_size="13px", text_color=colour,
-                background_fill_color=colours.surface, background_fill_alpha=0.8,
-            )  # fmt: skip
-            p.add_layout(label)
-            self._labels.append(label)
+        # The curves begin at the other end of the axis.
+        self._labels = method_labels(p, scene, right=model.higher_is_better)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:

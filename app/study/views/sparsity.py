@@ -5,12 +5,15 @@ from typing import Any
 import numpy as np
 
 from app.study.views.base import StudyFrame, StudyView
+from app.study.views.marks import method_labels
 from app.theme import DASHES, plot
 from app.views.base import Data
 from app.views.scales import Scale
 
 LOWEST, HIGHEST = -16.0, 0.0
 """The ends of log₁₀ φ; what is smaller is counted in the first bin."""
+TINY = -10.0
+"""The label of a method says how much of its φ is below this."""
 
 
 class Sparsity(StudyView):
@@ -18,13 +21,13 @@ class Sparsity(StudyView):
 
     key = "sparsity"
     title = "Sparsity of φ"
-    hint = "how small word probabilities get; the first bin: all below"
+    hint = "how small word probabilities get"
     model = "topics"
     every = 3
 
     def build(self) -> Any:
         colours = self.scene.colours
-        p = plot(colours, "φ, log scale", "share of all φ", (LOWEST, HIGHEST), (0, 0.5))
+        p = plot(colours, "φ, log scale; the first bin: all below", "share of all φ", (LOWEST, HIGHEST), (0, 0.5))
         Scale(True, (LOWEST, HIGHEST)).apply(p.xaxis)
         self.moving_range("y", p.y_range)
         self._top = 0.0
@@ -39,6 +42,7 @@ class Sparsity(StudyView):
                 line_width=2,
                 line_dash=DASHES[i % len(DASHES)],
             )
+        self._labels = method_labels(p, self.scene, top=True)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:
@@ -54,4 +58,13 @@ class Sparsity(StudyView):
         if top != self._top:
             self._top = top
             out["y"] = (np.array([0.0, top]),)
+        return out
+
+    def captions(self, frame: StudyFrame) -> dict[str, str]:
+        """How much of each method's φ is tiny."""
+        out = {}
+        for i, label in enumerate(self._labels):
+            seen = frame.snapshot(i)
+            tiny = seen["sparsity"][seen["sparsity_edges"][1:] <= TINY].sum() / max(seen["sparsity"].sum(), 1)
+            out[label.id] = f"{self.scene.methods[i]}  {tiny:.1%} below 10⁻¹⁰"
         return out

@@ -22,7 +22,7 @@ class Weights(StudyView):
 
     key = "weights"
     title = "Weights w"
-    hint = "a point is a node in a community; lowest: all below"
+    hint = "a point: a node in a community; lowest: all below"
     model = "network"
     every = 4
 

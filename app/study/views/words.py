@@ -14,10 +14,12 @@ SHOWN = COLUMNS * ROWS
 """Topics in the picture: those with the largest share of the words."""
 WORDS = 5
 """Words of each."""
-GLIDE = 0.1
+GLIDE = 0.05
 """A word goes most of its way to another line in so many seconds."""
 SMOOTH = 0.1
 """The part that a frame has in a word's probability: two words that are as likely would change places all the time."""
+OVERTAKES = 1.1
+"""A word goes above another when it is so much more likely; words that are about as likely stay where they are."""
 LARGER = 1.3
 """A topic takes another one's place when it is so much larger."""
 
@@ -80,15 +82,15 @@ class Words(StudyView):
             left = column + 0.03
             heads.append((left, row + line, k, column + 0.95, round(1000 * shares[k])))
             means = self._means[slot] = self._smooth(self._means[slot], words[k], probabilities[k])
-            ranked = sorted(means, key=lambda word: -means[word])[:WORDS]
             places, moved = self._places[slot], {}
+            ranked = in_lines(means, places if frame.moving else {})[:WORDS]
             for rank, word in enumerate(ranked):
                 # A word that is new comes up from below.
                 at = places.get(word, WORDS - 0.5) if places and frame.moving else float(rank)
                 at += glide * (rank - at)
                 moved[word] = at
                 top = row + (1.05 + at) * line
-                width = 0.92 * means[word] / max(means[ranked[0]], 1e-300)
+                width = 0.92 * means[word] / max(*means.values(), 1e-300)
                 bars.append((left, left + width, top, top + 0.92 * line, k, word))
             self._places[slot] = moved
         return {"bars": tuple(np.array(bars, dtype=float).T), "heads": tuple(np.array(heads, dtype=float).T)}
@@ -110,3 +112,14 @@ class Words(StudyView):
                 if shares[k] > LARGER * shares[self._slots[smallest]]:
                     self._slots[smallest], self._places[smallest], self._means[smallest] = k, {}, {}
                 break
+
+
+def in_lines(means: dict[int, float], places: dict[int, float]) -> list[int]:
+    """The words, the most likely first; those that have a place already change it only where the order is clear."""
+    order = sorted(means, key=lambda word: (places.get(word, np.inf), -means[word]))
+    # Sorting by exchange: only neighbours that are clearly in the wrong order are exchanged.
+    for end in range(len(order) - 1, 0, -1):
+        for i in range(end):
+            if means[order[i + 1]] > OVERTAKES * means[order[i]]:
+                order[i], order[i + 1] = order[i + 1], order[i]
+    return order

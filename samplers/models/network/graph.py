@@ -17,7 +17,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
-from samplers.parameters import SpecError
+from samplers.models.files import FileError, Tell, decode, quoted, untold
 
 MAX_BYTES = 5_000_000
 MAX_NODES = 2_000
@@ -27,6 +27,8 @@ MAX_NAME = 100
 MAX_DEPTH = 20
 """How deep the elements of a GraphML file may lie in each other."""
 MIN_NODES = 4
+TOLD_EVERY = 1000
+"""After so many edges the reader says how far it is, and may be told to end."""
 SUFFIXES = (".csv", ".graphml")
 
 
@@ -158,39 +160,36 @@ BUILT_IN: Mapping[str, Callable[[], Graph]] = {
 # Uploaded files
 
 
-def read_upload(name: str, content: bytes) -> Graph:
+def read_upload(name: str, content: bytes, tell: Tell = untold) -> Graph:
     """The graph in an edge list (``.csv``: two columns, a header or none) or in GraphML (``.graphml``).
 
     In an edge list whose names are all whole numbers, the numbers between that have no edge are nodes too.
-    Raises :class:`~samplers.parameters.SpecError`, which names the line of what is wrong.
+    ``tell`` is called every :data:`TOLD_EVERY` edges. Raises :class:`FileError`, which names the line of what is wrong.
     """
     file = PurePath(name.replace("\\", "/")).name[-60:]
     suffix = PurePath(file).suffix.lower()
     if suffix not in SUFFIXES:
-        raise SpecError("file", file, f"allowed are files whose names end with {' or '.join(SUFFIXES)}")
-    if not content:
-        raise SpecError("file", file, "it is empty")
+        raise FileError(file, "is of another kind", f"allowed are files whose names end with {' or '.join(SUFFIXES)}")
     if len(content) > MAX_BYTES:
-        raise SpecError(file, f"{len(content):,} bytes", f"allowed are at most {MAX_BYTES:,}")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        shown = content[error.start : error.start + 1]
-        raise SpecError(f"{file}, line {line}", shown, "allowed is text in UTF-8") from None
-    graph = _read_csv(file, text) if suffix == ".csv" else _read_graphml(file, text)
+        raise FileError(file, f"has {len(content):,} bytes", f"allowed are at most {MAX_BYTES:,}")
+    text = decode(file, content)
+    if not text.strip():
+        raise FileError(file, "is empty", "allowed is an edge on each line, its two ends with a comma between them")
+    shape = _Shape(file, text.count("\n") + 1, tell)
+    graph = _read_csv(shape, text) if suffix == ".csv" else _read_graphml(shape, text)
     if graph.n_nodes < MIN_NODES:
-        raise SpecError(file, f"{graph.n_nodes} nodes", f"a graph needs {MIN_NODES} nodes at least")
-    if len(graph.edges) in (0, graph.n_pairs):
-        raise SpecError(file, f"{len(graph.edges)} edges", "a graph needs an edge and a pair without one at least")
+        raise FileError(file, f"has {graph.n_nodes} nodes", f"a graph needs {MIN_NODES} nodes at least")
+    if len(graph.edges) == graph.n_pairs:
+        raise FileError(file, f"has an edge between all {graph.n_nodes} nodes", "a graph needs a pair without one at least")  # fmt: skip
     return graph
 
 
 class _Shape:
     """Counts nodes and edges while a file is read, and stops at the first line with too many or with a bad one."""
 
-    def __init__(self, file: str):
+    def __init__(self, file: str, n_lines: int, tell: Tell):
         self.file = file
+        self._n_lines, self._tell = n_lines, tell
         self.lines: dict[str, int] = {}
         """Where each node is first named."""
         self.edges: list[tuple[str, str]] = []
@@ -203,6 +202,8 @@ class _Shape:
         self.lines.setdefault(name, line)
 
     def edge(self, line: int, a: str, b: str) -> None:
+        if len(self.edges) % TOLD_EVERY == 0:
+            self._tell(line / self._n_lines)
         self.node(line, a)
         self.node(line, b)
         if a == b:
@@ -211,14 +212,17 @@ class _Shape:
             raise self.error(line, f"{a},{b}", f"allowed are at most {MAX_EDGES:,} edges, and this is one more")
         self.edges.append((a, b))
 
-    def error(self, line: int, value: Any, allowed: str) -> SpecError:
-        return SpecError(f"{self.file}, line {line}", value, allowed)
+    def error(self, line: int, value: str, allowed: str) -> FileError:
+        return self.wrong(line, f"has {quoted(value)}", allowed)
+
+    def wrong(self, line: int, found: str, allowed: str) -> FileError:
+        return FileError(f"{self.file}, line {line}", found, allowed)
 
 
 HEADERS = {("source", "target"), ("from", "to"), ("node1", "node2")}
 
 
-def _rows(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(shape: _Shape, text: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while True:
         try:
@@ -226,14 +230,13 @@ def _rows(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise SpecError(f"{file}, line {reader.line_num}", "this line", f"it is not CSV: {error}") from None
+            raise shape.wrong(reader.line_num, "is not CSV", str(error)) from None
         if row:
             yield reader.line_num, [field.strip() for field in row]
 
 
-def _read_csv(file: str, text: str) -> Graph:
-    shape = _Shape(file)
-    for number, (line, row) in enumerate(_rows(file, text)):
+def _read_csv(shape: _Shape, text: str) -> Graph:
+    for number, (line, row) in enumerate(_rows(shape, text)):
         if len(row) != 2:
             raise shape.error(line, ",".join(row), f"allowed are two columns, and here are {len(row)}")
         if number == 0 and (row[0].lower(), row[1].lower()) in HEADERS:
@@ -250,9 +253,8 @@ def _read_csv(file: str, text: str) -> Graph:
     return make_graph(tuple(names), [(place[a], place[b]) for a, b in shape.edges])
 
 
-def _check_graphml(file: str, text: str) -> _Shape:
+def _check_graphml(shape: _Shape, text: str) -> None:
     """Read through the XML without building anything. A document type, and with it any entity, is refused."""
-    shape = _Shape(file)
     depth = graphs = 0
     parser = expat.ParserCreate("utf-8")
 
@@ -296,20 +298,26 @@ def _check_graphml(file: str, text: str) -> _Shape:
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise shape.error(error.lineno, "this line", f"it is not XML: {expat.errors.messages[error.code]}") from None
-    return shape
+        raise shape.wrong(error.lineno, "is not XML", expat.errors.messages[error.code]) from None
 
 
-def _read_graphml(file: str, text: str) -> Graph:
+class _InPieces(io.BytesIO):
+    """A file whose reader comes by Python for each piece: other threads have their turn then."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(size)
+
+
+def _read_graphml(shape: _Shape, text: str) -> Graph:
     import networkx as nx
 
-    shape = _check_graphml(file, text)
+    _check_graphml(shape, text)
     if not shape.edges:
-        raise SpecError(file, "0 edges", "a graph needs an edge at least")
+        raise FileError(shape.file, "has no edge", "a graph needs an edge at least")
     try:
-        graph = nx.read_graphml(io.BytesIO(text.encode()), node_type=str)
+        graph = nx.read_graphml(_InPieces(text.encode()), node_type=str)
     except (nx.NetworkXError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SpecError(file, str(error), "this is not GraphML that can be read") from None
+        raise FileError(shape.file, "is not GraphML that can be read", str(error)) from None
     place = {node: number for number, node in enumerate(graph)}
     groups, source = None, ""
     for attribute in ("group", "community", "club"):

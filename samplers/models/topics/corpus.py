@@ -8,7 +8,7 @@ import csv
 import importlib.util
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePath
@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 import numpy as np
 from numpy.typing import NDArray
 
+from samplers.models.files import FileError, Tell, decode, quoted, untold
 from samplers.parameters import SpecError
 
 Array = NDArray[np.float64]
@@ -27,8 +28,12 @@ MAX_DOCUMENTS, MAX_TOKENS, MAX_VOCABULARY = 100_000, 10_000_000, 500_000
 MAX_TITLE = 80
 WORD = re.compile(r"[^\W\d_]{2,}")
 """A word of a text: two letters or more, of any alphabet."""
+TOLD_EVERY = 100
+"""After so many documents the reader says how far it is, and may be told to end."""
 TEXT_COLUMNS = ("text", "document", "body", "content", "abstract")
 """The names of a CSV's column of texts, where none is given."""
+# Of the whole process. A document may be longer than the 131,072 characters that Python allows in a field.
+csv.field_size_limit(MAX_BYTES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,14 @@ class Corpus:
         cells = self.document_of() * self.n_words + self.words
         return np.bincount(cells, minlength=self.n_documents * self.n_words).reshape(self.n_documents, self.n_words)
 
+    def spread(self) -> NDArray[np.int64]:
+        """In how many documents each word is, (words,)."""
+        # Equal words of a document lie together; np.unique of all pairs would hold the interpreter for half a second.
+        first = np.ones(self.n_tokens, dtype=bool)
+        first[1:] = self.words[1:] != self.words[:-1]
+        first[self.offsets[:-1][np.diff(self.offsets) > 0]] = True
+        return np.bincount(self.words[first], minlength=self.n_words)
+
     def part(self, documents: NDArray[np.int64]) -> "Corpus":
         """Some of the documents, with the whole vocabulary."""
         pieces = [self.words[self.offsets[d] : self.offsets[d + 1]] for d in documents]
@@ -83,8 +96,7 @@ class Corpus:
         Of the others the ``max_words`` that are in the most documents stay. Documents without words are left out.
         Raises :class:`SpecError` where fewer than two words stay.
         """
-        pairs = np.unique(self.document_of() * self.n_words + self.words)
-        spread = np.bincount(pairs % self.n_words, minlength=self.n_words)
+        spread = self.spread()
         fitting = np.flatnonzero((spread >= min_documents) & (spread <= max_share * self.n_documents))
         kept = np.sort(fitting[np.argsort(-spread[fitting], kind="stable")][:max_words])
         if len(kept) < 2:
@@ -167,94 +179,103 @@ def _drawn(
 def read_upload(name: str, content: bytes, *, column: str = "", vocabulary: bytes | None = None) -> Corpus:
     """The corpus of one file: ``.txt``, a document a line; ``.csv``; ``.ldac``, with its vocabulary, a word a line.
 
-    Raises :class:`SpecError` that names the file, the line and what is allowed there.
+    Raises :class:`FileError` that names the file, the line and what is allowed there.
     """
     files = {name: content} if vocabulary is None else {name: content, "vocabulary": vocabulary}
     return read_uploads(files, column=column)
 
 
-def read_uploads(files: Mapping[str, bytes], *, column: str = "") -> Corpus:
+def read_uploads(files: Mapping[str, bytes], *, column: str = "", tell: Tell = untold) -> Corpus:
     """The corpus of one file or several.
 
     One text file has a document on each line, several are a document each. A CSV file has a header and a column of
     texts: ``column``, or the one called text, document, body, content or abstract. An ``.ldac`` file has the bags of
     words, a document a line as ``n word:count word:count …`` with words numbered from 0; with it comes another file
-    with the vocabulary, a word a line. Raises :class:`SpecError`.
+    with the vocabulary, a word a line. ``tell`` is called every :data:`TOLD_EVERY` documents.
+
+    Raises :class:`FileError`.
     """
-    total = sum(map(len, files.values()))
     if not files:
-        raise SpecError("corpus", "", "a file is needed: .txt, .csv, or .ldac with its vocabulary")
-    if total > MAX_BYTES:
-        raise SpecError("corpus", f"{total:,} bytes", f"allowed are at most {MAX_BYTES:,}")
+        raise FileError("The corpus", "has no file", "a file is needed: .txt, .csv, or .ldac with its vocabulary")
+    total = sum(map(len, files.values()))
+    _check_bytes(files, total)
     kinds = {name: PurePath(name).suffix.lower() for name in files}
     bags = [name for name, kind in kinds.items() if kind == ".ldac"]
     if bags:
         others = [name for name in files if name not in bags]
         if len(bags) != 1 or len(others) != 1:
-            raise SpecError("corpus", ", ".join(files), "an .ldac file comes with one other file, its vocabulary, a word a line")  # fmt: skip
-        return _from_ldac(bags[0], files[bags[0]], files[others[0]], others[0])
+            raise FileError(bags[0], _company(files), "an .ldac file comes with one other file, its vocabulary, a word a line")  # fmt: skip
+        return _from_ldac(bags[0], files[bags[0]], files[others[0]], others[0], tell)
     if ".csv" in kinds.values():
         if len(files) != 1:
-            raise SpecError("corpus", ", ".join(files), "a .csv file comes alone")
+            name = next(name for name, kind in kinds.items() if kind == ".csv")
+            raise FileError(name, _company(files), "a .csv file comes alone")
         ((name, content),) = files.items()
-        return _from_csv(name, content, column)
+        return _from_csv(name, content, column, tell)
     for name, kind in kinds.items():
         if kind not in (".txt", ".text", ".md", ""):
-            raise SpecError("corpus", name, "allowed are .txt, .csv, and .ldac with its vocabulary")
+            raise FileError(name, "is of another kind", "allowed are .txt, .csv, and .ldac with its vocabulary")
     if len(files) == 1:
         ((name, content),) = files.items()
         lines = decode(name, content).splitlines()
-        return _from_texts(name, ((line.strip()[:MAX_TITLE], line) for line in lines))
-    return _from_texts("corpus", ((PurePath(name).stem, decode(name, content)) for name, content in files.items()))
+        return _from_texts(name, ((line.strip()[:MAX_TITLE], line) for line in lines), total, tell)
+    texts = ((PurePath(name).stem, decode(name, content)) for name, content in files.items())
+    return _from_texts(f"The corpus of {len(files)} files", texts, total, tell)
+
+
+def _company(files: Mapping[str, bytes]) -> str:
+    """With how many others a file came."""
+    return {0: "came alone", 1: "came with another file"}.get(len(files) - 1, f"came with {len(files) - 1} other files")
+
+
+def _check_bytes(names: Collection[str], total: int) -> None:
+    if total > MAX_BYTES:
+        place = next(iter(names)) if len(names) == 1 else f"The corpus of {len(names)} files"
+        raise FileError(place, f"has {total:,} bytes", f"allowed are at most {MAX_BYTES:,}")
 
 
 def read_path(path: Path, *, column: str = "") -> Corpus:
     """The corpus of a file, or of a folder: its ``.txt`` files, or its ``.ldac`` file and its vocabulary.
 
-    Raises :class:`SpecError`.
+    Raises :class:`FileError`.
     """
     paths = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")) if path.is_dir() else [path]
     if path.suffix.lower() == ".ldac":
         paths += [other for suffix in (".tokens", ".vocab") if (other := path.with_suffix(suffix)).is_file()][:1]
     try:
         total = sum(p.stat().st_size for p in paths)
-        if total > MAX_BYTES:
-            raise SpecError("corpus", f"{total:,} bytes", f"allowed are at most {MAX_BYTES:,}")
+        _check_bytes([p.name for p in paths], total)
         return read_uploads({p.name: p.read_bytes() for p in paths}, column=column)
     except OSError as error:
-        raise SpecError("corpus", str(path), f"it cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise FileError(str(path), "cannot be read", (error.strerror or str(error)).lower()) from None
 
 
-def decode(name: str, content: bytes) -> str:
-    """A text file's text. Raises :class:`SpecError`, with the line, where it is not UTF-8 or holds zero bytes."""
-    zero = content.find(b"\0")
-    if zero >= 0:
-        line = content.count(b"\n", 0, zero) + 1
-        raise SpecError(f"{name}, line {line}", content[max(zero - 10, 0) : zero + 10], "it is not a text file: it holds a zero byte")  # fmt: skip
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise SpecError(f"{name}, line {line}", content[max(error.start - 10, 0) : error.end + 10], "allowed is text in UTF-8") from None  # fmt: skip
-
-
-def _from_texts(name: str, texts: Iterable[tuple[str, str]]) -> Corpus:
-    """Of (title, text) pairs; those without words are passed over."""
+def _from_texts(name: str, texts: Iterable[tuple[str, str]], size: int, tell: Tell) -> Corpus:
+    """Of (title, text) pairs, ``size`` characters or more; those without words are passed over."""
     ids: dict[str, int] = {}
     words: list[NDArray[np.int64]] = []
     titles: list[str] = []
-    n_tokens = 0
-    for title, text in texts:
-        found = [ids.setdefault(word, len(ids)) for word in WORD.findall(text.lower())]
+    n_tokens = done = 0
+    for number, (title, text) in enumerate(texts):
+        if number % TOLD_EVERY == 0:
+            tell(done / max(size, 1))
+        done += len(text)
+        # One by one: to find all words of a long text at once would hold the interpreter.
+        found = [ids.setdefault(match[0], len(ids)) for match in WORD.finditer(text.lower())]
         if not found:
             continue
         n_tokens += len(found)
         words.append(np.sort(found))
         titles.append(title[:MAX_TITLE])
         _check_size(name, len(words), n_tokens, len(ids))
-    if len(words) < 2:
-        raise SpecError(name, f"{len(words)} documents", "allowed are at least two documents with words")
+    _check_count(name, len(words))
     return Corpus(_offsets(map(len, words)), np.concatenate(words).astype(np.int32), tuple(ids), tuple(titles))
+
+
+def _check_count(name: str, n_documents: int) -> None:
+    if n_documents < 2:
+        found = f"has {('no document', 'one document')[n_documents]} with words"
+        raise FileError(name, found, "allowed are at least two documents with words")
 
 
 def _check_size(name: str, n_documents: int, n_tokens: int, n_words: int) -> None:
@@ -264,27 +285,30 @@ def _check_size(name: str, n_documents: int, n_tokens: int, n_words: int) -> Non
         (n_words, MAX_VOCABULARY, "different words"),
     ):
         if count > limit:
-            raise SpecError(name, f"more than {limit:,} {what}", f"allowed are at most {limit:,}")
+            raise FileError(name, f"has more than {limit:,} {what}", f"allowed are at most {limit:,}")
 
 
-def _from_csv(name: str, content: bytes, column: str) -> Corpus:
-    reader = csv.reader(io.StringIO(decode(name, content), newline=""), strict=True)
+def _from_csv(name: str, content: bytes, column: str, tell: Tell) -> Corpus:
+    return _from_texts(name, _csv_texts(name, decode(name, content), column), len(content), tell)
+
+
+def _csv_texts(name: str, text: str, column: str) -> Iterator[tuple[str, str]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = [field.strip() for field in next(reader, [])]
         if not header:
-            raise SpecError(f"{name}, line 1", "", "allowed is a header with the names of the columns")
+            raise FileError(f"{name}, line 1", "is empty", "allowed is a header with the names of the columns")
         at = _text_column(name, header, column)
-        texts: list[tuple[str, str]] = []
         title_at = next((i for i, field in enumerate(header) if field.lower() == "title" and i != at), at)
         for row in reader:
             if not row:
                 continue
             if len(row) != len(header):
-                raise SpecError(f"{name}, line {reader.line_num}", f"{len(row)} fields", f"allowed are {len(header)}, as in the header")  # fmt: skip
-            texts.append((row[title_at].strip(), row[at]))
+                fields = "one field" if len(row) == 1 else f"{len(row)} fields"
+                raise FileError(f"{name}, line {reader.line_num}", f"has {fields}", f"allowed are {len(header)}, as in the header")  # fmt: skip
+            yield row[title_at].strip(), row[at]
     except csv.Error as error:
-        raise SpecError(f"{name}, line {reader.line_num}", str(error), "it is not CSV") from None
-    return _from_texts(name, texts)
+        raise FileError(f"{name}, line {reader.line_num}", "is not CSV", str(error)) from None
 
 
 def _text_column(name: str, header: list[str], column: str) -> int:
@@ -294,24 +318,32 @@ def _text_column(name: str, header: list[str], column: str) -> int:
             return lower.index(wanted)
     if len(header) == 1 and not column:
         return 0
-    raise SpecError(f"{name}, column", column or "none given", f"there is no such column; there are: {', '.join(header)}")  # fmt: skip
+    called = column or f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
+    raise FileError(f"{name}, line 1", f"names no column {called}", f"there are {', '.join(header)[:200]}")
 
 
-def _from_ldac(name: str, content: bytes, vocabulary: bytes, vocabulary_name: str = "vocabulary") -> Corpus:
+def _from_ldac(
+    name: str, content: bytes, vocabulary: bytes, vocabulary_name: str = "vocabulary", tell: Tell = untold
+) -> Corpus:
     listed = [line.strip() for line in decode(vocabulary_name, vocabulary).splitlines()]
     while listed and not listed[-1]:
         listed.pop()
     seen: dict[str, int] = {}
     for number, word in enumerate(listed, 1):
-        if not word or word in seen:
-            allowed = f"it is the word of line {seen[word]} again" if word else "allowed is a word"
-            raise SpecError(f"{vocabulary_name}, line {number}", word, allowed)
+        place = f"{vocabulary_name}, line {number}"
+        if not word:
+            raise FileError(place, "is empty", "allowed is a word")
+        if word in seen:
+            raise FileError(place, f"has {quoted(word)}", f"it is the word of line {seen[word]} again")
         seen[word] = number
     if len(listed) < 2:
-        raise SpecError(vocabulary_name, f"{len(listed)} words", "allowed are at least two, a word a line")
+        raise FileError(vocabulary_name, f"has {('no word', 'one word')[len(listed)]}", "allowed are at least two, a word a line")  # fmt: skip
     words: list[NDArray[np.int32]] = []
-    n_tokens = 0
+    n_tokens = done = 0
     for number, line in enumerate(decode(name, content).splitlines(), 1):
+        if number % TOLD_EVERY == 1:
+            tell(done / len(content))
+        done += len(line)
         if not line.strip():
             continue
         ids, counts = _ldac_line(f"{name}, line {number}", line, len(listed))
@@ -319,27 +351,28 @@ def _from_ldac(name: str, content: bytes, vocabulary: bytes, vocabulary_name: st
         _check_size(name, len(words) + 1, n_tokens, len(listed))
         if ids:
             words.append(np.repeat(np.array(ids, dtype=np.int32), counts))
-    if len(words) < 2:
-        raise SpecError(name, f"{len(words)} documents", "allowed are at least two documents with words")
+    _check_count(name, len(words))
     titles = tuple(f"document {d + 1}" for d in range(len(words)))
     return Corpus(_offsets(map(len, words)), np.concatenate(words), tuple(listed), titles)
 
 
-def _ldac_line(field: str, line: str, n_words: int) -> tuple[list[int], list[int]]:
+def _ldac_line(place: str, line: str, n_words: int) -> tuple[list[int], list[int]]:
     stated, *parts = line.split()
     if not (stated.isascii() and stated.isdigit()) or int(stated[:10]) != len(parts):
-        raise SpecError(field, stated, f"allowed is the number of pairs that follow, here {len(parts)}")
+        found = f"begins with {quoted(stated)}"
+        raise FileError(place, found, f"allowed is the number of pairs that follow, here {len(parts)}")
     ids, counts = [], []
     for part in parts:
         word, colon, count = part.partition(":")
         if not (colon and word.isascii() and word.isdigit() and count.isascii() and count.isdigit()):
-            raise SpecError(field, part, "allowed is word:count, two whole numbers")
+            raise FileError(place, f"has {quoted(part)}", "allowed is word:count, two whole numbers")
         if len(word) > 9 or int(word) >= n_words:
-            raise SpecError(field, part, f"allowed is a word from 0 to {n_words - 1:,}, as the vocabulary has {n_words:,}")  # fmt: skip
+            raise FileError(place, f"has {quoted(part)}", f"allowed is a word from 0 to {n_words - 1:,}, as the vocabulary has {n_words:,}")  # fmt: skip
         if len(count) > 8 or not 1 <= int(count) <= MAX_TOKENS:
-            raise SpecError(field, part, f"allowed is a count from 1 to {MAX_TOKENS:,}")
+            raise FileError(place, f"has {quoted(part)}", f"allowed is a count from 1 to {MAX_TOKENS:,}")
         ids.append(int(word))
         counts.append(int(count))
     if any(b <= a for a, b in pairwise(sorted(ids))):
-        raise SpecError(field, line, "allowed is each word once")
+        twice = next(a for a, b in pairwise(sorted(ids)) if a == b)
+        raise FileError(place, f"has the word {twice} twice", "allowed is each word once")
     return ids, counts

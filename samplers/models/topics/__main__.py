@@ -1,0 +1,74 @@
+"""Learn the topics of a corpus of one's own, without a screen, and print them."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from samplers.models import METHODS
+from samplers.models.study import Study, StudyRun, methods_of
+from samplers.models.topics.corpus import read_path
+from samplers.models.topics.model import Topics
+from samplers.parameters import SpecError, declared
+
+CUT_OFFS = ("min_documents", "max_share", "max_words")
+SHOWN = 6
+"""Words of each topic."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m samplers.models.topics", description=__doc__)
+    parser.add_argument("path", type=Path, help="a text file with a document on each line, a folder of text files, a .csv, or an .ldac beside its .tokens or .vocab")  # fmt: skip
+    parser.add_argument("--column", default="", help="the column of texts in a .csv")
+    parser.add_argument("--method", action="append", choices=methods_of("topics"), help="several may be given; by default collapsed_gibbs")  # fmt: skip
+    parser.add_argument("--documents", type=int, default=20_000, help="how many documents each method looks at")
+    parser.add_argument("--seed", type=int, default=1)
+    of_model = dict(declared(Topics))
+    for name in ("n_topics", "alpha", "beta", *CUT_OFFS):
+        parameter = of_model[name]
+        help_ = f"{parameter.doc} Default: %(default)s."
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(parameter.default), default=parameter.default, help=help_)  # fmt: skip
+    return parser
+
+
+def topics_of(run: StudyRun) -> list[str]:
+    """A line for each topic, the largest first: its share of the words, and its most likely words."""
+    seen: dict[str, Any] = run.snapshot()
+    order = np.argsort(-seen["topic_shares"], kind="stable")
+    vocabulary = run.model.vocabulary
+    return [
+        f"{seen['topic_shares'][k]:6.1%}  {' '.join(vocabulary[w] for w in seen['top_words'][k][:SHOWN])}"
+        for k in order
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the corpus, run the methods, print their held-out perplexity and their topics."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    params = {name: getattr(options, name) for name in ("n_topics", "alpha", "beta", *CUT_OFFS)}
+    methods: dict[str, dict[str, Any]] = {key: {} for key in options.method or ["collapsed_gibbs"]}
+    try:
+        study = Study.of("topics", methods, seed=options.seed, corpus="uploaded", **params)
+        model = study.make_model(read_path(options.path, column=options.column))
+        runs = study.runs(model)
+    except SpecError as error:
+        parser.error(str(error))
+    print(", ".join(f"{text} {label}" for label, text in model.facts().items()))
+    for choice, run in zip(study.methods, runs, strict=True):
+        while run.data_seen < options.documents and run.divergence is None:
+            run.advance()
+        if run.divergence is not None:
+            print(f"\n{METHODS[choice.key].title}: {run.divergence.message}")
+            continue
+        run.score()
+        print(f"\n{METHODS[choice.key].title}: held-out perplexity {run.scores[-1].value:,.1f} after {run.data_seen:,} documents")  # fmt: skip
+        print("\n".join(topics_of(run)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
