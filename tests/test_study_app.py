@@ -12,7 +12,7 @@ import pytest
 from samplers.models.study import Study
 from tests.test_app import IDLE, Lab, check_finite, check_phone, check_width
 
-BARS = "?model=topics(corpus:bars;n_topics:10)"
+BARS = "?model=topics(corpus:bars;n_topics:10)&method=collapsed_gibbs&method=lda_scir"
 BLOCKS = "?model=network(graph:blocks;n_communities:6)"
 PETS = "\n".join(
     ["title,text"]
@@ -65,7 +65,7 @@ def lab(page, server):
 def test_topics_open_move_and_obey(lab):
     lab.open(BARS)
     lab.moves()
-    assert lab.titles()[:3] == ["Topics", "Topics as pictures", "Held-out perplexity"]
+    lab.until(lambda: lab.titles()[:3] == ["Topics", "Topics as pictures", "Held-out perplexity"], "three views")
     lab.until(lambda: all(len(x) > 3 for x, _ in lab.scores("Held-out perplexity")), "two curves")
     lab.until(lambda: sum(len(g["word"]) for g in lab.glyphs("Topics", "Quad")) > 0, "words")
     check_width(lab.page)

@@ -26,8 +26,9 @@ from samplers.models.study import MAX_METHODS, Study, methods_of
 from samplers.models.topics.corpus import TOLD_EVERY
 from samplers.parameters import SpecError, declared
 
-BARS = "?model=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
-BLOCKS = "?model=network(graph:blocks)"
+CORPUS = "?model=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
+BARS = f"{CORPUS}&method=collapsed_gibbs&method=lda_scir"
+BLOCKS = "?model=network(graph:blocks)&method=network_gibbs&method=network_sgvb"
 CSV = b"title,text\none,cats and dogs\ntwo,dogs and mice\nthree,mice and cats\nfour,cats dogs mice\nfive,cats dogs birds\n"
 
 
@@ -309,7 +310,7 @@ def test_the_loop_makes_the_draws_of_the_study(query):
 
 def test_the_method_that_is_furthest_behind_makes_the_next_step():
     async def behind(axis):
-        stage = Stage(f"{BARS}&axis={axis}&method=collapsed_gibbs(batch_size:50)&method=lda_scir(batch_size:5)")
+        stage = Stage(f"{CORPUS}&axis={axis}&method=collapsed_gibbs(batch_size:50)&method=lda_scir(batch_size:5)")
         await stage.ready()
         await stage.frames(6)
         return stage.runs()

@@ -138,8 +138,8 @@ def methods_of(model: str) -> list[str]:
 
 
 def default_methods(model: str) -> list[dict[str, Any]]:
-    """The methods that a page of this model begins with: the first two."""
-    return [{"key": key} for key in methods_of(model)[:2]]
+    """The methods that a page of this model begins with: the first three."""
+    return [{"key": key} for key in methods_of(model)[:3]]
 
 
 class StudyRun:
