@@ -271,6 +271,27 @@ def losses(model):
     return out
 
 
+def test_the_statistics_are_those_of_the_state(topical):
+    """Σ φ² is what the size is chosen by; log p(x | z, φ) is the sum over the words, one by one."""
+    method, rng = MinibatchGibbs(trial=10, cost_ratio=10.0), Generator(SFC64(1))
+    state = method.start(topical, rng)
+    for _ in range(5):
+        method.advance(topical, state, rng)
+    squares, phi, log_likelihood = batches.statistics(topical, state)
+    assert squares == pytest.approx(method.adaptation(topical, state)._draws[-1], rel=1e-12)
+    assert np.allclose(phi.sum(axis=0), 1)
+    assert log_likelihood == pytest.approx(np.log(phi[topical.training.words, state.topics]).sum(), rel=1e-12)
+
+
+def test_a_ratio_of_errors_has_the_stated_standard_error():
+    """Of 4,000 pairs of 24 equal chains one in 20 is beyond 2 errors, within a third; with half the error, one in 3."""
+    rng = np.random.default_rng(1)
+    pairs = [batches.log_ratio(*rng.chisquare(20, size=(2, 24, 1))) for _ in range(4000)]
+    z = np.array([log / error for log, error in pairs]).ravel()
+    assert abs((np.abs(z) > 2).mean() / 0.0515 - 1) < 0.33
+    assert (np.abs(2 * z) > 2).mean() > 0.25
+
+
 def test_the_chosen_size_beats_one_document_and_all_at_equal_cost(topical):
     assert losses(topical) == []
 

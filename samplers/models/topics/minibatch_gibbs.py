@@ -56,7 +56,9 @@ class MinibatchGibbs(TopicMethod):
     φ_k ~ Dir(β + N_k) given the topics of *all* documents.
     Invariant law: p(z, φ | x), exactly, for every fixed m. With m = 0 the first steps try one size after another and
     keep that with the smallest f(m) = (m w_z + w_θ) τ_int(m); τ_int is that of Σ φ², which no exchange of topics
-    changes. Only w_θ/w_z is needed; it is a parameter, so that the clock decides no draw. :func:`measure_weights`
+    changes. So the size is one for averages of φ, most of which is new in every step as long as the documents leave
+    little doubt about their z; where what is remembered outweighs that, as for averages of z, all documents are best.
+    Only w_θ/w_z is needed; it is a parameter, so that the clock decides no draw. :func:`measure_weights`
     measures it.
     """
 
@@ -70,8 +72,8 @@ class MinibatchGibbs(TopicMethod):
     compiled = (*COMPILED, visit, draw_topics)
 
     batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Documents in a step", doc="How many documents' topics are drawn before φ is; 0 tries several sizes and keeps the best.")  # fmt: skip
-    cost_ratio = Real(300.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of φ", doc="How many documents' topics can be drawn in the time that one draw of φ takes.")  # fmt: skip
-    trial = Count(1000, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many sweeps over all documents. Of a size that makes fewer than about 50 independent draws in it nothing is known.")  # fmt: skip
+    cost_ratio = Real(300.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of φ", doc="How many documents' topics can be drawn in the time that one draw of φ takes. With the Reuters articles that is about 70 for K = 4, 250 for 20 and 450 for 50.")  # fmt: skip
+    trial = Count(1000, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many steps with all documents. Of a size whose draws in it are worth fewer than 50 independent ones nothing is known; where nothing is known of any size, all documents are kept.")  # fmt: skip
 
     def start(self, model: Topics, rng: Generator) -> State:
         """Uniformly random topics, and φ given them."""
