@@ -35,7 +35,7 @@ CASES: dict[str, Callable[[], Topics]] = {
     "bars": lambda: Topics(corpus="bars", n_topics=10),
 }
 """By name. Four topics are the paper's number, with its 250 documents of the Brown corpus."""
-TRIAL, SWEEPS, CHAINS = 3000, 300, 40
+TRIAL, SWEEPS, CHAINS = 10_000, 300, 40
 REFERENCE = 40
 """The reference costs as much as so many chains: so it adds 1/40 to the error of a chain of the same size."""
 GAP = 0.2
