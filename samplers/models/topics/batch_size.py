@@ -100,7 +100,7 @@ class Adaptation:
             self.warm_up -= 1
             return
         self._draws.append(value)
-        if len(self._draws) >= max(self.cost / (self.size * self.local + self.overall), ENOUGH):
+        if len(self._draws) >= self.cost / (self.size * self.local + self.overall):
             self.taus.append(tau_int(self._draws, block_length(self.size, int(self.sizes.max()))))
             self._draws.clear()
             if len(self.taus) == len(self.sizes):
