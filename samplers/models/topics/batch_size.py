@@ -11,38 +11,48 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
-from scipy import signal
 
 from samplers import jit
 
 Array = NDArray[np.float64]
 
-WINDOW = 5.0
-"""Sokal's window: the sum of the autocorrelations ends at the first lag M ≥ WINDOW·τ(M)."""
-SHARE = 10
-"""Lags up to this fraction of the draws are looked at: τ is known from about 50 τ draws on."""
+ENOUGH = 50.0
+"""τ is known where the draws, in blocks, are worth so many independent ones: then to about a third."""
 RATIO = 4
 """The sizes that are tried are N, N/RATIO, N/RATIO², …, 1."""
+PART = 4
+"""τ is told from blocks of N/(PART·m) draws: a PART-th of the steps that draw as many z as there are."""
 
 
-def tau_int(draws: ArrayLike) -> float:
-    """τ_int = 1 + 2 Σ_{t≥1} ρ_t of the draws (n,); infinity where they are too few to tell or do not vary."""
+def tau_int(draws: ArrayLike, block: int = 1) -> float:
+    """τ_int = 1 + 2 Σ_{t≥1} ρ_t of the draws (n,), at least 1; infinity where they are too few to tell or do not vary.
+
+    τ = b v_b/v · τ_b with v the variance of the draws, and v_b and τ_b the variance and τ of the means of blocks of
+    b = ``block`` draws; τ_b is by the effective sample size (Geyer 1992, as ArviZ has it). It holds for every b, but
+    where a ρ that is small from the first lag on falls slowly, all of τ is in sums of ρ's that are lost in their own
+    noise one by one. Such are the draws of φ ~ p(φ | z): the larger part of their variance is new in every step, and
+    what they have of the z is remembered. The blocks' means have little of what is new.
+    """
+    from arviz_stats.base import array_stats
+
     x = np.asarray(draws, dtype=float)
-    x = x - x.mean() if len(x) else x
-    n_lags = len(x) // SHARE + 1
-    if n_lags < 2 or not np.ptp(x) > 0:
+    n = len(x) // block
+    if n < ENOUGH or not np.ptp(x) > 0:
         return np.inf
-    products = signal.correlate(x, x, method="fft")[len(x) - 1 :][:n_lags]
-    rho = products / products[0] * len(x) / (len(x) - np.arange(n_lags))
-    tau = 2 * np.cumsum(rho) - 1
-    enough = np.flatnonzero(np.arange(n_lags) >= WINDOW * np.maximum(tau, 1))
-    return max(float(tau[enough[0]]), 1.0) if len(enough) else np.inf
+    means = (x - x.mean())[: n * block].reshape(n, block).mean(axis=1) / x.std()
+    worth = float(array_stats.ess(means[None], method="mean"))
+    return max(block * float(means.var()) * n / min(worth, n), 1.0) if worth >= ENOUGH else np.inf
 
 
 def sizes_to_try(n_data: int) -> NDArray[np.int64]:
     """N, N/4, N/16, …, 1: falling."""
     n = int(np.ceil(np.log(max(n_data, 1)) / np.log(RATIO)))
     return np.unique(np.maximum(n_data // RATIO ** np.arange(n + 1), 1))[::-1].astype(np.int64)
+
+
+def block_length(size: int, n_data: int) -> int:
+    """N/(PART·m), at least 1: the ``block`` of :func:`tau_int` for draws with m = ``size`` of the N = ``n_data``."""
+    return max(n_data // (PART * size), 1)
 
 
 def objective(sizes: ArrayLike, taus: ArrayLike, local: float, overall: float) -> Array:
@@ -61,8 +71,8 @@ def choose_batch_size(sizes: ArrayLike, taus: ArrayLike, local: float, overall: 
 class Adaptation:
     """The trial of one size after another, each for the same cost, and the choice, which is then kept.
 
-    A size whose τ cannot be told from its draws has made fewer than about 50 independent ones, and so is worse than
-    every size of which τ is known: that is why all have the same cost rather than the same number of draws.
+    All have the same cost, not the same number of draws: a size whose τ cannot be told has made fewer independent draws
+    of what it remembers than the others at that cost, and is not chosen where the τ of another is known.
     """
 
     sizes: NDArray[np.int64]
@@ -90,8 +100,8 @@ class Adaptation:
             self.warm_up -= 1
             return
         self._draws.append(value)
-        if len(self._draws) >= max(self.cost / (self.size * self.local + self.overall), 2 * SHARE):
-            self.taus.append(tau_int(self._draws))
+        if len(self._draws) >= self.cost / (self.size * self.local + self.overall):
+            self.taus.append(tau_int(self._draws, block_length(self.size, int(self.sizes.max()))))
             self._draws.clear()
             if len(self.taus) == len(self.sizes):
                 self.chosen = choose_batch_size(self.sizes, self.taus, self.local, self.overall)
