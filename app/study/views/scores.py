@@ -64,8 +64,8 @@ class Scores(StudyView):
             p.scatter("x", "y", source=line, color=colour, size=3)
             marks = self.feed(f"marks {i}", "x")
             p.add_glyph(marks, VSpan(x="x", line_color=colour, line_dash="dashed", line_alpha=0.6))
-        # The curves begin at the other end of the axis.
-        self._labels = method_labels(p, scene, right=model.higher_is_better)
+        # Curves end low where lower is better, and high where higher is.
+        self._labels = method_labels(p, scene, right=True, top=not model.higher_is_better)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:
