@@ -324,6 +324,8 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(studies):
     (text,) = view.captions(frame).values()
     assert "m = 100" in text
     assert "4 tried; 1 mixed too slowly" in text
+    assert np.ravel(data["slow"])[0] == 6, "at the upper end"
+    assert 900 < np.ravel(data["slow"])[1] < data["y"][0][1]
     # With a size of the person's own there is nothing to choose, and nothing is drawn.
     run.method = type("Method", (), {"key": "minibatch_gibbs", "batch_size": 7})()
     assert view.compute(frame) == {}

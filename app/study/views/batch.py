@@ -11,6 +11,7 @@ from app.views.base import Data
 from samplers.models.study import Study
 
 METHOD = "minibatch_gibbs"
+FIRST_ENDS = (1e2, 1e4)
 
 
 class Batch(StudyView):
@@ -18,7 +19,7 @@ class Batch(StudyView):
 
     key = "batch"
     title = "Cost of a batch size"
-    hint = "f(m) = (m w_z + w_θ) τ: the time of an independent draw"
+    hint = "f(m) = (m w_z + w_θ) τ, the price of a draw"
     model = "topics"
     every = 3
 
@@ -34,7 +35,7 @@ class Batch(StudyView):
             "documents in a step, m",
             "f(m) in units of w_z",
             (0.7, most),
-            (1e2, 1e4),
+            FIRST_ENDS,
             x_axis_type="log",
             y_axis_type="log",
         )
@@ -43,12 +44,14 @@ class Batch(StudyView):
         points = self.feed("tried", "x", "y")
         p.line("x", "y", source=points, line_color=colours.faint, line_width=1.5)
         p.scatter("x", "y", source=points, size=8, color=colours.exact)
+        slow = self.feed("slow", "x", "y")
+        p.scatter("x", "y", source=slow, size=11, marker="triangle", fill_color=None, line_color=colours.exact)
         best = self.feed("best", "x", "y")
         p.scatter(
             "x", "y", source=best, size=15, marker="circle", fill_color=None, line_color=colours.lanes[1], line_width=3
         )
         self._label = self.caption(p)
-        self._ends = (0.0, 0.0)
+        self._ends = FIRST_ENDS
         return p
 
     def compute(self, frame: StudyFrame) -> Data:
@@ -56,16 +59,18 @@ class Batch(StudyView):
         if seen is None:
             return {}
         sizes, cost = seen["batch_sizes"].astype(float), seen["objective"]
-        # A size of which no τ could be told has no place on the axis; the caption counts it.
         known = np.isfinite(cost)
-        sizes, cost = sizes[known], cost[known]
+        slow, sizes, cost = sizes[~known], sizes[known], cost[known]
         out: Data = {"tried": (sizes, cost), "best": (sizes[:0], cost[:0])}
         if len(cost):
             out["best"] = (sizes[[cost.argmin()]], cost[[cost.argmin()]])
-            ends = 10.0 ** np.floor(np.log10(cost.min() * 0.999)), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
+            # The caption is at the lower end, and needs a part of a decade.
+            ends = 10.0 ** np.floor(np.log10(cost.min() * 0.4)), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
             if ends != self._ends:
                 self._ends = ends
                 out["y"] = (np.array(ends),)
+        # A size of which no τ could be told has no place on the axis but its upper end.
+        out["slow"] = (slow, np.full(len(slow), 0.93 * self._ends[1]))
         return out
 
     def captions(self, frame: StudyFrame) -> dict[str, str]:
@@ -74,7 +79,7 @@ class Batch(StudyView):
         if seen is None:
             return {self._label.id: "set Documents in a step to 0, and the sizes are tried"}
         tried, unknown = len(seen["objective"]), int((~np.isfinite(seen["objective"])).sum())
-        slow = f"; {unknown} mixed too slowly to tell" if unknown else ""
+        slow = f"; {unknown} mixed too slowly to tell (△)" if unknown else ""
         chosen = int(seen["chosen"][0])
         what = f"chosen: m = {chosen}" if chosen else "trying one size after another"
         return {self._label.id: f"{what} · {tried} tried{slow}"}

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from samplers.models.base import Model
-from samplers.models.topics.corpus import Corpus, bars, reuters
+from samplers.models.topics.corpus import Corpus, bars, reuters, synthetic
 from samplers.parameters import Count, Option, Real, SpecError
 
 MAX_CELLS = 5_000_000
@@ -16,7 +16,11 @@ MAX_TEST = 1000
 SPLIT_SEED = 20_130_612
 """All studies of a corpus hold out the same words, so that their perplexities can be compared."""
 
-BUILT_IN = {"reuters": lru_cache(reuters), "bars": lru_cache(bars)}
+BUILT_IN = {
+    "reuters": lru_cache(reuters),
+    "bars": lru_cache(bars),
+    "synthetic": lru_cache(lambda: synthetic(500, n_words=1000, n_topics=4)),
+}
 UPLOADED = "uploaded"
 # The package that has the Reuters articles is not built for every Python.
 FIRST = "reuters" if importlib.util.find_spec("lda") else "bars"
@@ -41,7 +45,7 @@ class Topics(Model):
     higher_is_better = False
     data_name = "documents"
 
-    corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns.")  # fmt: skip
+    corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns. Synthetic: 500 documents of four topics that share few words.")  # fmt: skip
     n_topics = Count(20, bounds=(2, 500), log=True, tex="K", label="Topics K", doc="How many topics there are.")
     alpha = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\alpha", label="Document prior α",
                  doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.")  # fmt: skip
