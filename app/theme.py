@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bokeh.models import Axis, Div, Model, Range1d
+from bokeh.models import Axis, DataRange1d, Div, Model, Range1d
 from bokeh.plotting import figure
 
 
@@ -108,4 +108,16 @@ def plot(
         axis.ticker.num_minor_ticks = 0
     p.grid.grid_line_color = colours.grid
     p.xaxis.axis_label, p.yaxis.axis_label = x_label, y_label
+    return p
+
+
+def even_plot(colours: Theme, x_range: tuple[float, float], y_range: tuple[float, float]) -> figure:
+    """A figure without axes where both have the same scale, whatever its shape on the page; y may fall upwards."""
+    p = plot(colours, "", "", x_range, y_range, match_aspect=True)
+    p.axis.visible = p.grid.visible = False
+    # Ranges that follow data keep the scales equal; they follow an invisible frame alone, so that nothing moves.
+    frame = p.scatter(x_range, y_range, alpha=0)
+    p.x_range = DataRange1d(renderers=[frame], range_padding=0)
+    p.y_range = DataRange1d(renderers=[frame], range_padding=0, flipped=y_range[0] > y_range[1])
+    p.min_border_left = p.min_border_right = p.min_border_top = p.min_border_bottom = 0
     return p

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import DataRange1d
 
-from app.theme import DASHES, Theme, plot
+from app.theme import DASHES, even_plot
 from app.views.autocorrelation import MARKERS
 from app.views.base import FRESH, Array, Data, LaneFrame, View
 from app.views.state import notes
@@ -33,17 +32,6 @@ def ring(angles: Array, heights: Array) -> tuple[Array, Array]:
     return radius * np.cos(angles), radius * np.sin(angles)
 
 
-def square(colours: Theme, extent: float) -> Any:
-    """A figure without axes where both axes have the same scale, whatever its shape on the page."""
-    p = plot(colours, "", "", (-1, 1), (-1, 1), match_aspect=True)
-    p.axis.visible = p.grid.visible = False
-    # Ranges that follow data keep the scales equal; they follow an invisible frame alone, so that nothing moves.
-    frame = p.scatter([-extent, extent], [-extent, extent], alpha=0)
-    p.x_range, p.y_range = (DataRange1d(renderers=[frame], range_padding=0) for _ in range(2))
-    p.min_border_left = p.min_border_right = p.min_border_top = p.min_border_bottom = 0
-    return p
-
-
 class Circle(View):
     """Chains on the circle with their velocities, inside a ring that is as high as the density."""
 
@@ -59,7 +47,7 @@ class Circle(View):
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         column = scene.target.columns[0]
-        p = square(colours, EXTENT)
+        p = even_plot(colours, (-EXTENT, EXTENT), (-EXTENT, EXTENT))
         angles = np.linspace(-np.pi, np.pi, POINTS + 1)
         density = np.exp(scene.target.log_column_density(angles[:, None]))
         self._top = float(density.max())

@@ -9,9 +9,9 @@ from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
 from bokeh.palettes import interp_palette
 
+from app.theme import even_plot
 from app.views.autocorrelation import MARKERS
 from app.views.base import FRESH, Array, Data, LaneFrame, View
-from app.views.circle import square
 from app.views.state import notes
 from samplers import Experiment
 from samplers.targets import TARGETS
@@ -135,7 +135,7 @@ class Globe(View):
         self.tilt = Slider(start=-90, end=90, step=1, value=tilt, title="tilt", **look)
         for slider in (self.turn, self.tilt):
             slider.stylesheets = [f".bk-slider-title {{ color: {colours.text}; }}"]
-        p = square(colours, EXTENT)
+        p = even_plot(colours, (-EXTENT, EXTENT), (-EXTENT, EXTENT))
         p.min_height = 140
         picture = ColumnDataSource({"image": [self.picture(turn, tilt)]})
         mapper = LinearColorMapper(

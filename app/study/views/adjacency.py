@@ -6,7 +6,7 @@ import numpy as np
 from bokeh.models import Label, LinearColorMapper
 
 from app.study.views.base import StudyFrame, StudyView
-from app.theme import plot
+from app.theme import even_plot
 from app.views.base import Array, Data
 from app.views.planes import LiveImage
 
@@ -36,9 +36,7 @@ class Adjacency(StudyView):
     def build(self) -> Any:
         colours, model = self.scene.colours, self.scene.model
         n = len(model.shown)
-        p = plot(colours, "", "", (0, 1 + GAP), (0, 1.12))
-        p.axis.visible = p.grid.visible = False
-        p.min_border_left = p.min_border_right = p.min_border_bottom = 4
+        p = even_plot(colours, (0, 1 + GAP), (0, 1.12))
         self._observed = observed_matrix(model)
         mapper = LinearColorMapper(
             palette=shades(colours.surface, colours.lanes[0]), low=0.0, high=1.0, low_color=colours.grid

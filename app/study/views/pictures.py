@@ -7,7 +7,7 @@ from bokeh.models import LinearColorMapper
 
 from app.study.views.adjacency import shades
 from app.study.views.base import StudyFrame, StudyView
-from app.theme import plot
+from app.theme import even_plot
 from app.views.base import Array, Data
 from app.views.planes import LiveImage
 from samplers.models.study import Study
@@ -43,8 +43,7 @@ class Pictures(StudyView):
         down = -(-self._n // COLUMNS)
         cells = (COLUMNS * (self._side + 1), down * (self._side + 1))
         # Below the pictures is room for a line of text.
-        p = plot(colours, "", "", (-1, cells[0]), (cells[1] + 0.15 * cells[1], -1), match_aspect=True)
-        p.axis.visible = p.grid.visible = False
+        p = even_plot(colours, (-1, cells[0]), (cells[1] + 0.15 * cells[1], -1))
         mapper = LinearColorMapper(
             palette=shades(colours.grid, colours.lanes[0]), low=0.0, high=1.0, low_color=colours.surface
         )
