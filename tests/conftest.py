@@ -31,7 +31,7 @@ def pytest_unconfigure():
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the browser tests, and run them last, or beside the others in one process of their own.
+    """Mark the browser tests, and run them last; with ``pytest -n`` first, in one process, and the others beside them.
 
     Playwright's sync API keeps an event loop running in this thread, in which no test could call ``asyncio.run``.
     """
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items):
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.xdist_group("browser"))
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None, reverse=_WORKER)
 
 
 @pytest.fixture(scope="session")
