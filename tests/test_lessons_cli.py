@@ -183,7 +183,9 @@ def test_processes_and_a_cluster_give_the_same_numbers(step, compile_cache):
     threads = sweep.of_step(step, quick=True, seeds=2, do=in_threads)
     local = sweep.of_step(step, quick=True, seeds=2, do=Processes(2))
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         spread = sweep.of_step(step, quick=True, seeds=2, do=Cluster(client))
@@ -350,7 +352,12 @@ def test_a_cluster_by_its_address(folder, tmp_path):
     distributed = pytest.importorskip("distributed")
     outs = [tmp_path / "here.json", tmp_path / "there.json"]
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address=None
+        n_workers=1,
+        threads_per_worker=2,
+        processes=False,
+        protocol="tcp://",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
     ) as cluster:
         for i, where in enumerate((("--processes", "1"), ("--cluster", cluster.scheduler_address))):
             arguments = ["fig2", "--quick", "--results", str(tmp_path / str(i)), "--json", str(outs[i])]
@@ -531,7 +538,9 @@ def test_workers_of_another_version_are_refused(step, monkeypatch):
     real = sweep.work
     monkeypatch.setattr(sweep, "work", lambda task, code: real(task, code + "x"))
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         distributed.Client(cluster) as client,
         pytest.raises(SpecError, match="another version"),
     ):

@@ -5,7 +5,6 @@ import itertools
 import json
 import random
 import re
-import time
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from samplers.recipe.expressions import name as variable
 from samplers.recipe.presets import PRESETS, SGHMC, Preset, preset
 from samplers.recipe.recipe import KINDS, Layout, Recipe, canonical_curl, diagonal
 from samplers.targets.quadrature import integrate
+from tests.work import calls_of
 
 SEED = 11
 WRONG = {"naive_sghmc", "naive_sgrhmc"}
@@ -582,23 +582,25 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("kind", "dim", "potential", "entry"), HOSTILE)
 def test_a_hostile_recipe_is_worked_out_or_refused_in_time(kind, dim, potential, entry):
-    """Each operation takes less than 200 ms of the processor."""
+    """Each operation makes less than a million calls: 100 ms of an idle core, of the 200 that an edit may take. What is
+    evaluated on a grid makes ten thousand, each for 14,400 points."""
     layout = Layout(kind, dim)
     n = len(layout.names)
     everywhere = {f"{i + 1},{j + 1}": entry for i in range(n) for j in range(i + 1, n)}
     diagonal_too = {**everywhere, **{f"{i + 1},{i + 1}": "9" for i in range(n)}}
     made = []
 
-    def timed(operation) -> float:
-        begin = time.thread_time()
-        try:
-            made.append(operation())
-        except SpecError as error:
-            assert "too large" in str(error) or "beyond" in str(error)  # noqa: PT017
-        return time.thread_time() - begin
+    def counted(operation) -> int:
+        def tried():
+            try:
+                made.append(operation())
+            except SpecError as error:
+                assert "too large" in str(error) or "beyond" in str(error)  # noqa: PT017
 
-    assert timed(lambda: Recipe.from_text(layout, potential, diagonal_too, everywhere)) < 0.2
-    assert timed(lambda: Recipe.from_text(layout, potential, {}, {}, gamma_dropped=True)) < 0.2
+        return calls_of(tried)
+
+    assert counted(lambda: Recipe.from_text(layout, potential, diagonal_too, everywhere)) < 1_000_000
+    assert counted(lambda: Recipe.from_text(layout, potential, {}, {}, gamma_dropped=True)) < 1_000_000
     for recipe in made.copy():
         at = points(recipe, 120 * 120)
         for operation in (
@@ -608,9 +610,9 @@ def test_a_hostile_recipe_is_worked_out_or_refused_in_time(kind, dim, potential,
             lambda r=recipe: r.tex("drift"),
             lambda r=recipe: r.tex("gamma"),
             lambda r=recipe: r.to_dict(),
-            lambda r=recipe, at=at: evaluate(r.drift, **at),
         ):
-            assert timed(operation) < 0.2
+            assert counted(operation) < 1_000_000
+        assert counted(lambda r=recipe, at=at: evaluate(r.drift, **at)) < 10_000
 
 
 # ---------------------------------------------------------------- LaTeX

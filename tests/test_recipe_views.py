@@ -1,6 +1,5 @@
 """Views of recipes: what arrows, marks and curves say, and that they notice what is wrong."""
 
-from time import perf_counter
 from unittest.mock import Mock
 
 import numpy as np
@@ -30,6 +29,7 @@ from app.views.recipes import layouts_of
 from samplers import Change, Choice, Experiment, Run
 from samplers.recipe.flow import on_points
 from samplers.recipe.presets import PRESETS
+from tests.work import calls_of
 
 SGHMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
 METRIC = "1.5*sqrt(abs(U+1.5))"
@@ -187,16 +187,13 @@ def test_a_drift_twice_as_strong_looks_it():
     assert np.median(grown) == pytest.approx(1.3)
 
 
-def test_an_edit_is_fast():
+def test_an_edit_is_little_work():
+    """Fails where an arrow at a time is worked out anew: for four lanes it makes 3,000 calls."""
     page = Page(Drift, "double_well", GSGRHMC, GSGRHMC, GSGRHMC, GSGRHMC)
     frames = page.frames(10)
-    took = []
-    for gamma in (False, True, False, True, False):
+    for gamma in (False, True):
         page.edit(gamma=gamma)
-        began = perf_counter()
-        page.view.compute(frames)
-        took.append(perf_counter() - began)
-    assert min(took) < 0.02
+        assert calls_of(lambda: page.view.compute(frames)) < 6000
 
 
 def test_dots_are_the_chains():
@@ -369,13 +366,12 @@ def test_a_wrong_law_stays_above_it():
     assert page.view.captions(page.frames())[page.view._label.id].startswith("lane 0  KL ")
 
 
-def test_a_point_of_the_curve_is_cheap():
+def test_a_point_of_the_curve_is_little_work():
+    """Fails where the divergence is summed over cells one by one."""
     page = Page(KL, "quartic", "exact")
     page.compute(1000)
     page.records[0].curve.clear()
-    began = perf_counter()
-    page.records[0].record()
-    assert perf_counter() - began < 0.01
+    assert calls_of(page.records[0].record) < 500
 
 
 def test_on_the_simplex_there_is_no_divergence():
