@@ -400,17 +400,22 @@ def test_ten_thousand_chains():
 
 
 FIRST_IN_A_PROCESS = """
-from samplers import Run, RunSpec
+from samplers import Run, RunSpec, engine, jit
+{fault}
 for sampler in ("sgld", "recipe"):
     Run(RunSpec.of("gaussian", sampler, n_steps=100)).advance(100)
+assert len(engine._loop.signatures) == 1
 """
 
 
-def test_the_first_run_of_a_process_leaves_the_loop_to_all_others():
-    """Fails where a run calls the loop before it is compiled for function pointers: the call then compiles it for this
-    run's target, and another sampler on the same target finds a gradient that is no pointer."""
-    process = subprocess.run([sys.executable, "-c", FIRST_IN_A_PROCESS], capture_output=True, text=True, timeout=300)
-    assert process.returncode == 0, process.stderr
+@pytest.mark.parametrize("fault", ["", "jit.prepare = lambda functions: None"])
+def test_the_first_run_of_a_process_leaves_the_loop_to_all_others(fault):
+    """The loop is compiled for function pointers. The planted fault: a run calls it before that, and the call compiles
+    it for this run's target; where later runs are prepared, they then fail on functions that are no pointers."""
+    script = FIRST_IN_A_PROCESS.format(fault=fault)
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert (process.returncode == 0) == (not fault), process.stderr
+    assert not fault or "AssertionError" in process.stderr
 
 
 def test_statistics_do_not_grow_with_the_run():
