@@ -15,7 +15,7 @@ from lessons import sweep as sweeps
 from lessons.claims import Result, judge, quantity
 from lessons.lesson import Claim, Step
 from lessons.measures import DRAWS, MOMENTA, NAN, OWN_RUN, Diverged, Estimate, Lane, Measure
-from samplers import Experiment, Run, RunSpec, engine
+from samplers import Experiment, Run, RunSpec
 from samplers.models.study import Study, StudyRun
 
 SNAPSHOTS = 400
@@ -45,8 +45,8 @@ def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None)
     needs = set(needs)
     if needs == {OWN_RUN}:
         # The measure makes its own run; of this one it reads the spec.
-        return Lane(engine.Run(spec).trace())
-    run = engine.Run(spec, keep_draws=DRAWS in needs)
+        return Lane(Run(spec).trace())
+    run = Run(spec, keep_draws=DRAWS in needs)
     size = max(CHUNK // spec.n_chains, 1)
     each = min(size, max(spec.n_steps // SNAPSHOTS, 1)) if MOMENTA in needs else size
     snapshots = []
@@ -193,15 +193,14 @@ def _at_once(works: Sequence[Callable[[Told], Any]], progress: Callable[[int], A
 
 def _judge(claim: Claim, lanes: tuple[tuple[Any, ...], ...], table: sweeps.Table | None, quick: bool) -> Result:
     goal = claim.quick_goal if quick else claim.goal
-    numbers = claim.lanes
     if claim.reduction is not None:
         assert table is not None
-        of_lanes = [sweeps.reduced(claim, table, number) for number in numbers]
+        of_lanes = [sweeps.reduced(claim, table, number) for number in claim.lanes]
         trouble = "Some of the sweep's runs have no such number: they blew up, or are too short."
     else:
         measure = claim.make_measure()
-        of_lanes = [[measured(measure, seed[number - 1]) for seed in lanes] for number in numbers]
-        trouble = _trouble([seed[number - 1] for seed in lanes for number in numbers])
+        of_lanes = [[measured(measure, seed[number - 1]) for seed in lanes] for number in claim.lanes]
+        trouble = _trouble([seed[number - 1] for seed in lanes for number in claim.lanes])
     others: list[Any] = of_lanes[1] if len(of_lanes) > 1 else [None] * len(of_lanes[0])
     seeds = [quantity(claim.quantity, lane, other) for lane, other in zip(of_lanes[0], others, strict=True)]
     return judge(claim, goal, seeds, full=not quick, trouble=trouble)

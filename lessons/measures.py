@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import param
 
-from samplers import engine, jit
+from samplers import Run, jit
 from samplers.diagnostics import convergence, divergence, ks
 from samplers.diagnostics import moments as ensembles
 from samplers.diagnostics.autocorrelation import integrated_time
@@ -581,7 +581,7 @@ class EnsembleMGF(OfEnsemble):
 
     def of(self, lane: Lane) -> Estimate:
         spec, steps, j = lane.trace.spec, int(self.steps), int(self.component) - 1
-        run = engine.Run(replace(spec, burn_in=steps))
+        run = Run(replace(spec, burn_in=steps))
         run.position[:] = self.start
         run.advance(steps)
         if run.divergence is not None:
