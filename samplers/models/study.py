@@ -188,6 +188,12 @@ class StudyRun:
         """What the views show."""
         return self.method.snapshot(self.model, self.state)
 
+    def scored(self) -> float:
+        """The score at the present step, which is taken where it is not there yet."""
+        if not self.scores or self.scores[-1].step < self.steps:
+            self.score()
+        return self.scores[-1].value
+
     def score(self) -> None:
         """Take the score now. Raises FloatingPointError where there is none."""
         value = float(self.method.score(self.model, self.state))

@@ -64,8 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if run.divergence is not None:
             print(f"\n{METHODS[choice.key].title}: {run.divergence.message}")
             continue
-        run.score()
-        print(f"\n{METHODS[choice.key].title}: held-out perplexity {run.scores[-1].value:,.1f} after {run.data_seen:,} documents")  # fmt: skip
+        print(f"\n{METHODS[choice.key].title}: held-out perplexity {run.scored():,.1f} after {run.data_seen:,} documents")  # fmt: skip
         print("\n".join(topics_of(run)))
     return 0
 

@@ -177,9 +177,7 @@ def perplexity(model: Topics, size: int, n_steps: int, seed: SeedSequence) -> tu
     for stop in (max(round(EARLY * n_steps), 1), n_steps):
         while run.steps < stop:
             run.advance()
-        if run.scores[-1].step < run.steps:
-            run.score()
-        out.append(run.scores[-1].value)
+        out.append(run.scored())
     return out[0], out[1]
 
 

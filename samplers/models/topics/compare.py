@@ -74,9 +74,7 @@ def perplexity(
         run.advance()
     if run.divergence is not None:
         return float("inf"), run.seconds
-    if run.scores[-1].step < run.steps:
-        run.score()
-    return run.scores[-1].value, run.seconds
+    return run.scored(), run.seconds
 
 
 def compare(
