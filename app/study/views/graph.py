@@ -47,10 +47,16 @@ def held_edges(model: Any) -> Array:
     return pairs[np.isin(pairs, model.shown).all(axis=1)]
 
 
+def together(rows: Array, columns: Array, n_columns: int) -> Array:
+    """How many nodes each group of the one partition shares with each of the other, (rows, columns)."""
+    table = np.zeros((rows.max() + 1, n_columns))
+    np.add.at(table, (rows, columns), 1)
+    return table
+
+
 def matched(found: Array, known: Array, n_communities: int) -> Array:
     """The community that each known group is most like, (groups,), each at most once; others get numbers beyond."""
-    table = np.zeros((known.max() + 1, n_communities))
-    np.add.at(table, (known, found), 1)
+    table = together(known, found, n_communities)
     out = n_communities + np.arange(len(table))
     groups, communities = linear_sum_assignment(-table)
     alike = table[groups, communities] > 0
@@ -60,8 +66,7 @@ def matched(found: Array, known: Array, n_communities: int) -> Array:
 
 def agreement(found: Array, known: Array) -> float:
     """The normalised mutual information of two partitions: 1 where they are the same, 0 where they are independent."""
-    table = np.zeros((found.max() + 1, known.max() + 1))
-    np.add.at(table, (found, known), 1 / len(found))
+    table = together(found, known, known.max() + 1) / len(found)
 
     def entropy(p: Array) -> float:
         p = p[p > 0]
