@@ -253,4 +253,5 @@ def short(x: float) -> str:
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if x >= size:
             return f"{x / size:.3g}{unit}"
-    return f"{x:.0f}"
+    # From 100 on the digits before the point are three; rounded by significance 999.6 would read 1e+03.
+    return f"{x:.0f}" if x >= 100 else f"{x:.3g}"

@@ -305,8 +305,7 @@ class StudyRunner(Live):
         seen = f"step {run.steps:,} · {short(run.data_seen)} {run.model.data_name}"
         if not self.state.playing:
             return f"paused at {seen}"
-        rate = recent_rate(self._step_times)
-        return f"{seen} · {short(rate) if rate >= 1000 else f'{rate:.3g}'} steps/s"
+        return f"{seen} · {short(recent_rate(self._step_times))} steps/s"
 
 
 def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int) -> tuple[Model, list[MethodRecord]]:
