@@ -29,7 +29,7 @@ class Elbo(StudyView):
             p.line(
                 "x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i % len(DASHES)]
             )
-        self._labels = method_labels(p, self.scene, right=True)
+        self._labels = method_labels(self, p, right=True)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:

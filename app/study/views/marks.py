@@ -6,7 +6,8 @@ from typing import Any
 from bokeh.models import CustomJSTransform, Label, LinearColorMapper, Node
 from bokeh.palettes import Category20_20
 
-from app.study.views.base import StudyScene
+from app.study.views.base import StudyView
+from app.views.autocorrelation import LINE
 
 # The strong ones first, then their pale twins.
 PALETTE = (*Category20_20[0::2], *Category20_20[1::2])
@@ -28,23 +29,16 @@ def text_of(column: str, texts: Sequence[str]) -> dict[str, Any]:
     return {"field": column, "transform": chosen}
 
 
-LINE = 17
-"""The height of a line of text, in pixels."""
-
-
-def method_labels(figure: Any, scene: StudyScene, right: bool = False, top: bool = False) -> list[Label]:
+def method_labels(view: StudyView, figure: Any, right: bool = False, top: bool = False) -> list[Label]:
     """A label for each method, in its colour, in the corner of a figure that is empty for the longest time."""
-    colours, labels = scene.colours, []
+    scene, labels = view.scene, []
     for i, _ in enumerate(scene.methods):
-        height = (
-            Node(target="frame", symbol="top", offset=6 + LINE * i) if top else 6 + LINE * (len(scene.methods) - 1 - i)
-        )
-        label = Label(
-            x=Node(target="frame", symbol="right", offset=-6) if right else 8, x_units="screen", y=height, y_units="screen",
-            text="", text_align="right" if right else "left", text_baseline="top" if top else "bottom", text_font_size="13px",
-            text_color=colours.lanes[i], background_fill_color=colours.surface, background_fill_alpha=0.8,
-        )  # fmt: skip
-        figure.add_layout(label)
+        label = view.caption(figure, y=6 + LINE * (len(scene.methods) - 1 - i))
+        label.text_color = scene.colours.lanes[i]
+        if right:
+            label.x, label.text_align = Node(target="frame", symbol="right", offset=-6), "right"
+        if top:
+            label.y, label.text_baseline = Node(target="frame", symbol="top", offset=6 + LINE * i), "top"
         labels.append(label)
     return labels
 

@@ -41,7 +41,7 @@ class Rates(StudyView):
                 "x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i % len(DASHES)]
             )
             p.scatter("x", "y", source=source, color=colours.lanes[i], size=6)
-        self._labels = method_labels(p, self.scene)
+        self._labels = method_labels(self, p)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:

@@ -65,7 +65,7 @@ class Scores(StudyView):
             marks = self.feed(f"marks {i}", "x")
             p.add_glyph(marks, VSpan(x="x", line_color=colour, line_dash="dashed", line_alpha=0.6))
         # Curves end low where lower is better, and high where higher is.
-        self._labels = method_labels(p, scene, right=True, top=not model.higher_is_better)
+        self._labels = method_labels(self, p, right=True, top=not model.higher_is_better)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:

@@ -42,7 +42,7 @@ class Sparsity(StudyView):
                 line_width=2,
                 line_dash=DASHES[i % len(DASHES)],
             )
-        self._labels = method_labels(p, self.scene, top=True)
+        self._labels = method_labels(self, p, top=True)
         return p
 
     def compute(self, frame: StudyFrame) -> Data:
