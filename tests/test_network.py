@@ -269,11 +269,8 @@ def test_a_link_holds_the_study():
     study = Study.of("network", methods, seed=4, graph="davis", n_communities=4, held_out=0.3)
     assert Study.from_query(study.to_query()) == (study, [])
     named, messages = Study.from_query("model=network(graph:karate)")
-    assert [choice.key for choice in named.methods] == [
-        "network_gibbs",
-        "network_sgvb",
-        "network_norm_sgvb",
-    ] and not messages
+    assert [choice.key for choice in named.methods] == ["network_gibbs", "network_sgvb", "network_norm_sgvb"]
+    assert not messages
 
 
 def other_value(parameter):
