@@ -65,7 +65,7 @@ class Batch(StudyView):
         if len(cost):
             out["best"] = (sizes[[cost.argmin()]], cost[[cost.argmin()]])
             # The caption is at the lower end, and needs a part of a decade.
-            ends = 10.0 ** np.floor(np.log10(cost.min() * 0.4)), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
+            ends = 10.0 ** np.floor(np.log10(cost.min() * 0.25)), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
             if ends != self._ends:
                 self._ends = ends
                 out["y"] = (np.array(ends),)
@@ -82,7 +82,7 @@ class Batch(StudyView):
         slow = f"; {unknown} mixed too slowly to tell (△)" if unknown else ""
         chosen = int(seen["chosen"][0])
         what = f"chosen: m = {chosen}" if chosen else "trying one size after another"
-        return {self._label.id: f"{what} · {tried} tried{slow}"}
+        return {self._label.id: f"{what}\n{tried} tried{slow}"}
 
 
 def adaptive(frame: StudyFrame) -> Any:
