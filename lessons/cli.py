@@ -118,10 +118,7 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
         for run in step.spec.runs()
         for f in engine.functions(run)
     ]
-    if not jit.is_ready(needed):
-        print("compiling, or loading what was compiled before", file=sys.stderr, flush=True)
-        with _progress() as told:
-            jit.prepare(needed, lambda done, total, what: told(what, done, total))
+    jit.prepare(needed)
     report: dict[str, Any] = {}
     n = failed = 0
     with ExitStack() as stack:

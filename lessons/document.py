@@ -5,7 +5,9 @@ and at its end there may be one block of settings, between ```` ```toml ```` and
 """
 
 import math
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,8 @@ MAX_PROSE = 8_000
 MAX_LINE = 400
 """Characters of a text that is one line: a title, an option, a sentence."""
 _FRONT, _FENCE = "+++", re.compile(r"\s{0,3}(```+|~~~+)\s*(\S*)\s*$")
-_HEADING = re.compile(r"##\s+(.*?)\s*#*\s*$")
+_MAX_FENCE = 200
+"""Characters of a line that begins or ends a block; in a longer one the pattern would look for ever."""
 
 Path_ = tuple[str | int, ...]
 """The place of a value in a TOML document: names of tables, numbers in lists."""
@@ -194,7 +197,10 @@ class Document:
 def load(path: Path) -> Document:
     """The document in a file. Raises :class:`LessonError`."""
     try:
-        with path.open("rb") as file:
+        # A pipe would wait for somebody who writes, and the library with it.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise LessonError(path.name, 1, "it cannot be read: it is not an ordinary file.")
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise LessonError(path.name, 1, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
@@ -230,12 +236,12 @@ def _sections(rows: Sequence[str], start: int, file: str) -> Iterator[Section]:
     n = start
     while n < len(rows):
         row = rows[n]
-        mark = _FENCE.match(row)
-        heading = None if fence else _HEADING.match(row)
-        if heading:
+        mark = _FENCE.match(row) if len(row) <= _MAX_FENCE else None
+        heading = None if fence else _heading(row)
+        if heading is not None:
             if opened:
                 yield _section(title, opened, text, settings, file)
-            title, opened, text, settings = heading[1], n + 1, [], None
+            title, opened, text, settings = heading, n + 1, [], None
         elif mark and not fence and mark[2] == "toml":
             if not opened:
                 raise LessonError(file, n + 1, "settings stand at the end of a step, and no step has begun.")
@@ -260,22 +266,29 @@ def _sections(rows: Sequence[str], start: int, file: str) -> Iterator[Section]:
         yield _section(title, opened, text, settings, file)
 
 
+def _heading(row: str) -> str | None:
+    """The title in a line that begins a section."""
+    return row[2:].strip().rstrip("#").rstrip() if row.startswith("##") and row[2:3].isspace() else None
+
+
 def _section(title: str, line: int, rows: list[str], settings: Fields | None, file: str) -> Section:
     text = "\n".join(rows)
-    for part, first in ((title, line), (text, line + 1)):
-        problem = prose_problem(part)
-        if problem is not None:
-            raise LessonError(file, first + problem[0], f"{problem[1]}.")
     if not title or len(title) > MAX_LINE:
         raise LessonError(file, line, f"a step has a title of up to {MAX_LINE} characters.")
     if len(text) > MAX_PROSE:
         raise LessonError(file, line, f"the text has {len(text):,} characters; allowed are {MAX_PROSE:,}.")
+    for part, first in ((title, line), (text, line + 1)):
+        problem = prose_problem(part)
+        if problem is not None:
+            raise LessonError(file, first + problem[0], f"{problem[1]}.")
     return Section(title, line, text.strip(), settings or Fields({}, Place(file, line, "", {})))
 
 
 # --- prose -----------------------------------------------------------------------------------------------------------
 
-_LINK = re.compile(r"\]\(\s*([^)\s]*)|\[[^\]\n]+\]:\s*(\S*)")
+# A bracket inside begins a match of its own: to look past it from every one before costs the square of the length.
+_LINK = re.compile(r"\]\(\s*([^)\s]*)|\[[^\[\]\n]+\]:\s*(\S*)")
+_ATTRIBUTES = re.compile(r"\{\s*:|\{[^{}\n]*\bon[A-Za-z]+\s*=")
 
 
 def prose_problem(text: str) -> tuple[int, str] | None:
@@ -290,7 +303,7 @@ def prose_problem(text: str) -> tuple[int, str] | None:
     html = re.search(r"<[A-Za-z/!?]", text)
     if html:
         return at(html.start()), "HTML is not allowed in a text; put a space after a < that means less"
-    attributes = re.search(r"\{\s*:|\{[^}\n]*\bon[A-Za-z]+\s*=", text)
+    attributes = _ATTRIBUTES.search(text)
     if attributes:
         return at(attributes.start()), "attributes in braces are not allowed in a text"
     picture = re.search(r"!\[", text)
@@ -317,12 +330,21 @@ def is_number(value: Any) -> bool:
 _DEEPEST = 8
 _KEY = r"(?:[A-Za-z0-9_-]+|\"[^\"]*\"|'[^']*')"
 _KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
+_MAX_PARTS = 64
+_LONG_KEY = re.compile(
+    rf"(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
+)
+"""So many names with points between them: the parser of TOML takes more than the square of their number."""
 _TABLE = re.compile(rf"\s*\[(\[?)\s*({_KEYS})\s*\]\]?\s*(?:#.*)?$")
 _VALUE = re.compile(rf"\s*({_KEYS})\s*=")
 
 
 def _settings(rows: Sequence[str], file: str, first: int) -> Fields:
     source = "\n".join(rows)
+    long = _LONG_KEY.search(source)
+    if long:
+        line = first + source.count("\n", 0, long.start())
+        raise LessonError(file, line, f"it has {_MAX_PARTS} or more names in a row with points between them; that is no setting.")  # fmt: skip
     place = Place(file, first, source, _lines(rows))
     try:
         data = tomllib.loads(source)

@@ -1,5 +1,6 @@
 """The lessons that there are: the course, and a teacher's own folder beside it."""
 
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from pathlib import Path
 
 from lessons.document import LessonError
 from lessons.lesson import Lesson, read
+
+log = logging.getLogger(__name__)
 
 COURSE = Path(__file__).parent / "course"
 """The built-in lessons."""
@@ -30,24 +33,31 @@ def folders(own: Iterable[str | Path] = ()) -> list[Path]:
     return [COURSE, *map(Path, named), *map(Path, own)]
 
 
+def paths_of(folder: Path) -> list[Path]:
+    """The files of a folder that are to be lessons, in order. Raises :class:`OSError`.
+
+    What begins with a point is an editor's own: a lock, or a copy of what is being written.
+    """
+    names = (path.name for path in folder.iterdir())
+    wanted = (name for name in names if name.endswith(".md") and name[0] != "." and name.lower() != "readme.md")
+    return [folder / name for name in sorted(wanted)]
+
+
 def load_all(own: Iterable[str | Path] = ()) -> Library:
     """Every lesson of every folder. A file that cannot be read is a problem of its own and stops no other."""
     lessons: list[Lesson] = []
     problems: list[str] = []
     for folder in folders(own):
         try:
-            paths = sorted(folder.glob("*.md"))
-            if not folder.is_dir():
-                raise NotADirectoryError
-        except OSError:
-            problems.append(f"{folder}: there is no such folder of lessons.")
+            paths = paths_of(folder)
+        except OSError as error:
+            why = "there is no such folder of lessons" if isinstance(error, (FileNotFoundError, NotADirectoryError)) else f"it cannot be read: {(error.strerror or str(error)).lower()}"  # fmt: skip
+            problems.append(f"{folder}: {why}.")
             continue
         if len(paths) > MAX_FILES:
             problems.append(f"{folder}: it has {len(paths):,} files; the first {MAX_FILES} are read.")
         found: list[Lesson] = []
         for path in paths[:MAX_FILES]:
-            if path.name.lower() == "readme.md":
-                continue
             try:
                 lesson = read(path)
                 if any(lesson.key == other.key for other in (*lessons, *found)):
@@ -55,6 +65,9 @@ def load_all(own: Iterable[str | Path] = ()) -> Library:
                 found.append(lesson)
             except LessonError as error:
                 problems.append(str(error))
+            except Exception:
+                log.exception("An unexpected error while %s was read", path)
+                problems.append(f"{path.name}:1: it cannot be read; something in it is not as the reader expects, and the log says more.")  # fmt: skip
         lessons += sorted(found, key=lambda lesson: lesson.order)
     known = {lesson.key: lesson for lesson in lessons}
     for lesson in lessons:

@@ -413,6 +413,8 @@ class Gap(Measure):
             raise SpecError("measure", self.key, f"it needs a state of one or two numbers, and this one has {n}")
         if spec.gradient.key != "full":
             raise SpecError("measure", self.key, "it needs the full gradient")
+        if n == 2 and self._recipe(spec).refresh:
+            raise SpecError("measure", self.key, "it needs a momentum that is not redrawn")
 
     @staticmethod
     def _recipe(spec: RunSpec) -> Recipe:

@@ -81,7 +81,9 @@ def lane_data(lane: Any, target: Mapping[str, Any]) -> dict[str, Any]:
         made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
         if not made.formula():
             raise SpecError("preset", preset["key"], f"the energy of {made.title} is no formula, which a recipe needs")
-        recipe = PRESETS.find("preset", preset["key"]).recipe(made.dim, made.formula(), **preset["params"])
+        named = PRESETS.find("preset", preset["key"])
+        recipe = named.recipe(made.dim, made.formula(), **preset["params"])
+        out.setdefault("gradient", named.gradient)
         out["sampler"] = {"key": RecipeSampler.key, "params": {**parameters_of(recipe), **own}}
     elif "sampler" in out:
         out["sampler"] = choice_data("sampler", out["sampler"])

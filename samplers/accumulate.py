@@ -283,11 +283,10 @@ class Statistics:
         return cls(columns, sums)
 
     def restart(self) -> None:
-        """Forget what was counted; the tail of draws stays."""
-        s = self.sums
-        for array in (s.bins, s.joint, s.powers, s.lag_sums, s.lag_recent, s.lag_first, s.level_sums):
-            array[:] = 0
-        s.clock[STEPS], s.clock[KEPT], s.clock[STRIDE] = 0, 0, 1
+        """Forget what was counted; the scales and the tail of draws stay."""
+        for name, array in self.sums._asdict().items():
+            if name not in ("scales", "joint_scales", "tail"):
+                array[:] = [0, 0, 1, array[WRITTEN]] if name == "clock" else 0
 
     @property
     def n_steps(self) -> int:

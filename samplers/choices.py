@@ -1,16 +1,22 @@
 """A choice: a registered name with its parameters, as plain data, as a part of a link, and checked."""
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qsl
 
 import param
 
-from samplers.parameters import SpecError, Value, check, check_all, declared, nearest
+from samplers.migrations import VERSION, migrated, version_of
+from samplers.parameters import SpecError, Value, check, check_all, declared, nearest, written
 from samplers.registry import Registry
 
 # A saved experiment is a few kB, a link at most what servers and chat programs pass on.
 MAX_JSON, MAX_QUERY = 1_000_000, 8_000
+MAX_FIELDS = 64
+"""Of a link; the page writes fewer than half of that."""
 
 
 class Choice(NamedTuple):
@@ -34,7 +40,20 @@ class Reader:
         """Raise the error, or say that ``used`` takes its place."""
         if self.messages is None:
             raise error
+        used = written(used) if isinstance(used, int) and not isinstance(used, bool) else used
         self.messages.append(f"{str(error).removesuffix('.')}; {used} is used instead.")
+
+    def migrated(self, kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Data of any version, without its number, in today's format."""
+        version = 0
+        if "version" in data:
+            try:
+                version = version_of(data["version"])
+            except SpecError as error:
+                version = VERSION
+                self.problem(error, f"version {version}")
+        rest = {name: value for name, value in data.items() if name != "version"}
+        return cast(dict[str, Any], migrated(kind, rest, version))
 
     def choice(self, registry: Registry, field: str, data: Any, fallback: str) -> Choice:
         """A registered name with its parameters; ``fallback`` where the name is none."""
@@ -111,6 +130,34 @@ def parse_json(text: str) -> Any:
         raise SpecError("spec", text[:40], "its brackets are nested too deeply") from None
 
 
+def link_fields(query: str) -> list[tuple[str, str]]:
+    """The fields of a link of any version, in order.
+
+    Raises :class:`SpecError` where it is too long, before it is taken apart.
+    """
+    query = query.lstrip("?")
+    if len(query) > MAX_QUERY:
+        raise SpecError("link", f"{len(query):,} characters", f"allowed are at most {MAX_QUERY:,}")
+    if (fields := query.count("&") + 1) > MAX_FIELDS:
+        raise SpecError("link", f"{fields:,} fields", f"allowed are at most {MAX_FIELDS}")
+    listed = parse_qsl(query, keep_blank_values=True)
+    # What is wrong with the version is said by the reader of the experiment.
+    with suppress(SpecError):
+        listed = migrated("link", listed, version_of(dict(listed).get("v", 0)))
+    return listed
+
+
+def given_again(fields: Sequence[tuple[str, str]], names: Container[str]) -> list[str]:
+    """A sentence for each of these fields that a link gives more than once."""
+    counts = Counter(name for name, _ in fields)
+    last = dict(fields)
+    return [
+        f"{SpecError(name, last[name], 'the link holds it more than once; the last one is used')}"
+        for name, count in counts.items()
+        if count > 1 and name in names
+    ]
+
+
 def choice_dict(choice: Choice) -> dict[str, Any]:
     """Plain data."""
     return {"key": choice.key, "params": {name: list(v) if isinstance(v, tuple) else v for name, v in choice.params}}
@@ -136,15 +183,15 @@ def parse_choice(field: str, text: str, messages: list[str]) -> dict[str, Any]:
     params: dict[str, str] = {}
     if bracket:
         if not inside.endswith(")"):
-            messages.append(f"{field} = {text[:60]!r}: its closing bracket is missing; what is there is read.")
+            messages.append(str(SpecError(field, text, "its closing bracket is missing; what is there is read")))
         for part in inside.removesuffix(")").split(";"):
             name, colon, value = part.partition(":")
             if not colon and part:
-                messages.append(f"{field} = {part[:60]!r}: allowed is name:value; it is passed over.")
+                messages.append(str(SpecError(field, part, "allowed is name:value; it is passed over")))
             elif part:
                 if name in params:
                     messages.append(
-                        f"{field}.{name[:60]} = {value[:60]!r}: it is given more than once; the last value is used."
+                        str(SpecError(f"{field}.{name}", value, "it is given more than once; the last value is used"))
                     )
                 params[name] = value
     return {"key": key, "params": params}

@@ -22,6 +22,7 @@ from samplers import engine, jit
 from samplers.choices import MAX_JSON
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
+from samplers.models import METHODS, MODELS
 from samplers.parameters import MAX_FORMULA, Count, CountVector, Flag, Formula, Formulas, Option, SpecError, declared
 from samplers.spec import Experiment, RunSpec, Settings
 from samplers.targets import TARGETS
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m samplers", description="SG-MCMC Lab without a screen.")
     commands = parser.add_subparsers(required=True, metavar="list | run | bench")
-    listing = commands.add_parser("list", help="targets, samplers, gradients and their parameters")
+    listing = commands.add_parser("list", help="targets, samplers, gradients, models, methods and their parameters")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(command=_list)
     running = commands.add_parser("run", help="run a saved experiment")
@@ -77,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def catalogue() -> dict[str, Any]:
-    """Every target, sampler and gradient with its parameters, the settings of a run, and what goes with what."""
+    """Targets, samplers, gradients, models and methods with their parameters, a run's settings, and what fits what."""
     return {
         "targets": [_entry(x, "title", "tex", "source", "support") for x in TARGETS.values()],
         "samplers": [
@@ -93,12 +94,15 @@ def catalogue() -> dict[str, Any]:
             for gradient in GRADIENTS
             if gradient in sampler_class.gradients_for(target_class)
         ],
+        "models": [_entry(x, "title", "tex", "source", "score_name", "data_name", made=x) for x in MODELS.values()],
+        "methods": [_entry(x, "title", "update", "source") for x in METHODS.values()],
+        "studies": [{"model": method.model, "method": key} for key, method in METHODS.items()],
     }
 
 
-def _entry(cls: Any, *fields: str) -> dict[str, Any]:
-    # Of an instance, since what is said may depend on the parameters.
-    made = cls()
+def _entry(cls: Any, *fields: str, made: Any = None) -> dict[str, Any]:
+    # Of an instance, since what is said may depend on the parameters; but a model would load its data.
+    made = made or cls()
     described = {name: getattr(made, name) for name in fields}
     return {"key": cls.key, **described, "doc": (cls.__doc__ or "").strip(), "parameters": _parameters(cls)}
 
@@ -132,7 +136,8 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(data, ensure_ascii=False, indent=2))
     else:
-        print("\n\n".join([*(_section(data, name) for name in ("targets", "samplers", "gradients")), _pairs(data)]))
+        print("\n\n".join([*(_section(data, name) for name in ("targets", "samplers", "gradients")), _pairs(data),
+                           *(_section(data, name) for name in ("models", "methods")), _studies(data)]))  # fmt: skip
     return DONE
 
 
@@ -177,12 +182,21 @@ def _pairs(data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _studies(data: dict[str, Any]) -> str:
+    lines = ["WHAT GOES WITH WHAT: model, methods"]
+    for model in data["models"]:
+        fitting = [x["method"] for x in data["studies"] if x["model"] == model["key"]]
+        lines.append(f"  {model['key']:<20} {', '.join(fitting)}")
+    return "\n".join(lines)
+
+
 # --- run -----------------------------------------------------------------------------------------------------------
 
 
 def _run(options: argparse.Namespace) -> int:
     specs = _read(Path(options.spec)).runs()
     paths = _outputs(Path(options.out), specs)
+    jit.prepare(f for spec in specs for f in engine.functions(spec))
     code = DONE
     for spec, path in zip(specs, paths, strict=True):
         with _stop_on_interrupt() as stop:
@@ -233,18 +247,14 @@ def _outputs(out: Path, specs: Sequence[RunSpec]) -> list[Path]:
 
 
 def _draw(spec: RunSpec, stop: Callable[[], bool]) -> Trace:
-    def stoppable(told: Callable[[int, int], None]) -> Callable[..., None]:
-        def progress(done: int, total: int, *_: str) -> None:
+    def stoppable(told: Callable[[int, int], None]) -> Callable[[int, int], None]:
+        def progress(done: int, total: int) -> None:
             told(done, total)
             if stop():
                 raise KeyboardInterrupt
 
         return progress
 
-    functions = engine.functions(spec)
-    if not jit.is_ready(functions):
-        with _progress("compiling, or loading what was compiled before") as told:
-            jit.prepare(functions, stoppable(told))
     with _progress(_name(spec)) as told:
         return engine.run(spec, progress=stoppable(told))
 

@@ -180,11 +180,11 @@ class Run:
             self._aim(change.target)
         self.sampler = SAMPLERS[change.sampler.key](**change.sampler.values())
         self.sampler_params = self.sampler.packed(self.target)
-        first = self.sampler.auxiliary(self.target)
-        if len(first) != self.momentum.shape[1]:
+        width = len(self.sampler.auxiliary(self.target))
+        if width != self.momentum.shape[1]:
             # A recipe with other variables: what both have goes on, the rest starts afresh.
-            before, self.momentum = self.momentum, np.tile(first, (self.spec.n_chains, 1))
-            shared = min(before.shape[1], len(first))
+            before, self.momentum = self.momentum, self.sampler.first_auxiliary(self.target, self.position, self.rng)
+            shared = min(before.shape[1], width)
             self.momentum[:, :shared] = before[:, :shared]
         self.gradient = GRADIENTS[change.gradient.key](**change.gradient.values())
         self.changes.append(change)

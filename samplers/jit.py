@@ -19,6 +19,7 @@ one of them starts a new one.
 
 import hashlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -256,13 +257,18 @@ def is_ready(functions: Iterable[Any]) -> bool:
 def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] | None = None) -> None:
     """Compile these functions or load them from the cache.
 
-    ``progress(done, total, what)`` is called before each one and once at the end.
+    ``progress(done, total, what)`` is called before each one and once at the end. Without it a line on standard error
+    says what is being compiled, where that is a terminal.
     """
     waiting = [f for f in dict.fromkeys(functions) if f not in _READY]
+    told = progress is None and sys.stderr.isatty()
+    cold = [f for f in waiting if not _is_kept(f)] if told else []
     for done, function in enumerate(waiting):
         what, signature = _COMPILED[function]
         if progress is not None:
             progress(done, len(waiting), what)
+        elif function in cold:
+            _say(f"compiling {cold.index(function) + 1} of {len(cold)}: {what}")
         # The server's warm-up and its first pages want the same functions at the same time.
         with _COMPILING, _cache_in(_FOLDER):
             if function not in _READY:
@@ -272,3 +278,15 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
                 _READY.add(function)
     if progress is not None:
         progress(len(waiting), len(waiting), "")
+    elif cold:
+        _say("")
+
+
+def _is_kept(function: Any) -> bool:
+    """Whether the disk cache has the function. Numba can only say so before it compiles by what is its own."""
+    return bool(function._cache._cache_file._load_index())
+
+
+def _say(text: str) -> None:
+    """Write over the line of the terminal that standard error is on."""
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

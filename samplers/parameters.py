@@ -16,11 +16,18 @@ class SpecError(ValueError):
     """A value that a spec cannot hold: the field, the value, and what is allowed."""
 
     def __init__(self, field: str, value: Any, allowed: str):
-        shown = repr(value)
-        if len(shown) > 60:
-            shown = shown[:57] + "…"
-        super().__init__(f"{field} = {shown}: {allowed}.")
+        super().__init__(f"{_cut(field)} = {_cut(repr(value))}: {allowed}.")
         self.field, self.value, self.allowed = field, value, allowed
+
+
+def _cut(text: str) -> str:
+    """A name or a value as a sentence can hold it."""
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def written(number: float) -> str:
+    """A number as people write it: 4,294,967,295 and 0.5."""
+    return f"{number:,.12g}"
 
 
 class Real(param.Number):
@@ -120,7 +127,7 @@ def allowed(parameter: param.Parameter) -> str:
         return f"allowed {what} of up to {MAX_FORMULA} characters, without , ; : ~ & and #"
     kind = "a whole number" if isinstance(parameter, Count) else "a number"
     low, high = parameter.bounds
-    return f"allowed is {kind} from {low:g} to {high:g}"
+    return f"allowed is {kind} from {written(low)} to {written(high)}"
 
 
 def check(parameter: param.Parameter, field: str, value: Any) -> Value:

@@ -10,23 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 import param
 
 from samplers.choices import (
-    MAX_QUERY,
     Choice,
     Reader,
     choice_dict,
     choice_text,
     default_choice,
+    given_again,
+    link_fields,
     mapping,
     parse_choice,
     parse_json,
 )
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS, Sampler
+from samplers.migrations import VERSION
 from samplers.parameters import Count, SpecError, check, check_all, declared
 from samplers.targets import TARGETS, Target
 
@@ -65,7 +67,8 @@ class Settings(param.Parameterized):
 _SETTINGS = dict(declared(Settings))
 
 LINK_FIELDS = ("target", "lane", *_SETTINGS)
-"""The fields of a link that belong to the experiment."""
+"""The fields of a link that belong to the experiment; beside them it has its version, ``v``."""
+_LENGTHS = ("n_steps", "burn_in", "thin")
 
 
 class Change(NamedTuple):
@@ -142,6 +145,7 @@ class RunSpec:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, complete and in a fixed order."""
         return {
+            "version": VERSION,
             "target": choice_dict(self.target),
             **_lane_dict(Lane(self.sampler, self.gradient, self.changes)),
             **{name: getattr(self, name) for name in _SETTINGS},
@@ -205,6 +209,7 @@ class Experiment:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, complete and in a fixed order."""
         return {
+            "version": VERSION,
             "target": choice_dict(self.target),
             "lanes": [_lane_dict(lane) for lane in self.lanes],
             **{name: getattr(self, name) for name in _SETTINGS},
@@ -215,14 +220,16 @@ class Experiment:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def to_query(self) -> str:
-        """The experiment as a link's query: ``target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
+        """The experiment as a link's query: ``v=1&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
 
-        Every parameter is named, so that an old link means the same when defaults change. Run lengths and
-        changes belong to saved files, not to links.
+        Every parameter is named, so that an old link means the same when defaults change; run lengths where they are
+        not the usual ones. Changes belong to saved files, not to links.
         """
-        parts = [("target", choice_text(self.target))]
+        parts = [("v", str(VERSION)), ("target", choice_text(self.target))]
         parts += [("lane", f"{choice_text(x.sampler)}~{choice_text(x.gradient)}") for x in self.lanes]
         parts += [("seed", str(self.seed)), ("n_chains", str(self.n_chains))]
+        lengths = {name: getattr(self, name) for name in _LENGTHS}
+        parts += [(name, str(value)) for name, value in lengths.items() if value != _SETTINGS[name].default]
         return "&".join(f"{name}={quote(value, safe='(),:;~')}" for name, value in parts)
 
     @classmethod
@@ -232,17 +239,16 @@ class Experiment:
         A value that is not allowed becomes the nearest allowed one. Fields of other
         parts of the link are passed over. What the link leaves out is as in ``default``, or fits the link's target.
         """
-        if len(query) > MAX_QUERY:
-            return default, [
-                f"The link has {len(query):,} characters; allowed are at most {MAX_QUERY:,}. The page shows its default."
-            ]
-        fields = parse_qsl(query.lstrip("?"), keep_blank_values=True)
-        messages: list[str] = []
+        try:
+            fields = link_fields(query)
+        except SpecError as error:
+            return default, [f"{str(error).removesuffix('.')}; the default is used instead."]
+        messages = given_again(fields, ("v", "target", *_SETTINGS))
         data: dict[str, Any] = {"lanes": []}
         for name, text in fields:
-            if name in data and name != "lanes":
-                messages.append(f"{name} = {text[:60]!r}: the link holds {name} more than once; the last one is used.")
-            if name == "target":
+            if name == "v":
+                data["version"] = text
+            elif name == "target":
                 data["target"] = parse_choice("target", text, messages)
             elif name == "lane":
                 sampler, _, gradient = text.partition("~")
@@ -273,6 +279,7 @@ class _Reader(Reader):
     """Reads experiments."""
 
     def experiment(self, data: Mapping[str, Any]) -> Experiment:
+        data = self.migrated("experiment", data)
         known = {"target", "lanes", *_SETTINGS}
         for name in data:
             if name not in known:

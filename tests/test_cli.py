@@ -13,13 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from samplers import Experiment, RunSpec, run
+from lessons.cli import main as lessons_main
+from samplers import Experiment, RunSpec, engine, jit, run
 from samplers.cli import catalogue, main
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
-from samplers.parameters import declared
+from samplers.models import METHODS, MODELS
+from samplers.models.study import Study
+from samplers.parameters import SpecError, check_all, declared
 from samplers.targets import TARGETS
 
+LISTED = {"targets": TARGETS, "samplers": SAMPLERS, "gradients": GRADIENTS, "models": MODELS, "methods": METHODS}
 COMMAND = [sys.executable, "-m", "samplers"]
 ROOT = Path(__file__).parent.parent
 
@@ -60,7 +64,7 @@ def theta_of_csv(path, dim):
 def test_the_list_is_complete(capsys):
     assert main(["list", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    for name, registry in (("targets", TARGETS), ("samplers", SAMPLERS), ("gradients", GRADIENTS)):
+    for name, registry in LISTED.items():
         assert [x["key"] for x in data[name]] == list(registry)
         for entry in data[name]:
             assert [p["name"] for p in entry["parameters"]] == [n for n, _ in declared(registry[entry["key"]])]
@@ -71,6 +75,38 @@ def test_the_list_is_complete(capsys):
                 assert limits.get(p["type"], {"bounds"}) <= set(p), p
                 assert p["label"], p
                 assert p["doc"], p
+
+
+def test_the_list_says_what_models_and_methods_take():
+    """Fails where a model's or a method's bounds are not those that its parameters hold to: the bounds themselves are
+    taken, what is beyond them is refused."""
+    data, tried = catalogue(), 0
+    for name, registry in (("models", MODELS), ("methods", METHODS)):
+        for entry in data[name]:
+            owner = registry[entry["key"]]
+            for p in entry["parameters"]:
+                if p["type"] in ("real", "integer"):
+                    low, high = p["bounds"]
+                    for value in (low, high):
+                        check_all(owner, name, {p["name"]: value})
+                    for value in (low - 1, high + 1):
+                        with pytest.raises(SpecError):
+                            check_all(owner, name, {p["name"]: value})
+                        tried += 1
+    assert tried > 20
+
+
+def test_exactly_the_listed_studies_make_one():
+    """Fails where a model and a method that do not fit are listed, or others are not."""
+    listed = {(x["model"], x["method"]) for x in catalogue()["studies"]}
+    for model in MODELS:
+        for method in METHODS:
+            try:
+                Study.of(model, {method: {}})
+            except SpecError:
+                assert (model, method) not in listed
+            else:
+                assert (model, method) in listed
 
 
 def test_exactly_the_listed_combinations_make_a_spec():
@@ -89,11 +125,100 @@ def test_exactly_the_listed_combinations_make_a_spec():
 def test_the_plain_list_names_everything(capsys):
     assert main(["list"]) == 0
     text = capsys.readouterr().out
-    for registry in (TARGETS, SAMPLERS, GRADIENTS):
+    for registry in LISTED.values():
         for key, cls in registry.items():
             assert key in text
             for name, _ in declared(cls):
                 assert name in text
+
+
+LESSON = """+++
+title = "One"
+minutes = 1
++++
+
+## One
+
+```toml
+[experiment]
+target = "gaussian"
+lanes = ["sgld"]
+n_steps = 200
+
+[[claim]]
+says = "The mean is somewhere."
+measure = "mean"
+above = -9
+below = 9
+```
+"""
+COLD = """
+from samplers import jit
+from samplers.targets import TARGETS
+target = TARGETS["gaussian"]
+jit.prepare([target.potential, target.gradient])
+"""
+
+
+def terminal_of(cache, script, terminal=True):
+    """What a Python process writes to standard error, where that is a terminal or a pipe."""
+    reader, writer = os.openpty() if terminal else os.pipe()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SGMCMC_LAB_CACHE": str(cache)}
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=writer, env=environment)
+    assert process.wait(timeout=120) == 0
+    # What a terminal was sent is there for its reader as long as one end is open.
+    os.set_blocking(reader, False)
+    try:
+        return os.read(reader, 100_000).decode()
+    except BlockingIOError:
+        return ""
+    finally:
+        os.close(writer)
+        os.close(reader)
+
+
+def test_a_cold_cache_says_what_it_compiles_on_a_terminal(tmp_path):
+    """Fails where a process with a cold cache compiles in silence on a terminal, or leaves its line there; and where it
+    speaks with a warm one, or where no terminal is."""
+    said = terminal_of(tmp_path, COLD)
+    lines = [line.removeprefix("\x1b[K").strip() for line in said.split("\r")]
+    assert lines == ["", "compiling 1 of 2: potential of gaussian", "compiling 2 of 2: gradient of gaussian", ""]
+    assert terminal_of(tmp_path, COLD) == ""
+    assert terminal_of(tmp_path / "other", COLD, terminal=False) == ""
+
+
+def test_every_headless_way_compiles_aloud(tmp_path, monkeypatch):
+    """Fails where ``run``, ``lessons`` or a run in Python compiles with a progress of its own, or not before it runs:
+    what they need is then ready. Planted fault: a run without it, which is what the page does."""
+    asked = []
+    real = jit.prepare
+
+    def prepare(functions, progress=None):
+        functions = list(functions)
+        asked.append((set(functions), progress))
+        real(functions, progress)
+
+    monkeypatch.setattr(jit, "prepare", prepare)
+    spec = RunSpec.of("gaussian", "sgld", n_steps=5)
+    needed = set(engine.functions(spec))
+
+    def aloud():
+        found = any(needed <= functions and progress is None for functions, progress in asked)
+        asked.clear()
+        return found
+
+    path = spec_file(tmp_path, spec.to_json())
+    assert main(["run", str(path), "--out", str(tmp_path / "out.csv")]) == 0
+    assert aloud()
+    engine.Run(spec)
+    assert aloud()
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "01-one.md").write_text(LESSON, encoding="utf-8")
+    monkeypatch.setenv("SGMCMC_LESSONS", str(tmp_path / "lessons"))
+    assert lessons_main(["one"]) == 0
+    assert aloud()
+    jit.prepare(needed, lambda *_: None)
+    assert not aloud()
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".csv"])

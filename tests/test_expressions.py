@@ -9,6 +9,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from samplers.parameters import SpecError
 from samplers.recipe import expressions
@@ -358,10 +360,10 @@ REFUSED = {
     "sin theta": (5, "opening bracket after the function sin"),
     "sin": (4, "opening bracket after the function sin"),
     "sin + 1": (5, "opening bracket after the function sin"),
-    "9^9^9": (3, "-20 to 20"),
-    "9**9**9": (3, "-20 to 20"),
+    "9^9^9": (3, "-400 to 400"),
+    "9**9**9": (3, "-400 to 400"),
     "theta^theta": (7, "must be a number"),
-    "theta^21": (7, "-20 to 20"),
+    "theta^401": (7, "-400 to 400"),
     "2^exp(theta)": (3, "must be a number"),
     "1/0": (2, "divided by zero"),
     "theta/(r - r)": (6, "divided by zero"),
@@ -602,3 +604,95 @@ def test_texts_of_the_grammar_read_back_and_run():
         np.testing.assert_allclose(again.evaluate(**at), e.evaluate(**at), rtol=1e-9)
         np.testing.assert_allclose(run(postfix([e], NAMES), *at.values())[0], e.evaluate(**at), rtol=1e-9)
     assert checked > 800
+
+
+# ---------------------------------------------------------------- what is written can be read
+
+NUMBERS = [
+    "0",
+    "1",
+    "2",
+    "3",
+    "0.5",
+    "1e-3",
+    "1e6",
+    "1e12",
+    "1e-12",
+    "1e-300",
+    "0.1",
+    "1.5",
+    "123456789.123",
+    "2e-7",
+    "pi",
+]
+EXPONENTS = [
+    "2",
+    "3",
+    "-1",
+    "0.5",
+    "-0.5",
+    "19.9",
+    "1.5",
+    "-2",
+    "0.25",
+    "20",
+    "400",
+    "1e-3",
+    "(1/3)",
+    "-19.9",
+    "2.5",
+    "0",
+]
+texts = st.recursive(
+    st.sampled_from([*NAMES, *NUMBERS]),
+    lambda inner: st.one_of(
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*/"), inner),
+        st.builds("-{}".format, inner),
+        st.builds("({})^{}".format, inner, st.sampled_from(EXPONENTS)),
+        st.builds("{}({})".format, st.sampled_from(list(FUNCTIONS)), inner),
+    ),
+    max_leaves=8,
+)
+WERE_WRONG = [
+    "-((((r)^3)^19.9)^19.9+abs(theta))", "log((-theta)^0.1)", "sqrt(2*theta + 2)*sqrt(2*theta + 2)",
+    "((pi^0.5/theta)/-(-1000000.0)^-1)*(0.5^-19.9 + (sqrt(1/r) + (-pi/(theta + xi))))",
+]  # fmt: skip
+
+
+def differences(text):
+    """What is written of an expression and its derivatives, where it is not read as the same again."""
+    try:
+        expression = read(text)
+    except SpecError:
+        return []
+    whole = [expression]
+    for by in NAMES:
+        with suppress(SpecError):
+            whole.append(expression.diff(by))
+    at = {label: np.linspace(-2 + i / 7, 2, 9) for i, label in enumerate(NAMES)}
+    out = []
+    for one in whole:
+        written = str(one)
+        if len(written) <= expressions.MAX_LENGTH:
+            again = read(written)
+            if again != one or not np.array_equal(again.evaluate(**at), one.evaluate(**at), equal_nan=True):
+                out.append(written)
+    return out
+
+
+@pytest.mark.parametrize("text", WERE_WRONG)
+def test_what_could_not_be_read_again(text):
+    assert differences(text) == []
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(texts)
+def test_whatever_is_accepted_is_written_as_a_text_that_is_accepted_and_the_same(text):
+    assert differences(text) == []
+
+
+def test_fault_a_coefficient_that_is_written_without_its_brackets(monkeypatch):
+    real = expressions._Plain.product
+    monkeypatch.setattr(expressions._Plain, "product", lambda *args: (real(*args)[0], expressions._PRODUCT))
+    with pytest.raises(SpecError, match="beyond 1e\\+12"):
+        differences(WERE_WRONG[-1])

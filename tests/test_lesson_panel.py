@@ -13,7 +13,7 @@ import pytest
 from app import link, theme
 from app.controls import Controls
 from app.lesson import course, proof
-from app.lesson.catalogue import about, broken
+from app.lesson.catalogue import Catalogue, about, broken
 from app.lesson.marks import marks
 from app.lesson.panel import LessonPanel, Option
 from app.lesson.place import SKIPPED, Place, opens_study
@@ -562,6 +562,27 @@ def test_a_changed_file_is_read_again(folder):
     path = folder / "01-mine.md"
     path.write_text(path.read_text(encoding="utf-8").replace('"Mine"', '"Another"'), encoding="utf-8")
     assert course.library().lessons["mine"].title == "Another"
+
+
+def test_a_changed_file_is_read_again_beside_a_link_to_nowhere(folder):
+    """An editor's lock beside a file being written is such a link; nothing was read again while it lay there."""
+    (folder / "02-gone.md").symlink_to(folder / "none")
+    (folder / ".#01-mine.md").symlink_to("somebody@host.1")
+    course.library()
+    path = folder / "01-mine.md"
+    path.write_text(path.read_text(encoding="utf-8").replace('"Mine"', '"Another"'), encoding="utf-8")
+    assert course.library().lessons["mine"].title == "Another"
+
+
+def test_of_two_lessons_with_one_title_the_one_that_was_clicked_opens(folder):
+    (folder / "02-twin.md").write_text((folder / "01-mine.md").read_text(encoding="utf-8"), encoding="utf-8")
+    opened = []
+    catalogue = Catalogue(lambda lesson, step: opened.append((lesson.key, step)))
+    catalogue.open()
+    menu = catalogue._dialog.objects[-1]
+    for key in ("twin", "mine"):
+        menu._handle_msg({"type": "click", "item": list(course.library().lessons).index(key)})
+    assert opened == [("twin", 1), ("mine", 1)]
 
 
 def test_the_list_says_minutes_and_needs(folder, mine):

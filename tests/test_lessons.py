@@ -1,4 +1,4 @@
-"""The lessons: every step's claims, the format and the ways to get it wrong, the measures, the arithmetic of claims."""
+"""The lessons: every step's claims, the format and the ways to get it wrong, the measures."""
 
 import os
 from dataclasses import replace
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lessons import LessonError, load_all, read
-from lessons.claims import judge, mean, quantity
+from lessons import LessonError, document, load_all, read
+from lessons.claims import judge
 from lessons.document import parse
 from lessons.headless import evidence, measured, run_step, standing
-from lessons.lesson import Claim, Goal
+from lessons.lesson import Goal
 from lessons.library import COURSE, VARIABLE
 from lessons.measures import DRAWS, FEWEST, MEASURES, MOMENTA, OWN_RUN, STATISTICS, Estimate
 from samplers import Choice, Experiment, RunSpec, SpecError, engine
@@ -23,7 +23,6 @@ from samplers.parameters import Count, Real
 from tests.statistics import critical
 
 LIBRARY = load_all()
-STEPS = [(key, step.number) for key, lesson in LIBRARY.lessons.items() for step in lesson.steps if step.claims]
 
 
 # --- the course ------------------------------------------------------------------------------------------------------
@@ -38,28 +37,6 @@ def test_every_file_of_the_course_loads():
     for lesson in LIBRARY.lessons.values():
         for key in lesson.needs:
             assert keys.index(key) < keys.index(lesson.key), f"{lesson.key} needs {key}, which comes after it"
-
-
-@pytest.mark.parametrize(("key", "number"), STEPS)
-def test_claims_of_a_step(key, number):
-    """Fails where a claim does not hold at reduced length. Where a claim allows four standard errors
-    from 64 chains, chance alone makes it fail once in 6,000 choices of the seed (Student's law with 63 degrees)."""
-    outcome = run_step(LIBRARY.lessons[key].steps[number - 1], quick=True)
-    failed = [f"{x.claim.says} measured {x.measured:.6g}. {x.reason}" for x in outcome.results if not x.passed]
-    assert not failed, "\n".join(failed)
-
-
-@pytest.mark.parametrize("key", ["langevin", "step-size", "gamma"])
-def test_claims_tell_the_lanes_apart(key):
-    """The planted fault of every step: its first two lanes exchanged. Each claim about a lane must then fail."""
-    for step in LIBRARY.lessons[key].steps:
-        if step.sweep is not None:
-            continue
-        first, second, *rest = step.quick_spec.lanes
-        swapped = replace(step.quick_spec, lanes=(second, first, *rest))
-        outcome = run_step(replace(step, quick_spec=swapped), quick=True)
-        held = [x.claim.says for x in outcome.results if x.passed and {x.claim.lane, x.claim.against} & {1, 2}]
-        assert not held, held
 
 
 # --- the format ------------------------------------------------------------------------------------------------------
@@ -557,76 +534,7 @@ def test_a_run_that_blew_up_has_no_number():
     assert measured(MEASURES["diverged"](), lane("double_well")).value == 0
 
 
-# --- the arithmetic of claims ----------------------------------------------------------------------------------------
-
-
-def claim(goal, **values):
-    return Claim(**{"says": "x", "measure": Choice("mean", (("column", 1),)), "lane": 1, "against": None, "quantity": "value",
-                    "reduction": None, "where": (), "goal": goal, "quick_goal": goal, "paper": None, "line": 1, **values})  # fmt: skip
-
-
-NEAR, NO_ERROR = Estimate(1.0, 0.1, 1.25), Estimate(1.0, None, None)
-
-
-@pytest.mark.parametrize(
-    ("goal", "found", "passes"),
-    [
-        (Goal(equals=1.05, tolerance=0.06), NEAR, True),
-        (Goal(equals=1.05, tolerance=0.04), NEAR, False),
-        (Goal(equals=-1.05, relative=3.0), NEAR, True),  # relative to |expected|
-        (Goal(equals=1.1, relative=0.1), NEAR, True),
-        (Goal(equals=1.1, relative=0.05), NEAR, False),
-        (Goal(equals=1.29, errors=3), NEAR, True),
-        (Goal(equals=1.31, errors=3), NEAR, False),
-        (Goal(equals=1.31, errors=3, tolerance=0.4), NEAR, True),  # the widest counts
-        (Goal(equals=1.31, errors=3), NO_ERROR, False),
-        (Goal(exact=True, errors=3), NEAR, True),
-        (Goal(exact=True, errors=2), NEAR, False),
-        (Goal(exact=True, tolerance=9), NO_ERROR, False),
-        (Goal(above=0.9), NEAR, True),
-        (Goal(above=1.0), NEAR, False),
-        (Goal(above=0.9, errors=2), NEAR, False),
-        (Goal(above=0.7, errors=2), NEAR, True),
-        (Goal(below=1.1), NEAR, True),
-        (Goal(below=1.0), NEAR, False),
-        (Goal(below=1.1, errors=2), NEAR, False),
-        (Goal(above=0.9, below=1.1), NEAR, True),
-        (Goal(above=0.9, below=1.1), Estimate(float("nan")), False),
-        (Goal(equals=0, tolerance=1e9), Estimate(float("nan")), False),
-        (Goal(above=5), Estimate(float("inf")), True),
-        (Goal(below=5), Estimate(float("inf")), False),
-        (Goal(equals=0, tolerance=1e9), Estimate(float("inf")), False),
-    ],
-)
-def test_a_claim_passes_or_fails(goal, found, passes):
-    result = judge(claim(goal), goal, [found], full=True)
-    assert result.passed == passes, result
-    assert bool(result.reason) == (not passes)
-
-
-def test_means_over_seeds():
-    both = mean([Estimate(1.0, 0.3), Estimate(3.0, 0.4)])
-    assert both.value == 2
-    assert both.error == pytest.approx(0.25)
-    assert mean([Estimate(1.0), Estimate(3.0, 0.4)]).error == pytest.approx(1.0)  # from their spread, √2/√2
-    assert mean([NO_ERROR]).error is None
-    assert np.isnan(mean([Estimate(1.0), Estimate(float("nan"))]).value)
-
-
-def test_quantities():
-    """Fails where a ratio's or a difference's error is not that of two independent numbers, by simulation."""
-    a, b = Estimate(2.0, 0.02, 1.6), Estimate(4.0, 0.03, 3.2)
-    assert quantity("bias", a, None) == Estimate(pytest.approx(0.4), 0.02, 0.0)
-    assert quantity("relative_bias", a, None) == Estimate(pytest.approx(0.25), pytest.approx(0.0125), 0.0)
-    rng = np.random.default_rng(1)
-    x, y = rng.normal(2, 0.02, 200_000), rng.normal(4, 0.03, 200_000)
-    for name, values, exact in (("ratio", x / y, 0.5), ("difference", x - y, -1.6)):
-        found = quantity(name, a, b)
-        assert found.value == pytest.approx(values.mean(), abs=1e-3)
-        assert found.error == pytest.approx(values.std(), rel=0.02)
-        assert found.exact == pytest.approx(exact)
-    assert np.isnan(quantity("ratio", a, Estimate(0.0)).value)
-    assert np.isnan(quantity("bias", NO_ERROR, None).value)
+# --- recorded numbers, and live marks --------------------------------------------------------------------------------
 
 
 def test_a_recorded_number_must_still_be_measured(tmp_path):
@@ -792,3 +700,90 @@ def test_no_file_of_the_lessons_executes_data():
     for path in (Path(COURSE).parent).glob("*.py"):
         source = path.read_text(encoding="utf-8")
         assert not [word for word in words if word in source], path.name
+
+
+# --- a folder that others write to ------------------------------------------------------------------------------------
+
+
+def test_whatever_lies_in_a_folder_of_lessons_stops_no_other(tmp_path, monkeypatch):
+    """Pipes, editors' locks, links to nowhere, what is gone meanwhile, or may not be read, or nobody thought of."""
+    good = WHOLE.replace('needs = ["langevin"]\n', "")
+    lesson_file(tmp_path, good, "09-good.md")
+    os.mkfifo(tmp_path / "01-pipe.md")
+    (tmp_path / ".#09-good.md").symlink_to("somebody@host.1234")
+    (tmp_path / "02-nowhere.md").symlink_to(tmp_path / "none.md")
+    (tmp_path / "03-folder.md").mkdir()
+    lesson_file(tmp_path, good, "04-gone.md")
+    lesson_file(tmp_path, good, "05-secret.md")
+    lesson_file(tmp_path, good, "06-odd.md")
+    os_open = os.open
+
+    def opened(path, flags, *more):
+        if "gone" in str(path):
+            raise FileNotFoundError(2, "No such file or directory")
+        if "secret" in str(path):
+            raise PermissionError(13, "Permission denied")
+        if "odd" in str(path):
+            raise KeyError("odd")
+        return os_open(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    library = load_all()
+    assert list(library.lessons) == [*LIBRARY.lessons, "good"]
+    assert sorted(library.problems) == [
+        "01-pipe.md:1: it cannot be read: it is not an ordinary file.",
+        "02-nowhere.md:1: it cannot be read: no such file or directory.",
+        "03-folder.md:1: it cannot be read: is a directory.",
+        "04-gone.md:1: it cannot be read: no such file or directory.",
+        "05-secret.md:1: it cannot be read: permission denied.",
+        "06-odd.md:1: it cannot be read; something in it is not as the reader expects, and the log says more.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "a." * 60_000 + "a = 1",
+        "[" + "a." * 60_000 + "a]",
+        "x = {" + "'a' . " * 64 + "a = 1}",
+        '"b"."a".' * 40 + "a = 1",
+    ],
+)
+def test_a_key_of_many_names_never_reaches_the_parser(tmp_path, monkeypatch, key):
+    seen = []
+    real = document.tomllib.loads
+    monkeypatch.setattr(document.tomllib, "loads", lambda text: (seen.append(len(text)), real(text))[1])
+    with pytest.raises(LessonError, match="names in a row with points between them") as caught:
+        read(lesson_file(tmp_path, WHOLE.replace("seed = 9\n", f"seed = 9\n{key}\n")))
+    assert caught.value.line == WHOLE[: WHOLE.index("seed = 9")].count("\n") + 2
+    assert max(seen) < 1000
+
+
+def test_a_sentence_with_points_is_no_key(tmp_path):
+    text = ". ".join(["One", "two and", "three"] * 60)
+    read(lesson_file(tmp_path, WHOLE.replace("seed = 9\n", f"seed = 9 # {text}\n")))
+
+
+def test_a_text_is_searched_only_where_it_has_a_length_that_is_allowed(tmp_path, monkeypatch):
+    searched = []
+    real = document.prose_problem
+    monkeypatch.setattr(document, "prose_problem", lambda text: (searched.append(len(text)), real(text))[1])
+    for text in ("{" * 150_000, "[" * 150_000, "## a" + "#" * 150_000 + "b"):
+        with pytest.raises(LessonError, match=r"allowed are 8,000|up to 400 characters"):
+            read(lesson_file(tmp_path, WHOLE.replace("Only text.", text)))
+    assert max(searched) <= document.MAX_PROSE
+
+
+@pytest.mark.parametrize(("row", "title"), [
+    ("## One", "One"), ("##  One ##  ", "One"), ("##\tOne#", "One"), ("## ", ""), ("### One", None), ("##One", None), (" ## One", None),
+])  # fmt: skip
+def test_headings(row, title):
+    assert document._heading(row) == title
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ onclick='x'}", "{a{b onload =", "{: .x}", "[[a]: javascript:x", "[a[b]: data:x", "[[x](javascript:x)"]
+)
+def test_brackets_in_brackets_hide_nothing(text):
+    assert document.prose_problem(text) is not None

@@ -124,8 +124,7 @@ def test_any_values_survive_json_and_links(whole):
     """Fails where a value that is allowed is lost on the way: floats to the last bit, flags, vectors of counts."""
     assert Experiment.from_json(whole.to_json()) == whole
     assert hash(Experiment.from_json(whole.to_json())) == hash(whole)
-    settings = {"n_steps": 1000, "burn_in": 0, "thin": 1}
-    assert Experiment.from_query(whole.to_query(), DEFAULT) == (dataclasses.replace(whole, **settings), [])
+    assert Experiment.from_query(whole.to_query(), DEFAULT) == (whole, [])
     for run in whole.runs():
         assert RunSpec.from_json(run.to_json()) == run
 
@@ -369,7 +368,7 @@ MENDED = [
     ("target=gaussian&lane=sgld&lane=sgld&lane=sgld&lane=sgld&lane=hmc", ["lanes", "5"]),
     ("target=gaussian&lane=sgld&seed=-3", ["seed", "0 is used"]),
     ("target=gaussian&lane=sgld&seed=abc", ["seed"]),
-    ("target=gaussian&lane=sgld&n_chains=1e9", ["n_chains", "10000 is used"]),
+    ("target=gaussian&lane=sgld&n_chains=1e9", ["n_chains", "10,000 is used"]),
     ("target=gaussian&lane=sgld&n_chains=" + "9" * 5000, ["n_chains"]),
     ("target=gaussian(mean:1&lane=sgld", ["closing bracket"]),
     ("target=gaussian(1)&lane=sgld", ["name:value"]),

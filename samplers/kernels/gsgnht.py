@@ -6,7 +6,7 @@ import numpy as np
 
 from samplers import jit
 from samplers.kernels.splitting import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
-from samplers.parameters import Real
+from samplers.parameters import Flag, Real
 from samplers.targets.base import LINE, SPHERE
 
 
@@ -27,7 +27,7 @@ def advance(rng, state, model, noise, params, out, n, info):
     gradient, target_params = model.gradient, model.params
     x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
-    freedom = shape[0]
+    freedom = dim if params[2] > 0 else shape[0]
     kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
     heat = 2 * friction * step_size
     scale, noise_scale, clipped = scales(noise, step_size, heat)
@@ -63,7 +63,8 @@ class GSGNHT(Moving):
     SDE: dx = v dt, dv = −Λ∇U dt − ξv dt + Λ√(2C) dW, dξ = (‖v‖²/m − 1) dt: the recipe with
     H = U + ‖v‖²/2 + (m/2)(ξ − C)², D = diag(0, CG, 0), Q = [[0, −I, 0], [I, 0, p/m], [0, −pᵀ/m, 0]] (corrects the
     printed Q, which lost its minus signs).
-    m is the dimension of the *manifold*: with that of the space around it, d, the temperature becomes d/m.
+    m is the dimension of the *manifold*: with that of the space around it, d, the temperature becomes d/m, and the
+    stationary distribution e^{−mU/d}. So it is with ``embedding``, and in the authors' released code.
     ABOBA: as in SGGMC with the damper e^{−ξε/2}, and ξ ← ξ + (‖v‖²/m − 1)ε/2 in each half A. ξ starts at C.
     Invariant law: e^{−U} on the manifold as ε → 0, with a bias O(ε²). Unknown noise of the gradient, N(0, V), only
     moves the mean of ξ, to C + Vε/2. Shapes: x (chains, d), momentum (chains, d + 1) with ξ last.
@@ -90,3 +91,5 @@ class GSGNHT(Moving):
                      doc="The time that one step advances. The bias of this splitting falls with its square.")  # fmt: skip
     friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Injected heat C",
                     doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.")  # fmt: skip
+    embedding = Flag(False, label="Thermostat counts the embedding's dimension",
+                     doc="On: the thermostat takes the dimension of the space around the manifold for the manifold's own, a fault of the authors' released code. The chain is then too hot; on a circle twice as hot as it should be.")  # fmt: skip

@@ -1,7 +1,7 @@
 """The recipe itself: any D(z) and Q(z) that a person types."""
 
 from functools import lru_cache
-from math import sqrt
+from math import expm1, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +12,12 @@ from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
 from samplers.recipe.expressions import ZERO, Expression, name
 from samplers.recipe.flow import shown
 from samplers.recipe.machine import LANES, execute, program, workspace
-from samplers.recipe.recipe import KINDS, THETA, Layout, Recipe
+from samplers.recipe.recipe import KINDS, MAX_REFRESH, THETA, Layout, Recipe
 from samplers.targets.base import LINE, POSITIVE, Array, Target
 
 # Places in the packed parameters.
-_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _WORK = range(10)
-_HEADER = 10
+_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH, _PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _WORK = range(11)
+_HEADER = 11
 """The header is followed by the numbers of the coordinates that noise is injected into."""
 
 
@@ -76,7 +76,7 @@ def _factorise(work, at, step_size, factor):
 @jit.kernel
 def advance(rng, state, model, noise, params, out, n, info):
     step_size, reflect, n_first = params[_STEP], params[_REFLECT] > 0, int(params[_FIRST])
-    n_noisy, fixed = int(params[_NOISY]), params[_FIXED] > 0
+    n_noisy, fixed, redrawn = int(params[_NOISY]), params[_FIXED] > 0, params[_REFRESH]
     first_program, rest_program = params[int(params[_PROGRAM_1]) :], params[int(params[_PROGRAM_2]) :]
     noise_program, work = params[int(params[_PROGRAM_3]) :], params[int(params[_WORK]) :]
     noisy = params[_HEADER : _HEADER + n_noisy].astype(np.int64)
@@ -93,6 +93,11 @@ def advance(rng, state, model, noise, params, out, n, info):
     clipped = 0
     bad = False
     for t in range(n):
+        if redrawn > 0:
+            for c in range(n_chains):
+                if rng.random() < redrawn:
+                    for i in range(dim):
+                        other[c, i] = rng.standard_normal()
         if n_first > 0:
             for a in range(0, n_chains, LANES):
                 m = min(LANES, n_chains - a)
@@ -154,6 +159,7 @@ class RecipeSampler(Sampler):
     SDE: dz = f dt + √(2D) dW with f = −(D + Q)∇H + Γ, Γ_i = Σ_j ∂_j(D_ij + Q_ij).
     Euler–Maruyama: z ← z + ε f̃(z) + N(0, ε(2D − εB̂)), with B̂ = (D + Q) diag(V, 0) (D + Q)ᵀ; this corrects the sign of Γ
     in the printed eq (9). Semi-implicit: θ first, then the rest, with the gradient at the new θ.
+    With λ > 0 a step begins, with probability 1 − e^{−λε}, with a new momentum r ~ N(0, I), and so does the chain.
     Invariant law: e^{−H} as ε → 0, for every D that is positive semidefinite and every Q that is skew. Where 2D − εB̂ is
     not positive semidefinite the noise is clipped, and the steps that it happened in are counted. On (0, ∞) a step that
     leaves is reflected at 0.
@@ -186,6 +192,8 @@ class RecipeSampler(Sampler):
     drift_entries = Formulas((), tex="f", label="Drift f",
                              doc="Components of the drift typed by hand; an empty one follows from D and Q.")  # fmt: skip
     thermostat = Real(1.0, bounds=(0.0, 100.0), tex="A", label="Mean A of ξ", doc="The mean of the thermostat: H has the term (d/2)(ξ − A)².")  # fmt: skip
+    refresh = Real(0.0, bounds=(0.0, MAX_REFRESH), tex=r"\lambda", label="Momentum redraws λ",
+                   doc="How often in a unit of time the momentum is drawn afresh from N(0, I), as HMC does; 0 is never.")  # fmt: skip
     gamma = Flag(True, label="Γ in the drift",
                  doc="Without Γ the dynamics has another law than e^{−H} wherever D or Q depends on the state.")  # fmt: skip
     dissipation = Flag(True, label="−D∇H in the drift",
@@ -199,7 +207,7 @@ class RecipeSampler(Sampler):
         """The recipe on a target. Raises :class:`SpecError` for an entry that is no formula of the state."""
         return _recipe(
             target.formula(), target.dim, self.layout, self.diffusion_entries, self.curl_entries, self.drift_entries,
-            self.thermostat, self.gamma, self.dissipation,
+            self.thermostat, self.refresh, self.gamma, self.dissipation,
         )  # fmt: skip
 
     @property
@@ -217,11 +225,19 @@ class RecipeSampler(Sampler):
         layout = Layout(self.layout, target.dim)
         return np.array([0.0] * len(layout.momenta) + [self.thermostat] * len(layout.thermostats))
 
+    def first_auxiliary(self, target: Target, position: Array, rng: np.random.Generator) -> Array:
+        """A momentum that is redrawn starts with its distribution; others start at 0, a thermostat at its mean."""
+        out = super().first_auxiliary(target, position, rng)
+        if self.refresh > 0 and self.layout != THETA:
+            out[:, : target.dim] = rng.standard_normal(position.shape)
+        return out
+
     def packed(self, target: Target) -> Array:
         made = _programs(self.recipe(target), self.step_size, self.scheme)
         header = np.zeros(_HEADER)
-        header[[_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED]] = (
+        header[[_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH]] = (
             self.step_size, target.support == POSITIVE, made.moved_first, len(made.noisy), made.fixed, made.unbalanced,
+            -expm1(-self.refresh * self.step_size) if self.layout != THETA else 0.0,
         )  # fmt: skip
         programs = (made.first, made.rest, made.noise)
         starts = np.cumsum([_HEADER + len(made.noisy), *map(len, programs)])
@@ -232,7 +248,7 @@ class RecipeSampler(Sampler):
 @lru_cache(maxsize=64)
 def _recipe(
     energy: str, dim: int, kind: str, diffusion: tuple[str, ...], curl: tuple[str, ...], drift: tuple[str, ...],
-    thermostat: float, gamma: bool, dissipation: bool,
+    thermostat: float, refresh: float, gamma: bool, dissipation: bool,
 ) -> Recipe:  # fmt: skip
     layout = Layout(kind, dim)
     n = len(layout.names)
@@ -249,7 +265,7 @@ def _recipe(
         layout, energy,
         {f"{i + 1},{j + 1}": text for (i, j), text in zip(on, diffusion or identity, strict=True)},
         {f"{i + 1},{j + 1}": text for (i, j), text in zip(above, curl or ["0"] * len(above), strict=True)},
-        friction=thermostat, gamma_dropped=not gamma, dissipation_dropped=not dissipation,
+        friction=thermostat, gamma_dropped=not gamma, dissipation_dropped=not dissipation, refresh=refresh,
         edited={str(i + 1): text for i, text in enumerate(drift) if text},
     )  # fmt: skip
 
@@ -331,6 +347,7 @@ def parameters_of(recipe: Recipe) -> dict[str, Value]:
         "curl_entries": tuple(texts["Q"].get(f"{i + 1},{j + 1}", "0") for i in range(n) for j in range(i + 1, n)),
         "drift_entries": tuple(texts["drift"].get(str(i + 1), "") for i in range(n)) if texts["drift"] else (),
         "thermostat": recipe.friction,
+        "refresh": recipe.refresh,
         "gamma": not recipe.gamma_dropped,
         "dissipation": not recipe.dissipation_dropped,
     }

@@ -7,4 +7,4 @@ from samplers.manifolds.simplex import Simplex
 from samplers.manifolds.sphere import Sphere
 from samplers.manifolds.stiefel import Stiefel
 
-MANIFOLDS: tuple[type[Manifold], ...] = (Euclidean, Sphere, Spheres, Simplex, Stiefel)
+__all__ = ["Euclidean", "Manifold", "Simplex", "Sphere", "Spheres", "Stiefel"]

@@ -1,12 +1,31 @@
 """Files of a person's own: text of unknown make, and what is said of one that is wrong."""
 
-from collections.abc import Callable
+import csv
+import io
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
 from typing import Any
 
 from samplers.parameters import SpecError
 
+log = logging.getLogger(__name__)
+
+MAX_LINES = 1_000_000
+"""Of one file. Each line is looked at by itself, so they are counted before."""
+MAX_COMMAS = 100_000
+"""Of one row of a CSV file, in its texts or between them: a row is read at one go."""
+MAX_FIELD = 30_000_000
+"""Characters of a field. A document may be longer than the 131,072 that Python allows."""
+csv.field_size_limit(MAX_FIELD)  # of the whole process
+
 Tell = Callable[[float], None]
-"""Called while a file is read, with the share that is done; it may raise an error to end the work."""
+"""Called while a file is read, with the share that is done; it may raise :class:`EndedError` to end the work."""
+
+
+class EndedError(Exception):
+    """Nobody waits for this work any more."""
 
 
 class FileError(SpecError):
@@ -15,7 +34,64 @@ class FileError(SpecError):
     def __init__(self, place: str, found: str, allowed: str):
         """``place`` is a file, or ``file, line number``; ``found`` begins with a verb: ``has 3 fields``."""
         super().__init__(place, found, allowed)
-        self.args = (f"{place}{',' if ', line ' in place else ''} {found}: {allowed}.",)
+        sentence = f"{place}{',' if ', line ' in place else ''} {found}: {allowed}."
+        # What stands in a file may hold ends of lines and other signs that no sentence has.
+        self.args = ("".join(character if character.isprintable() else " " for character in sentence),)
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Makes a sentence about the file of any error that a reader did not expect; the error itself goes to the log."""
+    try:
+        yield
+    except (SpecError, EndedError):
+        raise
+    except Exception as error:
+        log.exception("An unexpected error while %s was read", name)
+        raise FileError(name, "cannot be read", "something in it is not as the reader expects, and the server's log says more") from error  # fmt: skip
+
+
+def short_name(name: str) -> str:
+    """A file's name as a sentence may hold it: without folders, and not longer than 60 characters."""
+    last = PurePath(name.replace("\\", "/")).name[-60:]
+    return "".join(character if character.isprintable() else "?" for character in last) or "The file"
+
+
+def count_lines(name: str, text: str) -> int:
+    """How many lines a text has. Raises :class:`FileError` where they are too many to be looked at."""
+    n = 1 + text.count("\n") + text.count("\r") - text.count("\r\n")
+    if n > MAX_LINES:
+        raise FileError(name, f"has {n:,} lines", f"allowed are at most {MAX_LINES:,}")
+    return n
+
+
+def lines_of(name: str, text: str) -> list[str]:
+    """The lines of a text, counted as an editor counts them. Raises :class:`FileError`."""
+    count_lines(name, text)
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def csv_rows(name: str, text: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not empty, each with the line in which it ends. Raises :class:`FileError`."""
+    count_lines(name, text)
+    commas = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal commas
+        for line in io.StringIO(text, newline=""):
+            commas += line.count(",")
+            if commas > MAX_COMMAS:
+                raise FileError(f"{name}, line {reader.line_num + 1}", f"has a row of more than {MAX_COMMAS:,} commas", "so many are not allowed")  # fmt: skip
+            yield line
+
+    reader = csv.reader(lines(), strict=True)
+    try:
+        for row in reader:
+            commas = 0
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise FileError(f"{name}, line {reader.line_num}", "is not CSV", str(error)) from None
 
 
 def untold(_share: float) -> None:
@@ -24,7 +100,8 @@ def untold(_share: float) -> None:
 
 def quoted(value: Any) -> str:
     """What stands in a file, as far as it fits into a sentence."""
-    shown = repr(value)
+    # What is cut is cut before it is written: a value may be as long as a file.
+    shown = repr(value[:60] if isinstance(value, str) else value)
     return shown if len(shown) <= 60 else shown[:57] + "…" + shown[0]
 
 

@@ -9,22 +9,24 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
 from samplers import jit
 from samplers.choices import (
-    MAX_QUERY,
     Choice,
     Reader,
     choice_dict,
     choice_text,
     default_choice,
+    given_again,
+    link_fields,
     parse_choice,
     parse_json,
 )
+from samplers.migrations import VERSION
 from samplers.models import METHODS, MODELS, Method, Model
 from samplers.parameters import Count, SpecError
 from samplers.trace import Divergence
@@ -76,6 +78,7 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, complete and in a fixed order."""
         return {
+            "version": VERSION,
             "model": choice_dict(self.model),
             "methods": [choice_dict(method) for method in self.methods],
             "seed": self.seed,
@@ -86,8 +89,8 @@ class Study:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def to_query(self) -> str:
-        """The study as a link's query: ``model=topics(corpus:reuters)&method=lda_scir(step_size:0.5)&seed=1``."""
-        parts = [("model", choice_text(self.model))]
+        """The study as a link's query: ``v=1&model=topics(corpus:reuters)&method=lda_scir(step_size:0.5)&seed=1``."""
+        parts = [("v", str(VERSION)), ("model", choice_text(self.model))]
         parts += [("method", choice_text(method)) for method in self.methods]
         parts += [("seed", str(self.seed))]
         return "&".join(f"{name}={quote(value, safe='(),:;~')}" for name, value in parts)
@@ -95,15 +98,16 @@ class Study:
     @classmethod
     def from_query(cls, query: str) -> tuple["Study", list[str]]:
         """The study of a link, and a sentence for everything in it that had to be changed."""
-        messages: list[str] = []
         data: dict[str, Any] = {"methods": []}
-        if len(query) > MAX_QUERY:
-            messages.append(f"The link has {len(query):,} characters; allowed are at most {MAX_QUERY:,}.")
-            query = ""
-        for name, text in parse_qsl(query.lstrip("?"), keep_blank_values=True):
-            if name in data and name != "methods":
-                messages.append(f"{name} = {text[:60]!r}: the link holds {name} more than once; the last one is used.")
-            if name == "model":
+        try:
+            fields = link_fields(query)
+            messages = given_again(fields, ("v", "model", "seed"))
+        except SpecError as error:
+            fields, messages = [], [f"{str(error).removesuffix('.')}; the default is used instead."]
+        for name, text in fields:
+            if name == "v":
+                data["version"] = text
+            elif name == "model":
                 data["model"] = parse_choice("model", text, messages)
             elif name == "method":
                 data["methods"].append(parse_choice("method", text, messages))
@@ -206,6 +210,7 @@ class _StudyReader(Reader):
     """Reads studies."""
 
     def study(self, data: Mapping[str, Any]) -> Study:
+        data = self.migrated("study", data)
         for name in data:
             if name not in ("model", "methods", "seed"):
                 self.problem(SpecError(name, data[name], "a study has model, methods and seed"), "nothing")

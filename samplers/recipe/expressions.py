@@ -45,10 +45,8 @@ MAX_LENGTH = 400
 """Characters of a typed expression."""
 MAX_DEPTH = 40
 """Brackets, functions, signs and powers inside each other."""
-MAX_EXPONENT = 20.0
-"""The largest exponent that may be typed."""
-MAX_MERGED_EXPONENT = 400.0
-"""The largest exponent that products of powers may come to."""
+MAX_EXPONENT = 400.0
+"""The largest exponent, typed or come to by products of powers: what is written can be read back."""
 MAX_NUMBER = 1e12
 """The largest number, typed or computed."""
 MAX_RATIO = 1e6
@@ -366,6 +364,13 @@ def _power(base: float, exponent: float) -> float:
     return _checked(value)
 
 
+def _leading(node: Expression) -> float:
+    """The number by which a sum is divided where it is a factor."""
+    leading = node.parts[0][0]
+    # Divided by so small a number the others would leave the bounds.
+    return 1.0 if max(abs(c) for c, _ in node.parts) > MAX_RATIO * abs(leading) else leading
+
+
 def _nonnegative(node: Expression) -> bool:
     """Whether the node is certainly not negative wherever it is defined."""
     return node.kind == Kind.CALL and node.label in {"abs", "exp", "cosh"}
@@ -416,9 +421,7 @@ def _product(factors: Iterable[tuple[float, Expression]]) -> Expression:
                 collected[minus] = collected.get(minus, 0.0) + exponent
         elif base.kind == Kind.SUM and _whole(exponent):
             # 2x + 2 and x + 1 are one factor up to a number.
-            leading = base.parts[0][0]
-            if max(abs(c) for c, _ in base.parts) > MAX_RATIO * abs(leading):
-                leading = 1.0  # divided by so small a number the others would leave the bounds
+            leading = _leading(base)
             if leading != 1:
                 coefficient = _checked(coefficient * _power(leading, exponent))
                 base = _sum(0.0, ((1 / leading, base),))
@@ -429,9 +432,9 @@ def _product(factors: Iterable[tuple[float, Expression]]) -> Expression:
     again: list[tuple[float, Expression]] = []
     for base, merged in collected.items():
         nearest = round(merged)
-        exponent = float(nearest) if abs(merged - nearest) < 1e-12 else merged
-        if abs(exponent) > MAX_MERGED_EXPONENT:
-            _refuse("", f"powers come to the exponent {exponent:g}, beyond {MAX_MERGED_EXPONENT:g}")
+        exponent = float(nearest) if abs(merged - nearest) < 1e-12 else _short(merged)
+        if abs(exponent) > MAX_EXPONENT:
+            _refuse("", f"powers come to the exponent {exponent:g}, beyond {MAX_EXPONENT:g}")
         even = exponent % 2 == 0
         if exponent == 0 or (base.label == "sign" and even):
             continue  # sign² is 1 but for one point
@@ -439,8 +442,8 @@ def _product(factors: Iterable[tuple[float, Expression]]) -> Expression:
             again.append((exponent, base.parts[0][1]))
         elif base.kind == Kind.CALL and base.label == "sign" and _whole(exponent):
             parts.append((1.0, base))
-        elif base.kind == Kind.PRODUCT and _whole(exponent):
-            again.append((exponent, base))  # (x²)^½ twice
+        elif _whole(exponent) and (base.kind == Kind.PRODUCT or (base.kind == Kind.SUM and _leading(base) != 1)):
+            again.append((exponent, base))  # (x²)^½ twice, or (2x + 2)^½
         else:
             parts.append((exponent, base))
     _count(work + len(parts))
@@ -790,8 +793,8 @@ def _steps(node: Expression) -> list[Expression | tuple[Op, float]]:
 
 # ---------------------------------------------------------------- writing
 
-_SUM, _PRODUCT, _SIGNED, _ATOM = range(4)
-"""How tightly a text holds together."""
+_SUM, _LED, _PRODUCT, _SIGNED, _ATOM = range(5)
+"""How tightly a text holds together; ``_LED`` is a product whose first factor is a sum."""
 
 Written = tuple[str, int]
 
@@ -815,19 +818,14 @@ class _Plain:
         if exponent == 0.5:
             return f"sqrt({base[0]})"
         text = base[0] if base[1] == _ATOM else f"({base[0]})"
-        # An exponent beyond what may be typed is written as several.
-        pieces = []
-        while exponent > 0:
-            piece = min(exponent, MAX_EXPONENT)
-            pieces.append(text if piece == 1 else f"{text}^{self.number(piece)[0]}")
-            exponent -= piece
-        return "*".join(pieces)
+        return text if exponent == 1 else f"{text}^{self.number(exponent)[0]}"
 
     def product(self, factors: list[tuple[float, Written]]) -> Written:
         above = [(e, w) for e, w in factors if e > 0]
         below = [(-e, w) for e, w in factors if e < 0]
         text = "*".join(self.held(e, w) for e, w in above) or "1"
-        return text + "".join(f"/({self.power(w, e)})" if e != 1 else f"/{_bracketed(w)}" for e, w in below), _PRODUCT
+        text += "".join(f"/({self.power(w, e)})" if e != 1 else f"/{_bracketed(w)}" for e, w in below)
+        return text, _LED if above and above[0][0] == 1 and above[0][1][1] == _SUM else _PRODUCT
 
     def held(self, exponent: float, base: Written) -> str:
         return _bracketed(base) if exponent == 1 else self.power(base, exponent)
@@ -836,7 +834,8 @@ class _Plain:
         text = term[0] if term[1] > _SUM else f"({term[0]})"
         if abs(coefficient) == 1:
             return text if coefficient > 0 else f"-{text}"
-        return f"{self.number(coefficient)[0]}*{text}"
+        # Read from the left, a number times a sum would be multiplied out, beyond the bounds perhaps.
+        return f"{self.number(coefficient)[0]}*" + (f"({text})" if term[1] == _LED else text)
 
     def added(self, terms: list[str]) -> str:
         text = terms[0]

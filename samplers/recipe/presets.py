@@ -11,16 +11,14 @@ from typing import Any, ClassVar
 import param
 
 from samplers.parameters import Real, SpecError, check_all
-from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI, Layout, Recipe
+from samplers.recipe.recipe import MAX_REFRESH, THETA, THETA_R, THETA_R_XI, Layout, Recipe
 from samplers.registry import Registry
 
 Entries = Mapping[tuple[str, str], str]
 
-HAMILTONIAN_CURL = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
-
 
 class Preset(param.Parameterized):
-    """A named sampler: the layout of its state, D and Q with parameters, and what its card shows."""
+    """A named sampler: the layout of its state, D and Q with parameters, and where it is from."""
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -29,8 +27,6 @@ class Preset(param.Parameterized):
     """The dimensions of θ that it exists in."""
     diffusion: ClassVar[Entries] = {}
     curl: ClassVar[Entries] = {}
-    diffusion_tex: ClassVar[str] = "D = 0"
-    curl_tex: ClassVar[str] = "Q = 0"
     source: ClassVar[str]
     energies: ClassVar[Mapping[int, str]] = {
         1: "theta^4 - 2*theta^2",
@@ -41,10 +37,8 @@ class Preset(param.Parameterized):
     """Whether θ lives on (0, ∞)."""
     gamma_dropped: ClassVar[bool] = False
     dissipation_dropped: ClassVar[bool] = False
-    corrected: ClassVar[bool] = False
-    """Whether B̂ is subtracted from the noise that a step injects."""
-    noise_of_gradient: ClassVar[bool] = False
-    """Whether D is the gradient's own noise: a step with a noisy gradient then injects nothing more."""
+    gradient: ClassVar[str] = "full"
+    """The gradient that a lane begins with where none is chosen."""
 
     @classmethod
     def recipe(cls, dim: int = 1, potential: str | None = None, **values: Any) -> Recipe:
@@ -61,6 +55,7 @@ class Preset(param.Parameterized):
             friction=parameters.get("friction", 1.0),
             gamma_dropped=cls.gamma_dropped,
             dissipation_dropped=cls.dissipation_dropped,
+            refresh=parameters.get("refresh", 0.0),
         )
 
     @staticmethod
@@ -85,7 +80,6 @@ class SGLD(Preset):
     title = "SGLD"
     kind = THETA
     diffusion = {("theta", "theta"): "{diffusion_strength}"}
-    diffusion_tex = "D = D_0 I"
     source = "Welling & Teh 2011; Ma, Chen & Fox 2015, eq (13)"
 
     diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
@@ -102,7 +96,6 @@ class SGRLD(Preset):
     title = "SGRLD"
     kind = THETA
     diffusion = {("theta", "theta"): "{theta}"}
-    diffusion_tex = r"D = \operatorname{diag}(\theta)"
     source = "Patterson & Teh 2013; Ma, Chen & Fox 2015, eq (14)"
     energies = {1: "theta - 1.5*log(theta)", 2: "theta1 - 1.5*log(theta1) + theta2 - 0.5*log(theta2)"}
     positive = True
@@ -111,15 +104,19 @@ class SGRLD(Preset):
 class HMC(Preset):
     """Hamiltonian dynamics: dθ = r dt, dr = −∇U dt; D = 0, Q = [[0, −I], [I, 0]]. Eq (10) with M = I.
 
-    It leaves e^{−H} alone, but never leaves its level of H: the momentum has to be drawn anew from time to time.
+    By themselves they leave e^{−H} invariant and never leave their level of H, so the momentum is resampled,
+    r ~ N(0, I), at the start and then at random times, λ of them in a unit of time. Random, since after a fixed time,
+    such as the period of a Gaussian's orbits, θ may be back where it was.
     """
 
     key = "hmc"
     title = "HMC"
     kind = THETA_R
     curl = {("theta", "r"): "-1"}
-    curl_tex = HAMILTONIAN_CURL
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
+
+    refresh = Real(1.0, bounds=(0.0, MAX_REFRESH), tex=r"\lambda", label="Momentum redraws λ",
+                   doc="How often in a unit of time the momentum is drawn afresh. With 0 the chain stays on its level of H.")  # fmt: skip
 
 
 class SGHMC(Preset):
@@ -130,38 +127,28 @@ class SGHMC(Preset):
     kind = THETA_R
     diffusion = {("r", "r"): "{friction}"}
     curl = {("theta", "r"): "-1"}
-    diffusion_tex = r"D = \begin{pmatrix}0&0\\0&C\,I\end{pmatrix}"
-    curl_tex = HAMILTONIAN_CURL
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
-    corrected = True
 
     friction = Real(1.0, bounds=(0.01, 100.0), log=True, tex="C", label="Friction C",
                     doc="How fast the momentum is forgotten.")  # fmt: skip
 
 
 class NaiveSGHMC(Preset):
-    """SGHMC without friction: dθ = r dt, dr = −∇U dt + √(2D) dW, D = εV/2 the gradient's own noise. Eq (11).
+    """SGHMC without friction: dθ = r dt, dr = −∇Ũ dt, and no noise but the gradient's own. Eq (11).
 
-    The noise of the gradient is there, the term −D∇H that would balance it is not (``dissipation_dropped``). The
-    mean of H grows by εVd/2 in a unit of time, for ever: the process has no stationary law at all. ε²V = 2εD gives
-    D = εV/2, which corrects the printed D = V.
+    A step of size ε with noise N(0, V) in the gradient adds ε²V = 2εD to the variance of r: in the paper's words the
+    noise √(2D) dW with D = εV/2, which corrects the printed D = V. It comes with the gradient, so that it follows ε and
+    V, and nothing is injected; the term −D∇H that would balance it is not there (``dissipation_dropped``). The mean
+    of H grows by εVd/2 in a unit of time, for ever: the process has no stationary distribution at all.
     """
 
     key = "naive_sghmc"
     title = "Naive SGHMC"
     kind = THETA_R
-    diffusion = {("r", "r"): "{step_size}*{variance}/2"}
     curl = {("theta", "r"): "-1"}
-    diffusion_tex = r"D = \begin{pmatrix}0&0\\0&\epsilon V/2\;I\end{pmatrix}\text{ in the noise, 0 in the drift}"
-    curl_tex = HAMILTONIAN_CURL
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (11)"
     dissipation_dropped = True
-    noise_of_gradient = True
-
-    step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The step of the chain whose noise this is.")  # fmt: skip
-    variance = Real(4.0, bounds=(0.0, 1e4), tex="V", label="Gradient noise V",
-                    doc="The variance of the noise in every component of the gradient.")  # fmt: skip
+    gradient = "gaussian"
 
 
 class SGNHT(Preset):
@@ -175,8 +162,6 @@ class SGNHT(Preset):
     kind = THETA_R_XI
     diffusion = {("r", "r"): "{friction}"}
     curl = {("theta", "r"): "-1", ("r", "xi"): "{r}/{d}"}
-    diffusion_tex = r"D = \begin{pmatrix}0&0&0\\0&A\,I&0\\0&0&0\end{pmatrix}"
-    curl_tex = r"Q = \begin{pmatrix}0&-I&0\\I&0&r/d\\0&-r^\top/d&0\end{pmatrix}"
     source = "Ding et al. 2014; Ma, Chen & Fox 2015, eq (15)"
 
     friction = Real(1.0, bounds=(0.01, 100.0), log=True, tex="A", label="Friction A",
@@ -197,10 +182,7 @@ class GSGRHMC(Preset):
     kind = THETA_R
     diffusion = {("r", "r"): "{scale}*sqrt(abs(U + {shift}))"}
     curl = {("theta", "r"): "-sqrt({scale}*sqrt(abs(U + {shift})))"}
-    diffusion_tex = r"D = \begin{pmatrix}0&0\\0&G^{-1}\end{pmatrix},\quad G^{-1} = D_c\sqrt{|U + C|}\,I"
-    curl_tex = r"Q = \begin{pmatrix}0&-G^{-1/2}\\G^{-1/2}&0\end{pmatrix}"
     source = "Ma, Chen & Fox 2015, Algorithm 1 and eq (17)"
-    corrected = True
 
     scale = Real(1.5, bounds=(0.01, 100.0), log=True, tex="D_c", label="Scale of the metric",
                  doc="How strong the metric is; it changes the unit of time.")  # fmt: skip
@@ -229,8 +211,6 @@ class CurlSGLD(Preset):
     dims = (2,)
     diffusion = {("theta", "theta"): "{diffusion_strength}"}
     curl = {("theta1", "theta2"): "{curl_strength}"}
-    diffusion_tex = "D = D_0 I"
-    curl_tex = r"Q = \begin{pmatrix}0&q\\-q&0\end{pmatrix}"
     source = "Ma, Chen & Fox 2015, eq (3); Lelièvre, Nier & Pavliotis 2013"
 
     diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
@@ -249,9 +229,7 @@ class SGFS(Preset):
     title = "SGFS"
     kind = THETA
     diffusion = {("theta", "theta"): "{diffusion_strength}", ("theta1", "theta2"): "{diffusion_strength}*{correlation}"}
-    diffusion_tex = r"D = D_0\begin{pmatrix}1&\rho\\\rho&1\end{pmatrix}"
     source = "Ahn, Korattikara & Welling 2012; Ma, Chen & Fox 2015, section 3.1"
-    corrected = True
 
     diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
                               doc="How strong drift and noise are.")  # fmt: skip

@@ -34,6 +34,7 @@ RECIPE_WORK = 20_000
 ENERGY = "U"
 """The name of the target's energy in the entries of D and Q."""
 MAX_FRICTION = 1e3
+MAX_REFRESH = 10.0
 
 THETA, THETA_R, THETA_R_XI = "theta", "theta_r", "theta_r_xi"
 KINDS = (THETA, THETA_R, THETA_R_XI)
@@ -89,6 +90,9 @@ class Recipe:
     H = U(θ) + |r|²/2 + (d/2)(ξ − A)². The thermostat's term corrects the paper's (1/2d)(ξ − A)², with which the
     printed update of ξ would not leave e^{−H} alone.
 
+    The momentum may be redrawn at the times of a Poisson process: a jump, which leaves e^{−H} invariant and is in none
+    of the expressions below.
+
     Two switches and hand-edited components make drifts that the recipe does *not* write, to see what goes wrong:
     ``gamma_dropped`` leaves out Γ, ``dissipation_dropped`` leaves out −D∇H while the noise √(2D) dW stays.
     """
@@ -104,6 +108,8 @@ class Recipe:
     """A, the mean of the thermostat; it has no meaning without one."""
     gamma_dropped: bool = False
     dissipation_dropped: bool = False
+    refresh: float = 0.0
+    """λ, how often in a unit of time the momentum is drawn afresh from N(0, I); it has no meaning without one."""
     edited: tuple[Expression | None, ...] = ()
     """Components of the drift that were typed by hand, None for those that follow from D and Q; empty for none."""
     typed: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
@@ -218,7 +224,8 @@ class Recipe:
     def energy_rate(self) -> Expression:
         """(LH)(z) = Σ f_i H_i + Σ D_ij ∂_i∂_j H: the mean rate at which H changes at z.
 
-        For naive SGHMC it is the constant Σ D_ii: H grows in the mean without bound, so there is no stationary law.
+        For naive SGHMC, with its gradient's noise in D, it is the constant Σ D_ii: H grows in the mean without
+        bound, so there is no stationary distribution. Redraws of the momentum are not in it.
         """
         names, H = self.layout.names, self.gradient
         with work_limit(RECIPE_WORK):
@@ -319,6 +326,7 @@ class Recipe:
         friction: float = 1.0,
         gamma_dropped: bool = False,
         dissipation_dropped: bool = False,
+        refresh: float = 0.0,
         edited: Mapping[str, str] | None = None,
     ) -> "Recipe":
         """A recipe from what is typed.
@@ -351,11 +359,14 @@ class Recipe:
                     rows[j][i] = sign * rows[i][j]
             return tuple(map(tuple, rows))
 
-        number: Any = math.nan if isinstance(friction, (bool, str)) else friction
-        if not (isinstance(number, (int, float)) and abs(number) <= MAX_FRICTION):
-            raise SpecError(
-                "recipe.friction", friction, f"allowed is a number from -{MAX_FRICTION:g} to {MAX_FRICTION:g}"
-            )
+        numbers: list[float] = []
+        for label, value, low, high in (
+            ("friction", friction, -MAX_FRICTION, MAX_FRICTION), ("refresh", refresh, 0.0, MAX_REFRESH),
+        ):  # fmt: skip
+            number: Any = math.nan if isinstance(value, (bool, str)) else value
+            if not (isinstance(number, (int, float)) and low <= number <= high):
+                raise SpecError(f"recipe.{label}", value, f"allowed is a number from {low:g} to {high:g}")
+            numbers.append(float(number))
         for label, switch in (("gamma_dropped", gamma_dropped), ("dissipation_dropped", dissipation_dropped)):
             if not isinstance(switch, bool):
                 raise SpecError(f"recipe.{label}", switch, "allowed is true or false")
@@ -368,8 +379,8 @@ class Recipe:
             own = [None if e is None else e.substitute({ENERGY: energy}) for e in own]
             try:
                 recipe = cls(
-                    layout, energy, square(diffusion, "D", 1.0), square(curl, "Q", -1.0), float(number),
-                    gamma_dropped, dissipation_dropped, tuple(own) if edited else (), tuple(typed.items()),
+                    layout, energy, square(diffusion, "D", 1.0), square(curl, "Q", -1.0), numbers[0],
+                    gamma_dropped, dissipation_dropped, numbers[1], tuple(own) if edited else (), tuple(typed.items()),
                 )  # fmt: skip
                 # All that a step and a picture need is worked out here, inside the bound, and kept.
                 entries = [entry for matrix in (recipe.D, recipe.Q) for row in matrix for entry in row]
@@ -403,6 +414,7 @@ class Recipe:
             "friction": self.friction,
             "gamma_dropped": self.gamma_dropped,
             "dissipation_dropped": self.dissipation_dropped,
+            "refresh": self.refresh,
             "drift": {
                 str(i + 1): typed.get(f"recipe.drift[{i + 1}]", str(own))
                 for i, own in enumerate(self.edited)
@@ -413,7 +425,7 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Recipe":
         """The recipe that :meth:`to_dict` wrote, or one that a person wrote by hand; raises :class:`SpecError`."""
-        known = {"layout", "dim", "U", "D", "Q", "friction", "gamma_dropped", "dissipation_dropped", "drift"}
+        known = {"layout", "dim", "U", "D", "Q", "friction", "gamma_dropped", "dissipation_dropped", "refresh", "drift"}
         if not isinstance(values, Mapping):
             raise SpecError("recipe", values, "expected fields with values")
         for label in values:
@@ -428,7 +440,7 @@ class Recipe:
             Layout(values.get("layout", THETA), values.get("dim", 1)), values["U"],
             values.get("D", {}), values.get("Q", {}),
             friction=values.get("friction", 1.0), gamma_dropped=values.get("gamma_dropped", False),
-            dissipation_dropped=values.get("dissipation_dropped", False), edited=drift,
+            dissipation_dropped=values.get("dissipation_dropped", False), refresh=values.get("refresh", 0.0), edited=drift,
         )  # fmt: skip
 
     # ------------------------------------------------------------ LaTeX

@@ -20,6 +20,13 @@ _TABLE_CELLS = {1: 4096, 2: 400}
 """Cells of the table that exact draws come from, along each coordinate."""
 _EDGE = 1e-4
 """The largest share of its maximum that the density may have on the edge of the box."""
+_SPARE = 1e-12
+"""Where the density is below this share of its maximum on all of the outer half, a box is wider than it need be."""
+_BOXES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0)
+"""The half widths that are tried, and the usual one."""
+_USUAL = 4.0
+_TRIED = {1: 200, 2: 40}
+"""Points on either side of 0 along each coordinate at which an energy is looked at to find its box."""
 _UNRESOLVED = 0.02
 """The largest difference of two rules for the logarithm of the normaliser."""
 _PANELS = {1: 256, 2: 32}
@@ -79,11 +86,18 @@ def draw(rng, out, params):
             out[c, 1] = low + width * _place(params[row : row + cells + 1], rng.random())
 
 
+def _relative(lowest: float, energy: Array) -> Array:
+    """The density as a share of its maximum. Energies may be farther apart than any number, or both infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.exp(lowest - energy)
+
+
 class Typed(Target):
     """Any law e^{−U} whose energy U is typed: of theta, or of theta1 and theta2.
 
     The exact answers come from quadrature on the box [−L, L] or [−L, L]², which must hold the law: the density on its
-    edge is at most 1e-4 of its maximum. Exact draws invert a CDF that is linear in each of 4096 cells, or of
+    edge is at most 1e-4 of its maximum. Where no box is given it is found from the energy.
+    Exact draws invert a CDF that is linear in each of 4096 cells, or of
     400 × 400.
     """
 
@@ -94,8 +108,8 @@ class Typed(Target):
 
     energy = Formula("theta^4 - 2*theta^2 + theta/3", tex="U", label="Energy U",
                      doc="Minus the log density, up to a constant: a formula of theta, or of theta1 and theta2, with + - * / ^, brackets, exp, log, sqrt, sin, cos, tanh, abs and others.")  # fmt: skip
-    extent = Real(4.0, bounds=(0.1, 100.0), log=True, tex="L", label="Half width L of the box",
-                  doc="The box from −L to L, along each coordinate, that is shown and holds the law.")  # fmt: skip
+    extent = Real(0.0, bounds=(0.0, 100.0), tex="L", label="Half width L of the box",
+                  doc="The box from −L to L, along each coordinate, that is shown and holds the law; 0: found from the energy.")  # fmt: skip
 
     @cached_property
     def expression(self) -> Expression:
@@ -121,32 +135,58 @@ class Typed(Target):
     def dim(self) -> int:
         return len(self.names)
 
+    @cached_property
+    def half_width(self) -> float:
+        """L: the one that is given, or the usual one where it fits, or the least that holds it, or one to refuse."""
+        if self.extent > 0:
+            return float(self.extent)
+        # Closer together near 0, so that one look sees what is narrow and what is far away.
+        line = np.concatenate([np.geomspace(1e-3, _BOXES[-1], _TRIED[self.dim]), _BOXES])
+        line = np.unique(np.concatenate([-line, [0.0], line]))
+        points = np.stack([x.ravel() for x in np.meshgrid(*[line] * self.dim, indexing="ij")], axis=-1)
+        energy, far = self._energy_at(points), np.abs(points).max(axis=-1)
+        wrong = np.isnan(energy) | np.isneginf(energy)
+        good = [L for L in _BOXES if not wrong[far <= L].any()]
+        if not good:
+            return _USUAL
+        lowest = energy[~wrong].min()
+
+        def beyond(distance: float) -> float:
+            return float(_relative(lowest, energy[~wrong & (far >= distance)]).max(initial=0.0))
+
+        holding = [L for L in good if beyond(L) <= _EDGE]
+        if _USUAL in holding and beyond(_USUAL / 2) > _SPARE:
+            return _USUAL
+        return holding[0] if holding else good[-1]
+
     def check(self) -> None:
+        if 0 < self.extent < 0.1:
+            raise SpecError("target.extent", self.extent, "allowed is a number from 0.1 to 100, or 0 for a box that is found from the energy")  # fmt: skip
         energy = self._energy_at(self._points)
         lowest = energy[np.isfinite(energy)].min() if np.isfinite(energy).any() else np.nan
         if np.isnan(energy).any() or np.isneginf(energy).any() or np.isnan(lowest):
             bad = self._points[np.argmax(np.isnan(energy) | np.isneginf(energy) | np.isnan(lowest))]
             where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, bad, strict=True))
-            raise SpecError("target.energy", self.energy, f"it has no finite value at {where}, inside the box of ±{self.extent:g}")  # fmt: skip
-        on_edge = np.abs(self._points).max(axis=-1) >= self.extent * (1 - 1e-9)
-        share = np.exp(lowest - energy[on_edge])
+            raise SpecError("target.energy", self.energy, f"it has no finite value at {where}, inside the box of ±{self.half_width:g}")  # fmt: skip
+        on_edge = np.abs(self._points).max(axis=-1) >= self.half_width * (1 - 1e-9)
+        share = _relative(lowest, energy[on_edge])
         if share.max() > _EDGE:
             worst = self._points[on_edge][np.argmax(share)]
             where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, worst, strict=True))
             raise SpecError(
                 "target.energy", self.energy,
-                f"its law does not end inside the box of ±{self.extent:g}: at {where} the density is still {share.max():.2g} of its maximum. "
+                f"its law does not end inside the box of ±{self.half_width:g}: at {where} the density is still {share.max():.2g} of its maximum. "
                 "A larger box, or an energy that grows faster, is needed",
             )  # fmt: skip
         # On a law that both resolve, the sum over the grid and the quadrature agree; at a pole they do not.
-        cell = (2 * self.extent / (round(len(energy) ** (1 / self.dim)) - 1)) ** self.dim
-        by_grid = np.log(np.exp(lowest - energy).sum() * cell) - lowest
+        cell = (2 * self.half_width / (round(len(energy) ** (1 / self.dim)) - 1)) ** self.dim
+        by_grid = np.log(_relative(lowest, energy).sum() * cell) - lowest
         if not abs(by_grid - self._log_normaliser) < _UNRESOLVED:
             worst = self._points[np.argmin(energy)]
             where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, worst, strict=True))
             raise SpecError(
                 "target.energy", self.energy,
-                f"near {where} its law has a spike that is too narrow to be resolved in the box of ±{self.extent:g}. "
+                f"near {where} its law has a spike that is too narrow to be resolved in the box of ±{self.half_width:g}. "
                 "An energy without poles, or a smaller box, is needed",
             )  # fmt: skip
 
@@ -161,7 +201,7 @@ class Typed(Target):
         starts = _HEADER + np.cumsum([0, len(energy), len(gradients), len(work)])
         header = np.zeros(_HEADER)
         header[[_ENERGY, _SLOPES, _WORK, _TABLE]] = starts
-        header[[_CELLS, _LOW, _HIGH]] = _TABLE_CELLS[self.dim], -self.extent, self.extent
+        header[[_CELLS, _LOW, _HIGH]] = _TABLE_CELLS[self.dim], -self.half_width, self.half_width
         return np.concatenate([header, energy, gradients, work, table])
 
     def start(self) -> Array:
@@ -169,13 +209,13 @@ class Typed(Target):
         return points[np.argmin(self._energy_at(points))]
 
     def log_density(self, theta: Array) -> Array:
-        inside = (np.abs(theta) <= self.extent).all(axis=-1)
+        inside = (np.abs(theta) <= self.half_width).all(axis=-1)
         return np.where(inside, -self._energy_at(theta) - self._log_normaliser, -np.inf)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         if self.dim == 1:
-            cdf = density_cdf(lambda x: np.exp(self.log_density(x[..., None])), -self.extent, self.extent)
+            cdf = density_cdf(lambda x: np.exp(self.log_density(x[..., None])), -self.half_width, self.half_width)
             return (self._column("θ", cdf, 0),)
         return tuple(self._column(f"θ{'₁₂'[k]}", self._marginal(k), k) for k in range(2))
 
@@ -192,10 +232,10 @@ class Typed(Target):
         mass = self._mass.sum(axis=1 - k) if self.dim > 1 else self._mass
         mean = float((points * mass).sum())
         variance = float(((points - mean) ** 2 * mass).sum())
-        fine = np.linspace(-self.extent, self.extent, 2001)
+        fine = np.linspace(-self.half_width, self.half_width, 2001)
         inside = fine[(cdf(fine) > 1e-4) & (cdf(fine) < 1 - 1e-4)]
         margin = 0.05 * (inside[-1] - inside[0])
-        wide = 1.5 * self.extent
+        wide = 1.5 * self.half_width
         return Column(
             name, -wide, wide, cdf, mean, variance, shown=(float(inside[0] - margin), float(inside[-1] + margin))
         )
@@ -206,19 +246,19 @@ class Typed(Target):
     @cached_property
     def _points(self) -> Array:
         """A grid of the box, its edge included, (points, dim)."""
-        line = np.linspace(-self.extent, self.extent, 4001 if self.dim == 1 else 201)
+        line = np.linspace(-self.half_width, self.half_width, 4001 if self.dim == 1 else 201)
         return np.stack([x.ravel() for x in np.meshgrid(*[line] * self.dim, indexing="ij")], axis=-1)
 
     @cached_property
     def _rule(self) -> tuple[Array, Array]:
         """The points and weights of the quadrature along a coordinate."""
-        return rule(-self.extent, self.extent, _PANELS[self.dim])
+        return rule(-self.half_width, self.half_width, _PANELS[self.dim])
 
     @cached_property
     def _log_normaliser(self) -> float:
         energy = self._energy_at(np.stack(np.meshgrid(*[self._rule[0]] * self.dim, indexing="ij"), axis=-1))
         lowest = float(energy.min())
-        mass = np.exp(lowest - energy)
+        mass = _relative(lowest, energy)
         for _ in range(self.dim):
             mass = mass @ self._rule[1]
         return float(np.log(mass)) - lowest
@@ -234,7 +274,7 @@ class Typed(Target):
     def _table(self) -> Array:
         """CDFs at the edges of equal cells: of the first coordinate, then of the second in each cell of the first."""
         cells = _TABLE_CELLS[self.dim]
-        edges = np.linspace(-self.extent, self.extent, cells + 1)
+        edges = np.linspace(-self.half_width, self.half_width, cells + 1)
         centres = (edges[1:] + edges[:-1]) / 2
         if self.dim == 1:
             return self._column_cdf(edges)

@@ -4,9 +4,7 @@ What is uploaded is data of unknown make: its size, its encoding and its shape a
 of it, and what is wrong is named with its line.
 """
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePath
@@ -17,7 +15,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
-from samplers.models.files import FileError, Tell, decode, quoted, untold
+from samplers.models.files import FileError, Tell, count_lines, csv_rows, decode, quoted, reading, short_name, untold
 
 MAX_BYTES = 5_000_000
 MAX_NODES = 2_000
@@ -26,9 +24,11 @@ MAX_NAME = 100
 """Characters of a node's name."""
 MAX_DEPTH = 20
 """How deep the elements of a GraphML file may lie in each other."""
+MAX_ELEMENTS = 300_000
+"""Of a GraphML file, whatever they are: each is looked at."""
 MIN_NODES = 4
 TOLD_EVERY = 1000
-"""After so many edges the reader says how far it is, and may be told to end."""
+"""After so many rows or elements the reader says how far it is, and may be told to end."""
 SUFFIXES = (".csv", ".graphml")
 
 
@@ -164,9 +164,15 @@ def read_upload(name: str, content: bytes, tell: Tell = untold) -> Graph:
     """The graph in an edge list (``.csv``: two columns, a header or none) or in GraphML (``.graphml``).
 
     In an edge list whose names are all whole numbers, the numbers between that have no edge are nodes too.
-    ``tell`` is called every :data:`TOLD_EVERY` edges. Raises :class:`FileError`, which names the line of what is wrong.
+    ``tell`` is called every :data:`TOLD_EVERY` rows or elements. Raises :class:`FileError`, which
+    names the line of what is wrong.
     """
-    file = PurePath(name.replace("\\", "/")).name[-60:]
+    file = short_name(name)
+    with reading(file):
+        return _read(file, content, tell)
+
+
+def _read(file: str, content: bytes, tell: Tell) -> Graph:
     suffix = PurePath(file).suffix.lower()
     if suffix not in SUFFIXES:
         raise FileError(file, "is of another kind", f"allowed are files whose names end with {' or '.join(SUFFIXES)}")
@@ -175,7 +181,7 @@ def read_upload(name: str, content: bytes, tell: Tell = untold) -> Graph:
     text = decode(file, content)
     if not text.strip():
         raise FileError(file, "is empty", "allowed is an edge on each line, its two ends with a comma between them")
-    shape = _Shape(file, text.count("\n") + 1, tell)
+    shape = _Shape(file, count_lines(file, text), tell)
     graph = _read_csv(shape, text) if suffix == ".csv" else _read_graphml(shape, text)
     if graph.n_nodes < MIN_NODES:
         raise FileError(file, f"has {graph.n_nodes} nodes", f"a graph needs {MIN_NODES} nodes at least")
@@ -194,6 +200,11 @@ class _Shape:
         """Where each node is first named."""
         self.edges: list[tuple[str, str]] = []
 
+    def tell(self, number: int, line: int) -> None:
+        """Say how far the reader is, at every so many rows or elements."""
+        if number % TOLD_EVERY == 0:
+            self._tell(min(line / self._n_lines, 1.0))
+
     def node(self, line: int, name: str) -> None:
         if not name or len(name) > MAX_NAME or not name.isprintable():
             raise self.error(line, name, f"allowed are names of 1 to {MAX_NAME} printable characters")
@@ -202,8 +213,6 @@ class _Shape:
         self.lines.setdefault(name, line)
 
     def edge(self, line: int, a: str, b: str) -> None:
-        if len(self.edges) % TOLD_EVERY == 0:
-            self._tell(line / self._n_lines)
         self.node(line, a)
         self.node(line, b)
         if a == b:
@@ -222,21 +231,10 @@ class _Shape:
 HEADERS = {("source", "target"), ("from", "to"), ("node1", "node2")}
 
 
-def _rows(shape: _Shape, text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise shape.wrong(reader.line_num, "is not CSV", str(error)) from None
-        if row:
-            yield reader.line_num, [field.strip() for field in row]
-
-
 def _read_csv(shape: _Shape, text: str) -> Graph:
-    for number, (line, row) in enumerate(_rows(shape, text)):
+    for number, (line, fields) in enumerate(csv_rows(shape.file, text)):
+        shape.tell(number, line)
+        row = [field.strip() for field in fields]
         if len(row) != 2:
             raise shape.error(line, ",".join(row), f"allowed are two columns, and here are {len(row)}")
         if number == 0 and (row[0].lower(), row[1].lower()) in HEADERS:
@@ -253,30 +251,78 @@ def _read_csv(shape: _Shape, text: str) -> Graph:
     return make_graph(tuple(names), [(place[a], place[b]) for a, b in shape.edges])
 
 
-def _check_graphml(shape: _Shape, text: str) -> None:
-    """Read through the XML without building anything. A document type, and with it any entity, is refused."""
-    depth = graphs = 0
-    parser = expat.ParserCreate("utf-8")
+LABELS = ("group", "community", "club")
+"""The attributes of nodes that may tell their groups, the first one that every node has."""
+_NEEDED = {"node": ("id",), "edge": ("source", "target"), "key": ("id",), "data": ("key",)}
 
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth, graphs
-        depth += 1
-        line = parser.CurrentLineNumber
-        tag = tag.rpartition(":")[2]
-        if depth == 1 and tag != "graphml":
-            raise shape.error(line, tag, "the outermost element of GraphML is graphml")
-        if depth > MAX_DEPTH:
+
+class _GraphML:
+    """Takes the elements of a GraphML file as they come. A document type, and with it any entity, is refused."""
+
+    def __init__(self, shape: _Shape):
+        self.shape = shape
+        self.labels: dict[str, dict[str, str]] = {}
+        """What the nodes' attributes say, by attribute and node."""
+        self.defaults: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
+        self._open: list[tuple[str, str]] = []
+        """The elements around the place, each with the id of its node or of its key."""
+        self._namespace = ""
+        self._text: list[str] | None = None
+        self._graphs = self._elements = 0
+        # With a separator expat knows namespaces: a prefix that is not declared is an error, and what is of another
+        # namespace, as editors of graphs put their colours, is passed over.
+        self._parser = expat.ParserCreate("utf-8", " ")
+        self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
+        self._parser.CharacterDataHandler = self._data
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = self._parser.EntityDeclHandler = self._refuse
+
+    def read(self, text: str) -> None:
+        """Read through the XML. What it declares as its encoding does not count: it has been decoded."""
+        try:
+            self._parser.Parse(text, True)
+        except expat.ExpatError as error:
+            raise self.shape.wrong(error.lineno, "is not XML", expat.errors.messages[error.code]) from None
+
+    def groups(self) -> tuple[NDArray[np.int64] | None, str]:
+        """The known group of each node, and where it is from; None where nothing tells it."""
+        for attribute in LABELS:
+            known, default = self.labels.get(attribute, {}), self.defaults.get(attribute)
+            labels = [known.get(node, default) for node in self.shape.lines]
+            if None not in labels and len(set(labels)) > 1:
+                return _numbered(labels), f"the file's {attribute}"
+        return None, ""
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        shape, line = self.shape, self._parser.CurrentLineNumber
+        namespace, _, tag = name.rpartition(" ")
+        if not self._open:
+            if tag != "graphml":
+                raise shape.error(line, tag, "the outermost element of GraphML is graphml")
+            self._namespace = namespace
+        if len(self._open) == MAX_DEPTH:
             raise shape.error(line, tag, f"elements may lie {MAX_DEPTH} deep in each other")
-        needed = {"node": ("id",), "edge": ("source", "target"), "key": ("id",), "data": ("key",)}.get(tag, ())
-        for name in needed:
-            if name not in attributes:
-                raise shape.error(line, tag, f"this element needs the attribute {name}")
-        graphs += tag == "graph"
-        if graphs > 1:
-            raise shape.error(line, tag, "allowed is one graph, and this is another")
-        if tag in ("hyperedge", "port"):
+        shape.tell(self._elements, line)
+        self._elements += 1
+        if self._elements > MAX_ELEMENTS:
+            raise shape.error(line, tag, f"allowed are at most {MAX_ELEMENTS:,} elements, and this is one more")
+        if namespace != self._namespace:
+            self._open.append(("", ""))
+            return
+        for needed in _NEEDED.get(tag, ()):
+            if needed not in attributes:
+                raise shape.error(line, tag, f"this element needs the attribute {needed}")
+        self._open.append((tag, attributes.get("key" if tag == "data" else "id", "")))
+        if tag == "graph":
+            self._graphs += 1
+            if self._graphs > 1:
+                raise shape.error(line, tag, "allowed is one graph, and this is another")
+        elif tag in ("hyperedge", "port"):
             raise shape.error(line, tag, "allowed are edges between two nodes")
-        if tag == "node":
+        elif tag == "key" and attributes.get("for", "all") in ("node", "all"):
+            self._keys[attributes["id"]] = attributes.get("attr.name", "")
+        elif tag == "node":
             if attributes["id"] in shape.lines:
                 raise shape.error(line, attributes["id"], "there is a node of this name above")
             shape.node(line, attributes["id"])
@@ -285,44 +331,33 @@ def _check_graphml(shape: _Shape, text: str) -> None:
                 if attributes[end] not in shape.lines:
                     raise shape.error(line, attributes[end], "there is no node of this name above")
             shape.edge(line, attributes["source"], attributes["target"])
+        elif tag in ("data", "default"):
+            self._text = []
 
-    def end(_tag: str) -> None:
-        nonlocal depth
-        depth -= 1
+    def _data(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
 
-    def refuse(*_: Any) -> None:
-        raise shape.error(parser.CurrentLineNumber, "<!DOCTYPE", "a document type and entities are not allowed")
+    def _end(self, _name: str) -> None:
+        tag, key = self._open.pop()
+        if tag not in ("data", "default") or self._text is None:
+            return
+        text, self._text = "".join(self._text).strip(), None
+        around, owner = self._open[-1]
+        if around == "node" and tag == "data" and self._keys.get(key) in LABELS:
+            self.labels.setdefault(self._keys[key], {})[owner] = text
+        elif around == "key" and tag == "default" and self._keys.get(owner) in LABELS:
+            self.defaults[self._keys[owner]] = text
 
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
-    try:
-        parser.Parse(text, True)
-    except expat.ExpatError as error:
-        raise shape.wrong(error.lineno, "is not XML", expat.errors.messages[error.code]) from None
-
-
-class _InPieces(io.BytesIO):
-    """A file whose reader comes by Python for each piece: other threads have their turn then."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        return super().read(size)
+    def _refuse(self, *_: Any) -> None:
+        line = self._parser.CurrentLineNumber
+        raise self.shape.error(line, "<!DOCTYPE", "a document type and entities are not allowed")
 
 
 def _read_graphml(shape: _Shape, text: str) -> Graph:
-    import networkx as nx
-
-    _check_graphml(shape, text)
+    file = _GraphML(shape)
+    file.read(text)
     if not shape.edges:
         raise FileError(shape.file, "has no edge", "a graph needs an edge at least")
-    try:
-        graph = nx.read_graphml(_InPieces(text.encode()), node_type=str)
-    except (nx.NetworkXError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FileError(shape.file, "is not GraphML that can be read", str(error)) from None
-    place = {node: number for number, node in enumerate(graph)}
-    groups, source = None, ""
-    for attribute in ("group", "community", "club"):
-        labels = [label for _, label in graph.nodes(data=attribute)]
-        if None not in labels and len(set(labels)) > 1:
-            groups, source = _numbered(labels), f"the file's {attribute}"
-            break
-    return make_graph(tuple(place), [(place[a], place[b]) for a, b in shape.edges], groups, source)
+    place = {node: number for number, node in enumerate(shape.lines)}
+    return make_graph(tuple(place), [(place[a], place[b]) for a, b in shape.edges], *file.groups())

@@ -4,19 +4,18 @@ Files are untrusted. Their size, encoding and shape are checked before anything 
 is named with its line.
 """
 
-import csv
 import importlib.util
-import io
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import filterfalse
 from pathlib import Path, PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.models.files import FileError, Tell, decode, quoted, untold
+from samplers.models.files import FileError, Tell, csv_rows, decode, lines_of, quoted, reading, short_name, untold
 from samplers.parameters import SpecError
 
 Array = NDArray[np.float64]
@@ -26,14 +25,17 @@ MAX_BYTES = 30_000_000
 """Of all files of one corpus together."""
 MAX_DOCUMENTS, MAX_TOKENS, MAX_VOCABULARY = 100_000, 10_000_000, 500_000
 MAX_TITLE = 80
-WORD = re.compile(r"[^\W\d_]{2,}")
-"""A word of a text: two letters or more, of any alphabet."""
+WORD = re.compile(r"[^\W\d_]{2,100}")
+"""A word of a text: two letters or more, of any alphabet. More than a hundred are several: pages show words."""
+MAX_WORD = 100
+"""Characters of a word that a vocabulary lists."""
+PIECE = 100_000
+"""Characters of a text that are looked at in one go; a longer one would hold the interpreter."""
+_WORD_ENDS = re.compile(r"[^\W\d_]*+")
 TOLD_EVERY = 100
 """After so many documents the reader says how far it is, and may be told to end."""
 TEXT_COLUMNS = ("text", "document", "body", "content", "abstract")
 """The names of a CSV's column of texts, where none is given."""
-# Of the whole process. A document may be longer than the 131,072 characters that Python allows in a field.
-csv.field_size_limit(MAX_BYTES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +199,12 @@ def read_uploads(files: Mapping[str, bytes], *, column: str = "", tell: Tell = u
     """
     if not files:
         raise FileError("The corpus", "has no file", "a file is needed: .txt, .csv, or .ldac with its vocabulary")
+    files = {short_name(name): content for name, content in files.items()}
+    with reading(next(iter(files)) if len(files) == 1 else f"The corpus of {len(files)} files"):
+        return _read(files, column, tell)
+
+
+def _read(files: Mapping[str, bytes], column: str, tell: Tell) -> Corpus:
     total = sum(map(len, files.values()))
     _check_bytes(files, total)
     kinds = {name: PurePath(name).suffix.lower() for name in files}
@@ -217,7 +225,7 @@ def read_uploads(files: Mapping[str, bytes], *, column: str = "", tell: Tell = u
             raise FileError(name, "is of another kind", "allowed are .txt, .csv, and .ldac with its vocabulary")
     if len(files) == 1:
         ((name, content),) = files.items()
-        lines = decode(name, content).splitlines()
+        lines = lines_of(name, decode(name, content))
         return _from_texts(name, ((line.strip()[:MAX_TITLE], line) for line in lines), total, tell)
     texts = ((PurePath(name).stem, decode(name, content)) for name, content in files.items())
     return _from_texts(f"The corpus of {len(files)} files", texts, total, tell)
@@ -252,24 +260,40 @@ def read_path(path: Path, *, column: str = "") -> Corpus:
 
 def _from_texts(name: str, texts: Iterable[tuple[str, str]], size: int, tell: Tell) -> Corpus:
     """Of (title, text) pairs, ``size`` characters or more; those without words are passed over."""
-    ids: dict[str, int] = {}
-    words: list[NDArray[np.int64]] = []
+    ids: defaultdict[str, int] = defaultdict()
+    ids.default_factory = ids.__len__  # a new word has the next number
+    words: list[Ids] = []
     titles: list[str] = []
     n_tokens = done = 0
     for number, (title, text) in enumerate(texts):
         if number % TOLD_EVERY == 0:
             tell(done / max(size, 1))
-        done += len(text)
-        # One by one: to find all words of a long text at once would hold the interpreter.
-        found = [ids.setdefault(match[0], len(ids)) for match in WORD.finditer(text.lower())]
-        if not found:
-            continue
-        n_tokens += len(found)
-        words.append(np.sort(found))
-        titles.append(title[:MAX_TITLE])
-        _check_size(name, len(words), n_tokens, len(ids))
+        found: list[Ids] = []
+        for i, piece in enumerate(_pieces(text)):
+            if i:
+                tell(min(done / max(size, 1), 1.0))
+            done += len(piece)
+            several = WORD.findall(piece.lower())
+            if several:
+                found.append(np.fromiter(map(ids.__getitem__, several), np.int32, len(several)))
+                n_tokens += len(several)
+                _check_size(name, len(words) + 1, n_tokens, len(ids))
+        if found:
+            words.append(np.sort(np.concatenate(found)))
+            titles.append(title[:MAX_TITLE])
     _check_count(name, len(words))
-    return Corpus(_offsets(map(len, words)), np.concatenate(words).astype(np.int32), tuple(ids), tuple(titles))
+    return Corpus(_offsets(map(len, words)), np.concatenate(words), tuple(ids), tuple(titles))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces of a bounded length, which begin and end between words."""
+    start = 0
+    while start < len(text):
+        end = start + PIECE
+        match = _WORD_ENDS.match(text, end, end + PIECE)
+        end = match.end() if match else end
+        yield text[start:end]
+        start = end
 
 
 def _check_count(name: str, n_documents: int) -> None:
@@ -293,22 +317,18 @@ def _from_csv(name: str, content: bytes, column: str, tell: Tell) -> Corpus:
 
 
 def _csv_texts(name: str, text: str, column: str) -> Iterator[tuple[str, str]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = [field.strip() for field in next(reader, [])]
-        if not header:
-            raise FileError(f"{name}, line 1", "is empty", "allowed is a header with the names of the columns")
-        at = _text_column(name, header, column)
-        title_at = next((i for i, field in enumerate(header) if field.lower() == "title" and i != at), at)
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
-                fields = "one field" if len(row) == 1 else f"{len(row)} fields"
-                raise FileError(f"{name}, line {reader.line_num}", f"has {fields}", f"allowed are {len(header)}, as in the header")  # fmt: skip
-            yield row[title_at].strip(), row[at]
-    except csv.Error as error:
-        raise FileError(f"{name}, line {reader.line_num}", "is not CSV", str(error)) from None
+    rows = csv_rows(name, text)
+    _, first = next(rows, (1, []))
+    header = [field.strip() for field in first]
+    if not header:
+        raise FileError(f"{name}, line 1", "is empty", "allowed is a header with the names of the columns")
+    at = _text_column(name, header, column)
+    title_at = next((i for i, field in enumerate(header) if field.lower() == "title" and i != at), at)
+    for line, row in rows:
+        if len(row) != len(header):
+            fields = "one field" if len(row) == 1 else f"{len(row)} fields"
+            raise FileError(f"{name}, line {line}", f"has {fields}", f"allowed are {len(header)}, as in the header")
+        yield row[title_at].strip(), row[at]
 
 
 def _text_column(name: str, header: list[str], column: str) -> int:
@@ -319,60 +339,77 @@ def _text_column(name: str, header: list[str], column: str) -> int:
     if len(header) == 1 and not column:
         return 0
     called = column or f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
-    raise FileError(f"{name}, line 1", f"names no column {called}", f"there are {', '.join(header)[:200]}")
+    raise FileError(f"{name}, line 1", f"names no column {called}", f"there are {', '.join(header[:40])[:200]}")
 
 
 def _from_ldac(
     name: str, content: bytes, vocabulary: bytes, vocabulary_name: str = "vocabulary", tell: Tell = untold
 ) -> Corpus:
-    listed = [line.strip() for line in decode(vocabulary_name, vocabulary).splitlines()]
+    listed = [line.strip() for line in lines_of(vocabulary_name, decode(vocabulary_name, vocabulary))]
     while listed and not listed[-1]:
         listed.pop()
+    _check_size(vocabulary_name, 0, 0, len(listed))
     seen: dict[str, int] = {}
     for number, word in enumerate(listed, 1):
         place = f"{vocabulary_name}, line {number}"
         if not word:
             raise FileError(place, "is empty", "allowed is a word")
+        if len(word) > MAX_WORD:
+            raise FileError(place, f"has {quoted(word)}", f"allowed is a word of up to {MAX_WORD} characters")
         if word in seen:
             raise FileError(place, f"has {quoted(word)}", f"it is the word of line {seen[word]} again")
         seen[word] = number
     if len(listed) < 2:
         raise FileError(vocabulary_name, f"has {('no word', 'one word')[len(listed)]}", "allowed are at least two, a word a line")  # fmt: skip
-    words: list[NDArray[np.int32]] = []
+    words: list[Ids] = []
     n_tokens = done = 0
-    for number, line in enumerate(decode(name, content).splitlines(), 1):
+    for number, line in enumerate(lines_of(name, decode(name, content)), 1):
         if number % TOLD_EVERY == 1:
             tell(done / len(content))
         done += len(line)
         if not line.strip():
             continue
         ids, counts = _ldac_line(f"{name}, line {number}", line, len(listed))
-        n_tokens += sum(counts)
+        n_tokens += int(counts.sum())
         _check_size(name, len(words) + 1, n_tokens, len(listed))
-        if ids:
-            words.append(np.repeat(np.array(ids, dtype=np.int32), counts))
+        if len(ids):
+            words.append(np.repeat(ids.astype(np.int32), counts))
     _check_count(name, len(words))
     titles = tuple(f"document {d + 1}" for d in range(len(words)))
     return Corpus(_offsets(map(len, words)), np.concatenate(words), tuple(listed), titles)
 
 
-def _ldac_line(place: str, line: str, n_words: int) -> tuple[list[int], list[int]]:
+_PAIR, _FITS = re.compile(r"\d+:\d+", re.ASCII), re.compile(r"\d{1,9}:\d{1,8}", re.ASCII)
+
+
+def _ldac_line(place: str, line: str, n_words: int) -> NDArray[np.int64]:
+    """The words of a document and how often each comes, (2, words)."""
     stated, *parts = line.split()
     if not (stated.isascii() and stated.isdigit()) or int(stated[:10]) != len(parts):
         found = f"begins with {quoted(stated)}"
         raise FileError(place, found, f"allowed is the number of pairs that follow, here {len(parts)}")
-    ids, counts = [], []
-    for part in parts:
-        word, colon, count = part.partition(":")
-        if not (colon and word.isascii() and word.isdigit() and count.isascii() and count.isdigit()):
-            raise FileError(place, f"has {quoted(part)}", "allowed is word:count, two whole numbers")
-        if len(word) > 9 or int(word) >= n_words:
-            raise FileError(place, f"has {quoted(part)}", f"allowed is a word from 0 to {n_words - 1:,}, as the vocabulary has {n_words:,}")  # fmt: skip
-        if len(count) > 8 or not 1 <= int(count) <= MAX_TOKENS:
-            raise FileError(place, f"has {quoted(part)}", f"allowed is a count from 1 to {MAX_TOKENS:,}")
-        ids.append(int(word))
-        counts.append(int(count))
-    if any(b <= a for a, b in pairwise(sorted(ids))):
-        twice = next(a for a, b in pairwise(sorted(ids)) if a == b)
-        raise FileError(place, f"has the word {twice} twice", "allowed is each word once")
-    return ids, counts
+    if len(parts) > n_words:
+        raise FileError(place, f"has {len(parts):,} pairs", f"allowed is each of the {n_words:,} words once")
+    bad = next(filterfalse(_FITS.fullmatch, parts), None)
+    if bad is not None:
+        raise FileError(place, f"has {quoted(bad)}", _allowed(bad, n_words))
+    numbers = " ".join(parts).replace(":", " ").split()
+    ids, counts = pairs = np.fromiter(map(int, numbers), np.int64, len(numbers)).reshape(-1, 2).T
+    wrong = np.flatnonzero((ids >= n_words) | (counts < 1) | (counts > MAX_TOKENS))
+    if len(wrong):
+        raise FileError(place, f"has {quoted(parts[wrong[0]])}", _allowed(parts[wrong[0]], n_words))
+    ordered = np.sort(ids)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(twice):
+        raise FileError(place, f"has the word {twice[0]} twice", "allowed is each word once")
+    return pairs
+
+
+def _allowed(part: str, n_words: int) -> str:
+    """What should stand in the place of a wrong pair."""
+    word = part.partition(":")[0]
+    if not _PAIR.fullmatch(part):
+        return "allowed is word:count, two whole numbers"
+    if len(word) > 9 or int(word) >= n_words:
+        return f"allowed is a word from 0 to {n_words - 1:,}, as the vocabulary has {n_words:,}"
+    return f"allowed is a count from 1 to {MAX_TOKENS:,}"

@@ -1,0 +1,132 @@
+"""Links and saved files of every version so far open for ever, as what they were."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from app import link
+from app.state import AppState
+from app.study import link as study_link
+from samplers import Experiment, migrations
+from samplers.migrations import VERSION
+from samplers.models.study import Study
+from samplers.parameters import SpecError
+from samplers.spec import RunSpec
+
+FOLDER = Path(__file__).parent / "formats"
+STORED = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
+"""Written by the code of its time, and never changed: links with what they opened, and the text of files."""
+
+
+def stored(kind):
+    return [
+        pytest.param(one, id=f"{version}: {one.get('kind', 'link')}, {one['what']}")
+        for version, all_ in STORED.items()
+        for one in all_[kind]
+    ]
+
+
+def open_link(query):
+    """A link of the page of laws: the state, and what is not as it says."""
+    state = AppState()
+    return state, link.read_query(state, query)
+
+
+def check(one, state, spec, kind):
+    """The state is what the link opened at its time; a lesson's own experiment is the lesson's to change."""
+    page = one["page"]
+    assert {name: value for name, value in state.place.to_fields().items() if name in page["place"]} == page["place"]
+    assert [state.dark, state.present, state.hidden] == [page["dark"], page["present"], page["hidden"]]
+    if not page["place"] or f"{kind}=" in one["query"]:
+        assert spec == type(spec).from_dict(one["experiment" if kind == "target" else "study"])
+        assert state.shown_views() == page["views"]
+        own = ("speed", "coordinate") if kind == "target" else ("seeds", "shown")
+        for name in ("axis", "playing", *own):
+            assert getattr(state, name) == page[name], name
+
+
+@pytest.mark.parametrize("one", stored("links"))
+def test_a_link_of_any_version_opens_what_it_opened(one):
+    state, messages = open_link(one["query"])
+    assert messages == []
+    check(one, state, state.experiment, "target")
+
+
+@pytest.mark.parametrize("one", stored("studies"))
+def test_a_link_of_a_study_of_any_version_opens_what_it_opened(one):
+    state, messages = study_link.from_query(one["query"])
+    assert messages == []
+    check(one, state, state.study, "model")
+
+
+@pytest.mark.parametrize("one", stored("files"))
+def test_a_file_of_any_version_holds_what_it_held(one):
+    """Every value that the file names is in what is read from it."""
+    text = one["text"]
+    if one["kind"] == "program":
+        text = re.search(r'EXPERIMENT = r"""\n(.*)\n"""', text, re.DOTALL)[1]
+    reader = {"study": Study, "run": RunSpec}.get(one["kind"], Experiment)
+    assert holds(reader.from_json(text).to_dict(), json.loads(text))
+
+
+def holds(now, then):
+    """Whether all that was there is still there; more may be."""
+    if isinstance(then, dict):
+        return all(name == "version" or (name in now and holds(now[name], value)) for name, value in then.items())
+    if isinstance(then, list):
+        return len(now) == len(then) and all(map(holds, now, then))
+    return bool(now == then)
+
+
+def test_what_is_written_carries_the_version():
+    state = AppState()
+    assert f"v={VERSION}&" in link.to_query(state)
+    assert link.to_query(state).count("v=") == 1
+    study, _ = study_link.from_query("?model=network")
+    assert f"v={VERSION}&" in study_link.to_query(study)
+    lesson, _ = open_link("?lesson=langevin&step=2")
+    assert f"v={VERSION}&" in link.to_query(lesson)
+    for text in (state.experiment.to_json(), state.experiment.runs()[0].to_json(), study.study.to_json()):
+        assert json.loads(text)["version"] == VERSION
+
+
+def test_a_version_newer_than_ours_is_said_in_one_sentence():
+    for open_, query in ((open_link, "?v=7&views=state"), (study_link.from_query, "?v=7&model=network")):
+        (message,) = open_(query)[1]
+        assert "version = '7'" in message
+        assert f"up to {VERSION}" in message
+    for reader, text in ((Experiment, AppState().experiment.to_json()), (Study, '{"model": "network", "methods": []}')):
+        data = {**json.loads(text), "version": 7}
+        with pytest.raises(SpecError, match="version = 7: this lab reads the versions up to"):
+            reader.from_json(json.dumps(data))
+
+
+@pytest.mark.parametrize("version", ["x", "-1", "1.5", "", "9" * 5000])
+def test_a_version_that_is_none_is_said(version):
+    state, messages = open_link(f"?v={version}&seed=3")
+    assert any(message.startswith("version") for message in messages)
+    assert state.experiment.seed == 3
+
+
+def test_a_renamed_field_opens_by_its_migration(monkeypatch):
+    """A table with one entry more; without it the link and the file are not what they were."""
+    experiment = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}], "seed": 8})
+    old_file = experiment.to_json().replace('"seed"', '"start"')
+    old_link = "?" + experiment.to_query().replace("seed=", "start=") + "&pace=30"
+    assert any("start" in message for message in open_link(old_link)[1])
+
+    names = {"start": "seed", "pace": "speed"}
+    table = migrations.MIGRATIONS
+    for kind, rename in (
+        ("link", lambda fields: [(names.get(name, name), text) for name, text in fields]),
+        ("experiment", lambda data: {names.get(name, name): value for name, value in data.items()}),
+    ):
+        monkeypatch.setitem(table, kind, {**table[kind], VERSION: rename})
+    for module in ("samplers.migrations", "samplers.choices"):
+        monkeypatch.setattr(f"{module}.VERSION", VERSION + 1)
+    state, messages = open_link(old_link)
+    assert messages == []
+    assert (state.experiment, state.speed) == (experiment, 30)
+    assert Experiment.from_json(old_file) == experiment

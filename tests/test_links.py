@@ -1,0 +1,140 @@
+"""What a link may cost and what it says: its reading is bounded, and whatever it repeats is one message.
+
+Work is counted, never timed.
+"""
+
+import panel_material_ui as pmui
+import pytest
+
+import samplers.choices
+from app import link
+from app.session import KEPT_MESSAGES, TOLD, Session, in_short
+from app.state import AppState
+from app.study import link as study_link
+from lessons import specs
+from samplers.choices import MAX_FIELDS, MAX_QUERY
+
+UNKNOWN = "?" + "&".join(f"f{i}=1" for i in range(60))
+
+
+class Counted(pmui.NotificationArea):
+    """The area of messages, and what they cost: the messages that were walked through at each change of the list."""
+
+    def __init__(self):
+        super().__init__()
+        self.sent, self.walked = [], 0
+        self.param.watch(self._count, "notifications", onlychanged=False)
+
+    def _count(self, event):
+        self.walked += len(event.new)
+
+    def send(self, message, *args, **options):
+        self.sent.append(message)
+        return super().send(message, *args, **options)
+
+
+@pytest.fixture
+def area(monkeypatch):
+    """Where a session's messages go."""
+    made = Counted()
+    monkeypatch.setattr("app.session.messages_area", lambda: made)
+    return made
+
+
+def said(query):
+    """What a link says, on the page of laws."""
+    return link.read_query(AppState(), query)
+
+
+@pytest.mark.parametrize(
+    "query", [UNKNOWN, "?" + "&".join(["hide=" + ",".join(f"x{i}" for i in range(60))])], ids=["fields", "hide"]
+)
+def test_the_sentences_of_a_link_are_one_message(area, query):
+    """Fails where each sentence is a message of its own; 100 of them hung the server."""
+    session = Session()
+    session.tell(said(query))
+    assert len(area.sent) == 1
+    assert len(area.sent[0]) < 1000
+    assert f"and {60 - TOLD} more" in area.sent[0]
+    assert area.walked == 1
+
+
+def test_messages_that_come_again_and_again_are_few(area):
+    """Fails where refusals and divergences pile up: the list is checked as a whole at each of them."""
+    session = Session()
+    for number in range(100):
+        session.notify("error", f"step_size = {number}: allowed is less.")
+    assert [message.message for message in area.notifications] == area.sent[-KEPT_MESSAGES:]
+    assert area.walked <= 2 * KEPT_MESSAGES * 100
+
+
+def test_a_few_sentences_are_told_whole():
+    assert in_short(["One.", "Two."]) == "One.\nTwo."
+    assert in_short([f"{i}." for i in range(TOLD + 1)]).endswith("and 1 more.")
+
+
+def test_the_reading_of_a_link_is_bounded(monkeypatch):
+    """Fails where the number of checks grows with what a link repeats."""
+    checks = []
+    real = specs.check_address
+    monkeypatch.setattr(link, "check_address", lambda *args: checks.append(args) or real(*args))
+    said("?hide=" + "x," * 3000)
+    assert len(checks) == 1
+    checks.clear()
+    messages = said("?hide=" + ",".join(f"x{i}" for i in range(1500)))
+    assert len(checks) <= link.MAX_PARTS
+    assert any("1,500" in message and str(link.MAX_PARTS) in message for message in messages)
+    assert len(said("?views=" + ",".join(f"x{i}" for i in range(1500)))) <= link.MAX_PARTS + 1
+
+
+@pytest.mark.parametrize("open_", [said, lambda query: study_link.from_query(query)[1]], ids=["laws", "study"])
+@pytest.mark.parametrize(
+    ("query", "bound"), [("&".join(["lane=sgld"] * 400), MAX_FIELDS), ("x=" + "y" * 10_000, MAX_QUERY)]
+)
+def test_a_link_that_is_too_long_is_not_taken_apart(monkeypatch, open_, query, bound):
+    """Fails where the parts of such a link are read before they are counted."""
+    parsed = []
+    real = samplers.choices.parse_choice
+    monkeypatch.setattr("samplers.spec.parse_choice", lambda *args: parsed.append(args) or real(*args))
+    (message,) = open_(f"?{query}")
+    assert f"{bound:,}" in message
+    assert not parsed
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?axis=steps&axis=seconds",
+        "?play=1&play=0",
+        "?lesson=langevin&lesson=momentum",
+        "?seed=1&seed=2",
+        "?views=&views=state",
+    ],
+)
+@pytest.mark.parametrize("open_", [said, lambda query: study_link.from_query(query)[1]], ids=["laws", "study"])
+def test_a_field_that_is_given_twice_is_said_once(open_, query):
+    name = query[1:].partition("=")[0]
+    assert sum("more than once" in message and message.startswith(name) for message in open_(query)) == 1
+
+
+def test_a_speed_that_is_given_twice_is_said():
+    assert any("more than once" in message for message in said("?speed=5&speed=6"))
+
+
+def test_a_long_name_is_cut():
+    """Fails where a name that a link made up is repeated whole."""
+    for query in ("?" + "n" * 5000 + "=1", "?target=gaussian(" + "n" * 5000 + ":1)", "?lane=sgld(" + "n" * 5000 + ")"):
+        messages = said(query)
+        assert messages
+        assert all(len(message) < 300 for message in messages), messages
+
+
+def test_what_a_link_answers_is_told_as_it_says_it():
+    (message,) = said("?lesson=langevin&step=2&answer=17")
+    assert "answer = '17'" in message
+    assert "-1" not in message
+
+
+def test_bounds_read_as_people_write_numbers():
+    assert any("4,294,967,295" in message for message in said("?seed=-3"))
+    assert not any("e+" in message for message in said("?seed=-3&n_steps=0"))
