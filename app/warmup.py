@@ -1,7 +1,6 @@
 """Compiling and loading ahead: first what the opening page needs, then everything else."""
 
 import gc
-import importlib
 import logging
 import sys
 import time
@@ -14,7 +13,7 @@ log = logging.getLogger("sgmcmc-lab")
 
 
 def compile_all() -> None:
-    """Compile or load every kernel, and import what pages are made of; a first start on a machine says what it does."""
+    """Compile or load every kernel; a first start on a machine says what it does."""
     began = time.perf_counter()
     first = [f for spec in DEFAULT.runs() for f in functions(spec)]
 
@@ -23,8 +22,6 @@ def compile_all() -> None:
             print(f"First start on this machine: compiling {what} ({done + 1} of {total})", file=sys.stderr, flush=True)
 
     jit.prepare(first, progress)
-    for page in ("app.shell", "app.study.shell"):
-        importlib.import_module(page)
     jit.prepare(jit.declared(), progress)
     # Panel collects garbage whenever a page closes. What is loaded now stays, and need not be looked at each time.
     gc.collect()

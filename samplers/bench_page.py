@@ -230,18 +230,23 @@ def _edits(browser: Any, url: str) -> list[float]:
     return took
 
 
-class _LightPage:
+class LightPage:
     """A connection that opens the page as its script does, counts its frames and answers them."""
 
     def __init__(self) -> None:
         self.frames = 0
+        self.on_frame: Callable[[], None] | None = None
+        self.written: Any = None
+        """Done when what was sent last has left this machine's buffers."""
+        self.document = ""
+        """The page's document, as JSON."""
 
     async def open(self, url: str) -> None:
         """Ask for the page, connect, ask for its document, and say that it is there."""
         from tornado.httpclient import AsyncHTTPClient, HTTPRequest
         from tornado.websocket import websocket_connect
 
-        page = (await AsyncHTTPClient().fetch(url)).body.decode()
+        page = (await AsyncHTTPClient().fetch(url, request_timeout=120)).body.decode()
         token = re.search(r'"token":"([^"]+)"', page)
         assert token is not None, "the page has no token"
         address = url.split("?", maxsplit=1)[0].replace("http", "ws", 1) + "/ws"
@@ -250,16 +255,15 @@ class _LightPage:
         )
         # The server takes no message before it has said that it is there.
         await self._read('"ACK"')
-        self._send("PULL-DOC-REQ", {})
-        content = await self._read('{"doc"')
+        self.send("PULL-DOC-REQ", {})
+        self.document = await self._read('{"doc"')
         self._bus = next(
             model["id"]
-            for model in _models(json.loads(content))
+            for model in models(json.loads(self.document))
             if "end of the live loop" in str(model["attributes"].get("esm"))
         )
-        self._answer(-2, -1)
-        event = {"type": "event", "name": "document_ready", "values": {"type": "map"}}
-        self._patch(event)
+        self.answer(-2, -1)
+        self.event("document_ready", {})
 
     async def _read(self, part: str) -> str:
         """The next text with this part in it."""
@@ -273,28 +277,44 @@ class _LightPage:
         while (message := await self._socket.read_message()) is not None:
             if isinstance(message, bytes) and message[:1] == b"\0":
                 self.frames += 1
+                if self.on_frame is not None:
+                    self.on_frame()
                 generation, number = np.frombuffer(message[:16]).astype(int).tolist()
                 if number == 1 or number % 2 == 0:
-                    self._answer(number, generation)
+                    self.answer(number, generation)
             elif isinstance(message, bytes) and message.startswith(b'{"type": "layout"'):
-                self._answer(0, json.loads(message)["generation"])
+                self.answer(0, json.loads(message)["generation"])
 
     def close(self) -> None:
+        """Leave the page."""
         self._socket.close()
 
-    def _answer(self, number: int, generation: int) -> None:
-        entries = [["model", {"id": self._bus}], ["data", [number, 0, generation, 1280]]]
-        self._patch({"type": "event", "name": "data_event", "values": {"type": "map", "entries": entries}})
+    def answer(self, number: int, generation: int) -> None:
+        """Tell the loop that a frame has been drawn."""
+        self.event("data_event", {"model": {"id": self._bus}, "data": [number, 0, generation, 1280, 0]})
 
-    def _patch(self, event: dict[str, Any]) -> None:
-        self._send("PATCH-DOC", {"events": [{"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event}]})
+    def event(self, name: str, values: dict[str, Any]) -> None:
+        """Let something happen on the page."""
+        event = {"type": "event", "name": name, "values": {"type": "map", "entries": [list(x) for x in values.items()]}}
+        self.patch({"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event})
 
-    def _send(self, kind: str, content: dict[str, Any]) -> None:
+    def patch(self, change: Any) -> None:
+        """Ask for a change of the document."""
+        self.send("PATCH-DOC", {"events": [change]})
+
+    def send(self, kind: str, content: Any) -> None:
+        """Send a message."""
         for fragment in ({"msgid": uuid4().hex, "msgtype": kind}, {}, content):
-            self._socket.write_message(json.dumps(fragment))
+            self.raw(json.dumps(fragment))
+
+    def raw(self, fragment: str | bytes) -> None:
+        """Send a part of a message as it is."""
+        self.written = self._socket.write_message(fragment, binary=isinstance(fragment, bytes))
+        # Nobody need wait for it, and the server may have closed.
+        self.written.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
-def _models(content: Any) -> Iterator[dict[str, Any]]:
+def models(content: Any) -> Iterator[dict[str, Any]]:
     """Every model in a serialised document."""
     if isinstance(content, dict):
         if "attributes" in content:
@@ -302,12 +322,12 @@ def _models(content: Any) -> Iterator[dict[str, Any]]:
         content = list(content.values())
     if isinstance(content, list):
         for each in content:
-            yield from _models(each)
+            yield from models(each)
 
 
 async def _serve_many(url: str, seconds: float, cpu: Callable[[], float]) -> tuple[float, float]:
     """Frames sent a second to each of the pages, and the server's cores."""
-    pages = [_LightPage() for _ in range(PAGES)]
+    pages = [LightPage() for _ in range(PAGES)]
     tasks = []
     for page in pages:
         await page.open(url)

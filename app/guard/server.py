@@ -1,0 +1,195 @@
+"""Whom the server answers, with which headers: the HTTP side of ``panel serve app``."""
+
+import os
+import re
+from secrets import token_urlsafe
+from typing import Any
+
+import bokeh.server.server
+import panel.io.server
+import panel_material_ui as pmui
+from bokeh.server.tornado import BokehTornado
+from bokeh.server.urls import per_app_patterns
+from bokeh.server.util import check_allowlist
+from bokeh.settings import settings
+from bokeh.util.token import generate_secret_key
+from panel.io.server import DocHandler
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
+from tornado.routing import Matcher, Rule
+from tornado.web import OutputTransform, RequestHandler
+
+from app.guard.socket import MAX_MESSAGE, GuardedSocket
+
+EMBED = "SGMCMC_EMBED"
+"""The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
+_SCRIPT = re.compile(r"<script(?=[\s>])")
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class EmbedError(ValueError):
+    """A site that may not be named so."""
+
+
+def embedding_sites(text: str) -> tuple[str, ...]:
+    """The sites that may show the lab in a frame. Raises :class:`EmbedError`."""
+    sites = tuple(text.split())
+    for site in sites:
+        if not re.fullmatch(r"https?://(\*\.)?[A-Za-z0-9.-]+(:\d{1,5})?", site):
+            raise EmbedError(
+                f"{EMBED} has {site[:100]!r}: allowed are origins such as https://moodle.example.org, with blanks between them."
+            )
+    return sites
+
+
+class Guard:
+    """What the server holds each request against."""
+
+    def __init__(self, origins: set[str], sites: tuple[str, ...]):
+        self._hosts = origins
+        self._sites = sites
+
+    def refusal(self, request: HTTPServerRequest) -> str:
+        """Why the request is not answered, or nothing."""
+        host = request.host.lower()
+        if not self.knows(host):
+            name = host if re.fullmatch(r"[a-z0-9.:_\[\]-]{1,255}", host) else "HOST:PORT"
+            return (
+                "This name of the lab is not allowed. Whoever runs the server can allow it: "
+                f"panel serve app --allow-websocket-origin {name}"
+            )
+        # A page of another site must not make this computer work: it may link to the lab, and show it if it is named.
+        if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and not self._from_outside(request):
+            return f"Another site asked for this. It can show the lab in a frame if the server is started with {EMBED}."
+        return ""
+
+    def knows(self, host: str) -> bool:
+        """Whether the server was named so: as this computer, or by who started it."""
+        # Bokeh's own variable for the same, which replaces the option there.
+        return check_allowlist(host, [*self._hosts, *(settings.allowed_ws_origin() or ())])
+
+    def _from_outside(self, request: HTTPServerRequest) -> bool:
+        kind = request.headers.get("Sec-Fetch-Dest")
+        if request.headers.get("Upgrade"):
+            return True  # its origin is checked apart
+        return kind == "document" or (kind in ("iframe", "frame", "embed", "object") and bool(self._sites))
+
+    def policy(self, nonce: str = "") -> str:
+        """The content security policy of a response, whose own scripts carry this number.
+
+        Bokeh's and Panel's scripts make functions of texts, load modules from blobs, and write styles into elements.
+        """
+        parts = {
+            "default-src": "'none'",
+            "script-src": "'self' 'unsafe-eval' blob:" + (f" 'nonce-{nonce}'" if nonce else ""),
+            "style-src": "'self' 'unsafe-inline'",
+            "img-src": "'self' data: blob:",
+            "font-src": "'self' data:",
+            "connect-src": "'self' blob:",
+            "base-uri": "'none'",
+            "form-action": "'none'",
+            "frame-ancestors": " ".join(self._sites) or "'none'",
+        }
+        return "; ".join(f"{name} {value}" for name, value in parts.items())
+
+
+class GuardedPage(DocHandler):
+    """A page, of a session of its own: a link cannot name the session of somebody else."""
+
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        named = "Bokeh-Session-Id" in self.request.headers or self.request.arguments.keys() & {
+            "bokeh-session-id",
+            "bokeh-token",
+        }
+        if named and self.application.generate_session_ids:
+            _refuse(self, "A link to the lab cannot name a session: open it without bokeh-session-id and bokeh-token.")
+        else:
+            await super().get(*args, **kwargs)
+
+    def write(self, chunk: str | bytes | dict[Any, Any]) -> None:
+        """Give the page's own scripts the number without which the browser runs no script inside a page."""
+        if isinstance(chunk, str):
+            nonce = token_urlsafe(16)
+            chunk = _SCRIPT.sub(f'<script nonce="{nonce}"', chunk)
+            self.set_header("Content-Security-Policy", self.application.guard.policy(nonce))
+        super().write(chunk)
+
+
+class Refused(RequestHandler):
+    """Says in a sentence why a request is not answered."""
+
+    def initialize(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def prepare(self) -> None:
+        _refuse(self, self._guard.refusal(self.request))
+
+
+def _refuse(handler: RequestHandler, sentence: str) -> None:
+    handler.set_status(403)
+    handler.set_header("Content-Type", "text/plain; charset=utf-8")
+    handler.finish(sentence + "\n")
+
+
+class _Refusable(Matcher):
+    """Takes the requests that are not answered, before any other rule."""
+
+    def __init__(self, guard: Guard):
+        self._guard = guard
+
+    def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        return {} if self._guard.refusal(request) else None
+
+
+class GuardedTornado(BokehTornado):
+    """The web application of ``panel serve``, which answers whom :class:`Guard` lets in."""
+
+    def __init__(self, applications: Any, **options: Any):
+        given = options.get("websocket_max_message_size_bytes", MAX_MESSAGE)
+        options["websocket_max_message_size_bytes"] = min(given, MAX_MESSAGE)
+        # One key for all processes of --num-procs, which are forked later; it ends with the server.
+        if options.get("secret_key") is None:
+            options["secret_key"] = generate_secret_key().encode()
+        if "BOKEH_SIGN_SESSIONS" not in os.environ:
+            options["sign_sessions"] = True
+        # Panel's route to files of components imports whatever module a client names; a page asks for none of them.
+        options["extra_patterns"] = [
+            pattern
+            for pattern in options.get("extra_patterns") or ()
+            if pattern[1] is not panel.io.server.ComponentResourceHandler
+        ]
+        super().__init__(applications, **options)
+        # By these names this computer is meant, whatever else is allowed; Bokeh's handler of pages looks here, too.
+        port = options["absolute_url"].rstrip("/").rpartition(":")[2]
+        self.websocket_origins.update(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))
+        self.guard = guard = Guard(self.websocket_origins, embedding_sites(os.environ.get(EMBED, "")))
+        self.default_router.rules.insert(0, Rule(_Refusable(guard), Refused, {"guard": guard}))
+
+        class Headers(OutputTransform):
+            def transform_first_chunk(
+                self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
+            ) -> tuple[int, HTTPHeaders, bytes]:
+                for name, value in {"Content-Security-Policy": guard.policy(), **_HEADERS}.items():
+                    headers.setdefault(name, value)
+                headers.pop("Server", None)
+                return status_code, headers, chunk
+
+        self.add_transform(Headers)
+
+
+def install() -> None:
+    """Make ``panel serve`` guarded. Must run before the server is made; a second call changes nothing.
+
+    ``panel serve`` owns the command line and makes the server, so this replaces what it looks up by name, as Panel
+    itself does with Bokeh's: ``bokeh.server.server.BokehTornado`` and the handlers in ``per_app_patterns``.
+    """
+    embedding_sites(os.environ.get(EMBED, ""))
+    # Without the script for other sites' pages, autoload.js, and without metadata: elsewhere a page is in a frame.
+    per_app_patterns[:] = [(r"/ws", GuardedSocket), (r"/?", GuardedPage)]
+    bokeh.server.server.BokehTornado = GuardedTornado
+    # Every page is sent what all components are, and this one's folder is that in which the server was started.
+    pmui.FileSelector._data_model.lookup("directory").property._default = ""

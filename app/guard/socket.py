@@ -1,0 +1,171 @@
+"""The connection of a page: which messages it takes, how many, and what it says of errors."""
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from bokeh.protocol.exceptions import ValidationError
+from bokeh.protocol.message import Message
+from bokeh.server.session import ServerSession
+from bokeh.util.token import check_token_signature, get_token_payload
+from panel.io.resources import LOCAL_DIST, patch_model_css
+from panel.io.server import WSHandler
+
+from app.guard.writes import passed_on
+
+log = logging.getLogger(__name__)
+
+MAX_MESSAGE = 4_000_000
+"""Characters or bytes of one part of a message. The largest that a page sends is a piece of a file, of 1 MB."""
+MAX_TEXT = 1_000_000
+"""Characters of a part that is text: a page that opens sends some 100,000, of which nearly all are refused."""
+MAX_BUFFERS = 4
+"""Binary parts of a message; a page sends one."""
+RATE, BURST = 300.0, 600.0
+"""Events a second, and at once, that a page may send; what is more waits. Frames and a dragged slider take some 150."""
+CHARACTERS = 4096
+"""So many of a message's text count as an event, for they are read before they are refused."""
+FAILURE_COSTS = 30
+"""A message that fails, for it costs a traceback in the log, counts as so many events."""
+
+UNREADABLE, POLICY, TOO_LARGE, BROKEN = 1002, 1008, 1009, 1011
+"""Codes of RFC 6455 with which a connection is closed."""
+REFUSED = "A page does not send this, or not twice."
+FAILED = "The server could not do that; its log says why."
+EXPIRED = "This page is of an earlier server or too old: reload it."
+
+
+class GuardedSocket(WSHandler):
+    """Bokeh's handler of a page's messages, with bounds.
+
+    It relies on these names of Bokeh's and Panel's handler: ``_token``, ``_async_open``, ``receiver``, ``connection``,
+    ``send_message``; on the receiver's ``consume`` and ``_partial``; on the connection's ``_session``; and on the
+    session's ``_subscribed_connections`` with their ``_socket``.
+    """
+
+    _credit = BURST
+    _last = 0.0
+    _pulled = False
+    _text = 0
+
+    def open(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse a token of another server with a code and a sentence that the page's script can read."""
+        if self.selected_subprotocol == "bokeh" and self._good_token():
+            super().open(*args, **kwargs)
+        else:
+            self.close(POLICY, EXPIRED)
+
+    def _good_token(self) -> bool:
+        # Whatever is wrong with what a client sent as its token, the token is not good.
+        try:
+            application = self.application
+            signed = check_token_signature(
+                self._token, signed=application.sign_sessions, secret_key=application.secret_key
+            )
+            return signed and time.time() < get_token_payload(self._token)["session_expiry"]
+        except Exception:
+            return False
+
+    async def _async_open(self, token: str) -> None:
+        try:
+            await super()._async_open(token)
+        except Exception:
+            log.exception("A page could not be connected")
+            self.close(BROKEN, FAILED)
+            return
+        if self.connection is None:
+            return
+        session = self.connection.session
+        # If a page took long to come, its session is made again here, where Panel leaves its styles on other hosts.
+        for root in session.document.roots:
+            patch_model_css(root, dist_url=LOCAL_DIST)
+        # A session is one page's. Its earlier connection is one that was lost, or somebody else's.
+        for other in list(session._subscribed_connections):
+            if other is not self.connection:
+                other._socket.close(POLICY, "This page is connected anew.")
+
+    async def on_message(self, fragment: str | bytes) -> None:
+        """Take one part of a message, and the message when that was its last."""
+        if self.ws_connection is None:
+            return  # what a client had sent before it heard that the connection is closed
+        if self.connection is None or self.receiver is None:
+            self.close(POLICY, "Wait for the server's first message.")
+            return
+        if isinstance(fragment, str) and len(fragment) > MAX_TEXT:
+            self.close(TOO_LARGE, f"A text has at most {MAX_TEXT:,} characters.")
+            return
+        try:
+            message = await self.receiver.consume(fragment)
+            _check_parts(message or self.receiver._partial)
+        except Exception as reason:
+            log.warning("A page sent what is no message: %s", type(reason).__name__)
+            self.close(UNREADABLE, "That is no message of a page.")
+            return
+        self._text += len(fragment) if isinstance(fragment, str) else 0
+        if message is not None:
+            cost, self._text = 1.0 + self._text / CHARACTERS, 0
+            await self._take(message, cost)
+
+    def on_close(self) -> None:
+        """Say goodbye once, also where both ends close."""
+        if self.connection is not None and self.connection._session is None:
+            self.connection = None
+        super().on_close()
+
+    async def _take(self, message: Message[Any], cost: float) -> None:
+        reply, failed = None, False
+        try:
+            if message.msgtype == "PATCH-DOC":
+                reply, events = await self._patch(message)
+                cost += events
+            elif message.msgtype == "PULL-DOC-REQ" and not self._pulled:
+                self._pulled = True
+                reply = await ServerSession.pull(message, self.connection)
+            else:
+                reply = self.connection.error(message, REFUSED)
+        except Exception:
+            # Bokeh's own handler would send the error's text, and log all of the message.
+            log.exception("A page's message of type %s failed", message.msgtype)
+            cost, failed = cost + FAILURE_COSTS, True
+        # Not where the error is known, for Bokeh would add its traceback.
+        if failed and self.connection is not None:
+            reply = self.connection.error(message, FAILED)
+        if reply is not None:
+            await self.send_message(reply)
+        await self._wait(cost)
+
+    async def _patch(self, message: Message[Any]) -> tuple[Message[Any] | None, int]:
+        """Apply what a page may write; the reply, and how many events were applied.
+
+        Each page sends sizes and colours of its figures, which are not wanted; so that is answered as if it were done.
+        """
+        session = self.connection.session
+        if session.destroyed:
+            return None, 0
+        events = passed_on(session.document, message.content, {buffer.id for buffer in message.buffers})
+        if not events:
+            return self.connection.ok(message), 0
+        message.content = {"events": events}
+        return await ServerSession.patch(message, self.connection), len(events)
+
+    async def _wait(self, cost: float) -> None:
+        """Let other pages have their turn, and this one wait if it sends too much. Meanwhile nothing is read."""
+        now = time.monotonic()
+        self._credit = min(BURST, self._credit + RATE * (now - self._last)) - cost
+        self._last = now
+        await asyncio.sleep(max(0.0, -self._credit / RATE))
+
+
+def _check_parts(message: Message[Any] | None) -> None:
+    """Refuse a message whose parts are not what they are for, as soon as its first three are there."""
+    if message is None:
+        return
+    header = message.header
+    buffers = header.get("num_buffers", 0)
+    if type(buffers) is not int or not 0 <= buffers <= MAX_BUFFERS:
+        raise ValidationError("num_buffers")
+    if not isinstance(header.get("msgid"), str) or len(header["msgid"]) > 100:
+        raise ValidationError("msgid")
+    if not all(isinstance(buffer.id, str) for buffer in message.buffers):
+        raise ValidationError("buffer")

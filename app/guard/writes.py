@@ -1,0 +1,159 @@
+"""What a browser may write: the events of a PATCH-DOC message that are passed on. All others have no effect.
+
+Bokeh lets a client set every property of every model, add models and send events to any of them. The page needs the
+few below. They are looked up in the message as it came, before Bokeh builds anything of it.
+"""
+
+from collections.abc import Collection, Mapping
+from math import isfinite
+from typing import Any
+
+from bokeh.document import Document
+from bokeh.model import DataModel, Model
+
+_VALUE, _NUMBER = frozenset({"value"}), frozenset({"value", "value_throttled"})
+WRITABLE: Mapping[str, frozenset[str]] = {
+    "Accordion": frozenset({"active"}),
+    "CheckButtonGroup": _VALUE,
+    "Dialog": frozenset({"open"}),
+    "DiscreteSlider": _NUMBER,
+    "FloatInput": _NUMBER,
+    "FloatSlider": _NUMBER,
+    "IntInput": _NUMBER,
+    "IntSlider": _NUMBER,
+    "Location": frozenset({"hash", "href", "search"}),
+    "MenuList": frozenset({"active", "expanded"}),
+    "Page": frozenset({"dark_theme", "sidebar_open", "sidebar_width"}),
+    "Select": _VALUE,
+    "Switch": _VALUE,
+    "TextInput": frozenset({"value", "value_input"}),
+}
+"""Properties, by the component's class. A new control that does nothing in the browser is missing here."""
+CLICKS: Mapping[str, frozenset[str]] = {
+    "Button": frozenset({"click"}),
+    "IconButton": frozenset({"click"}),
+    "TextInput": frozenset({"enter"}),
+}
+"""Events on the page's elements, by the component's class."""
+MESSAGES = frozenset(
+    {"Bus", "Connection", "FileBox", "MenuButton", "MenuList", "NotificationArea", "Option", "Presenter"}
+)
+"""Components whose script sends messages of its own."""
+DOCUMENT_EVENTS = frozenset({"document_ready"})
+
+MAX_EVENTS = 100
+"""Of a message, that are passed on. A page that opens sends one or two; the rest of its news is not wanted."""
+MAX_DEPTH = 8
+MAX_CHARACTERS = 65_536
+"""Of one event: all its texts together, where a number counts as eight. A link may have half of that."""
+MAX_WHOLE = 2**53
+"""The largest whole number that a browser can have."""
+
+
+def passed_on(document: Document, content: Any, buffers: Collection[str]) -> list[Any]:
+    """The events of a PATCH-DOC message that may be applied to the document, in their order.
+
+    ``buffers`` are the identifiers of the binary parts that came with the message.
+    """
+    events = content.get("events") if isinstance(content, dict) else None
+    if not isinstance(events, list):
+        return []
+    found = []
+    for event in events:
+        if isinstance(event, dict) and (_is_write(document, event) or _is_event(document, event, buffers)):
+            found.append(event)
+            if len(found) == MAX_EVENTS:
+                break
+    return found
+
+
+def _is_write(document: Document, event: dict[str, Any]) -> bool:
+    if event.get("kind") != "ModelChanged" or event.keys() != {"kind", "model", "attr", "new"}:
+        return False
+    model, attr = _model(document, event["model"]), event["attr"]
+    if model is None or not isinstance(attr, str):
+        return False
+    # What a component of Panel shares with its script is a DataModel of its own; Location is a model of Panel's.
+    name = _name(model) if isinstance(model, DataModel) or type(model).__name__ == "Location" else ""
+    return attr in WRITABLE.get(name, ()) and _Plain(()).holds(event["new"])
+
+
+def _is_event(document: Document, event: dict[str, Any], buffers: Collection[str]) -> bool:
+    if event.keys() != {"kind", "msg_type", "msg_data"} or (event["kind"], event["msg_type"]) != (
+        "MessageSent",
+        "bokeh_event",
+    ):
+        return False
+    sent = event["msg_data"]
+    if not isinstance(sent, dict) or sent.keys() != {"type", "name", "values"} or sent["type"] != "event":
+        return False
+    name, values = sent["name"], _entries(sent["values"])
+    if not isinstance(name, str) or values is None:
+        return False
+    if name in DOCUMENT_EVENTS:
+        return not values
+    model = _model(document, values.pop("model", None))
+    component = _name(model.data) if model is not None and isinstance(getattr(model, "data", None), DataModel) else ""
+    if name == "dom_event":
+        node = values.get("node")
+        allowed = values.keys() == {"node", "data"} and isinstance(node, str) and node in CLICKS.get(component, ())
+    else:
+        allowed = name == "data_event" and values.keys() == {"data"} and component in MESSAGES
+    return allowed and _Plain(buffers if component == "FileBox" else ()).holds(values["data"])
+
+
+def _model(document: Document, reference: Any) -> Model | None:
+    if not isinstance(reference, dict) or reference.keys() != {"id"} or not isinstance(reference["id"], str):
+        return None
+    return document.models.get_by_id(reference["id"])
+
+
+def _name(model: Model) -> str:
+    """The component's class. Panel numbers its data models: Select1 is that of Select."""
+    return type(model).__name__.rstrip("0123456789")
+
+
+def _entries(value: Any) -> dict[str, Any] | None:
+    """A mapping as Bokeh writes it, with texts as keys."""
+    if not isinstance(value, dict) or value.get("type") != "map" or not value.keys() <= {"type", "entries"}:
+        return None
+    entries = value.get("entries", [])
+    if not isinstance(entries, list):
+        return None
+    found = {}
+    for entry in entries:
+        if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], str):
+            return None
+        found[entry[0]] = entry[1]
+    return found
+
+
+class _Plain:
+    """Whether a value is numbers, texts, lists and mappings of them: no model, no array, nothing packed."""
+
+    def __init__(self, buffers: Collection[str]):
+        self._buffers = buffers
+        self._left = MAX_CHARACTERS
+
+    def holds(self, value: Any, depth: int = 0) -> bool:
+        self._left -= len(value) if isinstance(value, str) else 8
+        if self._left < 0 or depth > MAX_DEPTH:
+            return False
+        if value is None or isinstance(value, bool | str):
+            return True
+        if isinstance(value, int):
+            return abs(value) <= MAX_WHOLE
+        if isinstance(value, float):
+            return isfinite(value)
+        if isinstance(value, list):
+            return all(self.holds(item, depth + 1) for item in value)
+        if not isinstance(value, dict):
+            return False
+        if value.get("type") == "bytes":
+            # Bytes that are written as text would be unpacked, however large they become.
+            data = value.get("data")
+            return isinstance(data, dict) and data.keys() == {"id"} and data["id"] in self._buffers
+        entries = _entries(value)
+        if entries is None:
+            return False
+        return all(self.holds(key) and self.holds(item, depth + 1) for key, item in entries.items())

@@ -1,0 +1,656 @@
+"""What the server answers, and what it takes from a client. ``PROMISES`` says which test holds what SECURITY.md says.
+
+The clients here are no browsers: they send what they like. ``test_guard_browser`` has the honest ones.
+"""
+
+import asyncio
+import base64
+import gzip
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import panel as pn
+import panel_material_ui as pmui
+import pytest
+from bokeh.application import Application
+from bokeh.document import Document
+from bokeh.model import DataModel
+from bokeh.util.token import generate_jwt_token, generate_session_id
+from panel.io.application import build_single_handler_application
+from panel.io.session import generate_session
+from tornado.websocket import WebSocketClosedError
+
+from app.guard.server import EmbedError, Guard, GuardedTornado, embedding_sites, install
+from app.guard.socket import EXPIRED, FAILED, MAX_TEXT, REFUSED
+from app.guard.writes import MAX_EVENTS, WRITABLE, passed_on
+from tests.browser import serve
+from tests.raw_client import Client, event, get, models, run, token, write
+
+ROOT = Path(__file__).resolve().parent.parent
+SECRETS = (str(ROOT), "site-packages", "Traceback", 'File "', ".py")
+PAUSED = "?play=0"
+PAGES = [
+    PAUSED,
+    "?lesson=langevin&play=0",
+    "?model=topics(corpus:synthetic;n_topics:4)&play=0",
+    "?model=network(graph:blocks;n_communities:6)&play=0",
+]
+PROMISES = {
+    "It is data and never code": ("test_ruff_check", "test_what_would_explode_is_refused_in_time"),
+    "An experiment from a link or a file": (
+        "test_arbitrary_links_never_raise_and_never_change_the_sampler_in_silence",
+    ),
+    "A lesson's file is read the same way": (
+        "test_no_file_of_the_lessons_executes_data",
+        "test_broken_files_stop_no_others",
+        "test_a_broken_file_is_reported_with_its_line_and_stops_no_other",
+    ),
+    "An uploaded corpus or graph": (
+        "test_the_server_itself_refuses_what_is_too_large",
+        "test_entities_are_refused_before_they_are_read",
+        "test_an_upload_is_read_once_and_its_bytes_are_let_go",
+    ),
+    "A share link holds the whole experiment": ("test_the_link_is_the_whole_state",),
+    "`panel serve app` listens on": (),
+    "It answers to `localhost`": ("test_only_its_own_names_are_answered", "test_a_page_runs_its_own_scripts_only"),
+    "To show it to a class": ("test_names_that_were_allowed", "test_a_wildcard_allows_every_name"),
+    "Another site may link to the lab": (
+        "test_other_sites_cannot_make_the_server_work",
+        "test_a_site_that_was_named_shows_the_lab_in_a_frame",
+        "test_nobody_shows_the_lab_in_a_frame_by_default",
+        "test_an_embedding_site_is_an_origin",
+    ),
+    "A browser may write": (
+        "test_a_write_is_known_by_component_and_property",
+        "test_events_are_those_of_the_component",
+        "test_no_other_property_of_any_model_changes",
+        "test_a_browser_reads_no_picture_of_the_server",
+        "test_only_the_messages_of_a_page_are_taken",
+    ),
+    "What a client sends is bounded": (
+        "test_a_value_is_plain_and_small",
+        "test_a_message_has_a_bounded_number_of_events",
+        "test_a_flood_of_messages_waits_its_turn",
+        "test_what_is_no_message_closes_the_connection_and_nothing_else",
+    ),
+    "A session is of the page": (
+        "test_a_session_has_one_connection",
+        "test_a_link_names_no_session",
+        "test_a_token_is_the_servers_own",
+        "test_names_that_were_allowed",
+        "test_the_administrators_key_is_respected",
+    ),
+    "Every answer has": ("test_every_answer_has_the_headers", "test_a_page_runs_its_own_scripts_only"),
+    "An error tells the client": (
+        "test_an_error_tells_a_client_nothing_of_the_server",
+        "test_a_page_that_cannot_be_made_says_so_and_nothing_of_the_server",
+    ),
+    "The app needs no network": ("test_the_network_is_watched",),
+    "`python -m lessons --cluster`": (),
+    "Compiled functions are kept": (),
+}
+"""The first words of each point of SECURITY.md, and the tests that hold it. Advice to the reader needs none."""
+
+
+def test_every_promise_has_its_test():
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    points = re.findall(r"^- (.*(?:\n  .*)*)", text, re.MULTILINE)
+    assert len(points) == len(PROMISES)
+    for point, start in zip(points, PROMISES, strict=True):
+        assert point.startswith(start)
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    for name in {name for names in PROMISES.values() for name in names}:
+        assert f"def {name}(" in code, name
+
+
+def small_page():
+    """A document with a text, a slider, a button, a file input's class name apart, and a figure."""
+    document = Document()
+    text, slider, button = pmui.TextInput(value="a"), pmui.FloatSlider(value=0.5), pmui.Button(label="b")
+    pn.Column(text, slider, button, pn.pane.HTML("c")).server_doc(doc=document)
+    data = {type(m).__name__.rstrip("0123456789"): m for m in document.models if isinstance(m, DataModel)}
+    outer = {m.class_name: m for m in document.models if hasattr(m, "class_name")}
+    return document, data, outer
+
+
+def kept(document, *events, buffers=()):
+    return passed_on(document, {"events": list(events)}, buffers)
+
+
+# What a browser may write
+
+
+def test_a_write_is_known_by_component_and_property():
+    document, data, _ = small_page()
+    good = [write(data["TextInput"].id, "value", "x"), write(data["FloatSlider"].id, "value_throttled", 0.25)]
+    assert kept(document, *good) == good
+    for model in document.models:
+        for name in model.properties():
+            component = type(model).__name__
+            component = component.rstrip("0123456789") if isinstance(model, DataModel) else component
+            may = name in WRITABLE.get(component, ()) and (component == "Location" or isinstance(model, DataModel))
+            assert bool(kept(document, write(model.id, name, "x"))) == may, (component, name)
+    assert not kept(document, write("p0", "value", "x"))
+    # Of a mixed message what may be written is written.
+    assert kept(document, write(data["TextInput"].id, "label", "x"), *good) == good
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"id": "p1000"},
+        {"type": "object", "name": "CustomJS", "id": "x1", "attributes": {"code": "1"}},
+        {"type": "bytes", "data": base64.b64encode(gzip.compress(bytes(10**6), mtime=0)).decode()},
+        {"type": "bytes", "data": {"id": "0"}},
+        {"type": "ndarray", "array": [1], "dtype": "O", "shape": [10**9], "order": "little"},
+        {"type": "typed_array", "array": [1], "dtype": "float64", "order": "little"},
+        {"type": "set", "entries": [1]},
+        {"type": "slice", "start": 0, "stop": 1, "step": 1},
+        {"type": "number", "value": "nan"},
+        {"type": "map", "entries": [[{"type": "map"}, 1]]},
+        {"a": 1},
+        float("nan"),
+        float("inf"),
+        2**53 + 1,
+        "x" * 70_000,
+        [0] * 10_000,
+        [[[[[[[[[[0]]]]]]]]]],
+    ],
+    ids=lambda value: str(value)[:40],
+)  # fmt: skip
+def test_a_value_is_plain_and_small(value):
+    document, data, _ = small_page()
+    assert not kept(document, write(data["TextInput"].id, "value", value))
+    assert not kept(document, write(data["TextInput"].id, "value", [value]))
+
+
+def test_events_are_those_of_the_component():
+    document, _, outer = small_page()
+    text, slider, button = (outer[name].id for name in ("TextInput", "FloatSlider", "Button"))
+    empty = {"type": "map"}
+    good = [
+        {**event("document_ready"), "msg_data": {"type": "event", "name": "document_ready", "values": empty}},
+        event("dom_event", model=button, node="click", data=empty),
+        event("dom_event", model=text, node="enter", data=empty),
+    ]
+    assert kept(document, *good) == good
+    for bad in (
+        event("dom_event", model=slider, node="click", data=empty),
+        event("dom_event", model=button, node="msg", data=empty),
+        event("dom_event", model=button, node="click", data=empty, more=1),
+        event("data_event", model=button, data={"type": "map", "entries": [["type", "click"]]}),
+        event("esm_event", model=button, data=1),
+        event("connection_lost"),
+        event("lodstart", model=button),
+        {**event("document_ready"), "msg_type": "ipywidgets_bokeh"},
+        {"kind": "TitleChanged", "title": "x"},
+        {"kind": "RootAdded", "model": {"id": text}},
+        {"kind": "RootRemoved", "model": {"id": text}},
+        {"kind": "ColumnDataChanged", "model": {"id": text}, "attr": "value", "data": {}, "cols": []},
+        {"kind": "ColumnsStreamed", "model": {"id": text}, "attr": "value", "data": {}, "rollover": 1},
+        {**write(text, "value", "x"), "hint": 1},
+        {}, [], None, 1, {"kind": []}, {"kind": {"a": 1}}, {"kind": "ModelChanged"},
+        {"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": {"type": "event", "name": [], "values": empty}},
+        {"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": {"type": "event", "name": "x", "values": {"type": "map", "entries": 3}}},
+        {"kind": "ModelChanged", "model": {"id": []}, "attr": [], "new": 1},
+    ):  # fmt: skip
+        assert not kept(document, bad), bad
+
+
+@pytest.mark.parametrize("content", [None, [], 1, "x", {}, {"events": None}, {"events": {}}, {"events": 3}])
+def test_a_message_without_events_has_none(content):
+    assert passed_on(Document(), content, ()) == []
+
+
+def test_a_message_has_a_bounded_number_of_events():
+    document, data, _ = small_page()
+    assert len(kept(document, *[write(data["TextInput"].id, "value", "x")] * 5000)) == MAX_EVENTS
+
+
+def other(value):
+    """Another value of the same kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    return value + "x" if isinstance(value, str) else "x"
+
+
+@pytest.mark.parametrize("query", PAGES, ids=["lab", "lesson", "topics", "network"])
+def test_no_other_property_of_any_model_changes(server, query):
+    """Writes to each property of each model of a page change those that a page must write, and no other."""
+
+    async def attack():
+        key = await token(server, query)
+        client = await Client.open(server, key)
+        assert await client.acknowledged()
+        before = models((await client.ask("PULL-DOC-REQ", {}))[1])
+        writes = []
+        for name, (kind, attributes) in before.items():
+            free = WRITABLE.get(kind.rpartition(".")[2].rstrip("0123456789"), ())
+            names = {
+                *attributes,
+                "logo",
+                "text",
+                "code",
+                "stylesheets",
+                "css_classes",
+                "tags",
+                "name",
+                "subscribed_events",
+            }
+            writes += [write(name, attr, other(attributes.get(attr))) for attr in names if attr not in free]
+            writes.append({"kind": "RootRemoved", "model": {"id": name}})
+        writes.append({"kind": "TitleChanged", "title": "x"})
+        writes.append(
+            {"kind": "RootAdded", "model": {"type": "object", "name": "Div", "id": "x1", "attributes": {"text": "x"}}}
+        )
+        for k in range(0, len(writes), 500):
+            assert (await client.ask("PATCH-DOC", {"events": writes[k : k + 500]}))[0] == "OK"
+        again = await Client.open(server, key)
+        assert await again.acknowledged()
+        kind, document = await again.ask("PULL-DOC-REQ", {})
+        return len(writes), before, models(document), kind
+
+    n, before, after, kind = run(attack())
+    assert kind == "PULL-DOC-REPLY"
+    assert n > 1000 and len(before) > 100
+    # The page may go on by itself meanwhile: what counts is that nothing has become what was written.
+    changed = [
+        (kind, attr)
+        for name, (kind, attributes) in before.items()
+        for attr, value in attributes.items()
+        if name in after and after[name][1].get(attr) == other(value) != value
+    ]
+    assert not changed
+    assert not any(name == "x1" for name in after)
+    assert before.keys() & after.keys() > set(list(before)[:10])
+
+
+def test_a_browser_reads_no_picture_of_the_server(server, tmp_path):
+    """The page's logo was read from whatever path a client named, and sent to it."""
+    picture = tmp_path / "secret.svg"
+    picture.write_text("<svg>secret-of-the-server</svg>")
+
+    async def attack():
+        key = await token(server, PAUSED)
+        client = await Client.open(server, key)
+        await client.acknowledged()
+        found = models((await client.ask("PULL-DOC-REQ", {}))[1])
+        (page,) = [name for name, (kind, _) in found.items() if kind.startswith("Page")]
+        for value in (str(picture), {"type": "map", "entries": [["md", str(picture)]]}):
+            await client.ask("PATCH-DOC", {"events": [write(page, "logo", value)]})
+        # The reply to a later message comes after whatever the writes would have led to.
+        await client.ask("PATCH-DOC", {"events": [write(page, "sidebar_open", False)]})
+        again = await Client.open(server, key)
+        await again.acknowledged()
+        sent = json.dumps((await again.ask("PULL-DOC-REQ", {}))[1])
+        return sent
+
+    sent = run(attack())
+    assert base64.b64encode(picture.read_bytes()).decode()[:20] not in sent and "secret" not in sent
+    # The write that is allowed was made, so the attack reached the document.
+    assert re.search(r'"sidebar_open":\s*false', sent)
+
+
+# Messages
+
+
+def test_only_the_messages_of_a_page_are_taken(server):
+    async def attack():
+        client = await Client.open(server, await token(server, PAUSED))
+        await client.acknowledged()
+        found = [await client.ask("PULL-DOC-REQ", {})]
+        for kind, content in (
+            ("PULL-DOC-REQ", {}),
+            ("SERVER-INFO-REQ", {}),
+            ("PUSH-DOC", {"doc": {"version": "3", "title": "x", "roots": []}}),
+            ("OK", {}),
+            ("ERROR", {"text": "x"}),
+            ("ACK", {}),
+        ):
+            found.append(await client.ask(kind, content))
+        found.append(await client.ask("PATCH-DOC", {"events": []}))
+        return found
+
+    pulled, *refused, last = run(attack())
+    assert pulled[0] == "PULL-DOC-REPLY" and last[0] == "OK"
+    assert [kind for kind, _ in refused] == ["ERROR"] * 6
+    assert [answer for _, answer in refused] == [{"text": REFUSED, "traceback": None}] * 6
+
+
+BROKEN = {
+    "no JSON": ["{", "{}", "{}"],
+    "a list": ["[]", "{}", "{}"],
+    "no type": ['{"msgid": "1"}', "{}", "{}"],
+    "no name": ['{"msgtype": "PATCH-DOC"}', "{}", "{}"],
+    "a long name": [json.dumps({"msgid": "x" * 1000, "msgtype": "PATCH-DOC"}), "{}", "{}"],
+    "unknown": ['{"msgid": "1", "msgtype": "EVAL"}', "{}", "{}"],
+    "bytes first": [b"{}"],
+    "many buffers": ['{"msgid": "1", "msgtype": "PATCH-DOC", "num_buffers": 1000000}', "{}", '{"events": []}'],
+    "fewer than none": ['{"msgid": "1", "msgtype": "PATCH-DOC", "num_buffers": -1}', "{}", '{"events": []}'],
+    "a float": ['{"msgid": "1", "msgtype": "PATCH-DOC", "num_buffers": 1.5}', "{}", '{"events": []}'],
+    "a buffer without a name": ['{"msgid": "1", "msgtype": "PATCH-DOC", "num_buffers": 1}', "{}", "{}", "[]"],
+    "a buffer of a list": ['{"msgid": "1", "msgtype": "PATCH-DOC", "num_buffers": 1}', "{}", "{}", '{"id": []}', b"x"],
+    "deep": ['{"msgid": "1", "msgtype": "PATCH-DOC"}', "{}", "[" * 100_000],
+    "a long number": ['{"msgid": "1", "msgtype": "PATCH-DOC"}', "{}", "9" * 100_000],
+    "a long text": ["x" * (MAX_TEXT + 1)],
+    "five megabytes": [b"x" * 5_000_000],
+}
+
+
+def test_what_is_no_message_closes_the_connection_and_nothing_else(server):
+    async def attack():
+        key = await token(server, PAUSED)
+        found = {}
+        for name, parts in BROKEN.items():
+            client = await Client.open(server, key)
+            assert await client.acknowledged(), name
+            # What comes after it, before the client hears of the end, is not looked at any more.
+            for part in [*parts, *(parts[-1:] * 50 if len(parts[-1]) < 1000 else ())]:
+                with suppress(WebSocketClosedError):
+                    await client.socket.write_message(part, binary=isinstance(part, bytes))
+            while await client.part() is not None:
+                pass
+            found[name] = client.socket.close_code, client.socket.close_reason or ""
+        return found
+
+    start = len(server.log)
+    found = run(attack())
+    # A part beyond Tornado's limit ends the connection without a word, for the rest of it is not read.
+    assert found.pop("five megabytes")[0] in (1009, None)
+    assert {code for code, _ in found.values()} <= {1002, 1009}, found
+    assert not any(secret in reason for _, reason in found.values() for secret in SECRETS)
+    # The log tells of each in a line, and repeats nothing of it.
+    assert len(server.log) - start < 20_000
+    assert server.log[start:].count("what is no message") <= len(BROKEN)
+    assert not server.crashes(start)
+
+
+def test_an_error_tells_a_client_nothing_of_the_server(server):
+    """A value that the page cannot take fails on the server; its log has the traceback, the client a sentence."""
+
+    async def attack():
+        client = await Client.open(server, await token(server, PAUSED))
+        await client.acknowledged()
+        found = models((await client.ask("PULL-DOC-REQ", {}))[1])
+        page = next(name for name, (kind, _) in found.items() if kind.startswith("Page"))
+        failed = await client.ask("PATCH-DOC", {"events": [write(page, "sidebar_width", "x")]})
+        after = await client.ask("PATCH-DOC", {"events": []})
+        return failed, after
+
+    start = len(server.log)
+    failed, after = run(attack())
+    assert failed == ("ERROR", {"text": FAILED, "traceback": None})
+    assert after[0] == "OK"
+    assert "Traceback" in server.log[start:] and "sidebar_width" in server.log[start:]
+
+
+def test_a_flood_of_messages_waits_its_turn(server):
+    """While one client's 3,000 messages wait, another's is answered: it does not come after them."""
+
+    async def attack():
+        flooding = await Client.open(server, await token(server, PAUSED))
+        honest = await Client.open(server, await token(server, PAUSED))
+        await flooding.acknowledged()
+        await honest.acknowledged()
+        done = 0
+
+        async def send():
+            for _ in range(3000):
+                await flooding.send("PATCH-DOC", {"events": []})
+
+        async def count():
+            nonlocal done
+            while (found := await flooding.message()) is not None:
+                done += found[0]["msgtype"] == "OK"
+
+        tasks = [asyncio.ensure_future(work()) for work in (send, count)]
+        while done < 100:
+            await asyncio.sleep(0.01)
+        answer = await honest.ask("PATCH-DOC", {"events": []})
+        seen = done
+        for task in tasks:
+            task.cancel()
+        return answer, seen
+
+    answer, seen = run(attack())
+    assert answer[0] == "OK"
+    assert 100 <= seen < 2000
+
+
+# Sessions
+
+
+def test_a_session_has_one_connection(server):
+    async def attack():
+        key = await token(server, PAUSED)
+        first = await Client.open(server, key)
+        assert await first.acknowledged()
+        second = await Client.open(server, key)
+        assert await second.acknowledged()
+        while await first.part() is not None:
+            pass
+        answer = await second.ask("PATCH-DOC", {"events": []})
+        return first.socket.close_code, answer
+
+    code, answer = run(attack())
+    assert code == 1008 and answer[0] == "OK"
+
+
+def test_a_token_is_the_servers_own(server):
+    """Made up, unsigned, signed with another key, changed or too old: closed with a sentence. A reload then works."""
+    key = b"another key that is long enough to be one"
+    session = generate_session_id(key, signed=True)
+
+    async def attack():
+        good = await token(server, PAUSED)
+        found = []
+        for bad in (
+            "x", "e30", "e30.e30", "W10",
+            generate_jwt_token(generate_session_id(None, signed=False), signed=False),
+            generate_jwt_token(session, key, signed=True),
+            good.split(".")[0],
+            good[:-2] + ("AA" if not good.endswith("AA") else "BB"),
+        ):  # fmt: skip
+            client = await Client.open(server, bad)
+            assert not await client.acknowledged(), bad
+            found.append((client.socket.close_code, client.socket.close_reason))
+        client = await Client.open(server, good)
+        assert await client.acknowledged()
+        return found
+
+    start = len(server.log)
+    assert set(run(attack())) == {(1008, EXPIRED)}
+    assert not server.crashes(start)
+
+
+def test_a_link_names_no_session(server):
+    async def attack():
+        key = await token(server, PAUSED)
+        return [
+            await get(server, "/app?bokeh-session-id=abc"),
+            await get(server, f"/app?bokeh-token={key}"),
+            await get(server, "/app", **{"Bokeh-Session-Id": "abc"}),
+        ]
+
+    for answer in run(attack()):
+        assert answer.code == 403 and b"cannot name a session" in answer.body
+
+
+# Whom the server answers
+
+
+def test_only_its_own_names_are_answered(server):
+    """A name that leads here but was not allowed, as after DNS rebinding, is refused by every handler."""
+    port = server.port
+
+    async def attack():
+        good = [
+            (await get(server, "/static/js/bokeh.min.js", Host=host)).code
+            for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", f"LOCALHOST:{port}")
+        ]
+        bad = [
+            await get(server, path, Host=host)
+            for host in ("evil.example", f"evil.example:{port}", f"localhost:{port + 1}", "localhost", f"localhost.:{port}", f"1.2.3.4:{port}")
+            for path in ("/app", "/", "/app/ws", "/static/js/bokeh.min.js", "/none", "/app/autoload.js")
+        ]  # fmt: skip
+        key = await token(server, PAUSED)
+        host = f"evil.example:{port}"
+        refused = []
+        for headers in (
+            {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"},
+            {"Host": host, "Origin": f"http://{host}"},
+            {"Origin": f"http://{host}"},
+            {"Origin": f"http://{host}", "Sec-Fetch-Site": "cross-site"},
+            {"Origin": "null"},
+        ):
+            try:
+                await Client.open(server, key, **headers)
+            except Exception as reason:
+                refused.append(getattr(reason, "code", reason))
+            else:
+                refused.append("opened")
+        return good, bad, refused
+
+    good, bad, refused = run(attack())
+    assert good == [200] * 4
+    assert {answer.code for answer in bad} == {403}
+    assert b"panel serve app --allow-websocket-origin evil.example:" in bad[6].body
+    assert refused == [403] * 5
+
+
+def test_names_that_were_allowed(tmp_path):
+    """``--allow-websocket-origin``, several and with a wildcard; this computer's names stay allowed."""
+    options = ("--allow-websocket-origin", "lab.example.org", "--allow-websocket-origin", "*.school.example:8080")
+
+    async def ask(server):
+        found = {}
+        for host in ("lab.example.org", "lab.example.org:80", "a.school.example:8080", "a.b.school.example:8080",
+                     "school.example:8080", "lab.example.org:81", f"localhost:{server.port}"):  # fmt: skip
+            found[host] = (await get(server, "/static/js/bokeh.min.js", Host=host)).code
+        key = await token(server, PAUSED)
+        client = await Client.open(server, key, Host="lab.example.org", Origin="https://lab.example.org")
+        found["page"] = await client.acknowledged()
+        # A token is good in every process.
+        for _ in range(6):
+            client = await Client.open(server, key)
+            found["page"] &= await client.acknowledged()
+            # A session that a connection makes, as in the other process, has its styles here, too.
+            found["page"] &= "https://cdn" not in json.dumps(await client.ask("PULL-DOC-REQ", {}))
+        return found
+
+    with serve(tmp_path, *options, "--num-procs", "2") as server:
+        assert list(run(ask(server)).values()) == [200, 200, 200, 403, 403, 403, 200, True]
+
+
+def test_a_wildcard_allows_every_name():
+    class Asked:
+        host, headers = "whatever.example:1", {}
+
+    assert Guard({"localhost:5006"}, ()).refusal(Asked)
+    assert not Guard({"*"}, ()).refusal(Asked)
+
+
+def test_other_sites_cannot_make_the_server_work(server):
+    """A page of another site may link to the lab. It gets no script, picture, frame or text of it."""
+
+    async def attack():
+        asked = {}
+        for site in ("cross-site", "same-site"):
+            for kind in ("script", "image", "empty", "iframe", "object", "style", "worker"):
+                headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": kind}
+                asked[site, kind] = (await get(server, "/app", **headers)).code
+        asked["autoload"] = (await get(server, "/app/autoload.js?bokeh-autoload-element=1")).code
+        asked["metadata"] = (await get(server, "/app/metadata")).code
+        asked["components"] = (await get(server, "/components/this/x/y/z")).code
+        link = await get(
+            server, "/static/js/bokeh.min.js", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
+        )
+        return asked, link.code
+
+    start = len(server.log)
+    asked, link = run(attack())
+    assert link == 200
+    assert {asked.pop(name) for name in ("autoload", "metadata", "components")} == {404}
+    assert set(asked.values()) == {403}
+    assert "Zen of Python" not in server.log[start:]
+
+
+def test_every_answer_has_the_headers(server):
+    async def ask():
+        return {
+            path: await get(server, path, **headers)
+            for path, headers in (
+                ("/", {}), ("/app" + PAUSED, {}), ("/static/js/bokeh.min.js", {}), ("/favicon.ico", {}), ("/none", {}),
+                ("/app/ws", {}), ("/app?bokeh-session-id=1", {}), ("/app#host", {"Host": "evil.example"}),
+            )
+        }  # fmt: skip
+
+    for path, answer in run(ask()).items():
+        policy = dict(part.split(" ", 1) for part in answer.headers["Content-Security-Policy"].split("; "))
+        assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'", path
+        assert "unsafe-inline" not in policy["script-src"] and "http" not in str(policy), path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff", path
+        assert answer.headers["Referrer-Policy"] == "no-referrer", path
+        assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin", path
+        assert "Access-Control-Allow-Origin" not in answer.headers and "Server" not in answer.headers, path
+        assert path.startswith("/static") or not any(
+            secret in answer.body.decode(errors="replace") for secret in SECRETS
+        ), path
+
+
+@pytest.mark.parametrize(
+    "text", ["moodle", "https://a.example; script-src *", "'self'", "*", "https://a.example/x", "http://a,b"]
+)
+def test_an_embedding_site_is_an_origin(text):
+    with pytest.raises(EmbedError, match=r"^SGMCMC_EMBED has .*: allowed are origins such as"):
+        embedding_sites(text)
+    assert embedding_sites("https://moodle.example.org  http://*.school.example:8080") == (
+        "https://moodle.example.org",
+        "http://*.school.example:8080",
+    )
+
+
+# What the server is started with
+
+
+def application(**options):
+    """The web application as ``panel serve`` makes it, without a port."""
+    options = {"absolute_url": "http://localhost:5006/", "extra_websocket_origins": ["localhost:5006"], **options}
+    return GuardedTornado({"/app": Application()}, **options)
+
+
+def test_the_administrators_key_is_respected(monkeypatch):
+    monkeypatch.delenv("BOKEH_SIGN_SESSIONS", raising=False)
+    first, second = application(), application()
+    assert first.sign_sessions and len(first.secret_key) >= 32 and first.secret_key != second.secret_key
+    assert application(secret_key=b"mine").secret_key == b"mine"
+    monkeypatch.setenv("BOKEH_SIGN_SESSIONS", "no")
+    assert not application(sign_sessions=False).sign_sessions
+    # Another limit of messages may be smaller, not larger.
+    for given, held in ((10**9, 4_000_000), (1000, 1000)):
+        made = application(websocket_max_message_size_bytes=given)
+        assert made.settings["websocket_max_message_size"] == held
+
+
+def test_a_wrong_embedding_site_ends_the_start_with_a_sentence(monkeypatch):
+    monkeypatch.setenv("SGMCMC_EMBED", "moodle.example.org")
+    with pytest.raises(EmbedError, match=r"^SGMCMC_EMBED has 'moodle.example.org': allowed are origins"):
+        install()
+
+
+def test_a_page_that_cannot_be_made_says_so_and_nothing_of_the_server(monkeypatch, caplog):
+    def fails():
+        raise RuntimeError(f"in {ROOT}/secret.py")
+
+    monkeypatch.setattr("app.shell.page", fails)
+    request = SimpleNamespace(arguments={}, cookies={}, headers={}, path="/app", protocol="http", host="localhost")
+    document = generate_session(build_single_handler_application(str(ROOT / "app")), request).document
+    sent = json.dumps(document.to_json(deferred=False), default=str)
+    assert "could not open this page" in sent
+    assert not any(secret in sent for secret in ("RuntimeError", "secret.py", str(ROOT), "Traceback"))
+    assert "secret.py" in caplog.text
