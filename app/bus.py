@@ -35,7 +35,7 @@ class Bus(JSComponent):
 
     _esm = ASSETS / "bus.js"
 
-    def __init__(self, on_answer: Callable[[int, bool, int, int], None], **params: Any):
+    def __init__(self, on_answer: Callable[[int, bool, int, int, bool], None], **params: Any):
         super().__init__(width=0, height=0, margin=0, sizing_mode="fixed", **params)
         self._on_answer = on_answer
         self._generation = 0
@@ -54,11 +54,11 @@ class Bus(JSComponent):
     def _server_event(self, doc: Any, event: Any) -> None:
         # Panel's path would announce itself busy to every part of the page, for every frame.
         answer = getattr(event, "data", None)
-        if isinstance(answer, list) and len(answer) == 4 and all(isinstance(x, int) for x in answer):
-            number, hidden, generation, width = answer
+        if isinstance(answer, list) and len(answer) == 5 and all(isinstance(x, int) for x in answer):
+            number, hidden, generation, width, still = answer
             if number == self.HELLO:
                 self._send_at_once()
-            self._on_answer(number, bool(hidden), generation, width)
+            self._on_answer(number, bool(hidden), generation, width, bool(still))
 
     def _send_at_once(self) -> None:
         """Let no part of a message wait for the answer to the part before it.
@@ -87,16 +87,20 @@ class Bus(JSComponent):
         await self._send_bytes(np.concatenate(parts, dtype=np.float64).tobytes())
 
     async def send_texts(self, items: Sequence[tuple[str, str]]) -> None:
-        """Set the text of labels, by their model's id."""
+        """Set the text of labels, and the description of figures, by their model's id."""
         await self._send({"type": "text", "items": [list(item) for item in items]})
 
     async def send_file(self, name: str, content: bytes) -> None:
         """Let the browser save a file."""
         await self._send({"type": "file", "name": name, "content": b64encode(content).decode()})
 
-    async def send_copy(self, text: str) -> None:
-        """Put a text on the browser's clipboard."""
-        await self._send({"type": "copy", "text": text})
+    async def send_copy(self) -> None:
+        """Put the page's address on the browser's clipboard."""
+        await self._send({"type": "copy"})
+
+    async def send_address(self, query: str, entry: bool) -> None:
+        """Show another query in the address: as a new entry of the browser's history, or in place of the last."""
+        await self._send({"type": "address", "query": query, "entry": entry})
 
     async def send_picture(self, name: str, caption: str, background: str, ink: str) -> None:
         """Let the browser save the figures, as they are on the screen, as one PNG."""

@@ -26,6 +26,7 @@ EDITED_ELSEWHERE = {
     "curl_entries",
     "drift_entries",
     "thermostat",
+    "refresh",
     "gamma",
     "dissipation",
 }
@@ -51,6 +52,26 @@ def _shown(x: float | int) -> str:
     return repr(x).removesuffix(".0") if isinstance(x, float) else f"{x:,}"
 
 
+def slider(options: dict[str, Any], value: Any, chosen: Callable[[Any], Any], **common: Any) -> Any:
+    """A slider over listed values. ``chosen`` is called with each that the mouse lets go of, or a key goes to."""
+    made = pmui.DiscreteSlider(options=options, value=value, size="small", **common)
+
+    def moved(event: Any) -> None:
+        # What a client sends may be anything; what counts is the value.
+        if event.new != -1:
+            forget()
+            chosen(made.value)
+
+    # In the page this is the place among the options, but begins as the value, and the same place again is no change.
+    def forget() -> None:
+        with param.edit_constant(made):
+            made.value_throttled = -1
+
+    forget()
+    made.param.watch(moved, "value_throttled")
+    return made
+
+
 def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
     """The control of a parameter. ``apply`` is called with each new value."""
     common = {"label": parameter.label, "description": parameter.doc, "sizing_mode": "stretch_width", "margin": (4, 10)}
@@ -67,14 +88,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
         made = pmui.Select(options=list(parameter.objects), value=value, size="small", **common)
         watched = "value"
     elif parameter.log:
-        places = log_places(parameter, value)
-        made = pmui.DiscreteSlider(
-            options={_shown(x): x for x in places},
-            value=value,
-            size="small",
-            **common,
-        )
-        watched = "value_throttled"
+        return slider({_shown(x): x for x in log_places(parameter, value)}, value, apply, **common)
     else:
         low, high = parameter.bounds
         step = 1 if isinstance(parameter, Count) else float(f"{(high - low) / 200:.1g}")
@@ -83,8 +97,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
         watched = "value_throttled"
 
     def changed(event: Any) -> None:
-        # Of a DiscreteSlider, value_throttled is the place among the options; the value itself is up to date by then.
-        taken = apply(made.value if watched == "value_throttled" else event.new)
+        taken = apply(event.new)
         if isinstance(parameter, Formula):
             made.error_state = not taken
 

@@ -29,7 +29,7 @@ def entry(label: str, text: str) -> str:
 _STYLE = """
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 12px; margin: 4px 4px; font-size: 14px; }
 dt { opacity: .7; } dd { margin: 0; }
-h3 { margin: 8px 4px 2px; font-size: 16px; }
+h2 { margin: 8px 4px 2px; font-size: 16px; }
 """
 
 
@@ -61,7 +61,7 @@ def cards(state: AppState) -> list[Any]:
 def card(colour: str, title: str, formulas: list[str], details: str) -> Any:
     """A card: displayed formulas, and entries below them."""
     return pmui.Paper(
-        pn.pane.HTML(f"<h3>{title}</h3>", stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
+        pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
         *[_formula(tex) for tex in formulas],
         pn.pane.HTML(f"<dl>{details}</dl>", stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
         sizing_mode="stretch_width", margin=6, elevation=1, styles={"border-left": f"5px solid {colour}"},

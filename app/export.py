@@ -86,7 +86,7 @@ class Menu:
         actions = {**common, **self.files()}
         self._actions = {label: action for label, (_, action) in actions.items()}
         menu = pmui.MenuButton(
-            label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(4, 8),
+            label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(4, 8), sx={"color": "white"},
             items=[{"label": label, "icon": icon} for label, (icon, _) in actions.items()],
         )  # fmt: skip
         menu.on_click(self._clicked)
@@ -104,10 +104,7 @@ class Menu:
         await self._actions[item["label"]]()
 
     async def _link(self) -> None:
-        location = pn.state.location
-        await self.runner.bus.send_copy(
-            f"{location.protocol}//{location.hostname}:{location.port}{location.pathname}{location.search}"
-        )
+        await self.runner.bus.send_copy()
         self.notify("success", f"The link is on the clipboard. {self.holds}")
 
     async def picture(self) -> None:

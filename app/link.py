@@ -11,6 +11,8 @@ from app.views import VIEWS
 from app.views.base import AXIS_LABELS
 from lessons.specs import WORDS, Spec, check_address
 from samplers import Experiment
+from samplers.choices import given_again, link_fields
+from samplers.migrations import VERSION
 from samplers.parameters import SpecError
 from samplers.spec import LINK_FIELDS
 
@@ -20,6 +22,8 @@ HIDEABLE = (
 )  # fmt: skip
 """Parts of the page that a teacher's link may leave out with ``hide=``, beside views, and controls by their address or
 the words of :data:`lessons.specs.WORDS`."""
+MAX_PARTS = 60
+"""Parts that ``hide=`` may name, and views; there are fewer of them."""
 ALSO_HIDEABLE = {"AppState": ("coordinate",), "StudyState": ("show", "seeds", "upload")}
 """Parts that only one kind of page has."""
 
@@ -28,8 +32,8 @@ def to_query(state: AppState) -> str:
     """The state as ``?target=…&lane=…&views=…``."""
     more = {"coordinate": str(state.coordinate + 1), "speed": str(state.speed)}
     step = state.place.step
-    spec = "" if step is not None and state.experiment == step.spec else f"{state.experiment.to_query()}&"
-    return f"?{spec}{page_query(state, more)}"
+    whole = step is None or state.experiment != step.spec
+    return f"?{state.experiment.to_query() if whole else f'v={VERSION}'}&{page_query(state, more)}"
 
 
 def page_query(state: PageState, more: Mapping[str, str]) -> str:
@@ -52,13 +56,15 @@ def page_query(state: PageState, more: Mapping[str, str]) -> str:
 
 def read_query(state: AppState, query: str) -> list[str]:
     """Set the state from a link. Returns a sentence for everything that is not as the link says."""
-    fields, messages = read_fields(query, (*LINK_FIELDS, "coordinate", "speed"))
-    places.read(state.place, fields, messages)
+    fields, messages = read_fields(query, LINK_FIELDS, ("coordinate", "speed"))
+    elsewhere = places.read(state.place, fields)
+    messages += elsewhere
     step = state.place.step
     if step is not None:
         state.follow(step)
     experiment, problems = _experiment(query, fields, state.experiment if step is not None else DEFAULT)
     messages[:0] = problems
+    state.refused = [*problems, *elsewhere]
     state.experiment = experiment
     simplex = experiment.make_target().support == "simplex"
     if step is None:
@@ -75,8 +81,6 @@ def read_query(state: AppState, query: str) -> list[str]:
 
 def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> tuple[Experiment, list[str]]:
     """The link's experiment; what it leaves out is the default's, run lengths too."""
-    if len(query) < 10_000 and not set(fields) & set(LINK_FIELDS):
-        return default, []
     experiment, messages = Experiment.from_query(query, default)
     if default is DEFAULT:
         return experiment, messages
@@ -84,16 +88,22 @@ def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> t
     return replace(experiment, **rest), messages
 
 
-def read_fields(query: str, own: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The fields of a link, each once, and a sentence for each that there is not; ``own`` are those that the page has
-    besides the common ones.
+def read_fields(query: str, spec: Sequence[str], own: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The fields of a link, each once, and a sentence for each that there is not or that is given again.
+
+    ``spec`` are those of the experiment or study, ``own`` those that the page has besides the common ones. A link that
+    is too long has none; the reader of the experiment says so.
     """
-    fields = places.fields_of(query)
-    known = (*own, *places.FIELDS, "views", "axis", "theme", "play", "hide", "present")
+    try:
+        listed = link_fields(query)
+    except SpecError:
+        return {}, []
+    fields = dict(listed)
+    of_page = (*own, *places.FIELDS, "views", "axis", "theme", "play", "hide", "present")
+    unknown = [name for name in fields if name not in ("v", *spec, *of_page)]
     return fields, [
-        f"{name} = {fields[name][:40]!r}: the link has no such field; it is passed over."
-        for name in fields
-        if name not in known
+        *(str(SpecError(name, fields[name], "the link has no such field; it is passed over")) for name in unknown),
+        *given_again(listed, of_page),
     ]
 
 
@@ -106,11 +116,12 @@ def read_page(
     messages: list[str],
 ) -> None:
     """Set what is on the page, for laws and for studies."""
-    state.hidden = _hidden(type(state).__name__, fields.get("hide", ""), views, spec, messages)
+    asked_to_hide = _parts(fields, "hide", messages)
+    state.hidden = _hidden(type(state).__name__, asked_to_hide, views, spec, messages)
     # A lesson's question is answered before anything runs.
     waits = state.place.waiting or (state.place.step is not None and not state.playing)
     if "views" in fields:
-        asked = [key for key in fields["views"].split(",") if key]
+        asked = _parts(fields, "views", messages)
         fitting = state.fitting_views()
         for key in asked:
             if key not in fitting:
@@ -121,15 +132,27 @@ def read_page(
 
     state.axis = one_of(fields, "axis", axes, state.axis, messages)
     state.dark = one_of(fields, "theme", ("light", "dark"), "light", messages) == "dark"
-    state.playing = one_of(fields, "play", ("1", "0"), "1", messages) == "1" and not waits
+    state.playing = one_of(fields, "play", ("1", "0"), "1", messages) == "1"
+    state.playing = state.playing and not waits and not state.refused
     state.present = one_of(fields, "present", ("0", "1"), "0", messages) == "1"
 
 
-def _hidden(kind: str, text: str, views: Container[str], spec: Spec, messages: list[str]) -> list[str]:
+def _parts(fields: Mapping[str, str], name: str, messages: list[str]) -> list[str]:
+    """What a field lists with commas, each once and not more than the page could have."""
+    listed = fields.get(name, "").split(",")
+    parts = list(dict.fromkeys(part for part in listed if part))
+    if len(parts) > MAX_PARTS:
+        messages.append(
+            f"{name} = {len(parts):,} parts: allowed are at most {MAX_PARTS}; the first {MAX_PARTS} are read."
+        )
+    return parts[:MAX_PARTS]
+
+
+def _hidden(kind: str, parts: Sequence[str], views: Container[str], spec: Spec, messages: list[str]) -> list[str]:
     """What a link leaves out of the page, and a sentence for what it names that is not there."""
     words = (*HIDEABLE, *ALSO_HIDEABLE[kind], *WORDS[type(spec)])
     out = []
-    for part in filter(None, text.split(",")):
+    for part in parts:
         try:
             if part not in words and part not in views:
                 check_address(spec, part)

@@ -84,8 +84,8 @@ class LiveScreen(Protocol):
     def moving(self) -> None:
         """The first frames are on the screen: what is not urgent may follow."""
 
-    def fit_width(self, width: int) -> None:
-        """The page has announced itself and is so many pixels wide."""
+    def fit_screen(self, width: int, still: bool) -> None:
+        """The page has announced itself: so many pixels wide, and whether the person asks for less motion."""
 
 
 class Live:
@@ -102,7 +102,7 @@ class Live:
         self.frames_sent = self.frames_drawn = 0
         self._feeds: list[tuple[Any, dict[str, int]]] = []
         self._hidden = False
-        self._width = 0
+        self._screen = (0, False)
         self._seen_moving = False
         self._connected = asyncio.Event()
         self._wake = asyncio.Event()
@@ -142,7 +142,7 @@ class Live:
     async def run(self) -> None:
         """The loop; ends when its task is cancelled."""
         await self._connected.wait()
-        self._page.fit_width(self._width)
+        self._page.fit_screen(*self._screen)
         slow = asyncio.create_task(self._slow_loop())
         try:
             due, told = time.perf_counter(), False
@@ -184,6 +184,11 @@ class Live:
             self._wake.clear()
 
     @property
+    def announced(self) -> bool:
+        """Whether the page has said that it is there."""
+        return self._connected.is_set()
+
+    @property
     def _watched(self) -> bool:
         """Whether somebody looks at the page."""
         return not self._hidden and self.bus.connected
@@ -194,10 +199,10 @@ class Live:
         self._redraw = True
         self._wake.set()
 
-    def _answered(self, number: int, hidden: bool, generation: int, width: int) -> None:
+    def _answered(self, number: int, hidden: bool, generation: int, width: int, still: bool) -> None:
         self._hidden = hidden
         if number == self.bus.HELLO and not self._connected.is_set():
-            self._width = width
+            self._screen = (width, still)
             self._connected.set()
         elif number == self.bus.HELLO:
             # A page that was rendered again knows no layout.

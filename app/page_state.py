@@ -26,6 +26,8 @@ class PageState(param.Parameterized):
     def __init__(self, **values: object):
         super().__init__(**values)
         self.place = Place()
+        self.refused: list[str] = []
+        """What the link asked for and is not shown, a sentence each."""
 
     @property
     @abstractmethod

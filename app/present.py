@@ -18,7 +18,9 @@ _STRIP = """
 .strip kbd { font: 600 13px/1.3 Roboto, sans-serif; border: 1px solid #8888; border-radius: 4px; padding: 0 6px; margin-right: 6px; }
 """
 SX = {
-    "& .header": {"display": "none"},
+    "& .header": {"visibility": "hidden"},
+    # The page's heading is there to be read.
+    "& .header .title": {"visibility": "visible", "position": "absolute", "clipPath": "inset(50%)"},
     "& .main .MuiToolbar-root": {"display": "none"},
     "& .main-content": {"pb": "40px"},
 }

@@ -288,4 +288,4 @@ def _divergence(run: Run) -> tuple[float, float]:
 
 
 def _captions(views: Sequence[View], lanes: Sequence[LaneFrame]) -> list[tuple[str, str]]:
-    return [item for view in views for item in view.captions(lanes).items()]
+    return [item for view in views for item in view.texts(lanes)]

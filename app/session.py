@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from html import escape
 from typing import Any, ClassVar
 
 import panel as pn
@@ -12,6 +13,8 @@ from bokeh.models import Div
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 
+from app.access import Access
+from app.connection import Connection
 from app.export import Menu
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, of_study
@@ -33,23 +36,40 @@ GRID = """
 .scroll-button { display: none; }
 """
 _TITLE = """
-.view-title { font-weight: 600; font-size: 15px; }
+.view-title { display: inline; font-weight: 600; font-size: 15px; }
 .hint { font-size: 14px; opacity: .8; }
 """
 _LARGE_TITLE = """
-.view-title { font-weight: 600; font-size: 22px; }
+.view-title { display: inline; font-weight: 600; font-size: 22px; }
 .hint { font-size: 16px; opacity: .8; }
 """
 _SX = {
     ".sidebar": {"padding": 0},
     "& .main": {"padding": "4px"},
-    "& .title": {"display": {"xs": "none", "sm": "block"}, "marginRight": "12px"},
+    # On a phone there is no room for it, but it stays the page's heading.
+    "& .title": {
+        "position": {"xs": "absolute", "sm": "static"},
+        "clipPath": {"xs": "inset(50%)", "sm": "none"},
+        "marginRight": "12px",
+    },
+    "& .header > .MuiLinearProgress-root": {"display": "none"},
+}
+_COMPONENTS = {
+    # An interactive tooltip covers the next button and takes its click.
+    "MuiTooltip": {"defaultProps": {"disableInteractive": True}},
+    # The page's title is its first heading, and what only keeps a place free is none.
+    "MuiTypography": {"defaultProps": {"variantMapping": {"h3": "h1", "h5": "div"}}},
 }
 _NO_DRAWER = {"& .header [aria-label$='drawer']": {"display": "none"}}
 LATER_SECONDS = 0.08
 """After a change, formulas and the link wait so long for its first frame."""
 NARROW = 900
 """Below this width, in pixels, the sidebar covers the views."""
+NOT_RUN = "This link cannot be run as it says: nothing moves until you press Play, and the address stays until you change something."
+KEPT_MESSAGES = 4
+"""Messages on the page at a time; the oldest gives way. At each new one the whole list is checked."""
+TOLD = 3
+"""Sentences of a message; of more than that their number is said."""
 ROW = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": (0, 4)}
 """How a line of the transport is laid out."""
 
@@ -67,15 +87,19 @@ class Session:
     """Whether it is the page of studies."""
     views: Any
     """The column that holds the figures."""
+    told: Any
+    """The box that says what the link asked for and is not shown."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
         self._document = pn.state.curdoc
-        self._narrow = False
+        self._narrow = self._still = False
         self._errands: set[asyncio.Task[None]] = set()
         self._waiting: list[Callable[[], None]] = []
         self._messages: list[str] = []
         """What the link said that is not so."""
+        self._written_at: Any = None
+        """The lesson and the step that the address was last written for."""
         self.status = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width", margin=6)
         self.views = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
@@ -87,12 +111,34 @@ class Session:
         """The query of the link that opened the page."""
         return (pn.state.location.search or "") if pn.state.location else ""
 
+    def link(self) -> str:
+        """The query of a link to what is on the page now."""
+        raise NotImplementedError
+
     def write_link(self) -> None:
-        """Put the whole state into the page's address."""
+        """Put the whole state into the page's address. A step of a lesson is an entry of its own in the browser's
+        history, so that Back goes to the step before.
+        """
+        if not self.runner.announced:
+            return
+        self.told.visible = False
+        place = self.state.place
+        at = (place.lesson, place.number)
+        self.do_later(self.runner.bus.send_address(self.link(), self._written_at not in (None, at)))
+        self._written_at = at
 
     def running(self) -> tuple[Any, list[Any]]:
         """What runs now, an experiment or a study, and its runs."""
         return None, []
+
+    def say_refused(self) -> Any:
+        """What the link asked for and is not shown."""
+        sentences = in_short(self.state.refused).split("\n")
+        text = pn.pane.HTML("<br>".join(map(escape, [NOT_RUN, *sentences])), sizing_mode="stretch_width", margin=0)
+        self.told = pmui.Alert(
+            text, severity="warning", visible=bool(self.state.refused), sizing_mode="stretch_width", margin=6
+        )
+        return self.told
 
     def add_lessons(self, controls: Any) -> None:
         """Make the lesson's panel, the list of lessons and presenter mode; ``controls`` are a lesson's step's."""
@@ -123,6 +169,7 @@ class Session:
         with pn.io.hold(), param.parameterized.batch_call_watchers(state.place):
             state.place.open(lesson, number)
             state.follow(lesson.steps[number - 1])
+            state.playing &= not self._still
 
     def _following(self) -> tuple[Lesson, int] | None:
         """The first step of the lesson after this one."""
@@ -164,8 +211,17 @@ class Session:
 
     def notify(self, kind: str, message: str) -> None:
         """A message that goes away by itself, or stays where it is an error."""
-        if pn.state.notifications is not None:
-            getattr(pn.state.notifications, kind)(message, duration=0 if kind == "error" else 8000)
+        area = messages_area()
+        if area is None:
+            return
+        while len(area.notifications) >= KEPT_MESSAGES:
+            area.notifications[0].destroy()
+        getattr(area, kind)(message, duration=0 if kind == "error" else 8000)
+
+    def tell(self, sentences: Sequence[str]) -> None:
+        """Say in one message what is not as was asked."""
+        if sentences:
+            self.notify("warning", in_short(sentences))
 
     def stop(self) -> None:
         """End the loop."""
@@ -187,15 +243,19 @@ class Session:
         """Say what is going on before anything moves; an empty text says nothing."""
         self.status.param.update(object=what, visible=bool(what))
 
-    def fit_width(self, width: int) -> None:
-        """On a phone the sidebar lies over the views; it starts closed there."""
-        self._narrow = width < NARROW
+    def fit_screen(self, width: int, still: bool) -> None:
+        """On a phone the sidebar lies over the views; it starts closed there. Less motion: the page starts paused."""
+        self._narrow, self._still = width < NARROW, still
+        if still and self.state.playing:
+            self.state.playing = False
+            self.notify("info", "Paused, for this device asks for less motion. Press Play to start.")
         self.page.sidebar_open = self._opens_sidebar()
+        # What the link asked for stays in the address until the person changes something.
+        if not self.state.refused:
+            self.write_link()
 
     def _start(self) -> None:
-        for message in self._messages:
-            self.notify("warning", message)
-        self.write_link()
+        self.tell([message for message in self._messages if message not in self.state.refused])
         self._task = asyncio.get_running_loop().create_task(self.runner.run())
         self._task.add_done_callback(self._ended)
 
@@ -227,7 +287,7 @@ class Session:
             few = len(views) <= 2 and self.state.place.restricted
             wide = view.tall or few or (i == 0 and len(views) > 2)
             title = pn.pane.HTML(
-                f"<span class='view-title'>{view.title}</span> <span class='hint'>{view.hint}</span>",
+                f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}</span>",
                 stylesheets=[_LARGE_TITLE if present else _TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),
             )  # fmt: skip
             figure = pn.pane.Bokeh(
@@ -235,7 +295,7 @@ class Session:
             )
             sheets = [_tall(wide, len(views))] if present else []
             panes.append(pmui.Paper(
-                title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=516 if wide else 254,
+                title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=504 if wide else 248,
                 styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,
             ))  # fmt: skip
         self.views.objects = panes
@@ -251,11 +311,10 @@ class Session:
             present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.presenter, self.runner.bus], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.presenter, self.runner.bus, Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
             header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
-            # An interactive tooltip covers the next button and takes its click.
-            theme_config={"components": {"MuiTooltip": {"defaultProps": {"disableInteractive": True}}}}, sx=self._sx(),
+            theme_config={"components": _COMPONENTS}, sx=self._sx(),
         )  # fmt: skip
         with param.edit_constant(page):
             # Panel's count of what is going on would walk every model of the page, twice for every event.
@@ -275,7 +334,7 @@ class Session:
             variant="outlined",
             margin=(4, 4),
             description=help_,
-            sx={"display": {"xs": "none", "sm": "inline-flex"}} if wide else {},
+            sx={"color": "white"} | ({"display": {"xs": "none", "sm": "inline-flex"}} if wide else {}),
         )
         button.on_click(lambda _: action())
         return pn.Row(button, margin=0, align="end")
@@ -357,6 +416,17 @@ class Session:
         self.follow_visibility({"seed": seed})
         named = {"play": play, "step": step, "reset": reset, "new_seed": seed}
         return [made for name, made in named.items() if name not in state.hidden]
+
+
+def messages_area() -> Any:
+    """Where the page shows its messages; None where there is no page."""
+    return pn.state.notifications
+
+
+def in_short(sentences: Sequence[str]) -> str:
+    """The first few sentences, each on a line, and how many more there are."""
+    more = len(sentences) - TOLD
+    return "\n".join([*sentences[:TOLD], *([f"… and {more} more."] if more > 0 else [])])
 
 
 def _tall(wide: bool, n: int) -> str:

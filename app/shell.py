@@ -6,7 +6,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app import link
-from app.controls import Controls, log_places
+from app.controls import Controls, log_places, slider
 from app.equations import cards
 from app.export import ExportMenu
 from app.runner import Runner
@@ -48,16 +48,15 @@ class Page(Session):
         self.runner.build_views()
         self.begin_with_the_page()
 
-    def write_link(self) -> None:
-        if pn.state.location is not None:
-            pn.state.location.search = link.to_query(self.state)
+    def link(self) -> str:
+        return link.to_query(self.state)
 
     def _page(self) -> Any:
         state = self.state
         # Somebody who comes without a link may not know where to begin.
         newcomer = not self.query().strip("?") and "lessons" not in state.hidden
         main: list[Any] = [self._welcome()] if newcomer else []
-        main.append(self.status)
+        main += [self.say_refused(), self.status]
         if "transport" not in state.hidden:
             main.append(self.transport)
         if "controls" not in state.hidden:
@@ -77,12 +76,11 @@ class Page(Session):
 
     def _transport(self) -> Any:
         state = self.state
-        speed = pmui.DiscreteSlider(
-            label="Steps a frame", options={f"{x:,}": x for x in log_places(_SPEED, state.speed)}, value=state.speed, size="small", width=170,
+        speed = slider(
+            {f"{x:,}": x for x in log_places(_SPEED, state.speed)}, state.speed, lambda x: setattr(state, "speed", x),
+            label="Steps a frame", width=170,
             margin=(4, 16), description="How many steps every chain makes between two pictures.",
         )  # fmt: skip
-        # Of a DiscreteSlider, value_throttled is the place among the options.
-        speed.param.watch(lambda _: setattr(state, "speed", speed.value), "value_throttled")
         axis = pmui.Select(
             label="x axis", options={"Steps": "steps", "Gradient evaluations": "gradients", "Seconds": "seconds"}, value=state.axis, size="small",
             width=150, margin=(6, 6), description="What curves are drawn against: steps, gradient evaluations, or computing time.",

@@ -160,8 +160,12 @@ class AppState(PageState):
 
     def set_preset(self, lane: int, key: str) -> None:
         """The D, Q and switches of a named sampler for a lane's recipe."""
-        target = self.experiment.make_target()
-        self.set_recipe(lane, **parameters_of(PRESETS.find("preset", key).recipe(target.dim, target.formula())))
+        target, preset, lanes = self.experiment.make_target(), PRESETS.find("preset", key), self._lanes()
+        lanes[lane]["sampler"]["params"].update(parameters_of(preset.recipe(target.dim, target.formula())))
+        if lanes[lane]["gradient"]["key"] == "full":
+            # Naive SGHMC has no noise but its gradient's.
+            lanes[lane]["gradient"] = {"key": preset.gradient}
+        self._set(lanes=lanes)
 
     def fitting_presets(self) -> list[str]:
         """The presets that exist for the target's dimension and support."""

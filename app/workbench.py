@@ -12,7 +12,7 @@ from app.views.planes import SYMBOLS
 from samplers.kernels.recipe import RecipeSampler
 from samplers.parameters import SpecError
 from samplers.recipe.presets import PRESETS
-from samplers.recipe.recipe import KINDS, THETA_R_XI, Layout, Recipe
+from samplers.recipe.recipe import KINDS, MAX_REFRESH, THETA, THETA_R_XI, Layout, Recipe
 
 SHOWN_KINDS = dict(zip(("θ", "θ, momentum r", "θ, r, thermostat ξ"), KINDS, strict=True))
 FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}
@@ -23,7 +23,7 @@ LONGEST = 900
 """Characters of a formula that is shown."""
 DROPPED = r"\ \text{(left out)}"
 _STYLE = """
-h3 { margin: 0; font-size: 16px; } .faint { opacity: .75; font-size: 14px; }
+h2 { margin: 0; font-size: 16px; } .faint { opacity: .75; font-size: 14px; }
 """
 _ENTRY = {"& input": {"fontFamily": "monospace", "fontSize": "14px", "padding": "7px 8px"}}
 _WIDTHS = {1: 200, 2: 122, 3: 96, 4: 86, 5: 76}
@@ -144,6 +144,14 @@ class _Card:
             )  # fmt: skip
             self.mean.param.watch(lambda event: self._act(self._set, "thermostat", event.new), "value")
             head.append(self.mean)
+        self.redraws = None
+        if sampler.layout != THETA:
+            self.redraws = pmui.FloatInput(
+                label="λ", value=sampler.refresh, start=0.0, end=MAX_REFRESH, width=110,
+                description="How often in a unit of time the momentum is drawn afresh, as HMC does; 0 is never.", **small,
+            )  # fmt: skip
+            self.redraws.param.watch(lambda event: self._act(self._set, "refresh", event.new), "value")
+            head.append(self.redraws)
         self.problem = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(2, 6))
         self.energy = self._energy()
         self.follows = {
@@ -152,7 +160,7 @@ class _Card:
         }  # fmt: skip
         colour = theme(state.dark).lanes[lane]
         title = pn.pane.HTML(
-            f"<h3>Recipe of lane {lane + 1}</h3>", stylesheets=[_STYLE], margin=(12, 12, 0, 8), width=120
+            f"<h2>Recipe of lane {lane + 1}</h2>", stylesheets=[_STYLE], margin=(12, 12, 0, 8), width=120
         )
         row = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": 0}
         self.panel = pmui.Paper(
@@ -173,6 +181,8 @@ class _Card:
             self.preset.value = self._preset_of(recipe)
             if self.mean is not None:
                 self.mean.value = sampler.thermostat
+            if self.redraws is not None:
+                self.redraws.value = sampler.refresh
             for what in FIELDS:
                 for at, text in enumerate(self._texts(what)):
                     if (what, at) not in self._wrong:

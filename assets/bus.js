@@ -72,7 +72,8 @@ export function render({ model }) {
     }
     return null
   }
-  const say = (number) => model.send_msg([number, document.hidden ? 1 : 0, layout.generation, window.innerWidth])
+  const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 0
+  const say = (number) => model.send_msg([number, document.hidden ? 1 : 0, layout.generation, window.innerWidth, still])
 
   const append = (old, fresh, rollover) => {
     const length = Math.min(old.length + fresh.length, rollover)
@@ -125,15 +126,21 @@ export function render({ model }) {
     } else if (data.type === "file") {
       download(data.name, new Blob([Uint8Array.from(atob(data.content), (c) => c.charCodeAt(0))]))
     } else if (data.type === "copy") {
-      copy(data.text)
+      copy(location.href)
+    } else if (data.type === "address") {
+      const here = location.pathname + location.search + location.hash
+      const there = location.pathname + data.query + location.hash
+      if (there !== here) history[data.entry ? "pushState" : "replaceState"](null, "", there)
     } else if (data.type === "away") {
       window.location.search = data.query
     } else if (data.type === "picture") {
       picture(data).toBlob((blob) => download(data.name, blob))
     } else if (data.type === "text") {
       for (const [id, text] of data.items) {
-        const label = find(id)
-        if (label) label.setv({ text }, { sync: false })
+        const found = find(id)
+        // What has no text of its own is a picture, which is described.
+        const role = found?.type === "Figure" ? "img" : "group"
+        if (found) found.setv("text" in found ? { text } : { html_attributes: { role, "aria-label": text } }, { sync: false })
       }
       // The page's frame styles a new figure when it is told of it, which may be some time after it is there.
       dress(layout.looks)

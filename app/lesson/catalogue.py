@@ -30,6 +30,7 @@ class Catalogue:
                 "avatar": str(number),
                 "secondary": about(lesson, found.lessons),
                 "selectable": False,
+                "lesson": lesson.key,
             }
             for number, lesson in enumerate(lessons, 1)
         ]
@@ -37,7 +38,7 @@ class Catalogue:
 
         def clicked(item: Any) -> None:
             self._dialog.open = False
-            self._go(lessons[next(i for i, one in enumerate(items) if one["label"] == item["label"])], 1)
+            self._go(found.lessons[item["lesson"]], 1)
 
         menu.on_click(clicked)
         minutes = sum(lesson.minutes for lesson in lessons)

@@ -10,7 +10,7 @@ from app.study.views.base import AXES
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS
 from lessons import Lesson, Library, Step, load_all
-from lessons.library import folders
+from lessons.library import folders, paths_of
 from samplers import Experiment
 from samplers.models.study import Study
 
@@ -33,12 +33,18 @@ def library() -> Library:
 
 def _stamp(folder: Path) -> tuple[Any, ...]:
     try:
-        return (
-            str(folder),
-            *((path.name, (s := path.stat()).st_mtime_ns, s.st_size) for path in sorted(folder.glob("*.md"))),
-        )
+        return (str(folder), *((path.name, _state(path)) for path in paths_of(folder)))
     except OSError:
         return (str(folder),)
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """What differs when a file has changed; None of one that is gone, or of a link to nowhere."""
+    try:
+        seen = path.stat()
+    except OSError:
+        return None
+    return seen.st_mtime_ns, seen.st_size
 
 
 def problems(lesson: Lesson) -> list[str]:

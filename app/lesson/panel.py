@@ -105,7 +105,6 @@ class LessonPanel:
         self.panel = pn.Column(visible=False, margin=0, css_classes=["lesson"], stylesheets=[_WAYS])
         self._divs: list[Div] = []
         self._question = pn.Column(sizing_mode="stretch_width", margin=0)
-        self._after = pn.Column(sizing_mode="stretch_width", margin=0)
         self.place.param.watch(lambda *_: self._refresh(), ["lesson", "number", "answer", "free"])
         state.param.watch(lambda *_: self._refresh(), ["dark", "present"])
         self._refresh()

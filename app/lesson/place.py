@@ -2,7 +2,6 @@
 
 import re
 from typing import Any
-from urllib.parse import parse_qsl
 
 import param
 
@@ -13,7 +12,7 @@ from samplers.parameters import SpecError
 
 SKIPPED = 0
 """The answer of somebody who did not want to predict."""
-FIELDS = ("lesson", "step", "answer", "try")
+FIELDS = ("lesson", "step", "answer", "answers", "try")
 """What a link holds of it."""
 
 
@@ -56,11 +55,14 @@ class Place(param.Parameterized):
 
     def reply(self, answer: int) -> None:
         """Answer the question, or skip it."""
-        question = self.step.question if self.step is not None else None
-        if self.lesson is None or question is None or not SKIPPED <= answer <= len(question.options):
+        if self.lesson is None or self.step is None or not allows(self.step, answer):
             raise SpecError("answer", answer, "allowed is the number of one of the step's options, or 0")
-        self._answers[self.lesson.key, self.number] = answer
+        self.remember(self.lesson, self.number, answer)
         self.answer = answer
+
+    def remember(self, lesson: Lesson, number: int, answer: int) -> None:
+        """The answer to a step's question, for when the step is opened again."""
+        self._answers[lesson.key, number] = answer
 
     def try_it(self) -> None:
         """Free all controls."""
@@ -78,6 +80,9 @@ class Place(param.Parameterized):
         out = {"lesson": self.lesson.key, "step": str(self.number)}
         if self.answer is not None:
             out["answer"] = str(self.answer)
+        others = [(n, a) for (key, n), a in self._answers.items() if key == self.lesson.key and n != self.number]
+        if others:
+            out["answers"] = ",".join(f"{n}.{a}" for n, a in sorted(others))
         return out | ({"try": "1"} if self.free else {})
 
 
@@ -106,21 +111,38 @@ def find(fields: dict[str, str], messages: list[str]) -> tuple[Lesson, int] | No
     return lesson, number
 
 
-def read(place: Place, fields: dict[str, str], messages: list[str]) -> None:
-    """Go where a link says."""
+def read(place: Place, fields: dict[str, str]) -> list[str]:
+    """Go where a link says. Returns a sentence for everything that is not as it says."""
+    messages: list[str] = []
     found = find(fields, messages)
     if found is None:
-        return
-    place.open(*found)
+        return messages
+    lesson, number = found
+    for text in [part for part in fields.get("answers", "").split(",") if part]:
+        step, _, answer = text.partition(".")
+        whole = re.fullmatch(r"[0-9]{1,3}\.[0-9]", text) and 1 <= int(step) <= len(lesson.steps)
+        if whole and allows(lesson.steps[int(step) - 1], int(answer)):
+            place.remember(lesson, int(step), int(answer))
+        else:
+            messages.append(
+                f"answers = {text[:40]!r}: allowed is step.answer, such as 2.1 for the first option of step 2."
+            )
+    place.open(lesson, number)
     if "answer" in fields:
         text = fields["answer"]
         try:
             place.reply(int(text) if re.fullmatch(r"[0-9]", text) else -1)
         except SpecError as error:
-            messages.append(str(error))
+            messages.append(str(SpecError("answer", text, error.allowed)))
     if fields.get("try", "0") not in ("0", "1"):
         messages.append(f"try = {fields['try'][:40]!r}: allowed is one of 0, 1; 0 is used instead.")
     place.free = fields.get("try") == "1"
+    return messages
+
+
+def allows(step: Step, answer: int) -> bool:
+    """Whether a step has a question with that answer."""
+    return step.question is not None and SKIPPED <= answer <= len(step.question.options)
 
 
 def opens_study(arguments: dict[str, Any]) -> bool:
@@ -128,8 +150,3 @@ def opens_study(arguments: dict[str, Any]) -> bool:
     fields = {name: values[-1].decode(errors="replace") for name, values in arguments.items() if values}
     found = find(fields, [])
     return of_study(*found) if found is not None else "model" in fields
-
-
-def fields_of(query: str) -> dict[str, str]:
-    """The fields of a link, each once; none of a link that is far too long."""
-    return dict(parse_qsl(query.lstrip("?"), keep_blank_values=True)) if len(query) < 10_000 else {}

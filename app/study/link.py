@@ -6,6 +6,7 @@ from app.study.state import MAX_SEEDS, StudyState
 from app.study.upload import KINDS, uses_upload
 from app.study.views import STUDY_VIEWS
 from app.study.views.base import AXES
+from samplers.migrations import VERSION
 from samplers.models import MODELS
 from samplers.models.study import LINK_FIELDS, Study
 from samplers.parameters import declared
@@ -15,7 +16,8 @@ def to_query(state: StudyState) -> str:
     """The state as ``?model=…&method=…&seed=…&views=…``."""
     more = page_query(state, {"seeds": str(state.seeds), "show": str(state.shown + 1)})
     step = state.place.step
-    return f"?{more}" if step is not None and state.study == step.spec else f"?{state.study.to_query()}&{more}"
+    whole = step is None or state.study != step.spec
+    return f"?{state.study.to_query() if whole else f'v={VERSION}'}&{more}"
 
 
 def from_query(query: str) -> tuple[StudyState, list[str]]:
@@ -23,9 +25,9 @@ def from_query(query: str) -> tuple[StudyState, list[str]]:
     study, messages = Study.from_query(query)
     study = _without_upload(study, messages)
     state = StudyState(study)
-    fields, problems = read_fields(query, (*LINK_FIELDS, "seeds", "show"))
-    messages += problems
-    places.read(state.place, fields, messages)
+    fields, problems = read_fields(query, LINK_FIELDS, ("seeds", "show"))
+    state.refused = [*messages, *(elsewhere := places.read(state.place, fields))]
+    messages += [*problems, *elsewhere]
     if state.place.step is not None:
         state.follow(state.place.step)
         if {"model", "method"} & set(fields):

@@ -1,6 +1,7 @@
 """The live loop of a study: models are loaded, methods move and frames are computed in worker threads."""
 
 import asyncio
+import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -17,8 +18,11 @@ from app.views.base import Data
 from samplers import jit
 from samplers.choices import Choice
 from samplers.models import METHODS, Model
+from samplers.models.files import EndedError
 from samplers.models.study import Study, StudyRun
 from samplers.parameters import SpecError
+
+log = logging.getLogger(__name__)
 
 WORK_SECONDS = 0.04
 """Methods move for so long between two frames; a single step that takes longer is made all the same."""
@@ -45,10 +49,6 @@ def load(study: Study, uploaded: Any = None) -> Model:
     return model
 
 
-class AbandonedError(Exception):
-    """Nobody waits for this work any more."""
-
-
 class Progress:
     """How far work in a thread is. Work that nobody waits for ends where it next tells."""
 
@@ -59,9 +59,9 @@ class Progress:
         self.cancelled = False
 
     def tell(self, what: str, share: float | None = None) -> None:
-        """Say what begins now. Raises :class:`AbandonedError`."""
+        """Say what begins now. Raises :class:`EndedError`."""
         if self.cancelled:
-            raise AbandonedError
+            raise EndedError
         self.what, self.share = what, share
 
     def compiling(self, done: int, total: int, what: str) -> None:
@@ -151,6 +151,11 @@ class StudyRunner(Live):
             opened = await self._patiently(_prepare, study, upload, seeds)
         except SpecError as error:
             self._give_way(str(error))
+            return
+        except Exception:
+            # The study before goes on; what was brought may be such that no check thought of it.
+            log.exception("An unexpected error while a study was opened")
+            self._give_way("The study cannot be opened: an unexpected error, of which the server's log says more.")
             return
         if opened is None:
             if not self._restart:
@@ -288,7 +293,7 @@ class StudyRunner(Live):
                 out.update({places[name]: columns for name, columns in data.items()})
         if first or time.perf_counter() - self._captioned > CAPTION_SECONDS:
             self._captioned = time.perf_counter()
-            self._texts = [item for view, _ in self._feeds for item in view.captions(frame).items()]
+            self._texts = [item for view, _ in self._feeds for item in view.texts(frame)]
             if self.checks is not None:
                 self._texts += self.checks()
         return out

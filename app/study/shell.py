@@ -74,13 +74,12 @@ class StudyPage(Session):
         self.show_status("Loading the data.", 0.0)
         self.begin_with_the_page()
 
-    def write_link(self) -> None:
-        if pn.state.location is not None:
-            pn.state.location.search = link.to_query(self.state)
+    def link(self) -> str:
+        return link.to_query(self.state)
 
     def _page(self) -> Any:
         hidden = self.state.hidden
-        main: list[Any] = [self.guide, self.status, self.work]
+        main: list[Any] = [self.guide, self.say_refused(), self.status, self.work]
         if "transport" not in hidden:
             main.append(self.transport)
         main.append(self.views)

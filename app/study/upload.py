@@ -14,6 +14,8 @@ MAX_BYTES = 30_000_000
 CHUNK_BYTES = 1_000_000
 """A file is sent in messages of this size: far below the server's limit, and frames come in between."""
 MAX_FILES = 2000
+MAX_CHUNKS = MAX_FILES + MAX_BYTES // CHUNK_BYTES
+"""Each file ends with a chunk that is not full."""
 UPLOADED = "uploaded"
 """What the model's parameter is for data of the person's own."""
 
@@ -70,31 +72,44 @@ class FileBox(pmui.FileInput):
             description=f"{kind.label}. {kind.help}",
         )  # fmt: skip
         self._take, self._refuse = take, refuse
-        self._received = 0
+        self._received = self._chunks = 0
+        self._parts: dict[str, tuple[Any, list[bytes]]] = {}
+        """Of each file how many chunks it is to have, and those that are there."""
 
     def _handle_msg(self, msg: Any) -> None:
-        if msg["status"] == "error":
-            self._received = 0
-            self._refuse(f"The file was not sent: {msg['error']}.")
-        else:
+        status = msg.get("status") if isinstance(msg, Mapping) else None
+        if status == "error":
+            self._received, self._chunks, self._parts = 0, 0, {}
+            self._refuse(f"The file was not sent: {str(msg.get('error'))[:200]}.")
+        elif status in ("upload_event", "finished"):
             super()._handle_msg(msg)
 
-    def _process_chunk(self, msg: dict[str, Any]) -> None:
-        # The browser's own check is a courtesy: this is the one that holds.
-        self._received += len(msg["data"])
-        if self._received <= MAX_BYTES and len(self._buffer) < MAX_FILES:
-            super()._process_chunk(msg)
-        else:
-            self._file_buffer.clear()
-            self._buffer.clear()
+    def _process_chunk(self, msg: Any) -> None:
+        # The browser's own check is a courtesy: this is the one that holds. The parent would put a file together
+        # chunk by chunk, which costs the square of their number.
+        name, number, total, data = (msg.get(key) for key in ("name", "chunk", "total_chunks", "data"))
+        if not isinstance(name, str) or not isinstance(data, bytes):
+            return
+        self._received += len(data)
+        self._chunks += 1
+        if self._received > MAX_BYTES or self._chunks > MAX_CHUNKS:
+            self._parts.clear()
+            return
+        if number == 1:
+            self._parts[name] = (total, [])
+        of, chunks = self._parts.get(name, (None, []))
+        if of == total and number == len(chunks) + 1:
+            chunks.append(data)
 
     def _flush_buffer(self) -> None:
-        received, self._received = self._received, 0
-        files = {item["filename"]: item["value"] for item in self._buffer}
-        self._buffer.clear()
-        self._file_buffer.clear()
+        received, chunks, parts = self._received, self._chunks, self._parts
+        self._received, self._chunks, self._parts = 0, 0, {}
+        # A file that did not arrive whole is left out.
+        files = {name: b"".join(some) for name, (total, some) in parts.items() if len(some) == total}
         if received > MAX_BYTES:
             self._refuse(f"The upload has {received:,} bytes: allowed are at most {MAX_BYTES:,} in all.")
+        elif chunks > MAX_CHUNKS or len(files) > MAX_FILES:
+            self._refuse(f"The upload has too many files: allowed are at most {MAX_FILES:,}.")
         elif files:
             self._take(files)
 

@@ -5,13 +5,15 @@ frame ``compute`` returns plain arrays for them. Tests look at the arrays. A new
 line in ``app/views/__init__.py``.
 """
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import unescape
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Label, Model, Range1d
+from bokeh.models import ColumnDataSource, Label, Model, Plot, Range1d
 from numpy.typing import NDArray
 
 from app.theme import Theme, enlarge, theme
@@ -91,7 +93,16 @@ class LaneFrame:
 FRESH = 16
 """Draws that a frame adds to a path or a trace. More would not be told apart at 25 frames a second."""
 
+SAID = 8
+"""A description of a picture names at most so many things of a kind."""
+
 Data = dict[str, tuple[Array, ...]]
+
+
+def in_words(text: str) -> str:
+    """A caption as it is read: without marks, in one line."""
+    lines = re.split("\n|<br>", text.strip())
+    return ", ".join(" ".join(unescape(re.sub("<[^>]*>", " ", line)).split()) for line in lines)
 
 
 class Drawing:
@@ -108,12 +119,15 @@ class Drawing:
     """The view is computed for every so many frames; the slow ones need fewer."""
     tall: ClassVar[bool] = False
     """Whether it needs the height of two, wherever it stands."""
+    of_first: ClassVar[tuple[str, ...]] = ()
+    """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 
     def __init__(self, scene: Any, before: "Drawing | None" = None):
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
         self.before = before
         self.figure = self.build()
+        self._name_figures()
         # The one before has one before it, too.
         self.before = None
         if scene.large:
@@ -122,6 +136,29 @@ class Drawing:
     @abstractmethod
     def build(self) -> Any:
         """The figure, with what does not move drawn in; fills ``feeds``."""
+
+    def captions(self, now: Any) -> dict[str, str]:
+        """Texts for labels, by the label's id; asked for about once a second, in a worker thread."""
+        return {}
+
+    def words(self, now: Any) -> str:
+        """What the picture shows now that no caption says; asked for with the captions."""
+        return ""
+
+    def texts(self, now: Any) -> list[tuple[str, str]]:
+        """The captions, and the figure's description for people who do not see it, by the model's id."""
+        captions = self.captions(now)
+        said = [text for text in map(in_words, (self.words(now), *captions.values())) if text]
+        return [*captions.items(), (self.figure.id, f"{self._name}. {'; '.join(said)}")]
+
+    def _name_figures(self) -> None:
+        inner = [] if isinstance(self.figure, Plot) else [p for p in self.figure.references() if isinstance(p, Plot)]
+        for part in inner:
+            part.html_attributes = {"role": "img", "aria-label": getattr(part.title, "text", "") or self.title}
+        axes = [] if inner else [axis for axis in self.figure.xaxis if axis.visible]
+        label = axes[0].axis_label if axes else ""
+        self._name = f"{self.title}, against {label}" if label else self.title
+        self.figure.html_attributes = {"role": "group" if inner else "img", "aria-label": self._name}
 
     def feed(self, name: str, *columns: str, rollover: int = 0) -> ColumnDataSource:
         """A new empty source, replaced in each frame, or streamed into where it has a rollover."""
@@ -149,6 +186,15 @@ class View(Drawing):
 
     scene: Scene
 
+    def means(self, lanes: Sequence[LaneFrame], coordinates: Sequence[int]) -> str:
+        """The means of coordinates so far, in words: all lanes, but of many coordinates the first few."""
+        said = []
+        for name, lane in zip(self.scene.lanes, lanes, strict=True):
+            found, columns = lane.run.statistics, self.scene.target.columns
+            each = [f"{columns[k].name} {found.mean(k):.3g}" for k in coordinates[:SAID] if found.n_draws]
+            said.append(f"{name}: " + ("mean of " + ", ".join(each) if each else "no draws yet"))
+        return "; ".join(said)
+
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         """Whether the view has something to show of this experiment."""
@@ -157,10 +203,6 @@ class View(Drawing):
     @abstractmethod
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         """Arrays for some of the feeds, by name; each has one array a column."""
-
-    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """Texts for labels, by the label's id; asked for about once a second, in a worker thread."""
-        return {}
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         """Slow work of the view's own, called a few times a second in a worker thread while it is shown.

@@ -115,6 +115,9 @@ class Circle(View):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         return {self._label.id: notes(self.scene.lanes, lanes)}
 
+    def words(self, lanes: Sequence[LaneFrame]) -> str:
+        return self.means(lanes, range(self.scene.target.n_values))
+
 
 def arrows(x: Array, v: Array) -> tuple[Array, ...]:
     """Velocities v at x (n, 2), as segments of at most a readable length; none where nothing moves."""

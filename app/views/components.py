@@ -98,6 +98,9 @@ class Components(View):
             out[f"beyond {i}"] = (below, np.full(len(below), 0.985 * self._bottom))
         return out
 
+    def words(self, lanes: Sequence[LaneFrame]) -> str:
+        return self.means(lanes, range(self.scene.target.n_values))
+
     def _quantiles(self, statistics: Statistics) -> tuple[Array, Array]:
         """(components, LEVELS) places of quantiles, within a bin, and of the smallest bins that were hit."""
         d = len(self._places)

@@ -9,7 +9,7 @@ import numpy as np
 from app.theme import DASHES, plot
 from app.views.autocorrelation import MARKERS, round_up
 from app.views.base import Array, Data, LaneFrame
-from app.views.planes import FAILURES, Process, box, process_of, recipe_lanes, sentence, sign, stack
+from app.views.planes import FAILURES, Process, box, process_of, sentence, sign, stack
 from app.views.recipes import RecipeView
 from app.views.spectrum import Linear, linear
 from samplers import Experiment
@@ -44,7 +44,7 @@ class Curl(RecipeView):
 
     def build(self) -> Any:
         scene = self.scene
-        self._lanes = recipe_lanes(scene)
+        self._lanes = self.recipes
         self._processes: dict[int, Process | None] = dict.fromkeys(self._lanes)
         self._pending: dict[int, list[float]] = {}
         self._gaps: dict[int, dict[float, float]] = {i: {} for i in self._lanes}

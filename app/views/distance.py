@@ -25,6 +25,7 @@ class Distance(View):
     """Where the distance is in a row of ``LaneFrame.curve``."""
     top: ClassVar[float] = 1.0
     """The upper end of the axis."""
+    of_first = ("noise",)
 
     @abstractmethod
     def add_noise(self, figure: Any) -> None:
@@ -37,6 +38,9 @@ class Distance(View):
     def build(self) -> Any:
         scene = self.scene
         colours = scene.colours
+        if len(scene.lanes) > 1 and scene.axis != "steps":
+            # Where another lane is on these axes it has made another number of draws.
+            self.hint = "grey: exact draws, as many as the first has made there"
         start = 1e-4 if scene.axis == "seconds" else 1.0
         p = plot(
             colours,

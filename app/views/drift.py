@@ -83,9 +83,12 @@ class Drift(RecipeView):
     key = "drift"
     title = "Drift"
     hint = "f and Γ; a click on a name shows or hides it"
+    of_first = (*PARTS, *(name + CUT for name in PARTS))
 
     def build(self) -> Any:
         target = self.scene.target
+        if len(self.recipes) > 1:
+            self.hint = "f, and parts of the first; click a name to show or hide"
         self._layout = Layout(next(filter(None, self.scene.layouts), THETA), target.dim)
         self._recipes: list[Recipe | None] | None = None
         self._scale = 0.0

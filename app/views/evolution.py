@@ -21,7 +21,6 @@ from app.views.planes import (
     density,
     process_of,
     quiet_title,
-    recipe_lanes,
     sentence,
     shown_ranges,
     sign,
@@ -206,10 +205,12 @@ class Evolution(RecipeView):
     key = "evolution"
     title = "Evolution"
     hint = "exact p(z, t), and 10,000 chains"
+    most = 1
+    of_first = ("exact", "chains", "bars", "curve", "KL exact", "KL chains")
 
     def build(self) -> Any:
         scene = self.scene
-        self._lane = next(iter(recipe_lanes(scene)), None)
+        self._lane = next(iter(self.recipes), None)
         self._process: Process | None = None
         self._simulation: Simulation | None = None
         self._snapshot: Snapshot | None = None

@@ -242,6 +242,9 @@ class Globe(View):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         return {self._label.id: notes(self.scene.lanes, lanes)}
 
+    def words(self, lanes: Sequence[LaneFrame]) -> str:
+        return self.means(lanes, range(self.scene.target.n_values))
+
 
 def _columns(points: Array) -> tuple[Array, ...]:
     points = points[np.isfinite(points).all(axis=1)]

@@ -67,3 +67,6 @@ class Marginal(View):
             counts = below[self._ends] - below[self._starts]
             out[f"lane {i}"] = (self._centres, counts / (max(statistics.n_draws, 1) * self._widths))
         return out
+
+    def words(self, lanes: Sequence[LaneFrame]) -> str:
+        return self.means(lanes, [self.scene.coordinate])

@@ -9,7 +9,7 @@ from bokeh.palettes import interp_palette
 
 from app.theme import plot
 from app.views.base import Data, LaneFrame
-from app.views.planes import FAILURES, LiveImage, Plane, Process, box, process_of, recipe_lanes, sentence, sign, stack
+from app.views.planes import FAILURES, LiveImage, Plane, Process, box, process_of, sentence, sign, stack
 from app.views.recipes import RecipeView
 from app.views.spectrum import SIDE, Mixing, mixing
 from samplers.recipe.recipe import Layout
@@ -22,11 +22,13 @@ class Modes(RecipeView):
     title = "Slowest modes"
     hint = "what p(z, t) loses last"
     every = 3
+    most = 1
+    of_first = ("mode 0", "mode 1")
 
     def build(self) -> Any:
         scene = self.scene
         colours = scene.colours
-        self._lane = next(iter(recipe_lanes(scene)), None)
+        self._lane = next(iter(self.recipes), None)
         self._process: Process | None = None
         self._found: Mixing | str | None = None
         self._sent: Any = None

@@ -14,6 +14,7 @@ from app.views.base import Data, LaneFrame
 from app.views.planes import process_of
 from app.views.recipes import RecipeView, recipe_of
 from samplers import jit
+from samplers.gradients import GRADIENTS
 from samplers.parameters import SpecError
 from samplers.recipe.flow import on_points, shown
 from samplers.recipe.presets import PRESETS
@@ -84,7 +85,7 @@ def by_recipe(recipe: Recipe, noise: float = 0.0, clipped: bool = False) -> Stan
         return Standing(OUTSIDE, row, "Γ ≠ 0 is left out of f")
     what = "constant, so Γ = 0" if row == CONSTANT else "f has its Γ"
     if column == NO_DIFFUSION:
-        what = "no noise, so H never changes"
+        what = "no noise: only a new momentum changes H" if recipe.refresh else "no noise, so H never changes"
     elif column == NO_CURL and not any(not e.is_zero for entries in recipe.D for e in entries):
         what = "D = 0 too: nothing moves"
     return Standing(column, row, f"law e⁻ᴴ as ε → 0: {column}, {what}")
@@ -93,7 +94,10 @@ def by_recipe(recipe: Recipe, noise: float = 0.0, clipped: bool = False) -> Stan
 @cache
 def known() -> tuple[Standing, ...]:
     """Where the presets stand, in their order."""
-    return tuple(by_recipe(preset.recipe(preset.dims[0])) for preset in PRESETS.values())
+    return tuple(
+        by_recipe(preset.recipe(preset.dims[0]), GRADIENTS[preset.gradient]().noise().variance)
+        for preset in PRESETS.values()
+    )
 
 
 def stationary(recipe: Recipe, target: Target) -> bool:

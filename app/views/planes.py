@@ -48,10 +48,14 @@ class Process(NamedTuple):
 
     @property
     def flow(self) -> Flow:
-        """The process on the grid. Raises ValueError where z has too many coordinates for one."""
+        """The process on the grid. Raises ValueError where z has too many coordinates for one, or jumps."""
         n = len(self.recipe.layout.names)
         if n > 2:
             raise ValueError(f"z has {n} coordinates; a grid is made for one or two.")
+        if self.recipe.refresh and self.recipe.layout.momenta:
+            raise ValueError(
+                f"The momentum is redrawn {self.recipe.refresh:g} times in a unit of time: the grid has no jumps."
+            )
         flow = Flow(self.effective, self.target, CELLS_LINE if n == 1 else CELLS)
         # The law of another drift has to be solved for, with pivots.
         return flow if flow.right or n == 1 else replace(flow, cells=CELLS_WRONG)
@@ -75,11 +79,6 @@ def process_of(lane: LaneFrame) -> Process | None:
         return None
     noise = lane.run.gradient.noise()
     return Process(recipe, lane.run.sampler.time_per_step, float(noise.variance - noise.correction), lane.run.target)
-
-
-def recipe_lanes(scene: Scene) -> list[int]:
-    """The lanes whose sampler is a recipe."""
-    return [i for i, kind in enumerate(scene.layouts) if kind]
 
 
 def shown_ranges(layout: Layout, target: Target) -> list[tuple[float, float]]:

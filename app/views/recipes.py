@@ -1,6 +1,8 @@
 """What the views of recipes share."""
 
-from app.views.base import LaneFrame, View
+from typing import ClassVar
+
+from app.views.base import Drawing, LaneFrame, Scene, View
 from samplers import Experiment
 from samplers.kernels.recipe import RecipeSampler
 from samplers.recipe.recipe import Recipe
@@ -22,6 +24,19 @@ def layouts_of(experiment: Experiment) -> tuple[str, ...]:
 
 class RecipeView(View):
     """A view of the lanes whose sampler is a recipe."""
+
+    most: ClassVar[int | None] = None
+    """It shows so many recipes, the first ones; None where it shows all of them."""
+
+    def __init__(self, scene: Scene, before: Drawing | None = None):
+        super().__init__(scene, before)
+        if self.most == 1 and sum(map(bool, scene.layouts)) > 1:
+            self.hint += ", of the first recipe"
+
+    @property
+    def recipes(self) -> list[int]:
+        """The lanes whose recipes it shows."""
+        return [i for i, kind in enumerate(self.scene.layouts) if kind][: self.most]
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:

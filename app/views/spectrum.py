@@ -18,7 +18,6 @@ from app.views.planes import (
     box,
     process_of,
     quiet_title,
-    recipe_lanes,
     sentence,
     shown_ranges,
     sign,
@@ -177,7 +176,7 @@ class SpectrumView(RecipeView):
     def build(self) -> Any:
         scene = self.scene
         colours = scene.colours
-        self._lanes = recipe_lanes(scene)
+        self._lanes = self.recipes
         self._processes: list[Process | None] = [None] * len(scene.lanes)
         self._found: dict[tuple[int, bool], Mixing | str] = {}
         self._sent: Any = None

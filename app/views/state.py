@@ -31,6 +31,7 @@ class State(View):
     key = "state"
     title = "State space"
     hint = "arrows: −∇U, and in colour as it was used"
+    of_first = ("full", "used")
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -141,6 +142,8 @@ class State(View):
     def _add_arrows(self, p: Any) -> None:
         """−∇U at the first lane's first chain: exact, and as the last step used it."""
         colours = self.scene.colours
+        if len(self.scene.lanes) > 1:
+            self.hint = "arrows of the first: −∇U, and in colour as it was used"
         for name, colour, width in (("full", colours.exact, 3), ("used", colours.lanes[0], 2)):
             source: ColumnDataSource = self.feed(name, "x0", "y0", "x1", "y1")
             p.segment("x0", "y0", "x1", "y1", source=source, line_color=colour, line_width=width, line_cap="round")
@@ -166,6 +169,9 @@ class State(View):
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         return {self._label.id: notes(self.scene.lanes, lanes)}
+
+    def words(self, lanes: Sequence[LaneFrame]) -> str:
+        return self.means(lanes, self._coordinates)
 
     def _places(self, theta: Array) -> tuple[Array, Array]:
         """Where θ (n, dim) is in the figure."""

@@ -19,7 +19,6 @@ from app.views.planes import (
     box,
     density,
     process_of,
-    recipe_lanes,
     sentence,
     sign,
     stack,
@@ -31,8 +30,6 @@ SIDE = 56
 """Cells a side of an image."""
 PLACES = 240
 """Points of a curve."""
-LANES = 2
-"""Lanes that are shown."""
 ROUNDING = 1e-9
 """A residual below this share of the terms that it is the sum of is zero."""
 RED, RED_ON_DARK = "#c81e1e", "#ff8a80"
@@ -115,10 +112,11 @@ class Stationarity(RecipeView):
     title = "Stationarity"
     hint = "∂p/∂t at p = e⁻ᴴ: 0 where the law stays"
     every = 3
+    most = 2
 
     def build(self) -> Any:
         scene = self.scene
-        self._lanes = recipe_lanes(scene)[:LANES]
+        self._lanes = self.recipes
         self._processes: list[Process | None] = [None] * len(self._lanes)
         self._looks: list[Look | str] = [""] * len(self._lanes)
         self._sent: list[Any] = [None] * len(self._lanes)
@@ -231,8 +229,8 @@ class Stationarity(RecipeView):
         lines = [f"{sign(self.scene, i)}{self._caption(n, lanes[i])}" for n, i in enumerate(self._lanes)]
         if not lines:
             lines = ["No lane has a recipe."]
-        elif len(recipe_lanes(self.scene)) > LANES:
-            lines.append(f"The first {LANES} recipes are shown.")
+        elif len(self._lanes) < sum(map(bool, self.scene.layouts)):
+            lines.append(f"The first {len(self._lanes)} recipes are shown.")
         return {self._text.id: "<br>".join(lines)}
 
     def _caption(self, n: int, lane: LaneFrame) -> str:

@@ -57,6 +57,16 @@ class Adjacency(StudyView):
             **self._right.data(seen["P"][np.ix_(order, order[::-1])]),
         }
 
+    def words(self, frame: StudyFrame) -> str:
+        """How probable edges are within communities, and between them."""
+        seen = frame.snapshot()
+        community = seen["community"][self.scene.model.shown]
+        within = (community[:, None] == community) & ~np.eye(len(community), dtype=bool)
+        inside, outside = (
+            seen["P"][mask].mean() if mask.any() else 0.0 for mask in (within, community[:, None] != community)
+        )
+        return f"mean probability of an edge: {inside:.2g} within communities, {outside:.2g} between them"
+
 
 def in_order(community: Array) -> Array:
     """The nodes, largest community first."""

@@ -109,7 +109,3 @@ class StudyView(Drawing):
     @abstractmethod
     def compute(self, frame: StudyFrame) -> Data:
         """Arrays for some of the feeds, by name; each has one array a column."""
-
-    def captions(self, frame: StudyFrame) -> dict[str, str]:
-        """Texts for labels, by the label's id; asked for about once a second."""
-        return {}

@@ -7,7 +7,7 @@ import numpy as np
 from app.study.views.base import StudyFrame, StudyView
 from app.study.views.marks import group_colour, shortened, text_of
 from app.theme import plot
-from app.views.base import Array, Data
+from app.views.base import SAID, Array, Data
 
 SHOWN = 8
 """Documents in the picture."""
@@ -75,3 +75,10 @@ class Documents(StudyView):
             wide = proportions[order] > NUMBERED
             numbers.append(np.column_stack([(left + right)[wide] / 2, np.full(wide.sum(), d + 0.77), order[wide]]))
         return {"parts": tuple(np.concatenate(parts).T), "numbers": tuple(np.concatenate(numbers).T)}
+
+    def words(self, frame: StudyFrame) -> str:
+        """The largest topic of the first documents."""
+        return "; ".join(
+            f"{self.scene.model.training.titles[d]}: topic {np.argmax(shares) + 1}, {shares.max():.0%}"
+            for d, shares in list(self._proportions.items())[:SAID]
+        )

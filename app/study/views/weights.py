@@ -8,7 +8,7 @@ from bokeh.models import FixedTicker
 from app.study.views.base import StudyFrame, StudyView
 from app.study.views.marks import group_colour
 from app.theme import plot
-from app.views.base import Array, Data
+from app.views.base import SAID, Array, Data
 from app.views.scales import Scale
 from samplers.models import Snapshot
 
@@ -55,6 +55,12 @@ class Weights(StudyView):
         places = np.clip(np.log10(np.maximum(weights, 1e-300)), LOWEST, HIGHEST)
         x = np.arange(1, len(order) + 1) + self._beside[:, None]
         return {"points": (x.ravel(), places.ravel(), np.broadcast_to(order, weights.shape).ravel().astype(float))}
+
+    def words(self, frame: StudyFrame) -> str:
+        """The communities that explain most edges."""
+        edges = expected_edges(frame.snapshot())
+        order = np.argsort(-edges, kind="stable")[:SAID]
+        return "edges that communities explain: " + ", ".join(f"{k + 1}: {edges[k]:.3g}" for k in order)
 
 
 def expected_edges(seen: Snapshot) -> Array:

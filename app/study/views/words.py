@@ -7,7 +7,7 @@ import numpy as np
 from app.study.views.base import StudyFrame, StudyView
 from app.study.views.marks import group_colour, shortened, text_of
 from app.theme import plot
-from app.views.base import Array, Data
+from app.views.base import SAID, Array, Data
 
 COLUMNS, ROWS = 3, 4
 SHOWN = COLUMNS * ROWS
@@ -94,6 +94,14 @@ class Words(StudyView):
                 bars.append((left, left + width, top, top + 0.92 * line, k, word))
             self._places[slot] = moved
         return {"bars": tuple(np.array(bars, dtype=float).T), "heads": tuple(np.array(heads, dtype=float).T)}
+
+    def words(self, frame: StudyFrame) -> str:
+        """The topics on the screen: their shares, and their first words."""
+        seen, names = frame.snapshot(), self.scene.model.vocabulary
+        return "; ".join(
+            f"topic {k + 1}, {seen['topic_shares'][k]:.1%}: {', '.join(names[int(w)] for w in seen['top_words'][k][:5])}"
+            for k in self._slots[:SAID]
+        )
 
     def _smooth(self, means: dict[int, float], words: Array, probabilities: Array) -> dict[int, float]:
         """The running means of the words that are among the top ones now."""
