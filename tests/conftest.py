@@ -1,4 +1,4 @@
-"""What all tests share: a fresh cache of compiled functions, a headless Chromium, the served app.
+"""What all tests share: a fresh cache of compiled functions, the served app, and what runs where.
 
 The first lines run before any test module is imported, and so before Numba reads where its cache is.
 """
@@ -23,6 +23,10 @@ import pytest  # noqa: E402
 hypothesis.settings.register_profile("sgmcmc-lab", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("sgmcmc-lab")
 
+BROWSER = "tests/browser/"
+TOGETHER = (BROWSER, "tests/test_views_lanes.py")
+"""A browser and a server take a core each; the lanes of a stage run once for all tests of them."""
+
 
 def pytest_unconfigure():
     """Remove the session's cache."""
@@ -30,45 +34,34 @@ def pytest_unconfigure():
         shutil.rmtree(_CACHE, ignore_errors=True)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With ``pytest -n``: what is to be together first, in one process each, and the others one by one beside it."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid)
+
+    return Scheduling(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the browser tests, and run them last; with ``pytest -n`` first, in one process, and the others beside them.
+    """Mark the browser tests, and run them last where there is one process.
 
     Playwright's sync API keeps an event loop running in this thread, in which no test could call ``asyncio.run``.
     """
     for item in items:
-        if "chromium" in getattr(item, "fixturenames", ()):
+        if item.nodeid.startswith(BROWSER):
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None, reverse=_WORKER)
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
 @pytest.fixture(scope="session")
 def compile_cache() -> Path:
     """Where this session's compiled functions are."""
     return _CACHE
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """The browser, headless and with the network cut off. Skips where there is none; in CI that is a failure.
-
-    It ends with its module: with ``pytest -n`` other tests follow in the same process.
-    """
-    from playwright.sync_api import sync_playwright
-
-    from tests import browser
-
-    path = browser.find_chromium()
-    if path is None:
-        wanted = os.environ.get("CHROMIUM")
-        reason = f"CHROMIUM={wanted} is no program" if wanted else f"none of {', '.join(browser.BROWSERS)} is installed"
-        if browser.in_ci():
-            pytest.fail(f"{reason}, and CI runs all tests")
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, headless=True, args=browser.arguments())
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="session")
@@ -78,26 +71,3 @@ def server(tmp_path_factory):
 
     with browser.serve(tmp_path_factory.mktemp("server")) as running:
         yield running
-
-
-@pytest.fixture
-def page_log():
-    """The errors of the page, and its requests to other machines; both must be empty when the test ends."""
-    from tests.browser import PageLog
-
-    return PageLog()
-
-
-@pytest.fixture
-def page(chromium, page_log):
-    """An empty page of 1280 × 720 in a context of its own. Open the app in it with ``browser.open_app``."""
-    from tests.browser import VIEWPORT
-
-    context = chromium.new_context(viewport=VIEWPORT)
-    context.set_default_timeout(30_000)
-    opened = context.new_page()
-    page_log.watch(opened)
-    yield opened
-    context.close()
-    assert not page_log.errors, page_log.errors
-    assert not page_log.outside, page_log.outside

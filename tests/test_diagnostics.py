@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from samplers import RunSpec, diagnostics, run
-from samplers.accumulate import Statistics
+from samplers.accumulate import WATCHED, Statistics
 from samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
 from samplers.targets import TARGETS
 from tests.work import calls_of
@@ -228,15 +228,22 @@ def test_geometric_ou_has_its_integrated_time():
     assert abs(other - truth) > 0.02 * truth
 
 
-def test_the_standard_error_is_the_spread_over_runs():
+@pytest.mark.parametrize("n_chains", [4, 32])
+def test_the_standard_error_is_the_spread_over_runs(n_chains):
+    """Of 32 chains eight are watched: an error that counts them all is half of what it should be, a planted fault."""
     taus = []
     for seed in range(40):
-        spec = RunSpec.of("gaussian", "sgld", sampler_params={"step_size": 0.1}, n_steps=20_000, n_chains=4, seed=seed)
+        spec = RunSpec.of(
+            "gaussian", "sgld", sampler_params={"step_size": 0.1}, n_steps=20_000 if n_chains == 4 else 8000,
+            n_chains=n_chains, seed=seed,
+        )  # fmt: skip
         taus.append(autocorrelation.integrated_time(run(spec, keep_draws=False).statistics, 0))
     spread = np.std([x.tau for x in taus], ddof=1)
     stated = np.mean([x.standard_error for x in taus])
     # The spread of 40 has a relative error of 11 %; subsampling at long lags adds a little.
     assert 0.6 < spread / stated < 1.5
+    watched = min(n_chains, WATCHED)
+    assert (spread / (stated * np.sqrt(watched / n_chains)) > 1.5) == (n_chains > watched)
 
 
 def test_a_run_that_is_too_short_has_no_integrated_time():
@@ -308,6 +315,20 @@ def test_the_summary_is_that_of_arviz():
     moved = history.copy()
     moved[0] += 3
     assert convergence.summary(moved, 0).rhat > 1.1
+
+
+@pytest.mark.parametrize("stuck", [1, 2, 3])
+def test_chains_that_are_stuck_do_not_hide_that_they_disagree(stuck):
+    """Fails where R-hat or an effective size is nan because a chain never moved, or where the stuck chain passes.
+
+    Planted fault: all four move, in the same place.
+    """
+    history = np.random.default_rng(4).normal(size=(4, 500, 1))
+    assert convergence.summary(history, 0).rhat < 1.02
+    history[:stuck] = np.arange(stuck)[:, None, None] + 0.5
+    found = convergence.summary(history, 0)
+    assert np.isfinite(found).all()
+    assert found.rhat > 1.1
 
 
 @pytest.mark.parametrize(

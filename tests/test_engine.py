@@ -18,7 +18,7 @@ from samplers.kernels import SAMPLERS, Sampler
 from samplers.kernels.recipe import parameters_of
 from samplers.parameters import Count, CountVector, Flag, Option, SpecError, declared
 from samplers.recipe.presets import PRESETS
-from samplers.spec import Change, Choice, RunSpec
+from samplers.spec import Change, Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
 from tests.statistics import put_sampler
 
@@ -269,6 +269,99 @@ def test_a_spec_with_changes_repeats_a_live_run():
         assert again.statistics.n_steps == 150
     unchanged = collect(start, [1000])
     assert not np.array_equal(unchanged.kept, live.kept)
+
+
+def twin(run):
+    """A fresh run of what moves ``run`` now, from where its chains and its generator are: fed the later draws alone."""
+    fresh = engine.Run(replace(run.now, burn_in=0))
+    for name in ("position", "momentum", "data"):
+        getattr(fresh, name)[:] = getattr(run, name)
+    fresh.rng.bit_generator.state = run.rng.bit_generator.state
+    return fresh
+
+
+def differing(run, fresh):
+    """The fields of statistics and counts in which a run is not the fresh one."""
+    own, other = sums_of(run), sums_of(fresh)
+    clocks = [x.pop("clock")[:3] for x in (own, other)]
+    out = [name for name in own if name != "tail" and not np.array_equal(own[name], other[name])]
+    if not np.array_equal(*clocks):
+        out.append("clock")
+    if not np.array_equal(run.statistics.tail(TAIL), fresh.statistics.tail(TAIL)):
+        out.append("tail")
+    counted = ("counts", "temperature", "thermostat")
+    return out + [name for name in counted if not np.array_equal(getattr(run, name), getattr(fresh, name))]
+
+
+CHANGED = [
+    # Target, sampler, gradient, chains, and the parameters after the change. Twelve chains are more than the watched.
+    ("quartic", "sgld", "full", 12, {"step_size": 0.02}, {}),
+    ("gaussian", "sgld", "gaussian", 1, {"step_size": 0.3}, {}),
+    ("sparse_dirichlet", "scir", "minibatch", 3, {"step_size": 0.3}, {}),
+    ("circle_mixture", "gsgnht", "gaussian", 9, {"step_size": 0.02}, {}),
+    ("quartic", "hmc", "full", 2, {"step_size": 0.4}, {}),
+    ("typed", "sghmc", "full", 10, {"friction": 3.0}, {"energy": "theta^2"}),
+]
+
+
+@pytest.mark.parametrize(("t", "s", "g", "n_chains", "params", "target_params"), CHANGED)
+@pytest.mark.parametrize("burn_in", [0, 5 * HISTORY])
+def test_statistics_after_a_change_are_a_fresh_ones(t, s, g, n_chains, params, target_params, burn_in):
+    """Fails where a field of the statistics, or a count, keeps something of what was before a change.
+
+    After it each must be, to the bit, that of a fresh run that was fed the later draws alone. Before the change more
+    than 4·HISTORY steps were counted, or were burn-in.
+
+    Planted fault: each field as it was before the change, which must be seen. That of the sums of a level left τ nan.
+    """
+    run = engine.Run(RunSpec.of(t, s, g, n_chains=n_chains, burn_in=burn_in, n_steps=10, seed=3))
+    run.advance(4 * HISTORY + 37)
+    before = {name: array.copy() for name, array in sums_of(run).items()}
+    to = RunSpec.of(t, s, g, sampler_params=params, target_params=target_params)
+    run.change(Change(0, to.sampler, to.gradient, to.target if target_params else None))
+    fresh = twin(run)
+    if burn_in:
+        for each in (run, fresh):
+            each.advance(burn_in - run.steps if each is run else burn_in - 4 * HISTORY - 37)
+        fresh.restart_statistics()
+    for n in (3 * HISTORY, 50):
+        run.advance(n)
+        fresh.advance(n)
+    assert run.statistics.n_steps == 3 * HISTORY + 50
+    assert not differing(run, fresh)
+    assert np.array_equal(run.position, fresh.position)
+    if burn_in:
+        return
+    # The scales follow from the target alone, and a change of the target makes new ones.
+    for name in before.keys() - {"scales", "joint_scales"}:
+        array = sums_of(run)[name]
+        if before[name].any():
+            kept = array.copy()
+            array[:] = kept + before[name]
+            assert name in differing(run, fresh)
+            array[:] = kept
+
+
+LANES = ["sgld", "sghmc(friction:2)", "sgld(step_size:0.02)", "hmc"]
+
+
+def test_a_lanes_draws_are_those_of_a_run_of_it_alone():
+    """Fails where what a lane draws depends on its place or on the lanes beside it: the same seed goes to all, and all
+    are advanced in turns. Planted fault: seeds counted from the first lane on, which the second lane shows."""
+    experiment = Experiment.from_query(
+        "target=quartic&seed=7&" + "&".join(f"lane={lane}~full" for lane in LANES),
+        Experiment.from_dict({"target": "quartic", "lanes": [{"sampler": "sgld"}]}),
+    )[0]
+    runs = [engine.Run(spec) for spec in experiment.runs()]
+    for _ in range(3):
+        for each in runs:
+            each.advance(20)
+    for k, (each, lane) in enumerate(zip(runs, experiment.lanes, strict=True)):
+        alone = RunSpec.of("quartic", lane.sampler.key, lane.gradient.key, sampler_params=lane.sampler.values(), seed=7)
+        assert each.spec == alone
+        np.testing.assert_array_equal(each.position, collect(replace(alone, n_steps=60), [60]).position)
+        off = collect(replace(alone, n_steps=60, seed=7 + k), [60])
+        assert np.array_equal(each.position, off.position) == (k == 0)
 
 
 def test_a_chain_goes_on_where_its_target_changes():
@@ -526,6 +619,7 @@ OTHER_FORMULAS = {
 BESIDE = {
     ("recipe", "scheme"): preset("sghmc"),
     ("recipe", "thermostat"): preset("sgnht"),
+    ("recipe", "refresh"): preset("sghmc"),
     ("recipe", "gamma"): {"diffusion_entries": ("1 + theta1^2", "0", "1")},
 }
 
@@ -533,7 +627,10 @@ BESIDE = {
 def knobs():
     for s, cls in SAMPLERS.items():
         t, g = next((t, g) for s_, t, g in EACH if s_ == s)
-        yield from ((s, t, g, "sampler", name) for name, _ in declared(cls))
+        # In the plane the manifold is all of the space around it.
+        yield from (
+            (s, "circle_mixture" if name == "embedding" else t, g, "sampler", name) for name, _ in declared(cls)
+        )
     for t, cls in TARGETS.items():
         for name, _ in declared(cls):
             # The box of a typed energy is that of its exact answers.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg, sparse
 
+from samplers.recipe import fokker_planck
 from samplers.recipe.fokker_planck import (
     Evolution,
     Factor,
@@ -335,6 +336,23 @@ def test_fault_gap(fault):
     sigma, D, q, tolerance = GAUSSIAN["a curl"]
     L, pi = solve_gaussian("a curl", **fault)
     assert abs(spectrum(L, BOX, pi, 2).gap / gaussian_gap(sigma, D, J(q)) - 1) > 20 * tolerance
+
+
+def test_the_gap_with_a_rank_one_diffusion_and_a_curl(monkeypatch):
+    """Fails where what damps rough modes across a curl damps the smooth ones, too: D of rank one has no noise in one
+    direction, and the gap is 2. Planted fault: the damping counts all of a face's diffusion, and the gap is .6."""
+    sigma, D, q = np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([[1.0, -1.0], [-1.0, 1.0]]), 2.0
+    exact = gaussian_gap(sigma, D, J(q))
+    assert exact == pytest.approx(2.0)
+
+    def gap():
+        L = generator(BOX, normal(sigma), 1.0, -1.0, 1.0, q)
+        return spectrum(L, BOX, BOX.stationary(normal(sigma)), 2).gap
+
+    assert gap() == pytest.approx(exact, rel=5e-3)
+    real = fokker_planck._damp_rough
+    monkeypatch.setattr(fokker_planck, "_damp_rough", lambda rates, H, axis, d: real(rates, H, axis, d + 1.0))
+    assert abs(gap() / exact - 1) > 0.3
 
 
 @pytest.mark.parametrize("direction", [(1.0, 0.0), (0.0, 1.0), (1.0, -2.0)])

@@ -18,6 +18,7 @@ from app.views.spectrum import SpectrumView, linear, mixing
 from app.views.stationarity import Stationarity
 from samplers import Change, Experiment, Run
 from samplers.diagnostics import autocorrelation
+from samplers.gradients import GRADIENTS
 from samplers.kernels.recipe import parameters_of
 from samplers.recipe import fokker_planck
 from samplers.recipe.flow import Flow, effective
@@ -115,7 +116,8 @@ def test_the_grid_keeps_the_law_of_every_right_preset(key, name):
 @pytest.mark.parametrize(("key", "name"), list(combinations(False)))
 def test_the_grid_shows_that_naive_presets_lose_the_law(key, name):
     target = target_of(key)
-    flow = Flow(preset(name, target.dim, target.formula()), target)
+    noise = GRADIENTS[PRESETS[name].gradient]().noise().variance
+    flow = Flow(effective(preset(name, target.dim, target.formula()), 0.1, noise), target)
     assert not flow.right
     assert off_balance(flow) > 1e-6
     assert not flow.recipe.residual.is_zero

@@ -15,9 +15,19 @@ from samplers.kernels.recipe import RecipeSampler, parameters_of
 from samplers.recipe.expressions import parse
 from samplers.recipe.machine import LANES
 from samplers.recipe.presets import PRESETS
+from samplers.recipe.recipe import Layout
 from samplers.targets import TARGETS
 from samplers.targets.typed import Typed
-from tests.statistics import draws_of, exact_start, failures, fast_cdf, ks_verdict, mean_and_error, mean_verdict
+from tests.statistics import (
+    critical,
+    draws_of,
+    exact_start,
+    failures,
+    fast_cdf,
+    ks_verdict,
+    mean_and_error,
+    mean_verdict,
+)
 from tests.test_samplers import sghmc_joint_law
 
 DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
@@ -251,7 +261,7 @@ def test_an_energy_that_is_none_is_refused_in_a_sentence(energy, says):
     """Fails where an energy that has no law in the box is taken, or where the sentence does not say which field, which
     value and what is allowed. Planted fault: the energies of the test above must not be refused."""
     with pytest.raises(SpecError) as caught:
-        RunSpec.of("typed", "sgld", target_params={"energy": energy})
+        RunSpec.of("typed", "sgld", target_params={"energy": energy, "extent": 4.0})
     message = str(caught.value)
     assert caught.value.field == "target.energy"
     assert message.startswith("target.energy = ")
@@ -260,6 +270,52 @@ def test_an_energy_that_is_none_is_refused_in_a_sentence(energy, says):
     assert message.endswith(".")
     for _, _, sound, extent in SAME_LAWS:
         RunSpec.of("typed", "sgld", target_params={"energy": sound, "extent": extent})
+
+
+FOUND = [
+    # An energy, its box, and its variance in closed form where there is one.
+    ("theta1^2/2 + theta2^2/2 + theta1^2*theta2^2", 8.0, None), ("theta^4 - 2*theta^2 + theta/3", 4.0, None),
+    ("theta^2/2", 8.0, 1.0), ("theta^2/200", 64.0, 100.0), ("5000*theta^2", 0.125, 1e-4), ("(theta - 50)^2/2", 64.0, 1.0),
+    ("-log(exp(-theta^2/2) + exp(-(theta - 20)^2/2))", 32.0, 101.0), ("1e4*theta^2 + log(theta + 3)", 0.125, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("energy", "half_width", "variance"), FOUND, ids=[text[:20] for text, _, _ in FOUND])
+def test_the_box_is_found_from_the_energy(energy, half_width, variance):
+    """Fails where another box is found, where the exact answers in it are not those of the whole line, or where the
+    given box of the same width gives others. Planted fault: the box of half the width loses some of it."""
+    found = Typed(energy=energy)
+    assert found.half_width == half_width
+    given = Typed(energy=energy, extent=max(half_width, 0.1))
+    np.testing.assert_array_equal(found.packed(), given.packed())
+    np.testing.assert_array_equal(found.start(), given.start())
+    if variance is not None:
+        assert found.columns[0].variance == pytest.approx(variance, rel=1e-3)
+    if half_width > 4:
+        with pytest.raises(SpecError, match=r"does not end inside|too narrow"):
+            Typed(energy=energy, extent=half_width / 2)
+
+
+@pytest.mark.parametrize(("energy", "says"), [
+    ("-theta^2", "does not end inside the box of ±100"), ("log(1 + theta^2)*0.9", "does not end inside the box of ±100"),
+    ("theta1^2", "does not end inside the box of ±100"), ("log(theta)", "no finite value at theta = -4"), ("theta^2 + 1/theta", "too narrow"),
+])  # fmt: skip
+def test_an_energy_without_a_box_is_refused_in_a_sentence(energy, says):
+    with pytest.raises(SpecError, match=says):
+        RunSpec.of("typed", "sgld", target_params={"energy": energy})
+    with pytest.raises(SpecError, match=r"allowed is a number from 0\.1 to 100, or 0 for a box that is found"):
+        Typed(energy="theta^2", extent=0.01)
+
+
+def test_a_box_is_found_in_one_look(monkeypatch):
+    """An edit shows in the next frame: the energy is asked once, at some thousand points."""
+    asked = []
+    real = Typed._energy_at
+    monkeypatch.setattr(Typed, "_energy_at", lambda self, theta: (asked.append(theta.size), real(self, theta))[1])
+    for energy in ("theta^2/200", "theta1^2/2 + theta2^2/2 + theta1^2*theta2^2"):
+        asked.clear()
+        assert Unchecked(energy=energy).half_width > 4
+        assert len(asked) == 1 and asked[0] < 25_000
 
 
 @pytest.mark.parametrize(("s", "params"), [("sgld", {"step_size": 0.02}), ("sghmc", {}), ("hmc", {}), ("recipe", {**preset("gsgrhmc", WELL), "step_size": 0.02})])  # fmt: skip
@@ -525,6 +581,176 @@ def test_the_temperature_with_the_correction_and_without():
         mean, error = measured(key, **values)
         assert abs(mean - expected) < 3 * error, (key, mean, expected, error)
         assert abs(mean - other) > 10 * error
+
+
+# --- naive SGHMC, and HMC with a momentum that is redrawn --------------------------------------------------------
+
+
+def second_moments(eps, n, noise=0.0, redrawn=0.0, start=0.0):
+    """E (θ², r²) of the semi-implicit chain on N(0, 1) after each of ``n`` steps, from θ = 0 and r ~ N(0, start).
+
+    Exact, for the chain is linear. A step begins with a new r ~ N(0, 1) with probability ``redrawn``; ``noise`` is r's.
+    """
+    step = np.array([[1.0, eps], [-eps, 1 - eps**2]])
+    now, out = np.diag([0.0, start]), np.empty((n, 2))
+    for t in range(n):
+        now = (1 - redrawn) * now + redrawn * np.diag([now[0, 0], 1.0])
+        now = step @ now @ step.T + np.diag([0.0, noise])
+        out[t] = np.diag(now)
+    return out
+
+
+def squares(params, gradient, steps, n_chains=1500, every=1):
+    """Mean θ² and r² of every chain over the last half of the steps, (chains, 2), on N(0, 1)."""
+    name, values = gradient
+    spec = RunSpec.of(
+        "gaussian", "recipe", name, sampler_params=params, gradient_params=values, n_chains=n_chains, n_steps=1, seed=8
+    )
+    run = engine.Run(spec)
+    run.advance(steps // 2)
+    out = np.zeros((n_chains, 2))
+    kept = range(0, steps - steps // 2, every)
+    for _ in kept:
+        run.advance(every)
+        out += np.column_stack([run.position[:, 0] ** 2, run.momentum[:, 0] ** 2]) / len(kept)
+    return out
+
+
+@pytest.mark.parametrize(("eps", "variance"), [(0.1, 4.0), (0.05, 4.0), (0.1, 8.0)])
+def test_the_noise_of_naive_sghmc_is_its_gradients_alone(eps, variance):
+    """Fails where mean θ² and r² of naive SGHMC on N(0, 1) are not those of the exact recursion, in which a step adds
+    ε²V to the variance of r, whatever ε and V are: 10.0 over 1,000 steps at ε = .1, V = 4 (false alarms: 1e-4 in all).
+
+    Planted fault: D = .1·4/2 injected beside the gradient's own noise, which doubles it at these values.
+    """
+    steps = 400
+    params = {**preset("naive_sghmc", TARGETS["gaussian"]()), "step_size": eps, "scheme": "semi_implicit"}
+    expected = second_moments(eps, steps, noise=eps**2 * variance)[steps // 2 :].mean(axis=0)
+    assert second_moments(0.1, 1000, noise=0.04)[:, 0].mean() == pytest.approx(10.02, abs=0.01)
+
+    def verdicts(**other):
+        found = squares({**params, **other}, ("gaussian", {"variance": variance}), steps)
+        return [mean_verdict(f"E z{i}²", found[:, [i]], expected[i], 1e-4, 6) for i in range(2)]
+
+    assert not failures(verdicts())
+    assert len(failures(verdicts(diffusion_entries=("0", "0", "0.1*4/2")))) == 2
+
+
+REDRAWN = {**preset("hmc", TARGETS["gaussian"](), refresh=1.5), "step_size": 0.1, "scheme": "semi_implicit"}
+
+
+def test_hmc_as_a_recipe_moves_and_redraws_its_momentum():
+    """Fails where θ² and r² of the HMC preset on N(0, 1) are not the exact recursion's, from the first step on
+    (false alarms: 1e-4 in all); where a redraw is one for all chains; and where the draws depend on the chunks.
+
+    Planted faults: no redraws, which is the chain that never moved; half and twice the rate.
+    """
+    # Early, when the rate shows: a chain that is not redrawn swings in its circle.
+    steps, rate = 24, 1 - np.exp(-1.5 * 0.1)
+    expected = second_moments(0.1, steps, redrawn=rate, start=1.0)[steps // 2 :].mean(axis=0)
+
+    def verdicts(**other):
+        found = squares({**REDRAWN, **other}, ("full", {}), steps, n_chains=10_000)
+        return found, [mean_verdict(f"E z{i}²", found[:, [i]], expected[i], 1e-4, 2) for i in range(2)]
+
+    found, own = verdicts()
+    assert not failures(own)
+    assert len(np.unique(found[:, 0])) == len(found)
+    for wrong in (0.75, 3.0):
+        assert failures(verdicts(refresh=wrong)[1])
+    still, none = verdicts(refresh=0.0)
+    assert (still == 0).all()
+    assert len(failures(none)) == 2
+    spec = RunSpec.of("gaussian", "recipe", sampler_params=REDRAWN, n_chains=130, n_steps=60, seed=2)
+    run = engine.Run(spec)
+    for n in (1, 7, 22, 30):
+        run.advance(n)
+    np.testing.assert_array_equal(run.position, engine.run(spec).draws[:, -1])
+
+
+@pytest.mark.parametrize(("t", "target_params"), [("double_well", {}), ("quartic", {})])
+def test_hmc_as_a_recipe_has_its_stationary_distribution(t, target_params):
+    """Fails where the HMC preset leaves its target (KS over 4,000 chains that start in it; false alarms: 1e-4). For the
+    bias of ε = .02 there is an allowance of .002. Planted fault: momenta redrawn too wide for the dynamics, dθ = 1.3 r.
+    """
+    target = TARGETS[t](**target_params)
+    params = {**preset("hmc", target), "step_size": 0.02, "scheme": "semi_implicit"}
+
+    def verdict(**other):
+        spec = RunSpec.of(
+            t,
+            "recipe",
+            target_params=target_params,
+            sampler_params={**params, **other},
+            n_chains=4000,
+            n_steps=1,
+            seed=5,
+        )
+        run = engine.Run(spec)
+        exact_start(run)
+        run.advance(200)
+        uniforms = fast_cdf(target.columns[0])(draws_of(run, 12, 40)[..., 0])
+        return ks_verdict("θ", uniforms, 1e-4, 2, allowance=0.002)
+
+    assert not failures([verdict()])
+    wrong = ("1.3*r", "") if target.dim == 1 else ("1.3*r1", "1.3*r2", "", "")
+    assert not verdict(drift_entries=wrong).ok
+
+
+def test_a_momentum_that_comes_in_by_a_change_is_drawn():
+    """Fails where the HMC preset, taken during a run of SGLD, starts with momenta of 0. Planted fault: SGHMC does."""
+    for key, moving in (("hmc", True), ("sghmc", False)):
+        run = engine.Run(RunSpec.of("quartic", "recipe", n_chains=9, seed=3))
+        run.advance(3)
+        spec = RunSpec.of("quartic", "recipe", sampler_params=preset(key, PLANE))
+        run.change(Change(0, spec.sampler, spec.gradient))
+        assert len(np.unique(run.momentum)) == (18 if moving else 1)
+
+
+# --- full constant D --------------------------------------------------------------------------------------------
+
+FULL_3 = np.array([[1.0, 0.4, -0.3], [0.4, 2.0, 0.6], [-0.3, 0.6, 0.8]])
+FULL_4 = np.array([[1.0, 0.4, -0.3, 0.2], [0.4, 2.0, 0.6, -0.5], [-0.3, 0.6, 0.8, 0.1], [0.2, -0.5, 0.1, 1.5]])
+
+
+@pytest.mark.parametrize(
+    ("t", "layout", "full"), [("gaussian", "theta_r_xi", FULL_3), ("quartic", "theta_r", FULL_4)], ids=["3", "4"]
+)
+@pytest.mark.parametrize("vary", ["", "(1 + theta{}^2) * "], ids=["constant", "a function of θ"])
+def test_increments_have_the_covariance_of_a_full_d(t, layout, full, vary):
+    """Fails where the increments of a recipe without drift are not L n with 2εD = LLᵀ by ``numpy.linalg.cholesky`` and
+    the generator's own normals n, to 1e-12, or their covariance is not 2εD (false alarms: 1e-4 in all).
+
+    Planted faults: another entry of D, in its last row; the normals in another order.
+    """
+    n, eps, n_chains = len(full), 0.01, 10_000
+    names = Layout(layout, TARGETS[t]().dim).thetas
+    entries = tuple(
+        vary.format(names[0].removeprefix("theta")) + str(float(full[i, j])) for i in range(n) for j in range(i, n)
+    )
+    params = {
+        "layout": layout, "diffusion_entries": entries, "drift_entries": ("0",) * n, "step_size": eps,
+    }  # fmt: skip
+    run = engine.Run(RunSpec.of(t, "recipe", sampler_params=params, n_chains=n_chains, n_steps=1, seed=7))
+    twin = engine.Run(run.spec)
+    assert run.divergence is None
+    before = np.hstack([run.position, run.momentum])
+    run.advance(1)
+    moved = np.hstack([run.position, run.momentum]) - before
+    normals = twin.rng.standard_normal((n_chains, n))
+    full = full * (1 + before[0, 0] ** 2) if vary else full
+    factor = np.linalg.cholesky(2 * eps * full)
+    np.testing.assert_allclose(moved, normals @ factor.T, atol=1e-12)
+    assert not np.allclose(moved, normals[:, ::-1] @ factor.T, atol=1e-3)
+
+    def worst(matrix):
+        expected = 2 * eps * matrix
+        products = moved[:, :, None] * moved[:, None, :]
+        return (np.abs(products.mean(axis=0) - expected) / (products.std(axis=0) / np.sqrt(n_chains))).max()
+
+    other = full.copy()
+    other[n - 1, n - 2] = other[n - 2, n - 1] = full[n - 1, n - 2] + 0.1
+    assert worst(full) < critical(1e-4, 10) < worst(other)
 
 
 # --- links and files ---------------------------------------------------------------------------------------------

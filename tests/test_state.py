@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import export, link
-from app.controls import EDITED_ELSEWHERE, PER_DECADE, log_places, widget
+from app.controls import EDITED_ELSEWHERE, PER_DECADE, log_places, slider, widget
 from app.runner import LaneRecord, Runner, Screen
 from app.shell import _SPEED
 from app.state import DEFAULT, DEFAULT_VIEWS, AppState
@@ -281,6 +281,7 @@ def test_no_link_stops_the_page(text, field):
 
 def test_the_links_own_fields_do_not_clash_with_the_experiments():
     own = {
+        "v",
         "views",
         "axis",
         "coordinate",
@@ -358,10 +359,27 @@ def test_every_parameter_has_a_control_with_help(parameter):
     assert len(parameter.doc) > 5
     if isinstance(parameter, (Real, Count)):
         with param.edit_constant(made):
-            made.value_throttled = next(iter(made.options.values())) if parameter.log else made.start
+            if parameter.log:
+                made.param.update(value=next(iter(made.options.values())), value_throttled=0)
+            else:
+                made.value_throttled = made.end
         assert heard, "the control does nothing"
         low, high = parameter.bounds
         assert low <= heard[-1] <= high
+
+
+def test_every_place_of_a_slider_is_heard():
+    """A page names a place by its number among the options, whatever the value was, and may name one twice."""
+    heard = []
+    made = slider({f"{x}": x for x in (1, 2, 3, 4, 5, 6, 8)}, 4, heard.append)
+    for place, value in ((4, 5), (3, 4), (3, 4), (6, 8), (0, 1)):
+        with param.edit_constant(made):
+            made.param.update(value=value, value_throttled=place)
+    assert heard == [5, 4, 4, 8, 1]
+    # A client may send anything in the place's stead; what counts is the value.
+    with param.edit_constant(made):
+        made.value_throttled = "x"
+    assert heard[5:] == [1]
 
 
 # The runner's account of the experiment, and the files made of it

@@ -17,11 +17,12 @@ import app.study.runner as running
 from app.study import link
 from app.study.controls import StudyControls
 from app.study.export import curves
-from app.study.runner import AbandonedError, Progress, StudyRunner, StudyScreen
+from app.study.runner import Progress, StudyRunner, StudyScreen
 from app.study.state import MAX_SEEDS, StudyState
-from app.study.upload import CHUNK_BYTES, KINDS, MAX_BYTES, FileBox, Upload
+from app.study.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
 from app.study.views import STUDY_VIEWS
 from samplers.models import METHODS, MODELS
+from samplers.models.files import EndedError
 from samplers.models.study import MAX_METHODS, Study, methods_of
 from samplers.models.topics.corpus import TOLD_EVERY
 from samplers.parameters import SpecError, declared
@@ -227,8 +228,36 @@ def test_the_box_hands_files_on_and_keeps_nothing():
     assert taken == [{"a.txt": b"cats and dogs\n" * 3, "b.txt": b"mice"}]
     assert not refused
     assert target.value is None
-    assert not target._buffer
-    assert not target._file_buffer
+    assert not target._parts
+
+
+def test_a_file_in_many_small_chunks_costs_what_a_file_costs():
+    """The bytes that are put together are those that were sent: the parent's way takes the square of the chunks."""
+    target, taken, refused = box()
+    send(target, "a.txt", b"cats " * 400, size=1)
+    finish(target)
+    assert len(taken[0]["a.txt"]) == 2000 and not refused
+    send(target, "a.txt", b"c" * (MAX_CHUNKS + 1), size=1)
+    assert not target._parts, "so many small ones are not kept"
+    finish(target)
+    assert len(taken) == 1 and "too many files" in refused[0]
+
+
+@pytest.mark.parametrize("wrong", [
+    {"data": 10**11}, {"data": None}, {"data": [1, 2]}, {"name": 7}, {"name": None}, {"chunk": 2}, {"chunk": "1"}, {"chunk": None},
+    {"total_chunks": 2}, {"total_chunks": None}, {"total_chunks": 10**12}, {"status": "?"}, {"status": None},
+])  # fmt: skip
+def test_a_message_that_no_browser_sends_brings_no_file_and_no_error(wrong):
+    target, taken, refused = box()
+    good = {"status": "upload_event", "name": "a.txt", "chunk": 1, "total_chunks": 1, "mime_type": "", "data": b"cats"}
+    target._handle_msg(good | wrong)
+    target._handle_msg({})
+    target._handle_msg("finished")
+    finish(target)
+    assert not taken and not refused
+    target._handle_msg(good)
+    finish(target)
+    assert taken == [{"a.txt": b"cats"}]
 
 
 def test_the_server_itself_refuses_what_is_too_large():
@@ -236,8 +265,8 @@ def test_the_server_itself_refuses_what_is_too_large():
     target, taken, refused = box()
     for _ in range(MAX_BYTES // 10_000_000 + 1):
         send(target, "big.txt", bytes(10_000_000), size=10_000_000)
-        assert sum(len(item["value"]) for item in target._buffer) <= MAX_BYTES
-    assert not target._buffer
+        assert sum(len(data) for _, some in target._parts.values() for data in some) <= MAX_BYTES
+    assert not target._parts
     finish(target)
     assert not taken
     assert f"{MAX_BYTES:,}" in refused[0]
@@ -388,9 +417,9 @@ def test_a_page_that_nobody_sees_or_that_is_paused_computes_nothing():
     stage.bus.connected = False
     assert not runner._active()
     stage.bus.connected = True
-    runner._answered(-1, True, 1, 0)
+    runner._answered(-1, True, 1, 0, False)
     assert not runner._active()
-    runner._answered(-1, False, 1, 0)
+    runner._answered(-1, False, 1, 0, False)
     assert runner._active()
     stage.state.playing = False
     runner._redraw = False
@@ -542,7 +571,7 @@ def test_a_file_that_nobody_waits_for_any_more_is_not_read_on():
         told.append((what, share))
 
     progress.tell = tell
-    with pytest.raises(AbandonedError):
+    with pytest.raises(EndedError):
         running._prepare(progress, opened().study, upload, 1)
     shares = [share for what, share in told if what == "Reading many.txt"]
     assert shares[-1] == pytest.approx(len(shares) * TOLD_EVERY / n, rel=0.05), "as far as it was read"

@@ -79,7 +79,9 @@ def test_every_view_shows_every_method(studies, study, dark):
             for place in range(len(frame.methods)):
                 data = view.compute(StudyFrame(frame.methods, place))
                 check_data(view, data)
-                assert all(isinstance(text, str) for text in view.captions(frame).values())
+                *captions, (figure, description) = view.texts(frame)
+                assert all(isinstance(text, str) for _, text in captions)
+                assert figure == view.figure.id and description.startswith(view.title)
             seen.add(key)
             assert view.title
             assert view.hint

@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from app.views.base import Scene, View
 from app.views.components import LEVELS, Components
 from app.views.marginal import Marginal
 from app.views.moments import CHAINS, STEPS, Moments, fit, theory
+from app.views.planes import sign
 from app.views.scales import Scale
 from app.views.trace import Trace
 from samplers import Change, Experiment, Lane, Run
@@ -130,8 +132,12 @@ def test_what_views_compute(name, dark):
         for view in views:
             view.background(now)
             check(view, view.compute(now))
-            for text in view.captions(now).values():
+            texts = view.texts(now)
+            for _, text in texts:
                 assert "nan" not in text and "inf" not in text
+            assert texts[-1][0] == view.figure.id and texts[-1][1].startswith(view.title)
+            # A picture says in words what its captions show; marks and lines are for the eye.
+            assert not re.search(r"<|\n|&\w+;", texts[-1][1])
     # The statistics start again; the views must not trip.
     for record in made:
         record.run.change(Change(0, record.run.spec.sampler, record.run.spec.gradient))
@@ -347,6 +353,50 @@ def test_components_reach_the_smallest_of_the_exact_law():
     assert top > 0
     assert Components.fits(experiment_of(made))
     assert not Components.fits(experiment_of(records("gaussian", ["sgld"])))
+
+
+@pytest.mark.parametrize(
+    ("dimension", "ticks"),
+    [(20, [*range(1, 21)]), (30, [1, 5, 10, 15, 20, 25, 30]), (60, [1, 10, 20, 30, 40, 50, 60])],
+)
+def test_a_large_simplex_has_fewer_ticks(dimension, ticks):
+    view = Components(scene_of(records("dense_dirichlet", ["scir"], target_params={"dimension": dimension})))
+    assert list(view.figure.xaxis[0].ticker.ticks) == ticks
+
+
+def test_a_lane_alone_has_no_sign():
+    one, two = scene_of(records("gaussian", ["sgld"])), scene_of(records("gaussian", ["sgld", "hmc"]))
+    assert sign(one, 0) == ""
+    assert [name in sign(two, i) for i, name in enumerate(two.lanes)] == [True, True]
+
+
+# The state space
+
+
+def test_the_arrows_are_the_forces_at_the_place_of_the_gradient():
+    """Full: −∇U; used: the minibatch's in its stead. Both have one scale, and the longer is a fifth of the figure."""
+    made = records("quartic", ["sgld"], gradients=[{"key": "gaussian", "params": {"variance": 400.0}}], keep=True)
+    view = VIEWS["state"](scene_of(made))
+    run = made[0].run
+    run.advance(30)
+    data = view.compute(frames(made))
+    place = run.trace().draws[0, 29 - run.sampler.gradient_age]
+    step = 1e-6 * np.eye(2)
+    forces = {
+        "full": [-(run.target.log_density(place - e) - run.target.log_density(place + e))[()] / 2e-6 for e in step],
+        "used": -run.last_gradient[0],
+    }
+    scales = []
+    for name, force in forces.items():
+        x0, y0, x1, y1 = (column[0] for column in data[name])
+        assert (x0, y0) == pytest.approx(place)
+        scales.append(np.array([x1 - x0, y1 - y0]) / force)
+    assert np.concatenate(scales) == pytest.approx(np.full(4, scales[0][0]), rel=1e-4)
+    assert scales[0][0] > 0
+    figure = view.figure
+    span = np.array([figure.x_range.end - figure.x_range.start, figure.y_range.end - figure.y_range.start])
+    longest = max(np.abs(scales[0][0] * np.array(force) / span).max() for force in forces.values())
+    assert longest == pytest.approx(0.2, rel=1e-3)
 
 
 # Bias and variance

@@ -1,8 +1,4 @@
-"""The page in a real headless Chromium: it opens, moves, obeys, survives bad input, and is what its files say.
-
-What a figure shows is read from its data sources in the page, never from pixels. No time decides a test: each
-waits for what must come, and only a wait without an end fails.
-"""
+"""The page in a real headless Chromium: it opens, moves, obeys, survives bad input, and is what its files say."""
 
 import csv
 import os
@@ -19,159 +15,8 @@ import pytest
 import xarray as xr
 
 from samplers import Experiment, run
-from tests.browser import VIEWPORT, PageLog, open_app, serve
-
-PATIENCE = float(os.environ.get("SGMCMC_LAB_TEST_PATIENCE", "60"))
-"""Seconds until a wait gives up: far more than a loaded machine needs."""
-
-# What is on the screen, in the order in which it was made; the document keeps models of earlier layouts for a while.
-SHOWN = """
-const shown = (type) => {
-  const found = new Map()
-  const visit = (view) => {
-    if (view.model.type === type && view.el?.isConnected) found.set(view.model.id, view.model)
-    for (const child of view.children()) visit(child)
-  }
-  for (const root of Bokeh.index.roots) visit(root)
-  return [...found.values()].sort((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1)))
-}
-"""
-FIGURES = f"""
-() => {{ {SHOWN} return shown("Figure").map((figure) => ({{
-  x: [figure.x_range.start, figure.x_range.end], y: [figure.y_range.start, figure.y_range.end],
-  fill: figure.background_fill_color?.value ?? figure.background_fill_color,
-  label: figure.below[0].axis_label,
-  glyphs: figure.renderers.filter((one) => one.glyph).map((one) => ({{
-    type: one.glyph.type,
-    data: Object.fromEntries(Object.entries(one.data_source.data).filter(([, column]) => typeof column[0] !== "object")
-      .map(([name, column]) => [name, Array.from(column)])),
-  }})),
-}})) }}
-"""
-READOUT = f"""
-() => {{ {SHOWN} return shown("Div").map((one) => one.text).find((text) => /step/.test(text)) ?? "" }}
-"""
-IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one) => one.is_idle)"
-
-
-def wait_until(condition, what, patience=PATIENCE):
-    """The first true value of ``condition()``, which may look for what is not on the page yet."""
-    end = time.monotonic() + patience
-    while True:
-        try:
-            found = condition()
-        except LookupError:
-            found = False
-        if found:
-            return found
-        assert time.monotonic() < end, f"{what() if callable(what) else what}: not in {patience:g} s"
-        time.sleep(0.1)
-
-
-class Lab:
-    """A page of the app, and what a person sees and does there."""
-
-    def __init__(self, page, server):
-        self.page, self.server = page, server
-
-    def open(self, query=""):
-        open_app(self.page, self.server, query)
-        return self
-
-    # What is seen
-
-    @property
-    def url(self):
-        """The link. Playwright's own ``page.url`` stays behind while nothing is asked of the page."""
-        return self.page.evaluate("location.href")
-
-    def steps(self):
-        """The number of steps in the readout, or -1 where there is none yet."""
-        found = re.search(r"step ([\d,]+)", self.page.evaluate(READOUT))
-        return int(found[1].replace(",", "")) if found else -1
-
-    def titles(self):
-        return self.page.locator(".view-title").all_inner_texts()
-
-    def figures(self):
-        """What is drawn, by the title of the view. Waits until titles and figures are of the same views."""
-
-        def same():
-            titles, figures = self.titles(), self.page.evaluate(FIGURES)
-            self._seen = (titles, figures)
-            return len(titles) == len(figures) and titles == self.titles()
-
-        wait_until(same, lambda: f"figures of the views {self._seen[0]}, not {len(self._seen[1])}")
-        return dict(zip(*self._seen, strict=True))
-
-    def glyphs(self, view, kind):
-        return [one["data"] for one in self.figures()[view]["glyphs"] if one["type"] == kind]
-
-    def heads(self):
-        """Where the chains of each lane are in the state space, (chains, 2), by lane."""
-        size = 1 if len(self.lanes()) > 1 else 4
-        found = [g for g in self.glyphs("State space", "Scatter") if set(g) == {"x", "y"} and len(g["x"]) == size]
-        return [np.array([g["x"], g["y"]]).T for g in found[: len(self.lanes())]]
-
-    def lanes(self):
-        return parse_qs(urlsplit(self.url).query).get("lane", [])
-
-    def field(self, name):
-        return parse_qs(urlsplit(self.url).query).get(name, [""])[0]
-
-    # What is done
-
-    def button(self, name):
-        return self.page.get_by_role("button", name=name, exact=isinstance(name, str))
-
-    def view(self, title):
-        self.page.mouse.move(640, 2)
-        self.button(title).click()
-
-    def step(self, times=1):
-        self.until(lambda: self.steps() >= 0, "a readout")
-        for _ in range(times):
-            goal = self.steps() + 1
-            self.press("Step")
-            self.until(lambda goal=goal: self.steps() == goal, f"step {goal}")
-
-    def press(self, text):
-        """Click the button with that visible text."""
-        # The help of the button that was pressed last may lie over this one.
-        self.until(lambda: self.steps() >= 0, "a page that listens")
-        self.page.mouse.move(640, 2)
-        self.page.get_by_role("button").filter(has_text=re.compile(f"{text}$")).click()
-
-    def choose(self, label, option):
-        self.page.get_by_role("combobox", name=re.compile(f"^{label}")).click()
-        self.page.get_by_role("menuitem", name=option, exact=True).click()
-
-    def until(self, condition, what):
-        return wait_until(condition, lambda: f"{what} (readout: {self.page.evaluate(READOUT)!r})")
-
-    def moves(self, more=1):
-        """Wait until the readout has grown."""
-        start = self.steps()
-        self.until(lambda: self.steps() >= max(start, 0) + more, "more steps")
-
-    def settled(self):
-        """Wait until nothing moves any more, and return the step at which it rests."""
-        last, same = None, 0
-
-        def rests():
-            nonlocal last, same
-            now = (self.steps(), self.figures())
-            last, same = now, same + 1 if now == last else 0
-            time.sleep(0.4)
-            return same >= 3
-
-        self.until(rests, "rest")
-        return last[0]
-
-    def says(self, *parts):
-        """Wait for a visible sentence that has all of these parts."""
-        pattern = re.compile("".join(f"(?=[\\s\\S]*{re.escape(part)})" for part in parts))
-        self.page.get_by_role("alert").filter(has_text=pattern).first.wait_for(timeout=1000 * PATIENCE)
+from tests.browser import IDLE, LIGHT_PAGE, VIEWPORT, PageLog, serve
+from tests.browser.lab import PATIENCE, Lab, check_finite, check_inside, check_phone, check_width, wait_until
 
 
 @pytest.fixture
@@ -180,43 +25,6 @@ def lab(page, server):
     made = Lab(page, server)
     yield made
     check_finite(made.figures())
-
-
-def check_finite(figures):
-    """No NaN and no infinity reaches a plot."""
-    for view, figure in figures.items():
-        assert np.isfinite([*figure["x"], *figure["y"]]).all(), view
-        for glyph in figure["glyphs"]:
-            for name, column in glyph["data"].items():
-                assert np.isfinite(np.array(column, dtype=float)).all(), (view, glyph["type"], name)
-
-
-def check_inside(figure, places):
-    """Heads that are on the axes."""
-    places = np.concatenate(places)
-    for k, side in enumerate("xy"):
-        low, high = figure[side]
-        assert (low <= places[:, k]).mean() > 0.5
-        assert (places[:, k] <= high).mean() > 0.5
-
-
-def check_width(page):
-    """Nothing is wider than the screen."""
-    width = page.viewport_size["width"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("document.body.scrollWidth") <= width
-
-
-def check_phone(page):
-    """Nothing is wider than the screen, and every view can be seen."""
-    check_width(page)
-    for title in page.locator(".view-title").all():
-        # A trial click fails where something, such as the sidebar, is in front.
-        title.click(trial=True)
-    for figure in page.locator(".bk-Figure").all():
-        box = figure.bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= page.viewport_size["width"]
 
 
 # It opens and obeys
@@ -335,7 +143,7 @@ def test_lanes(lab):
     lab.until(lambda: lab.lanes()[1].startswith("hmc"), "HMC in the link")
     lab.page.get_by_role("heading", name="HMC").wait_for()
     lab.until(lambda: lab.steps() == 0, "a restart")
-    lab.button("Remove lane 1").click()
+    lab.remove("lane", 1, of=2)
     lab.until(lambda: [lane[:3] for lane in lab.lanes()] == ["hmc"], "one lane in the link")
     lab.until(lambda: lab.page.get_by_role("heading", name="SGLD").count() == 0, "SGLD's card is gone")
     lab.until(
@@ -490,7 +298,7 @@ def test_the_link_is_the_whole_state(lab):
     lab.page.wait_for_function(IDLE)
     lab.until(lambda: lab.steps() == 0, "the paused page again")
     assert lab.url == first
-    assert parse_qs(urlsplit(first).query) == parse_qs(query[1:])
+    assert parse_qs(urlsplit(first).query) == {**parse_qs(query[1:]), "v": ["1"]}
     assert lab.titles() == list(figures)
     lab.step(2)
     assert lab.figures() == figures
@@ -506,13 +314,21 @@ BAD_LINKS = [
     ("?views=foo", ["views", "foo"]),
     ("?target=%ff%fe&lane=%zz", ["target"]),
     ("?x=" + 10_000 * "y", ["10,0", "8,000"]),
+    ("?" + "&".join(f"f{i}=1" for i in range(60)), ["f0", "more"]),
 ]
 
 
 @pytest.mark.parametrize(("query", "parts"), BAD_LINKS, ids=[query[:30] for query, _ in BAD_LINKS])
 def test_a_bad_link_says_so_and_the_page_runs(lab, query, parts):
+    """Where the experiment is not the one that the link asks for, it waits, and the link stays in the address."""
     lab.open(query)
     lab.says(*parts)
+    if lab.button("Play").count():
+        assert urlsplit(lab.url).query == urlsplit(lab.page.evaluate(f"new URL({query!r}, location).href")).query
+        assert lab.steps() < 1
+        lab.press("Play")
+    else:
+        assert query.startswith(("?views", "?f0"))
     lab.moves()
 
 
@@ -562,17 +378,8 @@ def test_dark_and_light(lab):
     lab.until(lambda: len(lab.glyphs("State space", "Line")[0]["x"]) > 20, "paths in the new figures")
 
 
-def test_on_a_phone(chromium, server, page_log):
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page_log.watch(page)
-    lab = Lab(page, server).open()
-    lab.moves()
-    lab.button("Pause").click()
-    lab.settled()
-    check_phone(page)
-    context.close()
-    assert not page_log.errors
+def test_on_a_phone(phone, server):
+    check_phone(Lab(phone, server).open())
 
 
 def test_a_hidden_page_rests(lab):
@@ -595,15 +402,10 @@ def test_the_keyboard_reaches_the_controls(lab):
     lab.open()
     lab.moves()
     page = lab.page
-    focused = """() => {
-      let at = document.activeElement
-      while (at && at.shadowRoot && at.shadowRoot.activeElement) at = at.shadowRoot.activeElement
-      return at ? (at.getAttribute("aria-label") || at.innerText || at.tagName) : ""
-    }"""
     seen = []
     for _ in range(60):
         page.keyboard.press("Tab")
-        seen.append(page.evaluate(focused).split("\n")[-1])
+        seen.append(lab.focus().split("\n")[-1])
         if seen[-1] == "Pause":
             break
     assert seen[-1] == "Pause", seen
@@ -697,7 +499,7 @@ def test_sessions_end_with_their_pages(chromium, tmp_path):
             for _ in range(pages):
                 page = context.new_page()
                 log.watch(page)
-                lab = Lab(page, server).open("?speed=1000")
+                lab = Lab(page, server).open(f"{LIGHT_PAGE}&speed=1000")
                 lab.moves()
             context.close()
 

@@ -24,10 +24,13 @@ from playwright.sync_api import ConsoleMessage, Error, Page, Request
 
 from samplers.bench_page import ARGUMENTS, BROWSERS
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 VIEWPORT = {"width": 1280, "height": 720}
 # The network is cut off: every name and address but this machine's is unknown. The app must not miss them.
 CUT_OFF = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
+LIGHT_PAGE = "?views=marginal&hide=equations,workbench"
+"""The link of a page that is soon there."""
+IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one) => one.is_idle)"
 LOCAL = {"localhost", "127.0.0.1", None, ""}
 # What panel writes to its log where the app's code failed; the page itself still answers 200.
 CRASHES = ("Traceback (most recent call last)", "Error running application", "ERROR:", " ERROR ")
@@ -78,16 +81,20 @@ class Server:
 
 @contextmanager
 def serve(
-    folder: Path, *options: str, environment: Mapping[str, str] | None = None, timeout: float = 120
+    folder: Path,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 120,
+    port: int | None = None,
 ) -> Iterator[Server]:
-    """``panel serve app`` as the README has it, from the root, on a free port, with its log in ``folder``.
+    """``panel serve app`` as the README has it, from the root, on ``port`` or a free one, with its log in ``folder``.
 
     The ``panel`` command rather than ``python -m panel``: the latter would put the root on the path and so hide a
     package that is not installed.
     """
     command = shutil.which("panel", path=sysconfig.get_path("scripts"))
     assert command, "panel is not installed in the environment that runs the tests"
-    port = free_port()
+    port = port or free_port()
     log_file = folder / f"server-{port}.log"
     full = [command, "serve", "app", "--address", "127.0.0.1", "--port", str(port), *options]
     with log_file.open("wb") as log:
@@ -172,10 +179,7 @@ def open_app(page: Page, server: Server, query: str = "", timeout: float = 60) -
     start = len(server.log)
     page.goto(server.url + query)
     try:
-        page.wait_for_function(
-            "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one) => one.is_idle)",
-            timeout=1000 * timeout,
-        )
+        page.wait_for_function(IDLE, timeout=1000 * timeout)
     except Error as error:
         pytest.fail(f"the app was not drawn in {timeout:g} s: {error.message}\n{server.log[start:]}")
     crashes = server.crashes(start)

@@ -1,6 +1,6 @@
 """The pages of studies in a real headless Chromium: they open, move, obey, take files and refuse bad ones.
 
-As in ``test_app``: what a figure shows is read from its data sources, and no time decides a test.
+As in ``lab``: what a figure shows is read from its data sources, and no time decides a test.
 """
 
 import re
@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from samplers.models.study import Study
-from tests.test_app import IDLE, Lab, check_finite, check_phone, check_width
+from tests.browser import IDLE
+from tests.browser.lab import Lab, check_finite, check_phone, check_width
 
 BARS = "?model=topics(corpus:bars;n_topics:10)&method=collapsed_gibbs&method=lda_scir"
 BLOCKS = "?model=network(graph:blocks;n_communities:6)"
@@ -93,7 +94,7 @@ def test_topics_open_move_and_obey(lab):
     lab.until(lambda: lab.steps() == 0, "a restart")
     lab.press("Add a method to compare")
     lab.until(lambda: len(lab.methods()) == 3, "three methods in the link")
-    lab.button("Remove method 1").click()
+    lab.remove("method", 1, of=3)
     lab.until(lambda: len(lab.methods()) == 2, "two methods")
     lab.step()
 
@@ -147,6 +148,8 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
     other = StudyLab(lab.page.context.new_page(), lab.server)
     other.open("?" + urlsplit(url).query)
     other.says("somebody's own file", "reuters")
+    assert "corpus:uploaded" in other.field("model")
+    other.press("Play")
     other.until(lambda: "corpus:reuters" in other.field("model"), "the built-in corpus")
     other.page.close()
 
@@ -154,18 +157,10 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
 def test_a_bad_link_says_so_and_the_page_runs(lab):
     lab.open("?model=network(graph:blocks)&method=lda_scir&views=words")
     lab.says("lda_scir", "network")
+    lab.press("Play")
     lab.moves()
 
 
 @pytest.mark.parametrize("query", [BARS, BLOCKS], ids=["topics", "network"])
-def test_on_a_phone_nothing_is_cut_off(chromium, server, page_log, query):
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page_log.watch(page)
-    lab = StudyLab(page, server).open(query)
-    lab.moves()
-    lab.button("Pause").click()
-    lab.settled()
-    check_phone(page)
-    context.close()
-    assert not page_log.errors
+def test_on_a_phone_nothing_is_cut_off(phone, server, query):
+    check_phone(StudyLab(phone, server).open(query))

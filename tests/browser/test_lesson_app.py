@@ -5,8 +5,8 @@ import re
 import pytest
 
 from lessons.library import VARIABLE
-from tests.browser import PageLog, open_app, serve
-from tests.test_app import PATIENCE, Lab, check_finite, check_width, wait_until
+from tests.browser import serve
+from tests.browser.lab import PATIENCE, WALK, Lab, check_finite, check_width, wait_until
 
 MINE = """+++
 title = "Mine"
@@ -84,7 +84,7 @@ def lab(page, school):
 
 
 def heading(lab):
-    return lab.page.get_by_role("heading", level=2).all_inner_texts()
+    return lab.page.locator(".lesson").get_by_role("heading", level=2).all_inner_texts()
 
 
 def answer(lab, text):
@@ -198,30 +198,19 @@ def test_a_teacher_presents_with_keys(lab):
     assert heading(lab) == ["One"]
 
 
-def test_a_lesson_on_a_phone(chromium, school):
-    log = PageLog()
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
-    page = context.new_page()
-    log.watch(page)
-    try:
-        open_app(page, school, "?lesson=mine")
-        lab = Lab(page, school)
-        wait_until(lambda: heading(lab) == ["One"], "the step")
-        page.get_by_role("button", name="That", exact=True).click()
-        shows(lab, "Right.")
-        wait_until(lambda: len(lab.figures()) == 2, "the views")
-        check_width(page)
-        text, figure = page.locator(".lesson").bounding_box(), page.locator(".view-title").first.bounding_box()
-        assert text["width"] > 360
-        assert figure["y"] > text["y"] + text["height"] - 1, "the views are below the text"
-        cut_off = """() => {
-          const walk = function* (root) { for (const one of root.querySelectorAll("*")) { yield one; if (one.shadowRoot) yield* walk(one.shadowRoot) } }
-          return [...walk(document)].filter((one) => ["BUTTON", "P", "H2"].includes(one.tagName))
-            .filter((one) => { const box = one.getBoundingClientRect(); return box.width > 0 && (box.right > innerWidth + 1 || box.left < -1) })
-            .map((one) => one.textContent)
-        }"""
-        assert page.evaluate(cut_off) == []
-    finally:
-        context.close()
-    assert not log.errors, log.errors
-    assert not log.outside, log.outside
+def test_a_lesson_on_a_phone(phone, school):
+    lab = Lab(phone, school).open("?lesson=mine")
+    wait_until(lambda: heading(lab) == ["One"], "the step")
+    phone.get_by_role("button", name="That", exact=True).click()
+    shows(lab, "Right.")
+    wait_until(lambda: len(lab.figures()) == 2, "the views")
+    check_width(phone)
+    text, figure = phone.locator(".lesson").bounding_box(), phone.locator(".view-title").first.bounding_box()
+    assert text["width"] > 360
+    assert figure["y"] > text["y"] + text["height"] - 1, "the views are below the text"
+    cut_off = f"""() => {{ {WALK}
+      return [...walk(document)].filter((one) => ["BUTTON", "P", "H2"].includes(one.tagName))
+        .filter((one) => {{ const box = one.getBoundingClientRect(); return box.width > 0 && (box.right > innerWidth + 1 || box.left < -1) }})
+        .map((one) => one.textContent)
+    }}"""
+    assert phone.evaluate(cut_off) == []

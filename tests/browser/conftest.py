@@ -1,0 +1,65 @@
+"""What all browser tests share: a headless Chromium, empty pages, and what goes wrong in them."""
+
+import os
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests import browser
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """The browser, headless and with the network cut off. Skips where there is none; in CI that is a failure.
+
+    It ends with its module: with ``pytest -n`` other tests follow in the same process.
+    """
+    path = browser.find_chromium()
+    if path is None:
+        wanted = os.environ.get("CHROMIUM")
+        reason = f"CHROMIUM={wanted} is no program" if wanted else f"none of {', '.join(browser.BROWSERS)} is installed"
+        if browser.in_ci():
+            pytest.fail(f"{reason}, and CI runs all tests")
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, headless=True, args=browser.arguments())
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page_log():
+    """The errors of the pages that it watches, and their requests to other machines: none when the test ends."""
+    log = browser.PageLog()
+    yield log
+    assert not log.errors, log.errors
+    assert not log.outside, log.outside
+
+
+@pytest.fixture
+def new_page(chromium, page_log):
+    """``new_page(**options)``: an empty page in a context of its own. Open the app in it with ``browser.open_app``."""
+    contexts = []
+
+    def make(**options):
+        contexts.append(chromium.new_context(**options))
+        contexts[-1].set_default_timeout(30_000)
+        opened = contexts[-1].new_page()
+        page_log.watch(opened)
+        return opened
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def page(new_page):
+    """An empty page of 1280 × 720."""
+    return new_page(viewport=browser.VIEWPORT)
+
+
+@pytest.fixture
+def phone(new_page):
+    """An empty page of 390 × 844 that is touched."""
+    return new_page(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)

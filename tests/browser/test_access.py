@@ -1,0 +1,243 @@
+"""What people meet who do not see the page, use no mouse, or ask for less motion, in a real headless Chromium.
+
+axe-core (tests/browser/axe, MPL-2.0, unchanged) looks at every kind of page; what it cannot see is tested with keys.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lessons.library import VARIABLE
+from tests.browser import VIEWPORT, serve
+from tests.browser.lab import FOCUS, PATIENCE, WALK, Lab, wait_until
+
+AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
+SERIOUS = ("moderate", "serious", "critical")
+LESSON = r"""+++
+title = "Signs"
+minutes = 3
+summary = "Of formulas."
++++
+
+## One
+
+In a line $$x_i^2$$, and below.
+
+$$\frac{a}{\sqrt{b}} = \left(\begin{matrix} 1 & \theta \\ 0 & 1 \end{matrix}\right) \sum_{j=1}^{n} e^{-H}$$
+
+```toml
+views = ["marginal"]
+controls = ["lane1.sampler.step_size"]
+[experiment]
+target = "gaussian"
+lanes = ["sgld(step_size:0.05)~full"]
+n_steps = 400
+burn_in = 10
+
+[question]
+ask = "Which?"
+options = ["This", "That"]
+answer = 2
+why = "It is so."
+```
+
+## Two
+
+Another step.
+
+```toml
+[change]
+lane1.sampler.step_size = 0.3
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def school(tmp_path_factory):
+    """A server with a lesson of formulas."""
+    folder = tmp_path_factory.mktemp("signs")
+    (folder / "01-signs.md").write_text(LESSON, encoding="utf-8")
+    with serve(tmp_path_factory.mktemp("access"), environment={VARIABLE: str(folder)}) as running:
+        yield running
+
+
+@pytest.fixture
+def lab(page, school):
+    """The app in an empty page."""
+    page.set_default_timeout(1000 * PATIENCE)
+    return Lab(page, school)
+
+
+def findings(lab, *rules):
+    """What axe finds on the page, or by some rules of it."""
+    if lab.page.evaluate("!window.axe"):
+        lab.page.evaluate(AXE)
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    found = lab.page.evaluate("(options) => axe.run(document, options)", options)["violations"]
+    return [f"{one['impact']} {one['id']}: {node['html'][:300]}" for one in found if one["impact"] in SERIOUS for node in one["nodes"]]  # fmt: skip
+
+
+def pictures(lab):
+    """The role and the name of every figure, in order."""
+    return lab.page.evaluate(
+        f"() => {{ {WALK} return [...walk(document)].filter((one) => one.matches('.bk-Figure'))"
+        ".map((one) => [one.getAttribute('role'), one.getAttribute('aria-label')]) }"
+    )
+
+
+def press(lab, *keys):
+    for key in keys:
+        lab.page.keyboard.press(key)
+
+
+def tab_to(lab, name, keys="Tab", most=60):
+    """Press Tab until something with this name has the focus."""
+    seen = []
+    for _ in range(most):
+        press(lab, keys)
+        seen.append(lab.focus())
+        if re.search(name, seen[-1]):
+            return seen
+    raise AssertionError(f"no Tab stop {name!r} among {seen}")
+
+
+# Paused: axe takes seconds for a page that is drawn all the time beside it.
+KINDS = {
+    "first": "?play=0",
+    "workbench": "?lane=sgld&lane=recipe~full&play=0",
+    "simplex": "?target=dense_dirichlet&play=0",
+    "circle": "?target=von_mises&play=0",
+    "globe": "?target=fisher&play=0",
+    "topics": "?model=topics&play=0",
+    "network": "?model=network&play=0",
+    "lesson": "?lesson=signs",
+    "presenter": "?lesson=signs&present=1",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_axe_finds_nothing(lab, kind):
+    lab.open(KINDS[kind])
+    lab.until(lambda: lab.titles() and len(pictures(lab)) >= len(lab.titles()), "pictures")
+    if kind not in ("lesson", "presenter"):
+        lab.step()
+        # Cards come last.
+        lab.until(lambda: lab.page.locator("mjx-container").count() > 0, "formulas")
+    assert findings(lab) == []
+    if kind == "first":
+        # axe sees into shadow roots: a button without its name is found.
+        lab.button("Toggle theme").evaluate("(one) => one.removeAttribute('aria-label')")
+        assert any("button-name" in one for one in findings(lab, "button-name"))
+        return
+    light = lab.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    if kind == "presenter":
+        press(lab, "Escape")
+        lab.button("Toggle theme").wait_for()
+    lab.button("Toggle theme").click()
+    lab.until(lambda: lab.page.evaluate("getComputedStyle(document.body).backgroundColor") != light, "a dark page")
+    lab.until(lambda: len(pictures(lab)) >= len(lab.titles()), "dark pictures")
+    # What else axe looks at has no colours, and colours take a moment to change.
+    lab.until(lambda: findings(lab, "color-contrast") == [], lambda: findings(lab, "color-contrast"))
+
+
+def test_formulas_are_read_as_formulas(lab):
+    lab.open("?lesson=signs")
+    formulas = f"() => {{ {WALK} return [...walk(document)].filter((one) => one.localName === 'math').map((one) => one.outerHTML) }}"
+    lab.until(lambda: len(lab.page.evaluate(formulas)) == 2, "two formulas")
+    short, long = (re.sub(r' xmlns="[^"]*"|</?mstyle>|</?mrow>', "", one) for one in lab.page.evaluate(formulas))
+    assert short == "<math><msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup></math>"
+    assert long == (
+        "<math><mfrac><mi>a</mi><msqrt><mi>b</mi></msqrt></mfrac><mo>=</mo><mo>(</mo><mtable><mtr><mtd><mn>1</mn></mtd><mtd><mi>θ</mi></mtd></mtr>"
+        "<mtr><mtd><mn>0</mn></mtd><mtd><mn>1</mn></mtd></mtr></mtable><mo>)</mo>"
+        "<munderover><mo>∑</mo><mi>j</mi><mo>=</mo><mn>1</mn><mi>n</mi></munderover><msup><mi>e</mi><mo>−</mo><mi>H</mi></msup></math>"
+    )
+
+
+def test_pictures_say_what_they_show(lab):
+    lab.open()
+    lab.moves()
+    lab.until(lambda: all("mean of" in name for _, name in pictures(lab)[:2]), lambda: f"means in {pictures(lab)}")
+    lab.until(lambda: re.search(r"KS distance, against .*KS 0\.\d+", pictures(lab)[2][1]), lambda: pictures(lab)[2])
+    assert {role for role, _ in pictures(lab)} == {"img"}
+    first = pictures(lab)
+    lab.until(lambda: all(now != was for now, was in zip(pictures(lab), first, strict=True)), "other numbers")
+    assert lab.page.locator(".bk-events[tabindex]").count() == 0, "a canvas takes no keys and no focus"
+
+
+def test_all_by_keyboard(lab):
+    lab.open()
+    lab.moves()
+    page = lab.page
+    # The list of lessons: the focus goes into it, stays there, and comes back.
+    tab_to(lab, "Lessons")
+    press(lab, "Enter")
+    page.get_by_role("dialog").wait_for()
+    inside = "() => { let at = document.activeElement; let seen = false; while (at) { seen ||= !!at.closest('.MuiModal-root'); at = at.shadowRoot?.activeElement } return seen }"
+    lab.until(lambda: page.evaluate(inside), "the focus in the dialog")
+    tab_to(lab, "Signs|close")
+    press(lab, "Tab", "Tab", "Tab", "Tab")
+    assert page.evaluate(inside)
+    press(lab, "Escape")
+    lab.until(lambda: lab.focus().startswith("button Lessons"), lambda: f"the focus back, not on {lab.focus()}")
+    # A menu.
+    tab_to(lab, "Export")
+    press(lab, "Enter")
+    lab.until(lambda: lab.focus().startswith("menuitem"), "the focus in the menu")
+    first = lab.focus()
+    press(lab, "ArrowDown")
+    assert lab.focus() != first
+    press(lab, "Escape")
+    lab.until(lambda: "Export" in lab.focus(), "the focus back")
+    # Help is shown at its Tab stop, and goes with Escape.
+    tab_to(lab, "to sample from")
+    page.get_by_role("tooltip").wait_for()
+    press(lab, "Escape")
+    page.get_by_role("tooltip").wait_for(state="detached")
+    # A slider, also where the run begins anew.
+    tab_to(lab, "input Step size")
+    lanes = lab.lanes()
+    press(lab, "ArrowRight")
+    lab.until(lambda: lab.lanes() != lanes, "another step size")
+    tab_to(lab, "input Chains")
+    press(lab, "ArrowRight")
+    lab.until(lambda: lab.field("n_chains") == "5", "a chain more")
+    lab.until(lambda: lab.focus() == "input Chains", lambda: f"the focus on the slider, not on {lab.focus()}")
+    # A choice, by arrows; what is drawn again keeps the focus.
+    tab_to(lab, "combobox Correlated quartic", "Shift+Tab")
+    outline = page.evaluate(FOCUS.replace('return [at?.getAttribute("role") ||', 'return [getComputedStyle(at).outlineStyle, getComputedStyle(at.closest(".Mui-focused") ?? at).outlineStyle,'))  # fmt: skip
+    assert "solid" in outline, "the focus is seen"
+    press(lab, "ArrowDown")
+    lab.until(lambda: lab.focus().startswith("option") or lab.focus().startswith("menuitem"), lab.focus)
+    press(lab, "ArrowDown", "Enter")
+    lab.until(lambda: lab.field("target") not in ("", "correlated_quartic"), "another target")
+    lab.until(lambda: page.get_by_role("menuitem").count() == 0, "the menu closed")
+    lab.until(lambda: lab.focus().startswith("combobox"), lambda: f"the focus on the menu, not on {lab.focus()}")
+    # A view: the buttons are one stop, with arrows in it.
+    tab_to(lab, "button State space|button Marginal")
+    tab_to(lab, "button Autocorrelation", "ArrowRight")
+    press(lab, "Enter")
+    lab.until(lambda: "Autocorrelation" in lab.titles(), "the view")
+
+
+def test_a_lesson_by_keyboard(lab):
+    lab.open("?lesson=signs")
+    lab.until(lambda: lab.titles() == ["Marginal"], "its view")
+    tab_to(lab, "button That")
+    press(lab, "Enter")
+    lab.page.get_by_text("It is so.").first.wait_for()
+    lab.moves()
+    tab_to(lab, "Next")
+    press(lab, "Enter")
+    lab.until(lambda: lab.field("step") == "2", "the second step")
+    lab.until(lambda: re.search("Next|All lessons", lab.focus()) is not None or "Back" in lab.focus(), lambda: f"the focus in the lesson, not on {lab.focus()}")  # fmt: skip
+
+
+def test_less_motion_opens_paused(new_page, school):
+    lab = Lab(new_page(viewport=VIEWPORT, reduced_motion="reduce"), school).open()
+    lab.says("asks for less motion")
+    wait_until(lambda: lab.steps() >= 0, "a readout")
+    assert lab.steps() == 0
+    assert lab.page.evaluate(f"() => {{ {WALK} return [...walk(document)].filter((one) => one.tagName === 'BUTTON').every((one) => parseFloat(getComputedStyle(one).transitionDuration) <= 0.001) }}")  # fmt: skip
+    lab.press("Play")
+    lab.moves()

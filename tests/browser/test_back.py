@@ -1,0 +1,109 @@
+"""A page comes back to the same experiment: after the server was killed or stood still, and with Back and Forward."""
+
+import os
+import signal
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Error
+
+from tests.browser import open_app, serve
+from tests.browser.lab import PATIENCE, Lab, wait_until
+
+LESSON = "?lesson=langevin&step=2"
+
+
+def opened(lab):
+    """When the browser opened the document: another number where it has loaded it again."""
+    return evaluate(lab, "performance.timeOrigin")
+
+
+def fields(lab):
+    return parse_qs(urlsplit(evaluate(lab, "location.href")).query)
+
+
+def evaluate(lab, script):
+    """What a script finds; not while the document is being replaced."""
+    try:
+        return lab.page.evaluate(script)
+    except Error as error:
+        raise LookupError from error
+
+
+def banner(page, shown):
+    state = "visible" if shown else "hidden"
+    page.locator(".lost").wait_for(state=state, timeout=1000 * PATIENCE)
+    return page.locator(".lost").inner_text()
+
+
+@pytest.fixture
+def tabs(chromium):
+    """Two tabs of one browser. Requests fail while there is no server, and the browser says so."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 720})
+    context.set_default_timeout(1000 * PATIENCE)
+    yield context.new_page(), context.new_page()
+    context.close()
+
+
+def test_pages_come_back_after_the_server_was_killed(tabs, tmp_path):
+    """Fails where a page stays dead, comes back with another state, or does not say what happens."""
+    with serve(tmp_path) as first:
+        one, other = Lab(tabs[0], first), Lab(tabs[1], first)
+        one.open(
+            "?target=typed(energy:theta^4/4-theta;extent:4.0)&lane=sgld(step_size:0.03)~full&seed=77&theme=dark&play=0"
+        )
+        other.open(LESSON + "&answers=1.0")
+        before = []
+        for lab in (one, other):
+            wait_until(lambda lab=lab: "views" in fields(lab), "the whole state in the address")
+            before.append((fields(lab), opened(lab)))
+        os.killpg(first.process.pid, signal.SIGKILL)
+        for lab in (one, other):
+            assert "does not answer" in banner(lab.page, shown=True)
+    with serve(tmp_path, port=first.port):
+        for lab, (state, earlier) in zip((one, other), before, strict=True):
+            wait_until(lambda lab=lab, earlier=earlier: opened(lab) != earlier, "the page, opened again")
+            wait_until(lambda lab=lab: "views" in fields(lab) and lab.page.locator(".bk-Figure").count(), "figures")
+            assert fields(lab) == state
+            banner(lab.page, shown=False)
+
+
+def test_a_server_that_stood_still_goes_on_with_the_same_session(tabs, tmp_path):
+    """Fails where a page is silent while nothing moves, or gives up a session that is still there."""
+    with serve(tmp_path) as server:
+        lab = Lab(tabs[0], server)
+        lab.open()
+        lab.moves()
+        earlier = opened(lab)
+        os.killpg(server.process.pid, signal.SIGSTOP)
+        try:
+            assert "does not answer" in banner(lab.page, shown=True)
+        finally:
+            os.killpg(server.process.pid, signal.SIGCONT)
+        banner(lab.page, shown=False)
+        lab.moves()
+        assert opened(lab) == earlier
+
+
+def test_back_and_forward_apply_what_the_address_says(page, server):
+    """Fails where each change is an entry of the history, or where Back changes the address and not the page."""
+    open_app(page, server, "?lesson=langevin&step=1")
+    lab = Lab(page, server)
+
+    def step(number):
+        wait_until(lambda: fields(lab).get("step") == [str(number)] and "views" in fields(lab), f"step {number}")
+        page.get_by_text(f"step {number} of").first.wait_for(timeout=1000 * PATIENCE)
+
+    step(1)
+    entries = page.evaluate("history.length")
+    page.get_by_role("button", name="Next", exact=True).click()
+    step(2)
+    assert page.evaluate("history.length") == entries + 1
+    page.go_back()
+    step(1)
+    page.go_forward()
+    step(2)
+    entries = page.evaluate("history.length")
+    page.get_by_role("button", name=r"Toggle dark mode").or_(page.locator("[aria-label*='theme' i]")).first.click()
+    wait_until(lambda: fields(lab)["theme"] == ["dark"], "the dark theme in the address")
+    assert page.evaluate("history.length") == entries

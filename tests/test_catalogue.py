@@ -1,0 +1,50 @@
+"""Every parameter's default and bounds, as links and files rely on them: those of ``catalogue.json``.
+
+A link leaves out what it has no other value for, and may go to the bounds: a default that changes, or a bound that
+moves inwards, gives an old link another meaning. Where that is meant, delete the file, run this, and look at what
+differs in Git.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from samplers.cli import catalogue
+from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS
+from samplers.models import METHODS, MODELS
+from samplers.parameters import declared
+from samplers.targets import TARGETS
+
+FILE = Path(__file__).with_name("catalogue.json")
+
+
+def parameters():
+    """Of everything that has parameters: default, range, and whether its slider is logarithmic."""
+    found = catalogue()
+    sections = {"targets": TARGETS, "samplers": SAMPLERS, "gradients": GRADIENTS, "models": MODELS, "methods": METHODS}
+    out = {"settings": {p["name"]: [p["default"], p.get("bounds"), None] for p in found["settings"]}}
+    for section, registry in sections.items():
+        for entry in found[section]:
+            scales = {name: getattr(p, "log", None) for name, p in declared(registry[entry["key"]])}
+            out[f"{section} {entry['key']}"] = {
+                p["name"]: [p["default"], p.get("bounds"), scales[p["name"]]] for p in entry["parameters"]
+            }
+    return json.loads(json.dumps(out))
+
+
+def test_every_default_and_every_bound_is_what_links_rely_on():
+    found = parameters()
+    if not FILE.exists():
+        FILE.write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
+        pytest.fail("nothing was recorded; it is now")
+    recorded = json.loads(FILE.read_text(encoding="utf-8"))
+    different = [
+        f"{owner}.{name}: {of.get(name)} is not {recorded.get(owner, {}).get(name)}"
+        for owner, of in found.items()
+        for name in {**of, **recorded.get(owner, {})}
+        if of.get(name) != recorded.get(owner, {}).get(name)
+    ]
+    assert different == []
+    assert found.keys() == recorded.keys()
