@@ -1,6 +1,7 @@
 """What all tests share: a fresh cache of compiled functions, the served app, and what runs where.
 
-The first lines run before any test module is imported, and so before Numba reads where its cache is.
+The first lines run before any test module is imported, and so before Numba reads where its cache is, and NumPy how
+many threads it has.
 """
 
 import os
@@ -15,6 +16,9 @@ _WORKER = "PYTEST_XDIST_WORKER" in os.environ
 _KEPT = os.environ.get("SGMCMC_LAB_CACHE" if _WORKER else "SGMCMC_LAB_TEST_CACHE")
 _CACHE = Path(_KEPT or tempfile.mkdtemp(prefix="sgmcmc-lab-tests-"))
 os.environ["SGMCMC_LAB_CACHE"] = str(_CACHE)
+# The processes take all cores. With threads of its own beside them, linear algebra takes 20 times as long: each
+# spins while it waits for the others.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402

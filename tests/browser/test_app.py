@@ -73,6 +73,7 @@ def test_the_network_is_watched(page, page_log):
     page.goto("data:text/html,<script src='https://cdn.example.com/x.js'></script>")
     wait_until(lambda: page_log.outside, "the request")
     assert page_log.outside == ["https://cdn.example.com/x.js"]
+    page.close()  # no more is said after that
     page_log.outside.clear()
     page_log.errors.clear()
 

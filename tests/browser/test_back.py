@@ -1,4 +1,4 @@
-"""A page comes back to the same experiment: after the server was killed or stood still, and with Back and Forward."""
+"""A page comes back to the same experiment: after the server or the network failed, and with Back and Forward."""
 
 import os
 import signal
@@ -7,8 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Error
 
-from tests.browser import open_app, serve
+from tests.browser import LIGHT_PAGE, open_app, serve
 from tests.browser.lab import PATIENCE, Lab, wait_until
+from tests.browser.wire import wire
 
 LESSON = "?lesson=langevin&step=2"
 
@@ -83,6 +84,56 @@ def test_a_server_that_stood_still_goes_on_with_the_same_session(tabs, tmp_path)
         banner(lab.page, shown=False)
         lab.moves()
         assert opened(lab) == earlier
+
+
+@pytest.fixture
+def network(tmp_path):
+    """A server, and the wire through which its address goes."""
+    with wire() as between, serve(tmp_path, "--allow-websocket-origin", f"localhost:{between.port}") as server:
+        between.target, server.port = server.port, between.port
+        yield server, between
+
+
+def test_a_network_that_is_cut_and_mended_brings_the_page_back(tabs, network):
+    """Fails where a page whose connection was closed does not say so, or comes back with another state."""
+    server, between = network
+    lab = Lab(tabs[0], server).open(LESSON)
+    wait_until(lambda: "views" in fields(lab), "the whole state in the address")
+    state, earlier = fields(lab), opened(lab)
+    between.cut()
+    assert "does not answer" in banner(lab.page, shown=True)
+    between.mend()
+    wait_until(lambda: opened(lab) != earlier, "the page, opened again")
+    wait_until(lambda: "views" in fields(lab) and lab.page.locator(".bk-Figure").count(), "figures")
+    assert fields(lab) == state
+    banner(lab.page, shown=False)
+
+
+def test_a_network_that_stood_still_goes_on_with_the_same_session(tabs, network):
+    """Fails where a page says nothing of what does not arrive, or gives up a session that is still there."""
+    server, between = network
+    lab = Lab(tabs[0], server).open(LIGHT_PAGE)
+    lab.moves()
+    earlier = opened(lab)
+    between.stall()
+    assert "does not answer" in banner(lab.page, shown=True)
+    between.mend()
+    banner(lab.page, shown=False)
+    lab.moves()
+    assert opened(lab) == earlier
+
+
+def test_a_machine_that_slept_comes_back(tabs, network):
+    """Fails where a page goes on waiting on a connection whose other end is gone, of which nobody told it."""
+    server, between = network
+    lab = Lab(tabs[0], server).open(f"{LIGHT_PAGE}&seed=12&play=0")
+    wait_until(lambda: lab.steps() == 0, "a readout")
+    state, earlier = fields(lab), opened(lab)
+    between.forget()
+    lab.page.evaluate("const now = Date.now; Date.now = () => now() + 3_600_000")
+    wait_until(lambda: opened(lab) != earlier, "the page, opened again")
+    wait_until(lambda: "views" in fields(lab) and lab.page.locator(".bk-Figure").count(), "figures")
+    assert fields(lab) == state
 
 
 def test_back_and_forward_apply_what_the_address_says(page, server):

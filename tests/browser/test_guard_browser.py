@@ -63,6 +63,7 @@ def test_a_site_that_was_named_shows_the_lab_in_a_frame(page, page_log, tmp_path
         assert not page_log.errors
         page.goto(other.url, timeout=1000 * PATIENCE)
         wait_until(lambda: page_log.errors, "the browser's refusal")
+        page.close()  # no more is said after that
     assert all("frame-ancestors" in error or "ERR_BLOCKED_BY" in error for error in page_log.errors), page_log.errors
     page_log.errors.clear()
 
@@ -73,6 +74,7 @@ def test_nobody_shows_the_lab_in_a_frame_by_default(page, page_log, server):
         start = len(server.log)
         page.goto(other.url, timeout=1000 * PATIENCE)
         wait_until(lambda: page_log.errors, "the browser's refusal")
+        page.close()  # no more is said after that
     assert "frame-ancestors" in str(page_log.errors) or "403" in str(page_log.errors)
     # It cost no session.
     assert "WebSocket connection opened" not in server.log[start:]
@@ -97,6 +99,7 @@ def test_a_page_runs_its_own_scripts_only(page, page_log, server, host):
     )
     wait_until(lambda: len(page_log.errors) >= 3, lambda: f"three refusals: {page_log.errors}")
     assert page.evaluate("window.ran") is None
+    page.close()
     assert all("Content Security Policy" in error or "404" in error for error in page_log.errors)
     page_log.errors.clear()
     page_log.outside.remove("https://example.org/x.js")
