@@ -1,0 +1,101 @@
+"""What a figure has before a frame comes: axes, lines at fixed places, what is drawn once. Against a record.
+
+Numbers that only set a look (widths, opacities, colours) are left out.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bokeh.core.property.vectorization import Field, Value
+from bokeh.models import ColumnDataSource, Model
+
+from app.views import VIEWS
+from app.views.base import Scene
+from app.views.recipes import layouts_of
+from samplers import Experiment, Run
+from tests.test_views_lanes import NAMES, STAGES, summary
+
+RECORDS = Path(__file__).with_name("views_figures.json")
+"""Deleted, it is written anew, and Git says what differs."""
+LOOK = re.compile(
+    r"alpha|color|colour|font|dash|width$|pattern|palette|padding|margin|standoff|spacing|size|border|style|css|"
+    r"outline|offset|radius|baseline|sizing|tags|^name$|^tools?|toolbar|logo|html|desc|height$|lod|backend|data$|source"
+)
+
+
+SKIPPED = ("muted_glyph", "nonselection_glyph", "hover_glyph", "selected", "view", "title")
+
+
+def plain(value):
+    """A property's value as JSON has it; None for a model, which is said where it is met."""
+    if isinstance(value, Field):
+        return f"field {value.field}"
+    if isinstance(value, Value):
+        return plain(value.value)
+    if isinstance(value, list | tuple | np.ndarray):
+        column = [one for one in value if not isinstance(one, Model)]
+        long = len(column) > 12 and not isinstance(column[0], str)  # an image has no number outside of its disc
+        return summary(np.nan_to_num(np.ravel(column))) if long else [plain(one) for one in column] or None
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    return float(value) if isinstance(value, float) else value if isinstance(value, str | int | bool) else None
+
+
+def said(root):
+    """The figure's models in the order in which they were made, each by its kind and what is set of it."""
+    models = sorted(root.references(), key=lambda one: int(re.sub(r"\D", "", one.id) or 0))
+    left_out = {getattr(model, name, None) for model in models for name in SKIPPED}
+    out = []
+    for model in models:
+        if model in left_out or type(model).__name__ in ("Selection", "CDSView", "Grid"):
+            continue
+        if isinstance(model, ColumnDataSource):
+            kept = {name: plain(column) for name, column in model.data.items() if len(column)}
+        else:
+            values = model.properties_with_values(include_defaults=False, include_undefined=False)
+            kept = {name: plain(value) for name, value in sorted(values.items()) if not LOOK.search(name)}
+        kept = {name: value for name, value in kept.items() if value not in (None, "", "field x", "field y")}
+        if kept:
+            out.append([type(model).__name__, kept])
+    return out
+
+
+def same(a, b):
+    """Whether two records are, to 1e-7 of their numbers."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, float | int) and isinstance(b, float | int):
+        return a == pytest.approx(b, rel=1e-7, abs=1e-9)
+    return a == b
+
+
+def figures(name):
+    """The figures of all views of a stage."""
+    target, samplers, axis, coordinate = STAGES[name]
+    lanes = [
+        {"sampler": {"key": s, "params": {}} if isinstance(s, str) else {"key": s[0], "params": s[1]}} for s in samplers
+    ]
+    experiment = Experiment.from_dict({"target": target, "lanes": lanes, "n_chains": 4, "seed": 3})
+    scene = Scene(Run(experiment.runs()[0]).target, NAMES, coordinate, axis, False, layouts_of(experiment))
+    return {cls.key: said(cls(scene).figure) for cls in VIEWS.values() if cls.fits(experiment)}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_figure_has_what_it_had(name):
+    """Fails where a place, a text or a number that is drawn once is another one."""
+    records = json.loads(RECORDS.read_text(encoding="utf-8")) if RECORDS.exists() else {}
+    shown = json.loads(json.dumps(figures(name)))
+    if name not in records:
+        text = json.dumps({**records, name: shown}, ensure_ascii=False, sort_keys=True)
+        RECORDS.write_text(re.sub(r'(\], |: \[)(?=\["[A-Z])', r"\1\n", text) + "\n", encoding="utf-8")
+        pytest.fail(f"nothing was recorded of {name}; it is now")
+    assert shown.keys() == records[name].keys()
+    for key, models in shown.items():
+        was = records[name][key]
+        assert [kind for kind, _ in models] == [kind for kind, _ in was], key
+        assert [pair for pair in zip(models, was, strict=True) if not same(*pair)] == [], key
