@@ -36,6 +36,8 @@ SLOWEST = 5.0
 WINDOW = 5.0
 TAKEN = 60.0
 """A server that takes no message for so many seconds hangs."""
+OPENING = 10.0
+"""A page that has no frames after so many seconds is open all the same: it may be paused."""
 EVERY_KIND = {"message": 50, "formula": 28, "lesson": 8, "upload": 10, "link": 4}
 """How many in a hundred are of each kind."""
 CANARY = "canary"
@@ -158,6 +160,8 @@ class Watch:
     times: list[float] = field(default_factory=list)
     openings: list[tuple[float, float]] = field(default_factory=list)
     """When other pages were being opened."""
+    doing: list[tuple[float, str]] = field(default_factory=list)
+    """When what kind of input was sent."""
 
     def __post_init__(self) -> None:
         self.page.on_frame = lambda: self.times.append(time.perf_counter())
@@ -173,6 +177,15 @@ class Watch:
         """Beginning and length of the time between two frames, where no page was being opened."""
         pairs = zip(self.times, self.times[1:], strict=False)
         return [(a, b - a) for a, b in pairs if not any(begin < b and a < end for begin, end in self.openings)]
+
+    def stood_still(self) -> dict[str, float]:
+        """The longest gaps above :data:`STANDSTILL`, by what was sent last before their ends."""
+        out: dict[str, float] = {}
+        for began, gap in self.quiet_gaps():
+            if gap > STANDSTILL:
+                what = [kind for at, kind in self.doing if began - 1 < at < began + gap][-3:]
+                out[" ".join(what)] = max(out.get(" ".join(what), 0.0), round(gap, 2))
+        return out
 
     def slowest(self) -> float:
         """The fewest frames a second over a :data:`WINDOW` of time in which no page was being opened."""
@@ -199,12 +212,18 @@ class Attacker:
         """Open the page, where it is not open."""
         if self.page is not None and self._reader is not None and not self._reader.done():
             return
+        self.close()
         with self.watch.opening():
             self.page = LightPage()
             await self.page.open(self.url)
             self._reader = asyncio.create_task(self.page.take())
+            # The server may end the connection while a frame is answered.
+            self._reader.add_done_callback(lambda done: done.cancelled() or done.exception())
             self.opened += 1
-            await asyncio.sleep(0.5)
+            # A page is open when it has had its first frames; its views are made before them.
+            end = time.perf_counter() + OPENING
+            while self.page.frames < 2 and not self._reader.done() and time.perf_counter() < end:
+                await asyncio.sleep(0.05)
         self.all = [model for model in models(json.loads(self.page.document)) if "id" in model]
         self.labelled = {}
         for model in self.all:
@@ -334,6 +353,8 @@ class Report:
     frames_per_second: float
     longest_gap: float
     longest_gap_while_opening: float
+    stood_still: dict[str, float]
+    """The longest standstills, by the kinds of the inputs before them."""
 
     @property
     def problems(self) -> list[str]:
@@ -377,6 +398,7 @@ async def attack(
     sent: Counter[str] = Counter()
     hung: list[str] = []
     for number, kind in enumerate(others):
+        watch.doing.append((time.perf_counter(), kind))
         try:
             await _shoot(kind, lab, studies, folder, number)
             await asyncio.wait_for(_taken(lab, *studies.values()), TAKEN)
@@ -407,6 +429,7 @@ async def attack(
         executed=any(CANARY in path.name for place in (folder, Path.cwd()) for path in place.iterdir()), alive=alive,
         seconds=time.perf_counter() - began, frames_per_second=watch.slowest(),
         longest_gap=max((gap for _, gap in watch.quiet_gaps()), default=0.0), longest_gap_while_opening=max(gaps, default=0.0),
+        stood_still=watch.stood_still(),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import AsyncMock, Mock
 
 import panel as pn
 import panel_material_ui as pmui
@@ -24,7 +25,7 @@ from panel.io.session import generate_session
 from tornado.websocket import WebSocketClosedError
 
 from app.guard.server import EmbedError, Guard, GuardedTornado, embedding_sites, install
-from app.guard.socket import EXPIRED, FAILED, MAX_TEXT, REFUSED
+from app.guard.socket import EXPIRED, FAILED, FAILURE_COSTS, MAX_TEXT, REFUSED, GuardedSocket
 from app.guard.writes import MAX_EVENTS, WRITABLE, passed_on
 from tests.browser import serve
 from tests.raw_client import Client, event, get, models, run, token, write
@@ -67,6 +68,8 @@ PROMISES = {
         "test_a_write_is_known_by_component_and_property",
         "test_events_are_those_of_the_component",
         "test_no_other_property_of_any_model_changes",
+        "test_no_value_of_a_property_that_may_be_written_is_an_error",
+        "test_what_a_widget_has_may_be_written",
         "test_a_browser_reads_no_picture_of_the_server",
         "test_only_the_messages_of_a_page_are_taken",
     ),
@@ -132,7 +135,8 @@ def test_a_write_is_known_by_component_and_property():
             component = type(model).__name__
             component = component.rstrip("0123456789") if isinstance(model, DataModel) else component
             may = name in WRITABLE.get(component, ()) and (component == "Location" or isinstance(model, DataModel))
-            assert bool(kept(document, write(model.id, name, "x"))) == may, (component, name)
+            value = {"FloatSlider": 0.5, "Location": "#" if name == "hash" else "?"}.get(component, "x")
+            assert bool(kept(document, write(model.id, name, value))) == may, (component, name)
     assert not kept(document, write("p0", "value", "x"))
     # Of a mixed message what may be written is written.
     assert kept(document, write(data["TextInput"].id, "label", "x"), *good) == good
@@ -270,6 +274,68 @@ def test_no_other_property_of_any_model_changes(server, query):
     assert before.keys() & after.keys() > set(list(before)[:10])
 
 
+ODD = [
+    None,
+    True,
+    -1,
+    0.5,
+    10**6,
+    "",
+    "x",
+    [],
+    ["x"],
+    [None],
+    [[-1]],
+    {"type": "map"},
+    {"type": "map", "entries": [["a", 1]]},
+]
+"""Values that no widget sends, or few of them."""
+
+
+@pytest.mark.parametrize(
+    "query", ["?play=0&lane=recipe~full&lane=sgld~minibatch", "?model=topics&play=0"], ids=["lab", "topics"]
+)
+def test_no_value_of_a_property_that_may_be_written_is_an_error(server, query):
+    """Fails where the server logs an error or stops answering, whatever a widget is set to."""
+    start = len(server.log)
+
+    async def attack():
+        client = await Client.open(server, await token(server, query))
+        assert await client.acknowledged()
+        sent = 0
+        for name, (kind, _) in models((await client.ask("PULL-DOC-REQ", {}))[1]).items():
+            for attr in WRITABLE.get(kind.rpartition(".")[2].rstrip("0123456789"), ()):
+                answer = await client.ask("PATCH-DOC", {"events": [write(name, attr, value) for value in ODD]})
+                assert answer[0] == "OK", (kind, attr)
+                sent += 1
+        return sent
+
+    assert run(attack()) > 20
+    assert not server.crashes(start), server.log[start:]
+
+
+def test_what_a_widget_has_may_be_written():
+    """Fails where a right value is refused, or one of another kind is not."""
+    document = Document()
+    options = {"One": 1, "Two": 2}
+    widgets = [
+        (pmui.Select(options=options), "value", ["One", "Two"], ["Three", 1, None, ["One"]]),
+        (pmui.CheckButtonGroup(options=options), "value", [[], ["Two", "One"]], ["One", ["Three"], [1], None, [["One"]]]),
+        (pmui.DiscreteSlider(options=options), "value_throttled", [0, 1], [2, -1, 0.5, "One", None, True]),
+        (pmui.FloatSlider(), "value", [1, 0.5], ["1", True, [1], None]),
+        (pmui.IntInput(), "value", [1, -1, None], ["1", True, 0.5]),
+        (pmui.Switch(), "value", [True, False], [0, "x", None]),
+        (pmui.TextInput(), "value", ["", "x"], [0, None, ["x"]]),
+        (pmui.Accordion(pn.Column()), "active", [[], [0]], ["x", [0.5], [True], ["x"]]),
+    ]  # fmt: skip
+    pn.Column(*(widget for widget, *_ in widgets)).server_doc(doc=document)
+    data = {type(m).__name__.rstrip("0123456789"): m for m in document.models if isinstance(m, DataModel)}
+    for widget, name, right, wrong in widgets:
+        made = data[type(widget).__name__]
+        assert [value for value in right if not kept(document, write(made.id, name, value))] == []
+        assert [value for value in wrong if kept(document, write(made.id, name, value))] == []
+
+
 def test_a_browser_reads_no_picture_of_the_server(server, tmp_path):
     """The page's logo was read from whatever path a client named, and sent to it."""
     picture = tmp_path / "secret.svg"
@@ -370,23 +436,17 @@ def test_what_is_no_message_closes_the_connection_and_nothing_else(server):
     assert not server.crashes(start)
 
 
-def test_an_error_tells_a_client_nothing_of_the_server(server):
-    """A value that the page cannot take fails on the server; its log has the traceback, the client a sentence."""
-
-    async def attack():
-        client = await Client.open(server, await token(server, PAUSED))
-        await client.acknowledged()
-        found = models((await client.ask("PULL-DOC-REQ", {}))[1])
-        page = next(name for name, (kind, _) in found.items() if kind.startswith("Page"))
-        failed = await client.ask("PATCH-DOC", {"events": [write(page, "sidebar_width", "x")]})
-        after = await client.ask("PATCH-DOC", {"events": []})
-        return failed, after
-
-    start = len(server.log)
-    failed, after = run(attack())
-    assert failed == ("ERROR", {"text": FAILED, "traceback": None})
-    assert after[0] == "OK"
-    assert "Traceback" in server.log[start:] and "sidebar_width" in server.log[start:]
+def test_an_error_tells_a_client_nothing_of_the_server(caplog):
+    """What fails on the server is in its log, with the traceback; the client gets a sentence and may go on."""
+    socket = object.__new__(GuardedSocket)
+    socket.connection = Mock(error=lambda message, text: text)
+    socket.send_message, socket._wait = AsyncMock(), AsyncMock()
+    socket._patch = AsyncMock(side_effect=OSError("/home/someone/secret"))
+    asyncio.run(socket._take(Mock(msgtype="PATCH-DOC"), 1.0))
+    socket.send_message.assert_awaited_once_with(FAILED)
+    assert "/home/someone/secret" in caplog.text and "secret" not in FAILED
+    # It costs the client a while.
+    socket._wait.assert_awaited_once_with(1.0 + FAILURE_COSTS)
 
 
 def test_a_flood_of_messages_waits_its_turn(server):

@@ -24,6 +24,7 @@ from tests.statistics import (
     mean_and_error,
     mean_verdict,
     power_of,
+    uncounted,
     z_verdict,
 )
 from tests.test_samplers import sghmc_joint_law, sgld_law
@@ -296,6 +297,7 @@ def measured_biases(key, values, scheme, moment, sizes, time, **typed):
     out = []
     for eps in sizes:
         run = engine.Run(spec_of("gaussian", key, eps, scheme, 2000, round(1e4 * eps), values, **typed))
+        uncounted(run)
         rng = np.random.default_rng(2)
         run.position[:] = run.target.sample(1, 2000)
         run.momentum += rng.standard_normal(run.momentum.shape)

@@ -14,7 +14,7 @@ from samplers import jit
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
 from tests.circle_law import Law, overdamped_law, splitting_law
-from tests.statistics import critical, mean_and_error, power_of, put_sampler
+from tests.statistics import critical, mean_and_error, power_of, put_sampler, uncounted
 from tests.test_sphere import TOY_BIAS, at_rest_in_its_law, followed
 
 WITHIN = 0.2
@@ -137,6 +137,7 @@ def measured(case, kernel=None):
         params = {"step_size": eps, **({"friction": case.friction} if case.friction else {})}
         spec = RunSpec.of("von_mises", case.sampler, target_params={"angle": 1.0, "concentration": case.kappa}, sampler_params=params, n_chains=2000, seed=int(1e5 * eps))  # fmt: skip
         run = at_rest_in_its_law(spec)
+        uncounted(run)
         if kernel is not None:
             put_sampler(run, type("Fault", (type(run.sampler),), {"advance": staticmethod(kernel)})(**spec.sampler.values()))  # fmt: skip
         every = max(1, round(0.25 / eps))

@@ -165,6 +165,17 @@ def test_another_sampler_keeps_a_fitting_gradient():
     assert state.experiment.lanes[0].gradient.key == "full"
 
 
+def test_a_preset_brings_its_gradient_where_none_was_chosen():
+    """Naive SGHMC has no noise but its gradient's: with the full one it would stand on a circle of constant H."""
+    state, _ = state_of("?target=gaussian&lane=sgld&lane=recipe~full&lane=recipe~gaussian_corrected(variance:3.0)")
+    for lane in (1, 2):
+        state.set_preset(lane, "naive_sghmc")
+    assert [lane.gradient.key for lane in state.experiment.lanes] == ["full", "gaussian", "gaussian_corrected"]
+    assert state.experiment.lanes[2].gradient.values()["variance"] == 3.0
+    state.set_preset(2, "sghmc")
+    assert state.experiment.lanes[2].gradient.key == "gaussian_corrected"
+
+
 def test_equal_samplers_have_different_titles():
     state, messages = state_of("?target=quartic&lane=sgld(step_size:0.02)~full&lane=sgld(step_size:0.1)~full&lane=hmc")
     assert not messages

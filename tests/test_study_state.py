@@ -551,6 +551,24 @@ def test_a_bad_file_gives_its_sentence_and_the_study_before_goes_on():
     assert stage.state.own_data is not None
 
 
+def test_an_error_that_nobody_thought_of_leaves_the_study_before(monkeypatch, caplog):
+    async def fail():
+        stage = await _begun(BARS)
+        before = stage.state.study, stage.runs()
+        monkeypatch.setattr(running, "load", Mock(side_effect=ZeroDivisionError("a secret")))
+        stage.state.set_model_param("n_topics", 4)
+        await stage.runner._begin()
+        return stage, before
+
+    stage, (study, runs) = asyncio.run(fail())
+    said = stage.screen.show_problem.call_args.args[0]
+    assert "unexpected error" in said and "secret" not in said
+    assert "a secret" in caplog.text
+    assert stage.state.study == study
+    assert stage.runs() == runs
+    assert not stage.runner._restart
+
+
 def controls_of(controls):
     """The widgets of a sidebar by their labels."""
     return {made.label: made for made in controls.panel.select(pmui.widgets.base.MaterialWidget) if made.label}

@@ -4,29 +4,81 @@ Bokeh lets a client set every property of every model, add models and send event
 few below. They are looked up in the message as it came, before Bokeh builds anything of it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import isfinite
 from typing import Any
 
 from bokeh.document import Document
 from bokeh.model import DataModel, Model
 
-_VALUE, _NUMBER = frozenset({"value"}), frozenset({"value", "value_throttled"})
-WRITABLE: Mapping[str, frozenset[str]] = {
-    "Accordion": frozenset({"active"}),
-    "CheckButtonGroup": _VALUE,
-    "Dialog": frozenset({"open"}),
-    "DiscreteSlider": _NUMBER,
-    "FloatInput": _NUMBER,
-    "FloatSlider": _NUMBER,
-    "IntInput": _NUMBER,
-    "IntSlider": _NUMBER,
-    "Location": frozenset({"hash", "href", "search"}),
-    "MenuList": frozenset({"active", "expanded"}),
-    "Page": frozenset({"dark_theme", "sidebar_open", "sidebar_width"}),
-    "Select": _VALUE,
-    "Switch": _VALUE,
-    "TextInput": frozenset({"value", "value_input"}),
+Allowed = Callable[[Any, Any], bool]
+"""Whether a property of this model may be set to this value."""
+
+
+def _text(model: Any, value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _after(sign: str) -> Allowed:
+    return lambda model, value: _text(model, value) and value[:1] in ("", sign)
+
+
+def _flag(model: Any, value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _whole(model: Any, value: Any) -> bool:
+    return type(value) is int
+
+
+def _number(model: Any, value: Any) -> bool:
+    return _whole(model, value) or isinstance(value, float)
+
+
+def _empty_or(allowed: Allowed) -> Allowed:
+    return lambda model, value: value is None or allowed(model, value)
+
+
+def _option(model: Any, value: Any) -> bool:
+    return isinstance(value, str) and value in model.options
+
+
+def _options(model: Any, value: Any) -> bool:
+    return isinstance(value, list) and all(_option(model, each) for each in value)
+
+
+def _option_number(model: Any, value: Any) -> bool:
+    return type(value) is int and 0 <= value < len(model.options)
+
+
+def _path(model: Any, value: Any) -> bool:
+    """Which of a component's parts; a list for the parts of a part."""
+    return _whole(model, value) or _paths(model, value)
+
+
+def _paths(model: Any, value: Any) -> bool:
+    return isinstance(value, list) and all(_path(model, each) for each in value)
+
+
+def _same(allowed: Allowed, *names: str) -> Mapping[str, Allowed]:
+    return dict.fromkeys(names, allowed)
+
+
+WRITABLE: Mapping[str, Mapping[str, Allowed]] = {
+    "Accordion": {"active": _paths},
+    "CheckButtonGroup": {"value": _options},
+    "Dialog": {"open": _flag},
+    "DiscreteSlider": _same(_option_number, "value", "value_throttled"),
+    "FloatInput": _same(_empty_or(_number), "value", "value_throttled"),
+    "FloatSlider": _same(_number, "value", "value_throttled"),
+    "IntInput": _same(_empty_or(_whole), "value", "value_throttled"),
+    "IntSlider": _same(_whole, "value", "value_throttled"),
+    "Location": {"hash": _after("#"), "href": _text, "search": _after("?")},
+    "MenuList": _same(_empty_or(_path), "active", "expanded"),
+    "Page": {"dark_theme": _flag, "sidebar_open": _flag, "sidebar_width": _whole},
+    "Select": {"value": _option},
+    "Switch": {"value": _flag},
+    "TextInput": _same(_text, "value", "value_input"),
 }
 """Properties, by the component's class. A new control that does nothing in the browser is missing here."""
 CLICKS: Mapping[str, frozenset[str]] = {
@@ -75,7 +127,8 @@ def _is_write(document: Document, event: dict[str, Any]) -> bool:
         return False
     # What a component of Panel shares with its script is a DataModel of its own; Location is a model of Panel's.
     name = _name(model) if isinstance(model, DataModel) or type(model).__name__ == "Location" else ""
-    return attr in WRITABLE.get(name, ()) and _Plain(()).holds(event["new"])
+    allowed = WRITABLE.get(name, {}).get(attr)
+    return allowed is not None and _Plain(()).holds(event["new"]) and allowed(model, event["new"])
 
 
 def _is_event(document: Document, event: dict[str, Any], buffers: Collection[str]) -> bool:
