@@ -496,9 +496,10 @@ def test_sessions_end_with_their_pages(chromium, tmp_path):
             page = context.new_page()
             log.watch(page)
             Lab(page, server).open(f"{LIGHT_PAGE}&speed=1000").moves()
-        assert "Discarding session" not in server.log
+        # On a slow machine one may have ended before its page had connected, and have come back.
+        ended = server.log.count("Discarding session")
         context.close()
-        wait_until(lambda: server.log.count("Discarding session") == 3, "every session ends")
+        wait_until(lambda: server.log.count("Discarding session") >= ended + 3, "every session ends")
 
         def idle():
             before = process.cpu_times()
