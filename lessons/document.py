@@ -332,7 +332,7 @@ _KEY = r"(?:[A-Za-z0-9_-]+|\"[^\"]*\"|'[^']*')"
 _KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
 _MAX_PARTS = 64
 _LONG_KEY = re.compile(
-    rf"(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
+    rf"(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|\"(?:[^\"\\\n]++|\\.)*+\"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
 )
 """So many names with points between them: the parser of TOML takes more than the square of their number."""
 _TABLE = re.compile(rf"\s*\[(\[?)\s*({_KEYS})\s*\]\]?\s*(?:#.*)?$")

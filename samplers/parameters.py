@@ -16,7 +16,11 @@ class SpecError(ValueError):
     """A value that a spec cannot hold: the field, the value, and what is allowed."""
 
     def __init__(self, field: str, value: Any, allowed: str):
-        super().__init__(f"{_cut(field)} = {_cut(repr(value))}: {allowed}.")
+        try:
+            shown = repr(value)
+        except RecursionError:
+            shown = "what is nested too deeply"
+        super().__init__(f"{_cut(field)} = {_cut(shown)}: {allowed}.")
         self.field, self.value, self.allowed = field, value, allowed
 
 

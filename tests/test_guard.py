@@ -149,6 +149,7 @@ def test_a_write_is_known_by_component_and_property():
         {"type": "object", "name": "CustomJS", "id": "x1", "attributes": {"code": "1"}},
         {"type": "bytes", "data": base64.b64encode(gzip.compress(bytes(10**6), mtime=0)).decode()},
         {"type": "bytes", "data": {"id": "0"}},
+        {"type": "bytes", "data": {"id": []}},
         {"type": "ndarray", "array": [1], "dtype": "O", "shape": [10**9], "order": "little"},
         {"type": "typed_array", "array": [1], "dtype": "float64", "order": "little"},
         {"type": "set", "entries": [1]},

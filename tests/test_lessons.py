@@ -748,6 +748,7 @@ def test_whatever_lies_in_a_folder_of_lessons_stops_no_other(tmp_path, monkeypat
         "[" + "a." * 60_000 + "a]",
         "x = {" + "'a' . " * 64 + "a = 1}",
         '"b"."a".' * 40 + "a = 1",
+        r'"\"a".' * 4000 + "a = 1",
     ],
 )
 def test_a_key_of_many_names_never_reaches_the_parser(tmp_path, monkeypatch, key):

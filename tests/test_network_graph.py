@@ -222,6 +222,39 @@ def test_what_editors_of_graphs_add_is_passed_over():
     assert of_edges.groups is None
 
 
+P = f'xmlns:p="{"a" * 15_000}" ' + " ".join(f'p:a{i}=""' for i in range(1000))
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "says"),
+    [
+        (f"<graphml>\n<graph {P}/></graphml>", 2, "at most 20,000 characters from one < to the next"),
+        (f'<graphml xmlns="{"a" * 501}">' + "<n/>" * 20_000, 1, "a namespace has at most 500 characters"),
+        ("<graphml>\n\n<graph>" + "a" * 20_001, 3, "at most 20,000 characters from one < to the next"),
+    ],
+    ids=["tag", "namespace", "text"],
+)
+def test_a_long_name_in_graphml_is_refused_before_it_costs(content, line, says):
+    """Each element's name has its whole namespace, and so has each attribute with a prefix: 1 MB took 1.6 GB."""
+    with pytest.raises(SpecError, match=says) as caught:
+        read_upload("x.graphml", content.encode())
+    assert caught.value.field == f"x.graphml, line {line}"
+
+
+def test_the_parser_is_given_a_file_in_pieces(monkeypatch):
+    """It reads what it was given to the end, whatever is found wrong in it."""
+    given = []
+
+    class Parser:
+        def Parse(self, text, final):
+            given.append(len(text))
+
+    monkeypatch.setattr(graphs.expat, "ParserCreate", lambda *_: Parser())
+    with pytest.raises(SpecError):
+        read_upload("x.graphml", b"<graphml>" + b"<n/>" * 100_000)
+    assert sum(given) == 400_009 and max(given) == graphs.PIECE
+
+
 # What is held out
 
 

@@ -460,6 +460,16 @@ def test_a_mended_link_runs():
         assert engine.run(run, keep_draws=False).statistics.n_steps == run.n_steps
 
 
+def test_what_is_nested_deeply_is_said_and_not_written_out():
+    nested = []
+    for _ in range(100_000):
+        nested = [nested]
+    assert (
+        str(SpecError("target", nested, "allowed is a name"))
+        == "target = what is nested too deeply: allowed is a name."
+    )
+
+
 def test_settings_names_are_unique():
     """Fails where a parameter of a run shadows a field of the spec."""
     assert {name for name, _ in declared(Settings)}.isdisjoint({"target", "lanes", "sampler", "gradient", "changes"})

@@ -25,6 +25,7 @@ from samplers.models import METHODS, MODELS
 from samplers.models.files import EndedError
 from samplers.models.study import MAX_METHODS, Study, methods_of
 from samplers.models.topics.corpus import TOLD_EVERY
+from samplers.models.topics.model import FIRST
 from samplers.parameters import SpecError, declared
 
 CORPUS = "?model=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
@@ -113,10 +114,10 @@ def test_methods_are_added_up_to_the_limit_and_told_apart():
 
 
 def test_a_corpus_with_pictures_brings_its_view():
-    state = opened("?model=topics&views=scores")
+    state = opened("?model=topics(corpus:synthetic)&views=scores")
     state.set_model_param("corpus", "bars")
     assert state.views == ["pictures", "scores"]
-    state.set_model_param("corpus", "reuters")
+    state.set_model_param("corpus", "synthetic")
     assert state.shown_views() == ["scores"]
 
 
@@ -152,7 +153,7 @@ def test_the_link_holds_the_whole_state(query):
         ("?model=topics&show=7", ["show", "7"]),
         ("?model=topics&axis=miles", ["axis", "miles"]),
         ("?model=topics&colour=red", ["colour", "no such field"]),
-        ("?model=topics(corpus:uploaded)", ["own file", "reuters", KINDS["topics"].label]),
+        ("?model=topics(corpus:uploaded)", ["own file", FIRST, KINDS["topics"].label]),
         ("?model=network(graph:uploaded)", ["own file", KINDS["network"].label]),
     ],
 )
@@ -245,7 +246,7 @@ def test_a_file_in_many_small_chunks_costs_what_a_file_costs():
 
 @pytest.mark.parametrize("wrong", [
     {"data": 10**11}, {"data": None}, {"data": [1, 2]}, {"name": 7}, {"name": None}, {"chunk": 2}, {"chunk": "1"}, {"chunk": None},
-    {"total_chunks": 2}, {"total_chunks": None}, {"total_chunks": 10**12}, {"status": "?"}, {"status": None},
+    {"name": "a" * 300}, {"total_chunks": 2}, {"total_chunks": None}, {"total_chunks": 10**12}, {"status": "?"}, {"status": None},
 ])  # fmt: skip
 def test_a_message_that_no_browser_sends_brings_no_file_and_no_error(wrong):
     target, taken, refused = box()

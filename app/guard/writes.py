@@ -205,7 +205,9 @@ class _Plain:
         if value.get("type") == "bytes":
             # Bytes that are written as text would be unpacked, however large they become.
             data = value.get("data")
-            return isinstance(data, dict) and data.keys() == {"id"} and data["id"] in self._buffers
+            if not isinstance(data, dict) or data.keys() != {"id"}:
+                return False
+            return isinstance(data["id"], str) and data["id"] in self._buffers
         entries = _entries(value)
         if entries is None:
             return False

@@ -14,6 +14,8 @@ MAX_BYTES = 30_000_000
 CHUNK_BYTES = 1_000_000
 """A file is sent in messages of this size: far below the server's limit, and frames come in between."""
 MAX_FILES = 2000
+MAX_NAME = 255
+"""Characters: no file system has longer names."""
 MAX_CHUNKS = MAX_FILES + MAX_BYTES // CHUNK_BYTES
 """Each file ends with a chunk that is not full."""
 UPLOADED = "uploaded"
@@ -88,7 +90,7 @@ class FileBox(pmui.FileInput):
         # The browser's own check is a courtesy: this is the one that holds. The parent would put a file together
         # chunk by chunk, which costs the square of their number.
         name, number, total, data = (msg.get(key) for key in ("name", "chunk", "total_chunks", "data"))
-        if not isinstance(name, str) or not isinstance(data, bytes):
+        if not isinstance(name, str) or len(name) > MAX_NAME or not isinstance(data, bytes):
             return
         self._received += len(data)
         self._chunks += 1

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from samplers.models.study import Study
+from samplers.models.topics.model import FIRST
 from tests.browser import IDLE
 from tests.browser.lab import Lab, check_finite, check_phone, check_width
 
@@ -147,10 +148,10 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
     url = lab.url
     other = StudyLab(lab.page.context.new_page(), lab.server)
     other.open("?" + urlsplit(url).query)
-    other.says("somebody's own file", "reuters")
+    other.says("somebody's own file", FIRST)
     assert "corpus:uploaded" in other.field("model")
     other.press("Play")
-    other.until(lambda: "corpus:reuters" in other.field("model"), "the built-in corpus")
+    other.until(lambda: f"corpus:{FIRST}" in other.field("model"), "the built-in corpus")
     other.page.close()
 
 

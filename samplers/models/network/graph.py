@@ -25,6 +25,10 @@ MAX_NAME = 100
 MAX_DEPTH = 20
 """How deep the elements of a GraphML file may lie in each other."""
 MAX_ELEMENTS = 300_000
+MAX_TAG, MAX_NAMESPACE = 20_000, 500
+"""Characters. The parser writes its whole namespace before every element, and before each attribute with a prefix."""
+PIECE = 65_536
+"""Characters that the parser is given at once."""
 """Of a GraphML file, whatever they are: each is looked at."""
 MIN_NODES = 4
 TOLD_EVERY = 1000
@@ -277,11 +281,22 @@ class _GraphML:
         self._parser.CharacterDataHandler = self._data
         self._parser.buffer_text = True
         self._parser.StartDoctypeDeclHandler = self._parser.EntityDeclHandler = self._refuse
+        self._parser.StartNamespaceDeclHandler = self._declare
 
     def read(self, text: str) -> None:
         """Read through the XML. What it declares as its encoding does not count: it has been decoded."""
+        parts = text.split("<")
+        longest = max(parts, key=len)
+        if len(longest) > MAX_TAG:
+            line = 1 + text[: text.index(longest)].count("\n")
+            raise self.shape.error(
+                line, longest[:40], f"allowed are at most {MAX_TAG:,} characters from one < to the next"
+            )
         try:
-            self._parser.Parse(text, True)
+            # In pieces, for expat goes on to the end of what it was given, whatever a handler raises.
+            for start in range(0, len(text), PIECE):
+                self._parser.Parse(text[start : start + PIECE], False)
+            self._parser.Parse("", True)
         except expat.ExpatError as error:
             raise self.shape.wrong(error.lineno, "is not XML", expat.errors.messages[error.code]) from None
 
@@ -348,6 +363,11 @@ class _GraphML:
             self.labels.setdefault(self._keys[key], {})[owner] = text
         elif around == "key" and tag == "default" and self._keys.get(owner) in LABELS:
             self.defaults[self._keys[owner]] = text
+
+    def _declare(self, _prefix: str | None, namespace: str | None) -> None:
+        if namespace and len(namespace) > MAX_NAMESPACE:
+            line = self._parser.CurrentLineNumber
+            raise self.shape.error(line, namespace, f"a namespace has at most {MAX_NAMESPACE} characters")
 
     def _refuse(self, *_: Any) -> None:
         line = self._parser.CurrentLineNumber
