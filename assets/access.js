@@ -126,6 +126,11 @@ export function render({ model }) {
   let name = ""
   let icon = ""
   let over = 0
+  const keep = (one) => {
+    at = one
+    name = one ? nameOf(one) : ""
+    icon = one ? iconOf(one) : ""
+  }
   const focused = (event) => {
     const [here] = event.composedPath()
     let layer = here
@@ -133,9 +138,7 @@ export function render({ model }) {
     if (layer) {
       over ||= setInterval(closed, 100, layer)
     } else if (!over) {
-      at = here.matches(":focus-visible") ? here : null
-      name = at ? nameOf(at) : ""
-      icon = at ? iconOf(at) : ""
+      keep(here.matches(":focus-visible") ? here : null)
     }
   }
   // The libraries look for the place in the wrong tree, and come to the page's first button or to none.
@@ -143,12 +146,14 @@ export function render({ model }) {
     if (layer.isConnected && layer.checkVisibility({ visibilityProperty: true })) return
     clearInterval(over)
     over = 0
-    if (at?.isConnected) at.focus()
-    else comeBack(20)
+    if (!at?.isConnected) return comeBack(20)
+    at.focus()
+    // What was chosen in the menu may be its name now.
+    keep(at)
   }
   const comeBack = (tries) => {
     if (!at || at.isConnected || over) return
-    const like = [...walk(document)].filter((one) => one.tagName === at.tagName && one.checkVisibility())
+    const like = [...walk(document)].filter((one) => one.tagName === at.tagName && one.tabIndex >= 0 && one.checkVisibility())
     const found = like.find((one) => nameOf(one) === name) ?? (tries < 15 && icon && like.find((one) => iconOf(one) === icon))
     if (found) found.focus()
     else if (tries > 0) setTimeout(comeBack, 100, tries - 1)

@@ -91,6 +91,9 @@ def press(lab, *keys):
         lab.page.keyboard.press(key)
 
 
+FOCUSED = "() => { let at = document.activeElement; while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement; return at }"
+
+
 def tab_to(lab, name, keys="Tab", most=60):
     """Press Tab until something with this name has the focus."""
     seen = []
@@ -191,17 +194,21 @@ def test_all_by_keyboard(lab):
     lab.until(lambda: "Export" in lab.focus(), "the focus back")
     # Help is shown at its Tab stop, and goes with Escape.
     tab_to(lab, "to sample from")
-    page.get_by_role("tooltip").wait_for()
+    help_ = page.get_by_role("tooltip", name="The law to sample from")
+    help_.wait_for()
     press(lab, "Escape")
-    page.get_by_role("tooltip").wait_for(state="detached")
+    help_.wait_for(state="detached")
     # A slider, also where the run begins anew.
     tab_to(lab, "input Step size")
     lanes = lab.lanes()
     press(lab, "ArrowRight")
     lab.until(lambda: lab.lanes() != lanes, "another step size")
     tab_to(lab, "input Chains")
+    before = page.evaluate_handle(FOCUSED)
     press(lab, "ArrowRight")
     lab.until(lambda: lab.field("n_chains") == "5", "a chain more")
+    # The sidebar is made anew, a moment later.
+    lab.until(lambda: not before.evaluate("(one) => one.isConnected"), "another slider")
     lab.until(lambda: lab.focus() == "input Chains", lambda: f"the focus on the slider, not on {lab.focus()}")
     # A choice, by arrows; what is drawn again keeps the focus.
     tab_to(lab, "combobox Correlated quartic", "Shift+Tab")
@@ -209,9 +216,11 @@ def test_all_by_keyboard(lab):
     assert "solid" in outline, "the focus is seen"
     press(lab, "ArrowDown")
     lab.until(lambda: lab.focus().startswith("option") or lab.focus().startswith("menuitem"), lab.focus)
+    before = page.locator("[role=combobox]").first.element_handle()
     press(lab, "ArrowDown", "Enter")
-    lab.until(lambda: lab.field("target") not in ("", "correlated_quartic"), "another target")
+    lab.until(lambda: lab.field("target") not in ("", "quartic"), "another target")
     lab.until(lambda: page.get_by_role("menuitem").count() == 0, "the menu closed")
+    lab.until(lambda: not before.evaluate("(one) => one.isConnected"), "another menu")
     lab.until(lambda: lab.focus().startswith("combobox"), lambda: f"the focus on the menu, not on {lab.focus()}")
     # A view: the buttons are one stop, with arrows in it.
     tab_to(lab, "button State space|button Marginal")
