@@ -183,8 +183,8 @@ class Watch:
         out: dict[str, float] = {}
         for began, gap in self.quiet_gaps():
             if gap > STANDSTILL:
-                what = [kind for at, kind in self.doing if began - 1 < at < began + gap][-3:]
-                out[" ".join(what)] = max(out.get(" ".join(what), 0.0), round(gap, 2))
+                what = " ".join([kind for at, kind in self.doing if began - 1 < at < began + gap][-3:])
+                out[what] = max(out.get(what, 0.0), round(gap, 2))
         return out
 
     def slowest(self) -> float:

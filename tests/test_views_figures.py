@@ -15,8 +15,8 @@ from bokeh.models import ColumnDataSource, Model
 from app.views import VIEWS
 from app.views.base import Scene
 from app.views.recipes import layouts_of
-from samplers import Experiment, Run
-from tests.test_views_lanes import NAMES, STAGES, summary
+from samplers import Run
+from tests.test_views_lanes import NAMES, STAGES, experiment_of, summary
 
 RECORDS = Path(__file__).with_name("views_figures.json")
 """Deleted, it is written anew, and Git says what differs."""
@@ -24,9 +24,9 @@ LOOK = re.compile(
     r"alpha|color|colour|font|dash|width$|pattern|palette|padding|margin|standoff|spacing|size|border|style|css|"
     r"outline|offset|radius|baseline|sizing|tags|^name$|^tools?|toolbar|logo|html|desc|height$|lod|backend|data$|source"
 )
-
-
+"""Properties that only set a look, or are said elsewhere."""
 SKIPPED = ("muted_glyph", "nonselection_glyph", "hover_glyph", "selected", "view", "title")
+"""Models that these properties name are copies of the glyph, or say nothing."""
 
 
 def plain(value):
@@ -37,7 +37,8 @@ def plain(value):
         return plain(value.value)
     if isinstance(value, list | tuple | np.ndarray):
         column = [one for one in value if not isinstance(one, Model)]
-        long = len(column) > 12 and not isinstance(column[0], str)  # an image has no number outside of its disc
+        long = len(column) > 12 and not isinstance(column[0], str)
+        # An image has no number outside of its disc.
         return summary(np.nan_to_num(np.ravel(column))) if long else [plain(one) for one in column] or None
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
@@ -76,11 +77,8 @@ def same(a, b):
 
 def figures(name):
     """The figures of all views of a stage."""
-    target, samplers, axis, coordinate = STAGES[name]
-    lanes = [
-        {"sampler": {"key": s, "params": {}} if isinstance(s, str) else {"key": s[0], "params": s[1]}} for s in samplers
-    ]
-    experiment = Experiment.from_dict({"target": target, "lanes": lanes, "n_chains": 4, "seed": 3})
+    *_, axis, coordinate = STAGES[name]
+    experiment = experiment_of(name)
     scene = Scene(Run(experiment.runs()[0]).target, NAMES, coordinate, axis, False, layouts_of(experiment))
     return {cls.key: said(cls(scene).figure) for cls in VIEWS.values() if cls.fits(experiment)}
 

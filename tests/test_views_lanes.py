@@ -195,17 +195,22 @@ class Page:
         }  # fmt: skip
 
 
+def experiment_of(name):
+    """The experiment of a stage."""
+    target, samplers, *_ = STAGES[name]
+    lanes = [
+        {"sampler": {"key": s, "params": {}} if isinstance(s, str) else {"key": s[0], "params": s[1]}} for s in samplers
+    ]
+    return Experiment.from_dict({"target": target, "lanes": lanes, "n_chains": 4, "seed": 3})
+
+
 class Stage:
     """Lanes that run, and every view of them in several arrangements."""
 
     def __init__(self, name):
         self.name = name
-        target, samplers, self.axis, self.coordinate = STAGES[name]
-        lanes = [
-            {"sampler": {"key": s, "params": {}} if isinstance(s, str) else {"key": s[0], "params": s[1]}}
-            for s in samplers
-        ]
-        self.experiment = Experiment.from_dict({"target": target, "lanes": lanes, "n_chains": 4, "seed": 3})
+        *_, self.axis, self.coordinate = STAGES[name]
+        self.experiment = experiment_of(name)
         self.records = [LaneRecord(Run(spec)) for spec in self.experiment.runs()]
         self.target, self.layouts = self.records[0].run.target, layouts_of(self.experiment)
         solos = [(i, i, i) for i in BASE]

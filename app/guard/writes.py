@@ -48,7 +48,7 @@ def _options(model: Any, value: Any) -> bool:
 
 
 def _option_number(model: Any, value: Any) -> bool:
-    return type(value) is int and 0 <= value < len(model.options)
+    return _whole(model, value) and 0 <= value < len(model.options)
 
 
 def _path(model: Any, value: Any) -> bool:

@@ -46,11 +46,15 @@ READOUT = f"""
 WALK = """
 const walk = function* (root) { for (const one of root.querySelectorAll("*")) { yield one; if (one.shadowRoot) yield* walk(one.shadowRoot) } }
 """
-FOCUS = """() => {
+FOCUSED = """() => {
   let at = document.activeElement
   while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement
-  return [at?.getAttribute("role") || at?.tagName.toLowerCase() || "", at?.getAttribute("aria-label") || at?.innerText || ""].join(" ")
+  return at
 }"""
+FOCUS = f"""() => {{
+  const at = ({FOCUSED})()
+  return [at?.getAttribute("role") || at?.tagName.toLowerCase() || "", at?.getAttribute("aria-label") || at?.innerText || ""].join(" ")
+}}"""
 
 
 def wait_until(condition, what, patience=PATIENCE):

@@ -10,7 +10,7 @@ import pytest
 
 from lessons.library import VARIABLE
 from tests.browser import VIEWPORT, serve
-from tests.browser.lab import FOCUS, PATIENCE, WALK, Lab, wait_until
+from tests.browser.lab import FOCUS, FOCUSED, PATIENCE, WALK, Lab, wait_until
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 SERIOUS = ("moderate", "serious", "critical")
@@ -89,9 +89,6 @@ def pictures(lab):
 def press(lab, *keys):
     for key in keys:
         lab.page.keyboard.press(key)
-
-
-FOCUSED = "() => { let at = document.activeElement; while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement; return at }"
 
 
 def tab_to(lab, name, keys="Tab", most=60):

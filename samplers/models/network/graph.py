@@ -25,11 +25,11 @@ MAX_NAME = 100
 MAX_DEPTH = 20
 """How deep the elements of a GraphML file may lie in each other."""
 MAX_ELEMENTS = 300_000
+"""Of a GraphML file, whatever they are: each is looked at."""
 MAX_TAG, MAX_NAMESPACE = 20_000, 500
 """Characters. The parser writes its whole namespace before every element, and before each attribute with a prefix."""
 PIECE = 65_536
 """Characters that the parser is given at once."""
-"""Of a GraphML file, whatever they are: each is looked at."""
 MIN_NODES = 4
 TOLD_EVERY = 1000
 """After so many rows or elements the reader says how far it is, and may be told to end."""
