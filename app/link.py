@@ -118,8 +118,8 @@ def read_page(
     """Set what is on the page, for laws and for studies."""
     asked_to_hide = _parts(fields, "hide", messages)
     state.hidden = _hidden(type(state).__name__, asked_to_hide, views, spec, messages)
-    # A lesson's question is answered before anything runs.
-    waits = state.place.waiting or (state.place.step is not None and not state.playing)
+    # A lesson's question is answered before anything runs: its step left the page paused.
+    waits = state.place.step is not None and not state.playing
     if "views" in fields:
         asked = _parts(fields, "views", messages)
         fitting = state.fitting_views()
