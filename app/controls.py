@@ -10,6 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
+from app.notice import Notice
 from app.state import AppState
 from app.theme import theme
 from app.workbench import entry_boxes
@@ -168,8 +169,7 @@ class Panel:
             button.param.watch(lambda _: self._do(remove, place), "clicks")
             head.append(button)
         if place in self._errors:
-            alert = pmui.Alert(self._errors[place], severity="error", sizing_mode="stretch_width", margin=(4, 10))
-            body = [alert, *body]
+            body = [Notice(self._errors[place], margin=(4, 10)), *body]
         return pn.Column(
             pn.Row(*head, sizing_mode="stretch_width", margin=0), *body, sizing_mode="stretch_width", margin=(8, 8, 0, 8),
             styles={"border-left": f"5px solid {colour}", "border-radius": "4px"}, css_classes=["lane"],

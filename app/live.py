@@ -60,7 +60,27 @@ class Pace:
         return max(FRAME_SECONDS, self._sessions * self._cost / LOOP_SHARE)
 
 
+class Turns:
+    """Who may put new figures on a page, and when: that holds the loop, and the other pages have frames in between."""
+
+    def __init__(self) -> None:
+        self._free = self._cost = 0.0
+
+    def wait(self) -> float:
+        """How long the next one waits; its turn is kept for it."""
+        now = time.perf_counter()
+        begin = max(now, self._free)
+        self._free = begin + 2 * self._cost
+        return begin - now
+
+    def took(self, seconds: float) -> None:
+        """How long it held the loop; the loop is then left alone for as long."""
+        self._cost = seconds
+        self._free = max(self._free, time.perf_counter() + seconds)
+
+
 _PACE = Pace()
+_TURNS = Turns()
 
 
 class LiveView(Protocol):
@@ -71,6 +91,9 @@ class LiveView(Protocol):
 
 class LiveScreen(Protocol):
     """What the loop asks of the page."""
+
+    def show_views(self, views: Sequence[Any]) -> None:
+        """Put the views' figures on the page."""
 
     def show_status(self, what: str, share: float) -> None:
         """Say what is being made ready, and how far it is; an empty text when all is ready."""
@@ -151,7 +174,7 @@ class Live:
                     told = True
                     self._page.moving()
                 if self._rebuild:
-                    self.build_views()
+                    await self._renew()
                 if self._stale:
                     await self._send_layout()
                 if self._restart:
@@ -171,6 +194,16 @@ class Live:
                 await self._rest(due - time.perf_counter())
         finally:
             slow.cancel()
+
+    async def _renew(self) -> None:
+        """New figures on the page, in its turn; what others want meanwhile comes between the two halves of it."""
+        await asyncio.sleep(_TURNS.wait())
+        began = time.perf_counter()
+        self.build_views()
+        if self._stale:
+            await asyncio.sleep(FRAME_SECONDS)
+            self._page.show_views(self.views)
+        _TURNS.took(time.perf_counter() - began)
 
     async def _rest(self, seconds: float) -> None:
         """Wait, but not with a frame that shows an edit."""
@@ -235,7 +268,7 @@ class Live:
         turn = 0
         while True:
             await asyncio.sleep(SLOW_SECONDS)
-            if self._watched and not self._restart and not self._rebuild:
+            if self._watched and not (self._restart or self._rebuild or self._stale):
                 turn += 1
                 try:
                     await self._slow_turn(turn)

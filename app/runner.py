@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -68,17 +68,10 @@ class LaneRecord:
         )  # fmt: skip
 
 
-class Screen(LiveScreen, Protocol):
-    """What the runner asks of the page."""
-
-    def show_views(self, views: list[View]) -> None:
-        """Put these figures on the page."""
-
-
 class Runner(Live):
     """Runs the experiment of an :class:`AppState` and feeds its views."""
 
-    def __init__(self, state: AppState, screen: Screen):
+    def __init__(self, state: AppState, screen: LiveScreen):
         super().__init__(screen)
         self.state, self.screen = state, screen
         self.lanes: list[LaneRecord] = []
@@ -170,7 +163,6 @@ class Runner(Live):
         )
         before = {view.key: view for view in self.views}
         self.views = [VIEWS[key](scene, before.get(key)) for key in state.shown_views()]
-        self.screen.show_views(self.views)
 
     async def _send_layout(self) -> None:
         for record in self.lanes:

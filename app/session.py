@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from html import escape
 from typing import Any, ClassVar
 
 import panel as pn
@@ -20,6 +19,7 @@ from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, of_study
 from app.lesson.panel import BESIDE, LessonPanel
 from app.live import Live
+from app.notice import Notice
 from app.page_state import PageState
 from app.present import SX, Presenter
 from lessons import Lesson
@@ -100,7 +100,7 @@ class Session:
         """What the link said that is not so."""
         self._written_at: Any = None
         """The lesson and the step that the address was last written for."""
-        self.status = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width", margin=6)
+        self.status = Notice(severity="info")
         self.views = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.readout = Div(
@@ -134,10 +134,7 @@ class Session:
     def say_refused(self) -> Any:
         """What the link asked for and is not shown."""
         sentences = in_short(self.state.refused).split("\n")
-        text = pn.pane.HTML("<br>".join(map(escape, [NOT_RUN, *sentences])), sizing_mode="stretch_width", margin=0)
-        self.told = pmui.Alert(
-            text, severity="warning", visible=bool(self.state.refused), sizing_mode="stretch_width", margin=6
-        )
+        self.told = Notice("\n".join([NOT_RUN, *sentences]) if self.state.refused else "", severity="warning")
         return self.told
 
     def add_lessons(self, controls: Any) -> None:
@@ -241,7 +238,7 @@ class Session:
 
     def show_status(self, what: str, share: float) -> None:
         """Say what is going on before anything moves; an empty text says nothing."""
-        self.status.param.update(object=what, visible=bool(what))
+        self.status.say(what)
 
     def fit_screen(self, width: int, still: bool) -> None:
         """On a phone the sidebar lies over the views; it starts closed there. Less motion: the page starts paused."""
@@ -317,7 +314,9 @@ class Session:
             theme_config={"components": _COMPONENTS}, sx=self._sx(),
         )  # fmt: skip
         with param.edit_constant(page):
-            # Panel's count of what is going on would walk every model of the page, twice for every event.
+            # Panel's count of what is going on would walk every model of the page, twice for every event. Another
+            # reference ends the one to it, which would keep the page for ever; a value alone does not (param 2.4).
+            page.busy = page.param.dark_theme
             page.busy = False
         page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
         state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free"])

@@ -46,6 +46,7 @@ class Page(Session):
             ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark", "present"],
         )
         self.runner.build_views()
+        self.show_views(self.runner.views)
         self.begin_with_the_page()
 
     def link(self) -> str:

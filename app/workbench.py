@@ -6,6 +6,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
+from app.notice import Notice
 from app.state import START_PRESETS, AppState
 from app.theme import theme
 from app.views.planes import SYMBOLS
@@ -152,7 +153,7 @@ class _Card:
             )  # fmt: skip
             self.redraws.param.watch(lambda event: self._act(self._set, "refresh", event.new), "value")
             head.append(self.redraws)
-        self.problem = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(2, 6))
+        self.problem = Notice(margin=(2, 6))
         self.energy = self._energy()
         self.follows = {
             what: pn.pane.LaTeX("", renderer="mathjax", margin=(2, 8), styles={"font-size": "15px", "overflow-x": "auto", "max-width": "100%"})
@@ -288,7 +289,7 @@ class _Card:
         for place, box in self._entries.items():
             box.error_state = place in self._wrong
         message = "\n".join(self._wrong.values())
-        self.problem.param.update(object=message, visible=bool(message))
+        self.problem.say(message)
 
     def _choose_preset(self, key: str) -> None:
         if key != OWN:

@@ -132,11 +132,11 @@ def add_lags(line, n, sums):
     """Add Σ z_t z_{t−lag} over the ``n`` values that follow the N_LAGS earlier ones in ``line``."""
     # Each factor is a slice from its own first element: an index t − lag might be negative for all that the compiler
     # knows, and it would not use vector instructions.
-    z = line[N_LAGS : N_LAGS + n]
+    z = line[N_LAGS:]
     for lag in range(0, N_LAGS, 4):
         first = N_LAGS - lag
-        z0, z1 = line[first : first + n], line[first - 1 : first - 1 + n]
-        z2, z3 = line[first - 2 : first - 2 + n], line[first - 3 : first - 3 + n]
+        z0, z1 = line[first:], line[first - 1 :]
+        z2, z3 = line[first - 2 :], line[first - 3 :]
         s0 = s1 = s2 = s3 = 0.0
         for t in range(n):
             s0 += z[t] * z0[t]

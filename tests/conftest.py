@@ -39,6 +39,12 @@ def pytest_unconfigure():
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """With ``pytest -n logical``: a process more than there are cores, for the one with the browser often waits."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """With ``pytest -n``: what is to be together first, in one process each, and the others one by one beside it."""
     from xdist.scheduler import LoadScopeScheduling

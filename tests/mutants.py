@@ -4,9 +4,9 @@ cosmic-ray makes the mutants. They are drawn with a fixed seed, evenly over ``GR
 the mutants there. A mutant's number comes from its text and that of its line, so an edit elsewhere leaves the draw
 as it is. A mutant is only ever in the memory of a forked process, whose import system finds it in the file's stead;
 no file is changed. First each test runs once as it is, to learn which functions of Python it enters and how long it
-takes; a mutant in such a function meets the tests that enter it, quickest first, and one in a compiled function or
-on a module's own level meets all tests of its group. Equivalent mutants are listed with their reasons in
-``tests/mutants.toml``.
+takes; a mutant in such a function meets the tests that enter it, and one in a compiled function or on a module's own
+level all tests of its group: first those that have killed others, then the quickest. Equivalent mutants are listed
+with their reasons in ``tests/mutants.toml``.
 
 It needs the extra ``mutation``, and a system that can fork.
 """
@@ -244,20 +244,20 @@ class Watch:
 
 
 class Choice:
-    """A plugin of pytest that runs the tests of one mutant, quickest first, each within its own time."""
+    """A plugin of pytest that runs the tests of one mutant: those that have killed others first, then the quickest."""
 
-    def __init__(self, mutant: Mutant, known: dict, grace: float) -> None:
+    def __init__(self, mutant: Mutant, known: dict, grace: float, killers: set[str]) -> None:
         place = f"{mutant.path} {mutant.definition}"
         self.seconds = {test: seconds for test, (seconds, _) in known.items()}
         self.others = {test for test, (_, places) in known.items() if place not in places}
         if not mutant.definition or len(self.others) == len(known):
             self.others = set()
-        self.grace = grace
+        self.grace, self.killers = grace, killers
 
     def pytest_collection_modifyitems(self, items):
         """A test that nobody has met is one of them; one that fails without a mutant is not."""
         items[:] = [i for i in items if i.nodeid not in self.others and self.seconds.get(i.nodeid, 0.0) is not None]
-        items.sort(key=lambda item: self.seconds.get(item.nodeid, 0.0))
+        items.sort(key=lambda item: (item.nodeid not in self.killers, self.seconds.get(item.nodeid, 0.0)))
 
     def pytest_runtest_setup(self, item):
         """A mutant that never ends is ended by the system, which counts the processor's time: others use it too."""
@@ -356,7 +356,7 @@ def _learn(folder: Path, entry: str, cache: Path) -> int:
     return code
 
 
-def _try(folder: Path, mutant: Mutant, known: dict, cache: Path) -> int:
+def _try(folder: Path, mutant: Mutant, known: dict, cache: Path, killers: set[str]) -> int:
     """In a process of its own: run a mutant's tests. Compiled functions that may hold the fault are compiled anew."""
     stale = _importers(mutant.path) if mutant.path.startswith("samplers/") else set()
     shutil.copytree(
@@ -369,7 +369,7 @@ def _try(folder: Path, mutant: Mutant, known: dict, cache: Path) -> int:
     Finder.mutant = mutant
     sys.meta_path.insert(0, Finder)
     compiles = "jit." in (ROOT / mutant.path).read_text()
-    return _pytest(_tests(mutant.group), Choice(mutant, known, 90.0 if compiles else 15.0), "-x")
+    return _pytest(_tests(mutant.group), Choice(mutant, known, 90.0 if compiles else 15.0, killers), "-x")
 
 
 def _parallel(work: Callable, tasks: dict, jobs: int) -> Iterator[tuple[Any, int, Path, float]]:
@@ -484,9 +484,11 @@ def main() -> None:
     equivalent = {m["mutant"]: m["reason"] for m in tomllib.loads(Path("tests/mutants.toml").read_text())["equivalent"]}
     results = json.loads(results_file.read_text()) if results_file.exists() else {}
     tried = [key for key in mutants if key not in equivalent and results.get(key, [""])[0] != "killed"]
-    tasks = {key: (mutants[key], known[mutants[key].group], cache) for key in tried}
+    killers = {by for _, by, _ in results.values()}
+    tasks = {key: (mutants[key], known[mutants[key].group], cache, killers) for key in tried}
     for key, status, out, seconds in _parallel(_try, tasks, options.jobs):
         results[key] = [*_outcome(status, (out / "log").read_text(errors="replace")), round(seconds, 1)]
+        killers.add(results[key][1])
         print(*results[key], key, flush=True)
         results_file.write_text(json.dumps(results, indent=1, ensure_ascii=False))
 

@@ -127,6 +127,7 @@ SAME = [
     ("sqrt(1.5)^2*theta - 1.5*theta", "0"),
     ("sqrt(theta)*sqrt(theta)", "theta"),
     ("sqrt(theta^2)^2", "theta^2"),
+    ("sqrt(theta^2*exp(r))", "sqrt(theta^2)*sqrt(exp(r))"),
     ("(1.5*sqrt(abs(theta)))^0.5*(1.5*sqrt(abs(theta)))^0.5", "1.5*sqrt(abs(theta))"),
     ("abs(theta)^2", "theta^2"),
     ("sign(-theta)*sign(theta)", "-1"),
@@ -190,6 +191,21 @@ def test_python_operators_build_the_same_trees():
 def test_expressions_do_not_change():
     with pytest.raises(dataclasses.FrozenInstanceError):
         read("theta").value = 1.0  # type: ignore[misc]
+
+
+TEXTS = {
+    "2.0*theta**3 + 5": "2*theta^3 + 5",
+    "theta^-2*r^-1": "1/(theta^2)/r",
+    "-1e6*theta + 1e6": "-1000000*theta + 1000000",
+    "1000001*theta": "1000001.0*theta",
+    "theta/2 - 0.25": "0.5*theta - 0.25",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_is_written(text):
+    """Fails where a whole number up to a million has a point, or a larger one has none."""
+    assert str(read(text)) == TEXTS[text]
 
 
 TEX = {
@@ -501,6 +517,18 @@ def test_the_explosive_texts_get_past_the_grammar():
 @pytest.mark.parametrize("text", EXPLOSIVE, ids=lambda text: text[:30])
 def test_what_would_explode_is_refused_in_time(text):
     assert worked_out(text) < MOST_CALLS
+
+
+@pytest.mark.parametrize(
+    ("terms", "work"), [((1.0, 2.0), 3), (("theta", "r"), 5), (("theta", 2.0), 4), (("theta + r", "xi - r + 1"), 7)]
+)
+def test_a_sum_counts_its_terms_and_what_is_in_them(terms, work):
+    """Fails where a term, a number too, is handled without being counted."""
+    a, b = (read(term) if isinstance(term, str) else constant(term) for term in terms)
+    with expressions.work_limit(work):
+        a + b
+    with expressions.work_limit(work - 1), pytest.raises(SpecError, match="too large"):
+        a + b
 
 
 def test_derivatives_share_what_they_have_in_common():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from samplers.gradients import GRADIENTS
-from samplers.parameters import SpecError
+from samplers.parameters import SpecError, declared
 from samplers.recipe import expressions
 from samplers.recipe.expressions import apply, evaluate
 from samplers.recipe.expressions import name as variable
@@ -679,6 +679,34 @@ def test_presets_refuse(arguments, values, field):
     with pytest.raises(SpecError) as caught:
         preset(*arguments, **values)
     assert caught.value.field == field
+
+
+RANGES = {
+    ("sgld", "diffusion_strength"): (0.01, 100.0),
+    ("hmc", "refresh"): (0.0, 10.0),
+    ("sghmc", "friction"): (0.01, 100.0),
+    ("sgnht", "friction"): (0.01, 100.0),
+    ("gsgrhmc", "scale"): (0.01, 100.0),
+    ("gsgrhmc", "shift"): (0.0, 100.0),
+    ("naive_sgrhmc", "scale"): (0.01, 100.0),
+    ("naive_sgrhmc", "shift"): (0.0, 100.0),
+    ("curl_sgld", "diffusion_strength"): (0.01, 100.0),
+    ("curl_sgld", "curl_strength"): (-100.0, 100.0),
+    ("sgfs", "diffusion_strength"): (0.01, 100.0),
+    ("sgfs", "correlation"): (-0.99, 0.99),
+}
+
+
+def test_what_presets_take_has_these_ranges():
+    """Fails where a parameter has no range here, is refused at an end of it, or accepted beyond."""
+    assert RANGES.keys() == {(key, label) for key, cls in PRESETS.items() for label, _ in declared(cls)}
+    for (key, label), (low, high) in RANGES.items():
+        for inside in (low, high):
+            preset(key, 2, **{label: inside})
+        for outside in (low - 1e-9, high + 1e-9):
+            with pytest.raises(SpecError) as caught:
+                preset(key, 2, **{label: outside})
+            assert caught.value.field == f"preset.{label}"
 
 
 def test_expressions_stay_inside_their_bound():

@@ -58,11 +58,11 @@ def slope_of(sizes, biases):
 
 # At these step sizes the next power of ε has a share of the bias small enough for the slope, and the first one is large
 # enough to be measured. Farther out that fails: gSGNHT's slope is 1.8 over the same steps with C = 4.
-SGGMC = Case("sggmc", 2.0, 4.0, "cos", (0.28, 0.35, 0.42, 0.5, 0.6), 2, 2500.0)
-HEAT = Case("sggmc", 2.0, 4.0, "temperature", (0.1, 0.125, 0.15, 0.18, 0.215), 2, 600.0)
+SGGMC = Case("sggmc", 2.0, 4.0, "cos", (0.28, 0.35, 0.42, 0.5, 0.6), 2, 900.0)
+HEAT = Case("sggmc", 2.0, 4.0, "temperature", (0.1, 0.125, 0.15, 0.18, 0.215), 2, 400.0)
 # With little friction the thermostat mixes slowly, and its law takes minutes: that is computed with more.
 GSGNHT_LAW = Case("gsgnht", 4.0, 4.0, "cos", (0.05, 0.0625, 0.08, 0.1, 0.125), 2)
-GSGNHT = Case("gsgnht", 4.0, 1.0, "cos", (0.15, 0.19, 0.24, 0.3, 0.36), 2, 1500.0)
+GSGNHT = Case("gsgnht", 4.0, 1.0, "cos", (0.15, 0.19, 0.24, 0.3, 0.36), 2, 600.0)
 EULER = Case("sggmc_euler", 4.0, 1.0, "cos", (0.01, 0.015, 0.02, 0.03, 0.04), 1, 150.0)
 EULER_HEAT = EULER._replace(what="temperature")
 GSGNHT_EULER = Case("gsgnht_euler", 4.0, 2.5, "cos", (0.01, 0.015, 0.02, 0.03, 0.04), 1, 300.0)

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from app import export, link
 from app.controls import EDITED_ELSEWHERE, PER_DECADE, log_places, slider, widget
-from app.runner import LaneRecord, Runner, Screen
+from app.live import LiveScreen
+from app.runner import LaneRecord, Runner
 from app.shell import _SPEED
 from app.state import DEFAULT, DEFAULT_VIEWS, AppState
 from app.views import VIEWS
@@ -399,7 +400,7 @@ def test_every_place_of_a_slider_is_heard():
 
 def exported(state, steps, change=None):
     """What the page exports after ``steps`` of its lanes, with a change of the first lane half way."""
-    runner = Runner(state, Mock(spec=Screen))
+    runner = Runner(state, Mock(spec=LiveScreen))
     runner.lanes = [LaneRecord(Run(spec)) for spec in state.experiment.runs()]
     for i, record in enumerate(runner.lanes):
         record.run.advance(steps // 2)

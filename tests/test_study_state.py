@@ -14,6 +14,7 @@ import panel_material_ui as pmui
 import pytest
 
 import app.study.runner as running
+from app import live
 from app.study import link
 from app.study.controls import StudyControls
 from app.study.export import curves
@@ -310,6 +311,20 @@ class Stage:
 
     def runs(self):
         return [run for record in self.runner.records for run in record.runs]
+
+
+def test_pages_take_turns_with_new_figures(monkeypatch):
+    """Fails where a page that asks for new figures again and again leaves the loop no time between them."""
+    clock = [100.0]
+    monkeypatch.setattr(live.time, "perf_counter", lambda: clock[0])
+    turns = live.Turns()
+    assert turns.wait() == 0
+    clock[0] += 0.2
+    turns.took(0.2)
+    waits = [turns.wait() for _ in range(3)]
+    assert waits == pytest.approx([0.2, 0.6, 1.0]), "each takes as long as the one before, and leaves as much"
+    clock[0] += 10
+    assert turns.wait() == 0, "nobody waits for those that are over"
 
 
 @pytest.mark.parametrize("query", [BARS, BLOCKS])

@@ -8,6 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.controls import Panel, elsewhere, widget
+from app.notice import Notice
 from app.study.state import SEEDS, StudyState
 from app.study.upload import KINDS, FileBox
 from app.theme import theme
@@ -44,14 +45,14 @@ class StudyControls(Panel):
         """The place of each menu, what it has to show, and how a new one is made."""
         # Beside the box, not drawn again with it: a file may be on its way.
         self._own = pn.pane.HTML("", visible=False, margin=(0, 12, 6, 12))
-        self._problem = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(4, 10))
+        self._problem = Notice(margin=(4, 10))
         state.param.watch(lambda *_: self.refresh(), ["study", "upload", "dark", "seeds"])
         state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free"])
         self.refresh()
 
     def show_problem(self, message: str) -> None:
         """Say below the data what is wrong with them; an empty text says nothing."""
-        self._problem.param.update(object=message, visible=bool(message))
+        self._problem.say(message)
 
     def shape(self) -> Any:
         study = self.state.study

@@ -82,9 +82,6 @@ class MethodRecord:
 class StudyScreen(LiveScreen, Protocol):
     """What the runner asks of the page."""
 
-    def show_views(self, views: Sequence[Any]) -> None:
-        """Put these figures on the page."""
-
     def show_work(self, what: str, share: float | None) -> None:
         """Say what is being made ready and how far it is, with a way to cancel; an empty text when all is there."""
 
@@ -219,7 +216,6 @@ class StudyRunner(Live):
         self.views = [STUDY_VIEWS[key](scene) for key in keys]
         self._texts = []
         self._captioned = 0.0
-        self.screen.show_views(self.views)
 
     def _wanted(self) -> tuple[StudyScene, list[str]]:
         """What figures are built for, and which."""

@@ -75,7 +75,8 @@ def _kolmogorov_interval(level: float, columns: int) -> tuple[float, float]:
     mass = np.diff(stats.kstwobign.cdf(grid))
     size = 2 ** int(np.ceil(np.log2(mass.size * columns)))
     total = np.fft.irfft(np.fft.rfft(mass, size) ** columns, size).cumsum()
-    means = (np.arange(size) + columns / 2) * grid[1] / columns
+    # A sum counts its own cell, so it holds up to half a cell above the middles of its parts.
+    means = (np.arange(size) + (columns + 1) / 2) * grid[1] / columns
     low, high = np.interp(tails, np.maximum.accumulate(total), means)
     return float(low), float(high)
 

@@ -818,7 +818,7 @@ class _Plain:
         if exponent == 0.5:
             return f"sqrt({base[0]})"
         text = base[0] if base[1] == _ATOM else f"({base[0]})"
-        return text if exponent == 1 else f"{text}^{self.number(exponent)[0]}"
+        return f"{text}^{self.number(exponent)[0]}"
 
     def product(self, factors: list[tuple[float, Written]]) -> Written:
         above = [(e, w) for e, w in factors if e > 0]
@@ -887,8 +887,6 @@ class _Tex(_Plain):
         if exponent == 0.5:
             return rf"\sqrt{{{base[0]}}}"
         text = base[0] if base[1] == _ATOM else rf"\left({base[0]}\right)"
-        if exponent == 1:
-            return text
         fraction = Fraction(exponent).limit_denominator(12)
         nice = fraction.denominator > 1 and abs(float(fraction) - exponent) < 1e-12
         return f"{text}^{{{fraction if nice else self.number(exponent)[0]}}}"

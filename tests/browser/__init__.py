@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -157,9 +158,18 @@ class PageLog:
 
     def watch(self, page: Page) -> None:
         """Keep the errors of this page from now on."""
-        page.on("pageerror", self._exception)
-        page.on("console", self._console)
-        page.on("request", self._request)
+        for event, keep in self._kinds():
+            page.on(event, keep)
+
+    def forget(self, page: Page) -> None:
+        """Keep no more of its errors."""
+        for event, keep in self._kinds():
+            page.remove_listener(event, keep)
+
+    def _kinds(self) -> Iterator[tuple[Any, Any]]:
+        yield "pageerror", self._exception
+        yield "console", self._console
+        yield "request", self._request
 
     def _exception(self, error: Error) -> None:
         self.errors.append(f"uncaught: {error}")

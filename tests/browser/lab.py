@@ -71,6 +71,10 @@ def wait_until(condition, what, patience=PATIENCE):
         time.sleep(0.1)
 
 
+MARKUP = "<i class=typed>*x*"
+"""What is typed is text, and becomes no part of the page: see :func:`check_text`."""
+
+
 class Lab:
     """A page of the app, and what a person sees and does there."""
 
@@ -204,6 +208,11 @@ def check_inside(figure, places):
         low, high = figure[side]
         assert (low <= places[:, k]).mean() > 0.5
         assert (places[:, k] <= high).mean() > 0.5
+
+
+def check_text(page):
+    """No element comes from :data:`MARKUP`, in any part of the page."""
+    assert not page.locator(".typed").all()
 
 
 def check_width(page):

@@ -16,7 +16,17 @@ import xarray as xr
 
 from samplers import Experiment, run
 from tests.browser import IDLE, LIGHT_PAGE, VIEWPORT, PageLog, serve
-from tests.browser.lab import PATIENCE, Lab, check_finite, check_inside, check_phone, check_width, wait_until
+from tests.browser.lab import (
+    MARKUP,
+    PATIENCE,
+    Lab,
+    check_finite,
+    check_inside,
+    check_phone,
+    check_text,
+    check_width,
+    wait_until,
+)
 
 
 @pytest.fixture
@@ -25,6 +35,7 @@ def lab(page, server):
     made = Lab(page, server)
     yield made
     check_finite(made.figures())
+    check_text(made.page)
 
 
 # It opens and obeys
@@ -174,6 +185,8 @@ def test_the_recipe_workbench(lab):
         entry.press("Enter")
 
     before, steps, link = arrows(), lab.steps(), lab.lanes()
+    enter(MARKUP)
+    lab.says("recipe.D[2,2]", MARKUP)
     enter("sqrt(theta")
     lab.says("recipe.D[2,2]", "at character 5", "closing bracket")
     lab.moves()
@@ -193,6 +206,7 @@ def test_the_recipe_workbench(lab):
 
     lab.choose("Preset", "Naive SGRHMC")
     lab.until(lambda: "gamma:false" in lab.lanes()[0], "Γ left out in the link")
+    lab.moves()
     lab.press("Add a lane to compare")
     lab.until(lambda: len(lab.lanes()) == 2 and lab.lanes()[0] == lab.lanes()[1], "the same recipe twice")
     lab.choose("Target", "Correlated quartic")
@@ -308,11 +322,9 @@ def test_the_link_is_the_whole_state(lab):
 
 
 BAD_LINKS = [
-    ("?target=nonsense", ["target", "nonsense"]),
+    (f"?target={MARKUP}", ["target", MARKUP]),
     ("?target=sparse_dirichlet&lane=sgld", ["sampler", "sgld", "sparse_dirichlet"]),
-    ("?target=quartic&lane=sgld(step_size:-1)", ["step_size", "-1"]),
-    ("?target=quartic" + 5 * "&lane=sgld", ["lanes", "5", "4"]),
-    ("?views=foo", ["views", "foo"]),
+    (f"?views={MARKUP}", ["views", MARKUP]),
     ("?target=%ff%fe&lane=%zz", ["target"]),
     ("?x=" + 10_000 * "y", ["10,0", "8,000"]),
     ("?" + "&".join(f"f{i}=1" for i in range(60)), ["f0", "more"]),

@@ -12,7 +12,7 @@ import pytest
 from samplers.models.study import Study
 from samplers.models.topics.model import FIRST
 from tests.browser import IDLE
-from tests.browser.lab import Lab, check_finite, check_phone, check_width
+from tests.browser.lab import MARKUP, Lab, check_finite, check_phone, check_text, check_width
 
 BARS = "?model=topics(corpus:bars;n_topics:10)&method=collapsed_gibbs&method=lda_scir"
 BLOCKS = "?model=network(graph:blocks;n_communities:6)"
@@ -134,8 +134,9 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
     lab.open(f"{BARS}&views=scores,documents")
     lab.moves()
     before = lab.field("model")
-    lab.upload("letters.csv", PETS + "\nlast,one,two")
-    lab.says("letters.csv, line 42", "3 fields")
+    lab.upload(f"{MARKUP}.csv", PETS + "\nlast,one,two")
+    lab.says(f"{MARKUP}.csv, line 42", "3 fields")
+    check_text(lab.page)
     lab.until(lambda: lab.field("model") == before, "the corpus before")
     lab.moves()
     lab.upload("letters.csv", PETS)
