@@ -41,6 +41,11 @@ PAGES = [
 ]
 PROMISES = {
     "It is data and never code": ("test_ruff_check", "test_what_would_explode_is_refused_in_time"),
+    "What the page says of it is text": (
+        "test_the_recipe_workbench",
+        "test_a_bad_link_says_so_and_the_page_runs",
+        "test_files_are_refused_with_a_sentence_or_run",
+    ),
     "An experiment from a link or a file": (
         "test_arbitrary_links_never_raise_and_never_change_the_sampler_in_silence",
     ),
