@@ -13,6 +13,7 @@ It needs the extra ``mutation``, and a system that can fork.
 
 import argparse
 import ast
+import functools
 import gc
 import hashlib
 import importlib
@@ -216,6 +217,9 @@ def draw(group: str, n: int, seed: int) -> list[Mutant]:
     return mutants
 
 
+CACHED = type(functools.cache(len))
+
+
 class Watch:
     """A plugin of pytest that notes how long each test takes, and which functions of the mutated files it enters."""
 
@@ -224,6 +228,12 @@ class Watch:
         self.seconds: dict[str, float | None] = {}
 
     def pytest_runtest_protocol(self, item):
+        # What is worked out once would be entered by the first test alone that asks for it.
+        loaded = [
+            module for name, module in sys.modules.items() if name.split(".")[0] in ("app", "lessons", "samplers")
+        ]
+        for kept in [one for module in loaded for one in vars(module).values() if isinstance(one, CACHED)]:
+            kept.cache_clear()
         self.coverage.switch_context(item.nodeid)
         self.start = time.process_time()
         self.failed = False
