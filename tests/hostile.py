@@ -448,8 +448,9 @@ async def attack(
     await asyncio.sleep(3)
     for page in (lab, *studies.values()):
         page.close()
+    end = time.perf_counter()
     watch.stop()
-    alive = bool(watch.times) and watch.times[-1] > time.perf_counter() - 3
+    alive = bool(watch.times) and watch.times[-1] > end - 3
     gaps = [b - a for a, b in zip(watch.times, watch.times[1:], strict=False)]
     return Report(
         sent=sent, opened=lab.opened + sum(page.opened for page in studies.values()), answers=answers, hung=hung, crashes=server.crashes(),
