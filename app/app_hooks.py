@@ -3,33 +3,28 @@
 import sys
 import threading
 
-from panel.io import document
 from tornado.ioloop import IOLoop
 from tornado.websocket import WebSocketClosedError
 
 # Both kinds of pages, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
-from app import one_thread, shell, warmup  # noqa: F401
+from app import ending, one_thread, shell, warmup  # noqa: F401
 from app.guard.server import install
 from app.study import shell as study_shell  # noqa: F401
 
 install()
+ending.install()
 
 SWITCH_SECONDS = 0.0005
 """How long a thread that reads a file may keep the loop waiting for the interpreter. The loop lets go of it at every
 stat of a file and every send, some hundred times for a figure. With Python's .005 s the longest standstill while a
 corpus of 20,000 documents was read was .56 and .59 s, with this .25 and .29 s, at the same rate of frames."""
 
-COLLECT_SECONDS = 1
-"""How long after the end of a page its memory is given back: 13 ms for each page that is open or has ended. Panel waits
-for five seconds in which no page ends, and then all stand still for all of them."""
-
 
 def on_server_loaded(server_context):
     """Compile in the background, so that the first page finds its sampler ready; pages show the progress."""
     one_thread.keep()
     sys.setswitchinterval(SWITCH_SECONDS)
-    document.GC_DEBOUNCE = COLLECT_SECONDS
     threading.Thread(target=warmup.compile_all, name="warm-up", daemon=True).start()
     IOLoop.current().asyncio_loop.set_exception_handler(_unless_gone)
 

@@ -4,6 +4,7 @@ import logging
 
 import panel as pn
 
+from app.ending import leave_out
 from app.lesson.place import opens_study
 
 try:
@@ -13,6 +14,7 @@ try:
         from app.shell import page
 
     page().servable()
+    leave_out()
 except Exception:
     # Bokeh would show the traceback, with the server's paths, to whoever opened the page.
     logging.getLogger("sgmcmc-lab").exception("A page could not be opened")

@@ -14,6 +14,7 @@ from panel.reactive import Syncable
 
 from app.access import Access
 from app.connection import Connection
+from app.ending import REST_SECONDS, cut
 from app.export import Menu
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, of_study
@@ -221,9 +222,10 @@ class Session:
             self.notify("warning", in_short(sentences))
 
     def stop(self) -> None:
-        """End the loop."""
+        """End the loop, and give back the memory."""
         if self._task is not None:
             self._task.cancel()
+        asyncio.get_running_loop().call_later(REST_SECONDS, cut, self)
 
     def show_divergence(self, place: int, message: str) -> None:
         """Say why a lane or a method stopped."""

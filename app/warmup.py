@@ -23,6 +23,6 @@ def compile_all() -> None:
 
     jit.prepare(first, progress)
     jit.prepare(jit.declared(), progress)
-    # Panel collects garbage whenever a page closes. What is loaded now stays, and need not be looked at each time.
+    # What is loaded now stays, and need not be looked at each time.
     gc.collect()
     gc.freeze()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import weakref
 from unittest.mock import Mock
 
@@ -9,28 +10,39 @@ import panel as pn
 import param
 import pytest
 from bokeh.document import Document
+from bokeh.model import Model
 from panel.io.state import set_curdoc
 
+from app import ending
 from app.shell import Page
 from app.study.shell import StudyPage
 
 
-def over(kind, fault):
+def opened(kind):
+    """A page as the server makes one."""
+    document, connection = Document(), Mock()
+    document.on_change_dispatch_to(connection)
+    with set_curdoc(document):
+        session = kind()
+        session.page.server_doc(document)
+    return session, document, connection
+
+
+def over(kind, busy=False):
     """A page that has ended as the server ends one."""
 
     async def live():
-        document, connection = Document(), Mock()
-        document.on_change_dispatch_to(connection)
-        with set_curdoc(document):
-            session = kind()
-            session.page.server_doc(document)
-        if fault:
+        session, document, connection = opened(kind)
+        if busy:
             with param.edit_constant(session.page):
                 session.page.busy = pn.state.param.busy
         for callback in document.session_destroyed_callbacks:
             callback(Mock(_document=document))
         document.destroy(connection)
-        return weakref.ref(session.page)
+        page = weakref.ref(session.page)
+        del session
+        await asyncio.sleep(0.01)
+        return page
 
     return asyncio.run(live())
 
@@ -41,7 +53,75 @@ def test_a_page_that_is_over_is_gone(kind):
 
     Planted fault: a page that is busy where Panel is, as the library makes it; Panel's list of watchers keeps it.
     """
-    page, kept = over(kind, fault=False), over(kind, fault=True)
+    page, kept = over(kind), over(kind, busy=True)
     gc.collect()
     assert page() is None
     assert kept() is not None
+
+
+@pytest.mark.parametrize("kind", [Page, StudyPage])
+def test_a_page_that_is_over_leaves_no_work_to_the_collector(kind, monkeypatch):
+    """Fails where a page that has ended stays a circle: the collector would have to look at all pages for it.
+
+    Planted fault: nothing is cut. The collector then finds some 10,000 objects.
+    """
+    monkeypatch.setattr(Model, "destroy", ending._destroy)
+    monkeypatch.setattr("app.session.REST_SECONDS", 0.0)
+    gc.collect()
+    gc.disable()
+    try:
+        over(kind)
+        left = gc.collect()
+        monkeypatch.setattr("app.session.cut", lambda session: None)
+        over(kind)
+        assert gc.collect() > 5 * left
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("kind", [Page, StudyPage])
+def test_what_is_cut_is_of_one_page(kind):
+    """Fails where the end of one page would wipe what others have: a target, a design of the library.
+
+    Planted fault: all that has parameters is taken for the page's own.
+    """
+
+    def shared(of):
+        return {id(part) for part in of[0]} & {id(part) for part in of[1]}
+
+    async def two():
+        return [opened(kind)[0] for _ in range(2)]
+
+    pages = asyncio.run(two())
+    found = [list(ending.parts(page)) for page in pages]
+    assert len(found[0]) > 50
+    assert not shared(found)
+    with pytest.MonkeyPatch.context() as planted:
+        planted.setattr(ending, "PageState", param.Parameterized)
+        assert shared([list(ending.parts(page)) for page in pages])
+
+
+def test_the_collector_leaves_open_pages_out_but_not_for_ever(monkeypatch):
+    """Fails where all pages are looked at whenever one is opened, or where what they leave is never found."""
+    monkeypatch.setattr(ending, "_made", itertools.count(1))
+    monkeypatch.setattr(ending, "WHOLE", 3)
+    gc.disable()
+    try:
+        lost = []
+        for _ in range(3):
+            circle = Circle()
+            circle.self = circle
+            lost.append(weakref.ref(circle))
+            ending.leave_out()
+            left_out = not any(one is circle for one in gc.get_objects())
+            assert left_out
+            del circle
+        assert lost[0]() is None
+        assert lost[1]() is None
+    finally:
+        gc.unfreeze()
+        gc.enable()
+
+
+class Circle:
+    """What only the collector finds."""
