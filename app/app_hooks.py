@@ -8,7 +8,7 @@ from tornado.websocket import WebSocketClosedError
 
 # Both kinds of pages, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
-from app import ending, one_thread, shell, warmup  # noqa: F401
+from app import ending, one_thread, sending, shell, warmup  # noqa: F401
 from app.guard.server import install
 from app.study import shell as study_shell  # noqa: F401
 
@@ -24,6 +24,7 @@ corpus of 20,000 documents was read was .56 and .59 s, with this .25 and .29 s, 
 def on_server_loaded(server_context):
     """Compile in the background, so that the first page finds its sampler ready; pages show the progress."""
     one_thread.keep()
+    sending.keep()
     sys.setswitchinterval(SWITCH_SECONDS)
     threading.Thread(target=warmup.compile_all, name="warm-up", daemon=True).start()
     IOLoop.current().asyncio_loop.set_exception_handler(_unless_gone)

@@ -1,0 +1,64 @@
+"""What is meant for a page arrives there."""
+
+import asyncio
+
+import pytest
+from bokeh.document import Document
+from bokeh.document.events import ModelChangedEvent
+from bokeh.models import Div
+from bokeh.protocol import Protocol
+from panel.io import document as library
+from tornado.websocket import WebSocketHandler
+
+from app import sending
+
+
+class Wire:
+    """A connection whose network is slow until ``written`` is done."""
+
+    def __init__(self, texts):
+        self.texts, self.arrived = texts, []
+        self.written = asyncio.get_running_loop().create_future()
+        self.protocol, self._socket = Protocol(), Socket(self)
+
+    def is_closing(self):
+        return False
+
+    def write_message(self, message, binary=False):
+        self.arrived.extend(text for text in self.texts if text in str(message))
+        return self.written
+
+
+class Socket(WebSocketHandler):
+    """The server's end of a :class:`Wire`."""
+
+    def __init__(self, connection):
+        self.ws_connection = connection
+
+
+def sent(texts):
+    """What of two changes is sent where the second is kept while the first one's task ends."""
+    document, div = Document(), Div()
+    document.add_root(div)
+
+    async def use():
+        wire = Wire(texts)
+        for text in texts:
+            library.schedule_write_events(document, [wire], [ModelChangedEvent(document, div, "text", text)])
+            for _ in range(5):
+                await asyncio.sleep(0)
+            # From now on nothing waits for the network, and the task is about to end.
+            wire.written.done() or wire.written.set_result(None)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return wire.arrived
+
+    return asyncio.run(use())
+
+
+def test_a_change_kept_while_another_is_sent_is_sent(monkeypatch: pytest.MonkeyPatch):
+    """Planted fault: the library's own way, by which the second change stays on the server."""
+    texts = ["the first change", "the second change"]
+    assert sent(texts) == ["the first change"]
+    monkeypatch.setattr(library, "_dispatch_msgs", sending._dispatch)
+    assert sent(texts) == texts
