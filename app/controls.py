@@ -198,10 +198,11 @@ class Panel:
         return seed
 
 
-def elsewhere(label: str, icon: str, href: str, help_: str) -> Any:
-    """A button that leads to another page of the lab."""
+def elsewhere(label: str, icon: str, query: str, dark: bool, help_: str) -> Any:
+    """A button that leads to another page of the lab, which is as dark as this one."""
+    parts = [part for part in (query, "theme=dark" if dark else "") if part]
     return pmui.Button(
-        label=label, icon=icon, href=href, target="_self", variant="outlined", size="small", sizing_mode="stretch_width",
+        label=label, icon=icon, href=f"?{'&'.join(parts)}", target="_self", variant="outlined", size="small", sizing_mode="stretch_width",
         margin=(4, 10), description=f"{label}: {help_}",
     )  # fmt: skip
 
@@ -323,7 +324,11 @@ class Controls(Panel):
                 pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12)),
                 *(
                     elsewhere(
-                        model.title, "dataset", f"?model={key}", "methods for a model of real data, side by side."
+                        model.title,
+                        "dataset",
+                        f"model={key}",
+                        state.dark,
+                        "methods for a model of real data, side by side.",
                     )
                     for key, model in MODELS.items()
                 ),

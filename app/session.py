@@ -56,8 +56,11 @@ _SX = {
     "& .header > .MuiLinearProgress-root": {"display": "none"},
 }
 _COMPONENTS = {
-    # An interactive tooltip covers the next button and takes its click.
-    "MuiTooltip": {"defaultProps": {"disableInteractive": True}},
+    # An interactive tooltip covers the next button and takes its click; beside a narrow button it would be as narrow.
+    "MuiTooltip": {
+        "defaultProps": {"disableInteractive": True},
+        "styleOverrides": {"tooltip": {"width": "max-content", "maxWidth": 300}},
+    },
     # The page's title is its first heading, and what only keeps a place free is none.
     "MuiTypography": {"defaultProps": {"variantMapping": {"h3": "h1", "h5": "div"}}},
 }
@@ -97,6 +100,8 @@ class Session:
         self._narrow = self._still = False
         self._errands: set[asyncio.Task[None]] = set()
         self._waiting: list[Callable[[], None]] = []
+        self._error: Any = None
+        """The error that is on the page."""
         self._messages: list[str] = []
         """What the link said that is not so."""
         self._written_at: Any = None
@@ -208,13 +213,24 @@ class Session:
         pn.state.on_session_destroyed(lambda _: self.stop())
 
     def notify(self, kind: str, message: str) -> None:
-        """A message that goes away by itself, or stays where it is an error."""
+        """A message that goes away by itself, or an error, which stays until the next one or until it is mended."""
         area = messages_area()
         if area is None:
             return
         while len(area.notifications) >= KEPT_MESSAGES:
             area.notifications[0].destroy()
-        getattr(area, kind)(message, duration=0 if kind == "error" else 8000)
+        if kind == "error":
+            self._forget_error()
+            self._error = area.error(message, duration=0)
+        else:
+            getattr(area, kind)(message, duration=8000)
+
+    def _forget_error(self, *_: Any) -> None:
+        """What was wrong is so no more: something else was chosen, or what had stopped began again."""
+        area = messages_area()
+        if area is not None and self._error in area.notifications:
+            self._error.destroy()
+        self._error = None
 
     def tell(self, sentences: Sequence[str]) -> None:
         """Say in one message what is not as was asked."""
@@ -235,6 +251,7 @@ class Session:
 
     def clear_divergence(self, place: int | None = None) -> None:
         """One goes on, or all start again; their cards say nothing more."""
+        self._forget_error()
         for controls in (self.controls, self.lesson_controls):
             controls.clear_errors(place)
 
@@ -323,6 +340,9 @@ class Session:
         page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
         state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free"])
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark"])
+        state.param.watch(
+            lambda *_: self.later(self._forget_error), ["study" if self.of_study else "experiment", "resets"]
+        )
         return page
 
     def _header_button(self, label: str, icon: str, help_: str, action: Callable[[], Any], wide: bool = False) -> Any:

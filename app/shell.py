@@ -16,7 +16,7 @@ from app.views import VIEWS
 from app.workbench import Workbench
 from samplers.parameters import Count
 
-WELCOME = "New here? <b><a href='?lesson=langevin'>Start the first lesson</a></b>: from gradient descent to a sampler. Or turn the knobs yourself."
+WELCOME = "New here? <b><a href='?lesson=langevin{}'>Start the first lesson</a></b>: from gradient descent to a sampler. Or turn the knobs yourself."
 """For somebody who comes without a link."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
 
@@ -27,7 +27,7 @@ class Page(Session):
     of_study = False
 
     def __init__(self) -> None:
-        pn.extension("mathjax", notifications=True)
+        pn.extension("mathjax", notifications=True, disconnect_notification="")
         super().__init__()
         self.state = AppState()
         self._messages = link.read_query(self.state, self.query())
@@ -55,7 +55,7 @@ class Page(Session):
     def _page(self) -> Any:
         state = self.state
         # Somebody who comes without a link may not know where to begin.
-        newcomer = not self.query().strip("?") and "lessons" not in state.hidden
+        newcomer = self.query().strip("?") in ("", "theme=dark") and "lessons" not in state.hidden
         main: list[Any] = [self._welcome()] if newcomer else []
         main += [self.say_refused(), self.status]
         if "transport" not in state.hidden:
@@ -70,7 +70,10 @@ class Page(Session):
         return self._frame(state, main, [] if "export" in state.hidden else [self.export.panel])
 
     def _welcome(self) -> Any:
-        return pn.pane.HTML(WELCOME, sizing_mode="stretch_width", margin=(8, 12, 0, 12), styles={"font-size": "15px"})
+        more = "&theme=dark" if self.state.dark else ""
+        return pn.pane.HTML(
+            WELCOME.format(more), sizing_mode="stretch_width", margin=(8, 12, 0, 12), styles={"font-size": "15px"}
+        )
 
     def running(self) -> tuple[Any, list[Any]]:
         return self.state.experiment, [record.run for record in self.runner.lanes]

@@ -184,6 +184,8 @@ class _Card:
                 self.mean.value = sampler.thermostat
             if self.redraws is not None:
                 self.redraws.value = sampler.refresh
+            if ("U", 0) in self._entries and ("U", 0) not in self._wrong:
+                self._entries["U", 0].value = self.state.experiment.target.values()["energy"]
             for what in FIELDS:
                 for at, text in enumerate(self._texts(what)):
                     if (what, at) not in self._wrong:
@@ -268,7 +270,8 @@ class _Card:
             box = pmui.TextInput(
                 label="U", value=choice.values()["energy"], size="small", width=220, margin=(4, 2), sx=_ENTRY
             )
-            box.param.watch(lambda event: self._act(self.state.set_target_param, "energy", event.new), "value")
+            box.param.watch(lambda event: self._act(self._set_entry, "U", 0, event.new), "value")
+            self._entries["U", 0] = box
             return pn.Column(head, box, margin=(0, 6))
         button = pmui.Button(label="Type your own", icon="edit", size="small", variant="outlined", margin=(4, 4))
         button.on_click(lambda _: self._act(self.state.type_energy))
@@ -304,6 +307,9 @@ class _Card:
         self.state.set_recipe(self.lane, **{name: value})
 
     def _set_entry(self, what: str, at: int, text: str) -> None:
+        if what == "U":
+            self.state.set_target_param("energy", text)
+            return
         texts = self._texts(what)
         texts[at] = text.strip() or ("" if what == "f" else "0")
         self._set(FIELDS[what], tuple(texts) if any(texts) else ())

@@ -118,7 +118,7 @@ class StudyControls(Panel):
     def _more(self) -> list[Any]:
         """What of the model is seldom changed, and the way to the other pages."""
         help_ = "the page of samplers on laws whose answer is known exactly."
-        laws = elsewhere("Sampling known laws", "functions", "?", help_)
+        laws = elsewhere("Sampling known laws", "functions", "", self.state.dark, help_)
         widgets = [] if self._of_lesson else self._model_widgets(slice(1 + FIRST, None))
         seldom = pn.Column(*widgets, sizing_mode="stretch_width", margin=0)
         more = pmui.Accordion(

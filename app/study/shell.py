@@ -17,8 +17,8 @@ from app.theme import theme
 from samplers.models import METHODS, MODELS, Model
 
 GUIDES = {
-    "topics": "Methods are learning topics from these documents now. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu (☰), and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
-    "network": "Methods are looking for communities in this network now. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
+    "topics": "Methods learn topics from these documents. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu (☰), and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
+    "network": "Methods look for communities in this network. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
 """What to do first, by model."""
 READOUT = 350
@@ -37,7 +37,7 @@ class StudyPage(Session):
     of_study = True
 
     def __init__(self) -> None:
-        pn.extension("mathjax", notifications=True)
+        pn.extension("mathjax", notifications=True, disconnect_notification="")
         super().__init__()
         self.state, self._messages = link.from_query(self.query())
         self.controls = StudyControls(self.state, self.notify)

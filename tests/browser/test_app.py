@@ -207,6 +207,18 @@ def test_the_recipe_workbench(lab):
     lab.choose("Preset", "Naive SGRHMC")
     lab.until(lambda: "gamma:false" in lab.lanes()[0], "Γ left out in the link")
     lab.moves()
+    lab.page.get_by_role("button", name="Type your own", exact=True).click()
+    lab.until(lambda: lab.field("target").startswith("typed("), "an energy of one's own")
+    energy = lab.page.get_by_label("Energy U", exact=True).first
+    for text in ("theta^4/4 +", "theta^4/4"):
+        energy.fill(text)
+        energy.press("Enter")
+        if text.endswith("+"):
+            lab.says("target.energy")
+    lab.until(lambda: lab.page.get_by_label("U", exact=True).first.input_value() == "theta^4/4", "the same on the card")
+    lab.until(lambda: lab.page.get_by_role("alert").filter(has_text="target.energy").count() == 0, "nothing is wrong")
+    # The maximum of its density is √2 / Γ(1/4).
+    lab.until(lambda: abs(max(lab.glyphs("Marginal", "Line")[0]["y"]) - 0.39) < 0.01, "its law")
     lab.press("Add a lane to compare")
     lab.until(lambda: len(lab.lanes()) == 2 and lab.lanes()[0] == lab.lanes()[1], "the same recipe twice")
     lab.choose("Target", "Correlated quartic")
@@ -384,6 +396,8 @@ def test_dark_and_light(lab):
     light_page = lab.page.evaluate(page_colour)
     lab.button("Toggle theme").click()
     lab.until(lambda: lab.field("theme") == "dark", "the link")
+    wanted = lab.page.get_by_role("link", name=re.compile("^Topics of documents"))
+    lab.until(lambda: "theme=dark" in wanted.first.get_attribute("href"), "a way to other pages that are dark")
     lab.until(lambda: not light & {figure["fill"] for figure in lab.figures().values()}, "dark figures")
     lab.until(lambda: lab.page.evaluate(page_colour) != light_page, "a dark page")
     lab.moves()
