@@ -100,6 +100,19 @@ def test_slope_is_that_of_the_quantile_function():
         np.testing.assert_allclose(slopes(np.log(x), np.full(25, a)) * x, difference / (2 * width), rtol=1e-5)
 
 
+def test_the_large_rule_finds_its_own_quantile():
+    """Where x is the expansion at a z, the slope is that of the expansion at this z, and not only near it.
+
+    Exact to rounding by a complex step in a; the table cannot tell, for the expansion itself is right to 5e-7 only.
+    """
+    a, z = np.meshgrid([1e3, 3e4, 1e6], np.linspace(-7, 7, 29))
+    step = 1e-30
+    tilted = a + 1j * step
+    root = np.sqrt(tilted)
+    x = tilted + root * z + (z**2 - 1) / 3 + (z**3 - 7 * z) / (36 * root) - (3 * z**4 + 7 * z**2 - 16) / (810 * tilted)
+    assert worst(slopes(np.log(x.real), a) * x.real, x.imag / step) < 1e-10
+
+
 def test_a_number_that_is_not_finite_ends():
     bad = np.array([np.nan, np.inf, 0.0, -np.inf])
     slopes(bad, np.array([1.0, 1.0, np.nan, 0.5]))

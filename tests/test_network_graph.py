@@ -1,5 +1,8 @@
 """Graphs: what is built in, and what is read from files of unknown make."""
 
+import itertools
+import re
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -281,11 +284,19 @@ def test_the_split_is_seeded():
 
 
 def test_a_split_needs_both_kinds_of_pairs():
+    """A split that is given has both, one that is refused has not, and says so."""
     path = csv("a,b\nb,c\nc,d\n")
-    messages = []
-    for seed in range(20):
+    all_but_one = csv("\n".join(f"{a},{b}" for a, b in list(itertools.combinations("abcdef", 2))[1:]))
+    found = set()
+    for graph, seed in itertools.product((path, all_but_one), range(20)):
         try:
-            hold_out(path, 0.2, seed)
+            truth = hold_out(graph, 0.2, seed).truth
+            found.add((len(truth), truth.sum()))
+            assert 0 < truth.sum() < len(truth)
         except SpecError as error:
-            messages.append(str(error))
-    assert messages and all("a score needs both kinds" in message for message in messages)
+            (counts,) = re.findall(r"of (\d+) held-out pairs (\d+) are edges, and a score needs both kinds", str(error))
+            n, edges = map(int, counts)
+            found.add((n, edges))
+            assert edges in {0, n}
+    # Of the path one pair, or none: an end's only edge is given back. Of the other three, with its gap or without.
+    assert found == {(1, 0), (1, 1), (0, 0), (3, 3), (3, 2)}

@@ -411,6 +411,18 @@ def test_a_pause_adds_nothing():
     assert page.view.means[0][0].mean == mean == page.runs[0].temperature
 
 
+def test_a_temperature_is_said_once_there_is_one():
+    """Not before the first step, when it would be 0, and never of a sampler without a velocity."""
+    page = Page(Temperature, "von_mises", "sggmc", "gsgnht", "exact")
+    page.compute()
+    assert page.why() == ""
+    page.compute(10)
+    lines = page.why().splitlines()
+    assert len(lines) == 2
+    for line, run, means in zip(lines, page.runs, page.view.means, strict=False):
+        assert line.startswith(f"{run.sampler.title}  ‖v‖²/m {means[0].mean:.2f}")
+
+
 def test_only_samplers_with_a_velocity_have_a_temperature():
     for keys, fits in ((["sggmc"], True), (["gmc", "gsgnht_euler"], True), (["gmc"], False), (["exact"], False)):
         lanes = [{"sampler": key} for key in keys]

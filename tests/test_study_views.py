@@ -6,6 +6,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
+from bokeh.models import Image, Quad
 
 import app.study.views as package
 from app.study import link
@@ -412,6 +413,25 @@ def test_edges_are_drawn_by_their_probabilities(studies):
     assert f"{agreement(seen['community'], model.data.groups):.2f} of 1" in text
     state, model, frame = studies["no known groups"][0]
     assert "agreement" not in " ".join(build("graph", state, model).captions(frame).values())
+
+
+@pytest.mark.parametrize(("study", "key", "framed"), [("network", "adjacency", True), ("bars", "pictures", False)])
+def test_images_have_square_cells_in_their_frame(studies, study, key, framed):
+    """A matrix has a box around it, of the same size; and nothing is beside the frame or over something else."""
+    state, model, _ = studies[study][0]
+    p = build(key, state, model).figure
+    (around,) = (r.data_source.data for r in p.renderers if r in p.x_range.renderers)
+    images = [r for r in p.renderers if isinstance(r.glyph, Image)]
+    places = [(r.glyph.x, r.glyph.x + r.glyph.dw, r.glyph.y, r.glyph.y + r.glyph.dh) for r in images]
+    for (x0, x1, y0, y1), image in zip(places, images, strict=True):
+        down, across = image.data_source.data["image"][0].shape
+        assert (x1 - x0) / across == pytest.approx((y1 - y0) / down) and x1 > x0
+        assert min(around["x"]) <= x0 and x1 <= max(around["x"])
+        assert min(around["y"]) <= y0 and y1 <= max(around["y"])
+    assert all(right <= x0 for (_, right, *_), (x0, *_) in pairwise(sorted(places)))
+    if framed:
+        boxes = [r.glyph for r in p.renderers if isinstance(r.glyph, Quad)]
+        assert [(b.left, b.right, b.bottom, b.top) for b in boxes] == places
 
 
 def test_the_matrix_of_what_was_observed(studies):

@@ -597,7 +597,20 @@ def test_a_grid_is_tried_and_its_best_is_reported():
     assert bad.mean == np.inf
 
 
-def test_weights_are_measured():
-    local, overall = measure_weights(Topics(**BARS), rounds=1)
-    assert local > 0
-    assert overall > 0
+def test_weights_are_what_a_step_takes(monkeypatch):
+    """A clock is planted by which a step with m documents takes m·w_z + w_θ, or longer, as beside other work."""
+    model, local, overall = Topics(**BARS), 3e-5, 2e-3
+    now, steps, step = 0.0, 0, MinibatchGibbs.advance
+
+    def timed(method, *arguments):
+        nonlocal now, steps
+        size = step(method, *arguments)
+        now, steps = now + size * local + overall + (0.0 if steps % 3 == 1 else 0.5), steps + 1
+        return size
+
+    monkeypatch.setattr(MinibatchGibbs, "advance", timed)
+    monkeypatch.setattr(minibatch_gibbs.time, "perf_counter", lambda: now)
+    assert measure_weights(model, rounds=5) == pytest.approx((local, overall), rel=1e-9)
+    # What no clock can tell apart is still more than nothing: it is divided by.
+    local = overall = 0.0
+    assert min(measure_weights(model, rounds=5)) > 0

@@ -164,9 +164,11 @@ def test_a_size_of_unknown_tau_is_never_chosen_where_another_is_known():
     assert choose_batch_size([100, 10, 1], [np.inf] * 3, 1, 1) == 100
 
 
-def test_every_size_is_tried_at_the_same_cost():
+@pytest.mark.parametrize("unit", [1.0, 0.25, 1e-3])
+def test_every_size_is_tried_at_the_same_cost(unit):
+    """The unit of costs, seconds or the time of one document, changes nothing."""
     rng = np.random.default_rng(1)
-    trial = Adaptation(np.array([64, 8, 1]), 1.0, 8.0, cost=72 * 500.0, warm_up=7)
+    trial = Adaptation(np.array([64, 8, 1]), unit, 8 * unit, cost=72 * 500 * unit, warm_up=7)
     used = {}
     while not trial.chosen:
         used[trial.size] = used.get(trial.size, 0) + 1

@@ -117,10 +117,11 @@ def test_documents_are_drawn_from_their_topics():
 
 
 def test_a_large_corpus_can_be_made():
-    corpus = corpora.synthetic(2000)
+    corpus = corpora.synthetic(2000, n_words=5000, n_topics=20)
     assert corpus.n_documents == 2000
     assert corpus.n_tokens == 200_000
     assert corpus.words.max() < corpus.n_words == 5000
+    assert corpus.topics.shape == (20, 5000)
 
 
 # What is wrong
@@ -356,7 +357,7 @@ def test_what_is_wrong_on_the_command_line_is_said(options, named, tmp_path, cap
 
 
 def test_at_most_a_thousand_documents_are_held_out():
-    large = corpora.synthetic(6000, n_words=50, length=5)
+    large = corpora.synthetic(6000, n_words=50, n_topics=20, length=5)
     model = Topics(large, corpus="uploaded", n_topics=2, max_share=1.0)
     assert model.folded.n_documents == 1000
     assert model.training.n_documents == 5000

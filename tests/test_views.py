@@ -1,11 +1,13 @@
 """The views: the arrays that they compute, for all of them, and what each of them says."""
 
 import importlib
+import itertools
 import pkgutil
 import re
 
 import numpy as np
 import pytest
+from bokeh.models import GlyphRenderer, Plot
 
 import app.views
 from app.runner import LaneRecord
@@ -16,6 +18,7 @@ from app.views.components import LEVELS, Components
 from app.views.marginal import Marginal
 from app.views.moments import CHAINS, STEPS, Moments, fit, theory
 from app.views.planes import sign
+from app.views.recipes import layouts_of
 from app.views.scales import Scale
 from app.views.trace import Trace
 from samplers import Change, Experiment, Lane, Run
@@ -188,6 +191,60 @@ def test_axes_do_not_jitter():
             ends.append(data["x"][0][1])
     assert ends == sorted(ends)
     assert len(ends) <= 8
+
+
+MOVING = {
+    "a plane": ("correlated_gaussian", [("recipe", {"layout": "theta", "curl_entries": ("-1",)}), "sghmc"]),
+    "a line": ("double_well", [("recipe", {"layout": "theta"}), "hmc"]),
+    "a circle": ("circle_mixture", ["sggmc", "gmc"]),
+}
+CUT = {("drift", "y"), ("order", "y"), ("spectrum", "lags")}
+"""Axes that leave out what they say: the steepest drift, errors below the floor, correlations that are forgotten."""
+
+
+def places_on(figure, letter, feeds):
+    """Where lines, dots and the starts of segments that frames send are on an axis; areas may reach beyond."""
+    sources = {feed.model for feed in feeds.values()}
+    for renderer in (r for r in figure.select({"type": GlyphRenderer}) if r.data_source in sources):
+        for name in {letter, f"{letter}0"} & renderer.glyph.properties():
+            column = getattr(renderer.glyph, name)
+            if isinstance(column, str):
+                values = np.asarray(renderer.data_source.data[column], dtype=float)
+                yield values[np.isfinite(values)]
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_what_a_moving_axis_shows_is_on_it(name):
+    """In every frame, of all views whose frames move an axis."""
+    made = records(*MOVING[name])
+    titles = tuple(record.run.sampler.title for record in made)
+    scene = Scene(made[0].run.target, titles, 0, "steps", False, layouts_of(experiment_of(made)))
+    views = [
+        view for cls in fitting(made) for view in [cls(scene)] if "range" in {f.operation for f in view.feeds.values()}
+    ]
+    for steps in (1, 20, 300, 300):
+        for record in made:
+            record.run.advance(steps)
+        now = frames(made)
+        for view in views:
+            for _ in range(3):
+                view.background(now)
+            for key, columns in view.compute(now).items():
+                feed = view.feeds[key]
+                if feed.operation == "range":
+                    feed.model.start, feed.model.end = map(float, columns[0])
+                elif feed.operation == "stream":
+                    feed.model.stream(dict(zip(feed.columns, columns, strict=True)), feed.rollover)
+                else:
+                    feed.model.data = dict(zip(feed.columns, columns, strict=True))
+            moved = {f.model: key for key, f in view.feeds.items() if f.operation == "range"}
+            for figure, letter in itertools.product(view.figure.select({"type": Plot}), "xy"):
+                axis = getattr(figure, f"{letter}_range")
+                if axis in moved and (view.key, moved[axis]) not in CUT:
+                    slack = 1e-9 * (axis.end - axis.start)
+                    for values in places_on(figure, letter, view.feeds):
+                        inside = (values >= axis.start - slack) & (values <= axis.end + slack)
+                        assert inside.all(), (view.key, letter, axis.start, axis.end, values[~inside])
 
 
 # The marginal

@@ -1,4 +1,5 @@
-"""What a figure has before a frame comes: axes, lines at fixed places, what is drawn once. Against a record.
+"""What a figure has before a frame comes: axes, lines at fixed places, what is drawn once. Against a record,
+and where images are, against the axes.
 
 Numbers that only set a look (widths, opacities, colours) are left out.
 """
@@ -10,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.core.property.vectorization import Field, Value
-from bokeh.models import ColumnDataSource, Model
+from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Model, Plot
 
 from app.views import VIEWS
 from app.views.base import Scene
 from app.views.recipes import layouts_of
-from samplers import Run
+from samplers import Experiment, Run
 from tests.test_views_lanes import NAMES, STAGES, experiment_of, summary
 
 RECORDS = Path(__file__).with_name("views_figures.json")
@@ -81,6 +82,44 @@ def figures(name):
     experiment = experiment_of(name)
     scene = Scene(Run(experiment.runs()[0]).target, NAMES, coordinate, axis, False, layouts_of(experiment))
     return {cls.key: said(cls(scene).figure) for cls in VIEWS.values() if cls.fits(experiment)}
+
+
+MOMENTUM = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
+# The target, the samplers, and the views that have an image.
+PICTURES = {
+    "recipes": ("quartic", [{"layout": "theta"}] * 2, {"state", "stationarity", "evolution", "modes"}),
+    "a momentum": ("double_well", [MOMENTUM], {"stationarity", "evolution", "modes"}),
+    "a sphere": ("fisher", ["gsgnht"], {"globe"}),
+    "a torus": ("mises_posterior", ["gsgnht"], {"torus"}),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_an_image_is_where_its_axes_say(name):
+    """From end to end: what is seen at a place is what was computed for it."""
+    target, samplers, keys = PICTURES[name]
+    lanes = [{"sampler": s if isinstance(s, str) else {"key": "recipe", "params": s}} for s in samplers]
+    experiment = Experiment.from_dict({"target": target, "lanes": lanes})
+    scene = Scene(experiment.make_target(), NAMES[: len(lanes)], 0, "steps", False, layouts_of(experiment))
+    with_images = set()
+    for cls in VIEWS.values():
+        for plot in cls(scene).figure.select({"type": Plot}) if cls.fits(experiment) else ():
+            frame = (plot.x_range.start, plot.x_range.end), (plot.y_range.start, plot.y_range.end)
+            if cls.key == "torus":
+                # Beside the map are the marginals.
+                frame = [column.axis for column in scene.target.columns[:2]]
+            elif cls.key == "globe":
+                frame = [(-1, 1)] * 2
+            for glyph in (r.glyph for r in plot.select({"type": GlyphRenderer}) if isinstance(r.glyph, Image)):
+                with_images.add(cls.key)
+                corner, size = np.array([glyph.x, glyph.y]), np.array([glyph.dw, glyph.dh])
+                low, high = np.transpose(frame)
+                if cls.key == "evolution":
+                    # Its cells are whole blocks of a grid: it may begin and end beyond. They have a test of their own.
+                    assert (corner <= low + 1e-9).all() and (corner + size >= high - 1e-9).all()
+                    continue
+                np.testing.assert_allclose([corner, corner + size], [low, high], atol=1e-9, err_msg=cls.key)
+    assert with_images == keys
 
 
 @pytest.mark.parametrize("name", STAGES)

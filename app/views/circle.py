@@ -105,7 +105,7 @@ class Circle(View):
     def _histogram(self, lane: LaneFrame) -> tuple[Array, Array]:
         """The steps of the histogram around the ring."""
         statistics = lane.run.statistics
-        below = np.concatenate([[0], np.cumsum(statistics.counts(0)[1:-1])])
+        below = np.cumsum(statistics.counts(0))
         counts = np.diff(below[self._cuts])
         heights = counts / (max(statistics.n_draws, 1) * np.diff(self._bars) * self._top)
         # Each bar has two corners; the last one is closed with the first, on the other side of ±π.

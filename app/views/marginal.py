@@ -63,7 +63,7 @@ class Marginal(View):
         out: Data = {}
         for i, lane in enumerate(lanes):
             statistics = lane.run.statistics
-            below = np.concatenate([[0], np.cumsum(statistics.counts(self.scene.coordinate)[1:-1])])
+            below = np.cumsum(statistics.counts(self.scene.coordinate))
             counts = below[self._ends] - below[self._starts]
             out[f"lane {i}"] = (self._centres, counts / (max(statistics.n_draws, 1) * self._widths))
         return out

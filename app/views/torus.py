@@ -141,7 +141,8 @@ class Torus(View):
     def _side(self, k: int, lane: LaneFrame) -> tuple[Array, Array]:
         statistics = lane.run.statistics
         cuts, places = self._groups[k]
-        below = np.concatenate([[0], np.cumsum(statistics.counts(k)[1:-1])])
+        # At each fine edge, with what fell below all of them, which is lost in the differences.
+        below = np.cumsum(statistics.counts(k))
         density = np.diff(below[cuts]) / (max(statistics.n_draws, 1) * np.diff(places))
         along, rise = np.repeat(places, 2)[1:-1], self._on_side(k, np.repeat(density, 2))
         return (along, rise) if k == 0 else (rise, along)

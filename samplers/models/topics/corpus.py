@@ -152,7 +152,7 @@ def bars(n_documents: int = 500, length: int = 100, side: int = 5, concentration
     return _drawn(squares.reshape(2 * side, -1), vocabulary, n_documents, length, concentration, seed)
 
 
-def synthetic(n_documents: int, n_words: int = 5000, n_topics: int = 20, length: int = 100, seed: int = 1) -> Corpus:
+def synthetic(n_documents: int, n_words: int, n_topics: int, length: int = 100, seed: int = 1) -> Corpus:
     """Documents of topics that are drawn from Dir(0.05): a large corpus, to see how long something takes."""
     topics = np.random.default_rng(seed).dirichlet(np.full(n_words, 0.05), size=n_topics)
     vocabulary = tuple(f"word{w}" for w in range(n_words))
