@@ -11,7 +11,7 @@ import pytest
 from app.runner import LaneRecord
 from app.views.base import Scene
 from app.views.curl import STRENGTHS, Curl, closed_form
-from app.views.evolution import CHAINS, FRAMES, Evolution, Simulation, chance, divergence, lane_spec
+from app.views.evolution import CHAINS, FRAMES, GAPS, Evolution, Simulation, chance, divergence, lane_spec
 from app.views.modes import Modes
 from app.views.planes import Process, process_of
 from app.views.spectrum import SpectrumView, linear, mixing
@@ -328,6 +328,14 @@ def test_a_curl_with_the_other_sign_is_seen(target, entry):
     found = apart(run_of(records(target, lane(**entry)), flipped), (0, 2, 6, 14))
     assert found[0] < 3e-3
     assert found[1:].max() > 0.02
+
+
+def test_the_pictures_end_when_the_slowest_mode_has_decayed():
+    """To a per cent, held against the rate of a grid that is twenty times as fine."""
+    process = process_of(frames(records("double_well", lane("sgld", step_size=0.002)))[0])
+    rate = Flow(process.recipe, process.target, 800).spectrum.gap
+    steps = run_of(records("double_well", lane("sgld", step_size=0.002)))._length(process)
+    assert steps * process.step_size * rate == pytest.approx(GAPS, rel=0.01)
 
 
 def test_evolution_starts_again():

@@ -25,10 +25,13 @@ from app.views.place import (
     Place,
     known,
 )
+from app.views.planes import density
 from app.views.recipes import layouts_of
 from samplers import Change, Choice, Experiment, Run
 from samplers.recipe.flow import on_points
 from samplers.recipe.presets import PRESETS
+from samplers.recipe.recipe import Layout
+from samplers.targets import TARGETS
 from tests.work import calls_of
 
 SGHMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
@@ -123,6 +126,11 @@ def test_lengths_have_one_scale_and_long_arrows_are_cut():
     x0, y0, x1, y1 = (column[: len(column) // 3] for column in data["sum 0" + CUT])
     assert len(x0) > 10
     assert np.hypot((x1 - x0) / cells[0], (y1 - y0) / cells[1]) == pytest.approx(LONGEST)
+    # Arrows fill the figure: the outermost are half a cell from its edges.
+    places, figure = vectors(data, "sum 0")[0], page.view.figure
+    for k, axis in enumerate((figure.x_range, figure.y_range)):
+        assert places[:, k].min() - axis.start == pytest.approx(cells[k] / 2)
+        assert axis.end - places[:, k].max() == pytest.approx(cells[k] / 2)
 
 
 @pytest.mark.parametrize("entries", [SGHMC, GSGRHMC, GSGRHMC | {"gamma": False}, SGHMC | {"dissipation": False}])
@@ -231,6 +239,41 @@ def test_too_many_coordinates_for_arrows():
     assert page.compute(5) == {} and page.view.captions(page.frames()) == {}
     texts = [m.text for m in page.view.figure.references() if type(m).__name__ == "Label"]
     assert any("z = (θ₁, θ₂, r₁, r₂)" in text for text in texts)
+
+
+def test_of_three_coordinates_nothing_is_said_below_arrows_that_are_not_there():
+    entries = {
+        "layout": "theta_r_xi",
+        "diffusion_entries": ("0", "0", "0", "1", "0", "0"),
+        "curl_entries": ("-1", "0", "-r"),
+    }
+    page = Page(Drift, "double_well", entries | {"dissipation": False})
+    assert page.compute(5) == {} and page.view.captions(page.frames()) == {}
+
+
+def test_a_drift_that_is_nowhere_a_number_has_no_curve_and_no_dots():
+    page = Page(Drift, "double_well", {"drift_entries": ("sqrt(-1 - theta^2)",)})
+    data = page.compute(5)
+    assert not len(data["sum 0"][0])
+    assert [len(column) for column in data["dots 0"]] == [0, 0]
+
+
+@pytest.mark.parametrize(("layout", "mean"), [("theta_r", 0.0), ("theta_r_xi", 1.7)])
+def test_the_law_of_the_other_coordinates_is_normal(layout, mean):
+    """e^{−H}/Z of a line's θ, r and ξ: of weight one, with the law's own marginal; r is N(0, 1), and ξ is N(A, 1)."""
+    target = TARGETS["double_well"]()
+    theta, other = np.linspace(-3, 3, 301), np.linspace(-6, 8, 141)
+    mesh = np.meshgrid(theta, *[other] * (2 if layout == "theta_r_xi" else 1), indexing="ij")
+    masses = (
+        density(Layout(layout, 1), target, mesh, mean)
+        * (theta[1] - theta[0])
+        * (other[1] - other[0]) ** (len(mesh) - 1)
+    )
+    assert masses.sum() == pytest.approx(1, abs=1e-6)
+    for k in range(1, len(mesh)):
+        wanted = mean if k == 2 else 0.0
+        assert (masses * mesh[k]).sum() == pytest.approx(wanted, abs=1e-6)
+        assert (masses * (mesh[k] - wanted) ** 2).sum() == pytest.approx(1, abs=1e-6)
 
 
 def test_other_samplers_have_no_drift():

@@ -136,8 +136,8 @@ class Simulation:
         if all(entry.is_zero for row in self.flow.recipe.D for entry in row):
             return ENDLESS
         try:
-            # A coarse grid is right to some per cent, which is enough for this.
-            gap = Flow(self.flow.recipe, self.flow.target, 200 if self.grid.ndim == 1 else 40).spectrum.gap
+            # A coarse grid is right to a per cent, which is enough for this.
+            gap = Flow(self.flow.recipe, self.flow.target, 40).spectrum.gap
         except FAILURES:
             return ENDLESS
         return min(GAPS / gap / process.step_size, LONGEST) if gap > 0 else ENDLESS
