@@ -100,8 +100,8 @@ class Session:
         self._narrow = self._still = False
         self._errands: set[asyncio.Task[None]] = set()
         self._waiting: list[Callable[[], None]] = []
-        self._error: Any = None
-        """The error that is on the page."""
+        self._errors: list[Any] = []
+        """The errors that are on the page, and some that were closed."""
         self._messages: list[str] = []
         """What the link said that is not so."""
         self._written_at: Any = None
@@ -213,24 +213,24 @@ class Session:
         pn.state.on_session_destroyed(lambda _: self.stop())
 
     def notify(self, kind: str, message: str) -> None:
-        """A message that goes away by itself, or an error, which stays until the next one or until it is mended."""
+        """A message that goes away by itself, or an error, which stays until it is mended."""
         area = messages_area()
         if area is None:
             return
         while len(area.notifications) >= KEPT_MESSAGES:
             area.notifications[0].destroy()
         if kind == "error":
-            self._forget_error()
-            self._error = area.error(message, duration=0)
+            self._errors = [*self._errors[1 - KEPT_MESSAGES :], area.error(message, duration=0)]
         else:
             getattr(area, kind)(message, duration=8000)
 
-    def _forget_error(self, *_: Any) -> None:
+    def _forget_errors(self) -> None:
         """What was wrong is so no more: something else was chosen, or what had stopped began again."""
         area = messages_area()
-        if area is not None and self._error in area.notifications:
-            self._error.destroy()
-        self._error = None
+        for error in self._errors:
+            if area is not None and error in area.notifications:
+                error.destroy()
+        self._errors = []
 
     def tell(self, sentences: Sequence[str]) -> None:
         """Say in one message what is not as was asked."""
@@ -251,7 +251,7 @@ class Session:
 
     def clear_divergence(self, place: int | None = None) -> None:
         """One goes on, or all start again; their cards say nothing more."""
-        self._forget_error()
+        self._forget_errors()
         for controls in (self.controls, self.lesson_controls):
             controls.clear_errors(place)
 
@@ -340,9 +340,8 @@ class Session:
         page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
         state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free"])
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark"])
-        state.param.watch(
-            lambda *_: self.later(self._forget_error), ["study" if self.of_study else "experiment", "resets"]
-        )
+        # At once: what the change itself makes wrong is said after it.
+        state.param.watch(lambda *_: self._forget_errors(), ["study" if self.of_study else "experiment", "resets"])
         return page
 
     def _header_button(self, label: str, icon: str, help_: str, action: Callable[[], Any], wide: bool = False) -> Any:

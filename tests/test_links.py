@@ -3,6 +3,8 @@
 Work is counted, never timed.
 """
 
+from unittest.mock import Mock
+
 import panel_material_ui as pmui
 import pytest
 
@@ -66,6 +68,19 @@ def test_messages_that_come_again_and_again_are_few(area):
         session.notify("error", f"step_size = {number}: allowed is less.")
     assert [message.message for message in area.notifications] == area.sent[-KEPT_MESSAGES:]
     assert area.walked <= 2 * KEPT_MESSAGES * 100
+
+
+def test_an_error_stays_until_it_is_mended(area):
+    """Fails where what was wrong is still said of what is right."""
+    session = Session()
+    session.notify("warning", "The view was left out.")
+    wrong = ["The first is wrong.", "The second is wrong."]
+    for text in wrong:
+        session.notify("error", text)
+    assert [message.message for message in area.notifications] == ["The view was left out.", *wrong]
+    session.controls = session.lesson_controls = Mock()
+    session.clear_divergence()
+    assert [message.message for message in area.notifications] == ["The view was left out."]
 
 
 def test_a_few_sentences_are_told_whole():

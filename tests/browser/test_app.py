@@ -204,11 +204,10 @@ def test_the_recipe_workbench(lab):
     enter("2")
     lab.until(lambda: lab.steps() > stopped, "the chain goes on with a D that is one")
 
-    lab.choose("Preset", "Naive SGRHMC")
-    lab.until(lambda: "gamma:false" in lab.lanes()[0], "Γ left out in the link")
-    lab.moves()
     lab.page.get_by_role("button", name="Type your own", exact=True).click()
     lab.until(lambda: lab.field("target").startswith("typed("), "an energy of one's own")
+    lab.page.get_by_label("U", exact=True).first.wait_for()
+    lab.moves(20)
     energy = lab.page.get_by_label("Energy U", exact=True).first
     for text in ("theta^4/4 +", "theta^4/4"):
         energy.fill(text)
@@ -219,6 +218,9 @@ def test_the_recipe_workbench(lab):
     lab.until(lambda: lab.page.get_by_role("alert").filter(has_text="target.energy").count() == 0, "nothing is wrong")
     # The maximum of its density is √2 / Γ(1/4).
     lab.until(lambda: abs(max(lab.glyphs("Marginal", "Line")[0]["y"]) - 0.39) < 0.01, "its law")
+    lab.choose("Preset", "Naive SGRHMC")
+    lab.until(lambda: "gamma:false" in lab.lanes()[0], "Γ left out in the link")
+    lab.moves()
     lab.press("Add a lane to compare")
     lab.until(lambda: len(lab.lanes()) == 2 and lab.lanes()[0] == lab.lanes()[1], "the same recipe twice")
     lab.choose("Target", "Correlated quartic")
