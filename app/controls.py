@@ -2,8 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import panel as pn
@@ -16,10 +17,12 @@ from app.theme import theme
 from app.workbench import entry_boxes
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
+from samplers.kernels.base import Sampler
 from samplers.models import MODELS
 from samplers.parameters import Count, CountVector, Flag, Formula, Formulas, Option, Real, SpecError, Value, declared
 from samplers.spec import MAX_LANES, Settings
 from samplers.targets import TARGETS
+from samplers.targets.base import Target
 
 EDITED_ELSEWHERE = {
     "layout",
@@ -37,6 +40,8 @@ PER_DECADE = 12
 
 Apply = Callable[[Any], bool]
 """Takes a new value, and says whether it is allowed."""
+Make = Callable[[], list[Any]]
+"""Makes the widgets of a part of a sidebar."""
 
 
 def log_places(parameter: Real | Count, value: Value) -> list[float | int]:
@@ -73,6 +78,11 @@ def slider(options: dict[str, Any], value: Any, chosen: Callable[[Any], Any], **
     return made
 
 
+def as_shown(parameter: param.Parameter, value: Value) -> Any:
+    """A value as its widget holds it."""
+    return ", ".join(map(str, value)) if isinstance(parameter, CountVector) else value
+
+
 def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
     """The control of a parameter. ``apply`` is called with each new value."""
     common = {"label": parameter.label, "description": parameter.doc, "sizing_mode": "stretch_width", "margin": (4, 10)}
@@ -80,7 +90,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
         made = pmui.Switch(value=bool(value), **common)
         watched = "value"
     elif isinstance(parameter, CountVector):
-        made = pmui.TextInput(value=", ".join(map(str, value)), size="small", **common)
+        made = pmui.TextInput(value=as_shown(parameter, value), size="small", **common)
         watched = "value"
     elif isinstance(parameter, Formula):
         made = pmui.TextInput(value=str(value), size="small", sx={"& input": {"fontFamily": "monospace"}}, **common)
@@ -106,43 +116,85 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
     return made
 
 
+class _Part(NamedTuple):
+    widgets: list[Any]
+    following: list["_Followed"]
+
+
+class _Followed:
+    """A widget that shows what is true also where something else changed it."""
+
+    def __init__(self, read: Callable[[], Any], make: Callable[[], Any]):
+        self.read, self.make = read, make
+        self.place = pn.Column(make(), sizing_mode="stretch_width", margin=0)
+
+    def refresh(self) -> None:
+        made, value = self.place[0], self.read()
+        # What was refused and can be mended is left as it was typed.
+        if made.value == value or getattr(made, "error_state", False):
+            return
+        listed = isinstance(made, pmui.DiscreteSlider) and value in made.options.values()
+        if listed or isinstance(made, pmui.IntSlider | pmui.FloatSlider):
+            made.value = value
+        else:
+            # Another widget that is set twice in a moment sends its first value back, as if a person had chosen it.
+            self.place[0] = self.make()
+
+
 class Panel:
-    """A sidebar: widgets that ask the state to change, drawn again where other ones are needed."""
+    """A sidebar: widgets that ask the state to change. What goes on being needed stays, with the hand that is on it."""
 
     def __init__(self, state: Any, notify: Callable[[str, str], None], of_lesson: bool = False):
         """``of_lesson``: the controls that a lesson's step leaves to the student, which stand in its panel."""
         self.state, self.notify, self._of_lesson = state, notify, of_lesson
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
-        self._shape: Any = None
+        self._made: dict[Any, _Part] = {}
+        self._following: list[_Followed] = []
+        """Of the part that is being made."""
         self._errors: dict[int, str] = {}
 
     @abstractmethod
-    def shape(self) -> Any:
-        """Which widgets are needed; a moved slider needs none."""
-
-    @abstractmethod
-    def parts(self) -> list[Any]:
-        """The widgets."""
+    def parts(self) -> dict[Any, Make]:
+        """How each part is made, by what decides which widgets it has. A value decides nothing: they follow it."""
 
     def refresh(self, force: bool = False) -> None:
-        """Draw the widgets again where other ones are needed."""
+        """Make the parts that are needed now, and let the widgets of the others show what is true now."""
         place = self.state.place
         here = place.restricted == self._of_lesson
-        shape = (self.shape(), place.step if place.restricted else None) if here else None
-        if shape != self._shape or force:
-            self._shape = shape
-            self.panel.objects = self.parts() if here else []
+        step = (place.lesson.key, place.number) if place.restricted else None
+        before, wanted = self._made, {(key, step): make for key, make in self.parts().items()} if here else {}
+        self._made = {
+            key: before[key] if key in before and not force else self._part(make) for key, make in wanted.items()
+        }
+        if force or list(self._made) != list(before):
+            self.panel.objects = [widget for part in self._made.values() for widget in part.widgets]
+        for part in self._made.values():
+            for followed in part.following:
+                followed.refresh()
+
+    def _part(self, make: Make) -> "_Part":
+        self._following = []
+        return _Part(make(), self._following)
+
+    def _follow(self, read: Callable[[], Any], make: Callable[[], Any]) -> Any:
+        """What ``make`` makes, to be kept at the value that ``read`` returns."""
+        followed = _Followed(read, make)
+        self._following.append(followed)
+        return followed.place
+
+    def _widget(self, parameter: param.Parameter, read: Callable[[], Value], apply: Apply) -> Any:
+        """The control of a parameter whose value is read so."""
+        return self._follow(lambda: as_shown(parameter, read()), lambda: widget(parameter, read(), apply))
 
     def show_error(self, lane: int, message: str) -> None:
         """Put a sentence on a lane's card; a reset clears it."""
         self._errors[lane] = message
-        self.refresh(force=True)
+        self.refresh()
 
     def clear_errors(self, lane: int | None = None) -> None:
         """Take the sentences off a lane's card, or off all of them."""
-        if self._errors if lane is None else lane in self._errors:
-            self._errors = {} if lane is None else {i: text for i, text in self._errors.items() if i != lane}
-            self.refresh(force=True)
+        self._errors = {} if lane is None else {i: text for i, text in self._errors.items() if i != lane}
+        self.refresh()
 
     def _do(self, change: Callable[..., Any], *args: Any, keep: bool = False) -> bool:
         """Make a change. A refused one is told, and the widgets go back; what is to be mended is kept instead."""
@@ -190,12 +242,15 @@ class Panel:
         return button
 
     def _seed(self, doc: str, end: int) -> Any:
-        seed = pmui.IntInput(
-            label="Seed", value=self.state.seed, start=0, end=end, size="small",
-            description=doc, sizing_mode="stretch_width", margin=(4, 10),
-        )  # fmt: skip
-        seed.param.watch(lambda event: self._do(self.state.set_seed, event.new), "value")
-        return seed
+        def make() -> Any:
+            made = pmui.IntInput(
+                label="Seed", value=self.state.seed, start=0, end=end, size="small",
+                description=doc, sizing_mode="stretch_width", margin=(4, 10),
+            )  # fmt: skip
+            made.param.watch(lambda event: self._do(self.state.set_seed, event.new), "value")
+            return made
+
+        return self._follow(lambda: self.state.seed, make)
 
 
 def elsewhere(label: str, icon: str, query: str, dark: bool, help_: str) -> Any:
@@ -218,15 +273,28 @@ class Controls(Panel):
         state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free"])
         self.refresh()
 
-    def shape(self) -> Any:
-        experiment = self.state.experiment
-        return (
-            experiment.target.key, experiment.n_chains, self.state.dark, experiment.seed,
-            tuple((lane.sampler.key, lane.gradient.key) for lane in experiment.lanes),
-        )  # fmt: skip
-
-    def parts(self) -> list[Any]:
-        return [*self._target(), *self._lanes(), *self._add(), *self._settings()]
+    def parts(self) -> dict[Any, Make]:
+        state = self.state
+        experiment, shown = state.experiment, state.shows
+        made: dict[Any, Make] = {("target", experiment.target.key): self._target}
+        titles, alone = state.lane_titles(), len(experiment.lanes) == 1
+        for i, lane in enumerate(experiment.lanes):
+            name = "" if shown("sampler") else titles[i]
+            # The entries of a lesson's recipe follow nothing, and another lane may come in this one's place.
+            fixed = len(experiment.lanes) if self._of_lesson else alone
+            key = (
+                experiment.target.key,
+                lane.sampler.key,
+                lane.gradient.key,
+                name,
+                state.dark,
+                fixed,
+                self._errors.get(i),
+            )
+            made["lane", i, *key] = partial(self._lane, i)
+        made["add", len(experiment.lanes)] = self._add
+        made["settings", state.dark] = self._settings
+        return made
 
     def _target(self) -> list[Any]:
         state = self.state
@@ -240,67 +308,63 @@ class Controls(Panel):
             )  # fmt: skip
             menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
             parts.append(menu)
-        values = choice.values()
 
-        def change(name: str, parameter: param.Parameter) -> Apply:
+        def made(name: str, parameter: param.Parameter) -> Any:
             keep = isinstance(parameter, Formula)
-            return lambda value: self._do(state.set_target_param, name, value, keep=keep)
+            return self._widget(
+                parameter,
+                lambda: state.experiment.target.values()[name],
+                lambda value: self._do(state.set_target_param, name, value, keep=keep),
+            )
 
-        parts += [
-            widget(p, values[name], change(name, p)) for name, p in declared(target) if state.shows(f"target.{name}")
-        ]
+        parts += [made(name, p) for name, p in declared(target) if state.shows(f"target.{name}")]
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
 
-    def _lanes(self) -> list[Any]:
+    def _lane(self, i: int) -> list[Any]:
         state = self.state
-        target = TARGETS[state.experiment.target.key]
-        fitting = {cls.title: key for key, cls in SAMPLERS.items() if cls.accepts(target)}
-        colours, titles = theme(state.dark).lanes, state.lane_titles()
-        cards = []
-        for i, lane in enumerate(state.experiment.lanes):
-            sampler, gradient = SAMPLERS[lane.sampler.key], GRADIENTS[lane.gradient.key]
-            own = f"lane{i + 1}"
-            menu: Any = self._name(f"{i + 1}. {titles[i]}")
-            if state.shows("sampler"):
-                menu = pmui.Select(
-                    label=f"Sampler {i + 1}", options=fitting, value=sampler.key, size="small", sizing_mode="stretch_width",
-                    description=(sampler.__doc__ or "").split("\n")[0], margin=(8, 4, 4, 10),
-                )  # fmt: skip
-                menu.param.watch(lambda event, i=i: self._do(state.set_sampler, i, event.new), "value")
-            body: list[Any] = []
-            for name, p in declared(sampler):
-                # A lesson may leave an entry of the workbench to the student, whom it does not show the workbench.
-                if (name in EDITED_ELSEWHERE and not self._of_lesson) or not state.shows(f"{own}.sampler.{name}"):
-                    continue
-                keep = isinstance(p, (Formula, Formulas))
+        target, lane = TARGETS[state.experiment.target.key], state.experiment.lanes[i]
+        sampler, gradient = SAMPLERS[lane.sampler.key], GRADIENTS[lane.gradient.key]
+        body = []
+        for name, p in declared(sampler):
+            # A lesson may leave an entry of the workbench to the student, whom it does not show the workbench.
+            if (name in EDITED_ELSEWHERE and not self._of_lesson) or not state.shows(f"lane{i + 1}.sampler.{name}"):
+                continue
+            body += self._lane_widgets(i, "sampler", name, p)
+        gradients = {GRADIENTS[key].title: key for key in GRADIENTS if key in sampler.gradients_for(target)}
+        if len(gradients) > 1 and state.shows("gradient"):
+            choose = pmui.Select(
+                label="Gradient", options=gradients, value=gradient.key, size="small", sizing_mode="stretch_width",
+                description=(gradient.__doc__ or "").split("\n")[0], margin=(4, 10),
+            )  # fmt: skip
+            choose.param.watch(lambda event: self._do(state.set_gradient, i, event.new), "value")
+            body.append(choose)
+        for name, p in declared(gradient):
+            if state.shows(f"lane{i + 1}.gradient.{name}"):
+                body += self._lane_widgets(i, "gradient", name, p)
+        remove = state.remove_lane if len(state.experiment.lanes) > 1 and state.shows("lanes") else None
+        return [self._card(i, theme(state.dark).lanes[i], self._lane_menu(i, target, sampler), remove, "lane", body)]
 
-                def change(value: Any, i: int = i, name: str = name, keep: bool = keep) -> bool:
-                    return self._do(state.set_lane_param, i, "sampler", name, value, keep=keep)
+    def _lane_menu(self, i: int, target: type[Target], sampler: type[Sampler]) -> Any:
+        state = self.state
+        if not state.shows("sampler"):
+            return self._name(f"{i + 1}. {state.lane_titles()[i]}")
+        menu = pmui.Select(
+            label=f"Sampler {i + 1}", options={cls.title: key for key, cls in SAMPLERS.items() if cls.accepts(target)}, value=sampler.key,
+            size="small", sizing_mode="stretch_width", description=(sampler.__doc__ or "").split("\n")[0], margin=(8, 4, 4, 10),
+        )  # fmt: skip
+        menu.param.watch(lambda event: self._do(state.set_sampler, i, event.new), "value")
+        return menu
 
-                if isinstance(p, Formulas):
-                    body += entry_boxes(state, i, name, change)
-                else:
-                    body.append(widget(p, lane.sampler.values()[name], change))
-            gradients = {GRADIENTS[key].title: key for key in GRADIENTS if key in sampler.gradients_for(target)}
-            if len(gradients) > 1 and state.shows("gradient"):
-                choose = pmui.Select(
-                    label="Gradient", options=gradients, value=gradient.key, size="small", sizing_mode="stretch_width",
-                    description=(gradient.__doc__ or "").split("\n")[0], margin=(4, 10),
-                )  # fmt: skip
-                choose.param.watch(lambda event, i=i: self._do(state.set_gradient, i, event.new), "value")
-                body.append(choose)
-            body += [
-                widget(
-                    p,
-                    lane.gradient.values()[name],
-                    lambda v, i=i, name=name: self._do(state.set_lane_param, i, "gradient", name, v),
-                )
-                for name, p in declared(gradient)
-                if state.shows(f"{own}.gradient.{name}")
-            ]
-            remove = state.remove_lane if len(state.experiment.lanes) > 1 and state.shows("lanes") else None
-            cards.append(self._card(i, colours[i], menu, remove, "lane", body))
-        return cards
+    def _lane_widgets(self, i: int, part: str, name: str, parameter: param.Parameter) -> list[Any]:
+        """The controls of one parameter of a lane's sampler or gradient."""
+        keep = isinstance(parameter, (Formula, Formulas))
+
+        def change(value: Any) -> bool:
+            return self._do(self.state.set_lane_param, i, part, name, value, keep=keep)
+
+        if isinstance(parameter, Formulas):
+            return entry_boxes(self.state, i, name, change)
+        return [self._widget(parameter, lambda: getattr(self.state.experiment.lanes[i], part).values()[name], change)]
 
     def _add(self) -> list[Any]:
         if not self.state.shows("lanes"):
@@ -311,27 +375,24 @@ class Controls(Panel):
 
     def _settings(self) -> list[Any]:
         state, parameters = self.state, dict(declared(Settings))
-        experiment = state.experiment
         parts: list[Any] = []
         if state.shows("n_chains"):
-            parts.append(widget(parameters["n_chains"], experiment.n_chains, lambda v: self._do(state.set_chains, v)))
+            parts.append(
+                self._widget(
+                    parameters["n_chains"],
+                    lambda: state.experiment.n_chains,
+                    lambda v: self._do(state.set_chains, v),
+                )
+            )
         if state.shows("seed"):
             parts.append(self._seed(parameters["seed"].doc, parameters["seed"].bounds[1]))
         if state.shows("workbench"):
             parts.append(self._bench())
         if state.shows("pages"):
+            help_ = "methods for a model of real data, side by side."
+            parts.append(pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12)))
             parts += [
-                pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12)),
-                *(
-                    elsewhere(
-                        model.title,
-                        "dataset",
-                        f"model={key}",
-                        state.dark,
-                        "methods for a model of real data, side by side.",
-                    )
-                    for key, model in MODELS.items()
-                ),
+                elsewhere(model.title, "dataset", f"model={key}", state.dark, help_) for key, model in MODELS.items()
             ]
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=(0, 0, 20, 0))] if parts else []
 

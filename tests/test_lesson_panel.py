@@ -19,6 +19,7 @@ from app.lesson.panel import LessonPanel, Option
 from app.lesson.place import SKIPPED, Place, opens_study
 from app.lesson.prose import as_html, as_words, in_line
 from app.lesson.rules import is_hidden
+from app.notice import Notice
 from app.shell import WELCOME
 from app.state import AppState, first_speed
 from app.study import link as study_link
@@ -300,6 +301,60 @@ def test_a_link_hides_any_group_of_controls(hide, gone):
     assert left == shown - gone
     assert left != shown
     assert f"hide={hide}" in link.to_query(state)
+
+
+def test_what_goes_on_being_needed_stays_in_the_sidebar():
+    def widgets(kind=pn.widgets.Widget):
+        return [one for one in shown.panel.select(kind) if "Add a lane" not in one.label]
+
+    def steps():
+        return [one for one in widgets(pmui.DiscreteSlider) if one.label == "Step size ε"]
+
+    state, _ = state_of("?lane=sgld(step_size:0.1)&lane=sgld(step_size:0.2)")
+    shown = Controls(state, print)
+    before = widgets()
+    # Another lane: a menu that is open now stays so.
+    state.add_lane()
+    assert set(before) <= set(widgets())
+    sliders = steps()
+    assert [one.value for one in sliders] == [0.1, 0.2, 0.1]
+    # The second takes the place of the first.
+    state.remove_lane(0)
+    assert [one.value for one in steps()] == [0.2, 0.1]
+    assert steps()[0] is sliders[0]
+    # What is changed elsewhere: a slider shows it, also where it has no place for it.
+    state.set_lane_param(1, "sampler", "step_size", 0.2)
+    assert steps()[1].value == 0.2
+    state.set_lane_param(0, "sampler", "step_size", 0.1234)
+    assert [one.value for one in steps()] == [0.1234, 0.2]
+    state.set_seed(7)
+    assert [one.value for one in shown.panel.select(pmui.IntInput)] == [7]
+    assert before[0] is widgets()[0]
+    # What is wrong stands on its lane's card only.
+    first, second = steps()
+    shown.show_error(0, "It diverged.")
+    assert "It diverged." in [one.object for one in shown.panel.select(Notice)]
+    assert (steps()[0] is first, steps()[1] is second) == (False, True)
+    shown.clear_errors()
+    assert not shown.panel.select(Notice)
+
+
+@pytest.mark.parametrize("query", ["?target=typed(energy:theta^4;extent:3)&lane=sgld", "?target=sparse_dirichlet"])
+def test_a_text_follows_what_is_typed_elsewhere_and_keeps_what_was_refused(query):
+    state, _ = state_of(query)
+    shown = Controls(state, lambda *_: None)
+    (box,) = (one for one in shown.panel.select(pmui.TextInput) if one.label.startswith(("Energy U", "Counts")))
+    name, good = ("energy", "4 * theta^2") if "Energy" in box.label else ("observed", (3, 0, 1))
+    was = box.value
+    state.set_target_param(name, good)
+    (now,) = (one for one in shown.panel.select(pmui.TextInput) if one.label == box.label)
+    assert now.value == ("4 * theta^2" if name == "energy" else "3, 0, 1")
+    assert was != now.value
+    if name == "energy":
+        now.value = "theta^2 +"
+        state.set_seed(5)
+        assert now in shown.panel.select(pmui.TextInput)
+        assert now.value == "theta^2 +"
 
 
 @pytest.mark.parametrize(

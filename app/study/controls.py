@@ -1,20 +1,22 @@
 """The sidebar of a study: the model and its data, the methods, seeds."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from html import escape
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 
-from app.controls import Panel, elsewhere, widget
+from app.controls import Apply, Make, Panel, elsewhere, widget
 from app.notice import Notice
 from app.study.state import SEEDS, StudyState
 from app.study.upload import KINDS, FileBox
 from app.theme import theme
 from samplers.models import METHODS, MODELS
 from samplers.models.study import MAX_METHODS, methods_of
-from samplers.parameters import Option, declared
+from samplers.parameters import Option, Value, declared
 
 FIRST = 1
 """Parameters of the model, after its data, that stand above the methods."""
@@ -39,10 +41,6 @@ class StudyControls(Panel):
     def __init__(self, state: StudyState, notify: Callable[[str, str], None], of_lesson: bool = False):
         super().__init__(state, notify, of_lesson)
         self._boxes: dict[str, FileBox] = {}
-        self._sliders: list[tuple[Any, Callable[[], Any]]] = []
-        """Each with what it has to show."""
-        self._menus: list[tuple[pn.Column, Callable[[], Any], Callable[[], Any]]] = []
-        """The place of each menu, what it has to show, and how a new one is made."""
         # Beside the box, not drawn again with it: a file may be on its way.
         self._own = pn.pane.HTML("", visible=False, margin=(0, 12, 6, 12))
         self._problem = Notice(margin=(4, 10))
@@ -54,10 +52,6 @@ class StudyControls(Panel):
         """Say below the data what is wrong with them; an empty text says nothing."""
         self._problem.say(message)
 
-    def shape(self) -> Any:
-        study = self.state.study
-        return study.model.key, self.state.dark, study.seed, tuple(method.key for method in study.methods)
-
     def refresh(self, force: bool = False) -> None:
         """Draw the widgets again where other ones are needed. The others show what is true now.
 
@@ -68,20 +62,20 @@ class StudyControls(Panel):
         self._own.param.update(
             object="" if upload is None else f"Your own: <b>{escape(upload.name)}</b>", visible=upload is not None
         )
-        for place, read, make in self._menus:
-            # A menu that is set twice in a moment sends its first value back, as if a person had chosen it.
-            if place[0].value != read():
-                place[0] = make()
-        late = [(made, value) for made, read in self._sliders if made.value != (value := read())]
-        if any(isinstance(made, pmui.DiscreteSlider) and value not in made.options.values() for made, value in late):
-            super().refresh(force=True)
-        else:
-            for made, value in late:
-                made.value = value
 
-    def parts(self) -> list[Any]:
-        self._sliders, self._menus = [], []
-        return [*self._model(), *self._methods(), *self._add(), *self._seeds(), *self._more()]
+    def parts(self) -> dict[Any, Make]:
+        state, study = self.state, self.state.study
+        made: dict[Any, Make] = {("model", study.model.key): self._model}
+        titles, alone = state.method_titles(), len(study.methods) == 1
+        for i, method in enumerate(study.methods):
+            name = "" if state.shows("methods") else titles[i]
+            made["method", i, study.model.key, method.key, name, state.dark, alone, self._errors.get(i)] = partial(
+                self._method, i
+            )
+        made["add", len(study.methods)] = self._add
+        made["seeds",] = self._seeds
+        made["more", study.model.key, state.dark] = self._more
+        return made
 
     def _model(self) -> list[Any]:
         state, study = self.state, self.state.study
@@ -127,22 +121,16 @@ class StudyControls(Panel):
         parts = [*([more] if widgets else []), *([laws] if self.state.shows("pages") else [])]
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=(0, 0, 20, 0))] if parts else []
 
-    def _widget(self, parameter: Any, read: Callable[[], Any], apply: Callable[[Any], Any]) -> Any:
-        """The control of a parameter, which shows what ``read`` returns whenever that changes."""
+    def _widget(self, parameter: param.Parameter, read: Callable[[], Value], apply: Apply) -> Any:
+        if not isinstance(parameter, Option):
+            return super()._widget(parameter, read, apply)
 
         def make() -> Any:
             made = widget(parameter, read(), apply)
-            if isinstance(parameter, Option):
-                made.options = {in_words(option): option for option in parameter.objects}
+            made.options = {in_words(option): option for option in parameter.objects}
             return made
 
-        made = make()
-        if not isinstance(parameter, Option):
-            self._sliders.append((made, read))
-            return made
-        place = pn.Column(made, sizing_mode="stretch_width", margin=0)
-        self._menus.append((place, read, make))
-        return place
+        return self._follow(read, make)
 
     def _upload(self) -> list[Any]:
         kind = KINDS.get(self.state.study.model.key)
@@ -158,24 +146,18 @@ class StudyControls(Panel):
             self._boxes[key] = FileBox(kind, take, self.show_problem)
         return [self._boxes[key], self._problem, self._own]
 
-    def _methods(self) -> list[Any]:
+    def _method(self, i: int) -> list[Any]:
         state = self.state
-        fitting = {METHODS[key].title: key for key in methods_of(state.study.model.key)}
-        colours, titles = theme(state.dark).lanes, state.method_titles()
+        method = METHODS[state.study.methods[i].key]
+        menu: Any = self._name(f"{i + 1}. {state.method_titles()[i]}")
+        if state.shows("methods"):
+            menu = pmui.Select(
+                label=f"Method {i + 1}", options={METHODS[key].title: key for key in methods_of(state.study.model.key)}, value=method.key,
+                size="small", sizing_mode="stretch_width", description=sentence(method), margin=(8, 4, 4, 10),
+            )  # fmt: skip
+            menu.param.watch(lambda event: self._do(state.set_method, i, event.new), "value")
         remove = state.remove_method if len(state.study.methods) > 1 and state.shows("methods") else None
-        cards = []
-        for i, choice in enumerate(state.study.methods):
-            method = METHODS[choice.key]
-            menu: Any = self._name(f"{i + 1}. {titles[i]}")
-            if state.shows("methods"):
-                menu = pmui.Select(
-                    label=f"Method {i + 1}", options=fitting, value=method.key, size="small", sizing_mode="stretch_width",
-                    description=sentence(method), margin=(8, 4, 4, 10),
-                )  # fmt: skip
-                menu.param.watch(lambda event, i=i: self._do(state.set_method, i, event.new), "value")
-            body = self._method_widgets(i, method)
-            cards.append(self._card(i, colours[i], menu, remove, "method", body))
-        return cards
+        return [self._card(i, theme(state.dark).lanes[i], menu, remove, "method", self._method_widgets(i, method))]
 
     def _method_widgets(self, place: int, method: type) -> list[Any]:
         state = self.state
