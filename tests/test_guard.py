@@ -19,6 +19,7 @@ import pytest
 from bokeh.application import Application
 from bokeh.document import Document
 from bokeh.model import DataModel
+from bokeh.server.connection import ServerConnection
 from bokeh.util.token import generate_jwt_token, generate_session_id
 from panel.io.application import build_single_handler_application
 from panel.io.session import generate_session
@@ -453,6 +454,19 @@ def test_an_error_tells_a_client_nothing_of_the_server(caplog):
     assert "a secret place" in caplog.text and "secret" not in FAILED
     # It costs the client a while.
     socket._wait.assert_awaited_once_with(1.0 + FAILURE_COSTS)
+
+
+@pytest.mark.parametrize("kind", ["PATCH-DOC", "PULL-DOC-REQ", "ACK"])
+def test_what_was_on_its_way_when_a_session_ended_is_no_error(kind, caplog):
+    socket = object.__new__(GuardedSocket)
+    socket.send_message = AsyncMock()
+    for connection in (None, object.__new__(ServerConnection)):
+        socket.connection = connection
+        if connection is not None:
+            connection._session = None
+        asyncio.run(socket._take(Mock(msgtype=kind), 1.0))
+    assert not caplog.records
+    assert not socket.send_message.called
 
 
 def test_a_flood_of_messages_waits_its_turn(server):

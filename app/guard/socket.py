@@ -114,6 +114,8 @@ class GuardedSocket(WSHandler):
         super().on_close()
 
     async def _take(self, message: Message[Any], cost: float) -> None:
+        if self.connection is None or self.connection._session is None:
+            return  # what was on its way when the page's session ended
         reply, failed = None, False
         try:
             if message.msgtype == "PATCH-DOC":
