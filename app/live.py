@@ -61,7 +61,7 @@ class Pace:
 
 
 class Turns:
-    """Who may put new figures on a page, and when: that holds the loop, and the other pages have frames in between."""
+    """Who may put new figures or cards on a page, and when: that holds the loop, and others have frames in between."""
 
     def __init__(self) -> None:
         self._free = self._cost = 0.0
@@ -81,6 +81,16 @@ class Turns:
 
 _PACE = Pace()
 _TURNS = Turns()
+
+
+async def _turn(work: Callable[[], None]) -> None:
+    """Do something that holds the loop, when it is its turn."""
+    await asyncio.sleep(_TURNS.wait())
+    began = time.perf_counter()
+    try:
+        work()
+    finally:
+        _TURNS.took(time.perf_counter() - began)
 
 
 class LiveView(Protocol):
@@ -172,7 +182,7 @@ class Live:
             while True:
                 if self._seen_moving and not told:
                     told = True
-                    self._page.moving()
+                    await _turn(self._page.moving)
                 if self._rebuild:
                     await self._renew()
                 if self._stale:
@@ -196,14 +206,10 @@ class Live:
             slow.cancel()
 
     async def _renew(self) -> None:
-        """New figures on the page, in its turn; what others want meanwhile comes between the two halves of it."""
-        await asyncio.sleep(_TURNS.wait())
-        began = time.perf_counter()
-        self.build_views()
+        """New figures on the page, in two turns; what others want meanwhile comes between them."""
+        await _turn(self.build_views)
         if self._stale:
-            await asyncio.sleep(FRAME_SECONDS)
-            self._page.show_views(self.views)
-        _TURNS.took(time.perf_counter() - began)
+            await _turn(lambda: self._page.show_views(self.views))
 
     async def _rest(self, seconds: float) -> None:
         """Wait, but not with a frame that shows an edit."""
