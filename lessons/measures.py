@@ -21,8 +21,8 @@ from samplers.diagnostics import convergence, divergence, ks
 from samplers.diagnostics import moments as ensembles
 from samplers.diagnostics.autocorrelation import integrated_time
 from samplers.kernels import SAMPLERS
+from samplers.kernels.kicks import Moving
 from samplers.kernels.recipe import RecipeSampler
-from samplers.kernels.splitting import Moving
 from samplers.models.study import StudyRun
 from samplers.models.topics.batch_size import exact_tau, gaussian_scan, tau_int
 from samplers.parameters import Count, Option, Real, SpecError, Value, check_all

@@ -26,9 +26,9 @@ ESCAPE = 1e8
 
 _LOOP = types.int64(
     jit.rng_type, jit.matrix, jit.matrix, jit.integers,
-    types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.DRAW), jit.vector,
+    types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.BATCH), types.FunctionType(jit.DRAW), jit.vector,
     types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), jit.integers,
-    types.FunctionType(jit.OBSERVE), types.FunctionType(jit.KERNEL), jit.vector, jit.noise_type, jit.vector,
+    types.FunctionType(jit.OBSERVE), types.FunctionType(jit.KERNEL), jit.vector, jit.noise_type, types.FunctionType(jit.ESTIMATE), jit.vector, jit.vector,
     jit.matrix, jit.vector, sums_type, types.boolean, jit.cube, jit.integers, types.int64,
 )  # fmt: skip
 
@@ -45,8 +45,8 @@ def _any_outside(draws, n, limit):
 
 @jit.loop(_LOOP)
 def _loop(
-    rng, position, momentum, data, potential, gradient, draw, target_params, project, flow, shape, observe, kernel, params, noise,
-    limits, last_gradient, counts, sums, counting, kept, kept_clock, n,
+    rng, position, momentum, data, potential, gradient, batch, draw, target_params, project, flow, shape, observe, kernel, params,
+    noise, estimate, estimate_params, limits, last_gradient, counts, sums, counting, kept, kept_clock, n,
 ):  # fmt: skip
     """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
 
@@ -54,7 +54,11 @@ def _loop(
     """
     n_chains, dim = position.shape
     state = jit.State(position, momentum, data)
-    model = jit.Model(potential, gradient, draw, target_params, project, flow, shape)
+    model = jit.Model(potential, gradient, batch, draw, target_params, project, flow, shape)
+    source = jit.Source(
+        noise.variance, noise.correction, noise.sample_size, noise.batch_size, noise.replacement, noise.estimated,
+        estimate, estimate_params,
+    )  # fmt: skip
     info = jit.Info(last_gradient, counts)
     block = min(max(BLOCK // n_chains, 1), n)
     draws = np.empty((block, n_chains, dim))
@@ -64,7 +68,7 @@ def _loop(
     done = 0
     while done < n:
         m = min(block, n - done)
-        kernel(rng, state, model, noise, params, draws, m, info)
+        kernel(rng, state, model, source, params, draws, m, info)
         good = m
         if _any_outside(draws, m, lowest):
             for t in range(m):
@@ -208,10 +212,10 @@ class Run:
         began = time.perf_counter()
         done = _loop(
             self.rng, self.position, self.momentum, self.data,
-            self.target.potential, self.target.gradient, self.target.draw, self.target_params,
+            self.target.potential, self.target.gradient, self.target.batch, self.target.draw, self.target_params,
             self.manifold.project, self.manifold.flow, self.shape,
-            self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(), self.limits,
-            self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
+            self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
+            self.gradient.estimate, self.gradient.packed(), self.limits, self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
             self.kept, self.kept_clock, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
@@ -259,7 +263,7 @@ class Run:
 
 def functions(spec: RunSpec) -> list[object]:
     """The compiled functions that a run of ``spec`` needs."""
-    return [*spec.make_target().functions(), spec.make_sampler().advance, _loop]
+    return [*spec.make_target().functions(), spec.make_sampler().advance, spec.make_gradient().estimate, _loop]
 
 
 def run(

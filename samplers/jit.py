@@ -1,6 +1,6 @@
 """The one compile policy: signatures, the disk cache, and warm-up with progress.
 
-Every compiled function of the engine has one of the seven explicit signatures below. Targets and
+Every compiled function of the engine has one of the explicit signatures below. Targets and
 samplers reach each other as *function pointers* of these types, so that each function compiles
 once, whatever it is combined with, and is found in the disk cache by the next process. Numba calls
 first-class functions experimental; this is the only file that relies on them.
@@ -44,6 +44,9 @@ POTENTIAL = types.void(matrix, vector, vector)
 """potential(theta (chains, dim), out (chains,), target_params): writes U = −log density + constant."""
 GRADIENT = types.void(matrix, matrix, vector)
 """gradient(theta (chains, dim), out (chains, dim), target_params): writes ∂U/∂θ."""
+BATCH = types.void(matrix, integers, matrix, matrix, vector)
+"""batch(theta (1, dim), data (S,), out (1, dim), each (S, dim), target_params): writes ∂U/∂θ as these data estimate it,
+and that of each of them by itself, as if it stood for all: their mean is the first."""
 DRAW = types.void(rng_type, matrix, vector)
 """draw(rng, out (chains, dim), target_params): writes one exact i.i.d. draw for every chain."""
 OBSERVE = types.void(cube, int64, cube)
@@ -71,6 +74,7 @@ class Model(NamedTuple):
 
     potential: Any
     gradient: Any
+    batch: Any
     draw: Any
     params: Any
     """The target's packed parameters."""
@@ -81,15 +85,32 @@ class Model(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """The gradient's estimator as the kernels see it."""
+    """How noisy a gradient is, and what is known of that."""
 
-    variance: float
+    variance: float = 0.0
     """V of the Gaussian noise N(0, V) added to every component of the gradient."""
-    correction: float
-    """B̂, the estimate of V that is subtracted from the injected noise; infinite where a minibatch is to give it."""
-    batch_size: int
-    """Items in a minibatch, or draws that B̂ is estimated from; 0 where the full gradient is used."""
-    replacement: bool
+    correction: float = 0.0
+    """B̂, the estimate of V that is subtracted from the injected noise, where it is a number."""
+    sample_size: int = 0
+    """Draws that B̂ is estimated from; 0 where it is given."""
+    batch_size: int = 0
+    """Items in a minibatch; 0 where there is none."""
+    replacement: bool = True
+    estimated: bool = False
+    """Whether B̂ is the covariance of the minibatch's own gradients."""
+
+
+class Source(NamedTuple):
+    """The gradient's estimator as the kernels see it: :class:`Noise`, and how a minibatch's gradient is had."""
+
+    variance: Any
+    correction: Any
+    sample_size: Any
+    batch_size: Any
+    replacement: Any
+    estimated: Any
+    estimate: Any
+    params: Any
 
 
 class Info(NamedTuple):
@@ -109,6 +130,7 @@ model_type = types.NamedTuple(
     [
         types.FunctionType(POTENTIAL),
         types.FunctionType(GRADIENT),
+        types.FunctionType(BATCH),
         types.FunctionType(DRAW),
         vector,
         types.FunctionType(PROJECT),
@@ -117,11 +139,17 @@ model_type = types.NamedTuple(
     ],
     Model,
 )
-noise_type = types.NamedTuple([float64, float64, int64, types.boolean], Noise)
+_noise_fields = [float64, float64, int64, int64, types.boolean, types.boolean]
+noise_type = types.NamedTuple(_noise_fields, Noise)
 info_type = types.NamedTuple([matrix, vector], Info)
 
-KERNEL = types.void(rng_type, state_type, model_type, noise_type, vector, cube, int64, info_type)
-"""kernel(rng, state, model, noise, params, out (steps, chains, dim), n, info): n steps of all chains,
+ESTIMATE = types.void(rng_type, matrix, matrix, matrix, model_type, integers, vector)
+"""estimate(rng, theta (1, dim), out (1, dim), each (S, dim), model, data, params): writes the gradient of a minibatch,
+and those of its data, as :data:`BATCH` does."""
+source_type = types.NamedTuple([*_noise_fields, types.FunctionType(ESTIMATE), vector], Source)
+
+KERNEL = types.void(rng_type, state_type, model_type, source_type, vector, cube, int64, info_type)
+"""kernel(rng, state, model, source, params, out (steps, chains, dim), n, info): n steps of all chains,
 each written to ``out``."""
 
 
@@ -129,6 +157,7 @@ COMPILED_FILES = (
     "jit.py",
     "accumulate.py",
     "engine.py",
+    "gradients/*.py",
     "kernels/*.py",
     "models/*/*.py",
     "manifolds/*.py",
@@ -187,6 +216,16 @@ def potential(function: Callable) -> Any:
 def gradient(function: Callable) -> Any:
     """Declare a compiled function of type :data:`GRADIENT`."""
     return _declare(function, GRADIENT, "gradient of")
+
+
+def batch(function: Callable) -> Any:
+    """Declare a compiled function of type :data:`BATCH`."""
+    return _declare(function, BATCH, "minibatches of")
+
+
+def estimate(function: Callable) -> Any:
+    """Declare a compiled function of type :data:`ESTIMATE`."""
+    return _declare(function, ESTIMATE, "gradient by")
 
 
 def draw(function: Callable) -> Any:

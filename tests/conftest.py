@@ -58,13 +58,15 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the browser tests, and run them last where there is one process.
+    """Mark the browser tests and the quick ones, and run the first last where there is one process.
 
     Playwright's sync API keeps an event loop running in this thread, in which no test could call ``asyncio.run``.
     """
     for item in items:
         if item.nodeid.startswith(BROWSER):
             item.add_marker(pytest.mark.browser)
+        elif item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.quick)
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 

@@ -50,7 +50,7 @@ GROUPS = {
         "test_recipe_sampler",
         "test_values",
     ),
-    "samplers/gradients.py": ("test_gradients", "test_catalogue"),
+    "samplers/gradients": ("test_gradients", "test_catalogue"),
     "samplers/models": (
         "test_gamma_gradient",
         "test_network*",

@@ -177,6 +177,7 @@ def terminal_of(cache, script, terminal=True):
         os.close(reader)
 
 
+@pytest.mark.slow
 def test_a_cold_cache_says_what_it_compiles_on_a_terminal(tmp_path):
     """Fails where a process with a cold cache compiles in silence on a terminal, or leaves its line there; and where it
     speaks with a warm one, or where no terminal is."""
@@ -221,6 +222,7 @@ def test_every_headless_way_compiles_aloud(tmp_path, monkeypatch):
     assert not aloud()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".nc", ".csv"])
 @pytest.mark.parametrize(("target", "sampler"), [("quartic", "sgld"), ("sparse_dirichlet", "scir")])
 def test_a_saved_run_holds_the_draws_of_run_to_the_bit(tmp_path, suffix, target, sampler):
@@ -268,6 +270,7 @@ def test_a_diverged_run_exits_with_1_and_keeps_what_was_before(tmp_path, capsys)
     assert np.isfinite(theta).all()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT between processes")
 def test_ctrl_c_keeps_what_is_drawn(tmp_path):
     spec = RunSpec.of("sparse_dirichlet", "scir", n_chains=2, n_steps=100_000_000, thin=1000)
@@ -344,6 +347,7 @@ def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_the_quick_benchmark_has_all_figures():
     process = started("bench", "--quick", "--json")
     out, errors = process.communicate(timeout=300)

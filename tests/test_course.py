@@ -179,6 +179,7 @@ def test_every_claim_has_a_planted_fault():
         assert noticed == list(range(1, len(steps[place].claims) + 1)), place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "number"),
     [(key, step.number) for key, lesson in LIBRARY.lessons.items() for step in lesson.steps if step.claims],

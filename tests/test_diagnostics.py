@@ -63,6 +63,7 @@ def kolmogorov_z(target, draws, n):
     return (np.mean(scores) - law.mean()) / (law.std() / np.sqrt(len(scores)))
 
 
+@pytest.mark.slow
 def test_rosenblatt_columns_of_exact_dirichlet_draws_have_the_kolmogorov_mean():
     # The d − 1 columns are independent, so all 200 · 9 distances are.
     n = 400

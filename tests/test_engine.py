@@ -60,6 +60,7 @@ def sums_of(run):
 # --- the same draws -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("s", "t", "g"), EACH)
 def test_chunks_do_not_change_the_draws(s, t, g):
     """Fails where a kernel keeps state outside ``State``, or uses random numbers at the start or end of a chunk.
@@ -515,6 +516,7 @@ assert len(engine._loop.signatures) == 1
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["", "jit.prepare = lambda functions: None"])
 def test_the_first_run_of_a_process_leaves_the_loop_to_all_others(fault):
     """The loop is compiled for function pointers. The planted fault: a run calls it before that, and the call compiles

@@ -590,6 +590,7 @@ def inputs(n: int, seed: int):
             yield grown(rng, rng.randint(1, 4 if k % 50 else 7))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_texts_only_ever_raise_spec_errors_and_soon():
     accepted, most = 0, 0
 

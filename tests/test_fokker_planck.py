@@ -430,6 +430,7 @@ def test_fault_the_mode_of_the_reversed_force(monkeypatch):
     assert spectrum(L, WELL, WELL.stationary(phase), 3).gap == pytest.approx(0.189, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("friction", [0.2, 1.0, 5.0])
 def test_underdamped_langevin_on_the_double_well_against_a_fine_grid(friction):
     gap, rho, tau = [], [], []
@@ -537,6 +538,7 @@ def evolve(case, n=120, dt=0.02, time=1.0, sign=1.0, half=1.0, d12=1.0):
     return p.sum() * grid.volume, error, np.abs(got[0] - mean).max(), np.abs(got[1] - cov).max(), p.min() / p.max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", EVOLVED)
 def test_a_blob_follows_the_exact_law(case):
     mass, error, mean, cov, lowest = evolve(case)

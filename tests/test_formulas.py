@@ -53,6 +53,13 @@ def correlated_gaussian(rng, t):
     return [t.sd1 * one, t.sd2 * (t.rho * one + sqrt(1 - t.rho**2) * two)]
 
 
+def linear_regression(rng, t):
+    x, y = t.observations[:, :2], t.observations[:, 2]
+    covariance = np.linalg.inv(x.T @ x / t.noise_sd**2 + np.eye(2) / t.prior_sd**2)
+    normals = [rng.standard_normal(), rng.standard_normal()]
+    return covariance @ x.T @ y / t.noise_sd**2 + np.linalg.cholesky(covariance) @ normals
+
+
 def quartic(rng, t):
     size = (10 * rng.standard_gamma(0.25)) ** 0.25
     x = -size if rng.random() < 0.5 else size
@@ -215,6 +222,7 @@ DRAWS = {
     "lognormal": (lognormal, {"mu": 0.4, "sigma": 0.9}),
     "sparse_dirichlet": (sparse_dirichlet, {"dimension": 5, "alpha": 0.3, "observed": (4, 2)}),
     "dense_dirichlet": (dense_dirichlet, {"dimension": 4, "alpha": 0.7, "items": 10}),
+    "linear_regression": (linear_regression, {"items": 12, "noise_sd": 0.7, "prior_sd": 2.0, "data_seed": 4}),
     "typed": (typed, {"energy": "theta^4/4 - theta/2", "extent": 3.5}),
     "von_mises": (von_mises, {"angle": -2.0, "concentration": 1.5}),
     "circle_mixture": (circle_mixture, {"weight": 0.6, "angle1": 2.0, "concentration1": 3.0}),

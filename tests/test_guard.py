@@ -230,6 +230,7 @@ def other(value):
     return value + "x" if isinstance(value, str) else "x"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", PAGES, ids=["lab", "lesson", "topics", "network"])
 def test_no_other_property_of_any_model_changes(server, query):
     """Writes to each property of each model of a page change those that a page must write, and no other."""
@@ -299,6 +300,7 @@ ODD = [
 """Values that no widget sends, or few of them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query", ["?play=0&lane=recipe~full&lane=sgld~minibatch", "?model=topics&play=0"], ids=["lab", "topics"]
 )
@@ -603,6 +605,7 @@ def test_only_its_own_names_are_answered(server):
     assert refused == [403] * 5
 
 
+@pytest.mark.slow
 def test_names_that_were_allowed(tmp_path):
     """``--allow-websocket-origin``, several and with a wildcard; this computer's names stay allowed."""
     options = ("--allow-websocket-origin", "lab.example.org", "--allow-websocket-origin", "*.school.example:8080")

@@ -139,6 +139,7 @@ def test_a_lesson_opens_at_its_own_experiment_and_waits_for_the_answer(mine):
     assert again.playing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "answer", "free", "present"), list(itertools.product((1, 2), (None, 0, 2), (False, True), (False, True)))
 )

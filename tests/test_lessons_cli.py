@@ -254,7 +254,7 @@ def test_the_digest_is_of_the_whole_code(tmp_path, monkeypatch):
     before = sweep.code_digest()
     for name in ("samplers", "lessons"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "samplers" / "gradients.py").write_text("# another\n", encoding="utf-8")
+    (tmp_path / "samplers" / "gradients" / "full.py").write_text("# another\n", encoding="utf-8")
     monkeypatch.setattr(sweep, "_CODE", {})
     monkeypatch.setattr(sweep.samplers, "__file__", str(tmp_path / "samplers" / "__init__.py"))
     assert sweep.code_digest() != before
@@ -375,6 +375,7 @@ def test_seeds_are_counted_on(folder, capsys, tmp_path):
     assert "seeds: " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_plots_are_pictures(folder, tmp_path):
     """Fails where a figure is missing or empty: it has the colours of its lanes."""
     matplotlib = pytest.importorskip("matplotlib")
@@ -467,6 +468,7 @@ def started(*arguments, environment, new_group=False):
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
 def test_a_stopped_command_goes_on(folder, tmp_path):
     """Ctrl-C in the middle of a sweep exits with 130 and keeps what is done; the same command then does the rest, and
@@ -492,6 +494,7 @@ def test_a_stopped_command_goes_on(folder, tmp_path):
     assert all((results / name).stat().st_mtime_ns == at for name, at in kept.items())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
 @pytest.mark.parametrize(("name", "options"), [("right", ()), ("fig2", ("--processes", 2))])
 def test_a_stop_is_soon(folder, tmp_path, name, options):

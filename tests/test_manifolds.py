@@ -440,6 +440,7 @@ def frame_verdicts(x, assumed):
     return [mean_verdict(name, values, exact, n_tests=30, allowance=0.004) for name, values, exact in tests]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forces", [(0.0, 0.0), (3.0, 1.5)])
 @pytest.mark.parametrize("key", ["sggmc", "gsgnht", "gmc"])
 def test_matrix_langevin_law_of_frames(key, forces):

@@ -27,6 +27,7 @@ def test_the_co_authors(nips):
     assert (np.bincount(nips.edges.ravel(), minlength=234) == 0).sum() == 9
 
 
+@pytest.mark.slow
 @needs_nips
 def test_order_of_the_methods_on_nips(nips):
     """Two of the ten splits. The whole run: Gibbs .915 ± .013, gamma SGVB .874 ± .024, the others .78 to .81.

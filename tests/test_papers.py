@@ -94,6 +94,7 @@ def near(measured, table, n):
     return abs(measured.mean() - table) <= critical(TABLE_FALSE_ALARM, 20, n - 1) * error + 0.0005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", range(len(BATCHES)))
 @pytest.mark.parametrize(("t", "s"), TABLE)
 def test_table_of_ks_distances(t, s, n):

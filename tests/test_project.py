@@ -77,6 +77,7 @@ def test_ruff_format():
     run(tool("ruff"), "format", "--check", ".")
 
 
+@pytest.mark.slow
 def test_mypy():
     run(tool("mypy"))
 

@@ -103,6 +103,7 @@ def test_the_closed_form_of_the_naive_law(t):
     assert numbers(2 * recipe.potential - recipe.wrong_potential) != CLOSED_FORM[t]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t", SHIFT)
 def test_figure_2_left(t):
     """Fails where naive SGRHMC is not the worst of the four by 5 standard errors, where its divergence is not that of
@@ -177,6 +178,7 @@ def in_order(first, second, limit):
     return second[0] - first[0] > limit * np.hypot(first[1], second[1])
 
 
+@pytest.mark.slow
 def test_figure_2_right():
     """Fails where after 1e5 steps on the two-dimensional target, each at its best step size of GRIDS, the order is not
     gSGRHMC < SGHMC < SGLD, each by 4 standard errors.
@@ -312,6 +314,7 @@ def measured_biases(key, values, scheme, moment, sizes, time, **typed):
     return np.array(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "values", "scheme", "moment", "sizes", "time", "fault"), NONLINEAR)
 def test_order_of_nonlinear_recipes(key, values, scheme, moment, sizes, time, fault):
     """Fails where the slope of a moment's bias against ε, fitted to the biases measured at five step sizes on N(0, 1),

@@ -116,6 +116,7 @@ def executed(text, points):
     return np.array([energy, *slopes.T])
 
 
+@pytest.mark.slow
 def test_the_machine_computes_what_evaluate_does():
     """Fails where an instruction, a slot or a lane gives another number than numpy does: 600 random expressions of two
     names and their derivatives, at 150 points, NaN and infinity included.

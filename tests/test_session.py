@@ -47,6 +47,7 @@ def over(kind, busy=False):
     return asyncio.run(live())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Page, StudyPage])
 def test_a_page_that_is_over_is_gone(kind):
     """Fails where something keeps a page that has ended: each would leave 3 MB, and the collector looks at all of it.
@@ -59,6 +60,7 @@ def test_a_page_that_is_over_is_gone(kind):
     assert kept() is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Page, StudyPage])
 def test_a_page_that_is_over_leaves_no_work_to_the_collector(kind, monkeypatch):
     """Fails where a page that has ended stays a circle: the collector would have to look at all pages for it.

@@ -287,14 +287,12 @@ def test_temperature_with_minibatches_whose_noise_is_known():
     target = TARGETS["mises_posterior"]()
     x = target.sample(3, 400)
     around = np.stack([-x[:, 1], x[:, 0], -x[:, 3], x[:, 2]], axis=1)
-    v = 0.0
+    v, params = 0.0, target.packed()
+    jit.prepare([target.batch])
+    grad, each = np.empty_like(x), np.empty((1, 4))
     for k in range(target.items):
-        params = target.packed()
-        first = int(params[0])
-        params[first : first + 2] = target.observations[k]
-        params[2], params[3] = 1, target.items
-        grad = np.empty_like(x)
-        target.gradient(x, grad, params)
+        for c in range(len(x)):
+            target.batch(x[c : c + 1], np.array([k]), grad[c : c + 1], each, params)
         along = (grad * around).reshape(-1, 2, 2).sum(axis=2)
         v = (0.0 if k == 0 else v) + np.stack([along, along**2])
     v = v / target.items
@@ -341,6 +339,7 @@ def test_the_running_temperature_is_that_of_every_step():
 # --- the posterior with minibatches --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_posterior_with_minibatches_of_ten():
     """Fails where a mode is not visited, its weight is off by .05 or more, or the binned joint's KL is not small.
 
@@ -429,6 +428,7 @@ def stay_verdicts(s, t, g, sampler_params=None, target=None):
     return verdicts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("s", "t", "g"), CASES)
 def test_every_sampler_stays_in_its_law(s, t, g):
     """Fails where a moment or a marginal CDF of 40,000 draws of 1000 chains, from exact ones on, drifts by more than

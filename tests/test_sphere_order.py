@@ -70,6 +70,7 @@ SGLD = Case("geodesic_sgld", 4.0, 0.0, "cos", (0.01, 0.015, 0.02, 0.03, 0.04), 1
 NORMALISED = Case("normalised_sgld", 8.0, 0.0, "cos", (0.01, 0.015, 0.02, 0.03, 0.04), 1, 150.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [SGGMC, HEAT, GSGNHT_LAW, EULER, EULER_HEAT, SGLD, NORMALISED], ids=str)
 def test_order_of_the_law(case):
     """Fails where the slope of log |bias| over five step sizes is not 2.0 ± .2 for ABOBA, 1.0 ± .2 for Euler.
@@ -179,6 +180,7 @@ def test_gsgnht_has_its_own_law():
     assert abs(y) > critical(1e-4, 1, 1999) * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cases",
     [[SGGMC], [HEAT], [GSGNHT], [EULER, EULER_HEAT], [GSGNHT_EULER], [SGLD], [NORMALISED]],

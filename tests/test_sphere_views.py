@@ -104,6 +104,7 @@ def test_links_of_spheres_come_back(target):
     assert "temperature" not in again.views
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", SPHERES)
 def test_no_view_fails_on_a_sphere(target):
     state = AppState()
@@ -445,6 +446,7 @@ def test_slopes_are_found_and_noise_is_not_taken_for_one():
     assert slope(steps, error * rng.standard_normal(7), error) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "target", "step", "order"),
     # Laws and steps where the bias is large enough for a short run, and small enough for its first term alone.

@@ -52,6 +52,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"alpha": 0.005, "dimension": 100, "items": 1_000_000},
         {"alpha": 100.0, "dimension": 100, "items": 1},
     ],
+    "linear_regression": [
+        {"items": 10, "noise_sd": 5.0, "prior_sd": 0.1, "data_seed": 3},
+        {"items": 1000, "noise_sd": 0.2, "prior_sd": 100.0},
+    ],
     "von_mises": [{"angle": -np.pi, "concentration": 100.0}, {"angle": 3.0, "concentration": 0.1}],
     "circle_mixture": [
         {"weight": 0.99, "angle1": np.pi, "angle2": 0.2, "concentration1": 0.1, "concentration2": 100.0},
@@ -350,6 +354,7 @@ low_dimensional_defaults = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @low_dimensional
 def test_cdf_is_the_integral_of_the_density(case: Case):
     target = make(case)
@@ -536,6 +541,7 @@ def columns_and_values(case: Case, theta_values: Array) -> tuple[list[Column], A
     return [target.columns[i] for i in k], theta_values[:, k]
 
 
+@pytest.mark.slow
 @all_cases
 def test_draws_follow_the_cdf_and_the_moments(case: Case):
     """10⁵ draws: KS of each column and z of each moment. All cases together raise a false alarm once in 1000 seeds.

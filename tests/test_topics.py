@@ -102,6 +102,7 @@ SMALL_STEPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_a_small_corpus_has_the_exact_posterior(key, tiny):
     """And the same draws show a wrong prior: twice the α, half the β."""
@@ -211,6 +212,7 @@ def test_topics_given_fixed_counts_are_dirichlet(name):
     assert not failures(dirichlet_verdicts(key, dirichlet_draws(key, params, n, every), bias))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("fault", [{"factor": 1.5}, {"share_of_prior": 0.75}], ids=["minibatch scaling", "prior"])
 def test_a_wrong_scaling_and_a_lost_part_of_the_prior_are_caught(name, fault):
@@ -366,6 +368,7 @@ def test_the_snapshot_is_of_the_state(key):
     assert all(np.array_equal(before[name], shown[name]) for name in before), "a snapshot is a copy"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_every_parameter_of_a_method_changes_its_draws(key):
     model = Topics(**BARS)
@@ -523,6 +526,7 @@ def test_the_log_likelihood_is_that_of_lda():
     assert np.isclose(log_likelihood(model, run.state), theirs, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_collapsed_gibbs_agrees_with_lda_on_reuters():
     """log p(x, z) after 200 sweeps, K = 20: 4 seeds each, a false alarm in 100. The fault: another topic prior."""
     pytest.importorskip("lda")
@@ -560,6 +564,7 @@ def test_the_sparsity_of_counts_is_seen_in_a_draw():
 # --- the papers' order, reduced ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_order_of_the_papers_on_reuters_in_short():
     """K = 30, 3,000 documents, 3 seeds, near the best values in full: each pair by more than its spread."""
     pytest.importorskip("lda")

@@ -294,10 +294,12 @@ def test_a_ratio_of_errors_has_the_stated_standard_error():
     assert (np.abs(2 * z) > 2).mean() > 0.25
 
 
+@pytest.mark.slow
 def test_the_chosen_size_beats_one_document_and_all_at_equal_cost(topical):
     assert losses(topical) == []
 
 
+@pytest.mark.slow
 def test_a_size_that_was_chosen_by_the_fast_part_is_caught(topical, monkeypatch):
     monkeypatch.setattr(batch_size, "tau_int", sokal)
     # It is m = 1, and that does not beat all of them either.

@@ -119,6 +119,7 @@ def test_every_view_says_what_it_is():
         assert view.title and 0 < len(view.hint) < 60 and view.every >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("name", SCENES)
 def test_what_views_compute(name, dark):

@@ -122,6 +122,7 @@ def test_an_image_is_where_its_axes_say(name):
     assert with_images == keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STAGES)
 def test_a_figure_has_what_it_had(name):
     """Fails where a place, a text or a number that is drawn once is another one."""

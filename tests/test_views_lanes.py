@@ -312,6 +312,7 @@ def swapped(position):
     return tuple(order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", list(VIEWS))
 def test_a_lane_is_shown_as_it_would_be_with_others(found, key):
     if key not in [view.key for view in found.views]:
@@ -515,6 +516,7 @@ STUDIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_method_is_shown_as_it_would_be_with_others(name):
     """Curves of a method do not depend on the others; pictures are of the method that is chosen, by its first seed."""

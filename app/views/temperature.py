@@ -12,7 +12,7 @@ from app.views.autocorrelation import round_up
 from app.views.base import AXIS_LABELS, Data, LaneFrame, View
 from samplers import Experiment, Run, jit
 from samplers.kernels import SAMPLERS
-from samplers.kernels.splitting import Moving
+from samplers.kernels.kicks import Moving
 
 WINDOW = 600
 """Points that stay visible."""

@@ -19,7 +19,7 @@ def transition(rng, theta, shape, scale, rate):
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     scale, rate = -expm1(-params[0]), 1 / expm1(params[0])
     theta, target_params = state.position, model.params
     n_chains, dim = theta.shape

@@ -6,7 +6,7 @@ from samplers.targets.base import LINE, POSITIVE, SIMPLEX, SPHERE
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     theta = state.position
     for t in range(n):
         model.draw(rng, theta, model.params)

@@ -4,26 +4,26 @@ import numpy as np
 
 from samplers import jit
 from samplers.kernels.base import Sampler
-from samplers.kernels.splitting import ESTIMATORS, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import ESTIMATORS, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import SPHERE
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     step_size = params[0]
     flow, project, shape = model.flow, model.project, model.shape
     gradient, target_params = model.gradient, model.params
     x, grad = state.position, info.gradient
     n_chains, dim = x.shape
-    kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
-    scale, noise_scale, clipped = scales(noise, step_size, 2 * step_size)
+    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    scale, noise_scale, clipped = scales(source, step_size, 2 * step_size)
     for t in range(n):
-        if noise.batch_size == 0:
+        if source.batch_size == 0:
             kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
         else:
             info.counts[jit.CLIPPED] += batch_kicks(
-                rng, state, model, noise, step_size, 2 * step_size, grad, work, kick
+                rng, state, model, source, step_size, 2 * step_size, grad, work, kick
             )
         project(x, kick, shape)
         flow(x, kick, 1.0, shape)

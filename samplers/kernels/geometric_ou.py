@@ -9,7 +9,7 @@ from samplers.targets.base import POSITIVE
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     decay = exp(-params[0])
     theta = state.position
     mu, sigma = model.params[0], model.params[1]

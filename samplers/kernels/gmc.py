@@ -27,7 +27,7 @@ def _half_kick(model, x, v, grad, time):
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
     x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape

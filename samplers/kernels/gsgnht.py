@@ -5,7 +5,7 @@ from math import exp
 import numpy as np
 
 from samplers import jit
-from samplers.kernels.splitting import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Flag, Real
 from samplers.targets.base import LINE, SPHERE
 
@@ -21,24 +21,24 @@ def _warm(v, dim, time, freedom):
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     step_size, friction = params[0], params[1]
     flow, project, shape = model.flow, model.project, model.shape
     gradient, target_params = model.gradient, model.params
     x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
     freedom = dim if params[2] > 0 else shape[0]
-    kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
+    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
     heat = 2 * friction * step_size
-    scale, noise_scale, clipped = scales(noise, step_size, heat)
+    scale, noise_scale, clipped = scales(source, step_size, heat)
     square = xi = 0.0
     for t in range(n):
         flow(x, v, step_size / 2, shape)
         _warm(v, dim, step_size / 2, freedom)
-        if noise.batch_size == 0:
+        if source.batch_size == 0:
             kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick)
+            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)
         for c in range(n_chains):
             damping = exp(-v[c, dim] * step_size / 2)
             for i in range(dim):

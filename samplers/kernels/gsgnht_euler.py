@@ -3,28 +3,28 @@
 import numpy as np
 
 from samplers import jit
-from samplers.kernels.splitting import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import SPHERE
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     step_size, friction = params[0], params[1]
     flow, project, shape = model.flow, model.project, model.shape
     gradient, target_params = model.gradient, model.params
     x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
     freedom = shape[0]
-    kick, work = np.empty((n_chains, dim)), workspace(model, noise, dim)
+    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
     heat = 2 * friction * step_size
-    scale, noise_scale, clipped = scales(noise, step_size, heat)
+    scale, noise_scale, clipped = scales(source, step_size, heat)
     total = xi = 0.0
     for t in range(n):
-        if noise.batch_size == 0:
+        if source.batch_size == 0:
             kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick)
+            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)
         # Across the sphere the old gradient would be a part of the new one, and the step half implicit.
         project(x, kick, shape)
         flow(x, v, step_size, shape)

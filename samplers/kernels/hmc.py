@@ -6,16 +6,8 @@ import numpy as np
 
 from samplers import jit
 from samplers.kernels.base import Sampler
+from samplers.kernels.kicks import add_noise
 from samplers.parameters import Count, Flag, Real
-
-
-@jit.helper
-def _noisy_gradient(rng, gradient, target_params, theta, grad, noise_scale):
-    gradient(theta, grad, target_params)
-    if noise_scale > 0:
-        for c in range(theta.shape[0]):
-            for i in range(theta.shape[1]):
-                grad[c, i] += noise_scale * rng.standard_normal()
 
 
 @jit.helper
@@ -27,12 +19,12 @@ def _energy(potential, target_params, theta, r, out):
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
     potential, gradient, target_params = model.potential, model.gradient, model.params
     theta, r, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
-    noise_scale = sqrt(noise.variance)
+    noise_scale = sqrt(source.variance)
     before = np.empty_like(theta)
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     for t in range(n):
@@ -41,13 +33,17 @@ def advance(rng, state, model, noise, params, out, n, info):
                 before[c, i] = theta[c, i]
                 r[c, i] = rng.standard_normal()
         _energy(potential, target_params, theta, r, energy)
-        _noisy_gradient(rng, gradient, target_params, theta, grad, noise_scale)
+        gradient(theta, grad, target_params)
+        if noise_scale > 0:
+            add_noise(rng, grad, noise_scale)
         for _ in range(n_leapfrog):
             for c in range(n_chains):
                 for i in range(dim):
                     r[c, i] -= step_size / 2 * grad[c, i]
                     theta[c, i] += step_size * r[c, i]
-            _noisy_gradient(rng, gradient, target_params, theta, grad, noise_scale)
+            gradient(theta, grad, target_params)
+            if noise_scale > 0:
+                add_noise(rng, grad, noise_scale)
             for c in range(n_chains):
                 for i in range(dim):
                     r[c, i] -= step_size / 2 * grad[c, i]
@@ -86,6 +82,7 @@ class HMC(Sampler):
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
     estimators = frozenset({"full", "gaussian"})
     gradient_age = None
+    moving = True
     advance = advance
 
     step_size = Real(0.15, bounds=(1e-4, 5.0), log=True, tex=r"\epsilon", label="Step size ε",

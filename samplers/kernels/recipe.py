@@ -8,6 +8,7 @@ import numpy as np
 
 from samplers import jit
 from samplers.kernels.base import Sampler
+from samplers.kernels.kicks import add_noise, shorten
 from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
 from samplers.recipe.expressions import ZERO, Expression, name
 from samplers.recipe.flow import shown
@@ -67,14 +68,16 @@ def _factorise(work, at, step_size, factor):
             if j < k:
                 factor[k, j] = value / factor[j, j] if factor[j, j] > 0 else 0.0
             else:
-                # Rounding may leave a semidefinite matrix a little below zero.
-                clipped |= value < -1e-12 * abs(entry)
                 factor[k, k] = sqrt(max(value, 0.0))
+                # Rounding may leave a semidefinite matrix a little below zero.
+                if value < -1e-12 * abs(entry):
+                    clipped = True
+                    shorten(factor, k, value)
     return clipped
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     step_size, reflect, n_first = params[_STEP], params[_REFLECT] > 0, int(params[_FIRST])
     n_noisy, fixed, redrawn = int(params[_NOISY]), params[_FIXED] > 0, params[_REFRESH]
     first_program, rest_program = params[int(params[_PROGRAM_1]) :], params[int(params[_PROGRAM_2]) :]
@@ -87,9 +90,9 @@ def advance(rng, state, model, noise, params, out, n, info):
     slopes, spread, outputs = n_state, n_state + dim, n_state + dim + 1
     factor = np.zeros((n_noisy, n_noisy))
     normals = np.empty(n_noisy)
-    noise_scale = sqrt(noise.variance)
-    estimated = noise.batch_size > 1 and noise.correction > 0
-    correction = noise.correction
+    noise_scale = sqrt(source.variance)
+    estimated = source.sample_size > 1
+    correction = source.correction
     clipped = 0
     bad = False
     for t in range(n):
@@ -108,13 +111,11 @@ def advance(rng, state, model, noise, params, out, n, info):
                 _write(work, 0, a, m, theta)
         model.gradient(theta, grad, model.params)
         if noise_scale > 0:
-            for c in range(n_chains):
-                for i in range(dim):
-                    grad[c, i] += noise_scale * rng.standard_normal()
+            add_noise(rng, grad, noise_scale)
         if estimated:
             # The variance of the mean of n draws, estimated from the n draws: B̂ (n − 1)/V is χ² with n − 1 degrees.
-            freedom = noise.batch_size - 1
-            correction = noise.correction * 2 * rng.standard_gamma(freedom / 2) / freedom
+            freedom = source.sample_size - 1
+            correction = source.correction * 2 * rng.standard_gamma(freedom / 2) / freedom
         if params[_UNBALANCED] > 0 and correction > 0:
             clipped += n_chains
         for c in range(LANES):

@@ -13,14 +13,14 @@ from samplers.targets.base import SIMPLEX
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     scale, rate = -expm1(-params[0]), 1 / expm1(params[0])
     theta, target_params = state.position, model.params
     n_chains, dim = theta.shape
     counts = np.empty(dim)
     for t in range(n):
         for c in range(n_chains):
-            estimate_counts(rng, state.data, noise.batch_size, noise.replacement, counts)
+            estimate_counts(rng, state.data, source.batch_size, source.replacement, counts)
             for j in range(dim):
                 theta[c, j] = transition(rng, theta[c, j], target_params[j] + counts[j], scale, rate)
                 out[t, c, j] = theta[c, j]

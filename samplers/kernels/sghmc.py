@@ -2,35 +2,43 @@
 
 from math import sqrt
 
+import numpy as np
+
 from samplers import jit
 from samplers.kernels.base import Sampler
+from samplers.kernels.kicks import ESTIMATORS, add_noise, batch_kicks, workspace
 from samplers.parameters import Real
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     step_size, friction = params[0], params[1]
     gradient, target_params = model.gradient, model.params
     theta, r, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
-    injected = step_size * (2 * friction - step_size * noise.correction)
-    clipped = injected < 0
-    scale = sqrt(max(injected, 0.0))
-    noise_scale = sqrt(noise.variance)
-    damping = 1 - step_size * friction
+    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    damping, heat = 1 - step_size * friction, 2 * friction * step_size
+    injected = step_size * (2 * friction - step_size * source.correction)
+    scale, noise_scale = sqrt(max(injected, 0.0)), sqrt(source.variance)
+    clipped = source.batch_size == 0 and injected < 0
     for t in range(n):
         for c in range(n_chains):
             for i in range(dim):
                 theta[c, i] += step_size * r[c, i]
-        gradient(theta, grad, target_params)
-        if noise_scale > 0:
+        if source.batch_size == 0:
+            gradient(theta, grad, target_params)
+            if noise_scale > 0:
+                add_noise(rng, grad, noise_scale)
             for c in range(n_chains):
                 for i in range(dim):
-                    grad[c, i] += noise_scale * rng.standard_normal()
-        for c in range(n_chains):
-            for i in range(dim):
-                r[c, i] = damping * r[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
-                out[t, c, i] = theta[c, i]
+                    r[c, i] = damping * r[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
+                    out[t, c, i] = theta[c, i]
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)
+            for c in range(n_chains):
+                for i in range(dim):
+                    r[c, i] = damping * r[c, i] + kick[c, i]
+                    out[t, c, i] = theta[c, i]
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 
@@ -54,8 +62,10 @@ class SGHMC(Sampler):
     diffusion = r"D = \begin{pmatrix}0&0\\0&C\end{pmatrix}"
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Semi-implicit Euler"
+    estimators = ESTIMATORS
     gradient_age = 0
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
+    moving = True
     advance = advance
 
     step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

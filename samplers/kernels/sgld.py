@@ -2,32 +2,42 @@
 
 from math import sqrt
 
+import numpy as np
+
 from samplers import jit
 from samplers.kernels.base import Sampler
+from samplers.kernels.kicks import ESTIMATORS, add_noise, batch_kicks, workspace
 from samplers.parameters import Real
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     step_size = params[0]
     gradient, target_params = model.gradient, model.params
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
-    injected = step_size * (2 - step_size * noise.correction)
-    clipped = injected < 0
-    scale = sqrt(max(injected, 0.0))
-    noise_scale = sqrt(noise.variance)
+    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    injected = step_size * (2 - step_size * source.correction)
+    scale, noise_scale = sqrt(max(injected, 0.0)), sqrt(source.variance)
+    clipped = source.batch_size == 0 and injected < 0
     for t in range(n):
-        gradient(theta, grad, target_params)
-        if noise_scale > 0:
+        if source.batch_size == 0:
+            gradient(theta, grad, target_params)
+            if noise_scale > 0:
+                add_noise(rng, grad, noise_scale)
             for c in range(n_chains):
                 for i in range(dim):
-                    grad[c, i] += noise_scale * rng.standard_normal()
-        for c in range(n_chains):
-            for i in range(dim):
-                x = theta[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
-                theta[c, i] = x
-                out[t, c, i] = x
+                    x = theta[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
+                    theta[c, i] = x
+                    out[t, c, i] = x
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(
+                rng, state, model, source, step_size, 2 * step_size, grad, work, kick
+            )
+            for c in range(n_chains):
+                for i in range(dim):
+                    theta[c, i] += kick[c, i]
+                    out[t, c, i] = theta[c, i]
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
 
@@ -47,6 +57,7 @@ class SGLD(Sampler):
     diffusion = "D = I"
     curl = "Q = 0"
     integrator = "Euler–Maruyama"
+    estimators = ESTIMATORS
     source = "Welling & Teh 2011; Ma, Chen & Fox 2015, eq (13)"
     advance = advance
 

@@ -10,18 +10,18 @@ from samplers.targets.base import POSITIVE, SIMPLEX
 
 
 @jit.kernel
-def advance(rng, state, model, noise, params, out, n, info):
+def advance(rng, state, model, source, params, out, n, info):
     step_size = params[0]
     gradient, target_params = model.gradient, model.params
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
     estimate = target_params.copy()
     for t in range(n):
-        if noise.batch_size == 0:
+        if source.batch_size == 0:
             gradient(theta, grad, target_params)
         for c in range(n_chains):
-            if noise.batch_size > 0:
-                estimate_counts(rng, state.data, noise.batch_size, noise.replacement, estimate[dim:])
+            if source.batch_size > 0:
+                estimate_counts(rng, state.data, source.batch_size, source.replacement, estimate[dim:])
                 gradient(theta[c : c + 1], grad[c : c + 1], estimate)
             for i in range(dim):
                 x = theta[c, i]

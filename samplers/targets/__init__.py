@@ -11,6 +11,7 @@ from samplers.targets.funnel import Funnel
 from samplers.targets.gamma import Gamma
 from samplers.targets.gaussian import Gaussian
 from samplers.targets.gaussian_mixture import GaussianMixture
+from samplers.targets.linear_regression import LinearRegression
 from samplers.targets.lognormal import LogNormal
 from samplers.targets.quartic import Quartic
 from samplers.targets.ring import Ring
@@ -35,6 +36,7 @@ TARGETS: Registry[type[Target]] = Registry(
     LogNormal,
     SparseDirichlet,
     DenseDirichlet,
+    LinearRegression,
     Typed,
     VonMises,
     CircleMixture,

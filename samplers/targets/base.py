@@ -87,6 +87,11 @@ def observe_coordinates(draws, n, out):
                 out[k, c, t] = draws[t, c, k]
 
 
+@jit.batch
+def no_data(theta, data, out, each, params):
+    """Of a target without data there is no minibatch, and none is asked for."""
+
+
 class Target(param.Parameterized):
     """A law on ℝᵈ, (0, ∞)ᵈ, the simplex or spheres. Instances are never changed after they are made."""
 
@@ -107,12 +112,13 @@ class Target(param.Parameterized):
 
     potential: ClassVar[Any]
     gradient: ClassVar[Any]
+    batch: ClassVar[Any] = staticmethod(no_data)
     draw: ClassVar[Any]
     observe: ClassVar[Any] = staticmethod(observe_coordinates)
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
-        jit.keep_plain(cls, "potential", "gradient", "draw", "observe")
+        jit.keep_plain(cls, "potential", "gradient", "batch", "draw", "observe")
 
     def __init__(self, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
@@ -196,7 +202,7 @@ class Target(param.Parameterized):
     def functions(self) -> tuple[Any, ...]:
         """The compiled functions that a run on this target needs."""
         return (
-            self.potential, self.gradient, self.draw, self.observe, self.manifold.project, self.manifold.flow,
+            self.potential, self.gradient, self.batch, self.draw, self.observe, self.manifold.project, self.manifold.flow,
         )  # fmt: skip
 
     def sample(self, seed: int, n: int) -> Array:

@@ -11,9 +11,8 @@ from samplers.manifolds import Manifold, Spheres
 from samplers.parameters import Count, Real
 from samplers.targets.base import SPHERE, Array, Column, FirstSteps, Moment, Target
 
-# The packed parameters. The first four are those that minibatches change: where the data are, the numbers of a datum,
-# how many data there are, and what each counts for. Then κ, half the box's width, its cells on a side, the lowest U.
-_ITEMS, _WEIGHT, _KAPPA, _EXTENT, _CELLS, _LOWEST, _FIRST = 2, 3, 4, 5, 6, 7, 8
+# The packed parameters: κ, half the box's width, its cells on a side, the lowest U, how many data there are, the data.
+_KAPPA, _EXTENT, _CELLS, _LOWEST, _ITEMS, _FIRST = range(6)
 
 TRUE_ANGLES = (-np.pi / 24, np.pi / 8)
 """The directions that the data are made with (Liu, Zhu & Song 2016, section 5.2; the first is inferred)."""
@@ -21,15 +20,15 @@ TRUE_ANGLES = (-np.pi / 24, np.pi / 8)
 
 @jit.helper
 def _energy(v0, v1, w0, w1, params):
-    kappa, first = params[_KAPPA], int(params[0])
+    kappa = params[_KAPPA]
     length = np.hypot(v0 + w0, v1 + w1)
     m0, m1 = (v0 + w0) / length, (v1 + w1) / length
     total = 0.0
     for i in range(int(params[_ITEMS])):
-        x0, x1 = params[first + 2 * i], params[first + 2 * i + 1]
+        x0, x1 = params[_FIRST + 2 * i], params[_FIRST + 2 * i + 1]
         a, b = kappa * (v0 * x0 + v1 * x1), kappa * (m0 * x0 + m1 * x1)
         total += max(a, b) + np.log1p(np.exp(-abs(a - b)))
-    return -kappa * (v0 + w0) - params[_WEIGHT] * total
+    return -kappa * (v0 + w0) - total
 
 
 @jit.potential
@@ -38,37 +37,52 @@ def potential(theta, out, params):
         out[c] = _energy(theta[c, 0], theta[c, 1], theta[c, 2], theta[c, 3], params)
 
 
+@jit.helper
+def _slope(theta, begin, end, weight, params, out):
+    """Write ∂U/∂θ (4,) of the data from ``begin`` to ``end``, each of which counts for so many."""
+    kappa = params[_KAPPA]
+    v0, v1 = theta[0], theta[1]
+    s0, s1 = v0 + theta[2], v1 + theta[3]
+    length = np.hypot(s0, s1)
+    m0, m1 = s0 / length, s1 / length
+    # Sums of the data that belong to v₁, and of those that belong to μ.
+    g0 = g1 = h0 = h1 = 0.0
+    for i in range(begin, end):
+        x0, x1 = params[_FIRST + 2 * i], params[_FIRST + 2 * i + 1]
+        share = 1 / (1 + np.exp(kappa * ((m0 - v0) * x0 + (m1 - v1) * x1)))
+        g0 += share * x0
+        g1 += share * x1
+        h0 += (1 - share) * x0
+        h1 += (1 - share) * x1
+    # ∂μ/∂v = (I − μμᵀ)/‖v₁ + v₂‖, the same for both.
+    along, scale = m0 * h0 + m1 * h1, weight * kappa
+    h0, h1 = (h0 - along * m0) / length, (h1 - along * m1) / length
+    out[0] = -kappa - scale * (g0 + h0)
+    out[1] = -scale * (g1 + h1)
+    out[2] = -kappa - scale * h0
+    out[3] = -scale * h1
+
+
 @jit.gradient
 def gradient(theta, out, params):
-    kappa, first = params[_KAPPA], int(params[0])
     for c in range(theta.shape[0]):
-        v0, v1 = theta[c, 0], theta[c, 1]
-        s0, s1 = v0 + theta[c, 2], v1 + theta[c, 3]
-        length = np.hypot(s0, s1)
-        m0, m1 = s0 / length, s1 / length
-        # Sums of the data that belong to v₁, and of those that belong to μ.
-        g0 = g1 = h0 = h1 = 0.0
-        for i in range(int(params[_ITEMS])):
-            x0, x1 = params[first + 2 * i], params[first + 2 * i + 1]
-            share = 1 / (1 + np.exp(kappa * ((m0 - v0) * x0 + (m1 - v1) * x1)))
-            g0 += share * x0
-            g1 += share * x1
-            h0 += (1 - share) * x0
-            h1 += (1 - share) * x1
-        # ∂μ/∂v = (I − μμᵀ)/‖v₁ + v₂‖, the same for both.
-        along, scale = m0 * h0 + m1 * h1, params[_WEIGHT] * kappa
-        h0, h1 = (h0 - along * m0) / length, (h1 - along * m1) / length
-        out[c, 0] = -kappa - scale * (g0 + h0)
-        out[c, 1] = -scale * (g1 + h1)
-        out[c, 2] = -kappa - scale * h0
-        out[c, 3] = -scale * h1
+        _slope(theta[c], 0, int(params[_ITEMS]), 1.0, params, out[c])
+
+
+@jit.batch
+def batch(theta, data, out, each, params):
+    out[:] = 0.0
+    for k in range(data.size):
+        _slope(theta[0], data[k], data[k] + 1, params[_ITEMS], params, each[k])
+        for i in range(4):
+            out[0, i] += each[k, i] / data.size
 
 
 @jit.draw
 def draw(rng, out, params):
     # Rejection from a law that is constant in each cell of a grid, and nowhere below e^{−U}.
     cells, extent = int(params[_CELLS]), params[_EXTENT]
-    cumulated = params[int(params[0]) + 2 * int(params[_ITEMS]) :]
+    cumulated = params[_FIRST + 2 * int(params[_ITEMS]) :]
     side = 2 * extent / cells
     for c in range(out.shape[0]):
         while True:
@@ -123,7 +137,7 @@ class MisesPosterior(Target):
             "minibatch_fisher",
         }
     )
-    potential, gradient, draw, observe = potential, gradient, draw, observe_angles
+    potential, gradient, batch, draw, observe = potential, gradient, batch, draw, observe_angles
     dim = 4
     first_steps = FirstSteps(moving=0.01, batch=0.002, friction=20.0, other=2e-4)
 
@@ -204,7 +218,7 @@ class MisesPosterior(Target):
         margin = side**2 / 8 * 2 * self.concentration * (1 + self.items)
         lowest = energy.min()
         heights = np.exp(lowest - np.minimum.reduce(corners) + margin)
-        header = [_FIRST, 2, self.items, 1.0, self.concentration, self._extent, cells, lowest]
+        header = [self.concentration, self._extent, cells, lowest, self.items]
         return np.concatenate([header, self.observations.ravel(), [0.0], np.cumsum(heights.ravel())])
 
     def packed(self) -> Array:

@@ -1,7 +1,7 @@
-"""What the samplers that follow geodesics share: the kick with a noisy gradient, and the first velocity.
+"""What samplers share: the noisy gradient, the kick that makes room for its noise, and the first velocity.
 
-The steps themselves are in the samplers' files. Each is made of the geodesic flow, the projection, and the kick below,
-so that it runs on every manifold; on ℝᵈ the flow is a straight line and the projection nothing.
+The steps themselves are in the samplers' files. Those that follow geodesics are made of the flow, the projection, and
+the kick below, so that they run on every manifold; on ℝᵈ the flow is a straight line and the projection nothing.
 """
 
 from math import sqrt
@@ -13,40 +13,28 @@ from samplers import jit
 from samplers.kernels.base import Sampler
 from samplers.targets.base import Target
 
-# Places in the packed parameters of a target with data: where the data are, the numbers of a datum, how many data
-# there are, and what each counts for.
-DATA, WIDTH, ITEMS, WEIGHT = range(4)
-
 ESTIMATORS = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"})
 """The gradients whose noise :func:`kicks` and :func:`batch_kicks` make room for in the noise that they inject."""
 
 
-@jit.inlined
-def choose(rng, data, k, replacement):
-    """The number of the ``k``-th datum of a minibatch; as in ``minibatch.py``, but one by one."""
-    if replacement:
-        i = int(rng.random() * data.size)
-    else:
-        i = k + int(rng.random() * (data.size - k))
-        data[k], data[i] = data[i], data[k]
-        i = k
-    return data[i]
-
-
 @jit.helper
-def place_datum(params, i, single):
-    """Make ``single`` the parameters of the same target with datum ``i`` alone, which counts for all."""
-    first, width = int(params[DATA]), int(params[WIDTH])
-    for j in range(width):
-        single[first + j] = params[first + i * width + j]
-    single[ITEMS], single[WEIGHT] = 1.0, params[ITEMS] * params[WEIGHT]
+def shorten(factor, i, pivot):
+    """Make row ``i`` of a Cholesky factor, whose pivot is negative, as long as its entry of the matrix says, or 0."""
+    length = 0.0
+    for k in range(i):
+        length += factor[i, k] * factor[i, k]
+    shrink = sqrt(max(length + pivot, 0.0) / length) if length > 0 else 0.0
+    for k in range(i):
+        factor[i, k] *= shrink
 
 
 @jit.helper
 def root_of_rest(each, heat, step_size, left, factor):
     """The Cholesky factor of heat·I − ε²V, V = left·Cov(rows of ``each``)/S, and whether a pivot was set to 0.
 
-    ``left`` is 1, or without replacement the share of the data that is not in the minibatch.
+    ``left`` is 1, or without replacement the share of the data that is not in the minibatch. Where a pivot is set to 0
+    its row is made shorter, so that no coordinate gets more noise than the matrix gives it: the pivot before may be
+    close to 0, and what is divided by it as large as you like.
     """
     size, dim = each.shape
     clipped = False
@@ -65,28 +53,37 @@ def root_of_rest(each, heat, step_size, left, factor):
             for k in range(j):
                 value -= factor[i, k] * factor[j, k]
             if i == j:
-                clipped |= value < 0
                 factor[i, i] = sqrt(max(value, 0.0))
+                if value < 0:
+                    clipped = True
+                    shorten(factor, i, value)
             else:
                 factor[i, j] = value / factor[j, j] if factor[j, j] > 0 else 0.0
     return clipped
 
 
 @jit.helper
-def workspace(model, noise, dim):
-    """What :func:`batch_kicks` needs: parameters with a single datum, a batch's gradients, a factor, normals."""
-    size = int(model.params[DATA] + model.params[WIDTH]) if noise.batch_size > 0 else 0
-    return model.params[:size].copy(), np.empty((noise.batch_size, dim)), np.zeros((dim, dim)), np.empty(dim)
+def workspace(source, dim):
+    """What :func:`batch_kicks` needs: a batch's gradients, a factor, normals."""
+    return np.empty((source.batch_size, dim)), np.zeros((dim, dim)), np.empty(dim)
 
 
 @jit.helper
-def scales(noise, step_size, heat):
+def scales(source, step_size, heat):
     """The standard deviations of what is injected and of the gradient's noise, and whether the first was clipped.
 
     For minibatches :func:`batch_kicks` decides on that at every step.
     """
-    rest = heat - step_size * step_size * noise.correction
-    return sqrt(max(rest, 0.0)), sqrt(noise.variance), noise.batch_size == 0 and rest < 0
+    rest = heat - step_size * step_size * source.correction
+    return sqrt(max(rest, 0.0)), sqrt(source.variance), source.batch_size == 0 and rest < 0
+
+
+@jit.inlined
+def add_noise(rng, grad, noise_scale):
+    """Add N(0, noise_scale²) to a gradient (chains, dim)."""
+    for c in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            grad[c, i] += noise_scale * rng.standard_normal()
 
 
 @jit.inlined
@@ -94,40 +91,31 @@ def kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, 
     """Write −ε∇Ũ + N(0, heat − ε²V), not yet projected, to ``kick`` (chains, dim); the gradient's noise is Gaussian."""
     gradient(x, grad, target_params)
     if noise_scale > 0:
-        for c in range(x.shape[0]):
-            for i in range(x.shape[1]):
-                grad[c, i] += noise_scale * rng.standard_normal()
+        add_noise(rng, grad, noise_scale)
     for c in range(x.shape[0]):
         for i in range(x.shape[1]):
             kick[c, i] = -step_size * grad[c, i] + scale * rng.standard_normal()
 
 
 @jit.helper
-def batch_kicks(rng, state, model, noise, step_size, heat, grad, work, kick):
+def batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick):
     """:func:`kicks` with a gradient from a minibatch, a fresh one for each chain; returns how many were clipped.
 
-    The gradient is the mean of the gradients g_k of S data, each as if it stood for all N. V is the correction: 0, or
-    known, or, where that is infinite, the empirical Fisher information Cov(g_k)/S of the projected g_k. A helper of its
-    own, not inlined: so the loop without minibatches is compiled to twice the speed.
+    V is the correction: 0, or known, or, where it is estimated, the empirical Fisher information Cov(g_k)/S of the
+    projected gradients g_k of the data. A helper of its own, not inlined: so the loop without minibatches is compiled
+    to twice the speed.
     """
-    single, each, factor, normals = work
-    estimated = noise.correction == np.inf
-    rest = heat if estimated else heat - step_size * step_size * noise.correction
+    each, factor, normals = work
+    rest = heat if source.estimated else heat - step_size * step_size * source.correction
     x = state.position
     n_chains, dim = x.shape
     clipped = 0
     for c in range(n_chains):
-        for i in range(dim):
-            grad[c, i] = 0.0
-        for k in range(noise.batch_size):
-            place_datum(model.params, choose(rng, state.data, k, noise.replacement), single)
-            model.gradient(x[c : c + 1], each[k : k + 1], single)
-            for i in range(dim):
-                grad[c, i] += each[k, i] / noise.batch_size
-        if estimated:
-            for k in range(noise.batch_size):
+        source.estimate(rng, x[c : c + 1], grad[c : c + 1], each, model, state.data, source.params)
+        if source.estimated:
+            for k in range(source.batch_size):
                 model.project(x[c : c + 1], each[k : k + 1], model.shape)
-            left = 1.0 if noise.replacement else 1 - noise.batch_size / state.data.size
+            left = 1.0 if source.replacement else 1 - source.batch_size / state.data.size
             clipped += root_of_rest(each, heat, step_size, left, factor)
         else:
             clipped += rest < 0

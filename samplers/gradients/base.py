@@ -1,0 +1,54 @@
+"""What every estimator of the gradient declares.
+
+A sampler takes a gradient for granted: where it comes from, and how noisy it is, is the estimator's. A new one is one
+file and one line in ``samplers/gradients/__init__.py``.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import param
+from numpy.typing import NDArray
+
+from samplers import jit
+from samplers.parameters import Value, check_all
+from samplers.targets.base import Target
+
+
+@jit.estimate
+def exact(rng, theta, out, each, model, data, params):
+    """The gradient itself."""
+    model.gradient(theta, out, model.params)
+
+
+class Estimator(param.Parameterized):
+    """How a step gets its gradient."""
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    tex: ClassVar[str]
+
+    estimate: ClassVar[Any] = staticmethod(exact)
+    """The compiled function that kernels call for a gradient where :meth:`noise` has a batch size."""
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        jit.keep_plain(cls, "estimate")
+
+    def __init__(self, **values: Value):
+        super().__init__(**dict(check_all(type(self), "gradient", values)))
+
+    def noise(self) -> jit.Noise:
+        """What the kernels read."""
+        return jit.Noise()
+
+    def packed(self) -> NDArray[np.float64]:
+        """The parameters as :attr:`estimate` reads them."""
+        return np.zeros(0)
+
+    def data_per_gradient(self, target: Target) -> int:
+        """How many data one gradient touches; 1 where the target has no data."""
+        return max(len(target.data()), 1)
+
+    def check(self, target: Target) -> None:
+        """Raise :class:`SpecError` where the estimator does not fit the target."""

@@ -1,0 +1,19 @@
+"""Noise of a known size, in place of a minibatch's."""
+
+from samplers import jit
+from samplers.gradients.base import Estimator
+from samplers.parameters import Real
+
+
+class Gaussian(Estimator):
+    """The exact gradient plus Gaussian noise N(0, V I), a stand-in for a minibatch of known variance."""
+
+    key = "gaussian"
+    title = "Noisy"
+    tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I)"
+
+    variance = Real(4.0, bounds=(1e-3, 1e5), log=True, tex="V", label="Noise variance V",
+                    doc="The variance of the noise added to each component of the gradient. A minibatch makes such noise; here its size is yours to choose.")  # fmt: skip
+
+    def noise(self) -> jit.Noise:
+        return jit.Noise(variance=self.variance)

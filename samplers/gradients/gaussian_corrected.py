@@ -1,0 +1,15 @@
+"""Noise of a known size that the sampler makes room for."""
+
+from samplers import jit
+from samplers.gradients.gaussian import Gaussian
+
+
+class GaussianCorrected(Gaussian):
+    """Noise as in :class:`Gaussian`, and its variance B̂ = V subtracted from the noise that the sampler injects."""
+
+    key = "gaussian_corrected"
+    title = "Noisy, B̂ subtracted"
+    tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I),\quad \hat B = V"
+
+    def noise(self) -> jit.Noise:
+        return jit.Noise(variance=self.variance, correction=self.variance)

@@ -1,0 +1,22 @@
+"""Noise whose size the sampler has to estimate."""
+
+from samplers import jit
+from samplers.gradients.gaussian import Gaussian
+from samplers.parameters import Count
+
+
+class GaussianEstimated(Gaussian):
+    """Noise as in :class:`Gaussian`, whose variance is estimated from the n draws that the gradient is the mean of.
+
+    B̂ = V·χ²/(n − 1), with n − 1 degrees of freedom: new at every step, right on average.
+    """
+
+    key = "gaussian_estimated"
+    title = "Noisy, B̂ estimated"
+    tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I),\quad \hat B = V \chi^2_{n-1}/(n-1)"
+
+    sample_size = Count(10, bounds=(2, 10_000), log=True, tex="n", label="Draws n behind B̂",
+                       doc="The gradient is the mean of so many draws, and B̂ comes from their spread. Few draws make a B̂ that jumps about.")  # fmt: skip
+
+    def noise(self) -> jit.Noise:
+        return jit.Noise(variance=self.variance, correction=self.variance, sample_size=self.sample_size)

@@ -1,0 +1,78 @@
+"""The gradient of a few data in place of all."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from samplers import jit
+from samplers.gradients.base import Estimator
+from samplers.parameters import Count, Flag, SpecError
+from samplers.targets.base import Target
+
+
+@jit.inlined
+def choose(rng, data, k, replacement):
+    """The ``k``-th datum of a minibatch.
+
+    Without replacement the first places of ``data`` are filled by a partial Fisher–Yates shuffle; from any order of
+    the data that is a uniform draw, so the shuffled order can stay.
+    """
+    if replacement:
+        i = int(rng.random() * data.size)
+    else:
+        i = k + int(rng.random() * (data.size - k))
+        data[k], data[i] = data[i], data[k]
+        i = k
+    return data[i]
+
+
+@jit.estimate
+def estimate(rng, theta, out, each, model, data, params):
+    batch_size, replacement = int(params[0]), params[1] > 0
+    batch = np.empty(batch_size, dtype=np.int64)
+    for c in range(theta.shape[0]):
+        for k in range(batch_size):
+            batch[k] = choose(rng, data, k, replacement)
+        model.batch(theta[c : c + 1], batch, out[c : c + 1], each, model.params)
+
+
+class Minibatch(Estimator):
+    """The sum over the data is estimated by N/n times that over a minibatch of n data.
+
+    For categorical data that is: the counts N_j by (N/n)·(how often category j is in the minibatch).
+    """
+
+    key = "minibatch"
+    title = "Minibatch"
+    tex = r"\hat N_j = \tfrac{N}{n} \textstyle\sum_{i\in S} z_{ij}"
+
+    batch_size = Count(
+        10,
+        bounds=(1, 100_000),
+        log=True,
+        tex="n",
+        label="Batch size n",
+        doc="How many data a step looks at. Larger batches cost more and are less noisy.",
+    )
+    replacement = Flag(
+        True,
+        label="With replacement",
+        doc="Whether one datum may be drawn twice into a minibatch. Without replacement the noise is smaller by (N−n)/(N−1).",
+    )
+
+    estimate = estimate
+
+    def noise(self) -> jit.Noise:
+        return jit.Noise(batch_size=self.batch_size, replacement=self.replacement)
+
+    def packed(self) -> NDArray[np.float64]:
+        return np.array([self.batch_size, self.replacement], dtype=float)
+
+    def data_per_gradient(self, target: Target) -> int:
+        return self.batch_size
+
+    def check(self, target: Target) -> None:
+        n_data = len(target.data())
+        if self.batch_size > n_data:
+            raise SpecError(
+                "gradient.batch_size", self.batch_size, f"allowed is at most N = {n_data}, the number of data"
+            )

@@ -1,0 +1,25 @@
+"""A minibatch that measures its own noise."""
+
+from samplers import jit
+from samplers.gradients.minibatch import Minibatch
+from samplers.parameters import SpecError
+from samplers.targets.base import Target
+
+
+class MinibatchFisher(Minibatch):
+    """A minibatch as in :class:`Minibatch`, whose noise V is estimated from it and subtracted from what is injected.
+
+    V = (N²/n)·Cov_S(∇ log p(x_i | θ)), the minibatch's empirical Fisher information (Ahn, Korattikara & Welling 2012).
+    """
+
+    key = "minibatch_fisher"
+    title = "Minibatch, V estimated"
+    tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i,\quad V = \tfrac{N^2}{n}\operatorname{Cov}_S(\nabla u_i)"
+
+    def noise(self) -> jit.Noise:
+        return super().noise()._replace(estimated=True)
+
+    def check(self, target: Target) -> None:
+        super().check(target)
+        if self.batch_size < 2:
+            raise SpecError("gradient.batch_size", self.batch_size, "allowed is at least 2: one datum has no spread")

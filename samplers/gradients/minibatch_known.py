@@ -1,0 +1,23 @@
+"""A minibatch whose noise has been measured before."""
+
+from samplers import jit
+from samplers.gradients.minibatch import Minibatch
+from samplers.parameters import Real
+
+
+class MinibatchKnown(Minibatch):
+    """A minibatch as in :class:`Minibatch`, and V·I with a V that is known subtracted from what is injected.
+
+    Known from a longer look at the data than a step takes: (N²/n)·Var(∇u_i) at usual θ, as a mean over directions. In
+    each direction by itself the noise may be more or less: see :class:`MinibatchFisher`.
+    """
+
+    key = "minibatch_known"
+    title = "Minibatch, V known"
+    tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i,\quad \hat B = V I"
+
+    variance = Real(5700.0, bounds=(1e-3, 1e7), log=True, tex="V", label="Known variance V",
+                    doc="What the sampler takes the variance of the minibatch's noise for, in each direction. Too small, and the chain is too hot; too large, and it is too cold.")  # fmt: skip
+
+    def noise(self) -> jit.Noise:
+        return super().noise()._replace(correction=self.variance)
