@@ -44,9 +44,9 @@ POTENTIAL = types.void(matrix, vector, vector)
 """potential(theta (chains, dim), out (chains,), target_params): writes U = −log density + constant."""
 GRADIENT = types.void(matrix, matrix, vector)
 """gradient(theta (chains, dim), out (chains, dim), target_params): writes ∂U/∂θ."""
-BATCH = types.void(matrix, integers, matrix, matrix, vector)
-"""batch(theta (1, dim), data (S,), out (1, dim), each (S, dim), target_params): writes ∂U/∂θ as these data estimate it,
-and that of each of them by itself, as if it stood for all: their mean is the first."""
+BATCH = types.void(matrix, integers, matrix, vector)
+"""batch(theta (1, dim), data (S,), each (S, dim), target_params): writes ∂U/∂θ of each of these data by itself, as if
+it stood for all: their mean estimates the gradient."""
 DRAW = types.void(rng_type, matrix, vector)
 """draw(rng, out (chains, dim), target_params): writes one exact i.i.d. draw for every chain."""
 OBSERVE = types.void(cube, int64, cube)
@@ -145,7 +145,7 @@ info_type = types.NamedTuple([matrix, vector], Info)
 
 ESTIMATE = types.void(rng_type, matrix, matrix, matrix, model_type, integers, vector)
 """estimate(rng, theta (1, dim), out (1, dim), each (S, dim), model, data, params): writes the gradient of a minibatch,
-and those of its data, as :data:`BATCH` does."""
+and those of its data, whose mean it is, as :data:`BATCH` does."""
 source_type = types.NamedTuple([*_noise_fields, types.FunctionType(ESTIMATE), vector], Source)
 
 KERNEL = types.void(rng_type, state_type, model_type, source_type, vector, cube, int64, info_type)

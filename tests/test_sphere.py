@@ -289,10 +289,10 @@ def test_temperature_with_minibatches_whose_noise_is_known():
     around = np.stack([-x[:, 1], x[:, 0], -x[:, 3], x[:, 2]], axis=1)
     v, params = 0.0, target.packed()
     jit.prepare([target.batch])
-    grad, each = np.empty_like(x), np.empty((1, 4))
+    grad = np.empty_like(x)
     for k in range(target.items):
         for c in range(len(x)):
-            target.batch(x[c : c + 1], np.array([k]), grad[c : c + 1], each, params)
+            target.batch(x[c : c + 1], np.array([k]), grad[c : c + 1], params)
         along = (grad * around).reshape(-1, 2, 2).sum(axis=2)
         v = (0.0 if k == 0 else v) + np.stack([along, along**2])
     v = v / target.items

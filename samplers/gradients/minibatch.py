@@ -32,7 +32,11 @@ def estimate(rng, theta, out, each, model, data, params):
     for c in range(theta.shape[0]):
         for k in range(batch_size):
             batch[k] = choose(rng, data, k, replacement)
-        model.batch(theta[c : c + 1], batch, out[c : c + 1], each, model.params)
+        model.batch(theta[c : c + 1], batch, each, model.params)
+        out[c] = 0.0
+        for k in range(batch_size):
+            for i in range(theta.shape[1]):
+                out[c, i] += each[k, i] / batch_size
 
 
 class Minibatch(Estimator):

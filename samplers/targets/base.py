@@ -88,7 +88,7 @@ def observe_coordinates(draws, n, out):
 
 
 @jit.batch
-def no_data(theta, data, out, each, params):
+def no_data(theta, data, each, params):
     """Of a target without data there is no minibatch, and none is asked for."""
 
 
