@@ -102,8 +102,8 @@ class LiveView(Protocol):
 class LiveScreen(Protocol):
     """What the loop asks of the page."""
 
-    def show_views(self, views: Sequence[Any]) -> None:
-        """Put the views' figures on the page."""
+    def show_views(self, views: Sequence[Any]) -> Sequence[Callable[[], None]]:
+        """What puts the views' figures on the page, one after another."""
 
     def show_status(self, what: str, share: float) -> None:
         """Say what is being made ready, and how far it is; an empty text when all is ready."""
@@ -206,10 +206,11 @@ class Live:
             slow.cancel()
 
     async def _renew(self) -> None:
-        """New figures on the page, in two turns; what others want meanwhile comes between them."""
+        """New figures on the page, a turn for each; what others want meanwhile comes between them."""
         await _turn(self.build_views)
         if self._stale:
-            await _turn(lambda: self._page.show_views(self.views))
+            for put in self._page.show_views(self.views):
+                await _turn(put)
 
     async def _rest(self, seconds: float) -> None:
         """Wait, but not with a frame that shows an edit."""

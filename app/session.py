@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import panel as pn
@@ -294,9 +295,9 @@ class Session:
             with set_curdoc(self._document):
                 work()
 
-    def show_views(self, views: Sequence[Any]) -> None:
-        """Put the views' figures on the page, the first one larger."""
-        panes = []
+    def show_views(self, views: Sequence[Any]) -> list[Callable[[], None]]:
+        """What puts the views' figures on the page, one after another in place of what was there; the first larger."""
+        cards: list[Any] = []
         present = self.state.present
         for i, view in enumerate(views):
             # Beside a lesson's text there is room for two large ones.
@@ -310,11 +311,15 @@ class Session:
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
             sheets = [_tall(wide, len(views))] if present else []
-            panes.append(pmui.Paper(
+            cards.append(pmui.Paper(
                 title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=504 if wide else 248,
                 styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,
             ))  # fmt: skip
-        self.views.objects = panes
+
+        def put(n: int) -> None:
+            self.views.objects = cards[:n] + self.views.objects[n : len(cards)]
+
+        return [partial(put, n) for n in range(1, len(cards) + 1)]
 
     def _frame(self, state: PageState, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""

@@ -46,7 +46,8 @@ class Page(Session):
             ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark", "present"],
         )
         self.runner.build_views()
-        self.show_views(self.runner.views)
+        for put in self.show_views(self.runner.views):
+            put()
         self.begin_with_the_page()
 
     def link(self) -> str:
