@@ -17,7 +17,7 @@ from app.live import Live
 from app.page_state import PageState
 from app.runner import Runner
 from app.theme import theme
-from samplers import Experiment, run
+from samplers import Experiment, SpecError, run
 
 MAX_ROWS = 200_000
 """Draws in a file made by the page, over all chains; of longer runs every so many steps are kept."""
@@ -31,7 +31,7 @@ _SCRIPT = '''"""An experiment of SG-MCMC Lab, as it stood on the page after {ste
 Needs the package sgmcmc-lab. Run it with Python: it writes the draws of each lane beside itself.
 """
 
-from samplers import Experiment, run
+from samplers import Experiment, SpecError, run
 
 EXPERIMENT = r"""
 {experiment}
@@ -52,9 +52,13 @@ def script(experiment: Experiment) -> str:
 
 
 def saved(experiment: Experiment) -> Experiment:
-    """The experiment as a file holds it: with so much thinning that its draws are at most ``MAX_ROWS``."""
+    """The experiment as a file holds it: with so much thinning that its draws are at most ``MAX_ROWS``.
+
+    Raises :class:`~samplers.parameters.SpecError` where more was changed than a file may hold.
+    """
     steps = min(experiment.n_steps, MAX_RUN)
-    return replace(experiment, n_steps=steps, thin=max(1, -(-steps * experiment.n_chains // MAX_ROWS)))
+    thinned = replace(experiment, n_steps=steps, thin=max(1, -(-steps * experiment.n_chains // MAX_ROWS)))
+    return Experiment.from_dict(thinned.to_dict())
 
 
 def draws(experiment: Experiment, suffix: str) -> tuple[str, bytes]:
@@ -101,7 +105,11 @@ class Menu:
         """What a picture is of."""
 
     async def _clicked(self, item: Any) -> None:
-        await self._actions[item["label"]]()
+        try:
+            await self._actions[item["label"]]()
+        except SpecError as error:
+            # More was changed on the page than a file may hold.
+            self.notify("error", str(error))
 
     async def _link(self) -> None:
         await self.runner.bus.send_copy()

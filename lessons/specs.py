@@ -102,6 +102,9 @@ def study(data: Any) -> Study:
     if not isinstance(data, Mapping):
         raise SpecError("study", data, "allowed is the link of a study, or a table")
     whole = dict(data)
+    for name, value in whole.items():
+        if name not in ("version", "model", "methods", "seed"):
+            raise SpecError(name, value, "a step's study has model, methods and seed")
     methods = whole.get("methods")
     if not isinstance(methods, list) or not 1 <= len(methods) <= MAX_METHODS:
         raise SpecError("methods", methods, f"allowed is a list of 1 to {MAX_METHODS} methods")

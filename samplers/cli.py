@@ -19,10 +19,12 @@ import param
 from tqdm import tqdm
 
 from samplers import engine, jit
-from samplers.choices import MAX_JSON
+from samplers.choices import MAX_JSON, mapping, parse_json
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
+from samplers.models.study import Study, functions, run_study, write_curves
+from samplers.models.topics.corpus import MAX_BYTES
 from samplers.parameters import MAX_FORMULA, Count, CountVector, Flag, Formula, Formulas, Option, SpecError, declared
 from samplers.spec import Experiment, RunSpec, Settings
 from samplers.targets import TARGETS
@@ -55,15 +57,17 @@ def _parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="targets, samplers, gradients, models, methods and their parameters")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(command=_list)
-    running = commands.add_parser("run", help="run a saved experiment")
-    running.add_argument(
-        "spec", metavar="SPEC.json", help="a run or an experiment of several lanes, as the app saves it"
-    )
+    running = commands.add_parser("run", help="run a saved experiment or study")
+    running.add_argument("spec", metavar="SPEC.json", help="an experiment or a study, as the app saves it")
     running.add_argument(
         "--out",
         required=True,
         metavar="FILE",
-        help="where the draws go: NetCDF (.nc) or CSV (.csv); with several lanes FILE-1-sgld.nc, FILE-2-…",
+        help="where the draws go: NetCDF (.nc) or CSV (.csv); with several lanes FILE-1-sgld.nc, FILE-2-…; "
+        "of a study where the curves of its scores go (.csv)",
+    )
+    running.add_argument(
+        "--data", nargs="+", metavar="FILE", default=[], help="the documents or the network of a study of your own data"
     )
     running.set_defaults(command=_run)
     benchmark = commands.add_parser("bench", help="how fast the samplers are here")
@@ -194,14 +198,20 @@ def _studies(data: dict[str, Any]) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    specs = _read(Path(options.spec)).runs()
+    data = mapping("spec", parse_json(_text(Path(options.spec), 4 * MAX_JSON)))
+    if "model" in data:
+        return _run_study(Study.from_dict(data), Path(options.out), options.data)
+    if options.data:
+        raise SpecError("data", options.data[0], "allowed is a file only for a study: an experiment has no data")
+    specs = Experiment.from_dict(data).runs()
     paths = _outputs(Path(options.out), specs)
     jit.prepare(f for spec in specs for f in engine.functions(spec))
     code = DONE
     for spec, path in zip(specs, paths, strict=True):
         with _stop_on_interrupt() as stop:
             trace = _draw(spec, stop)
-            _save(trace, path)
+            with _written(path) as part:
+                trace.save(part)
         drawn = 0 if trace.draws is None else trace.draws.shape[1]
         print(
             f"{path}: {drawn:,} draws of {spec.n_chains:,} {'chain' if spec.n_chains == 1 else 'chains'}, {_name(spec)}"
@@ -218,52 +228,98 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _read(path: Path) -> Experiment:
+def _run_study(study: Study, out: Path, files: Sequence[str]) -> int:
+    """A study from its file; its curves hold what was scored, also where a method blew up or Ctrl-C ended it."""
+    _check_output(out, (".csv",))
+    cls = MODELS[study.model.key]
+    if study.of_own_data and not files:
+        raise SpecError(
+            "data", None, f"the study is of somebody's own {cls.data_parameter}: give its files with --data"
+        )
+    if files and not study.of_own_data:
+        named = study.model.values()[cls.data_parameter]
+        raise SpecError(
+            "data", files[0], f"allowed are none: the study is of the built-in {cls.data_parameter} {named}"
+        )
+    contents = {name: _bytes("data", Path(name), MAX_BYTES) for name in files}
+    jit.prepare(functions(study))
+    with _stop_on_interrupt() as stop, _progress(cls.title) as told:
+        methods = run_study(study, cls.read(contents) if contents else None, _stoppable(stop, told))
+    titles = [f"{number}. {METHODS[choice.key].title}" for number, choice in enumerate(study.methods, 1)]
+    with _written(out) as part, part.open("w", newline="", encoding="utf-8") as file:
+        write_curves(file, study, titles, methods)
+    model, code = methods[0][0].model, DONE
+    print(f"{out}: the {model.score_name} of {len(methods)} {'method' if len(methods) == 1 else 'methods'}")
+    for title, runs in zip(titles, methods, strict=True):
+        for one, run in zip(study.of_seeds(), runs, strict=True):
+            last = f"{run.scores[-1].value:.6g} at step {run.scores[-1].step:,}" if run.scores else "no score"
+            print(f"  {title}, seed {one.seed}: {last}, {run.data_seen:,} {model.data_name} seen")
+            if run.divergence is not None:
+                print(run.divergence.message, file=sys.stderr)
+                code = DIVERGED
+    if stop():
+        print(f"stopped; {out} has the scores so far", file=sys.stderr)
+        return STOPPED
+    return code
+
+
+def _text(path: Path, most: int) -> str:
     try:
-        with path.open("rb") as file:
-            # One byte more than the most that is allowed in UTF-8, so that the check of the length sees too much.
-            text = file.read(4 * MAX_JSON + 1).decode()
-    except OSError as error:
-        raise SpecError("spec", str(path), f"it cannot be read: {(error.strerror or str(error)).lower()}") from None
+        return _bytes("spec", path, most).decode()
     except UnicodeDecodeError:
         raise SpecError("spec", str(path), "it is not a text file in UTF-8") from None
-    return Experiment.from_json(text)
+
+
+def _bytes(field: str, path: Path, most: int) -> bytes:
+    """A file's content, with one byte more than the most that is allowed, so that a check of its length sees it."""
+    try:
+        with path.open("rb") as file:
+            return file.read(most + 1)
+    except OSError as error:
+        raise SpecError(field, str(path), f"it cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
 def _outputs(out: Path, specs: Sequence[RunSpec]) -> list[Path]:
-    if out.suffix not in SUFFIXES:
-        raise SpecError("out", out.name, f"allowed suffixes are {' and '.join(SUFFIXES)}")
-    if not out.parent.is_dir():
-        raise SpecError("out", str(out), f"there is no folder {out.parent}")
-    if not os.access(out.parent, os.W_OK):
-        raise SpecError("out", str(out), f"the folder {out.parent} cannot be written to")
     paths = [out] if len(specs) == 1 else [
         out.with_name(f"{out.stem}-{i}-{spec.sampler.key}{out.suffix}") for i, spec in enumerate(specs, 1)
     ]  # fmt: skip
     for path in paths:
-        if path.is_dir():
-            raise SpecError("out", str(path), "it is a folder")
+        _check_output(path, SUFFIXES)
     return paths
 
 
+def _check_output(out: Path, suffixes: Sequence[str]) -> None:
+    if out.suffix not in suffixes:
+        allowed = f"suffixes are {' and '.join(suffixes)}" if len(suffixes) > 1 else f"suffix is {suffixes[0]}"
+        raise SpecError("out", out.name, f"allowed {allowed}")
+    if not out.parent.is_dir():
+        raise SpecError("out", str(out), f"there is no folder {out.parent}")
+    if not os.access(out.parent, os.W_OK):
+        raise SpecError("out", str(out), f"the folder {out.parent} cannot be written to")
+    if out.is_dir():
+        raise SpecError("out", str(out), "it is a folder")
+
+
 def _draw(spec: RunSpec, stop: Callable[[], bool]) -> Trace:
-    def stoppable(told: Callable[[int, int], None]) -> Callable[[int, int], None]:
-        def progress(done: int, total: int) -> None:
-            told(done, total)
-            if stop():
-                raise KeyboardInterrupt
-
-        return progress
-
     with _progress(_name(spec)) as told:
-        return engine.run(spec, progress=stoppable(told))
+        return engine.run(spec, progress=_stoppable(stop, told))
 
 
-def _save(trace: Trace, path: Path) -> None:
-    """Write beside the file and rename, so that there is never half a file."""
+def _stoppable(stop: Callable[[], bool], told: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    def progress(done: int, total: int) -> None:
+        told(done, total)
+        if stop():
+            raise KeyboardInterrupt
+
+    return progress
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[Path]:
+    """A file beside the one that is asked for, renamed at the end, so that there is never half a file."""
     part = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
-        trace.save(part)
+        yield part
         part.replace(path)
     except OSError as error:
         raise SpecError("out", str(path), f"it cannot be written: {(error.strerror or str(error)).lower()}") from None

@@ -351,7 +351,8 @@ class _Reader(Reader):
         choice = _with_first_values(choice, data.get("sampler"), gradient, target)
         changes = data.get("changes", ())
         if not isinstance(changes, Sequence) or isinstance(changes, str) or len(changes) > MAX_CHANGES:
-            raise SpecError("changes", changes, f"allowed is a list of up to {MAX_CHANGES} changes")
+            shown = len(changes) if isinstance(changes, (list, tuple)) else changes
+            raise SpecError("changes", shown, f"allowed is a list of up to {MAX_CHANGES} changes")
         made: list[Change] = []
         for entry in changes:
             change = mapping("changes", entry)

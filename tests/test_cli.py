@@ -295,6 +295,7 @@ def test_ctrl_c_keeps_what_is_drawn(tmp_path):
 
 
 GOOD = {"target": "quartic", "sampler": "sgld", "n_steps": 10}
+STUDY = {"model": "network", "methods": ["network_map"], "n_steps": 2}
 BAD = {
     "truncated JSON": ('{"target": "quartic", "samp', "out.nc", ["spec", "not JSON"]),
     "empty file": ("", "out.nc", ["spec", "not JSON"]),
@@ -315,6 +316,13 @@ BAD = {
     "a bad suffix": (GOOD, "out.txt", ["out", "'out.txt'", ".nc and .csv"]),
     "no suffix": (GOOD, "out", ["out", "'out'", ".nc and .csv"]),
     "no such folder": (GOOD, "nowhere/out.nc", ["out", "nowhere", "no folder"]),
+    "a study's unknown field": (STUDY | {"steps": 3}, "out.csv", ["steps", "3", "n_steps"]),
+    "draws of a study": (STUDY, "out.nc", ["out", "'out.nc'", ".csv"]),
+    "a study of a file that is not given": (
+        STUDY | {"model": {"key": "network", "params": {"graph": "uploaded"}}},
+        "out.csv",
+        ["data", "own graph", "--data"],
+    ),
 }
 
 
@@ -328,6 +336,34 @@ def test_bad_input_exits_with_2_and_one_clear_sentence(tmp_path, capsys, what):
     for part in parts:
         assert part in errors, errors
     assert [p.name for p in tmp_path.iterdir()] == ["spec.json"]
+
+
+def test_a_study_of_a_file_is_run_with_that_file(tmp_path, capsys):
+    """The graph is that of the file: the pairs that are seen are its own."""
+    edges = tmp_path / "pets.csv"
+    edges.write_text("".join(f"{i},{(i + step) % 12}\n" for i in range(12) for step in (1, 2)), encoding="utf-8")
+    own = STUDY | {"model": {"key": "network", "params": {"graph": "uploaded"}}}
+    out = tmp_path / "curves.csv"
+    spec = str(spec_file(tmp_path, own))
+    assert main(["run", spec, "--out", str(out), "--data", str(edges)]) == 0
+    assert "held-out AUC" in capsys.readouterr().out
+    with out.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["step"] for row in rows] == ["0", "1", "2"]
+    pairs = 12 * 11 // 2
+    assert 0.7 * pairs < int(rows[1]["observed pairs seen"]) < 0.9 * pairs
+    missing = str(tmp_path / "none.csv")
+    for study, files, parts in (
+        (own, [missing], ["data", "no such file"]),
+        (own, [spec], ["spec.json", ".csv"]),
+        (own, [str(edges), missing], ["data", "no such file"]),
+        (GOOD, [str(edges)], ["data", "only for a study"]),
+        (STUDY, [str(edges)], ["data", "built-in graph blocks"]),
+    ):
+        spec_file(tmp_path, study)
+        assert main(["run", spec, "--out", str(tmp_path / "out.csv"), "--data", *files]) == 2
+        errors = capsys.readouterr().err
+        assert all(part in errors for part in parts), errors
 
 
 def test_a_missing_or_unreadable_file_exits_with_2(tmp_path, capsys):

@@ -65,6 +65,7 @@ def test_a_model_has_methods_and_an_empty_link_begins_with_three(model):
     assert not messages
 
 
+CHANGE = {"method": 1, "step": 4, "params": {"step_size": 0.1}}
 GOOD = {"model": "topics", "methods": [{"key": "lda_scir"}], "seed": 1}
 BAD = {
     "no object": ([], "study", "an object"),
@@ -81,7 +82,26 @@ BAD = {
     "a method's value": (GOOD | {"methods": [{"key": "lda_scir", "params": {"step_size": -1}}]}, "step_size", "0.0001"),
     "not a number": (GOOD | {"methods": [{"key": "lda_scir", "params": {"step_size": "nan"}}]}, "step_size", "number"),
     "a negative seed": (GOOD | {"seed": -1}, "seed", "0 to"),
-    "an unknown field": (GOOD | {"lanes": 1}, "lanes", "model, methods and seed"),
+    "an unknown field": (GOOD | {"lanes": 1}, "lanes", "model, methods, seed"),
+    "too many seeds": (GOOD | {"seeds": 6}, "seeds", "1 to 5"),
+    "steps of two methods": (GOOD | {"n_steps": [3, 4]}, "n_steps", "one for each of the 1 methods"),
+    "half a step": (GOOD | {"n_steps": 0.5}, "n_steps", "a whole number"),
+    "changes as text": (GOOD | {"changes": "x"}, "changes", "a list of up to 1000"),
+    "too many changes": (GOOD | {"changes": [{}] * 1001}, "changes = 1001", "a list of up to 1000"),
+    "a change of nothing": (GOOD | {"changes": [3]}, "changes", "an object"),
+    "a change of the model": (GOOD | {"changes": [CHANGE | {"model": 1}]}, "changes.model", "method, step and params"),
+    "a change without a step": (GOOD | {"changes": [{"method": 1}]}, "changes.step", "whole number"),
+    "a change of no method": (GOOD | {"changes": [CHANGE | {"method": 2}]}, "changes.method", "from 1 to 1"),
+    "a change to what is not allowed": (
+        GOOD | {"changes": [CHANGE | {"params": {"step_size": 99}}]},
+        "step_size",
+        "10",
+    ),
+    "changes in another order": (
+        GOOD | {"changes": [CHANGE | {"step": 5}, CHANGE]},
+        "changes.step",
+        "its last was at 5",
+    ),
 }
 
 
@@ -95,6 +115,20 @@ def test_what_is_wrong_is_named(data, field, allowed):
 
 def test_the_good_one_is_good():
     assert Study.from_dict(GOOD).methods[0].key == "lda_scir"
+
+
+def test_a_file_holds_what_happened_and_a_link_does_not():
+    data = GOOD | {"methods": ["lda_scir", "lda_sgrld"], "seeds": 2, "n_steps": [7, 9], "changes": [CHANGE]}
+    study = Study.from_dict(data)
+    assert Study.from_json(study.to_json()) == study
+    assert (study.seeds, study.n_steps) == (2, (7, 9))
+    assert [one.seed for one in study.of_seeds()] == [1, 2]
+    assert study.changes[0].choice.values()["step_size"] == 0.1
+    assert Study.from_query(study.to_query()) == (
+        Study.from_dict({k: data[k] for k in ("model", "methods", "seed")}),
+        [],
+    )
+    assert Study.from_dict(data | {"n_steps": 7}).n_steps == (7, 7)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "{" * 100_000, "9" * 5000, " " * (MAX_JSON + 1)])
@@ -196,6 +230,7 @@ def test_a_change_goes_on_from_where_the_run_is():
     assert np.array_equal(run.state.weights, before)
     run.advance()
     assert run.steps == 4
+    assert [(step, choice.values()["step_size"]) for step, choice in run.changes] == [(3, 1e-4)]
     # So small a step hardly moves what is large; the first step size would have redrawn it.
     large = before > 5
     assert np.abs(run.state.weights[large] / before[large] - 1).max() < 0.2

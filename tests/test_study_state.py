@@ -4,6 +4,7 @@ import asyncio
 import csv
 import gc
 import io
+import itertools
 import threading
 import weakref
 from dataclasses import replace
@@ -17,14 +18,16 @@ import app.study.runner as running
 from app import live
 from app.study import link
 from app.study.controls import StudyControls
-from app.study.export import curves
+from app.study.export import StudyExport
 from app.study.runner import Progress, StudyRunner, StudyScreen
-from app.study.state import MAX_SEEDS, StudyState
+from app.study.state import StudyState
 from app.study.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
 from app.study.views import STUDY_VIEWS
+from samplers.cli import main
 from samplers.models import METHODS, MODELS
+from samplers.models.base import UPLOADED
 from samplers.models.files import EndedError
-from samplers.models.study import MAX_METHODS, Study, methods_of
+from samplers.models.study import MAX_CHANGES, MAX_METHODS, MAX_SEEDS, Study, methods_of, run_study
 from samplers.models.topics.corpus import TOLD_EVERY
 from samplers.models.topics.model import FIRST
 from samplers.parameters import SpecError, declared
@@ -173,9 +176,10 @@ def test_a_bad_link_is_mended_and_told(query, parts):
 
 def test_every_kind_of_upload_is_of_a_model_and_names_its_data():
     for key, kind in KINDS.items():
-        parameter = dict(declared(MODELS[key]))[kind.parameter]
-        assert "uploaded" in parameter.objects
-        assert next(iter(dict(declared(MODELS[key])))) == kind.parameter, "the box stands below the data"
+        named = kind.model.data_parameter
+        assert kind.model is MODELS[key]
+        assert UPLOADED in dict(declared(MODELS[key]))[named].objects
+        assert next(iter(dict(declared(MODELS[key])))) == named, "the box stands below the data"
 
 
 def test_an_upload_is_read_once_and_its_bytes_are_let_go():
@@ -375,14 +379,108 @@ def test_the_curves_file_holds_every_score_of_every_seed():
         return stage
 
     stage = asyncio.run(live())
-    content = curves(stage.state.method_titles(), stage.runner.records, 7, "pairs", "AUC").decode()
+    _, content = saved(stage, "_curves")
     rows = list(csv.DictReader(io.StringIO(content)))
     assert len(rows) == sum(len(run.scores) for run in stage.runs())
     second = stage.runner.records[1].runs[1]
     own = [row for row in rows if (row["method"], row["seed"]) == (stage.state.method_titles()[1], "8")]
     assert [
-        (int(row["step"]), int(row["pairs seen"]), float(row["seconds"]), float(row["AUC"])) for row in own
+        (int(row["step"]), int(row["observed pairs seen"]), float(row["seconds"]), float(row["held-out AUC"]))
+        for row in own
     ] == second.scores
+
+
+def saved(stage, action):
+    """The name and the text of the file that the page's menu gives."""
+    stage.bus.send_file = AsyncMock()
+    with patch("app.export.pmui"), patch("app.export.pn"):
+        menu = StudyExport(stage.state, stage.runner, Mock())
+    asyncio.run(getattr(menu, action)())
+    name, content = stage.bus.send_file.await_args.args
+    return name, content.decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "changed"),
+    [(BARS, [(1, "step_size", 0.1), (0, "batch_size", 7)]), (BLOCKS, [(1, "step_size", 0.05), (1, "step_size", 0.2)])],
+)
+def test_the_saved_study_gives_the_scores_of_the_page(query, changed, tmp_path):
+    """Of every method and seed, with what was changed on the way; without the changes, or at other steps, it fails."""
+
+    async def live():
+        stage = Stage(f"{query}&seeds=2&seed=5")
+        await stage.ready()
+        for step, (place, name, value) in enumerate(changed, 2):
+            while min(run.steps for run in stage.runs()) < 2 * step:
+                await stage.frames()
+            stage.state.set_method_param(place, name, value)
+        changed_at = max(run.steps for run in stage.runs())
+        while min(run.steps for run in stage.runs()) < changed_at + 3:
+            await stage.frames()
+        return stage
+
+    stage = asyncio.run(live())
+    name, text = saved(stage, "_json")
+    assert name == "study.json"
+    study = Study.from_json(text)
+    assert len(study.changes) == 2
+
+    def scores(some):
+        return [[(s.step, s.data_seen, s.value) for s in run.scores] for runs in run_study(some) for run in runs]
+
+    shown = [[(s.step, s.data_seen, s.value) for s in run.scores] for run in stage.runs()]
+
+    def agree(some):
+        # A run that was a step behind on the page makes that one here.
+        return all(
+            there[: len(here)] == here and len(there) <= len(here) + 1
+            for here, there in zip(shown, scores(some), strict=True)
+        )
+
+    assert agree(study)
+    assert not agree(replace(study, changes=study.changes[:1]))
+    later = tuple(change._replace(step=change.step + 1) for change in study.changes)
+    assert not agree(replace(study, changes=later))
+    # The command gives the same numbers.
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert main(["run", str(tmp_path / name), "--out", str(tmp_path / "curves.csv")]) == 0
+    with (tmp_path / "curves.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    assert [(int(row[2]), int(row[3]), float(row[5])) for row in rows] == list(itertools.chain(*scores(study)))
+    assert {row[1] for row in rows} == {"5", "6"}
+
+
+def test_more_changes_than_a_file_may_hold_are_told():
+    async def live():
+        stage = Stage(f"{BARS}&play=0")
+        await stage.ready()
+        stage.runner.records[1].changes = [(0, stage.state.study.methods[1])] * (MAX_CHANGES + 1)
+        return stage
+
+    stage = asyncio.run(live())
+    notify = Mock()
+    with patch("app.export.pmui"), patch("app.export.pn"):
+        menu = StudyExport(stage.state, stage.runner, notify)
+    asyncio.run(menu._clicked({"label": "Study (JSON)"}))
+    kind, sentence = notify.call_args.args
+    assert kind == "error" and "1001" in sentence and str(MAX_CHANGES) in sentence
+
+
+def test_what_a_refused_study_gives_way_to_is_what_runs():
+    """Fails where the page goes back to values that were changed before the study that could not be opened."""
+
+    async def live():
+        stage = await _begun(BARS)
+        stage.state.set_method_param(1, "step_size", 0.1)
+        await stage.frames()
+        stage.state.bring({"pets.csv": b"cats"})
+        await stage.runner._begin()
+        return stage
+
+    stage = asyncio.run(live())
+    assert stage.screen.show_problem.called
+    assert stage.state.study.methods[1].values()["step_size"] == 0.1
+    assert stage.runner.records[1].runs[0].method.step_size == 0.1
 
 
 def test_a_changed_parameter_goes_on_and_is_marked():
@@ -622,16 +720,18 @@ def test_the_page_sees_how_far_a_file_is_read():
     """The reader stops in the middle until the page has been told."""
     told = threading.Event()
 
-    def read(files, tell):
-        tell(0.5)
-        assert told.wait(60)
-        return KINDS["topics"].read(files, tell)
+    class Slow(MODELS["topics"]):
+        @classmethod
+        def read(cls, files, tell):
+            tell(0.5)
+            assert told.wait(60)
+            return super().read(files, tell)
 
     async def live():
         stage = await _begun(BARS)
         stage.screen.show_work.side_effect = lambda what, share: share == 0.5 and told.set()
         stage.state.bring({"pets.csv": CSV})
-        stage.state.upload.kind = replace(stage.state.upload.kind, read=read)
+        stage.state.upload.kind = replace(stage.state.upload.kind, model=Slow)
         await stage.runner._begin()
         return stage
 

@@ -11,11 +11,11 @@ import param
 
 from app.controls import Apply, Make, Panel, elsewhere, widget
 from app.notice import Notice
-from app.study.state import SEEDS, StudyState
+from app.study.state import StudyState
 from app.study.upload import KINDS, FileBox
 from app.theme import theme
 from samplers.models import METHODS, MODELS
-from samplers.models.study import MAX_METHODS, methods_of
+from samplers.models.study import MAX_METHODS, SEEDS, methods_of
 from samplers.parameters import Option, Value, declared
 
 FIRST = 1

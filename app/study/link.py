@@ -2,13 +2,13 @@
 
 from app.lesson import place as places
 from app.link import page_query, read_fields, read_page, whole
-from app.study.state import MAX_SEEDS, StudyState
-from app.study.upload import KINDS, uses_upload
+from app.study.state import StudyState
+from app.study.upload import KINDS
 from app.study.views import STUDY_VIEWS
 from app.study.views.base import AXES
 from samplers.migrations import VERSION
 from samplers.models import MODELS
-from samplers.models.study import LINK_FIELDS, Study
+from samplers.models.study import LINK_FIELDS, MAX_SEEDS, Study
 from samplers.parameters import declared
 
 
@@ -44,9 +44,9 @@ def from_query(query: str) -> tuple[StudyState, list[str]]:
 def _without_upload(study: Study, messages: list[str]) -> Study:
     """The same study with the built-in data, where the link was made of somebody's own file."""
     key = study.model.key
-    if not uses_upload(study.model):
+    if not study.of_own_data:
         return study
-    name = KINDS[key].parameter
+    name = MODELS[key].data_parameter
     built_in = dict(declared(MODELS[key]))[name].default
     messages.append(
         f"This link was made with somebody's own file, which no link holds: the {name} {built_in} is shown instead. Bring the file with the button {KINDS[key].label}."

@@ -11,15 +11,15 @@ from typing import Any, Protocol
 
 from app.live import POOL, Live, LiveScreen, recent_rate, short
 from app.study.state import StudyState
-from app.study.upload import Upload, uses_upload
+from app.study.upload import Upload
 from app.study.views import STUDY_VIEWS
 from app.study.views.base import AXES, MethodFrame, StudyFrame, StudyScene, StudyView
 from app.views.base import Data
 from samplers import jit
 from samplers.choices import Choice
-from samplers.models import METHODS, Model
+from samplers.models import Model
 from samplers.models.files import EndedError
-from samplers.models.study import Study, StudyRun
+from samplers.models.study import MethodChange, Study, StudyRun, functions
 from samplers.parameters import SpecError
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,8 @@ class MethodRecord:
     """What the page remembers of a method: a run for each seed, and where parameters were changed."""
 
     runs: list[StudyRun]
+    changes: list[tuple[int, Choice]] = field(default_factory=list)
+    """With the step from which each holds, in every run."""
     marks: list[tuple[float, float, float]] = field(default_factory=list)
 
 
@@ -105,7 +107,7 @@ class StudyRunner(Live):
         """What the figures were built for."""
         self._opened: tuple[Study, Upload | None, int] = (state.study, None, state.seeds)
         """The study, the upload and the number of seeds that run now: what a cancelled or refused one gives way to."""
-        self._known = state.study
+        self._begun = self._known = state.study
         self._changes: list[int]
         self._cancelled = asyncio.Event()
         self._texts: list[tuple[str, str]] = []
@@ -117,6 +119,21 @@ class StudyRunner(Live):
         state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload", "seeds"])
         state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "shown", "dark", "present"])
         state.param.watch(lambda *_: self._ask(), "playing")
+
+    def study(self) -> Study:
+        """The study with the changes made so far: run for as many steps it gives the same draws."""
+        if not self.records:
+            return self.state.study
+        return replace(
+            self._begun,
+            seeds=len(self.records[0].runs),
+            n_steps=tuple(max(run.steps for run in record.runs) for record in self.records),
+            changes=tuple(
+                MethodChange(number, *change)
+                for number, record in enumerate(self.records, 1)
+                for change in record.changes
+            ),
+        )
 
     def cancel(self) -> None:
         """Give up what is being loaded; the study before it comes back."""
@@ -159,7 +176,7 @@ class StudyRunner(Live):
                 self._give_way("")
             return
         self.model, self.records = opened
-        self._opened = (study, state.upload, seeds)
+        self._opened, self._begun = (study, state.upload, seeds), study
         self._said_diverged.clear()
         self._step_times.clear()
         self.screen.clear_divergence()
@@ -198,7 +215,7 @@ class StudyRunner(Live):
         study, upload, seeds = self._opened
         brought = self.state.upload
         # A file that could be read stays, for another try with other cut-offs, unless the study before was of a file.
-        if brought is not None and brought.read and not uses_upload(study.model):
+        if brought is not None and brought.read and not study.of_own_data:
             upload = brought
         self.state.go_back(study, upload, seeds)
         # The runs and their figures are still there, and go on; unless nothing has ever run.
@@ -232,6 +249,13 @@ class StudyRunner(Live):
         choices = [(i, self.state.study.methods[i]) for i in dict.fromkeys(changes)]
         work = (choices, single, self.state.playing, first)
         data = await asyncio.get_running_loop().run_in_executor(POOL, self._work, *work)
+        if choices:
+            # What the page goes back to is what runs, not what it was opened with.
+            study, *rest = self._opened
+            methods = list(study.methods)
+            for i, choice in choices:
+                methods[i] = choice
+            self._opened = (replace(study, methods=tuple(methods)), *rest)  # type: ignore[assignment]
         if self._restart or self._rebuild:
             return
         self.frames_sent += 1
@@ -250,8 +274,11 @@ class StudyRunner(Live):
     ) -> dict[int, tuple[Any, ...]]:
         for place, choice in choices:
             record = self.records[place]
+            # The same step for all seeds: a run that is a step behind makes that one as before.
+            step = max(run.steps for run in record.runs)
             for run in record.runs:
-                run.change(choice)
+                run.change(choice, step)
+            record.changes.append((step, choice))
             head = record.runs[0]
             record.marks.append((float(head.steps), float(head.data_seen), head.seconds))
         if playing:
@@ -267,12 +294,15 @@ class StudyRunner(Live):
         """Steps for as long as a frame may take: each by the run that is furthest behind on the axis."""
         began = time.perf_counter()
         place = AXES.index(self.state.axis)
-        running = [run for record in self.records for run in record.runs if run.divergence is None]
+        running = [runs for record in self.records if (runs := [r for r in record.runs if r.divergence is None])]
         while running and time.perf_counter() - began < WORK_SECONDS:
-            run = min(running, key=lambda one: (one.data_seen, one.steps, one.seconds)[place])
+            # The runs of a method stay within a step of each other, so that what is changed is changed in all at one.
+            nearest = [min(runs, key=lambda one: one.steps) for runs in running]
+            run = min(nearest, key=lambda one: (one.data_seen, one.steps, one.seconds)[place])
             run.advance()
             if run.divergence is not None:
-                running.remove(run)
+                running[nearest.index(run)].remove(run)
+                running = [runs for runs in running if runs]
         self._step_times.append((time.perf_counter(), self._inside().steps))
 
     def _picture(self, first: bool) -> dict[int, tuple[Any, ...]]:
@@ -311,7 +341,7 @@ class StudyRunner(Live):
 
 def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int) -> tuple[Model, list[MethodRecord]]:
     """The model, and a run of each method for each seed. Raises :class:`SpecError`."""
-    jit.prepare(_functions(study), progress.compiling)
+    jit.prepare(functions(study), progress.compiling)
     progress.tell("Loading the data")
     uploaded = None
     if upload is not None:
@@ -327,16 +357,6 @@ def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int
         for record, run in zip(records, replace(study, seed=(study.seed + extra) % 2**32).runs(model), strict=True):
             record.runs.append(run)
     return model, records
-
-
-def _functions(study: Study) -> list[Any]:
-    """What the study's methods need compiled: what they name, or else all that lies beside them."""
-    found: list[Any] = []
-    for choice in study.methods:
-        method = METHODS[choice.key]
-        package = method.__module__.rpartition(".")[0] + "."
-        found += method.compiled or [f for f in jit.declared() if f.py_func.__module__.startswith(package)]
-    return found
 
 
 def _structure(study: Study) -> tuple[Any, ...]:

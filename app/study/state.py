@@ -6,19 +6,14 @@ from typing import Any
 import param
 
 from app.page_state import PageState
-from app.study.upload import KINDS, UPLOADED, Upload, uses_upload
+from app.study.upload import KINDS, Upload
 from app.study.views import STUDY_VIEWS, default_views
 from app.study.views.base import AXES
 from lessons import Step
 from samplers.models import METHODS, MODELS
-from samplers.models.study import MAX_METHODS, Study, default_methods, methods_of
-from samplers.parameters import Count, SpecError, check, declared
-
-MAX_SEEDS = 5
-SEEDS = Count(
-    1, bounds=(1, MAX_SEEDS), label="Seeds of each method",
-    doc="Each method runs with so many seeds: the seed, the next one, and so on. Curves show their mean, and a band from the lowest to the highest. The pictures are of the first.",
-)  # fmt: skip
+from samplers.models.base import UPLOADED
+from samplers.models.study import MAX_METHODS, MAX_SEEDS, SEEDS, Study, default_methods, methods_of
+from samplers.parameters import SpecError, check, declared
 
 
 class StudyState(PageState):
@@ -79,9 +74,9 @@ class StudyState(PageState):
 
     def set_model_param(self, name: str, value: Any) -> None:
         """Another value of one of the model's parameters."""
-        kind = KINDS.get(self.study.model.key)
-        if kind is not None and (name, value) == (kind.parameter, UPLOADED) and self.upload is None:
-            raise SpecError(f"model.{name}", value, f"bring a file first, with the button {kind.label}")
+        key = self.study.model.key
+        if (name, value) == (MODELS[key].data_parameter, UPLOADED) and self.upload is None:
+            raise SpecError(f"model.{name}", value, f"bring a file first, with the button {KINDS[key].label}")
         self.open(self._with_model(name, value))
 
     def set_method(self, place: int, key: str) -> None:
@@ -132,14 +127,14 @@ class StudyState(PageState):
     @property
     def own_data(self) -> Upload | None:
         """The person's file, where the study is of it."""
-        return self.upload if uses_upload(self.study.model) else None
+        return self.upload if self.study.of_own_data else None
 
     def bring(self, files: Mapping[str, bytes]) -> None:
         """Take files in place of the data that are there. What is wrong in them shows when they are read."""
         kind = KINDS[self.study.model.key]
         with param.parameterized.batch_call_watchers(self):
             self.upload = Upload(kind, files)
-            self.open(self._with_model(kind.parameter, UPLOADED))
+            self.open(self._with_model(kind.model.data_parameter, UPLOADED))
 
     def go_back(self, study: Study, upload: Upload | None, seeds: int) -> None:
         """Take up again what was there before something that could not be opened."""

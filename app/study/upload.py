@@ -6,7 +6,7 @@ from typing import Any
 
 import panel_material_ui as pmui
 
-from samplers.choices import Choice
+from samplers.models import MODELS, Model
 from samplers.models.files import Tell, untold
 
 MAX_BYTES = 30_000_000
@@ -18,22 +18,17 @@ MAX_NAME = 255
 """Characters: no file system has longer names."""
 MAX_CHUNKS = MAX_FILES + MAX_BYTES // CHUNK_BYTES
 """Each file ends with a chunk that is not full."""
-UPLOADED = "uploaded"
-"""What the model's parameter is for data of the person's own."""
 
 
 @dataclass(frozen=True)
 class Kind:
     """What a model takes."""
 
-    parameter: str
-    """The model's parameter that names its data; it is ``UPLOADED`` where they are the person's own."""
+    model: type[Model]
     label: str
     several: bool
     """Whether several files make one data set."""
     help: str
-    read: Callable[[Mapping[str, bytes], Tell], Any]
-    """The data in files by name. Raises :class:`~samplers.models.files.FileError`."""
 
 
 class Upload:
@@ -57,7 +52,7 @@ class Upload:
         """
         files = self._files
         if files is not None:
-            self._data = self.kind.read(files, tell)
+            self._data = self.kind.model.read(files, tell)
             self._files = None
         return self._data
 
@@ -116,35 +111,14 @@ class FileBox(pmui.FileInput):
             self._take(files)
 
 
-def _corpus(files: Mapping[str, bytes], tell: Tell) -> Any:
-    from samplers.models.topics.corpus import read_uploads
-
-    return read_uploads(files, tell=tell)
-
-
-def _graph(files: Mapping[str, bytes], tell: Tell) -> Any:
-    from samplers.models.network.graph import read_upload
-
-    ((name, content),) = files.items()
-    return read_upload(name, content, tell)
-
-
-def uses_upload(choice: Choice) -> bool:
-    """Whether a model is of the person's own data."""
-    kind = KINDS.get(choice.key)
-    return kind is not None and choice.values().get(kind.parameter) == UPLOADED
-
-
 KINDS = {
     "topics": Kind(
-        "corpus", "Your own documents", True,
+        MODELS["topics"], "Your own documents", True,
         "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
-        _corpus,
     ),
     "network": Kind(
-        "graph", "Your own network", False,
+        MODELS["network"], "Your own network", False,
         "A CSV with two columns, the two ends of each edge; or GraphML. Nothing is kept after this page is closed, and nobody else sees it.",
-        _graph,
     ),
 }  # fmt: skip
 """By the model's key."""

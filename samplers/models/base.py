@@ -12,8 +12,11 @@ import param
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from samplers.models.files import Tell, untold
 from samplers.parameters import Value, check_all
 
+UPLOADED = "uploaded"
+"""What the parameter that names a model's data is for somebody's own."""
 Snapshot = dict[str, NDArray[Any]]
 """What a view looks at: named arrays, copied, so that the method may go on meanwhile."""
 
@@ -36,12 +39,22 @@ class Model(param.Parameterized):
     higher_is_better: ClassVar[bool]
     data_name: ClassVar[str]
     """What :attr:`Run.data_seen` counts, for axes: ``documents``."""
+    data_parameter: ClassVar[str]
+    """The parameter that names the data; ``UPLOADED`` where they are somebody's own."""
 
     def __init__(self, uploaded: Any = None, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed and for missing data."""
         super().__init__(**dict(check_all(type(self), "model", values)))
         self.uploaded = uploaded
         self.prepare()
+
+    @classmethod
+    @abstractmethod
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Any:
+        """Somebody's own data, from files by name: what the model takes as ``uploaded``.
+
+        ``tell`` hears how far it is. Raises :class:`~samplers.models.files.FileError`.
+        """
 
     @abstractmethod
     def prepare(self) -> None:

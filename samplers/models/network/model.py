@@ -8,9 +8,10 @@ from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from samplers.models.base import Model, Snapshot
+from samplers.models.base import UPLOADED, Model, Snapshot
+from samplers.models.files import FileError, Tell, untold
 from samplers.models.network import joint
-from samplers.models.network.graph import BUILT_IN, Graph
+from samplers.models.network.graph import BUILT_IN, Graph, read_upload
 from samplers.parameters import Count, Option, Real, SpecError
 
 Array = NDArray[np.float64]
@@ -93,8 +94,9 @@ class Network(Model):
     score_name = "held-out AUC"
     higher_is_better = True
     data_name = "observed pairs"
+    data_parameter = "graph"
 
-    graph = Option(default="blocks", objects=[*BUILT_IN, "uploaded"], label="Graph",
+    graph = Option(default="blocks", objects=[*BUILT_IN, UPLOADED], label="Graph",
                    doc="Built-in graphs, one drawn from four blocks, or an uploaded edge list (CSV) or GraphML file.")  # fmt: skip
     n_communities = Count(10, bounds=(1, 100), tex="K", label="Communities K",
                           doc="The most communities there may be; the prior of r turns off those that are not needed.")  # fmt: skip
@@ -108,11 +110,19 @@ class Network(Model):
 
     data: Graph
 
+    @classmethod
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Graph:
+        """One file."""
+        if len(files) != 1:
+            raise FileError("The network", f"has {len(files)} files", "a network is one file")
+        ((name, content),) = files.items()
+        return read_upload(name, content, tell)
+
     def prepare(self) -> None:
         """Load the graph and hold out pairs."""
-        if self.graph == "uploaded":
+        if self.graph == UPLOADED:
             if not isinstance(self.uploaded, Graph):
-                raise SpecError("model.graph", "uploaded", "no file has been uploaded; choose one, or a built-in graph")
+                raise SpecError("model.graph", UPLOADED, "no file has been uploaded; choose one, or a built-in graph")
             self.data = self.uploaded
         else:
             self.data = BUILT_IN[self.graph]()

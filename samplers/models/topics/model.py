@@ -1,12 +1,14 @@
 """The topic model: latent Dirichlet allocation, with some documents held out."""
 
 import importlib.util
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
 
-from samplers.models.base import Model
-from samplers.models.topics.corpus import Corpus, bars, reuters, synthetic
+from samplers.models.base import UPLOADED, Model
+from samplers.models.files import Tell, untold
+from samplers.models.topics.corpus import Corpus, bars, read_uploads, reuters, synthetic
 from samplers.parameters import Count, Option, Real, SpecError
 
 MAX_CELLS = 5_000_000
@@ -21,7 +23,6 @@ BUILT_IN = {
     "bars": lru_cache(bars),
     "synthetic": lru_cache(lambda: synthetic(500, n_words=1000, n_topics=4)),
 }
-UPLOADED = "uploaded"
 # The package that has the Reuters articles is not built for every Python.
 FIRST = "reuters" if importlib.util.find_spec("lda") else "bars"
 
@@ -44,6 +45,7 @@ class Topics(Model):
     score_name = "held-out perplexity"
     higher_is_better = False
     data_name = "documents"
+    data_parameter = "corpus"
 
     corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns. Synthetic: 500 documents of four topics that share few words.")  # fmt: skip
     n_topics = Count(20, bounds=(2, 500), log=True, tex="K", label="Topics K", doc="How many topics there are.")
@@ -56,6 +58,11 @@ class Topics(Model):
     min_documents = Count(2, bounds=(1, 1000), log=True, label="Rare words", doc="Words in fewer documents than this are left out of an uploaded corpus.")  # fmt: skip
     max_share = Real(0.5, bounds=(0.01, 1.0), label="Common words", doc="Words in a larger share of the documents are left out of an uploaded corpus.")  # fmt: skip
     max_words = Count(10_000, bounds=(10, 50_000), log=True, tex="V", label="Largest vocabulary", doc="Of an uploaded corpus the words in the most documents are kept, up to this many.")  # fmt: skip
+
+    @classmethod
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Corpus:
+        """One file or several."""
+        return read_uploads(files, tell=tell)
 
     def prepare(self) -> None:
         whole = self._whole()
