@@ -100,6 +100,11 @@ async def take_turn(work: Callable[[], None]) -> None:
         _TURNS.took(time.perf_counter() - began)
 
 
+def needed(puts: Sequence[Callable[[], None]]) -> Sequence[Callable[[], None]]:
+    """Of what puts the first card on a page, the first two, and so on: all, where other pages wait; else the last."""
+    return puts if _PACE.crowded else puts[-1:]
+
+
 class LiveView(Protocol):
     """What the loop asks of a view."""
 
@@ -110,7 +115,7 @@ class LiveScreen(Protocol):
     """What the loop asks of the page."""
 
     def show_views(self, views: Sequence[Any]) -> Sequence[Callable[[], None]]:
-        """What puts the views' figures on the page, one after another."""
+        """What puts the first of the views' figures on the page, the first two, and so on."""
 
     def show_status(self, what: str, share: float) -> None:
         """Say what is being made ready, and how far it is; an empty text when all is ready."""
@@ -222,7 +227,7 @@ class Live:
         for build in self.view_builders():
             await take_turn(build)
         if self._stale:
-            for put in self._page.show_views(self.views):
+            for put in needed(self._page.show_views(self.views)):
                 await take_turn(put)
 
     async def _rest(self, seconds: float) -> None:

@@ -20,7 +20,7 @@ from app.export import Menu
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, of_study
 from app.lesson.panel import BESIDE, LessonPanel
-from app.live import Live, take_turn
+from app.live import Live, needed, take_turn
 from app.notice import Notice
 from app.page_state import PageState
 from app.present import SX, Presenter
@@ -80,7 +80,7 @@ ROW = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "m
 
 
 def one_by_one(column: Any, cards: list[Any]) -> list[Callable[[], None]]:
-    """What puts cards in a column, one after another in place of what was there."""
+    """What puts the first of the cards in a column, the first two, and so on, in place of what was there."""
 
     def put(n: int) -> None:
         column.objects = cards[:n] + column.objects[n : len(cards)]
@@ -306,7 +306,7 @@ class Session:
                 work()
 
     def show_views(self, views: Sequence[Any]) -> list[Callable[[], None]]:
-        """What puts the views' figures on the page, one after another; the first larger."""
+        """What puts the first of the views' figures on the page, the first two, and so on; the first is larger."""
         cards: list[Any] = []
         present = self.state.present
         for i, view in enumerate(views):
@@ -334,7 +334,7 @@ class Session:
         self.do_later(self._put_cards(cards))
 
     async def _put_cards(self, cards: list[Any]) -> None:
-        for put in one_by_one(self.cards, cards):
+        for put in needed(one_by_one(self.cards, cards)):
             if cards is self._formulas and self._task is not None and not self._task.done():
                 await take_turn(put)
 
