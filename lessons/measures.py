@@ -1,8 +1,9 @@
 """What a claim can measure; each is registered by one line.
 
-A measure of an experiment's lane reads a :class:`Lane`: the trace, and what else it says it ``needs``. A measure of a
-study's method reads its run. All are functions of numbers that the run gives, so that the same measure serves the
-headless run and the live check mark; those that need more than the running statistics are for the headless run only.
+A measure of an experiment's lane reads its :class:`Evidence`: the trace, and what else the measure says it ``needs``. A
+measure of a study's method reads its run. All are functions of numbers that the run gives, so that the same measure
+serves the headless run and the live check mark; those that need more than the running statistics are for the headless
+run only.
 
 Standard errors are those of the spread between chains, divided by the root of their number, where nothing else is said;
 they are given from :data:`FEWEST` chains on.
@@ -53,8 +54,8 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Lane:
-    """What there is of one lane after its run."""
+class Evidence:
+    """What the run of one lane gave."""
 
     trace: Trace
     momenta: Array | None = None
@@ -80,7 +81,7 @@ class Measure(param.Parameterized):
 
     @abstractmethod
     def of(self, lane: Any) -> Estimate:
-        """The number of a :class:`Lane`, or of a :class:`~samplers.models.study.StudyRun`."""
+        """The number of a lane by its :class:`Evidence`, or of a :class:`~samplers.models.study.StudyRun`."""
 
 
 class OfColumn(Measure):
@@ -104,7 +105,7 @@ def spread(values: Array) -> float | None:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) >= FEWEST else None
 
 
-def central_powers(lane: Lane, k: int, centre: float) -> Array:
+def central_powers(lane: Evidence, k: int, centre: float) -> Array:
     """The mean of (x − centre)ᵖ, p = 0…4, in every chain: (5, chains)."""
     statistics = lane.trace.statistics
     column = statistics.columns[k]
@@ -126,7 +127,7 @@ class Mean(OfColumn):
     key = "mean"
     title = "Mean"
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         values = lane.trace.statistics.chain_means(self.k)
         return Estimate(float(values.mean()), spread(values), lane.trace.statistics.columns[self.k].mean)
 
@@ -137,7 +138,7 @@ class Variance(OfColumn):
     key = "variance"
     title = "Variance"
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         values = central_powers(lane, self.k, lane.trace.statistics.mean(self.k))[2]
         return Estimate(float(values.mean()), spread(values), lane.trace.statistics.columns[self.k].variance)
 
@@ -149,7 +150,7 @@ class Power(OfColumn):
     title = "Moment"
     order = Count(2, bounds=(1, 4), label="Power", doc="The power p of E xᵖ.")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         values = central_powers(lane, self.k, 0.0)[int(self.order)]
         column = lane.trace.statistics.columns[self.k]
         name = f"E {column.name}{'⁰¹²³⁴'[int(self.order)]}"
@@ -170,7 +171,7 @@ class Expectation(Measure):
         if self.number > len(names):
             raise SpecError("measure.number", self.number, f"the moments are 1 to {len(names)}: {', '.join(names)}")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         target = lane.trace.target
         moment = target.moments[int(self.number) - 1]
         assert lane.trace.draws is not None
@@ -194,7 +195,7 @@ class Probability(OfColumn):
         if not self.low < self.high:
             raise SpecError("measure.low", self.low, f"allowed is less than high = {self.high:g}")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         statistics = lane.trace.statistics
         column = statistics.columns[self.k]
         low, high = empirical(lane, self.k, self.low), empirical(lane, self.k, self.high)
@@ -207,7 +208,7 @@ class Probability(OfColumn):
         return Estimate(p, error, float(exact_high - exact_low))
 
 
-def empirical(lane: Lane, k: int, x: float) -> float:
+def empirical(lane: Evidence, k: int, x: float) -> float:
     """The empirical CDF of column ``k`` at x, linear within a bin (of the logarithm, on a log axis)."""
     statistics = lane.trace.statistics
     edges, _ = ks.edges_and_cdf(statistics.columns[k])
@@ -227,7 +228,7 @@ class Quantile(OfColumn):
     has_error = False
     p = Real(0.5, bounds=(1e-6, 1 - 1e-6), label="Probability", doc="The share of draws that are below.")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         statistics = lane.trace.statistics
         column = statistics.columns[self.k]
         edges, cdf = ks.edges_and_cdf(column)
@@ -261,7 +262,7 @@ class KS(Measure):
         if self.column > n:
             raise SpecError("measure.column", self.column, f"allowed are 0 to {n}")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         statistics = lane.trace.statistics
         n = statistics.n_draws
         if n == 0:
@@ -277,7 +278,7 @@ class ChainKS(Measure):
     title = "KS distance of a chain"
     needs = DRAWS
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         draws = lane.trace.draws
         if draws is None or draws.shape[1] == 0:
             return Estimate(NAN)
@@ -292,7 +293,7 @@ class KL(OfColumn):
     title = "KL divergence"
     has_error = False
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         found = divergence.kl_1d(lane.trace.statistics, self.k)
         return Estimate(found.value - found.bias, None, 0.0)
 
@@ -308,7 +309,7 @@ class JointKL(Measure):
         if not spec.make_target().planar:
             raise SpecError("measure", self.key, "it needs a target of two dimensions")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         found = divergence.kl_2d(lane.trace.statistics, lane.trace.target)
         return Estimate(found.value - found.bias, None, 0.0)
 
@@ -320,7 +321,7 @@ class Tau(OfColumn):
     title = "Autocorrelation time"
     unit = Option(default="steps", objects=["steps", "time"], label="Unit", doc="Steps, or the time that they advance.")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         found = integrated_time(lane.trace.statistics, self.k)
         scale = lane.trace.spec.make_sampler().time_per_step if self.unit == "time" else 1.0
         error = found.standard_error * scale
@@ -338,7 +339,7 @@ class Cost(Tau):
     per_datum = Real(1.0, bounds=(0.0, 1e9), label="Cost of a datum", doc="w_z: what it costs to look at one datum.")
     per_step = Real(1.0, bounds=(0.0, 1e9), label="Cost of a step", doc="w_θ: what a step costs beside its data.")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         found, spec = super().of(lane), lane.trace.spec
         n = spec.make_gradient().data_per_gradient(lane.trace.target)
         scale = n * self.per_datum + self.per_step
@@ -366,7 +367,7 @@ class ScanTau(Measure):
         if self.batch_size > self.n_data:
             raise SpecError("measure.batch_size", self.batch_size, f"allowed is at most the n_data of {self.n_data}")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         spec, n, variance = lane.trace.spec, int(self.n_data), float(self.sd) ** 2
         jit.prepare([gaussian_scan])
         values = []
@@ -390,7 +391,7 @@ class ScanCost(ScanTau):
     local = Real(1.0, bounds=(0.0, 1e9), label="Cost of a z", doc="w_z: what it costs to draw one z.")
     overall = Real(1.0, bounds=(0.0, 1e9), label="Cost of θ", doc="w_θ: what it costs to draw θ.")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         found = super().of(lane)
         scale = int(self.batch_size) * self.local + self.overall
         error = None if found.error is None else found.error * scale
@@ -422,7 +423,7 @@ class Gap(Measure):
         assert isinstance(sampler, RecipeSampler)
         return sampler.recipe(spec.make_target())
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         spec = lane.trace.spec
         return Estimate(Flow(self._recipe(spec), spec.make_target()).spectrum.gap)
 
@@ -434,7 +435,7 @@ class RHat(OfColumn):
     title = "R-hat"
     has_error = False
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         found = convergence.summary(lane.trace.statistics.history(), self.k)
         return Estimate(found.rhat, None, 1.0)
 
@@ -446,7 +447,7 @@ class Acceptance(Measure):
     title = "Acceptance"
     has_error = False
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         return Estimate(lane.trace.acceptance)
 
 
@@ -457,7 +458,7 @@ class Clipped(Measure):
     title = "Clipped steps"
     has_error = False
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         return Estimate(lane.trace.clipped / max(lane.trace.statistics.n_draws, 1))
 
 
@@ -468,7 +469,7 @@ class Diverged(Measure):
     title = "Diverged"
     has_error = False
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         return Estimate(float(lane.trace.divergence is not None))
 
 
@@ -483,7 +484,7 @@ class Temperature(Measure):
         if not issubclass(SAMPLERS[spec.sampler.key], Moving):
             raise SpecError("measure", self.key, f"it needs a sampler with a velocity, which {spec.sampler.key} has not")  # fmt: skip
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         if lane.momenta is None or not len(lane.momenta):
             return Estimate(NAN)
         target = lane.trace.target
@@ -505,7 +506,7 @@ class Auxiliary(Measure):
         if self.component > n:
             raise SpecError("measure.component", self.component, f"{spec.sampler.key} has {n} numbers beside θ")
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         if lane.momenta is None or not len(lane.momenta):
             return Estimate(NAN)
         values = (lane.momenta[:, :, int(self.component) - 1] ** int(self.order)).mean(axis=0)
@@ -526,7 +527,7 @@ class OfEnsemble(Measure):
         if self.component > spec.make_target().dim:
             raise SpecError("measure.component", self.component, f"allowed are 1 to {spec.make_target().dim}")
 
-    def ensemble(self, lane: Lane) -> ensembles.Ensemble:
+    def ensemble(self, lane: Evidence) -> ensembles.Ensemble:
         """The ensemble of the lane's own spec."""
         return ensembles.ensemble(lane.trace.spec, int(self.steps), float(self.start))
 
@@ -554,7 +555,7 @@ class EnsembleMean(OfEnsemble):
     key = "ensemble_mean"
     title = "Mean of an ensemble"
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         found, law, j = self.ensemble(lane), self.law(lane.trace.spec), int(self.component) - 1
         if len(found.step) < self.steps:
             return Estimate(NAN)
@@ -567,7 +568,7 @@ class EnsembleVariance(OfEnsemble):
     key = "ensemble_variance"
     title = "Variance of an ensemble"
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         found, law, j = self.ensemble(lane), self.law(lane.trace.spec), int(self.component) - 1
         if len(found.step) < self.steps:
             return Estimate(NAN)
@@ -581,7 +582,7 @@ class EnsembleMGF(OfEnsemble):
     title = "MGF of an ensemble"
     s = Real(-0.1, bounds=(-100.0, -1e-6), label="s", doc="The s of E e^{sθ}; negative, so that no chain outweighs the others.")  # fmt: skip
 
-    def of(self, lane: Lane) -> Estimate:
+    def of(self, lane: Evidence) -> Estimate:
         spec, steps, j = lane.trace.spec, int(self.steps), int(self.component) - 1
         run = Run(replace(spec, burn_in=steps))
         run.position[:] = self.start
