@@ -93,8 +93,8 @@ def run_step(
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a claim stands in runs that go on."""
+class LiveResult:
+    """What came so far of a claim in runs that go on."""
 
     counted: int
     """The steps that its number is of, in the shortest of its lanes."""
@@ -106,7 +106,7 @@ class Standing:
     """Held against the goal of the reduced length, from the full length on against the full one; None without steps."""
 
 
-def standing(step: Step, claim: Claim, runs: Sequence[Run | StudyRun]) -> Standing:
+def live_result(step: Step, claim: Claim, runs: Sequence[Run | StudyRun]) -> LiveResult:
     """A live claim against the runs of the step's own experiment, or study, for a check mark that moves with them."""
     numbers = claim.lanes
     if isinstance(step.spec, Study):
@@ -121,7 +121,7 @@ def standing(step: Step, claim: Claim, runs: Sequence[Run | StudyRun]) -> Standi
     if counted > 0 or stopped:
         lanes = tuple(run if isinstance(run, StudyRun) else Evidence(run.trace()) for run in runs)
         result = _judge(claim, (lanes,), None, counted < full)
-    return Standing(counted, first, counted >= first or stopped, result)
+    return LiveResult(counted, first, counted >= first or stopped, result)
 
 
 def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lessons import LessonError, document, load_all, read
 from lessons.claims import judge
 from lessons.document import parse
-from lessons.headless import evidence, measured, run_step, standing
+from lessons.headless import evidence, live_result, measured, run_step
 from lessons.lesson import Goal
 from lessons.library import COURSE, VARIABLE
 from lessons.measures import DRAWS, FEWEST, MEASURES, MOMENTA, OWN_RUN, STATISTICS, Estimate
@@ -557,7 +557,7 @@ def test_the_live_mark_waits_and_then_agrees():
     for goal in (step.spec.burn_in + step.quick_spec.n_steps - 1, step.spec.burn_in + step.quick_spec.n_steps):
         for run in runs:
             run.advance(goal - run.steps)
-        found = standing(step, about, runs)
+        found = live_result(step, about, runs)
         assert found.settled == (goal >= step.spec.burn_in + step.quick_spec.n_steps)
         assert found.first - found.counted == step.spec.burn_in + step.quick_spec.n_steps - goal
     assert found.result.measured == run_step(step, quick=True).results[1].measured
