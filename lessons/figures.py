@@ -13,7 +13,7 @@ from lessons.claims import mean
 from lessons.document import is_number
 from lessons.headless import Outcome
 from lessons.lesson import VALUE, Lesson
-from lessons.measures import Evidence
+from lessons.measures.base import Evidence
 from samplers import SpecError
 from samplers.accumulate import bin_edges
 from samplers.diagnostics.autocorrelation import autocorrelation

@@ -14,7 +14,8 @@ import numpy as np
 from lessons import sweep as sweeps
 from lessons.claims import Result, judge, quantity
 from lessons.lesson import Claim, Step
-from lessons.measures import DRAWS, MOMENTA, NAN, OWN_RUN, Diverged, Estimate, Evidence, Measure
+from lessons.measures.base import DRAWS, MOMENTA, NAN, OWN_RUN, Estimate, Evidence, Measure
+from lessons.measures.diverged import Diverged
 from samplers import Experiment, Run, RunSpec
 from samplers.models.study import Study, StudyRun
 
@@ -36,7 +37,7 @@ class Outcome:
     quick: bool
     results: tuple[Result, ...]
     lanes: tuple[tuple[Any, ...], ...]
-    """For every seed the lanes: :class:`~lessons.measures.Evidence`, or :class:`~samplers.models.study.StudyRun`."""
+    """Of every seed the lanes: :class:`~lessons.measures.base.Evidence` or :class:`~samplers.models.study.StudyRun`."""
     table: sweeps.Table | None
 
 
