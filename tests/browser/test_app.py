@@ -314,7 +314,7 @@ def test_axis_coordinate_and_views(lab):
 
 
 def test_a_page_among_others_gets_its_figures(lab):
-    """One by one, while the other page has its frames; a page alone gets all at once. Each figure is there and moves."""
+    """One by one, while the other page has its frames; a page alone gets all at once. Each is there and moves."""
     lab.open()
     lab.moves()
     other = Lab(lab.page.context.new_page(), lab.server)
