@@ -19,7 +19,7 @@ from samplers.kernels import SAMPLERS
 from samplers.kernels.minibatch import estimate_counts
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 from tests.statistics import (
     LEVELS,
     critical,
@@ -39,7 +39,7 @@ from tests.statistics import (
 from tests.test_engine import triples
 
 # The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics.
-TRIPLES = [(s, t, g) for s, t, g in triples() if s == "exact" or TARGETS[t].support != SPHERE]
+TRIPLES = [(s, t, g) for s, t, g in triples() if s == "exact" or TARGETS[t].support != MANIFOLD]
 
 # --- planted faults: kernels that are wrong in one place -----------------------------------------------
 
@@ -322,7 +322,7 @@ def reference_recipe(rng, run, theta, r, data):
 
 def parts_of(run):
     """The coordinates of each sphere; on the line none."""
-    if run.target.support != SPHERE:
+    if run.target.support != MANIFOLD:
         return []
     size = int(run.shape[1])
     return [slice(k, k + size) for k in range(0, run.target.dim, size)]

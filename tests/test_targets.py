@@ -20,7 +20,7 @@ from scipy import special
 from samplers import jit, targets
 from samplers.parameters import declared
 from samplers.targets import TARGETS, Target
-from samplers.targets.base import LINE, SIMPLEX, SPHERE, Array, Column, Moment
+from samplers.targets.base import LINE, MANIFOLD, SIMPLEX, Array, Column, Moment
 from samplers.targets.quadrature import rule
 from samplers.targets.ranges import TINY
 
@@ -105,7 +105,7 @@ def draws(case: Case) -> tuple[Array, Array]:
 def few_draws(target: Target, n: int) -> Array:
     """Draws of θ at which to evaluate; the components that have underflowed to 0 are lifted from it."""
     theta = target.sample(SEED, n)
-    return theta if target.support in (LINE, SPHERE) else np.maximum(theta, 1e-200)
+    return theta if target.support in (LINE, MANIFOLD) else np.maximum(theta, 1e-200)
 
 
 def potential_at(target: Target, theta: Array) -> Array:
@@ -186,7 +186,7 @@ def test_start_is_a_point_of_the_support(case: Case):
     assert start.dtype == np.float64
     assert np.isfinite(target.log_density(start))
     assert np.isfinite(target.gradient_at(start[None])).all()
-    assert target.support in (LINE, SPHERE) or (start > 0).all()
+    assert target.support in (LINE, MANIFOLD) or (start > 0).all()
     assert target.manifold.ambient == target.dim
     assert target.manifold.defect(start, np.zeros_like(start)) < 1e-14
 
@@ -219,7 +219,7 @@ def test_fault_potential_with_a_small_term_more(case: Case):
 
 def scale_of(target: Target, theta: Array, i: int) -> Array:
     """The spread of a column, a tenth of a unit vector, or θ_i itself, (n,)."""
-    if target.support == SPHERE:
+    if target.support == MANIFOLD:
         return np.full(len(theta), 0.1)
     return np.full(len(theta), np.sqrt(target.columns[i].variance)) if target.support == LINE else np.abs(theta[:, i])
 
@@ -310,9 +310,9 @@ def edges_and_rule(target: Target, i: int, panels: int) -> tuple[Array, Array, A
             np.concatenate([-x[::-1], x]),
             np.concatenate([w[::-1], w]),
         )
-    if target.support in (LINE, SPHERE):
+    if target.support in (LINE, MANIFOLD):
         low, high = column.low, column.high
-        if target.planar and target.support == SPHERE:
+        if target.planar and target.support == MANIFOLD:
             # The circle is far wider than the law on it.
             (low, high), panels = column.axis, panels // 2
             low, high = low - (high - low) / 2, high + (high - low) / 2
@@ -569,7 +569,7 @@ def test_fault_draws_too_wide(case: Case):
     if target.support == SIMPLEX:
         fewer = {"observed": (752, 94, 94)} if "observed" in dict(declared(type(target))) else {"items": 940}
         values = draws((case[0], tuple(fewer.items())))[1]
-    elif target.support == SPHERE:
+    elif target.support == MANIFOLD:
         less = {k: 0.8 * getattr(target, k) for k, _ in declared(type(target)) if k.startswith("concentration")}
         values = draws((case[0], tuple(less.items())))[1]
     else:

@@ -12,6 +12,7 @@ import param
 from numpy.typing import NDArray
 
 from samplers import jit
+from samplers.manifolds import Manifold
 from samplers.parameters import Value, check_all, declared
 from samplers.targets.base import LINE, Target
 
@@ -32,6 +33,8 @@ class Sampler(param.Parameterized):
     source: ClassVar[str]
     supports: ClassVar[frozenset[str]] = frozenset({LINE})
     """The state spaces it can move in."""
+    geometries: ClassVar[tuple[type[Manifold], ...]] = (Manifold,)
+    """The manifolds it can move on: all, where it only follows geodesics."""
     estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected"})
     process: ClassVar[str | None] = None
     """Set where the sampler is the exact transition of one process, and so needs a target with its law."""
@@ -75,7 +78,10 @@ class Sampler(param.Parameterized):
     def accepts(cls, target: type[Target]) -> bool:
         """Whether the sampler can have this target."""
         return (
-            target.support in cls.supports and cls.process in (None, target.process) and bool(cls.gradients_for(target))
+            target.support in cls.supports
+            and issubclass(target.geometry, cls.geometries)
+            and cls.process in (None, target.process)
+            and bool(cls.gradients_for(target))
         )
 
     @classmethod
