@@ -44,7 +44,7 @@ class Pace:
         self._cost = 0.0
         self._frames = 0
         self._senders: set[int] = set()
-        self._sessions = 1
+        self._recent: set[int] = set()
         self._since, self._busy = time.perf_counter(), time.thread_time()
 
     def interval(self, session: int) -> float:
@@ -54,55 +54,36 @@ class Pace:
         now, busy = time.perf_counter(), time.thread_time()
         if now - self._since > 1.0:
             self._cost = min((busy - self._busy) / self._frames, DEAREST_FRAME)
-            self._sessions = len(self._senders)
             self._since, self._busy, self._frames = now, busy, 0
-            self._senders = set()
-        return max(FRAME_SECONDS, self._sessions * self._cost / LOOP_SHARE)
+            self._recent, self._senders = self._senders, set()
+        return max(FRAME_SECONDS, len(self._recent) * self._cost / LOOP_SHARE)
 
-    @property
-    def crowded(self) -> bool:
-        """Whether several sessions sent frames in the last second."""
-        return self._sessions > 1
+    def others(self, session: int) -> bool:
+        """Whether other sessions sent frames in the last seconds."""
+        return bool((self._recent | self._senders) - {session})
 
 
 class Turns:
     """Who may make or show a new figure or card, and when: that holds the loop, and others have frames in between."""
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
+    def __init__(self) -> None:
         self._free = self._cost = 0.0
 
     def wait(self) -> float:
         """How long the next one waits; its turn is kept for it."""
         now = time.perf_counter()
         begin = max(now, self._free)
-        self._free = begin + (2 * self._cost if self._pace.crowded else 0.0)
+        self._free = begin + 2 * self._cost
         return begin - now
 
     def took(self, seconds: float) -> None:
-        """How long it held the loop; where there are others, it is then left alone for as long."""
+        """How long it held the loop; the loop is then left alone for as long."""
         self._cost = seconds
-        if self._pace.crowded:
-            self._free = max(self._free, time.perf_counter() + seconds)
+        self._free = max(self._free, time.perf_counter() + seconds)
 
 
 _PACE = Pace()
-_TURNS = Turns(_PACE)
-
-
-async def take_turn(work: Callable[[], None]) -> None:
-    """Do something that holds the loop, when it is its turn."""
-    await asyncio.sleep(_TURNS.wait())
-    began = time.perf_counter()
-    try:
-        work()
-    finally:
-        _TURNS.took(time.perf_counter() - began)
-
-
-def needed(puts: Sequence[Callable[[], None]]) -> Sequence[Callable[[], None]]:
-    """Of what puts the first card on a page, the first two, and so on: all, where other pages wait; else the last."""
-    return puts if _PACE.crowded else puts[-1:]
+_TURNS = Turns()
 
 
 class LiveView(Protocol):
@@ -184,6 +165,23 @@ class Live:
     async def _slow_turn(self, turn: int) -> None:
         """Slow work, by its number; captions and the readout."""
 
+    async def take_turns(self, works: Sequence[Callable[[], None]], last_does_all: bool = False) -> None:
+        """Do what holds the loop, one after another, each when it is its turn; at once where no other page has frames.
+
+        ``last_does_all`` says that each does more than the one before it, and all of that.
+        """
+        if not _PACE.others(id(self)):
+            for work in works[-1:] if last_does_all else works:
+                work()
+            return
+        for work in works:
+            await asyncio.sleep(_TURNS.wait())
+            began = time.perf_counter()
+            try:
+                work()
+            finally:
+                _TURNS.took(time.perf_counter() - began)
+
     def step(self) -> None:
         """One single step of all that runs."""
         self._single += 1
@@ -199,7 +197,7 @@ class Live:
             while True:
                 if self._seen_moving and not told:
                     told = True
-                    await take_turn(self._page.moving)
+                    await self.take_turns([self._page.moving])
                 if self._rebuild:
                     await self._renew()
                 if self._stale:
@@ -224,11 +222,9 @@ class Live:
 
     async def _renew(self) -> None:
         """New figures on the page, a turn for each; what others want meanwhile comes between them."""
-        for build in self.view_builders():
-            await take_turn(build)
+        await self.take_turns(self.view_builders())
         if self._stale:
-            for put in needed(self._page.show_views(self.views)):
-                await take_turn(put)
+            await self.take_turns(self._page.show_views(self.views), last_does_all=True)
 
     async def _rest(self, seconds: float) -> None:
         """Wait, but not with a frame that shows an edit."""

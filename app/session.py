@@ -20,7 +20,7 @@ from app.export import Menu
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, of_study
 from app.lesson.panel import BESIDE, LessonPanel
-from app.live import Live, needed, take_turn
+from app.live import Live
 from app.notice import Notice
 from app.page_state import PageState
 from app.present import SX, Presenter
@@ -334,9 +334,12 @@ class Session:
         self.do_later(self._put_cards(cards))
 
     async def _put_cards(self, cards: list[Any]) -> None:
-        for put in needed(one_by_one(self.cards, cards)):
+        def still(put: Callable[[], None]) -> None:
             if cards is self._formulas and self._task is not None and not self._task.done():
-                await take_turn(put)
+                put()
+
+        puts = [partial(still, put) for put in one_by_one(self.cards, cards)]
+        await self.runner.take_turns(puts, last_does_all=True)
 
     def _frame(self, state: PageState, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""

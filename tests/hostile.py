@@ -360,11 +360,9 @@ class Attacker:
             )
             return
         for _ in range(rng.randint(1, 4)):
-            self.page.raw(
-                rng.choice(
-                    (json.dumps(any_value(rng)), mutated(rng, '{"msgid":"1","msgtype":"PATCH-DOC"}'), rng.randbytes(50))
-                )
-            )
+            # Half a character cannot be sent.
+            text = mutated(rng, '{"msgid":"1","msgtype":"PATCH-DOC"}').encode(errors="replace").decode()
+            self.page.raw(rng.choice((json.dumps(any_value(rng)), text, rng.randbytes(50))))
 
 
 @dataclass

@@ -321,7 +321,7 @@ def test_pages_take_turns_with_new_figures(monkeypatch):
     """Fails where a page that asks for new figures again and again leaves the loop no time between them."""
     clock = [100.0]
     monkeypatch.setattr(live.time, "perf_counter", lambda: clock[0])
-    turns = live.Turns(Mock(crowded=True))
+    turns = live.Turns()
     assert turns.wait() == 0
     clock[0] += 0.2
     turns.took(0.2)
@@ -329,9 +329,28 @@ def test_pages_take_turns_with_new_figures(monkeypatch):
     assert waits == pytest.approx([0.2, 0.6, 1.0]), "each takes as long as the one before, and leaves as much"
     clock[0] += 10
     assert turns.wait() == 0, "nobody waits for those that are over"
-    alone = live.Turns(Mock(crowded=False))
-    alone.took(0.2)
-    assert [alone.wait() for _ in range(3)] == [0, 0, 0], "where nobody else is, there is nobody to wait for"
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_a_page_waits_for_others_only(monkeypatch, others):
+    """Others' frames come between its figures; alone it makes them at once, and of those that do all only the last."""
+    monkeypatch.setattr(live, "_PACE", live.Pace())
+    monkeypatch.setattr(live, "_TURNS", live.Turns())
+
+    async def made(last_does_all):
+        stage, done = Stage(BARS), []
+        live._PACE.interval(id(stage.runner))
+        if others:
+            live._PACE.interval(id(stage))
+        between = asyncio.create_task(asyncio.sleep(0))
+        works = [lambda n=n: done.append((n, between.done())) for n in range(3)]
+        await stage.runner.take_turns(works, last_does_all)
+        return done
+
+    whole = asyncio.run(made(False))
+    assert [n for n, _ in whole] == [0, 1, 2]
+    assert whole[-1][1] == others, "what else waits comes in between"
+    assert [n for n, _ in asyncio.run(made(True))] == ([0, 1, 2] if others else [2])
 
 
 @pytest.mark.parametrize("query", [BARS, BLOCKS])
