@@ -334,10 +334,10 @@ def test_pages_take_turns_with_new_figures(monkeypatch):
 @pytest.mark.parametrize("others", [False, True])
 def test_a_page_waits_for_others_only(monkeypatch, others):
     """Others' frames come between its figures; alone it makes them at once, and of those that do all only the last."""
-    monkeypatch.setattr(live, "_PACE", live.Pace())
-    monkeypatch.setattr(live, "_TURNS", live.Turns())
 
     async def made(last_does_all):
+        monkeypatch.setattr(live, "_PACE", live.Pace())
+        monkeypatch.setattr(live, "_TURNS", live.Turns())
         stage, done = Stage(BARS), []
         live._PACE.interval(id(stage.runner))
         if others:
@@ -436,6 +436,7 @@ def test_the_saved_study_gives_the_scores_of_the_page(query, changed, tmp_path):
             while min(run.steps for run in stage.runs()) < 2 * step:
                 await stage.frames()
             stage.state.set_method_param(place, name, value)
+            await stage.frames()
         changed_at = max(run.steps for run in stage.runs())
         while min(run.steps for run in stage.runs()) < changed_at + 3:
             await stage.frames()
