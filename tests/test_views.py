@@ -12,10 +12,11 @@ from bokeh.models import GlyphRenderer, Plot
 import app.views
 from app.runner import LaneRecord
 from app.views import VIEWS
-from app.views.autocorrelation import Autocorrelation, round_up
+from app.views.autocorrelation import Autocorrelation
 from app.views.base import Scene, View
 from app.views.components import LEVELS, Components
 from app.views.marginal import Marginal
+from app.views.marks import round_up
 from app.views.moments import CHAINS, STEPS, Moments, fit, theory
 from app.views.planes import sign
 from app.views.recipes import layouts_of

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.theme import DASHES, even_plot
-from app.views.autocorrelation import MARKERS
 from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.marks import MARKERS
 from app.views.state import notes
 from samplers import Experiment
 from samplers.accumulate import bin_edges

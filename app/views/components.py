@@ -7,8 +7,8 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.theme import plot
-from app.views.autocorrelation import MARKERS, round_up
 from app.views.base import Data, LaneFrame, View
+from app.views.marks import MARKERS, round_up
 from app.views.scales import Scale
 from app.views.trace import exact_quantiles
 from samplers import Experiment

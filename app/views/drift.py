@@ -9,8 +9,8 @@ from bokeh.models import GlyphRenderer, Legend, LegendItem
 from numpy.typing import NDArray
 
 from app.theme import DASHES, plot
-from app.views.autocorrelation import MARKERS, round_up
 from app.views.base import Array, Data, LaneFrame
+from app.views.marks import MARKERS, round_up
 from app.views.planes import SYMBOLS, density, shown_ranges
 from app.views.recipes import RecipeView, recipe_of
 from samplers.recipe.expressions import ZERO, Expression

@@ -10,8 +10,8 @@ from bokeh.models import BasicTickFormatter, LinearColorMapper
 from bokeh.palettes import interp_palette
 
 from app.theme import plot
-from app.views.autocorrelation import round_up
 from app.views.base import Array, Data, LaneFrame
+from app.views.marks import round_up
 from app.views.planes import (
     FAILURES,
     LiveImage,

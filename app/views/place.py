@@ -9,8 +9,8 @@ import numpy as np
 from bokeh.models import Label
 
 from app.theme import plot
-from app.views.autocorrelation import MARKERS, SIGNS
 from app.views.base import Data, LaneFrame
+from app.views.marks import MARKERS, SIGNS
 from app.views.planes import process_of
 from app.views.recipes import RecipeView, recipe_of
 from samplers import jit

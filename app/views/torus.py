@@ -8,8 +8,8 @@ from bokeh.models import FixedTicker, LinearColorMapper
 from bokeh.palettes import interp_palette
 
 from app.theme import DASHES, plot
-from app.views.autocorrelation import MARKERS
 from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.marks import MARKERS
 from app.views.planes import heights
 from app.views.state import notes
 from samplers import Experiment

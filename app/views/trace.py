@@ -8,8 +8,8 @@ import numpy as np
 from bokeh.models import BasicTicker, BoxAnnotation, NumeralTickFormatter
 
 from app.theme import plot
-from app.views.autocorrelation import lane_labels
 from app.views.base import AXIS_LABELS, Data, LaneFrame, View
+from app.views.marks import lane_labels
 from app.views.scales import Scale
 from samplers.diagnostics import convergence
 from samplers.diagnostics.ks import edges_and_cdf
