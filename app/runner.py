@@ -189,9 +189,9 @@ class Runner(Live):
             record.record()
         lanes = [record.frame(self.state.axis) for record in self.lanes]
         data: dict[int, tuple[Any, ...]] = {}
-        for view, places in self._feeds:
+        for view, indices in self._feeds:
             if first or self.frames_sent % view.every == 0:
-                data.update({places[name]: columns for name, columns in view.compute(lanes).items()})
+                data.update({indices[name]: columns for name, columns in view.compute(lanes).items()})
         self.frames_sent += 1
         await self.bus.send_frame(self.frames_sent, data)
         for i, record in enumerate(self.lanes):

@@ -95,9 +95,9 @@ class Circle(View):
             out[f"velocity {i}"] = arrows(x, v)
             if len(lane.fresh):
                 # The trail is that of the first chain; the dots of others would hide it.
-                places = lane.fresh[-FRESH:, 0]
-                places = places[np.isfinite(places).all(axis=1)]
-                out[f"trail {i}"] = places[:, 0], places[:, 1]
+                trail = lane.fresh[-FRESH:, 0]
+                trail = trail[np.isfinite(trail).all(axis=1)]
+                out[f"trail {i}"] = trail[:, 0], trail[:, 1]
             if self._turn % 3 == 0:
                 out[f"bars {i}"] = self._histogram(lane)
         return out

@@ -52,7 +52,7 @@ class Mixing:
     """The autocorrelation at these times."""
     modes: tuple[Array, ...] = ()
     """The two slowest eigenfunctions on the cells that are shown; of a complex pair its two parts."""
-    places: Array = field(default_factory=lambda: np.zeros(0))
+    points: Array = field(default_factory=lambda: np.zeros(0))
     """Where they are, in one dimension."""
 
     @property

@@ -24,7 +24,7 @@ BAND = (0.05, 0.95)
 
 
 def exact_quantiles(scale: Scale, edges: Array, cdf: Array, levels: Sequence[float]) -> Array:
-    """Places of quantiles on the axis, from the exact CDF at the edges of the histogram."""
+    """Quantiles as positions on the axis, from the exact CDF at the edges of the histogram."""
     return np.interp(levels, cdf, scale.forward(edges))
 
 
