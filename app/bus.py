@@ -79,10 +79,10 @@ class Bus(JSComponent):
         await self._send({"type": "layout", "generation": self._generation, "feeds": listed, "looks": looks or {}})
 
     async def send_frame(self, number: int, data: dict[int, tuple[Any, ...]]) -> None:
-        """Send the arrays of each feed, by its place in the layout."""
+        """Send the arrays of each feed, by its index in the layout."""
         parts: list[Any] = [[self._generation, number]]
-        for place, columns in data.items():
-            parts.append([place, len(columns[0])])
+        for index, columns in data.items():
+            parts.append([index, len(columns[0])])
             parts.extend(columns)
         await self._send_bytes(np.concatenate(parts, dtype=np.float64).tobytes())
 

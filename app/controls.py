@@ -34,9 +34,9 @@ EDITED_ELSEWHERE = {
     "gamma",
     "dissipation",
 }
-"""Parameters of a recipe that have their place in the workbench."""
+"""Parameters of a recipe that are set in the workbench."""
 PER_DECADE = 12
-"""Places of a logarithmic slider in each power of ten: neighbours differ by a fifth."""
+"""Stops of a logarithmic slider in each power of ten: neighbours differ by a fifth."""
 
 Apply = Callable[[Any], bool]
 """Takes a new value, and says whether it is allowed."""
@@ -44,17 +44,17 @@ Make = Callable[[], list[Any]]
 """Makes the widgets of a part of a sidebar."""
 
 
-def log_places(parameter: Real | Count, value: Value) -> list[float | int]:
+def log_stops(parameter: Real | Count, value: Value) -> list[float | int]:
     """The values of a logarithmic slider, and ``value`` among them."""
     low, high = (float(bound) for bound in parameter.bounds)
     n = max(2, round(PER_DECADE * np.log10(high / low)) + 1)
     raw = [float(f"{x:.2g}") for x in np.geomspace(low, high, n)]
-    places = {min(max(x, low), high) for x in (*raw, low, high)} | {value}
-    return sorted({int(x) for x in places} if isinstance(parameter, Count) else places)
+    stops = {min(max(x, low), high) for x in (*raw, low, high)} | {value}
+    return sorted({int(x) for x in stops} if isinstance(parameter, Count) else stops)
 
 
 def _shown(x: float | int) -> str:
-    # All digits, for two places of a slider must not have the same label.
+    # All digits, for two stops of a slider must not have the same label.
     return repr(x).removesuffix(".0") if isinstance(x, float) else f"{x:,}"
 
 
@@ -68,7 +68,7 @@ def slider(options: dict[str, Any], value: Any, chosen: Callable[[Any], Any], **
             forget()
             chosen(made.value)
 
-    # In the page this is the place among the options, but begins as the value, and the same place again is no change.
+    # In the page this is the index of the option, but begins as the value, and the same index again is no change.
     def forget() -> None:
         with param.edit_constant(made):
             made.value_throttled = -1
@@ -99,7 +99,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
         made = pmui.Select(options=list(parameter.objects), value=value, size="small", **common)
         watched = "value"
     elif parameter.log:
-        return slider({_shown(x): x for x in log_places(parameter, value)}, value, apply, **common)
+        return slider({_shown(x): x for x in log_stops(parameter, value)}, value, apply, **common)
     else:
         low, high = parameter.bounds
         step = 1 if isinstance(parameter, Count) else float(f"{(high - low) / 200:.1g}")
@@ -126,10 +126,10 @@ class _Followed:
 
     def __init__(self, read: Callable[[], Any], make: Callable[[], Any]):
         self.read, self.make = read, make
-        self.place = pn.Column(make(), sizing_mode="stretch_width", margin=0)
+        self.slot = pn.Column(make(), sizing_mode="stretch_width", margin=0)
 
     def refresh(self) -> None:
-        made, value = self.place[0], self.read()
+        made, value = self.slot[0], self.read()
         # What was refused and can be mended is left as it was typed.
         if made.value == value or getattr(made, "error_state", False):
             return
@@ -138,7 +138,7 @@ class _Followed:
             made.value = value
         else:
             # Another widget that is set twice in a moment sends its first value back, as if a person had chosen it.
-            self.place[0] = self.make()
+            self.slot[0] = self.make()
 
 
 class Panel:
@@ -180,20 +180,20 @@ class Panel:
         """What ``make`` makes, to be kept at the value that ``read`` returns."""
         followed = _Followed(read, make)
         self._following.append(followed)
-        return followed.place
+        return followed.slot
 
     def _widget(self, parameter: param.Parameter, read: Callable[[], Value], apply: Apply) -> Any:
         """The control of a parameter whose value is read so."""
         return self._follow(lambda: as_shown(parameter, read()), lambda: widget(parameter, read(), apply))
 
-    def show_error(self, lane: int, message: str) -> None:
-        """Put a sentence on a lane's card; a reset clears it."""
-        self._errors[lane] = message
+    def show_error(self, index: int, message: str) -> None:
+        """Put a sentence on the card of a lane or a method; a reset clears it."""
+        self._errors[index] = message
         self.refresh()
 
-    def clear_errors(self, lane: int | None = None) -> None:
-        """Take the sentences off a lane's card, or off all of them."""
-        self._errors = {} if lane is None else {i: text for i, text in self._errors.items() if i != lane}
+    def clear_errors(self, index: int | None = None) -> None:
+        """Take the sentences off one card, or off all of them."""
+        self._errors = {} if index is None else {i: text for i, text in self._errors.items() if i != index}
         self.refresh()
 
     def _do(self, change: Callable[..., Any], *args: Any, keep: bool = False) -> bool:
@@ -210,18 +210,18 @@ class Panel:
         return True
 
     def _card(
-        self, place: int, colour: str, menu: Any, remove: Callable[[int], Any] | None, what: str, body: list[Any]
+        self, index: int, colour: str, menu: Any, remove: Callable[[int], Any] | None, what: str, body: list[Any]
     ) -> Any:
         """The card of a lane or a method: its menu, a button that removes it, its error and its widgets."""
         head: list[Any] = [menu]
         if remove is not None:
             button = pmui.IconButton(
-                icon="close", size="small", description=f"Remove {what} {place + 1}", margin=(8, 4)
+                icon="close", size="small", description=f"Remove {what} {index + 1}", margin=(8, 4)
             )
-            button.param.watch(lambda _: self._do(remove, place), "clicks")
+            button.param.watch(lambda _: self._do(remove, index), "clicks")
             head.append(button)
-        if place in self._errors:
-            body = [Notice(self._errors[place], margin=(4, 10)), *body]
+        if index in self._errors:
+            body = [Notice(self._errors[index], margin=(4, 10)), *body]
         return pn.Column(
             pn.Row(*head, sizing_mode="stretch_width", margin=0), *body, sizing_mode="stretch_width", margin=(8, 8, 0, 8),
             styles={"border-left": f"5px solid {colour}", "border-radius": "4px"}, css_classes=["lane"],

@@ -101,10 +101,10 @@ class LiveScreen(Protocol):
     def show_status(self, what: str, share: float) -> None:
         """Say what is being made ready, and how far it is; an empty text when all is ready."""
 
-    def show_divergence(self, place: int, message: str) -> None:
+    def show_divergence(self, index: int, message: str) -> None:
         """Say why a lane, or a method, stopped."""
 
-    def clear_divergence(self, place: int | None = None) -> None:
+    def clear_divergence(self, index: int | None = None) -> None:
         """One goes on, or all start again."""
 
     def moving(self) -> None:
@@ -271,11 +271,11 @@ class Live:
         self._stale = False
         self._feeds, feeds = [], []
         for view in self.views:
-            places = {}
+            indices = {}
             for name, feed in view.feeds.items():
-                places[name] = len(feeds)
+                indices[name] = len(feeds)
                 feeds.append(feed)
-            self._feeds.append((view, places))
+            self._feeds.append((view, indices))
         looks = {}
         for view in self.views:
             if view.scene.large:

@@ -12,7 +12,7 @@ import numpy as np
 from app.live import POOL, SLOW, Live, LiveScreen, recent_rate, short
 from app.state import AppState
 from app.views import VIEWS
-from app.views.base import FRESH, CurvePoint, LaneFrame, Scene, View
+from app.views.base import FRESH, Axis, CurvePoint, LaneFrame, Position, Scene, View
 from app.views.recipes import layouts_of
 from samplers import Change, Experiment, Lane, Run, jit
 from samplers.accumulate import TAIL
@@ -38,23 +38,23 @@ class LaneRecord:
         self.run = run
         self.curve: list[CurvePoint] = []
         """Evenly spaced on a log axis."""
-        self.marks: list[tuple[float, float, float]] = []
-        """Where parameters were changed: (steps, gradients of a chain, seconds)."""
+        self.marks: list[Position] = []
+        """Where parameters were changed."""
         self.seen = 0
 
     @property
-    def place(self) -> tuple[float, float, float]:
-        """Where the lane is on the three axes."""
-        return float(self.run.steps), self.run.gradients / self.run.spec.n_chains, self.run.seconds
+    def position(self) -> Position:
+        """Where the lane is on each axis."""
+        return Position(self.run.steps, self.run.gradients / self.run.spec.n_chains, self.run.seconds)
 
     def record(self) -> None:
         """Add a point to the curve if the run has become enough longer."""
         run = self.run
-        if run.statistics.n_draws and (not self.curve or run.steps >= self.curve[-1][0] * CURVE_SPACING):
+        if run.statistics.n_draws and (not self.curve or run.steps >= self.curve[-1].position.steps * CURVE_SPACING):
             distance = ks.mean_distance(run.statistics, run.target)
-            self.curve.append((*self.place, run.statistics.n_draws, distance, *_divergence(run)))
+            self.curve.append(CurvePoint(self.position, run.statistics.n_draws, distance, *_divergence(run)))
 
-    def frame(self, axis: int) -> LaneFrame:
+    def frame(self, axis: Axis) -> LaneFrame:
         """The lane for a frame; draws that an earlier frame had are not in it."""
         run = self.run
         fresh = run.statistics.tail(min(run.steps - self.seen, TAIL))
@@ -62,10 +62,10 @@ class LaneRecord:
         picked = np.arange(len(fresh) - 1, -1, -step)[::-1]
         steps = run.steps - len(fresh) + 1 + picked
         self.seen = run.steps
-        here = self.place[axis]
+        here = self.position.on(axis)
         return LaneFrame(
             run=run, x=here, fresh=fresh[picked], fresh_x=here * steps / max(run.steps, 1),
-            curve=self.curve, marks=[mark[axis] for mark in self.marks], axis=axis,
+            curve=self.curve, marks=[mark.on(axis) for mark in self.marks],
         )  # fmt: skip
 
 
@@ -193,14 +193,13 @@ class Runner(Live):
                     await asyncio.get_running_loop().run_in_executor(POOL, self._work, n)
         if self._restart or self._rebuild:
             return
-        axis = ("steps", "gradients", "seconds").index(self.state.axis)
         for record in self.lanes:
             record.record()
-        lanes = [record.frame(axis) for record in self.lanes]
+        lanes = [record.frame(self.state.axis) for record in self.lanes]
         data: dict[int, tuple[Any, ...]] = {}
-        for view, places in self._feeds:
+        for view, indices in self._feeds:
             if first or self.frames_sent % view.every == 0:
-                data.update({places[name]: columns for name, columns in view.compute(lanes).items()})
+                data.update({indices[name]: columns for name, columns in view.compute(lanes).items()})
         self.frames_sent += 1
         await self.bus.send_frame(self.frames_sent, data)
         for i, record in enumerate(self.lanes):
@@ -212,7 +211,7 @@ class Runner(Live):
         for i, change in self._changes:
             record = self.lanes[i]
             record.run.change(change)
-            record.marks.append(record.place)
+            record.marks.append(record.position)
             if i in self._said_diverged and record.run.divergence is None:
                 self._said_diverged.discard(i)
                 self.screen.clear_divergence(i)
@@ -244,7 +243,7 @@ class Runner(Live):
             return
         loop = asyncio.get_running_loop()
         views, generation = self.views, self.bus.generation
-        lanes = [LaneFrame(r.run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), r.curve, [], 0) for r in self.lanes]
+        lanes = [LaneFrame(r.run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), r.curve) for r in self.lanes]
         texts: list[tuple[str, str]] = []
         if self.readout is not None and turn % 2 == 0:
             texts.append((self.readout.id, self._readout()))

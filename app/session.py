@@ -190,8 +190,8 @@ class Session:
         listed = list(library().lessons.values())
         keys = [lesson.key for lesson in listed]
         here = self.state.place.lesson
-        place = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
-        return (listed[place], 1) if place < len(listed) else None
+        index = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
+        return (listed[index], 1) if index < len(listed) else None
 
     def play_or_pause(self) -> None:
         """Play or pause; not before a lesson's question is answered."""
@@ -254,17 +254,17 @@ class Session:
             self._task.cancel()
         asyncio.get_running_loop().call_later(REST_SECONDS, cut, self)
 
-    def show_divergence(self, place: int, message: str) -> None:
+    def show_divergence(self, index: int, message: str) -> None:
         """Say why a lane or a method stopped."""
         for controls in (self.controls, self.lesson_controls):
-            controls.show_error(place, message)
+            controls.show_error(index, message)
         self.notify("error", message)
 
-    def clear_divergence(self, place: int | None = None) -> None:
+    def clear_divergence(self, index: int | None = None) -> None:
         """One goes on, or all start again; their cards say nothing more."""
         self._forget_errors()
         for controls in (self.controls, self.lesson_controls):
-            controls.clear_errors(place)
+            controls.clear_errors(index)
 
     def show_status(self, what: str, share: float) -> None:
         """Say what is going on before anything moves; an empty text says nothing."""

@@ -6,7 +6,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app import link
-from app.controls import Controls, log_places, slider
+from app.controls import Controls, log_stops, slider
 from app.equations import cards
 from app.export import ExportMenu
 from app.runner import Runner
@@ -82,7 +82,7 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            {f"{x:,}": x for x in log_places(_SPEED, state.speed)}, state.speed, lambda x: setattr(state, "speed", x),
+            {f"{x:,}": x for x in log_stops(_SPEED, state.speed)}, state.speed, lambda x: setattr(state, "speed", x),
             label="Steps a frame", width=170,
             margin=(4, 16), description="How many steps every chain makes between two pictures.",
         )  # fmt: skip
@@ -116,7 +116,7 @@ class Page(Session):
         state.param.watch(refresh, ["experiment", "coordinate", "views"])
         state.param.watch(
             lambda event: speed.param.update(
-                options={f"{x:,}": x for x in log_places(_SPEED, event.new)}, value=event.new
+                options={f"{x:,}": x for x in log_stops(_SPEED, event.new)}, value=event.new
             ),
             "speed",
         )

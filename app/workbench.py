@@ -67,7 +67,7 @@ class Workbench:
             card.refresh()
 
 
-def places(what: str, n: int) -> list[tuple[int, int]]:
+def indices(what: str, n: int) -> list[tuple[int, int]]:
     """The row and column of every entry that is typed, of a recipe with n coordinates."""
     if what == "f":
         return [(i, i) for i in range(n)]
@@ -78,7 +78,7 @@ def texts(sampler: RecipeSampler, what: str, n: int) -> list[str]:
     """The entries as they are typed; those that are left out are D = 1 and Q = 0."""
     given = getattr(sampler, FIELDS[what])
     left_out = {"D": "1", "Q": "0", "f": ""}[what]
-    return list(given or (left_out if i == j else "0" for i, j in places(what, n)))
+    return list(given or (left_out if i == j else "0" for i, j in indices(what, n)))
 
 
 def entry_boxes(state: AppState, lane: int, name: str, apply: Callable[[Any], bool]) -> list[Any]:
@@ -88,7 +88,7 @@ def entry_boxes(state: AppState, lane: int, name: str, apply: Callable[[Any], bo
     names = Layout(sampler.layout, state.experiment.make_target().dim).names
     now = texts(sampler, what, len(names))
     boxes = []
-    for at, (i, j) in enumerate(places(what, len(names))):
+    for at, (i, j) in enumerate(indices(what, len(names))):
         label = f"{what} {SYMBOLS[names[i]]}" + (f" {SYMBOLS[names[j]]}" if what != "f" else "")
         box = pmui.TextInput(
             label=label, value=now[at], size="small", sizing_mode="stretch_width", margin=(4, 10), sx=_ENTRY
@@ -190,7 +190,7 @@ class _Card:
                 for at, text in enumerate(self._texts(what)):
                     if (what, at) not in self._wrong:
                         self._entries[what, at].value = text
-                    i, j = self._places(what)[at]
+                    i, j = self._indices(what)[at]
                     if (what, j, i) in self._mirrors:
                         self._mirrors[what, j, i].value = text if what == "D" or text == "0" else _negative(text)
         finally:
@@ -205,8 +205,8 @@ class _Card:
     def _sampler(self) -> RecipeSampler:
         return RecipeSampler(**self.state.experiment.lanes[self.lane].sampler.values())
 
-    def _places(self, what: str) -> list[tuple[int, int]]:
-        return places(what, len(self.names))
+    def _indices(self, what: str) -> list[tuple[int, int]]:
+        return indices(what, len(self.names))
 
     def _texts(self, what: str) -> list[str]:
         return texts(self._sampler(), what, len(self.names))
@@ -223,7 +223,7 @@ class _Card:
         width = _WIDTHS[n]
         texts = self._texts(what)
         cells: dict[tuple[int, int], Any] = {}
-        for at, (i, j) in enumerate(self._places(what)):
+        for at, (i, j) in enumerate(self._indices(what)):
             name = f"{what} {SYMBOLS[self.names[i]]} {SYMBOLS[self.names[j]]}"
             box = pmui.TextInput(label=name, value=texts[at], size="small", width=width, margin=(4, 2), sx=_ENTRY)
             box.param.watch(lambda event, at=at: self._act(self._set_entry, what, at, event.new), "value")
@@ -289,8 +289,8 @@ class _Card:
             self._wrong.pop(key, None)
         except SpecError as error:
             self._wrong[key] = str(error)
-        for place, box in self._entries.items():
-            box.error_state = place in self._wrong
+        for entry, box in self._entries.items():
+            box.error_state = entry in self._wrong
         message = "\n".join(self._wrong.values())
         self.problem.say(message)
 

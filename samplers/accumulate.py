@@ -32,7 +32,7 @@ TAIL = 1024
 BLOCK = 4096
 """Chain-steps between two updates: the draws of a block stay in the processor's second-level cache."""
 
-# Places in the clock.
+# Indices in the clock.
 STEPS, KEPT, STRIDE, WRITTEN = range(4)
 
 
@@ -205,10 +205,10 @@ def accumulate(sums, draws, values, n, scratch):
                     line,
                 )
     for t in range(max(0, n - TAIL), n):
-        place = (sums.clock[WRITTEN] + t) % TAIL
+        index = (sums.clock[WRITTEN] + t) % TAIL
         for c in range(watched):
             for i in range(draws.shape[2]):
-                sums.tail[place, c, i] = draws[t, c, i]
+                sums.tail[index, c, i] = draws[t, c, i]
     stride = sums.clock[STRIDE]
     t = -steps % stride
     while t < n:

@@ -50,7 +50,7 @@ def _loop(
 ):  # fmt: skip
     """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
 
-    ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from place ``kept_clock[0]`` on.
+    ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from index ``kept_clock[0]`` on.
     """
     n_chains, dim = position.shape
     state = jit.State(position, momentum, data)
@@ -229,9 +229,9 @@ class Run:
         if done < n:
             self.divergence = Divergence.of(self.sampler, self.target, self.steps)
 
-    def share(self, place: int) -> float:
-        """How often something was counted, by its place in the counts, in relation to the draws."""
-        return float(self.counts[place]) / max(self.statistics.n_draws, 1)
+    def share(self, index: int) -> float:
+        """How often something was counted, by its index in the counts, in relation to the draws."""
+        return float(self.counts[index]) / max(self.statistics.n_draws, 1)
 
     @property
     def temperature(self) -> float | None:

@@ -72,7 +72,7 @@ def scene_of(made, coordinate=0):
 def frames(made, steps=0):
     for record in made:
         record.run.advance(steps)
-    return [record.frame(0) for record in made]
+    return [record.frame("steps") for record in made]
 
 
 def sent(view, data):

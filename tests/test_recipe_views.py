@@ -8,11 +8,7 @@ import pytest
 from app.runner import LaneRecord, Runner
 from app.state import AppState
 from app.views.base import Scene
-from app.views.distance import FLOOR
-from app.views.drift import CUT, DOTS, LONGEST, PARTS, Drift, parts
-from app.views.kl import KL
-from app.views.ks import KS
-from app.views.place import (
+from app.views.completeness import (
     BOTH,
     COLUMNS,
     CONSTANT,
@@ -22,9 +18,13 @@ from app.views.place import (
     NO_DIFFUSION,
     ROWS,
     VARYING,
-    Place,
+    Completeness,
     known,
 )
+from app.views.distance import FLOOR
+from app.views.drift import CUT, DOTS, LONGEST, PARTS, Drift, parts
+from app.views.kl import KL
+from app.views.ks import KS
 from app.views.planes import density
 from app.views.recipes import layouts_of
 from samplers import Change, Choice, Experiment, Run
@@ -62,7 +62,7 @@ class Page:
         for record in self.records:
             record.run.advance(steps)
             record.record()
-        return [record.frame(0) for record in self.records]
+        return [record.frame("steps") for record in self.records]
 
     def compute(self, steps=0):
         data = self.view.compute(self.frames(steps))
@@ -284,10 +284,10 @@ def test_other_samplers_have_no_drift():
     assert len(data["circulation"][0]) > 0
 
 
-# The place
+# Completeness
 
 
-def place_of(data, lane=0):
+def cell_of(data, lane=0):
     """The column and the row of a mark; None outside."""
     x, y = (float(values[0]) for values in data[f"mark {lane}"])
     if not INNER[0] < y < INNER[1]:
@@ -297,7 +297,7 @@ def place_of(data, lane=0):
 
 
 @pytest.mark.parametrize(
-    ("entries", "place"),
+    ("entries", "cell"),
     [
         ({}, (NO_CURL, CONSTANT)),
         (MULTIPLICATIVE, (NO_CURL, VARYING)),
@@ -313,68 +313,68 @@ def place_of(data, lane=0):
         (SGHMC | {"drift_entries": ("r", "")}, (BOTH, CONSTANT)),
     ],
 )
-def test_the_mark_is_where_the_recipe_is(entries, place):
-    page = Page(Place, "double_well", entries)
-    assert place_of(page.compute(5)) == place
+def test_the_mark_is_where_the_recipe_is(entries, cell):
+    page = Page(Completeness, "double_well", entries)
+    assert cell_of(page.compute(5)) == cell
     (why,) = page.why()
-    assert why.startswith(INSIDE) == (place is not None)
+    assert why.startswith(INSIDE) == (cell is not None)
     page.view.background(page.frames())
-    assert place_of(page.compute()) == place
+    assert cell_of(page.compute()) == cell
     assert len(why) < 56
 
 
 def test_dropping_gamma_puts_the_mark_outside_at_once():
-    page = Page(Place, "double_well", GSGRHMC, GSGRHMC)
-    assert place_of(page.compute(5)) == place_of(page.compute(), 1) == (BOTH, VARYING)
+    page = Page(Completeness, "double_well", GSGRHMC, GSGRHMC)
+    assert cell_of(page.compute(5)) == cell_of(page.compute(), 1) == (BOTH, VARYING)
     page.edit(gamma=False)
     data = page.compute()
-    assert place_of(data) is None
-    assert place_of(data, 1) == (BOTH, VARYING)
+    assert cell_of(data) is None
+    assert cell_of(data, 1) == (BOTH, VARYING)
     assert page.why()[0] == "Γ ≠ 0 is left out of f"
     page.edit(gamma=True)
-    assert place_of(page.compute()) == (BOTH, VARYING)
+    assert cell_of(page.compute()) == (BOTH, VARYING)
 
 
 def test_noise_of_the_gradient_puts_the_mark_outside():
-    noisy = Page(Place, "double_well", SGHMC, gradient={"key": "gaussian", "params": {"variance": 4.0}})
-    assert place_of(noisy.compute(5)) is None
+    noisy = Page(Completeness, "double_well", SGHMC, gradient={"key": "gaussian", "params": {"variance": 4.0}})
+    assert cell_of(noisy.compute(5)) is None
     assert "noise" in noisy.why()[0]
     # It is not the recipe's law after a closer look either.
     noisy.view.background(noisy.frames())
-    assert place_of(noisy.compute()) is None
+    assert cell_of(noisy.compute()) is None
     right = {"key": "gaussian_corrected", "params": {"variance": 4.0}}
-    assert place_of(Page(Place, "double_well", SGHMC, gradient=right).compute(5)) == (BOTH, CONSTANT)
+    assert cell_of(Page(Completeness, "double_well", SGHMC, gradient=right).compute(5)) == (BOTH, CONSTANT)
     # With D = 0 there is nothing to subtract B̂ from.
-    assert place_of(Page(Place, "double_well", HMC, gradient=right).compute(5)) is None
+    assert cell_of(Page(Completeness, "double_well", HMC, gradient=right).compute(5)) is None
 
 
 def test_another_curl_may_hide_in_a_typed_drift():
     # f = −(D + Q)∇U for Q = [[0, 2], [−2, 0]], typed beside D = I and Q = 0.
-    page = Page(Place, "correlated_gaussian", {})
+    page = Page(Completeness, "correlated_gaussian", {})
     recipe = page.runs[0].sampler.recipe(page.target)
     first, second = (str(e) for e in recipe.gradient)
     page.edit(drift_entries=(f"-({first}) - 2*({second})", f"-({second}) + 2*({first})"))
-    assert place_of(page.compute(5)) is None
+    assert cell_of(page.compute(5)) is None
     assert page.view.background(page.frames())
-    assert place_of(page.compute()) == (NO_CURL, CONSTANT)
+    assert cell_of(page.compute()) == (NO_CURL, CONSTANT)
     assert "another Q" in page.why()[0]
     # Planted fault: one sign.
     page.edit(drift_entries=(f"-({first}) - 2*({second})", f"-({second}) - 2*({first})"))
     assert not page.view.background(page.frames())
-    assert place_of(page.compute()) is None
+    assert cell_of(page.compute()) is None
 
 
-def test_a_refused_recipe_has_no_place():
-    page = Page(Place, "double_well", {"diffusion_entries": ("-1",)})
+def test_a_refused_recipe_has_no_mark():
+    page = Page(Completeness, "double_well", {"diffusion_entries": ("-1",)})
     assert not len(page.compute(5)["mark 0"][0])
     assert "not positive semidefinite" in page.why()[0]
 
 
 def test_named_samplers_stand_where_the_paper_has_them():
     found = dict(zip(PRESETS, known(), strict=True))
-    outside = {key for key, standing in found.items() if not standing.inside}
+    outside = {key for key, one in found.items() if not one.inside}
     assert outside == {"naive_sghmc", "naive_sgrhmc"}
-    columns = {key: standing.column for key, standing in found.items() if standing.inside}
+    columns = {key: one.column for key, one in found.items() if one.inside}
     assert {key for key, column in columns.items() if column == NO_CURL} == {"sgld", "sgrld", "sgfs"}
     assert {key for key, column in columns.items() if column == NO_DIFFUSION} == {"hmc"}
 
@@ -401,11 +401,10 @@ def test_exact_draws_stay_near_the_level_of_noise(target):
 
 def test_a_wrong_law_stays_above_it():
     page = Page(KL, "double_well", {"step_size": 0.01, "gamma": False} | MULTIPLICATIVE)
-    points = []
     for _ in range(20):
         page.compute(2000)
-    points = np.array(page.records[0].curve)
-    assert points[-1, 5] > 5 * points[-1, 6]
+    last = page.records[0].curve[-1]
+    assert last.kl > 5 * last.exact_kl
     assert page.view.captions(page.frames())[page.view._label.id].startswith("lane 0  KL ")
 
 
@@ -420,7 +419,8 @@ def test_a_point_of_the_curve_is_little_work():
 def test_on_the_simplex_there_is_no_divergence():
     page = Page(KS, "sparse_dirichlet", "scir")
     page.compute(100)
-    assert np.isnan(page.records[0].curve[0][5:]).all()
+    first = page.records[0].curve[0]
+    assert np.isnan([first.kl, first.exact_kl]).all()
     (text,) = page.why()
     assert "KS" in text and "KL" not in text
     experiment = Experiment.from_dict({"target": "sparse_dirichlet", "lanes": [{"sampler": "scir"}]})
@@ -430,7 +430,7 @@ def test_on_the_simplex_there_is_no_divergence():
 def test_the_ks_curve_is_as_it_was():
     page = Page(KS, "quartic", "exact")
     data = page.compute(1000)
-    assert data["lane 0"][1] == pytest.approx(np.maximum([page.records[0].curve[0][4]], FLOOR))
+    assert data["lane 0"][1] == pytest.approx(np.maximum([page.records[0].curve[0].ks], FLOOR))
     low, high, mean = (column[0] for column in data["noise"][1:])
     assert low < mean < high
     assert "KL" in page.why()[0]

@@ -48,7 +48,7 @@ class Page:
         for record in self.records:
             record.run.advance(steps)
             record.record()
-        self.frames = [record.frame(0) for record in self.records]
+        self.frames = [record.frame("steps") for record in self.records]
         self.view.background(self.frames)
         data = self.view.compute(self.frames)
         for name, arrays in data.items():

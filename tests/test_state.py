@@ -1,4 +1,4 @@
-"""What a session knows, without a browser: AppState, the link, the controls' places, the exported files."""
+"""What a session knows, without a browser: AppState, the link, the controls' stops, the exported files."""
 
 import asyncio
 import io
@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import export, link
-from app.controls import EDITED_ELSEWHERE, PER_DECADE, log_places, slider, widget
+from app.controls import EDITED_ELSEWHERE, PER_DECADE, log_stops, slider, widget
 from app.live import LiveScreen
 from app.runner import LaneRecord, Runner
 from app.shell import _SPEED
@@ -313,41 +313,41 @@ def test_the_links_own_fields_do_not_clash_with_the_experiments():
 # The controls
 
 
-def check_places(parameter, value, places):
+def check_stops(parameter, value, stops):
     """What a logarithmic slider promises."""
     low, high = parameter.bounds
-    assert places == sorted(set(places))
-    assert places[0] == low
-    assert places[-1] == high
-    assert value in places
-    assert all(type(x) is (int if isinstance(parameter, Count) else float) or x == value for x in places)
-    ratios = [b / a for a, b in itertools.pairwise(places)]
+    assert stops == sorted(set(stops))
+    assert stops[0] == low
+    assert stops[-1] == high
+    assert value in stops
+    assert all(type(x) is (int if isinstance(parameter, Count) else float) or x == value for x in stops)
+    ratios = [b / a for a, b in itertools.pairwise(stops)]
     # Two digits are kept, so that neighbours differ by about a fifth; whole numbers by one at least.
     most = 2.0 if isinstance(parameter, Count) else 1.35
     assert max(ratios) <= most
     if not isinstance(parameter, Count):
-        assert len(places) <= PER_DECADE * np.log10(high / low) + 4
+        assert len(stops) <= PER_DECADE * np.log10(high / low) + 4
 
 
 @pytest.mark.parametrize(("name", "parameter"), LOGARITHMIC, ids=[name for name, _ in LOGARITHMIC])
-def test_places_of_logarithmic_sliders(name, parameter):
+def test_stops_of_logarithmic_sliders(name, parameter):
     low, high = parameter.bounds
     assert low > 0
     between = (low * high) ** 0.5 * 1.0123456
     for value in (parameter.default, low, high, round(between) if isinstance(parameter, Count) else between):
-        check_places(parameter, value, log_places(parameter, value))
+        check_stops(parameter, value, log_stops(parameter, value))
 
 
-def test_the_check_of_places_catches_a_linear_scale():
+def test_the_check_of_stops_catches_a_linear_scale():
     parameter = dict(LOGARITHMIC)["sgld.step_size"]
     linear = np.linspace(*parameter.bounds, 77).tolist()
     with pytest.raises(AssertionError):
-        check_places(parameter, linear[3], linear)
+        check_stops(parameter, linear[3], linear)
 
 
 @pytest.mark.parametrize("value", [0.0199999999, 0.02000000001, 0.02, 1e-6, 2.0, 0.123456789])
 def test_a_slider_holds_the_value_of_the_link(value):
-    """Values that look alike at six digits are still different places."""
+    """Values that look alike at six digits are still different stops."""
     parameter = dict(LOGARITHMIC)["sgld.step_size"]
     made = widget(parameter, value, lambda _: None)
     assert made.value == value
@@ -380,7 +380,7 @@ def test_every_parameter_has_a_control_with_help(parameter):
         assert low <= heard[-1] <= high
 
 
-def test_every_place_of_a_slider_is_heard():
+def test_every_stop_of_a_slider_is_heard():
     """A page names a place by its number among the options, whatever the value was, and may name one twice."""
     heard = []
     made = slider({f"{x}": x for x in (1, 2, 3, 4, 5, 6, 8)}, 4, heard.append)

@@ -522,7 +522,7 @@ def test_a_changed_parameter_goes_on_and_is_marked():
     assert [run.steps for run in stage.runs()] == [2, 2]
     assert stage.runner.records[1].runs[0].method.step_size == 0.1
     assert [len(record.marks) for record in stage.runner.records] == [0, 1]
-    assert stage.runner.records[1].marks[0][0] == 1
+    assert stage.runner.records[1].marks[0].steps == 1
 
 
 def test_a_structural_change_starts_again():

@@ -13,7 +13,7 @@ from app.study import link
 from app.study.runner import load
 from app.study.views import STUDY_VIEWS
 from app.study.views.adjacency import HELD, in_order, observed_matrix, shades
-from app.study.views.base import MethodFrame, StudyFrame, StudyScene
+from app.study.views.base import MethodFrame, StudyFrame, StudyPosition, StudyScene
 from app.study.views.graph import agreement, held_edges, layout, matched, observed
 from app.study.views.scores import curve, ends
 from app.study.views.weights import LOWEST, expected_edges
@@ -21,6 +21,7 @@ from app.study.views.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
 from samplers.models import METHODS, MODELS
 from samplers.models.study import Score, methods_of
 
+CHANGED = StudyPosition(data=2.0, steps=1.0, seconds=0.5)
 STUDIES = {
     "bars": "?model=topics(corpus:bars;n_topics:10)",
     "network": "?model=network(graph:blocks;n_communities:6)",
@@ -41,7 +42,7 @@ def frames_of(query, n_steps):
         for run in runs:
             for _ in range(n_steps):
                 run.advance()
-        yield state, model, StudyFrame([MethodFrame([run], [(1.0, 2.0, 0.5)]) for run in runs], 0)
+        yield state, model, StudyFrame([MethodFrame([run], [CHANGED]) for run in runs], 0)
 
 
 @pytest.fixture(scope="module")
@@ -111,14 +112,14 @@ class Scored:
 
 def test_a_curve_is_the_mean_and_the_spread_of_the_seeds_at_common_steps():
     frame = MethodFrame([Scored(9.0, 4.0, 2.0), Scored(9.0, 6.0, 8.0, 1.0, pace=3.0)])
-    x, mean, low, high = curve(frame, 1)
+    x, mean, low, high = curve(frame, "data")
     np.testing.assert_array_equal(x, [50, 100])
     np.testing.assert_array_equal(mean, [5, 5])
     np.testing.assert_array_equal(low, [4, 2])
     np.testing.assert_array_equal(high, [6, 8])
-    np.testing.assert_array_equal(curve(frame, 2)[0], [2, 4])
-    # Before the first step there is no place on a log axis.
-    assert not len(curve(MethodFrame([Scored(9.0)]), 0)[0])
+    np.testing.assert_array_equal(curve(frame, "seconds")[0], [2, 4])
+    # A log axis cannot show what is before the first step.
+    assert not len(curve(MethodFrame([Scored(9.0)]), "steps")[0])
 
 
 @pytest.mark.parametrize(
@@ -138,11 +139,11 @@ def test_the_scores_axis_holds_all_values_between_round_numbers(values, up):
 def test_the_score_view_has_the_axis_of_the_link(studies):
     state, model, frame = studies["bars"][0]
     run = frame.methods[0].runs[0]
-    for axis, place in (("steps", 0), ("data", 1), ("seconds", 2)):
+    for axis, field in (("steps", "step"), ("data", "data_seen"), ("seconds", "seconds")):
         view = build("scores", state, model, axis=axis)
         data = view.compute(frame)
-        np.testing.assert_allclose(data["method 0"][0], [score[place] for score in run.scores if score[place] > 0])
-        np.testing.assert_allclose(data["marks 0"][0], [(1.0, 2.0, 0.5)[place]])
+        np.testing.assert_allclose(data["method 0"][0], [x for score in run.scores if (x := getattr(score, field)) > 0])
+        np.testing.assert_allclose(data["marks 0"][0], [CHANGED.on(axis)])
         (shown,) = data["x"]
         for i in range(len(frame.methods)):
             assert (shown[0] <= data[f"method {i}"][0]).all()

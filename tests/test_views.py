@@ -12,10 +12,11 @@ from bokeh.models import GlyphRenderer, Plot
 import app.views
 from app.runner import LaneRecord
 from app.views import VIEWS
-from app.views.autocorrelation import Autocorrelation, round_up
+from app.views.autocorrelation import Autocorrelation
 from app.views.base import Scene, View
 from app.views.components import LEVELS, Components
 from app.views.marginal import Marginal
+from app.views.marks import round_up
 from app.views.moments import CHAINS, STEPS, Moments, fit, theory
 from app.views.planes import sign
 from app.views.recipes import layouts_of
@@ -60,7 +61,7 @@ def scene_of(made, coordinate=0, dark=False, axis="steps"):
     return Scene(made[0].run.target, titles, coordinate, axis, dark)
 
 
-def frames(made, axis=0):
+def frames(made, axis="steps"):
     for record in made:
         record.record()
     return [record.frame(axis) for record in made]
@@ -125,9 +126,9 @@ def test_every_view_says_what_it_is():
 def test_what_views_compute(name, dark):
     target, samplers, n_chains, target_params = SCENES[name]
     made = records(target, samplers, n_chains, target_params)
-    axis = ("steps", "gradients", "seconds").index("gradients" if dark else "steps")
+    axis = "gradients" if dark else "steps"
     scene = scene_of(made, coordinate=len(made[0].run.target.columns[: made[0].run.target.n_values]) - 1, dark=dark,
-                     axis="gradients" if dark else "steps")  # fmt: skip
+                     axis=axis)  # fmt: skip
     views = [cls(scene) for cls in fitting(made)]
     for steps in (0, 1, 2, 500, 3000 if n_chains < 100 else 10):
         for record in made:
@@ -145,7 +146,7 @@ def test_what_views_compute(name, dark):
     # The statistics start again; the views must not trip.
     for record in made:
         record.run.change(Change(0, record.run.spec.sampler, record.run.spec.gradient))
-        record.marks.append(record.place)
+        record.marks.append(record.position)
     for view in views:
         check(view, view.compute(frames(made, axis)))
         view.captions(frames(made, axis))
@@ -343,7 +344,7 @@ def test_the_trace_marks_changes():
     assert not len(view.compute(frames(made))["marks 0"][0])
     run = made[0].run
     run.change(Change(0, run.spec.sampler, run.spec.gradient))
-    made[0].marks.append(made[0].place)
+    made[0].marks.append(made[0].position)
     for record in made:
         record.run.advance(10)
     data = view.compute(frames(made))

@@ -18,10 +18,10 @@ from app.runner import LaneRecord
 from app.study import link as study_link
 from app.study.runner import load
 from app.study.views import STUDY_VIEWS
-from app.study.views.base import MethodFrame, StudyFrame, StudyScene
+from app.study.views.base import MethodFrame, StudyFrame, StudyPosition, StudyScene
 from app.study.views.scores import curve
 from app.views import VIEWS, curl, evolution, moments, order, planes, spectrum
-from app.views.base import Drawing, Scene
+from app.views.base import Drawing, Position, Scene
 from app.views.distance import Distance
 from app.views.drift import CUT
 from app.views.recipes import RecipeView, layouts_of
@@ -231,7 +231,7 @@ class Stage:
         if "step_size" in values:
             values["step_size"] *= 0.5
         run.change(Change(0, Choice(run.spec.sampler.key, tuple(values.items())), run.spec.gradient))
-        self.records[1].marks.append(self.records[1].place)
+        self.records[1].marks.append(self.records[1].position)
         for steps in (5, 100):
             for record in self.records:
                 record.run.advance(steps)
@@ -243,7 +243,7 @@ class Stage:
             # The same clock in every run.
             record.run.seconds = 0.001 * (i + 1) * record.run.steps
             record.record()
-        frames = [record.frame(("steps", "gradients", "seconds").index(self.axis)) for record in self.records]
+        frames = [record.frame(self.axis) for record in self.records]
         for page in self.pages.values():
             page.show(frames)
 
@@ -404,14 +404,14 @@ def scene_of(made, axis="steps", coordinate=0):
     return Scene(made[0].run.target, tuple(record.run.sampler.title for record in made), coordinate, axis, False)
 
 
-@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("axis", Position._fields)
 def test_where_a_lane_is_on_each_axis(axis):
     """Gradients are those of one chain; a draw of a frame lies as far along as its step."""
     made = records("gaussian", "sgld", "hmc", n_chains=4)
     leaps = made[1].run.spec.sampler.values()["n_leapfrog"]
     per_step = [1, made[1].run.sampler.gradients_per_step]
     assert per_step[1] in (leaps, leaps + 1)
-    trace, ks = VIEWS["trace"](scene_of(made)), VIEWS["ks"](scene_of(made))
+    trace, ks = VIEWS["trace"](scene_of(made, axis)), VIEWS["ks"](scene_of(made, axis))
     seen = [[], []]
     for steps in (30, 70):
         for record in made:
@@ -420,13 +420,13 @@ def test_where_a_lane_is_on_each_axis(axis):
         frames = [record.frame(axis) for record in made]
         drawn, curves = trace.compute(frames), ks.compute(frames)
         for i, record in enumerate(made):
-            due = [record.run.steps, record.run.steps * per_step[i], record.run.seconds]
-            assert list(record.place) == pytest.approx(due)
-            assert curves[f"lane {i}"][0][-1] == pytest.approx(due[axis])
+            due = Position(record.run.steps, record.run.steps * per_step[i], record.run.seconds)
+            assert list(record.position) == pytest.approx(due)
+            assert curves[f"lane {i}"][0][-1] == pytest.approx(due.on(axis))
             x, y = drawn[f"lane {i} chain 0"]
             first = record.run.steps - (len(x) - 1) * 5 if steps == 70 else record.run.steps - (len(x) - 1) * 2
             numbers = np.linspace(first, record.run.steps, len(x))
-            assert x == pytest.approx(numbers * due[axis] / record.run.steps)
+            assert x == pytest.approx(numbers * due.on(axis) / record.run.steps)
             seen[i] = record.run.trace().draws[0, numbers.astype(int) - 1, 0]
             assert y == pytest.approx(seen[i])
 
@@ -436,7 +436,7 @@ def test_the_band_of_the_sparse_simplex_is_that_of_nine_odds():
     view = VIEWS["ks"](scene_of(made, coordinate=4))
     made[0].run.advance(250)
     made[0].record()
-    _, low, high, mean = (column[-1] for column in view.compute([made[0].frame(0)])["noise"])
+    _, low, high, mean = (column[-1] for column in view.compute([made[0].frame("steps")])["noise"])
     assert (low, high) == pytest.approx(diagnostics_ks.band(1000, columns=9))
     assert mean == pytest.approx(diagnostics_ks.baseline(1000))
     # Planted fault: all nineteen columns.
@@ -451,7 +451,7 @@ def test_all_chains_count(n_chains):
     for record in made:
         record.run.advance(400)
         record.record()
-    frames = [record.frame(0) for record in made]
+    frames = [record.frame("steps") for record in made]
     bars, curves = marginal.compute(frames), ks.compute(frames)
     for i, record in enumerate(made):
         draws = record.run.trace().draws[..., 0]
@@ -476,7 +476,7 @@ def test_the_paths_are_those_of_each_lanes_first_chain():
     view = VIEWS["state"](scene_of(made))
     for record in made:
         record.run.advance(16)
-    data = view.compute([record.frame(0) for record in made])
+    data = view.compute([record.frame("steps") for record in made])
     for i, record in enumerate(made):
         draws = record.run.trace().draws
         assert pytest.approx(draws[0]) == np.array(data[f"path {i}"]).T
@@ -492,7 +492,12 @@ class StudyPage:
     def __init__(self, cls, model, methods, order, shown, other_seeds=False):
         names = tuple(NAMES[i] for i in order)
         self.view, self.order = cls(StudyScene(model, names, order.index(shown), "data", False)), order
-        frames = [MethodFrame([methods[i][0], methods[i][2 if other_seeds else 1]], [(i + 1.0,) * 3]) for i in order]
+        frames = [
+            MethodFrame(
+                [methods[i][0], methods[i][2 if other_seeds else 1]], [StudyPosition(i + 1.0, i + 1.0, i + 1.0)]
+            )
+            for i in order
+        ]
         frame = StudyFrame(frames, order.index(shown))
         self.held = self.view.compute(frame)
         self.said = self.view.captions(frame)
@@ -563,6 +568,6 @@ def test_the_band_of_scores_is_that_of_all_seeds():
         def __init__(self, *values):
             self.scores = [Score(step, 10 * step, 0.5 * step, value) for step, value in enumerate(values)]
 
-    x, mean, low, high = curve(MethodFrame([Scored(9, 4, 2), Scored(9, 6, 8), Scored(9, 8, 5)]), 1)
+    x, mean, low, high = curve(MethodFrame([Scored(9, 4, 2), Scored(9, 6, 8), Scored(9, 8, 5)]), "data")
     assert x.tolist() == [10, 20]
     assert (mean.tolist(), low.tolist(), high.tolist()) == ([6, 5], [4, 2], [8, 8])

@@ -14,7 +14,7 @@ from app.live import POOL, Live, LiveScreen, recent_rate, short
 from app.study.state import StudyState
 from app.study.upload import Upload
 from app.study.views import STUDY_VIEWS
-from app.study.views.base import AXES, MethodFrame, StudyFrame, StudyScene, StudyView
+from app.study.views.base import MethodFrame, StudyFrame, StudyPosition, StudyScene, StudyView
 from app.views.base import Data
 from samplers import jit
 from samplers.choices import Choice
@@ -79,7 +79,7 @@ class MethodRecord:
     runs: list[StudyRun]
     changes: list[tuple[int, Choice]] = field(default_factory=list)
     """With the step from which each holds, in every run."""
-    marks: list[tuple[float, float, float]] = field(default_factory=list)
+    marks: list[StudyPosition] = field(default_factory=list)
 
 
 class StudyScreen(LiveScreen, Protocol):
@@ -284,8 +284,7 @@ class StudyRunner(Live):
             for run in record.runs:
                 run.change(choice, step)
             record.changes.append((step, choice))
-            head = record.runs[0]
-            record.marks.append((float(head.steps), float(head.data_seen), head.seconds))
+            record.marks.append(_position(record.runs[0]))
         if playing:
             self._move()
         else:
@@ -298,12 +297,12 @@ class StudyRunner(Live):
     def _move(self) -> None:
         """Steps for as long as a frame may take: each by the run that is furthest behind on the axis."""
         began = time.perf_counter()
-        place = AXES.index(self.state.axis)
+        axis = self.state.axis
         running = [runs for record in self.records if (runs := [r for r in record.runs if r.divergence is None])]
         while running and time.perf_counter() - began < WORK_SECONDS:
             # The runs of a method stay within a step of each other, so that what is changed is changed in all at one.
             nearest = [min(runs, key=lambda one: one.steps) for runs in running]
-            run = min(nearest, key=lambda one: (one.data_seen, one.steps, one.seconds)[place])
+            run = min(nearest, key=lambda one: _position(one).on(axis))
             run.advance()
             if run.divergence is not None:
                 running[nearest.index(run)].remove(run)
@@ -362,6 +361,10 @@ def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int
         for record, run in zip(records, replace(study, seed=(study.seed + extra) % 2**32).runs(model), strict=True):
             record.runs.append(run)
     return model, records
+
+
+def _position(run: StudyRun) -> StudyPosition:
+    return StudyPosition(run.data_seen, run.steps, run.seconds)
 
 
 def _structure(study: Study) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import View
 from app.views.circle import Circle
+from app.views.completeness import Completeness
 from app.views.components import Components
 from app.views.curl import Curl
 from app.views.drift import Drift
@@ -14,7 +15,6 @@ from app.views.marginal import Marginal
 from app.views.modes import Modes
 from app.views.moments import Moments
 from app.views.order import Order
-from app.views.place import Place
 from app.views.spectrum import SpectrumView
 from app.views.state import State
 from app.views.stationarity import Stationarity
@@ -37,7 +37,7 @@ VIEWS: Registry[type[View]] = Registry(
     Temperature,
     Stationarity,
     Evolution,
-    Place,
+    Completeness,
     Trace,
     Autocorrelation,
     SpectrumView,

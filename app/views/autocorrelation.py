@@ -4,49 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import Label, Node, NumeralTickFormatter
+from bokeh.models import NumeralTickFormatter
 
 from app.theme import DASHES, plot
 from app.views.base import Data, LaneFrame, View
+from app.views.marks import FEWEST_LAGS, MARKERS, lane_labels, round_up
 from samplers.diagnostics import autocorrelation
-
-MARKERS = ("circle", "square", "triangle", "diamond")
-SIGNS = "●■▲◆"
-"""The same shapes as text."""
-LINE = 17
-"""The height of a line of a caption, in pixels."""
-SHORTEST = 20.0
-"""The axis shows at least so many lags."""
-
-
-def round_up(x: float) -> float:
-    """The smallest of …, 1, 2, 5, 10, 20, … that is not below ``x`` > 0."""
-    power = 10.0 ** np.floor(np.log10(x))
-    return float(next(power * step for step in (1, 2, 5, 10) if x <= power * step * (1 + 1e-9)))
-
-
-def lane_labels(view: View, figure: Any, top: bool) -> list[Label]:
-    """A label for each lane, with the lane's sign before it where there are several.
-
-    They are lines at the top right of the figure, or at its lower left, above one more line.
-    """
-    colours, n = view.scene.colours, len(view.scene.lanes)
-    labels = []
-    for i in range(n):
-        label = view.caption(figure, y=6 + LINE * (n - i))
-        texts = [label]
-        if n > 1:
-            sign = view.caption(figure, y=label.y)
-            sign.text, sign.text_color = SIGNS[i], colours.lanes[i]
-            texts.append(sign)
-            label.x = 26
-        if top:
-            for text in texts:
-                text.x = Node(target="frame", symbol="right", offset=-text.x)
-                text.y = Node(target="frame", symbol="top", offset=4 + LINE * i)
-                text.text_align, text.text_baseline = "right", "top"
-        labels.append(label)
-    return labels
 
 
 class Autocorrelation(View):
@@ -60,7 +23,7 @@ class Autocorrelation(View):
     def build(self) -> Any:
         scene = self.scene
         colours = scene.colours
-        self._end, self._bottom = SHORTEST, -0.25
+        self._end, self._bottom = FEWEST_LAGS, -0.25
         p = plot(
             colours, "lag in steps", f"autocorrelation of {scene.column.name}", (0, self._end), (self._bottom, 1.05)
         )
@@ -78,7 +41,7 @@ class Autocorrelation(View):
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         k = self.scene.coordinate
-        curves, needed, known = [], SHORTEST, True
+        curves, needed, known = [], FEWEST_LAGS, True
         for lane in lanes:
             lags, rho = autocorrelation.autocorrelation(lane.run.statistics, k)
             good = np.isfinite(rho)

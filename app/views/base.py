@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import unescape
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from bokeh.models import ColumnDataSource, Label, Model, Plot, Range1d
@@ -66,9 +66,31 @@ class Scene:
         return self.target.columns[self.coordinate]
 
 
-CurvePoint = tuple[float, float, float, int, float, float, float]
-"""(steps, gradients of a chain, seconds, draws counted, KS distance, KL divergence, the divergence of as many exact
-draws). On the simplex there is no divergence: nan."""
+class Position(NamedTuple):
+    """How far a lane's run is, on each axis."""
+
+    steps: float
+    gradients: float
+    """Of one chain."""
+    seconds: float
+
+    def on(self, axis: Axis) -> float:
+        """How far it is on one of them."""
+        return float(getattr(self, axis))
+
+
+class CurvePoint(NamedTuple):
+    """The distance of a lane's draws from the exact law, at one position."""
+
+    position: Position
+    n_draws: int
+    """Draws counted."""
+    ks: float
+    """The KS distance."""
+    kl: float
+    """The KL divergence; nan on the simplex, where there is none."""
+    exact_kl: float
+    """The KL divergence of as many exact draws."""
 
 
 @dataclass
@@ -86,8 +108,6 @@ class LaneFrame:
     """The distance from the exact law so far."""
     marks: Sequence[float] = ()
     """Where on the scene's axis parameters were changed."""
-    axis: int = 0
-    """The scene's axis, as a place in the first three columns of ``curve``."""
 
 
 FRESH = 16

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.theme import DASHES, even_plot
-from app.views.autocorrelation import MARKERS
 from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.marks import MARKERS
 from app.views.state import notes
 from samplers import Experiment
 from samplers.accumulate import bin_edges
@@ -93,9 +93,9 @@ class Circle(View):
             out[f"velocity {i}"] = arrows(x, v)
             if len(lane.fresh):
                 # The trail is that of the first chain; the dots of others would hide it.
-                places = lane.fresh[-FRESH:, 0]
-                places = places[np.isfinite(places).all(axis=1)]
-                out[f"trail {i}"] = places[:, 0], places[:, 1]
+                trail = lane.fresh[-FRESH:, 0]
+                trail = trail[np.isfinite(trail).all(axis=1)]
+                out[f"trail {i}"] = trail[:, 0], trail[:, 1]
             if self._turn % 3 == 0:
                 out[f"bars {i}"] = self._histogram(lane)
         return out

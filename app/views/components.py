@@ -7,8 +7,8 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.theme import plot
-from app.views.autocorrelation import MARKERS, round_up
 from app.views.base import Data, LaneFrame, View
+from app.views.marks import MARKERS, round_up
 from app.views.scales import Scale
 from app.views.trace import exact_quantiles
 from samplers import Experiment
@@ -39,7 +39,7 @@ class Components(View):
         columns, colours = scene.target.columns[: scene.target.n_values], scene.colours
         d, n = len(columns), len(scene.lanes)
         self._scales = [Scale.of(column) for column in columns]
-        self._places = np.array([s.forward(edges_and_cdf(c)[0]) for s, c in zip(self._scales, columns, strict=True)])
+        self._positions = np.array([s.forward(edges_and_cdf(c)[0]) for s, c in zip(self._scales, columns, strict=True)])
         exact = np.array([
             exact_quantiles(s, *edges_and_cdf(c), (LOWEST, *LEVELS)) for s, c in zip(self._scales, columns, strict=True)
         ])  # fmt: skip
@@ -102,8 +102,8 @@ class Components(View):
         return self.means(lanes, range(self.scene.target.n_values))
 
     def _quantiles(self, statistics: Statistics) -> tuple[Array, Array]:
-        """(components, LEVELS) places of quantiles, within a bin, and of the smallest bins that were hit."""
-        d = len(self._places)
+        """(components, LEVELS) positions of quantiles, within a bin, and of the smallest bins that were hit."""
+        d = len(self._positions)
         if statistics.n_draws == 0:
             return np.zeros((0, len(LEVELS))), np.zeros(0)
         below = np.cumsum([statistics.counts(j) for j in range(d)], axis=1)
@@ -114,9 +114,9 @@ class Components(View):
             before = np.where(bins > 0, below[j, bins - 1], 0)
             share = (np.array(LEVELS) * total - before) / (below[j, bins] - before)
             # Bin b of the inner ones lies between the edges b − 1 and b; the outer two are put at the ends.
-            left = self._places[j, np.maximum(bins - 1, 0)]
-            right = self._places[j, np.minimum(bins, self._places.shape[1] - 1)]
+            left = self._positions[j, np.maximum(bins - 1, 0)]
+            right = self._positions[j, np.minimum(bins, self._positions.shape[1] - 1)]
             quantiles[j] = left + share * (right - left)
             first = int(np.searchsorted(below[j], 1))
-            least[j] = self._places[j, min(max(first - 1, 0), self._places.shape[1] - 1)]
+            least[j] = self._positions[j, min(max(first - 1, 0), self._positions.shape[1] - 1)]
         return quantiles, least

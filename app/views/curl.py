@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from app.theme import DASHES, plot
-from app.views.autocorrelation import MARKERS, round_up
 from app.views.base import Array, Data, LaneFrame
+from app.views.marks import MARKERS, round_up
 from app.views.planes import FAILURES, Process, box, process_of, sentence, sign, stack
 from app.views.recipes import RecipeView
 from app.views.spectrum import Linear, linear

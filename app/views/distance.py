@@ -8,12 +8,12 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
-from app.views.base import AXIS_LABELS, Array, Data, LaneFrame, View
+from app.views.base import AXIS_LABELS, Array, CurvePoint, Data, LaneFrame, View
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
 FLOOR = 1e-6
-"""A distance of 0 has no place on a log axis."""
+"""A log axis cannot show a distance of 0."""
 
 
 class Distance(View):
@@ -21,8 +21,6 @@ class Distance(View):
 
     label: ClassVar[str]
     """The title of the axis."""
-    place: ClassVar[int]
-    """Where the distance is in a row of ``LaneFrame.curve``."""
     top: ClassVar[float] = 1.0
     """The upper end of the axis."""
     of_first = ("noise",)
@@ -32,8 +30,12 @@ class Distance(View):
         """Draw the feed ``noise``: what exact draws would have."""
 
     @abstractmethod
-    def noise(self, points: Array) -> tuple[Array, ...]:
-        """The columns of that feed after its x, for rows of the curve; the first is the lowest that is shown."""
+    def distance(self, point: CurvePoint) -> float:
+        """The distance at a point of the curve."""
+
+    @abstractmethod
+    def noise(self, points: Sequence[CurvePoint]) -> tuple[Array, ...]:
+        """The columns of that feed after its x, for points of the curve; the first is the lowest that is shown."""
 
     def build(self) -> Any:
         scene = self.scene
@@ -68,15 +70,16 @@ class Distance(View):
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
+        axis = self.scene.axis
         right, bottom = self._x_start * 1e3, self.top / 100
         for i, lane in enumerate(lanes):
-            points = np.array(lane.curve[self._sent[i] :]).reshape(-1, 7)
+            # Exact draws cost no gradients, and a log axis cannot show 0.
+            points = [point for point in lane.curve[self._sent[i] :] if point.position.on(axis) > 0]
             self._sent[i] = len(lane.curve)
-            # Exact draws cost no gradients, and a log axis has no place for 0.
-            points = points[points[:, lane.axis] > 0]
-            if not len(points):
+            if not points:
                 continue
-            x, distance = points[:, lane.axis], np.maximum(points[:, self.place], FLOOR)
+            x = np.array([point.position.on(axis) for point in points])
+            distance = np.maximum([self.distance(point) for point in points], FLOOR)
             out[f"lane {i}"] = (x, distance)
             noise = self.noise(points)
             if "noise" not in out:

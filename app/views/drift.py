@@ -9,8 +9,8 @@ from bokeh.models import GlyphRenderer, Legend, LegendItem
 from numpy.typing import NDArray
 
 from app.theme import DASHES, plot
-from app.views.autocorrelation import MARKERS, round_up
 from app.views.base import Array, Data, LaneFrame
+from app.views.marks import MARKERS, round_up
 from app.views.planes import SYMBOLS, density, shown_ranges
 from app.views.recipes import RecipeView, recipe_of
 from samplers.expressions import ZERO, Expression
@@ -21,7 +21,7 @@ CUT = " cut"
 """Ends the name of the feed of the arrows that are cut."""
 SIDE = 17
 """Arrows a side."""
-PLACES = 241
+POINTS = 241
 """Points of a curve."""
 DOTS = 100
 """Chains of a lane that are shown."""
@@ -179,9 +179,9 @@ class Drift(RecipeView):
                 "x", "y", source=path, line_color=colours.lanes[i], line_width=1.2, line_alpha=0.6, line_dash=DASHES[i]
             )
         cells = [(b - a) / SIDE for a, b in ranges]
-        places = [a + cell * (np.arange(SIDE) + 0.5) for (a, _), cell in zip(ranges, cells, strict=True)]
+        centres = [a + cell * (np.arange(SIDE) + 0.5) for (a, _), cell in zip(ranges, cells, strict=True)]
         self._cells = cells
-        self._grid = tuple(axis.ravel() for axis in np.meshgrid(*places))
+        self._grid = tuple(axis.ravel() for axis in np.meshgrid(*centres))
         self._weights = self._density(self._grid)
         first = f"sum {next(iter(self._shown_lanes), 0)}"
         for name, label, colour, _ in self._curves:
@@ -219,7 +219,7 @@ class Drift(RecipeView):
         drawn = np.minimum(length, LONGEST)
         factor = self._scale * drawn / length
         dx, dy = arrows.x[seen] * factor, arrows.y[seen] * factor
-        # The middle of an arrow is at its place, so that neighbours do not meet.
+        # The middle of an arrow is at its point of the grid, so that neighbours do not meet.
         (x, y), (cx, cy) = (axis[seen] for axis in self._grid), self._cells
         tip_x, tip_y = x + cx * dx / 2, y + cy * dy / 2
         head = -np.minimum(0.45, HEAD / drawn)
@@ -238,7 +238,7 @@ class Drift(RecipeView):
         target, colours = self.scene.target, self.scene.colours
         ((low, high),) = shown_ranges(self._layout, target)
         p = plot(colours, "θ", "drift", (low, high), (-1, 1))
-        x = np.linspace(low, high, PLACES)
+        x = np.linspace(low, high, POINTS)
         self._grid = (x,)
         self._weights = self._density(self._grid)
         # The law has the lower half of the figure, whatever the range of the drift.
@@ -266,7 +266,7 @@ class Drift(RecipeView):
         if highest > self._end or highest < self._end / 4:
             self._end = round_up(1.1 * highest) if highest > 0 else 1.0
             out["y"] = (np.array([-self._end, self._end]),)
-            out["density"] = (x, np.full(PLACES, -self._end), self._end * (self._weights / self._weights.max() - 1))
+            out["density"] = (x, np.full(POINTS, -self._end), self._end * (self._weights / self._weights.max() - 1))
         return out
 
     # ------------------------------------------------------------ frames

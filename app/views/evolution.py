@@ -10,8 +10,8 @@ from bokeh.models import BasicTickFormatter, LinearColorMapper
 from bokeh.palettes import interp_palette
 
 from app.theme import plot
-from app.views.autocorrelation import round_up
 from app.views.base import Array, Data, LaneFrame
+from app.views.marks import round_up
 from app.views.planes import (
     FAILURES,
     LiveImage,
@@ -235,16 +235,16 @@ class Evolution(RecipeView):
         lane = colours.lanes[self._lane or 0]
         mapper = LinearColorMapper(palette=interp_palette([colours.surface, lane], 64), low=0.0, high=1.0)
         # An image begins with the first block that is seen, and may reach beyond the last one.
-        self._first, places = [], []
+        self._first, ranges = [], []
         first_plane = Plane(self, kind, title="exact")
         for k, (low, _) in enumerate(first_plane.ranges):
             width = BLOCK * grid.steps[k]
             at = min(max(int((low - grid.low[k]) / width + 1e-9), 0), grid.cells[k] // BLOCK - SHOWN)
             self._first.append(at)
-            places.append((grid.low[k] + at * width, grid.low[k] + (at + SHOWN) * width))
+            ranges.append((grid.low[k] + at * width, grid.low[k] + (at + SHOWN) * width))
         self._images, figures = [], []
         for name, plane in (("exact", first_plane), ("chains", Plane(self, kind, title=f"{CHAINS:,} chains"))):
-            self._images.append(LiveImage(self, plane.figure, name, mapper, (SHOWN, SHOWN), *places, level="image"))
+            self._images.append(LiveImage(self, plane.figure, name, mapper, (SHOWN, SHOWN), *ranges, level="image"))
             plane.contours(self.scene)
             figures.append(plane.figure)
         return figures

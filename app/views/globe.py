@@ -10,8 +10,8 @@ from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
 from bokeh.palettes import interp_palette
 
 from app.theme import even_plot
-from app.views.autocorrelation import MARKERS
 from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.marks import MARKERS
 from app.views.state import notes
 from samplers import Experiment
 from samplers.manifolds import Sphere

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app.views.base import Array, LaneFrame
+import numpy as np
+
+from app.views.base import Array, CurvePoint, LaneFrame
 from app.views.distance import POINTS, Distance
 from samplers import Experiment
 from samplers.targets import TARGETS
@@ -17,7 +19,6 @@ class KL(Distance):
     title = "KL divergence"
     hint = "from the exact law; grey: as many exact draws"
     label = "KL divergence"
-    place = 5
     top = 10.0
 
     @classmethod
@@ -28,14 +29,17 @@ class KL(Distance):
         noise = self.feed("noise", "x", "mean", rollover=POINTS)
         figure.line("x", "mean", source=noise, line_color=self.scene.colours.faint, line_width=2)
 
-    def noise(self, points: Array) -> tuple[Array, ...]:
-        return (points[:, 6],)
+    def distance(self, point: CurvePoint) -> float:
+        return point.kl
+
+    def noise(self, points: Sequence[CurvePoint]) -> tuple[Array, ...]:
+        return (np.array([point.exact_kl for point in points]),)
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """The divergence now, and the part of it that exact draws would have too."""
         return {
             self._label.id: "\n".join(
-                f"{name}  KL {lane.curve[-1][5]:.2g}, of exact draws {lane.curve[-1][6]:.2g}"
+                f"{name}  KL {lane.curve[-1].kl:.2g}, of exact draws {lane.curve[-1].exact_kl:.2g}"
                 for name, lane in zip(self.scene.lanes, lanes, strict=True)
                 if lane.curve
             )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Array, LaneFrame
+from app.views.base import Array, CurvePoint, LaneFrame
 from app.views.distance import POINTS, Distance
 from samplers.diagnostics import ks
 
@@ -17,7 +17,6 @@ class KS(Distance):
     title = "KS distance"
     hint = "grey band: as many exact draws"
     label = "KS distance"
-    place = 4
 
     def add_noise(self, figure: Any) -> None:
         self._band = ks.band(1, columns=len(self.scene.target.ks_columns))
@@ -26,8 +25,11 @@ class KS(Distance):
         figure.varea(x="x", y1="low", y2="high", source=noise, fill_color=colours.faint, fill_alpha=0.25)
         figure.line("x", "mean", source=noise, line_color=colours.exact, line_width=1.5)
 
-    def noise(self, points: Array) -> tuple[Array, ...]:
-        root = np.sqrt(points[:, 3])
+    def distance(self, point: CurvePoint) -> float:
+        return point.ks
+
+    def noise(self, points: Sequence[CurvePoint]) -> tuple[Array, ...]:
+        root = np.sqrt([point.n_draws for point in points])
         low, high = self._band
         return low / root, high / root, ks.KOLMOGOROV_MEAN / root
 
@@ -37,10 +39,10 @@ class KS(Distance):
         for name, lane in zip(self.scene.lanes, lanes, strict=True):
             if not lane.curve:
                 continue
-            *_, distance, divergence, noise = lane.curve[-1]
-            text = f"{name}  KS {distance:.3g}"
-            if np.isfinite(divergence):
+            now = lane.curve[-1]
+            text = f"{name}  KS {now.ks:.3g}"
+            if np.isfinite(now.kl):
                 # The value without what noise alone adds to it.
-                text += f"  KL {max(divergence - noise, 0.0):.2g}"
+                text += f"  KL {max(now.kl - now.exact_kl, 0.0):.2g}"
             lines.append(text)
         return {self._label.id: "\n".join(lines)}

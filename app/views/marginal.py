@@ -26,14 +26,14 @@ class Marginal(View):
         scene = self.scene
         column, colours = scene.column, scene.colours
         scale = Scale.of(column)
-        places = scale.forward(bin_edges(column))
+        positions = scale.forward(bin_edges(column))
         low, high = scale.range
         # Bars are whole groups of the fine bins, so that counts are exact.
-        first, last = np.searchsorted(places, [low, high])
+        first, last = np.searchsorted(positions, [low, high])
         group = max(1, round((last - first) / BARS))
-        self._starts = np.arange(max(first - 1, 0), min(last + 1, len(places) - 1), group)
-        self._ends = np.minimum(self._starts + group, len(places) - 1)
-        left, right = places[self._starts], places[self._ends]
+        self._starts = np.arange(max(first - 1, 0), min(last + 1, len(positions) - 1), group)
+        self._ends = np.minimum(self._starts + group, len(positions) - 1)
+        left, right = positions[self._starts], positions[self._ends]
         self._widths = right - left
         exact = np.diff(column.cdf(bin_edges(column))[np.stack([self._starts, self._ends])], axis=0)[0] / self._widths
         p = plot(colours, scale.label(column.name), "density", (low, high), (0, float(np.max(exact)) * 1.35))

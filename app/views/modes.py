@@ -98,7 +98,7 @@ class Modes(RecipeView):
         for m in range(2):
             if isinstance(found, Mixing) and found.modes:
                 values = found.modes[m] / (float(np.abs(found.modes[m]).max()) or 1.0)
-                out |= self._images[m].data(values) if self._n == 2 else {f"mode {m}": (found.places, values)}
+                out |= self._images[m].data(values) if self._n == 2 else {f"mode {m}": (found.points, values)}
             elif self._n == 2:
                 out |= self._images[m].data(np.zeros((SIDE, SIDE)))
             else:

@@ -11,8 +11,8 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, BasicTickFormatter, Div
 
 from app.theme import DASHES, plot
-from app.views.autocorrelation import LINE, MARKERS, SIGNS, round_up
 from app.views.base import Data, LaneFrame, View
+from app.views.marks import LINE, MARKERS, SIGNS, round_up
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
 from samplers.gradients import Estimator
@@ -204,9 +204,9 @@ class Moments(View):
                 break
             least = min(waiting, key=lambda found: found.chains)
             # What a frame may be reading is left as it is.
-            place = next(i for i, found in enumerate(results) if found is least)
-            results[place] = replace(least)
-            results[place].add(self.scene.coordinate)
+            index = next(i for i, found in enumerate(results) if found is least)
+            results[index] = replace(least)
+            results[index].add(self.scene.coordinate)
             progress = True
         self._results = results
         return progress

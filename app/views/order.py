@@ -9,8 +9,8 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
-from app.views.autocorrelation import LINE, MARKERS
 from app.views.base import Array, Data, LaneFrame, View
+from app.views.marks import LINE, MARKERS
 from samplers import Experiment, Run
 from samplers.accumulate import bin_edges
 from samplers.kernels import SAMPLERS

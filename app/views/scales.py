@@ -24,7 +24,7 @@ return Number.isInteger(tick) ? "10" + superscript(tick) : Number(Math.pow(10, t
 
 @dataclass(frozen=True)
 class Scale:
-    """How a column's values become places on an axis."""
+    """How a column's values become positions on an axis."""
 
     log: bool
     range: tuple[float, float]
@@ -36,7 +36,7 @@ class Scale:
         return cls(column.log, (float(np.log10(low)), float(np.log10(high))) if column.log else (low, high))
 
     def forward(self, values: Array) -> Array:
-        """Places on the axis."""
+        """Positions on the axis."""
         if not self.log:
             return values
         return np.log10(np.maximum(values, np.finfo(float).tiny))

@@ -10,8 +10,8 @@ from bokeh.models import BasicTicker, BasicTickFormatter, NumeralTickFormatter
 from scipy.interpolate import RegularGridInterpolator
 
 from app.theme import DASHES, plot
-from app.views.autocorrelation import MARKERS, SHORTEST, round_up
 from app.views.base import Array, Data, LaneFrame
+from app.views.marks import FEWEST_LAGS, MARKERS, round_up
 from app.views.planes import (
     FAILURES,
     Process,
@@ -52,7 +52,7 @@ class Mixing:
     """The autocorrelation at these times."""
     modes: tuple[Array, ...] = ()
     """The two slowest eigenfunctions on the cells that are shown; of a complex pair its two parts."""
-    places: Array = field(default_factory=lambda: np.zeros(0))
+    points: Array = field(default_factory=lambda: np.zeros(0))
     """Where they are, in one dimension."""
 
     @property
@@ -180,7 +180,7 @@ class SpectrumView(RecipeView):
         self._processes: list[Process | None] = [None] * len(scene.lanes)
         self._found: dict[tuple[int, bool], Mixing | str] = {}
         self._sent: Any = None
-        self._end, self._bottom = SHORTEST, -0.25
+        self._end, self._bottom = FEWEST_LAGS, -0.25
         plane = plot(colours, "decay rate −Re λ", "rotation Im λ", (0, 1), (-1, 1), title="eigenvalues")
         rho = plot(
             colours, "lag in steps", "", (0, self._end), (self._bottom, 1.05),
@@ -265,8 +265,8 @@ class SpectrumView(RecipeView):
         ]
         curves = {i: autocorrelation.autocorrelation(lanes[i].run.statistics, k) for i in self._lanes}
         if not needed:
-            needed = [float(lags[-1]) for lags, _ in curves.values() if len(lags)] or [SHORTEST]
-        end = round_up(max(SHORTEST, *needed) if len(needed) > 1 else max(SHORTEST, needed[0]))
+            needed = [float(lags[-1]) for lags, _ in curves.values() if len(lags)] or [FEWEST_LAGS]
+        end = round_up(max(FEWEST_LAGS, *needed) if len(needed) > 1 else max(FEWEST_LAGS, needed[0]))
         if end != self._end:
             self._end = end
             out["lags"] = (np.array([0.0, end]),)

@@ -78,13 +78,13 @@ class State(View):
         column = target.columns[0]
         scale = Scale.of(column)
         low, high = scale.range
-        places = np.linspace(low, high, 400)
-        density = self._density_on(scale, places)
+        positions = np.linspace(low, high, 400)
+        density = self._density_on(scale, positions)
         top = float(density.max()) * 1.15
         p = plot(colours, scale.label(column.name), "density", (low, high), (-0.12 * top, top))
         scale.apply(p.xaxis)
-        p.varea(places, 0, density, fill_color=colours.density[1], fill_alpha=0.35)
-        p.line(places, density, line_color=colours.exact, line_width=1.5)
+        p.varea(positions, 0, density, fill_color=colours.density[1], fill_alpha=0.35)
+        p.line(positions, density, line_color=colours.exact, line_width=1.5)
         self._add_paths(p)
         self._add_arrows(p)
         self._span = np.array([high - low, top])
@@ -110,9 +110,9 @@ class State(View):
         self._add_paths(p)
         return p
 
-    def _density_on(self, scale: Scale, places: Array) -> Array:
+    def _density_on(self, scale: Scale, positions: Array) -> Array:
         """The exact density per unit of the axis."""
-        x = 10.0**places if scale.log else places
+        x = 10.0**positions if scale.log else positions
         density = np.exp(self.scene.target.log_density(x[:, None]))
         return density * x * np.log(10) if scale.log else density
 
@@ -153,13 +153,13 @@ class State(View):
         out: Data = {}
         if "cloud" in self.feeds and not self._cloud_sent:
             self._cloud_sent = True
-            out["cloud"] = self._places(self.scene.target.sample(0, CLOUD))
+            out["cloud"] = self._positions(self.scene.target.sample(0, CLOUD))
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
             heads = lane.run.statistics.tail(1)[:, :chains]
-            out[f"heads {i}"] = self._places(heads.reshape(-1, heads.shape[-1]))
+            out[f"heads {i}"] = self._positions(heads.reshape(-1, heads.shape[-1]))
             if len(lane.fresh):
-                x, y = self._places(lane.fresh[-FRESH:, 0])
+                x, y = self._positions(lane.fresh[-FRESH:, 0])
                 out[f"path {i}"] = (
                     (x, np.full_like(x, -0.06 * self._span[1])) if len(self._coordinates) == 1 else (x, y)
                 )
@@ -173,7 +173,7 @@ class State(View):
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, self._coordinates)
 
-    def _places(self, theta: Array) -> tuple[Array, Array]:
+    def _positions(self, theta: Array) -> tuple[Array, Array]:
         """Where θ (n, dim) is in the figure."""
         if not len(theta):
             return np.zeros(0), np.zeros(0)
@@ -187,8 +187,8 @@ class State(View):
     def _curve(self) -> tuple[Array, Array]:
         if not hasattr(self, "_curve_points"):
             low, high = self._scales[0].range
-            places = np.linspace(low, high, 400)
-            self._curve_points = (places, self._density_on(self._scales[0], places))
+            positions = np.linspace(low, high, 400)
+            self._curve_points = (positions, self._density_on(self._scales[0], positions))
         return self._curve_points
 
     def _arrows(self, lane: LaneFrame) -> Data:
@@ -197,7 +197,7 @@ class State(View):
         if age is None or len(tail) < 2 or lane.run.divergence is not None:
             return {name: (np.zeros(0),) * 4 for name in ("full", "used")}
         theta = tail[-1 - age, :1]
-        start = np.array([place[0] for place in self._places(theta)])
+        start = np.array([x[0] for x in self._positions(theta)])
         full = -self.scene.target.gradient_at(theta)[0]
         used = -lane.run.last_gradient[0]
         # The longer arrow is a fifth of the figure; both have one scale, so that they can be compared.

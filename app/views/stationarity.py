@@ -28,7 +28,7 @@ from samplers.recipe.flow import on_points
 
 SIDE = 56
 """Cells a side of an image."""
-PLACES = 240
+POINTS = 240
 """Points of a curve."""
 ROUNDING = 1e-9
 """A residual below this share of the terms that it is the sum of is zero."""
@@ -37,7 +37,7 @@ RED, RED_ON_DARK = "#c81e1e", "#ff8a80"
 
 @dataclass(frozen=True)
 class Look:
-    """What there is to see of one process, at the places of the image or curve."""
+    """What there is to see of one process, at the points of the image or curve."""
 
     residual: Array
     """∂p/∂t at p = e^{−H}/Z; exactly 0 where it is nothing but rounding."""
@@ -47,7 +47,8 @@ class Look:
     """Whether D is not positive semidefinite there."""
     refused: str
     """The worst point of D, in a sentence; empty where D is right."""
-    places: tuple[Array, ...]
+    shown: tuple[Array, ...]
+    """The coordinates of these points."""
     slice: str = ""
     """Where the coordinates stand that are not shown."""
 
@@ -60,7 +61,7 @@ class Look:
 def look(process: Process, plane: Plane) -> Look:
     """Evaluate the residual and the smallest eigenvalue of D on what the plane shows. Raises ValueError."""
     recipe = process.effective
-    shown = plane.centres(SIDE if plane.ndim == 2 else PLACES)
+    shown = plane.centres(SIDE if plane.ndim == 2 else POINTS)
     A = process.recipe.friction
     residual, spread = np.zeros(shown[0].shape), 0.0
     if not recipe.residual.is_zero:
@@ -164,7 +165,7 @@ class Stationarity(RecipeView):
             "x", "eigenvalue", source=curve, line_color=colours.lanes[2], line_width=2, line_dash="dashed"
         )
         p.vbar(
-            "x", (plane.x[1] - plane.x[0]) / PLACES, "top", "bottom", source=bad, fill_color=RED, fill_alpha=0.15,
+            "x", (plane.x[1] - plane.x[0]) / POINTS, "top", "bottom", source=bad, fill_color=RED, fill_alpha=0.15,
             hatch_pattern="right_diagonal_line", hatch_color=RED, hatch_alpha=0.6, line_color=None,
         )  # fmt: skip
         self.moving_range(f"y {n}", p.y_range)
@@ -219,7 +220,7 @@ class Stationarity(RecipeView):
                     out |= image.data(each)
             else:
                 reach = 1.25 * top or 1.0
-                x = found.places[0]
+                x = found.shown[0]
                 out[f"curve {n}"] = (x, found.residual, found.eigenvalue / most * reach / 1.25)
                 out[f"bad {n}"] = (x[found.bad], np.full(found.bad.sum(), -reach), np.full(found.bad.sum(), reach))
                 out[f"y {n}"] = (np.array([-reach, 1.5 * reach]),)
@@ -250,7 +251,7 @@ class Stationarity(RecipeView):
         else:
             k = int(np.abs(found.residual).argmax())
             names = self._planes[n].layout.names
-            at = ", ".join(f"{SYMBOLS[label]} = {x.flat[k]:.2f}" for label, x in zip(names, found.places, strict=False))
+            at = ", ".join(f"{SYMBOLS[label]} = {x.flat[k]:.2f}" for label, x in zip(names, found.shown, strict=False))
             rise = f'<span style="color:{colours.lanes[1]}">+</span>' if self._planes[n].ndim == 2 else ""
             fall = f'<span style="color:{colours.lanes[0]}">−</span>' if self._planes[n].ndim == 2 else ""
             scale = f", colours {fall}/{rise}" if rise else ""

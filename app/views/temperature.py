@@ -8,8 +8,8 @@ import numpy as np
 from bokeh.models import BasicTicker, NumeralTickFormatter
 
 from app.theme import plot
-from app.views.autocorrelation import round_up
 from app.views.base import AXIS_LABELS, Data, LaneFrame, View
+from app.views.marks import round_up
 from samplers import Experiment, Run, jit
 from samplers.kernels import SAMPLERS
 from samplers.kernels.kicks import Moving

@@ -8,8 +8,8 @@ from bokeh.models import FixedTicker, LinearColorMapper
 from bokeh.palettes import interp_palette
 
 from app.theme import DASHES, plot
-from app.views.autocorrelation import MARKERS
 from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.marks import MARKERS
 from app.views.planes import heights
 from app.views.state import notes
 from samplers import Experiment
@@ -80,9 +80,9 @@ class Torus(View):
             edges = bin_edges(column)
             first, last = np.searchsorted(edges, low), np.searchsorted(edges, high, side="right") - 1
             cuts = np.unique(np.linspace(first, last, BARS + 1).round().astype(int))
-            places = edges[cuts]
-            exact = np.diff(column.cdf(places)) / np.diff(places)
-            self._groups.append((cuts, places))
+            ends = edges[cuts]
+            exact = np.diff(column.cdf(ends)) / np.diff(ends)
+            self._groups.append((cuts, ends))
             self._tops.append(float(exact.max()) * 1.25)
             fine = np.linspace(low, high, 241)
             curve = np.diff(column.cdf(fine)) / np.diff(fine)
@@ -123,7 +123,7 @@ class Torus(View):
         return out
 
     def _inside(self, values: Array) -> Any:
-        """Which places are on the map; beside it the marginals would hide them."""
+        """Which points are on the map; beside it the marginals would hide them."""
         return np.all([(values[:, k] >= a) & (values[:, k] <= b) for k, (a, b) in enumerate(self._axes)], axis=0)
 
     def _path(self, i: int, values: Array) -> tuple[Array, ...]:
@@ -138,11 +138,11 @@ class Torus(View):
 
     def _side(self, k: int, lane: LaneFrame) -> tuple[Array, Array]:
         statistics = lane.run.statistics
-        cuts, places = self._groups[k]
+        cuts, ends = self._groups[k]
         # At each fine edge, with what fell below all of them, which is lost in the differences.
         below = np.cumsum(statistics.counts(k))
-        density = np.diff(below[cuts]) / (max(statistics.n_draws, 1) * np.diff(places))
-        along, rise = np.repeat(places, 2)[1:-1], self._on_side(k, np.repeat(density, 2))
+        density = np.diff(below[cuts]) / (max(statistics.n_draws, 1) * np.diff(ends))
+        along, rise = np.repeat(ends, 2)[1:-1], self._on_side(k, np.repeat(density, 2))
         return (along, rise) if k == 0 else (rise, along)
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:

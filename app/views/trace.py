@@ -8,8 +8,8 @@ import numpy as np
 from bokeh.models import BasicTicker, BoxAnnotation, NumeralTickFormatter
 
 from app.theme import plot
-from app.views.autocorrelation import lane_labels
 from app.views.base import AXIS_LABELS, Data, LaneFrame, View
+from app.views.marks import lane_labels
 from app.views.scales import Scale
 from samplers.diagnostics import convergence
 from samplers.diagnostics.ks import edges_and_cdf
@@ -24,7 +24,7 @@ BAND = (0.05, 0.95)
 
 
 def exact_quantiles(scale: Scale, edges: Array, cdf: Array, levels: Sequence[float]) -> Array:
-    """Places of quantiles on the axis, from the exact CDF at the edges of the histogram."""
+    """Quantiles as positions on the axis, from the exact CDF at the edges of the histogram."""
     return np.interp(levels, cdf, scale.forward(edges))
 
 

@@ -104,11 +104,11 @@ def _cells(column: Column) -> tuple[NDArray[np.int64], Array]:
     if found is None:
         _, cdf = edges_and_cdf(column)
         levels = np.sin(np.pi / 2 * np.arange(1, N_CELLS) / N_CELLS) ** 2
-        places = np.unique(np.searchsorted(cdf, levels))
-        places = places[(places > 0) & (places < len(cdf))]
-        places = places[np.diff(cdf[places], prepend=0.0, append=1.0)[:-1] > 0]
-        masses = np.diff(cdf[places], prepend=0.0, append=1.0)
-        found = _CELLS[column] = np.append(0, places + 1), masses
+        indices = np.unique(np.searchsorted(cdf, levels))
+        indices = indices[(indices > 0) & (indices < len(cdf))]
+        indices = indices[np.diff(cdf[indices], prepend=0.0, append=1.0)[:-1] > 0]
+        masses = np.diff(cdf[indices], prepend=0.0, append=1.0)
+        found = _CELLS[column] = np.append(0, indices + 1), masses
     return found
 
 

@@ -16,7 +16,7 @@ from samplers.recipe.flow import shown
 from samplers.recipe.recipe import KINDS, MAX_REFRESH, THETA, Layout, Recipe
 from samplers.targets.base import LINE, POSITIVE, Array, Target
 
-# Places in the packed parameters.
+# Indices in the packed parameters.
 _STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH, _PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _WORK = range(11)
 _HEADER = 11
 """The header is followed by the numbers of the coordinates that noise is injected into."""
@@ -254,10 +254,10 @@ def _recipe(
     layout = Layout(kind, dim)
     n = len(layout.names)
     on, above = [(i, j) for i in range(n) for j in range(i, n)], [(i, j) for i in range(n) for j in range(i + 1, n)]
-    for what, given, places in (("diffusion_entries", diffusion, on), ("curl_entries", curl, above)):
-        if given and len(given) != len(places):
+    for what, given, indices in (("diffusion_entries", diffusion, on), ("curl_entries", curl, above)):
+        if given and len(given) != len(indices):
             raise SpecError(
-                f"sampler.{what}", ", ".join(given), f"with {n} coordinates {len(places)} entries are needed"
+                f"sampler.{what}", ", ".join(given), f"with {n} coordinates {len(indices)} entries are needed"
             )
     if drift and len(drift) != n:
         raise SpecError("sampler.drift_entries", ", ".join(drift), f"with {n} coordinates {n} entries are needed")

@@ -13,7 +13,7 @@ from samplers.parameters import Formula, Real, SpecError
 from samplers.targets.base import Array, Column, Target
 from samplers.targets.quadrature import density_cdf, rule
 
-# Places in the packed parameters.
+# Indices in the packed parameters.
 _ENERGY, _SLOPES, _WORK, _TABLE, _CELLS, _LOW, _HIGH = range(7)
 _HEADER = 8
 _TABLE_CELLS = {1: 4096, 2: 400}

@@ -17,7 +17,7 @@ _FIRST, _HEADER = 1, 3
 
 @jit.helper
 def _exponent(theta, c, j, params):
-    """The log of the density of component j, weight included, at the point of chain c; and the place of its μ."""
+    """The log of the density of component j, weight included, at the point of chain c; and the index of its μ."""
     dim = theta.shape[1]
     at = _FIRST + j * (_HEADER + dim) + _HEADER
     cosine = 0.0

@@ -180,11 +180,11 @@ class MisesPosterior(Target):
         middles = np.linspace(grid[0], grid[-1], 2 * n - 1)
         own = np.exp(kappa * (np.cos(grid[:, None] - angles) - 1))
         shared = np.exp(kappa * (np.cos(middles[:, None] - angles) - 1))
-        place = np.arange(n)[:, None] + np.arange(n)
+        index = np.arange(n)[:, None] + np.arange(n)
         # Where the angles are more than π apart, μ is on the other side; there the law has no mass to speak of.
         out = -kappa * (np.cos(grid)[:, None] + np.cos(grid))
         for i in range(self.items):
-            out -= np.log(own[:, i][:, None] + shared[:, i][place]) + kappa
+            out -= np.log(own[:, i][:, None] + shared[:, i][index]) + kappa
         return out
 
     @cached_property

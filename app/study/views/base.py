@@ -7,14 +7,28 @@ arrays for them. ``compute`` runs in a worker thread while no method moves.
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from app.theme import Theme, theme
 from app.views.base import Data, Drawing
 from samplers.models import Model, Snapshot
 from samplers.models.study import Score, Study, StudyRun
 
-AXES = ("data", "steps", "seconds")
+
+class StudyPosition(NamedTuple):
+    """How far a run is, on each axis."""
+
+    data: float
+    """Data seen."""
+    steps: float
+    seconds: float
+
+    def on(self, axis: str) -> float:
+        """How far it is on one of them."""
+        return float(getattr(self, axis))
+
+
+AXES = StudyPosition._fields
 """What curves are drawn against. The method that is furthest behind on this axis makes the next step."""
 
 
@@ -43,11 +57,6 @@ class StudyScene:
         """What curves are drawn against."""
         return {"data": f"{self.model.data_name} seen", "steps": "steps", "seconds": "seconds of computing"}[self.axis]
 
-    @property
-    def axis_place(self) -> int:
-        """The axis' place in a :class:`Score`."""
-        return {"steps": 0, "data": 1, "seconds": 2}[self.axis]
-
 
 @dataclass
 class MethodFrame:
@@ -55,8 +64,8 @@ class MethodFrame:
 
     runs: Sequence[StudyRun]
     """One for each seed."""
-    marks: Sequence[tuple[float, float, float]] = ()
-    """Where parameters were changed: the first run's steps, data seen and seconds."""
+    marks: Sequence[StudyPosition] = ()
+    """Where the first run was when parameters were changed."""
 
     def scores(self) -> list[Sequence[Score]]:
         """The scores of each seed."""

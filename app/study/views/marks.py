@@ -7,7 +7,7 @@ from bokeh.models import CustomJSTransform, Label, LinearColorMapper, Node
 from bokeh.palettes import Category20_20
 
 from app.study.views.base import StudyView
-from app.views.autocorrelation import LINE
+from app.views.marks import LINE
 
 # The strong ones first, then their pale twins.
 PALETTE = (*Category20_20[0::2], *Category20_20[1::2])

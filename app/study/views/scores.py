@@ -6,24 +6,29 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker, VSpan
 
-from app.study.views.base import MethodFrame, StudyFrame, StudyView
+from app.study.views.base import MethodFrame, StudyFrame, StudyPosition, StudyView
 from app.study.views.marks import method_labels
 from app.theme import DASHES, plot
 from app.views.base import Array, Data
 from samplers.models import Model
+from samplers.models.study import Score
 
 
-def curve(frame: MethodFrame, place: int) -> tuple[Array, Array, Array, Array]:
+def curve(frame: MethodFrame, axis: str) -> tuple[Array, Array, Array, Array]:
     """(x, mean, lowest, highest) over the seeds, at the steps that all of them have reached.
 
-    All seeds are scored at the same steps. The first score comes before the first step: a log axis has no place for it.
+    All seeds are scored at the same steps. The first score comes before the first step, which a log axis cannot show.
     """
     seeds = frame.scores()
     n = min(map(len, seeds))
-    points = np.array([[tuple(score) for score in scores[:n]] for scores in seeds]).reshape(len(seeds), n, 4)
-    x, value = points[:, :, place].mean(axis=0), points[:, :, 3]
+    x = np.array([[_position(score).on(axis) for score in scores[:n]] for scores in seeds]).mean(axis=0)
+    value = np.array([[score.value for score in scores[:n]] for scores in seeds])
     there = x > 0
     return x[there], value.mean(axis=0)[there], value.min(axis=0)[there], value.max(axis=0)[there]
+
+
+def _position(score: Score) -> StudyPosition:
+    return StudyPosition(score.data_seen, score.step, score.seconds)
 
 
 def ends(values: Sequence[float], high_is_good: bool) -> tuple[float, float]:
@@ -70,20 +75,20 @@ class Scores(StudyView):
 
     def compute(self, frame: StudyFrame) -> Data:
         out: Data = {}
-        places, values = [], []
-        place = self.scene.axis_place
+        shown_x, values = [], []
+        axis = self.scene.axis
         for i, method in enumerate(frame.methods):
-            x, mean, low, high = curve(method, place)
+            x, mean, low, high = curve(method, axis)
             out[f"method {i}"] = (x, mean)
-            out[f"marks {i}"] = (np.array([mark[place] for mark in method.marks if mark[place] > 0]),)
+            out[f"marks {i}"] = (np.array([at for mark in method.marks if (at := mark.on(axis)) > 0]),)
             if len(method.runs) > 1:
                 out[f"band {i}"] = (x, low, high)
             if len(x):
-                places += [x[0], x[-1]]
+                shown_x += [x[0], x[-1]]
                 values += [low.min(), high.max()]
-        if places:
+        if shown_x:
             # The axis ends at powers of ten, so that it moves rarely.
-            shown = 10.0 ** np.floor(np.log10(min(places))), 10.0 ** np.ceil(np.log10(max(places) * 1.001))
+            shown = 10.0 ** np.floor(np.log10(min(shown_x))), 10.0 ** np.ceil(np.log10(max(shown_x) * 1.001))
             if shown != self._shown:
                 self._shown = shown
                 out["x"] = (np.array(shown),)

@@ -80,8 +80,8 @@ def sweep(rng, w, r, a, c, top, edges, held_first, held_other, prior):
     rates = np.empty(n_communities)
 
     # The hidden counts m_ijk of every observed edge.
-    for place in range(edges.shape[0]):
-        i, j = edges[place]
+    for index in range(edges.shape[0]):
+        i, j = edges[index]
         rate = 0.0
         for k in range(n_communities):
             rates[k] = r[k] * w[i, k] * w[j, k]

@@ -83,8 +83,8 @@ def _numbered(labels: list[Any]) -> NDArray[np.int64]:
 
 
 def _of_networkx(graph: Any, labels: list[Any] | None = None, group_source: str = "") -> Graph:
-    place = {node: number for number, node in enumerate(graph)}
-    pairs = [(place[a], place[b]) for a, b in graph.edges()]
+    index = {node: number for number, node in enumerate(graph)}
+    pairs = [(index[a], index[b]) for a, b in graph.edges()]
     groups = None if labels is None else _numbered(labels)
     return make_graph(tuple(str(node) for node in graph), pairs, groups, group_source)
 
@@ -251,8 +251,8 @@ def _read_csv(shape: _Shape, text: str) -> Graph:
         if numbers[-1] - first < MAX_NODES:
             numbers = list(range(first, numbers[-1] + 1))
         names = [str(number) for number in numbers]
-    place = {name: number for number, name in enumerate(names)}
-    return make_graph(tuple(names), [(place[a], place[b]) for a, b in shape.edges])
+    index = {name: number for number, name in enumerate(names)}
+    return make_graph(tuple(names), [(index[a], index[b]) for a, b in shape.edges])
 
 
 LABELS = ("group", "community", "club")
@@ -379,5 +379,5 @@ def _read_graphml(shape: _Shape, text: str) -> Graph:
     file.read(text)
     if not shape.edges:
         raise FileError(shape.file, "has no edge", "a graph needs an edge at least")
-    place = {node: number for number, node in enumerate(shape.lines)}
-    return make_graph(tuple(place), [(place[a], place[b]) for a, b in shape.edges], *file.groups())
+    index = {node: number for number, node in enumerate(shape.lines)}
+    return make_graph(tuple(index), [(index[a], index[b]) for a, b in shape.edges], *file.groups())

@@ -9,8 +9,8 @@ import numpy as np
 from bokeh.models import Label
 
 from app.theme import plot
-from app.views.autocorrelation import MARKERS, SIGNS
 from app.views.base import Data, LaneFrame
+from app.views.marks import MARKERS, SIGNS
 from app.views.planes import process_of
 from app.views.recipes import RecipeView, recipe_of
 from samplers import jit
@@ -41,7 +41,7 @@ LINE = 15
 
 
 @dataclass(frozen=True)
-class Standing:
+class Classification:
     """Where a process stands, and why."""
 
     column: str
@@ -64,7 +64,7 @@ def cell(recipe: Recipe) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=64)
-def by_recipe(recipe: Recipe, noise: float = 0.0, clipped: bool = False) -> Standing:
+def by_recipe(recipe: Recipe, noise: float = 0.0, clipped: bool = False) -> Classification:
     """Where a recipe stands whose gradient has noise of variance ``noise`` beyond B̂, or a B̂ that D is too small for.
 
     By the theorem every process with the law e^{−H} is a recipe's, so that one question decides: is the drift the
@@ -72,27 +72,27 @@ def by_recipe(recipe: Recipe, noise: float = 0.0, clipped: bool = False) -> Stan
     """
     column, row = cell(recipe)
     if noise > 0 and any(not e.is_zero for entries in recipe.correction(1.0) for e in entries):
-        return Standing(OUTSIDE, row, "the gradient's noise is added to D, not to f")
+        return Classification(OUTSIDE, row, "the gradient's noise is added to D, not to f")
     if clipped:
-        return Standing(OUTSIDE, row, "D is too small for B̂ to be subtracted")
+        return Classification(OUTSIDE, row, "D is too small for B̂ to be subtracted")
     due = replace(recipe, gamma_dropped=False, dissipation_dropped=False, edited=(), typed=()).drift
     missing = [own - other for own, other in zip(recipe.drift, due, strict=True)]
     if any(not e.is_zero for e in missing):
         if recipe.edited:
-            return Standing(OUTSIDE, row, "f is typed by hand, and is not −(D+Q)∇H + Γ")
+            return Classification(OUTSIDE, row, "f is typed by hand, and is not −(D+Q)∇H + Γ")
         if recipe.dissipation_dropped and any(not e.is_zero for e in recipe.dissipation):
-            return Standing(OUTSIDE, row, "−D∇H is left out: nothing balances the noise")
-        return Standing(OUTSIDE, row, "Γ ≠ 0 is left out of f")
+            return Classification(OUTSIDE, row, "−D∇H is left out: nothing balances the noise")
+        return Classification(OUTSIDE, row, "Γ ≠ 0 is left out of f")
     what = "constant, so Γ = 0" if row == CONSTANT else "f has its Γ"
     if column == NO_DIFFUSION:
         what = "no noise: only a new momentum changes H" if recipe.refresh else "no noise, so H never changes"
     elif column == NO_CURL and not any(not e.is_zero for entries in recipe.D for e in entries):
         what = "D = 0 too: nothing moves"
-    return Standing(column, row, f"law e⁻ᴴ as ε → 0: {column}, {what}")
+    return Classification(column, row, f"law e⁻ᴴ as ε → 0: {column}, {what}")
 
 
 @cache
-def known() -> tuple[Standing, ...]:
+def known() -> tuple[Classification, ...]:
     """Where the presets stand, in their order."""
     return tuple(
         by_recipe(preset.recipe(preset.dims[0]), GRADIENTS[preset.gradient]().noise().variance)
@@ -124,7 +124,7 @@ def _choice(recipe: Recipe, lane: LaneFrame) -> tuple[Recipe, float, bool]:
     return recipe, noise.variance - noise.correction, bool(lane.run.counts[jit.CLIPPED])
 
 
-class Place(RecipeView):
+class Completeness(RecipeView):
     """All processes, those with the law e^{−H}, and those that the recipe writes; the lanes are marked."""
 
     key = "place"
@@ -133,7 +133,7 @@ class Place(RecipeView):
 
     def build(self) -> Any:
         colours, n = self.scene.colours, len(self.scene.lanes)
-        self._checked: dict[Any, Standing] = {}
+        self._checked: dict[Any, Classification] = {}
         p = plot(colours, "", "", (0, 100), (-REASON * n, 100))
         p.axis.visible = p.grid.visible = False
         p.min_border_left = p.min_border_right = p.min_border_top = p.min_border_bottom = 4
@@ -178,15 +178,15 @@ class Place(RecipeView):
         return label
 
     def _add_known(self, p: Any) -> None:
-        """The named samplers, each at its place; lines of text are in pixels, so that they do not meet."""
+        """The named samplers, each in its cell; lines of text are in pixels, so that they do not meet."""
         colours = self.scene.colours
         lines: dict[tuple[str, str], int] = {}
-        for preset, standing in zip(PRESETS.values(), known(), strict=True):
-            where = (OUTSIDE, "") if not standing.inside else (standing.column, standing.row)
+        for preset, found in zip(PRESETS.values(), known(), strict=True):
+            where = (OUTSIDE, "") if not found.inside else (found.column, found.row)
             k = lines.get(where, 0)
             lines[where] = k + 1
-            if standing.inside:
-                x, y, down = EDGES[COLUMNS.index(standing.column)] + 1, ROWS[standing.row][1], -LINE * k - 2
+            if found.inside:
+                x, y, down = EDGES[COLUMNS.index(found.column)] + 1, ROWS[found.row][1], -LINE * k - 2
             else:
                 x, y, down = LEFT + 34.0 * k, INNER[0], -5
             title = preset.title.replace(" with a ", " + ")
@@ -194,7 +194,7 @@ class Place(RecipeView):
 
     # ------------------------------------------------------------ frames
 
-    def standing(self, lane: LaneFrame) -> Standing | None:
+    def classification(self, lane: LaneFrame) -> Classification | None:
         """Where a lane is; None where it is no process, or no recipe."""
         recipe = recipe_of(lane)
         if recipe is None or (lane.run.divergence is not None and lane.run.divergence.refused):
@@ -205,29 +205,29 @@ class Place(RecipeView):
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         moved = False
         for lane in lanes:
-            standing, recipe, process = self.standing(lane), recipe_of(lane), process_of(lane)
-            if standing is None or recipe is None or process is None or standing.inside:
+            found, recipe, process = self.classification(lane), recipe_of(lane), process_of(lane)
+            if found is None or recipe is None or process is None or found.inside:
                 continue
             key = _choice(recipe, lane)
             if key in self._checked:
                 continue
             # What D and Q do not write by themselves may still be another Q's: that takes a while to see.
             if not key[2] and stationary(process.effective, lane.run.target):
-                standing, moved = Standing(*cell(recipe), "law e⁻ᴴ all the same: f is the recipe of another Q"), True
-            self._checked[key] = standing
+                found, moved = Classification(*cell(recipe), "law e⁻ᴴ all the same: f is the recipe of another Q"), True
+            self._checked[key] = found
         return moved
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         for i, lane in enumerate(lanes):
-            standing = self.standing(lane)
-            if standing is None:
+            found = self.classification(lane)
+            if found is None:
                 out[f"mark {i}"] = (np.zeros(0),) * 2
                 continue
-            if standing.inside:
-                k = COLUMNS.index(standing.column)
+            if found.inside:
+                k = COLUMNS.index(found.column)
                 width = EDGES[k + 1] - EDGES[k]
-                x, y = EDGES[k] + width * (1 + 2 * i) / 8, ROWS[standing.row][0] + 5.5
+                x, y = EDGES[k] + width * (1 + 2 * i) / 8, ROWS[found.row][0] + 5.5
             else:
                 x, y = 77.0 + 6.5 * i, INNER[0] / 2
             out[f"mark {i}"] = (np.array([x]), np.array([y]))
@@ -236,10 +236,10 @@ class Place(RecipeView):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         out = {}
         for label, lane in zip(self._labels, lanes, strict=True):
-            standing = self.standing(lane)
-            if standing is None:
+            found = self.classification(lane)
+            if found is None:
                 text = "no process: D is not positive semidefinite" if recipe_of(lane) is not None else ""
             else:
-                text = standing.why
+                text = found.why
             out[label.id] = text
         return out
