@@ -42,6 +42,16 @@ class Sampler(param.Parameterized):
     advance: ClassVar[Any]
     """The compiled kernel."""
 
+    # What its tests need: every sampler declares it at the end of its class, and a test names what is missing.
+    bias_order: ClassVar[int | None]
+    """The power of ε of the bias that the chain's law has; None where it has none, whatever the step."""
+    steps_to_test: ClassVar[int]
+    """How many steps chains from exact draws make while tests compare their law with the target's: enough for a wrong
+    drift to show. Not needed where all that the sampler moves on are spheres."""
+    textbook_step: ClassVar[Any]
+    """``textbook_step(rng, run, theta, r, data)``: a step in plain Python, as in :mod:`samplers.textbook`; None where
+    it is the target's own draw."""
+
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
         jit.keep_plain(cls, "advance")
