@@ -28,7 +28,7 @@ hypothesis.settings.register_profile("sgmcmc-lab", derandomize=True, deadline=No
 hypothesis.settings.load_profile("sgmcmc-lab")
 
 # Their asserts say what was compared, as those of test modules do.
-pytest.register_assert_rewrite(*(f"tests.checks_{what}" for what in ("samplers", "targets")))
+pytest.register_assert_rewrite(*(f"tests.checks_{what}" for what in ("gradients", "samplers", "targets", "views")))
 
 BROWSER = "tests/browser/"
 TOGETHER = (BROWSER, "tests/test_views_lanes.py")
