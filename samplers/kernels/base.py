@@ -1,8 +1,8 @@
 """What every sampler declares.
 
 A sampler is a recipe (D, Q) × an integrator × a gradient. Each file has the same order: the compiled
-``advance``, which reads like the textbook's algorithm, and the declaration: parameters, equations,
-source. A new sampler is one file and one line in ``samplers/kernels/__init__.py``.
+``advance``, which reads like the textbook's algorithm, and the declaration: equations, source,
+parameters, and what its tests need. A new sampler is one file and one line in ``samplers/kernels/__init__.py``.
 """
 
 from typing import Any, ClassVar
