@@ -59,31 +59,38 @@ class Pace:
             self._senders = set()
         return max(FRAME_SECONDS, self._sessions * self._cost / LOOP_SHARE)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether several sessions sent frames in the last second."""
+        return self._sessions > 1
+
 
 class Turns:
-    """Who may put new figures or cards on a page, and when: that holds the loop, and others have frames in between."""
+    """Who may make or show a new figure or card, and when: that holds the loop, and others have frames in between."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
         self._free = self._cost = 0.0
 
     def wait(self) -> float:
         """How long the next one waits; its turn is kept for it."""
         now = time.perf_counter()
         begin = max(now, self._free)
-        self._free = begin + 2 * self._cost
+        self._free = begin + (2 * self._cost if self._pace.crowded else 0.0)
         return begin - now
 
     def took(self, seconds: float) -> None:
-        """How long it held the loop; the loop is then left alone for as long."""
+        """How long it held the loop; where there are others, it is then left alone for as long."""
         self._cost = seconds
-        self._free = max(self._free, time.perf_counter() + seconds)
+        if self._pace.crowded:
+            self._free = max(self._free, time.perf_counter() + seconds)
 
 
 _PACE = Pace()
-_TURNS = Turns()
+_TURNS = Turns(_PACE)
 
 
-async def _turn(work: Callable[[], None]) -> None:
+async def take_turn(work: Callable[[], None]) -> None:
     """Do something that holds the loop, when it is its turn."""
     await asyncio.sleep(_TURNS.wait())
     began = time.perf_counter()
@@ -91,6 +98,11 @@ async def _turn(work: Callable[[], None]) -> None:
         work()
     finally:
         _TURNS.took(time.perf_counter() - began)
+
+
+def needed(puts: Sequence[Callable[[], None]]) -> Sequence[Callable[[], None]]:
+    """Of what puts the first card on a page, the first two, and so on: all, where other pages wait; else the last."""
+    return puts if _PACE.crowded else puts[-1:]
 
 
 class LiveView(Protocol):
@@ -103,7 +115,7 @@ class LiveScreen(Protocol):
     """What the loop asks of the page."""
 
     def show_views(self, views: Sequence[Any]) -> Sequence[Callable[[], None]]:
-        """What puts the views' figures on the page, one after another."""
+        """What puts the first of the views' figures on the page, the first two, and so on."""
 
     def show_status(self, what: str, share: float) -> None:
         """Say what is being made ready, and how far it is; an empty text when all is ready."""
@@ -148,8 +160,13 @@ class Live:
         self._drawn_times: deque[tuple[float, int]] = deque(maxlen=60)
 
     @abstractmethod
+    def view_builders(self) -> Sequence[Callable[[], None]]:
+        """What makes new figures for what is chosen now; the page's script does not know them yet."""
+
     def build_views(self) -> None:
-        """New figures for what is chosen now; they are not yet known to the page's script."""
+        """New figures, all at once."""
+        for build in self.view_builders():
+            build()
 
     @abstractmethod
     def _active(self) -> bool:
@@ -182,7 +199,7 @@ class Live:
             while True:
                 if self._seen_moving and not told:
                     told = True
-                    await _turn(self._page.moving)
+                    await take_turn(self._page.moving)
                 if self._rebuild:
                     await self._renew()
                 if self._stale:
@@ -207,10 +224,11 @@ class Live:
 
     async def _renew(self) -> None:
         """New figures on the page, a turn for each; what others want meanwhile comes between them."""
-        await _turn(self.build_views)
+        for build in self.view_builders():
+            await take_turn(build)
         if self._stale:
-            for put in self._page.show_views(self.views):
-                await _turn(put)
+            for put in needed(self._page.show_views(self.views)):
+                await take_turn(put)
 
     async def _rest(self, seconds: float) -> None:
         """Wait, but not with a frame that shows an edit."""

@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,8 @@ class Runner(Live):
         self.state, self.screen = state, screen
         self.lanes: list[LaneRecord] = []
         self.views: list[View] = []
+        self._built: tuple[Scene, list[str]] | None = None
+        """What the figures are built for, and which."""
         self._known = state.experiment
         self._drew = False
         self._changes: list[tuple[int, Change]]
@@ -111,11 +114,11 @@ class Runner(Live):
         # Of several changes made at once the event knows only the last one's old value.
         old, new = self._known, event.new
         self._known = new
-        retitled = bool(self.views) and (
-            self.state.lane_titles() != self.views[0].scene.lanes
-            or self.state.shown_views() != [view.key for view in self.views]
-            or layouts_of(new) != self.views[0].scene.layouts
-        )
+        retitled = False
+        if self._built is not None:
+            scene, keys = self._built
+            shown = self.state.lane_titles(), self.state.shown_views(), layouts_of(new)
+            retitled = shown != (scene.lanes, keys, scene.layouts)
         retargeted = old.target != new.target
         if _structure(old) != _structure(new) or not new.make_target().succeeds(old.make_target()):
             self._ask(restart=True, rebuild=retargeted or retitled)
@@ -148,8 +151,8 @@ class Runner(Live):
         self._rebuild |= self._drew
         self._redraw = True
 
-    def build_views(self) -> None:
-        """New figures for what is chosen now. They show the exact law at once, and the lanes from the next frame on."""
+    def view_builders(self) -> list[Callable[[], None]]:
+        """What makes new figures: they show the exact law at once, and the lanes from the next frame on."""
         self._rebuild, self._stale, self._drew = False, True, False
         state = self.state
         scene = Scene(
@@ -162,7 +165,12 @@ class Runner(Live):
             large=state.present,
         )
         before = {view.key: view for view in self.views}
-        self.views = [VIEWS[key](scene, before.get(key)) for key in state.shown_views()]
+        self._built = scene, state.shown_views()
+        self.views = []
+        return [partial(self._build, scene, key, before.get(key)) for key in self._built[1]]
+
+    def _build(self, scene: Scene, key: str, before: View | None) -> None:
+        self.views.append(VIEWS[key](scene, before))
 
     async def _send_layout(self) -> None:
         for record in self.lanes:

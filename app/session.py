@@ -20,7 +20,7 @@ from app.export import Menu
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, of_study
 from app.lesson.panel import BESIDE, LessonPanel
-from app.live import Live
+from app.live import Live, needed, take_turn
 from app.notice import Notice
 from app.page_state import PageState
 from app.present import SX, Presenter
@@ -79,6 +79,15 @@ ROW = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "m
 """How a line of the transport is laid out."""
 
 
+def one_by_one(column: Any, cards: list[Any]) -> list[Callable[[], None]]:
+    """What puts the first of the cards in a column, the first two, and so on, in place of what was there."""
+
+    def put(n: int) -> None:
+        column.objects = cards[:n] + column.objects[n : len(cards)]
+
+    return [partial(put, n) for n in range(1, len(cards) + 1) or (0,)]
+
+
 class Session:
     """One browser session: its live loop begins with the page and ends with it."""
 
@@ -109,6 +118,7 @@ class Session:
         """The lesson and the step that the address was last written for."""
         self.status = Notice(severity="info")
         self.views = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
+        self._formulas: list[Any] = []
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.readout = Div(
             text="starting", width=270, styles={"font-size": "14px", "font-variant-numeric": "tabular-nums"}
@@ -296,7 +306,7 @@ class Session:
                 work()
 
     def show_views(self, views: Sequence[Any]) -> list[Callable[[], None]]:
-        """What puts the views' figures on the page, one after another in place of what was there; the first larger."""
+        """What puts the first of the views' figures on the page, the first two, and so on; the first is larger."""
         cards: list[Any] = []
         present = self.state.present
         for i, view in enumerate(views):
@@ -316,10 +326,17 @@ class Session:
                 styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,
             ))  # fmt: skip
 
-        def put(n: int) -> None:
-            self.views.objects = cards[:n] + self.views.objects[n : len(cards)]
+        return one_by_one(self.views, cards)
 
-        return [partial(put, n) for n in range(1, len(cards) + 1)]
+    def show_cards(self, cards: list[Any]) -> None:
+        """Put cards of formulas on the page, each in a turn; until all are there, or others are wanted."""
+        self._formulas = cards
+        self.do_later(self._put_cards(cards))
+
+    async def _put_cards(self, cards: list[Any]) -> None:
+        for put in needed(one_by_one(self.cards, cards)):
+            if cards is self._formulas and self._task is not None and not self._task.done():
+                await take_turn(put)
 
     def _frame(self, state: PageState, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""

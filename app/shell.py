@@ -148,7 +148,7 @@ class Page(Session):
         )
         if shown != self._shown_cards:
             self._shown_cards = shown
-            self.cards.objects = cards(self.state)
+            self.show_cards(cards(self.state))
 
 
 def page() -> Any:

@@ -16,7 +16,7 @@ from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
 from samplers.spec import MAX_LANES
 from samplers.targets import TARGETS, Target
-from samplers.targets.base import POSITIVE, SIMPLEX, SPHERE
+from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
 
 DEFAULT = Experiment.from_dict({
     "target": "quartic",
@@ -24,12 +24,8 @@ DEFAULT = Experiment.from_dict({
 })  # fmt: skip
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
 SIMPLEX_VIEWS = ["state", "components", "ks"]
-SPHERE_VIEWS = {
-    2: ["circle", "marginal", "ks", "temperature"],
-    3: ["globe", "marginal", "ks", "temperature"],
-    4: ["torus", "marginal", "ks", "temperature"],
-}
-"""By the dimension of the space around the sphere, or the spheres."""
+MANIFOLD_VIEWS = ["circle", "globe", "torus", "marginal", "ks", "temperature"]
+"""Of which a page has those that fit: a picture of the manifold, where there is one, and the rest."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
 FIRST_SPEED = 20
@@ -39,8 +35,8 @@ SOON = 150
 
 def default_views(target: type[Target], experiment: Experiment) -> list[str]:
     """The views that a page begins with."""
-    if target.support == SPHERE:
-        return [key for key in SPHERE_VIEWS[target.dim] if VIEWS[key].fits(experiment)]
+    if target.support == MANIFOLD:
+        return [key for key in MANIFOLD_VIEWS if VIEWS[key].fits(experiment)]
     return list(SIMPLEX_VIEWS if target.support == SIMPLEX else DEFAULT_VIEWS)
 
 

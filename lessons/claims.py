@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lessons.lesson import BIAS, DIFFERENCE, RATIO, RELATIVE_BIAS, Claim, Goal
-from lessons.measures import NAN, Estimate
+from lessons.measures.base import NAN, Estimate
 
 STALE = 0.1
 """How far, in relation to itself, the recorded number of a claim with bounds alone may be from the measured one."""

@@ -13,7 +13,7 @@ from lessons.claims import mean
 from lessons.document import is_number
 from lessons.headless import Outcome
 from lessons.lesson import VALUE, Lesson
-from lessons.measures import Lane
+from lessons.measures.base import Evidence
 from samplers import SpecError
 from samplers.accumulate import bin_edges
 from samplers.diagnostics.autocorrelation import autocorrelation
@@ -64,9 +64,9 @@ def _fitting(outcome: Outcome) -> tuple[str, ...]:
     return ("joint",) if _lanes(outcome) and _lanes(outcome)[0].trace.target.planar else ("marginal",)
 
 
-def _lanes(outcome: Outcome) -> list[Lane]:
+def _lanes(outcome: Outcome) -> list[Evidence]:
     """The lanes of the first seed, where they were run."""
-    return [lane for lane in (outcome.lanes[0] if outcome.lanes else ()) if isinstance(lane, Lane)]
+    return [lane for lane in (outcome.lanes[0] if outcome.lanes else ()) if isinstance(lane, Evidence)]
 
 
 def _name(outcome: Outcome, i: int) -> str:
@@ -86,7 +86,7 @@ def _name(outcome: Outcome, i: int) -> str:
     return f"{i + 1} {SAMPLERS[sampler.key].title}" + (f", {', '.join(said[:2])}" if said else "")
 
 
-def _column(outcome: Outcome, lane: Lane) -> int:
+def _column(outcome: Outcome, lane: Evidence) -> int:
     return min(int(outcome.step.page.get("coordinate", 1)), lane.trace.target.n_values) - 1
 
 

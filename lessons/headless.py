@@ -14,7 +14,8 @@ import numpy as np
 from lessons import sweep as sweeps
 from lessons.claims import Result, judge, quantity
 from lessons.lesson import Claim, Step
-from lessons.measures import DRAWS, MOMENTA, NAN, OWN_RUN, Diverged, Estimate, Lane, Measure
+from lessons.measures.base import DRAWS, MOMENTA, NAN, OWN_RUN, Estimate, Evidence, Measure
+from lessons.measures.diverged import Diverged
 from samplers import Experiment, Run, RunSpec
 from samplers.models.study import Study, StudyRun
 
@@ -36,16 +37,16 @@ class Outcome:
     quick: bool
     results: tuple[Result, ...]
     lanes: tuple[tuple[Any, ...], ...]
-    """For every seed the lanes: :class:`~lessons.measures.Lane`, or :class:`~samplers.models.study.StudyRun`."""
+    """Of every seed the lanes: :class:`~lessons.measures.base.Evidence` or :class:`~samplers.models.study.StudyRun`."""
     table: sweeps.Table | None
 
 
-def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None) -> Lane:
+def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None) -> Evidence:
     """The whole run of ``spec``, with what the measures need. ``told(chain-steps made)`` is called after a chunk."""
     needs = set(needs)
     if needs == {OWN_RUN}:
         # The measure makes its own run; of this one it reads the spec.
-        return Lane(Run(spec).trace())
+        return Evidence(Run(spec).trace())
     run = Run(spec, keep_draws=DRAWS in needs)
     size = max(CHUNK // spec.n_chains, 1)
     each = min(size, max(spec.n_steps // SNAPSHOTS, 1)) if MOMENTA in needs else size
@@ -57,7 +58,7 @@ def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None)
                 snapshots.append(run.momentum.copy())
             if told is not None:
                 told(run.steps * spec.n_chains)
-    return Lane(run.trace(), np.array(snapshots) if MOMENTA in needs else None)
+    return Evidence(run.trace(), np.array(snapshots) if MOMENTA in needs else None)
 
 
 def measured(measure: Measure, lane: Any) -> Estimate:
@@ -65,7 +66,7 @@ def measured(measure: Measure, lane: Any) -> Estimate:
     trouble = lane.divergence if isinstance(lane, StudyRun) else lane.trace.divergence
     if trouble is not None and not isinstance(measure, Diverged):
         return Estimate(NAN)
-    if isinstance(lane, Lane) and measure.needs != OWN_RUN and lane.trace.statistics.n_steps == 0:
+    if isinstance(lane, Evidence) and measure.needs != OWN_RUN and lane.trace.statistics.n_steps == 0:
         return Estimate(NAN)
     return measure.of(lane)
 
@@ -93,8 +94,8 @@ def run_step(
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a claim stands in runs that go on."""
+class LiveResult:
+    """What came so far of a claim in runs that go on."""
 
     counted: int
     """The steps that its number is of, in the shortest of its lanes."""
@@ -106,7 +107,7 @@ class Standing:
     """Held against the goal of the reduced length, from the full length on against the full one; None without steps."""
 
 
-def standing(step: Step, claim: Claim, runs: Sequence[Run | StudyRun]) -> Standing:
+def live_result(step: Step, claim: Claim, runs: Sequence[Run | StudyRun]) -> LiveResult:
     """A live claim against the runs of the step's own experiment, or study, for a check mark that moves with them."""
     numbers = claim.lanes
     if isinstance(step.spec, Study):
@@ -119,9 +120,9 @@ def standing(step: Step, claim: Claim, runs: Sequence[Run | StudyRun]) -> Standi
     stopped = any(run.divergence is not None for run in parts)
     result = None
     if counted > 0 or stopped:
-        lanes = tuple(run if isinstance(run, StudyRun) else Lane(run.trace()) for run in runs)
+        lanes = tuple(run if isinstance(run, StudyRun) else Evidence(run.trace()) for run in runs)
         result = _judge(claim, (lanes,), None, counted < full)
-    return Standing(counted, first, counted >= first or stopped, result)
+    return LiveResult(counted, first, counted >= first or stopped, result)
 
 
 def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:
@@ -135,7 +136,7 @@ def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:
 
 def _experiments(
     spec: Experiment, needs: dict[int, set[str]], seeds: int, name: str, progress: Progress | None
-) -> tuple[tuple[Lane, ...], ...]:
+) -> tuple[tuple[Evidence, ...], ...]:
     runs = [replace(run, seed=(run.seed + i) % 2**32) for i in range(seeds) for run in spec.runs()]
     n = len(spec.lanes)
     total = sum((run.burn_in + run.n_steps) * run.n_chains for run in runs)

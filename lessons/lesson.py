@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, load
-from lessons.measures import DRAWS, FEWEST, MEASURES, STATISTICS, Measure
+from lessons.measures import MEASURES
+from lessons.measures.base import DRAWS, FEWEST, STATISTICS, Measure
 from lessons.specs import WORDS, Spec, changed, check_address, choice_data, experiment, leaves, put, study
 from samplers import Choice, Experiment, RunSpec, SpecError
 from samplers.choices import Reader

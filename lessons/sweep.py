@@ -22,7 +22,8 @@ import platformdirs
 import samplers
 from lessons.claims import mean, quantity
 from lessons.lesson import AT, BEST, BEST_AT, Claim, Point, Step, Sweep
-from lessons.measures import MEASURES, Estimate
+from lessons.measures import MEASURES
+from lessons.measures.base import Estimate
 from samplers import Experiment, RunSpec
 
 Task = dict[str, Any]

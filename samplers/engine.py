@@ -17,7 +17,7 @@ from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.spec import Change, Choice, RunSpec, make_target
-from samplers.targets.base import SPHERE, Array
+from samplers.targets.base import MANIFOLD, Array
 from samplers.trace import Divergence, Trace
 
 # A chain this many standard deviations from the target's mean has left it for good: an Euler step that
@@ -154,8 +154,8 @@ class Run:
         return replace(self.spec, target=self._aimed, sampler=last.sampler, gradient=last.gradient, changes=())
 
     def _limits(self) -> Array:
-        if self.target.support == SPHERE:
-            # Only what is no number leaves a sphere.
+        if self.target.support == MANIFOLD:
+            # Only what is no number leaves a manifold.
             return np.full(self.target.dim, ESCAPE)
         columns = self.target.columns[: self.target.dim]
         if self.target.support == "simplex":

@@ -162,7 +162,7 @@ COMPILED_FILES = (
     "models/*/*.py",
     "manifolds/*.py",
     "targets/*.py",
-    "recipe/*.py",
+    "expressions/*.py",
 )
 """The files that hold compiled functions or their helpers."""
 

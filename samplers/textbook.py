@@ -8,7 +8,7 @@ from math import exp, sqrt
 
 import numpy as np
 
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 
 
 def batch(rng, data, size, replacement):
@@ -68,7 +68,7 @@ def cir(self, rng, run, theta, r, data):
 
 def parts_of(run):
     """The coordinates of each sphere; on the line none."""
-    if run.target.support != SPHERE:
+    if run.target.support != MANIFOLD:
         return []
     size = int(run.shape[1])
     return [slice(k, k + size) for k in range(0, run.target.dim, size)]

@@ -15,7 +15,7 @@ from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 from tests.statistics import (
     LEVELS,
     draws_of,
@@ -39,12 +39,12 @@ def triples():
 
 
 # The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics.
-TRIPLES = [(s, t, g) for s, t, g in triples() if s == "exact" or TARGETS[t].support != SPHERE]
+TRIPLES = [(s, t, g) for s, t, g in triples() if s == "exact" or TARGETS[t].support != MANIFOLD]
 
 
 def missing(cls):
     """What a sampler's class does not declare and its tests need, as sentences."""
-    needed = ["bias_order", "textbook_step"] + ["steps_to_test"] * bool(cls.supports - {SPHERE})
+    needed = ["bias_order", "textbook_step"] + ["steps_to_test"] * bool(cls.supports - {MANIFOLD})
     return [f"{cls.__name__} declares no {name}" for name in needed if not hasattr(cls, name)]
 
 

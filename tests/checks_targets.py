@@ -16,7 +16,7 @@ from scipy import special
 from samplers import jit
 from samplers.parameters import declared
 from samplers.targets import TARGETS, Target
-from samplers.targets.base import LINE, SIMPLEX, SPHERE, Array, Column, Moment, no_data
+from samplers.targets.base import LINE, MANIFOLD, SIMPLEX, Array, Column, Moment, no_data
 from samplers.targets.quadrature import rule
 from samplers.targets.ranges import TINY
 
@@ -52,7 +52,7 @@ def draws(case: Case) -> tuple[Array, Array]:
 def few_draws(target: Target, n: int) -> Array:
     """Draws of θ at which to evaluate; the components that have underflowed to 0 are lifted from it."""
     theta = target.sample(SEED, n)
-    return theta if target.support in (LINE, SPHERE) else np.maximum(theta, 1e-200)
+    return theta if target.support in (LINE, MANIFOLD) else np.maximum(theta, 1e-200)
 
 
 def potential_at(target: Target, theta: Array) -> Array:
@@ -109,7 +109,7 @@ def check_start(case: Case) -> None:
     assert start.dtype == np.float64
     assert np.isfinite(target.log_density(start))
     assert np.isfinite(target.gradient_at(start[None])).all()
-    assert target.support in (LINE, SPHERE) or (start > 0).all()
+    assert target.support in (LINE, MANIFOLD) or (start > 0).all()
     assert target.manifold.ambient == target.dim
     assert target.manifold.defect(start, np.zeros_like(start)) < 1e-14
 
@@ -136,7 +136,7 @@ def check_potential(case: Case) -> None:
 
 def scale_of(target: Target, theta: Array, i: int) -> Array:
     """The spread of a column, a tenth of a unit vector, or θ_i itself, (n,)."""
-    if target.support == SPHERE:
+    if target.support == MANIFOLD:
         return np.full(len(theta), 0.1)
     return np.full(len(theta), np.sqrt(target.columns[i].variance)) if target.support == LINE else np.abs(theta[:, i])
 
@@ -193,9 +193,9 @@ def edges_and_rule(target: Target, i: int, panels: int) -> tuple[Array, Array, A
             np.concatenate([-x[::-1], x]),
             np.concatenate([w[::-1], w]),
         )
-    if target.support in (LINE, SPHERE):
+    if target.support in (LINE, MANIFOLD):
         low, high = column.low, column.high
-        if target.planar and target.support == SPHERE:
+        if target.planar and target.support == MANIFOLD:
             # The circle is far wider than the law on it.
             (low, high), panels = column.axis, panels // 2
             low, high = low - (high - low) / 2, high + (high - low) / 2

@@ -43,8 +43,8 @@ def pytest_unconfigure():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """With ``pytest -n logical``: two processes more than there are cores, for that with the browser often waits."""
-    return (os.cpu_count() or 1) + 2
+    """With ``pytest -n logical``: a process more than there are cores, for the one with the browser often waits."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

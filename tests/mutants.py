@@ -42,8 +42,14 @@ GROUPS = {
         "test_engine::count moments autocovariance history burn thin",
         "test_diagnostics",
     ),
-    "samplers/recipe": (
+    "samplers/expressions": (
         "test_expressions",
+        "test_recipe",
+        "test_recipe_flow",
+        "test_recipe_sampler",
+        "test_values",
+    ),
+    "samplers/recipe": (
         "test_fokker_planck",
         "test_recipe",
         "test_recipe_flow",

@@ -7,7 +7,7 @@ import pytest
 
 from lessons.claims import judge, mean, quantity
 from lessons.lesson import Choice, Claim, Goal, Paper
-from lessons.measures import Estimate
+from lessons.measures.base import Estimate
 
 NAN = float("nan")
 NEAR, NO_ERROR = Estimate(1.0, 0.1, 1.25), Estimate(1.0)

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from lessons import headless, load_all, measures
+from lessons import headless, load_all
 from lessons.headless import run_step
+from lessons.measures import scan
 from lessons.specs import changed
 from samplers.models.study import Study
 from samplers.spec import MAX_LANES
@@ -206,6 +207,6 @@ def test_claims_of_a_step(key, number, monkeypatch):
         held = [f"{x.claim.says} {x.measured:g}, allowed {x.allowed}" for x in judged(some, fault, sound) if x.passed]
         assert not held, f"with {fault}: {held}"
     if (key, number) in PATCHED:
-        monkeypatch.setattr(measures, "exact_tau", lambda m, n, variance: 1 + variance * n / m)
+        monkeypatch.setattr(scan, "exact_tau", lambda m, n, variance: 1 + variance * n / m)
         again = [headless._judge(claim, sound.lanes, sound.table, True) for claim in step.claims]
         assert not [x.claim.says for x in again if x.passed]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lessons.headless import evidence
-from lessons.measures import MEASURES, OWN_RUN
+from lessons.measures import MEASURES
+from lessons.measures.base import OWN_RUN
 from samplers import SpecError
 from samplers.spec import RunSpec
 from tests.statistics import critical

@@ -12,10 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from samplers.expressions import (
+    Expression,
+    apply,
+    constant,
+    evaluate,
+    normal_form,
+    parse,
+    postfix,
+    values,
+    work_limit,
+    writing,
+)
+from samplers.expressions import name as variable
+from samplers.expressions.functions import FUNCTIONS
+from samplers.expressions.limits import MAX_LENGTH, MAX_WORK
+from samplers.expressions.nodes import Kind
+from samplers.expressions.program import Op, Program
 from samplers.parameters import SpecError
-from samplers.recipe import expressions
-from samplers.recipe.expressions import FUNCTIONS, Expression, Kind, Op, Program, constant, evaluate, parse, postfix
-from samplers.recipe.expressions import name as variable
 from tests.work import calls_of
 
 NAMES = ("theta", "r", "xi")
@@ -87,15 +101,14 @@ def test_every_function_has_its_derivative(key):
 
 
 def test_fault_a_sign_in_a_derivative(monkeypatch):
-    wrong = dataclasses.replace(FUNCTIONS["cos"], derivative=lambda u: expressions.apply("sin", u))
-    monkeypatch.setitem(FUNCTIONS, "cos", wrong)
+    monkeypatch.setitem(normal_form.DERIVATIVES, "cos", lambda u: apply("sin", u))
     assert derivative_error(read("cos(theta)"), read("cos(theta)").diff("theta"), "theta") > 1
 
 
 @formulas
 def test_the_text_reads_back_as_the_same_expression(text):
     for expression in (read(text), read(text).diff("theta"), read(text).diff("r").diff("theta")):
-        if len(str(expression)) <= expressions.MAX_LENGTH:
+        if len(str(expression)) <= MAX_LENGTH:
             assert read(str(expression)) == expression
             assert str(read(str(expression))) == str(expression)
 
@@ -185,7 +198,7 @@ def test_python_operators_build_the_same_trees():
     assert 1 + theta * 2 - r / 3 == read("1 + theta*2 - r/3")
     assert 2 - theta**2 == read("2 - theta^2")
     assert 1 / theta - -r == read("1/theta + r")
-    assert constant(2.0) * expressions.apply("exp", theta) == read("2*exp(theta)")
+    assert constant(2.0) * apply("exp", theta) == read("2*exp(theta)")
 
 
 def test_expressions_do_not_change():
@@ -250,7 +263,7 @@ def test_a_large_grid_is_evaluated_in_blocks(monkeypatch):
     theta, r = np.linspace(0.1, 1, 37)[:, None], np.linspace(0.1, 1, 23)
     both = [read("exp(-theta^2)*r + theta/r"), read("2")]
     whole = evaluate(both, theta=theta, r=r)
-    monkeypatch.setattr(expressions, "_BLOCK", 1000)
+    monkeypatch.setattr(values, "_BLOCK", 1000)
     for got, expected in zip(evaluate(both, theta=theta, r=r), whole, strict=True):
         np.testing.assert_array_equal(got, expected)
 
@@ -354,7 +367,7 @@ def test_every_instruction_has_a_use():
 
 
 def test_a_program_is_bounded():
-    with expressions.work_limit(10**6):
+    with work_limit(10**6):
         large = read("*".join(f"sin(theta + {i})" for i in range(23))).diff("theta").diff("theta")
     with pytest.raises(SpecError, match="too large"):
         postfix([large], NAMES)
@@ -493,7 +506,7 @@ def worked_out(text: str) -> int:
 
     def everything():
         # One bound for all of them, as for a recipe.
-        with expressions.work_limit():
+        with work_limit():
             e = read(text)
             first = e.diff("theta")
             second = first.diff("theta")
@@ -525,25 +538,25 @@ def test_what_would_explode_is_refused_in_time(text):
 def test_a_sum_counts_its_terms_and_what_is_in_them(terms, work):
     """Fails where a term, a number too, is handled without being counted."""
     a, b = (read(term) if isinstance(term, str) else constant(term) for term in terms)
-    with expressions.work_limit(work):
+    with work_limit(work):
         a + b
-    with expressions.work_limit(work - 1), pytest.raises(SpecError, match="too large"):
+    with work_limit(work - 1), pytest.raises(SpecError, match="too large"):
         a + b
 
 
 def test_derivatives_share_what_they_have_in_common():
     """Without sharing, the derivative of 20 nested functions has 20 times 20 of them."""
     e = read("sin(" * 20 + "theta" + ")" * 20)
-    nested = [node for node in expressions._postorder([e.diff("theta")]) if node.kind == Kind.CALL]
+    nested = [node for node in Expression.postorder([e.diff("theta")]) if node.kind == Kind.CALL]
     assert len(nested) == 19 + 20
 
 
 def test_fault_without_the_bound_a_derivative_grows():
     e = read("*".join(f"sin(theta + {i})" for i in range(23)))
-    with expressions.work_limit(10**9):
+    with work_limit(10**9):
         size = e.diff("theta").diff("theta").diff("theta").size
-    assert size > expressions.MAX_WORK
-    with expressions.work_limit(), pytest.raises(SpecError, match="too large"):
+    assert size > MAX_WORK
+    with work_limit(), pytest.raises(SpecError, match="too large"):
         e.diff("theta").diff("theta").diff("theta")
 
 
@@ -597,7 +610,7 @@ def test_a_hundred_thousand_texts_only_ever_raise_spec_errors_and_soon():
     def tried(k, text):
         nonlocal accepted
         try:
-            with expressions.work_limit():
+            with work_limit():
                 e = read(text)
                 accepted += 1
                 if k % 10 == 3:
@@ -621,7 +634,7 @@ def test_texts_of_the_grammar_read_back_and_run():
             e = read(text)
         except SpecError:
             continue
-        if len(str(e)) > expressions.MAX_LENGTH:
+        if len(str(e)) > MAX_LENGTH:
             continue
         try:
             again = read(str(e))
@@ -702,7 +715,7 @@ def differences(text):
     out = []
     for one in whole:
         written = str(one)
-        if len(written) <= expressions.MAX_LENGTH:
+        if len(written) <= MAX_LENGTH:
             again = read(written)
             if again != one or not np.array_equal(again.evaluate(**at), one.evaluate(**at), equal_nan=True):
                 out.append(written)
@@ -721,7 +734,7 @@ def test_whatever_is_accepted_is_written_as_a_text_that_is_accepted_and_the_same
 
 
 def test_fault_a_coefficient_that_is_written_without_its_brackets(monkeypatch):
-    real = expressions._Plain.product
-    monkeypatch.setattr(expressions._Plain, "product", lambda *args: (real(*args)[0], expressions._PRODUCT))
+    real = writing._Plain.product
+    monkeypatch.setattr(writing._Plain, "product", lambda *args: (real(*args)[0], writing._PRODUCT))
     with pytest.raises(SpecError, match="beyond 1e\\+12"):
         differences(WERE_WRONG[-1])

@@ -1,6 +1,8 @@
 """The lessons: every step's claims, the format and the ways to get it wrong, the measures."""
 
+import importlib
 import os
+import pkgutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lessons import LessonError, document, load_all, read
+from lessons import LessonError, document, load_all, measures, read
 from lessons.claims import judge
 from lessons.document import parse
-from lessons.headless import evidence, measured, run_step, standing
+from lessons.headless import evidence, live_result, measured, run_step
 from lessons.lesson import Goal
 from lessons.library import COURSE, VARIABLE
-from lessons.measures import DRAWS, FEWEST, MEASURES, MOMENTA, OWN_RUN, STATISTICS, Estimate
+from lessons.measures import MEASURES
+from lessons.measures.base import DRAWS, FEWEST, MOMENTA, OWN_RUN, STATISTICS, Estimate, Measure
 from samplers import Choice, Experiment, RunSpec, SpecError, engine
 from samplers.models import METHODS, MODELS, Method, Model
 from samplers.models.study import Study
@@ -370,6 +373,16 @@ def of(key, given_lane, **params):
     return MEASURES[key](**params).of(given_lane)
 
 
+def test_every_measure_file_is_registered():
+    """Fails for a file in ``lessons/measures`` whose measure no claim can name."""
+    found = {}
+    for module in pkgutil.iter_modules(measures.__path__):
+        for value in vars(importlib.import_module(f"lessons.measures.{module.name}")).values():
+            if isinstance(value, type) and issubclass(value, Measure) and "key" in vars(value):
+                found[value.key] = value
+    assert found == dict(MEASURES)
+
+
 def test_measures_are_those_of_the_draws():
     """Fails where a measure of the running statistics is not that of the draws themselves, by NumPy; the
     histogram's measures are within a bin."""
@@ -557,7 +570,7 @@ def test_the_live_mark_waits_and_then_agrees():
     for goal in (step.spec.burn_in + step.quick_spec.n_steps - 1, step.spec.burn_in + step.quick_spec.n_steps):
         for run in runs:
             run.advance(goal - run.steps)
-        found = standing(step, about, runs)
+        found = live_result(step, about, runs)
         assert found.settled == (goal >= step.spec.burn_in + step.quick_spec.n_steps)
         assert found.first - found.counted == step.spec.burn_in + step.quick_spec.n_steps - goal
     assert found.result.measured == run_step(step, quick=True).results[1].measured
@@ -697,7 +710,7 @@ def test_bad_input_of_a_study(tmp_path, coins, old, new, line, message):
 def test_no_file_of_the_lessons_executes_data():
     """Fails where the package calls what could run a lesson's text."""
     words = ("eval(", "exec(", "__import__(", "importlib", "pickle", "subprocess", "os.system")
-    for path in (Path(COURSE).parent).glob("*.py"):
+    for path in (Path(COURSE).parent).rglob("*.py"):
         source = path.read_text(encoding="utf-8")
         assert not [word for word in words if word in source], path.name
 

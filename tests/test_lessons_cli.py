@@ -18,7 +18,7 @@ from lessons import load_all, read, sweep
 from lessons.claims import mean
 from lessons.cli import main
 from lessons.headless import run_step
-from lessons.measures import Estimate
+from lessons.measures.base import Estimate
 from lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
 from samplers import RunSpec, engine
 from samplers.diagnostics import ks

@@ -12,7 +12,7 @@ from samplers.kernels import SAMPLERS
 from samplers.manifolds import Euclidean, Manifold, Simplex, Sphere, Spheres, Stiefel
 from samplers.manifolds.sphere import flow_part, project_part
 from samplers.spec import RunSpec
-from samplers.targets.base import SPHERE, Column, Target
+from samplers.targets.base import MANIFOLD, Column, Target
 from samplers.targets.quadrature import rule
 from tests.statistics import failures, ks_verdict, mean_verdict
 
@@ -51,7 +51,7 @@ def straight(x, v, time, shape):
 class Linear(Target):
     """U = −f·x on a manifold: von Mises–Fisher on spheres, the matrix Langevin law on the Stiefel manifold."""
 
-    support = SPHERE
+    support, geometry = MANIFOLD, Manifold
     potential, gradient, draw = linear_potential, linear_gradient, no_draw
 
     def __init__(self, manifold, force):

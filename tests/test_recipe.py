@@ -9,11 +9,10 @@ import re
 import numpy as np
 import pytest
 
+from samplers.expressions import apply, evaluate, work_limit
+from samplers.expressions import name as variable
 from samplers.gradients import GRADIENTS
 from samplers.parameters import SpecError, declared
-from samplers.recipe import expressions
-from samplers.recipe.expressions import apply, evaluate
-from samplers.recipe.expressions import name as variable
 from samplers.recipe.flow import effective
 from samplers.recipe.presets import PRESETS, SGHMC, Preset, preset
 from samplers.recipe.recipe import KINDS, Layout, Recipe, canonical_curl, diagonal
@@ -711,6 +710,6 @@ def test_what_presets_take_has_these_ranges():
 
 def test_expressions_stay_inside_their_bound():
     """The largest preset uses a small part of what a recipe may."""
-    with expressions.work_limit(10_000):
+    with work_limit(10_000):
         recipe = preset("gsgrhmc", 2)
         assert recipe.residual.is_zero

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from samplers import Change, Experiment, RunSpec, SpecError, engine, jit
+from samplers.expressions import parse
+from samplers.expressions.machine import LANES
 from samplers.kernels.recipe import RecipeSampler, parameters_of
-from samplers.recipe.expressions import parse
-from samplers.recipe.machine import LANES
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import Layout
 from samplers.targets import TARGETS

@@ -14,6 +14,7 @@ from bokeh.model import Model
 from panel.io.state import set_curdoc
 
 from app import ending
+from app.session import one_by_one
 from app.shell import Page
 from app.study.shell import StudyPage
 
@@ -45,6 +46,19 @@ def over(kind, busy=False):
         return page
 
     return asyncio.run(live())
+
+
+@pytest.mark.parametrize("new", [["d", "e", "f", "g"], ["d"], []])
+def test_cards_take_the_place_of_those_before(new):
+    """One by one, and in the end they are all that is there: also where they are fewer, or none."""
+    column = Mock(objects=["a", "b", "c"])
+    seen = []
+    for put in one_by_one(column, new):
+        put()
+        seen.append(list(column.objects))
+    assert seen[-1] == new
+    old, steps = ["a", "b", "c"], max(len(new), 1)
+    assert seen == [new[:n] + old[n : len(new)] for n in range(min(1, len(new)), min(1, len(new)) + steps)]
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
 from samplers.spec import Change, RunSpec
 from samplers.targets import TARGETS
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 from samplers.targets.quadrature import rule
 from tests.checks_samplers import triples
 from tests.statistics import failures, fast_cdf, ks_verdict, mean_and_error, mean_verdict
@@ -384,7 +384,7 @@ def test_posterior_with_minibatches_of_ten():
 
 # --- every sampler stays in every law ---------------------------------------------------------------------------------
 
-CASES = [(s, t, g) for s, t, g in triples() if TARGETS[t].support == SPHERE and s != "exact"]
+CASES = [(s, t, g) for s, t, g in triples() if TARGETS[t].support == MANIFOLD and s != "exact"]
 # Noise that is not subtracted makes the chain too hot: only the thermostat has the right law. A known V·I is that of
 # the posterior's noise only on average over directions.
 CASES = [(s, t, g) for s, t, g in CASES if g != "minibatch_known" and (g != "gaussian" or s == "gsgnht")]

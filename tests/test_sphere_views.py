@@ -19,9 +19,9 @@ from app.views.torus import Torus, tick_step
 from samplers import Change, Experiment, Run, jit
 from samplers.kernels import SAMPLERS
 from samplers.targets import TARGETS
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 
-SPHERES = [key for key, target in TARGETS.items() if target.support == SPHERE]
+SPHERES = [key for key, target in TARGETS.items() if target.support == MANIFOLD]
 OWN = {2: "circle", 3: "globe", 4: "torus"}
 
 

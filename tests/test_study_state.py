@@ -321,7 +321,7 @@ def test_pages_take_turns_with_new_figures(monkeypatch):
     """Fails where a page that asks for new figures again and again leaves the loop no time between them."""
     clock = [100.0]
     monkeypatch.setattr(live.time, "perf_counter", lambda: clock[0])
-    turns = live.Turns()
+    turns = live.Turns(Mock(crowded=True))
     assert turns.wait() == 0
     clock[0] += 0.2
     turns.took(0.2)
@@ -329,6 +329,9 @@ def test_pages_take_turns_with_new_figures(monkeypatch):
     assert waits == pytest.approx([0.2, 0.6, 1.0]), "each takes as long as the one before, and leaves as much"
     clock[0] += 10
     assert turns.wait() == 0, "nobody waits for those that are over"
+    alone = live.Turns(Mock(crowded=False))
+    alone.took(0.2)
+    assert [alone.wait() for _ in range(3)] == [0, 0, 0], "where nobody else is, there is nobody to wait for"
 
 
 @pytest.mark.parametrize("query", [BARS, BLOCKS])

@@ -17,7 +17,7 @@ from scipy import special
 from samplers import targets
 from samplers.parameters import declared
 from samplers.targets import TARGETS, Target
-from samplers.targets.base import SIMPLEX, SPHERE
+from samplers.targets.base import MANIFOLD, SIMPLEX
 from samplers.targets.quadrature import rule
 from tests.checks_targets import (
     CASES,
@@ -241,7 +241,7 @@ def test_fault_draws_too_wide(case: Case):
     if target.support == SIMPLEX:
         fewer = {"observed": (752, 94, 94)} if "observed" in dict(declared(type(target))) else {"items": 940}
         values = draws((case[0], tuple(fewer.items())))[1]
-    elif target.support == SPHERE:
+    elif target.support == MANIFOLD:
         less = {k: 0.8 * getattr(target, k) for k, _ in declared(type(target)) if k.startswith("concentration")}
         values = draws((case[0], tuple(less.items())))[1]
     else:

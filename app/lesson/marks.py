@@ -9,7 +9,7 @@ from app.lesson import proof
 from app.theme import Theme
 from lessons import Claim, Step
 from lessons.claims import Result
-from lessons.headless import standing
+from lessons.headless import live_result
 from samplers import Experiment
 from samplers.models.study import Study
 
@@ -66,7 +66,7 @@ def _proved(step: Step, place: int, command: str) -> Mark:
 def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
     if max(claim.lanes) > len(runs):
         return Mark("other")
-    found = standing(step, claim, runs)
+    found = live_result(step, claim, runs)
     result = found.result
     if result is None:
         return Mark("pending", f"0 of {found.first:,} steps")

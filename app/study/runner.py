@@ -7,6 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from app.live import POOL, Live, LiveScreen, recent_rate, short
@@ -153,7 +154,7 @@ class StudyRunner(Live):
             self._ask(restart=True)
             return
         self._changes += [i for i, pair in enumerate(zip(old.methods, new.methods, strict=True)) if pair[0] != pair[1]]
-        self._ask(rebuild=bool(self.views) and self.views[0].scene.methods != self.state.method_titles())
+        self._ask(rebuild=self._built is not None and self._built[0].methods != self.state.method_titles())
 
     async def _begin(self) -> None:
         self._restart = False
@@ -222,17 +223,21 @@ class StudyRunner(Live):
         self._restart = self.model is None
         self._rebuild = self._restart or self._wanted() != self._built
 
-    def build_views(self) -> None:
-        """New figures for what is chosen now; not for a model that is still to be loaded."""
+    def view_builders(self) -> list[Callable[[], None]]:
+        """What makes new figures; none for a model that is still to be loaded."""
         self._rebuild = False
         if self.model is None or self._restart:
-            return
+            return []
         self._stale = True
         self._built = self._wanted()
         scene, keys = self._built
-        self.views = [STUDY_VIEWS[key](scene) for key in keys]
+        self.views = []
         self._texts = []
         self._captioned = 0.0
+        return [partial(self._build, scene, key) for key in keys]
+
+    def _build(self, scene: StudyScene, key: str) -> None:
+        self.views.append(STUDY_VIEWS[key](scene))
 
     def _wanted(self) -> tuple[StudyScene, list[str]]:
         """What figures are built for, and which."""

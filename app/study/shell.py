@@ -180,11 +180,11 @@ class StudyPage(Session):
                 place = next(i for i, one in enumerate(study.methods) if one.key == key)
                 about = entry("Method", sentence(method)) + entry("Source", method.source)
                 out.append(card(colours.lanes[place], method.title, lines(method.update), about))
-            self.cards.objects = out
+            self.show_cards(out)
         # Formulas take the browser and the server a moment; other data change no formula.
         facts = "".join(entry(label.capitalize(), text) for label, text in self._facts.items())
         about = entry("Model", sentence(model)) + facts + entry("Source", model.source)
-        self.cards.objects[0][-1].object = f"<dl>{about}</dl>"
+        self._formulas[0][-1].object = f"<dl>{about}</dl>"
 
 
 def study_page() -> Any:

@@ -11,8 +11,7 @@ from app.views.base import FRESH, Array, Data, LaneFrame, View
 from app.views.state import notes
 from samplers import Experiment
 from samplers.accumulate import bin_edges
-from samplers.targets import TARGETS
-from samplers.targets.base import SPHERE
+from samplers.manifolds import Sphere
 
 EXTENT = 1.8
 """Half the width of the figure; the circle has radius 1."""
@@ -41,8 +40,7 @@ class Circle(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        target = TARGETS[experiment.target.key]
-        return target.support == SPHERE and target.dim == 2
+        return experiment.make_target().manifold == Sphere(2)
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours

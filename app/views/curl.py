@@ -13,9 +13,9 @@ from app.views.planes import FAILURES, Process, box, process_of, sentence, sign,
 from app.views.recipes import RecipeView
 from app.views.spectrum import Linear, linear
 from samplers import Experiment
+from samplers.expressions import ZERO, constant
 from samplers.kernels.recipe import RecipeSampler
 from samplers.recipe import fokker_planck
-from samplers.recipe.expressions import ZERO, constant
 from samplers.recipe.flow import Flow
 from samplers.recipe.recipe import THETA
 

@@ -13,7 +13,7 @@ from app.views.autocorrelation import MARKERS, round_up
 from app.views.base import Array, Data, LaneFrame
 from app.views.planes import SYMBOLS, density, shown_ranges
 from app.views.recipes import RecipeView, recipe_of
-from samplers.recipe.expressions import ZERO, Expression
+from samplers.expressions import ZERO, Expression
 from samplers.recipe.flow import on_points
 from samplers.recipe.recipe import THETA, Layout, Recipe
 

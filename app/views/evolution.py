@@ -28,8 +28,8 @@ from app.views.planes import (
 )  # fmt: skip
 from app.views.recipes import RecipeView
 from samplers import Run, RunSpec
+from samplers.expressions import constant
 from samplers.recipe import fokker_planck
-from samplers.recipe.expressions import constant
 from samplers.recipe.flow import Flow
 from samplers.recipe.recipe import Layout, Recipe, canonical_curl, diagonal
 

@@ -14,8 +14,7 @@ from app.views.autocorrelation import MARKERS
 from app.views.base import FRESH, Array, Data, LaneFrame, View
 from app.views.state import notes
 from samplers import Experiment
-from samplers.targets import TARGETS
-from samplers.targets.base import SPHERE
+from samplers.manifolds import Sphere
 
 EXTENT = 1.08
 """Half the width of the figure; the globe has radius 1."""
@@ -123,8 +122,7 @@ class Globe(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        target = TARGETS[experiment.target.key]
-        return target.support == SPHERE and target.dim == 3
+        return experiment.make_target().manifold == Sphere(3)
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours

@@ -17,7 +17,7 @@ from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
 from samplers.spec import Choice, RunSpec
 from samplers.targets import TARGETS
-from samplers.targets.base import SPHERE, Target
+from samplers.targets.base import MANIFOLD, Target
 
 LADDER = tuple(2 ** (k / 2) for k in range(7))
 """Step sizes, as multiples of the lane's own."""
@@ -94,8 +94,8 @@ class Order(View):
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         # Elsewhere a histogram does not hold the tails, which much of a bias comes from.
-        sphere = TARGETS[experiment.target.key].support == SPHERE
-        return sphere and any("step_size" in dict(declared(SAMPLERS[lane.sampler.key])) for lane in experiment.lanes)
+        bounded = TARGETS[experiment.target.key].support == MANIFOLD
+        return bounded and any("step_size" in dict(declared(SAMPLERS[lane.sampler.key])) for lane in experiment.lanes)
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours

@@ -15,7 +15,7 @@ from app.theme import plot
 from app.views.autocorrelation import LINE, SIGNS
 from app.views.base import Array, Data, Drawing, Feed, LaneFrame, Scene, View
 from app.views.recipes import recipe_of
-from samplers.recipe.expressions import ZERO
+from samplers.expressions import ZERO
 from samplers.recipe.flow import SHOWN_MOMENTUM, Flow, effective
 from samplers.recipe.recipe import Layout, Recipe
 from samplers.targets.base import Target

@@ -12,7 +12,7 @@ from app.views.base import FRESH, Data, LaneFrame, View
 from app.views.scales import Scale
 from samplers import Experiment, jit
 from samplers.targets import TARGETS
-from samplers.targets.base import SIMPLEX, SPHERE, Array
+from samplers.targets.base import MANIFOLD, SIMPLEX, Array
 
 PATH = 400
 """Points of a path that stay visible."""
@@ -35,8 +35,8 @@ class State(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        # Spheres have pictures of their own.
-        return TARGETS[experiment.target.key].support != SPHERE
+        # A manifold has pictures of its own.
+        return TARGETS[experiment.target.key].support != MANIFOLD
 
     def build(self) -> Any:
         target = self.scene.target
@@ -218,9 +218,9 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
         if getattr(lane.run.sampler, "accept", False):
             lines.append(f"{name} accepts {lane.run.share(jit.ACCEPTED):.0%}")
         if clipped > 0:
-            # On spheres V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
-            sphere = lane.run.target.support == SPHERE
-            why = "Vε² > 2Cε, clipped" if sphere else "B̂ is too large: noise clipped"
+            # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
+            curved = lane.run.target.support == MANIFOLD
+            why = "Vε² > 2Cε, clipped" if curved else "B̂ is too large: noise clipped"
             lines.append(f"{name}: {why} in {clipped:.0%} of steps")
     return "\n".join(lines)
 

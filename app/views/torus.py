@@ -14,8 +14,7 @@ from app.views.planes import heights
 from app.views.state import notes
 from samplers import Experiment
 from samplers.accumulate import bin_edges
-from samplers.targets import TARGETS
-from samplers.targets.base import SPHERE
+from samplers.manifolds import Spheres
 
 GRID = 160
 SIDE = 0.3
@@ -35,8 +34,7 @@ class Torus(View):
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         # Two circles, in the four coordinates of the planes that they lie in.
-        target = TARGETS[experiment.target.key]
-        return target.support == SPHERE and target.dim == 4
+        return experiment.make_target().manifold == Spheres(2, 2)
 
     def build(self) -> Any:
         scene, target, colours = self.scene, self.scene.target, self.scene.colours

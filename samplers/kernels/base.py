@@ -12,6 +12,7 @@ import param
 from numpy.typing import NDArray
 
 from samplers import jit
+from samplers.manifolds import Manifold
 from samplers.parameters import Value, check_all, declared
 from samplers.targets.base import LINE, Target
 
@@ -32,6 +33,8 @@ class Sampler(param.Parameterized):
     source: ClassVar[str]
     supports: ClassVar[frozenset[str]] = frozenset({LINE})
     """The state spaces it can move in."""
+    geometries: ClassVar[tuple[type[Manifold], ...]] = (Manifold,)
+    """The manifolds it can move on: all, where it only follows geodesics."""
     estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected"})
     process: ClassVar[str | None] = None
     """Set where the sampler is the exact transition of one process, and so needs a target with its law."""
@@ -47,7 +50,7 @@ class Sampler(param.Parameterized):
     """The power of ε of the bias that the chain's law has; None where it has none, whatever the step."""
     steps_to_test: ClassVar[int]
     """How many steps chains from exact draws make while tests compare their law with the target's: enough for a wrong
-    drift to show. Not needed where all that the sampler moves on are spheres."""
+    drift to show. Not needed where it moves on curved manifolds only."""
     textbook_step: ClassVar[Any]
     """``textbook_step(rng, run, theta, r, data)``: a step in plain Python, as in :mod:`samplers.textbook`; None where
     it is the target's own draw."""
@@ -85,7 +88,10 @@ class Sampler(param.Parameterized):
     def accepts(cls, target: type[Target]) -> bool:
         """Whether the sampler can have this target."""
         return (
-            target.support in cls.supports and cls.process in (None, target.process) and bool(cls.gradients_for(target))
+            target.support in cls.supports
+            and issubclass(target.geometry, cls.geometries)
+            and cls.process in (None, target.process)
+            and bool(cls.gradients_for(target))
         )
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from samplers import jit
 from samplers.kernels.base import Sampler
-from samplers.targets.base import LINE, POSITIVE, SIMPLEX, SPHERE
+from samplers.targets.base import LINE, MANIFOLD, POSITIVE, SIMPLEX
 
 
 @jit.kernel
@@ -25,7 +25,7 @@ class Exact(Sampler):
     curl = r"\text{none}"
     integrator = "None: independent draws"
     source = "The target's own exact sampler"
-    supports = frozenset({LINE, POSITIVE, SIMPLEX, SPHERE})
+    supports = frozenset({LINE, POSITIVE, SIMPLEX, MANIFOLD})
     estimators = frozenset({"full"})
     gradient_age = None
     advance = advance

@@ -6,7 +6,7 @@ from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import ESTIMATORS, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 
 
 @jit.kernel
@@ -44,13 +44,13 @@ class GeodesicSGLD(Sampler):
     """
 
     key = "geodesic_sgld"
-    title = "SGLD in the angle"
+    title = "SGLD along geodesics"
     update = r"x_{t+1} = \exp_{x_t}\Bigl(-\epsilon\Lambda\nabla\tilde U(x_t) + \Lambda\,\mathcal N\bigl(0,\ 2\epsilon - V\epsilon^2\bigr)\Bigr)"
     diffusion = "D = G^{-1}"
     curl = "Q = 0"
     integrator = "Euler–Maruyama along geodesics"
     source = "Welling & Teh 2011, in the angle; compared with in Liu, Zhu & Song 2016, section 5.1"
-    supports = frozenset({SPHERE})
+    supports = frozenset({MANIFOLD})
     estimators = ESTIMATORS
     advance = advance
 

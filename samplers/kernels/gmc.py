@@ -7,7 +7,7 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.parameters import Count, Flag, Real
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 
 
 @jit.helper
@@ -79,7 +79,7 @@ class GMC(Sampler):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Geodesic leapfrog, accept step optional"
     source = "Byrne & Girolami 2013; Liu, Zhu & Song 2016, section 2"
-    supports = frozenset({SPHERE})
+    supports = frozenset({MANIFOLD})
     estimators = frozenset({"full"})
     gradient_age = None
     moving = True

@@ -7,7 +7,7 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Flag, Real
-from samplers.targets.base import LINE, SPHERE
+from samplers.targets.base import LINE, MANIFOLD
 
 
 @jit.helper
@@ -81,7 +81,7 @@ class GSGNHT(Moving):
     curl = r"Q = \begin{pmatrix}0&-I&0\\I&0&p/m\\0&-p^\top/m&0\end{pmatrix}"
     integrator = "ABOBA splitting along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, the signs of Q corrected"
-    supports = frozenset({LINE, SPHERE})
+    supports = frozenset({LINE, MANIFOLD})
     estimators = ESTIMATORS
     gradient_age = None
     thermostat = True

@@ -5,7 +5,7 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 
 
 @jit.kernel
@@ -64,7 +64,7 @@ class GSGNHTEuler(Moving):
     curl = r"Q = \begin{pmatrix}0&-I&0\\I&0&p/m\\0&-p^\top/m&0\end{pmatrix}"
     integrator = "Explicit Euler along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, at first order"
-    supports = frozenset({SPHERE})
+    supports = frozenset({MANIFOLD})
     estimators = ESTIMATORS
     thermostat = True
     # Explicit Euler heats a steep law: its step must be as small as one without a velocity.

@@ -7,8 +7,9 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import ESTIMATORS, batch_kicks, kicks, scales, workspace
+from samplers.manifolds import Sphere, Spheres
 from samplers.parameters import Real
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 
 
 @jit.kernel
@@ -56,7 +57,7 @@ class NormalisedSGLD(Sampler):
     curl = "Q = 0"
     integrator = "Euler–Maruyama, then normalise"
     source = "The naive comparison"
-    supports = frozenset({SPHERE})
+    supports, geometries = frozenset({MANIFOLD}), (Sphere, Spheres)
     estimators = ESTIMATORS
     advance = advance
 

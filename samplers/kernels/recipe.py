@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from samplers import jit, textbook
+from samplers.expressions import ZERO, Expression, name
+from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import add_noise, shorten
 from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
-from samplers.recipe.expressions import ZERO, Expression, name
 from samplers.recipe.flow import shown
-from samplers.recipe.machine import LANES, execute, program, workspace
 from samplers.recipe.recipe import KINDS, MAX_REFRESH, THETA, Layout, Recipe
 from samplers.targets.base import LINE, POSITIVE, Array, Target
 

@@ -7,7 +7,7 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
-from samplers.targets.base import LINE, SPHERE
+from samplers.targets.base import LINE, MANIFOLD
 
 
 @jit.kernel
@@ -64,7 +64,7 @@ class SGGMC(Moving):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "ABOBA splitting along geodesics"
     source = "Liu, Zhu & Song 2016, eqs (5)–(8)"
-    supports = frozenset({LINE, SPHERE})
+    supports = frozenset({LINE, MANIFOLD})
     estimators = ESTIMATORS
     gradient_age = None
     advance = advance

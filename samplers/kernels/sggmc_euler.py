@@ -5,7 +5,7 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
-from samplers.targets.base import SPHERE
+from samplers.targets.base import MANIFOLD
 
 
 @jit.kernel
@@ -58,7 +58,7 @@ class SGGMCEuler(Moving):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Explicit Euler along geodesics"
     source = "Liu, Zhu & Song 2016, eq (5), at first order"
-    supports = frozenset({SPHERE})
+    supports = frozenset({MANIFOLD})
     estimators = ESTIMATORS
     # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
     moving = False

@@ -1,1 +1,1 @@
-"""The recipe as the implementation: typed expressions, D(z), Q(z), Γ and the drift that follows from them."""
+"""The recipe as the implementation: D(z), Q(z), Γ and the drift that follows from them."""

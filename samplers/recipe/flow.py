@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from samplers.expressions import Array, Expression, evaluate
 from samplers.recipe import fokker_planck
-from samplers.recipe.expressions import Array, Expression, evaluate
 from samplers.recipe.recipe import Recipe
 from samplers.targets.base import Target
 

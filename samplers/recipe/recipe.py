@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from samplers import expressions
+from samplers.expressions import ONE, ZERO, Array, Expression, constant, evaluate, parse, postfix, work_limit
 from samplers.parameters import SpecError
-from samplers.recipe import expressions
-from samplers.recipe.expressions import ONE, ZERO, Array, Expression, constant, evaluate, parse, postfix, work_limit
 
 Vector = tuple[Expression, ...]
 Matrix = tuple[tuple[Expression, ...], ...]

@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 LINE = "line"
 POSITIVE = "positive"
 SIMPLEX = "simplex"
-SPHERE = "sphere"
-"""A sphere, or a product of some, in the coordinates of the space around it."""
+MANIFOLD = "manifold"
+"""A curved one, in the coordinates of the space around it."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def no_data(theta, data, each, params):
 
 
 class Target(param.Parameterized):
-    """A law on ℝᵈ, (0, ∞)ᵈ, the simplex or spheres. Instances are never changed after they are made."""
+    """A law on ℝᵈ, (0, ∞)ᵈ, the simplex or a manifold. Instances are never changed after they are made."""
 
     key: ClassVar[str]
     """The name in specs and links."""
@@ -103,6 +103,8 @@ class Target(param.Parameterized):
     source: ClassVar[str] = ""
     """Where the target comes from, for its card."""
     support: ClassVar[str] = LINE
+    geometry: ClassVar[type[Manifold]] = Euclidean
+    """What kind of manifold θ moves on; :attr:`manifold` is the one itself."""
     estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected", "gaussian_estimated"})
     """The gradient estimators that make sense here."""
     first_steps: ClassVar[FirstSteps | None] = None

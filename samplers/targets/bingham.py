@@ -10,7 +10,7 @@ from scipy import optimize, special
 from samplers import jit
 from samplers.manifolds import Manifold, Sphere
 from samplers.parameters import Real
-from samplers.targets.base import SPHERE, Array, Column, Moment, Target
+from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
 from samplers.targets.quadrature import density_cdf, integrate
 
 # The packed parameters: a (3), then for the exact draws b and, with the smallest a taken away, 1 + 2a/b (3).
@@ -62,7 +62,7 @@ class Bingham(Target):
     title = "Bingham (sphere)"
     tex = r"U(\theta) = \beta\,(\theta_1^2 - \theta_2^2) - \kappa\,\theta_3^2,\quad \lVert\theta\rVert = 1"
     source = "Bingham 1974; exact draws by Kent, Ganeiber & Mardia 2013"
-    support = SPHERE
+    support, geometry = MANIFOLD, Sphere
     potential, gradient, draw = potential, gradient, draw
     dim = 3
 

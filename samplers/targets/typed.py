@@ -7,9 +7,9 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from samplers import jit
+from samplers.expressions import Expression, parse
+from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.parameters import Formula, Real, SpecError
-from samplers.recipe.expressions import Expression, parse
-from samplers.recipe.machine import LANES, execute, program, workspace
 from samplers.targets.base import Array, Column, Target
 from samplers.targets.quadrature import density_cdf, rule
 

@@ -9,7 +9,7 @@ from scipy import special
 from samplers import jit
 from samplers.manifolds import Manifold, Sphere
 from samplers.parameters import Real
-from samplers.targets.base import SPHERE, Array, Column, Moment, Target
+from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
 from samplers.targets.quadrature import density_cdf, integrate
 
 # The packed parameters: the number of components, then of each its weight, the log of weight × normaliser, κ and μ (d).
@@ -125,7 +125,7 @@ def log_normaliser(concentration: Array | float, dim: int) -> Array:
 class MisesFisher(Target):
     """A mixture Σ_j w_j c_d(κ_j) e^{κ_j μ_j·x} on S^{d−1}; a single law is a mixture of one."""
 
-    support = SPHERE
+    support, geometry = MANIFOLD, Sphere
     potential, gradient, draw = potential, gradient, draw
 
     @property

@@ -9,7 +9,7 @@ from scipy.interpolate import CubicSpline
 from samplers import jit
 from samplers.manifolds import Manifold, Spheres
 from samplers.parameters import Count, Real
-from samplers.targets.base import SPHERE, Array, Column, FirstSteps, Moment, Target
+from samplers.targets.base import MANIFOLD, Array, Column, FirstSteps, Moment, Target
 
 # The packed parameters: κ, half the box's width, its cells on a side, the lowest U, how many data there are, the data.
 _KAPPA, _EXTENT, _CELLS, _LOWEST, _ITEMS, _FIRST = range(6)
@@ -122,7 +122,7 @@ class MisesPosterior(Target):
         r"\theta = (v_1, v_2),\ \mu = \frac{v_1 + v_2}{\lVert v_1 + v_2\rVert}"
     )
     source = "Liu, Zhu & Song 2016, section 5.2, Fig 4"
-    support = SPHERE
+    support, geometry = MANIFOLD, Spheres
     estimators = frozenset(
         {
             "full",

@@ -313,6 +313,22 @@ def test_axis_coordinate_and_views(lab):
     lab.step(2)
 
 
+def test_a_page_among_others_gets_its_figures(lab):
+    """One by one, while the other page has its frames; a page alone gets all at once. Each is there and moves."""
+    lab.open()
+    lab.moves()
+    other = Lab(lab.page.context.new_page(), lab.server)
+    other.open("?views=state,marginal,ks,trace,autocorrelation")
+    for page in (other, lab):
+        page.moves()
+        page.choose("Target", "Banana")
+        page.until(lambda page=page: page.field("target").startswith("banana"), "the target")
+        page.moves()
+        check_finite(page.figures())
+    assert len(other.titles()) == 5
+    other.page.close()
+
+
 # The link
 
 

@@ -1,7 +1,7 @@
 """The stack machine that runs typed expressions: data in, numbers out, no code made from what a person types.
 
 A program is an array of numbers, :func:`program`: [instructions, inputs, outputs, stack depth, slots], then an
-(operation, argument) pair for each instruction of :class:`~samplers.recipe.expressions.Op`. It works in memory of the
+(operation, argument) pair for each instruction of :class:`~samplers.expressions.program.Op`. It works in memory of the
 caller's, in rows of four numbers: inputs, outputs, stack, slots. Every instruction works on the four lanes of a row at
 once, one chain in each, which spreads the cost of finding out what it is. The top of the stack is kept in four
 variables: an operation then does not wait for the last one's result to go through memory.
@@ -13,7 +13,9 @@ from math import atan, cosh, sinh, tan, tanh
 import numpy as np
 
 from samplers import jit
-from samplers.recipe.expressions import Array, Expression, Op, postfix
+from samplers.expressions.functions import Array
+from samplers.expressions.normal_form import Expression
+from samplers.expressions.program import Op, postfix
 
 LANES = 4
 """Chains that one instruction works on: as many as the app runs unless it is told otherwise."""

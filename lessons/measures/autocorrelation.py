@@ -1,0 +1,39 @@
+"""The integrated autocorrelation time, and what an independent draw costs by it."""
+
+import numpy as np
+
+from lessons.measures.base import Estimate, Evidence, OfColumn
+from samplers.diagnostics.autocorrelation import integrated_time
+from samplers.parameters import Option, Real
+
+
+class Tau(OfColumn):
+    """The integrated autocorrelation time, in steps or in units of time (steps × ε)."""
+
+    key = "tau"
+    title = "Autocorrelation time"
+    unit = Option(default="steps", objects=["steps", "time"], label="Unit", doc="Steps, or the time that they advance.")
+
+    def of(self, lane: Evidence) -> Estimate:
+        found = integrated_time(lane.trace.statistics, self.k)
+        scale = lane.trace.spec.make_sampler().time_per_step if self.unit == "time" else 1.0
+        error = found.standard_error * scale
+        return Estimate(found.tau * scale, error if np.isfinite(error) else None)
+
+
+class Cost(Tau):
+    """What an independent draw costs, (n w_z + w_θ) τ: n data a gradient, τ the autocorrelation time in steps.
+
+    Smolyakov, Liu & Fisher, eq (13); where the target has no data, n is 1.
+    """
+
+    key = "cost"
+    title = "Cost of an independent draw"
+    per_datum = Real(1.0, bounds=(0.0, 1e9), label="Cost of a datum", doc="w_z: what it costs to look at one datum.")
+    per_step = Real(1.0, bounds=(0.0, 1e9), label="Cost of a step", doc="w_θ: what a step costs beside its data.")
+
+    def of(self, lane: Evidence) -> Estimate:
+        found, spec = super().of(lane), lane.trace.spec
+        n = spec.make_gradient().data_per_gradient(lane.trace.target)
+        scale = n * self.per_datum + self.per_step
+        return Estimate(found.value * scale, None if found.error is None else found.error * scale)

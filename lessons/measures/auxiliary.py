@@ -1,0 +1,26 @@
+"""A moment of what a chain has beside θ."""
+
+from lessons.measures.base import MOMENTA, NAN, Estimate, Evidence, Measure, spread
+from samplers.parameters import Count, SpecError
+from samplers.spec import RunSpec
+
+
+class Auxiliary(Measure):
+    """E aᵖ of what a chain has beside θ: a momentum r or, after the momenta, a thermostat ξ."""
+
+    key = "auxiliary"
+    title = "Moment of a momentum"
+    needs = MOMENTA
+    component = Count(1, bounds=(1, 100), label="Component", doc="Which of what a chain has beside θ, counted from 1.")
+    order = Count(2, bounds=(1, 2), label="Power", doc="The power p of E aᵖ.")
+
+    def check(self, spec: RunSpec) -> None:
+        n = len(spec.make_sampler().auxiliary(spec.make_target()))
+        if self.component > n:
+            raise SpecError("measure.component", self.component, f"{spec.sampler.key} has {n} numbers beside θ")
+
+    def of(self, lane: Evidence) -> Estimate:
+        if lane.momenta is None or not len(lane.momenta):
+            return Estimate(NAN)
+        values = (lane.momenta[:, :, int(self.component) - 1] ** int(self.order)).mean(axis=0)
+        return Estimate(float(values.mean()), spread(values))

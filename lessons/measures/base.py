@@ -1,0 +1,91 @@
+"""What every measure declares, and what measures share.
+
+A measure of an experiment's lane reads its :class:`Evidence`: the trace, and what else the measure says it ``needs``. A
+measure of a study's method reads its run. All are functions of numbers that the run gives, so that the same measure
+serves the headless run and the live check mark; those that need more than the running statistics are for the headless
+run only.
+
+Standard errors are those of the spread between chains, divided by the root of their number, where nothing else is said;
+they are given from :data:`FEWEST` chains on.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import param
+
+from samplers.parameters import Count, SpecError, Value, check_all
+from samplers.spec import RunSpec
+from samplers.targets.base import Array
+from samplers.trace import Trace
+
+FEWEST = 8
+"""Chains that a standard error from their spread needs."""
+STATISTICS, DRAWS, MOMENTA, OWN_RUN = "statistics", "draws", "momenta", "a run of its own"
+"""What a measure needs: the running statistics alone, all draws, snapshots of the momenta, or a run that it makes."""
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measured number."""
+
+    value: float
+    error: float | None = None
+    """Its standard error, where it is known."""
+    exact: float | None = None
+    """What it would be under the exact law, where that is known."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the run of one lane gave."""
+
+    trace: Trace
+    momenta: Array | None = None
+    """Snapshots of what chains have beside θ, evenly spaced after the burn-in, (snapshots, chains, …)."""
+
+
+class Measure(param.Parameterized):
+    """A number of a run. Instances are never changed after they are made."""
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    needs: ClassVar[str] = STATISTICS
+    has_error: ClassVar[bool] = True
+    """Whether a standard error comes with it."""
+    of_study: ClassVar[bool] = False
+
+    def __init__(self, **values: Value):
+        """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
+        super().__init__(**dict(check_all(type(self), "measure", values)))
+
+    def check(self, spec: Any) -> None:
+        """Raise :class:`SpecError` where the experiment has no such number. ``spec`` is a RunSpec or a Study."""
+
+    @abstractmethod
+    def of(self, lane: Any) -> Estimate:
+        """The number of a lane by its :class:`Evidence`, or of a :class:`~samplers.models.study.StudyRun`."""
+
+
+class OfColumn(Measure):
+    """A number of one column: of θ, or of ω on the simplex, counted from 1."""
+
+    column = Count(1, bounds=(1, 400), label="Column", doc="Which coordinate, counted from 1.")
+
+    @property
+    def k(self) -> int:
+        """The column, counted from 0."""
+        return int(self.column) - 1
+
+    def check(self, spec: RunSpec) -> None:
+        target = spec.make_target()
+        if self.column > len(target.columns):
+            raise SpecError("measure.column", self.column, f"{target.title} has the columns 1 to {len(target.columns)}")
+
+
+def spread(values: Array) -> float | None:
+    """The standard error of the mean of independent values, from FEWEST values on."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) >= FEWEST else None

@@ -1,0 +1,107 @@
+"""Many chains from one start after so many steps, held against the theorems on SCIR."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from lessons.measures.base import NAN, OWN_RUN, Estimate, Evidence, Measure, spread
+from samplers import Run
+from samplers.diagnostics import moments as ensembles
+from samplers.parameters import Count, Real, SpecError
+from samplers.spec import RunSpec
+from samplers.targets import TARGETS
+
+
+class OfEnsemble(Measure):
+    """Of many chains from one start, after so many steps; exact by Theorem 3.1 and Corollary 3.2 where they apply."""
+
+    needs = OWN_RUN
+    component = Count(1, bounds=(1, 100), label="Component", doc="Which θ, counted from 1.")
+    steps = Count(6, bounds=(1, 10_000), label="Steps", doc="After how many steps.")
+    start = Real(3.0, bounds=(1e-6, 1e6), label="Start", doc="Where every θ starts.")
+
+    def check(self, spec: RunSpec) -> None:
+        if not TARGETS[spec.target.key].process == "cir":
+            raise SpecError("measure", self.key, "it needs a target whose process is CIR")
+        if self.component > spec.make_target().dim:
+            raise SpecError("measure.component", self.component, f"allowed are 1 to {spec.make_target().dim}")
+
+    def ensemble(self, lane: Evidence) -> ensembles.Ensemble:
+        """The ensemble of the lane's own spec."""
+        return ensembles.ensemble(lane.trace.spec, int(self.steps), float(self.start))
+
+    def law(self, spec: RunSpec) -> tuple[float, float] | None:
+        """The mean and the variance by theory."""
+        target, h = spec.make_target(), spec.sampler.values().get("step_size")
+        j = int(self.component) - 1
+        shapes = getattr(target, "shapes", None)
+        if spec.sampler.key not in ("cir", "scir") or shapes is None:
+            return None
+        a, t = float(shapes[j]), float(h) * int(self.steps)  # type: ignore[arg-type]
+        mean = float(ensembles.cir_mean(a, self.start, t))
+        gradient = spec.gradient.values()
+        if "batch_size" not in gradient:
+            return mean, float(ensembles.cir_variance(a, self.start, t))
+        noise = ensembles.var_a_hat(
+            target.n_data, int(target.counts()[j]), int(gradient["batch_size"]), bool(gradient["replacement"])  # type: ignore[arg-type]
+        )  # fmt: skip
+        return mean, float(ensembles.scir_variance(a, self.start, float(h), int(self.steps), noise))  # type: ignore[arg-type]
+
+
+class EnsembleMean(OfEnsemble):
+    """E θ_j after M steps, over the chains."""
+
+    key = "ensemble_mean"
+    title = "Mean of an ensemble"
+
+    def of(self, lane: Evidence) -> Estimate:
+        found, law, j = self.ensemble(lane), self.law(lane.trace.spec), int(self.component) - 1
+        if len(found.step) < self.steps:
+            return Estimate(NAN)
+        return Estimate(float(found.mean[-1, j]), float(found.mean_error[-1, j]), law and law[0])
+
+
+class EnsembleVariance(OfEnsemble):
+    """Var θ_j after M steps, over the chains."""
+
+    key = "ensemble_variance"
+    title = "Variance of an ensemble"
+
+    def of(self, lane: Evidence) -> Estimate:
+        found, law, j = self.ensemble(lane), self.law(lane.trace.spec), int(self.component) - 1
+        if len(found.step) < self.steps:
+            return Estimate(NAN)
+        return Estimate(float(found.variance[-1, j]), float(found.variance_error[-1, j]), law and law[1])
+
+
+class EnsembleMGF(OfEnsemble):
+    """E e^{sθ_j} after M steps, over the chains, for s < 0, where it is at most 1; exact by Theorem 3.1."""
+
+    key = "ensemble_mgf"
+    title = "MGF of an ensemble"
+    s = Real(-0.1, bounds=(-100.0, -1e-6), label="s", doc="The s of E e^{sθ}; negative, so that no chain outweighs the others.")  # fmt: skip
+
+    def of(self, lane: Evidence) -> Estimate:
+        spec, steps, j = lane.trace.spec, int(self.steps), int(self.component) - 1
+        run = Run(replace(spec, burn_in=steps))
+        run.position[:] = self.start
+        run.advance(steps)
+        if run.divergence is not None:
+            return Estimate(NAN)
+        values = np.exp(self.s * run.position[:, j])
+        return Estimate(float(values.mean()), spread(values), self._law(spec))
+
+    def _law(self, spec: RunSpec) -> float | None:
+        """The expectation by theory, over the minibatches too."""
+        target, j, steps = spec.make_target(), int(self.component) - 1, int(self.steps)
+        shapes = getattr(target, "shapes", None)
+        if spec.sampler.key not in ("cir", "scir") or shapes is None:
+            return None
+        h, gradient = float(spec.sampler.values()["step_size"]), spec.gradient.values()  # type: ignore[arg-type]
+        if "batch_size" not in gradient:
+            return ensembles.cir_mgf(self.s, float(shapes[j]), self.start, h * steps)
+        count = int(target.counts()[j])
+        return ensembles.scir_mgf_expected(
+            self.s, float(shapes[j]) - count, self.start, h, steps, target.n_data, count,
+            int(gradient["batch_size"]), bool(gradient["replacement"]),  # type: ignore[arg-type]
+        )  # fmt: skip

@@ -1,0 +1,26 @@
+"""An expectation that the target knows."""
+
+from lessons.measures.base import DRAWS, Estimate, Evidence, Measure, spread
+from samplers.parameters import Count, SpecError
+from samplers.spec import RunSpec
+
+
+class Expectation(Measure):
+    """An expectation that the target knows, by its number in the target's list of moments; of all draws."""
+
+    key = "expectation"
+    title = "Expectation"
+    needs = DRAWS
+    number = Count(1, bounds=(1, 400), label="Number", doc="Which of the target's moments, counted from 1.")
+
+    def check(self, spec: RunSpec) -> None:
+        names = [moment.name for moment in spec.make_target().moments]
+        if self.number > len(names):
+            raise SpecError("measure.number", self.number, f"the moments are 1 to {len(names)}: {', '.join(names)}")
+
+    def of(self, lane: Evidence) -> Estimate:
+        target = lane.trace.target
+        moment = target.moments[int(self.number) - 1]
+        assert lane.trace.draws is not None
+        values = moment.function(target.values(lane.trace.draws)).mean(axis=1)
+        return Estimate(float(values.mean()), spread(values), moment.exact)

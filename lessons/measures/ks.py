@@ -1,0 +1,48 @@
+"""The KS distance to the exact law, of all chains together and of a chain."""
+
+import numpy as np
+
+from lessons.measures.base import DRAWS, NAN, Estimate, Evidence, Measure, spread
+from samplers.diagnostics import ks
+from samplers.parameters import Count, SpecError
+from samplers.spec import RunSpec
+
+
+class KS(Measure):
+    """The mean KS distance to the exact law (Baker et al. 2018), of all chains together; or of one column.
+
+    ``exact`` is what as many independent exact draws would have, .8687/√n.
+    """
+
+    key = "ks"
+    title = "KS distance"
+    has_error = False
+    column = Count(0, bounds=(0, 400), label="Column", doc="Which column, counted from 1; 0 for the mean of the target's own.")  # fmt: skip
+
+    def check(self, spec: RunSpec) -> None:
+        n = len(spec.make_target().columns)
+        if self.column > n:
+            raise SpecError("measure.column", self.column, f"allowed are 0 to {n}")
+
+    def of(self, lane: Evidence) -> Estimate:
+        statistics = lane.trace.statistics
+        n = statistics.n_draws
+        if n == 0:
+            return Estimate(NAN)
+        value = ks.distance(statistics, int(self.column) - 1) if int(self.column) else ks.mean_distance(statistics, lane.trace.target)  # fmt: skip
+        return Estimate(value, None, ks.baseline(n))
+
+
+class ChainKS(Measure):
+    """The mean over chains of the KS distance of each chain's own draws: the score of Baker et al. 2018, Fig 2."""
+
+    key = "chain_ks"
+    title = "KS distance of a chain"
+    needs = DRAWS
+
+    def of(self, lane: Evidence) -> Estimate:
+        draws = lane.trace.draws
+        if draws is None or draws.shape[1] == 0:
+            return Estimate(NAN)
+        values = np.array([ks.of_draws(lane.trace.target, chain) for chain in draws])
+        return Estimate(float(values.mean()), spread(values), ks.baseline(draws.shape[1]))

@@ -1,0 +1,62 @@
+"""The moments of one column."""
+
+from math import comb
+
+import numpy as np
+
+from lessons.measures.base import Estimate, Evidence, OfColumn, spread
+from samplers.parameters import Count
+from samplers.targets.base import Array, Target
+
+
+def central_powers(lane: Evidence, k: int, centre: float) -> Array:
+    """The mean of (x − centre)ᵖ, p = 0…4, in every chain: (5, chains)."""
+    statistics = lane.trace.statistics
+    column = statistics.columns[k]
+    scale = np.sqrt(column.variance)
+    z = np.vstack([np.ones(statistics.n_chains), statistics.sums.powers[k].T / max(statistics.n_steps, 1)])
+    shift = (column.mean - centre) / scale
+    return np.array([scale**p * sum(comb(p, q) * shift ** (p - q) * z[q] for q in range(p + 1)) for p in range(5)])
+
+
+def known(target: Target, *names: str) -> float | None:
+    """An expectation that the target knows under one of these names."""
+    exact = {moment.name: moment.exact for moment in target.moments}
+    return next((float(exact[name]) for name in names if name in exact), None)
+
+
+class Mean(OfColumn):
+    """E x."""
+
+    key = "mean"
+    title = "Mean"
+
+    def of(self, lane: Evidence) -> Estimate:
+        values = lane.trace.statistics.chain_means(self.k)
+        return Estimate(float(values.mean()), spread(values), lane.trace.statistics.columns[self.k].mean)
+
+
+class Variance(OfColumn):
+    """Var x, of all chains together about their common mean."""
+
+    key = "variance"
+    title = "Variance"
+
+    def of(self, lane: Evidence) -> Estimate:
+        values = central_powers(lane, self.k, lane.trace.statistics.mean(self.k))[2]
+        return Estimate(float(values.mean()), spread(values), lane.trace.statistics.columns[self.k].variance)
+
+
+class Power(OfColumn):
+    """E xᵖ. The exact value is known for p = 1 and 2, and for more where the target names it."""
+
+    key = "power"
+    title = "Moment"
+    order = Count(2, bounds=(1, 4), label="Power", doc="The power p of E xᵖ.")
+
+    def of(self, lane: Evidence) -> Estimate:
+        values = central_powers(lane, self.k, 0.0)[int(self.order)]
+        column = lane.trace.statistics.columns[self.k]
+        name = f"E {column.name}{'⁰¹²³⁴'[int(self.order)]}"
+        exact = {1: column.mean, 2: column.variance + column.mean**2}.get(int(self.order), known(lane.trace.target, name))  # fmt: skip
+        return Estimate(float(values.mean()), spread(values), exact)

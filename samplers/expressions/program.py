@@ -1,0 +1,166 @@
+"""The program of the stack machine that computes expressions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from samplers.expressions.functions import Array
+from samplers.expressions.limits import MAX_INSTRUCTIONS, count, refuse, work_limit
+from samplers.expressions.nodes import Kind
+from samplers.expressions.normal_form import Expression, make_product
+from samplers.expressions.values import as_roots, is_whole
+
+
+class Op(IntEnum):
+    """An instruction of the stack machine: what it does with the top of the stack and with its argument."""
+
+    CONST = 0
+    """Push the argument."""
+    NAME = 1
+    """Push the variable with this number."""
+    STORE = 2
+    """Keep the top in this slot, and leave it on the stack."""
+    LOAD = 3
+    """Push what this slot keeps."""
+    OUT = 4
+    """Pop the top: it is the output with this number."""
+    ADD = 5
+    """Pop b, pop a, push a + b; so too the next three."""
+    SUB = 6
+    MUL = 7
+    DIV = 8
+    ADDC = 9
+    """Add the argument to the top."""
+    MULC = 10
+    """Multiply the top by the argument."""
+    NEG = 11
+    SQUARE = 12
+    POW_INT = 13
+    """Raise the top to the argument, a whole number of at least 3."""
+    POW = 14
+    """Raise the top to the argument, a positive number."""
+    SQRT = 15
+    EXP = 16
+    LOG = 17
+    SIN = 18
+    COS = 19
+    TAN = 20
+    SINH = 21
+    COSH = 22
+    TANH = 23
+    ATAN = 24
+    ABS = 25
+    SIGN = 26
+    ADDM = 27
+    """Pop b, pop a, push a + argument·b."""
+
+
+_PUSHES = {Op.CONST, Op.NAME, Op.LOAD}
+_POPS = {Op.OUT, Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.ADDM}
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Expressions as instructions of a stack machine."""
+
+    code: Array
+    """Rows (op, argument), (instructions, 2)."""
+    depth: int
+    """The highest that the stack gets."""
+    slots: int
+    """Values kept for use in several places."""
+    outputs: int
+
+
+def postfix(expressions: Sequence[Expression], names: Sequence[str]) -> Program:
+    """The program that computes all expressions; ``names`` gives the order of the variables.
+
+    What occurs several times, in one expression or in several, is computed once and kept in a slot. Raises
+    :class:`SpecError` for a program of more than MAX_INSTRUCTIONS.
+    """
+    with work_limit():
+        needed: dict[Expression, list[Expression]] = {}
+        stack = list(expressions)
+        uses: dict[Expression, int] = {}
+        for root in expressions:
+            uses[root] = uses.get(root, 0) + 1
+        while stack:
+            node = stack.pop()
+            if node not in needed:
+                needed[node] = [part for part in _steps(node) if isinstance(part, Expression)]
+                count(2 * len(needed[node]))
+                for part in needed[node]:
+                    uses[part] = uses.get(part, 0) + 1
+                stack.extend(needed[node])
+    index = {label: i for i, label in enumerate(names)}
+    slot: dict[Expression, int] = {}
+    rows: list[tuple[float, float]] = []
+    todo: list[Expression | tuple[Op, float]] = []
+    for k in reversed(range(len(expressions))):
+        todo += [(Op.OUT, float(k)), expressions[k]]
+    height = depth = 0
+    while todo:
+        step = todo.pop()
+        if isinstance(step, Expression):
+            if step in slot:
+                todo.append((Op.LOAD, float(slot[step])))
+                continue
+            if uses[step] > 1 and step.kind not in {Kind.CONSTANT, Kind.NAME}:
+                slot[step] = len(slot)
+                todo.append((Op.STORE, float(slot[step])))
+            if step.kind == Kind.NAME:
+                todo.append((Op.NAME, float(index[step.label])))
+            else:
+                todo.extend(reversed(_steps(step)))
+            continue
+        rows.append((float(step[0]), step[1]))
+        if len(rows) > MAX_INSTRUCTIONS:
+            refuse("", "it grows too large when it is worked out; a simpler one is needed")
+        height += 1 if step[0] in _PUSHES else -1 if step[0] in _POPS else 0
+        depth = max(depth, height)
+    return Program(np.array(rows).reshape(-1, 2), depth, len(slot), len(expressions))
+
+
+def _steps(node: Expression) -> list[Expression | tuple[Op, float]]:
+    """How a node comes out of its parts: each part is a push of its value."""
+    if node.kind == Kind.CONSTANT:
+        return [(Op.CONST, node.value)]
+    if node.kind == Kind.NAME:
+        return []
+    if node.kind == Kind.CALL:
+        return [node.parts[0][1], (Op[node.label.upper()], 0.0)]
+    steps: list[Expression | tuple[Op, float]] = []
+    if node.kind == Kind.SUM:
+        # To begin with a positive term saves a change of sign.
+        for i, (c, t) in enumerate(sorted(node.parts, key=lambda part: part[0] < 0)):
+            steps.append(t)
+            if i > 0:
+                steps.append((Op.ADD, 0.0) if c == 1 else (Op.SUB, 0.0) if c == -1 else (Op.ADDM, c))
+            elif c == -1:
+                steps.append((Op.NEG, 0.0))
+            elif c != 1:
+                steps.append((Op.MULC, c))
+        return [*steps, (Op.ADDC, node.value)] if node.value else steps
+    if len(node.parts) == 1 and node.parts[0][0] > 0:
+        ((exponent, base),) = node.parts
+        roots, left = as_roots(exponent)
+        steps = [base, *[(Op.SQRT, 0.0)] * roots]
+        if left == 2:
+            steps.append((Op.SQUARE, 0.0))
+        elif left != 1:
+            steps.append((Op.POW_INT if is_whole(left) else Op.POW, left))
+        return steps
+    for e, b in node.parts:
+        if e > 0:
+            first = not steps
+            steps.append(make_product([(e, b)]))
+            if not first:
+                steps.append((Op.MUL, 0.0))
+    if not steps:
+        steps.append((Op.CONST, 1.0))
+    for e, b in node.parts:
+        if e < 0:
+            steps += [make_product([(-e, b)]), (Op.DIV, 0.0)]
+    return steps

@@ -1,0 +1,160 @@
+"""What is written of an expression: a text that can be read back, and LaTeX."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from samplers.expressions.functions import FUNCTIONS
+from samplers.expressions.limits import MAX_TEXT
+from samplers.expressions.nodes import Kind, Node
+
+_SUM, _LED, _PRODUCT, _SIGNED, _ATOM = range(5)
+"""How tightly a text holds together; ``_LED`` is a product whose first factor is a sum."""
+
+Written = tuple[str, int]
+
+
+class _Plain:
+    """The text that can be read back."""
+
+    etc = "…"
+
+    def number(self, value: float) -> Written:
+        text = repr(int(value)) if value == int(value) and abs(value) <= 1e6 else repr(value)
+        return text, _ATOM if value >= 0 else _SIGNED
+
+    def name(self, label: str) -> Written:
+        return label, _ATOM
+
+    def call(self, function: str, argument: Written) -> Written:
+        return f"{function}({argument[0]})", _ATOM
+
+    def power(self, base: Written, exponent: float) -> str:
+        if exponent == 0.5:
+            return f"sqrt({base[0]})"
+        text = base[0] if base[1] == _ATOM else f"({base[0]})"
+        return f"{text}^{self.number(exponent)[0]}"
+
+    def product(self, factors: list[tuple[float, Written]]) -> Written:
+        above = [(e, w) for e, w in factors if e > 0]
+        below = [(-e, w) for e, w in factors if e < 0]
+        text = "*".join(self.held(e, w) for e, w in above) or "1"
+        text += "".join(f"/({self.power(w, e)})" if e != 1 else f"/{_bracketed(w)}" for e, w in below)
+        return text, _LED if above and above[0][0] == 1 and above[0][1][1] == _SUM else _PRODUCT
+
+    def held(self, exponent: float, base: Written) -> str:
+        return _bracketed(base) if exponent == 1 else self.power(base, exponent)
+
+    def scaled(self, coefficient: float, term: Written) -> str:
+        text = term[0] if term[1] > _SUM else f"({term[0]})"
+        if abs(coefficient) == 1:
+            return text if coefficient > 0 else f"-{text}"
+        # Read from the left, a number times a sum would be multiplied out, beyond the bounds perhaps.
+        return f"{self.number(coefficient)[0]}*" + (f"({text})" if term[1] == _LED else text)
+
+    def added(self, terms: list[str]) -> str:
+        text = terms[0]
+        for term in terms[1:]:
+            text += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+        return text
+
+
+def _bracketed(written: Written) -> str:
+    return written[0] if written[1] == _ATOM else f"({written[0]})"
+
+
+_GREEK = {"theta": r"\theta", "xi": r"\xi", "pi": r"\pi"}
+
+
+class _Tex(_Plain):
+    """LaTeX, for reading."""
+
+    etc = r"\cdots"
+
+    def __init__(self, symbols: Mapping[str, str]):
+        self.symbols = symbols
+
+    def number(self, value: float) -> Written:
+        if value < 0:
+            return f"-{self.number(-value)[0]}", _SIGNED
+        fraction = Fraction(value).limit_denominator(12)
+        if fraction.denominator > 1 and fraction.numerator < 100 and abs(float(fraction) - value) < 1e-12 * value:
+            return rf"\frac{{{fraction.numerator}}}{{{fraction.denominator}}}", _ATOM
+        mantissa, _, exponent = f"{value:.6g}".partition("e")
+        return (rf"{mantissa} \cdot 10^{{{int(exponent)}}}", _PRODUCT) if exponent else (mantissa, _ATOM)
+
+    def name(self, label: str) -> Written:
+        if label in self.symbols:
+            return self.symbols[label], _ATOM
+        letters = label.rstrip("0123456789")
+        symbol = _GREEK.get(letters, letters if len(letters) == 1 else rf"\mathrm{{{letters}}}")
+        digits = label[len(letters) :]
+        return f"{symbol}_{{{digits}}}" if len(digits) > 1 else f"{symbol}_{digits}" if digits else symbol, _ATOM
+
+    def call(self, function: str, argument: Written) -> Written:
+        if function == "abs":
+            return rf"\left|{argument[0]}\right|", _ATOM
+        if function == "exp":
+            return f"e^{{{argument[0]}}}", _PRODUCT
+        return rf"{FUNCTIONS[function].tex}\left({argument[0]}\right)", _PRODUCT
+
+    def power(self, base: Written, exponent: float) -> str:
+        if exponent == 0.5:
+            return rf"\sqrt{{{base[0]}}}"
+        text = base[0] if base[1] == _ATOM else rf"\left({base[0]}\right)"
+        fraction = Fraction(exponent).limit_denominator(12)
+        nice = fraction.denominator > 1 and abs(float(fraction) - exponent) < 1e-12
+        return f"{text}^{{{fraction if nice else self.number(exponent)[0]}}}"
+
+    def product(self, factors: list[tuple[float, Written]]) -> Written:
+        above = [self.held(e, w) for e, w in factors if e > 0]
+        below = [(-e, w) for e, w in factors if e < 0]
+        if not below:
+            return r" \, ".join(above), _PRODUCT
+        alone = len(below) == 1 and below[0][0] == 1
+        denominator = below[0][1][0] if alone else r" \, ".join(self.held(e, w) for e, w in below)
+        # A single factor needs no brackets on the line of a fraction.
+        lines = [w[0] for e, w in factors if e == 1] if len(above) == 1 and len(factors) > len(below) else []
+        numerator = lines[0] if lines else (r" \, ".join(above) or "1")
+        return rf"\frac{{{numerator}}}{{{denominator}}}", _ATOM
+
+    def held(self, exponent: float, base: Written) -> str:
+        if exponent != 1:
+            return self.power(base, exponent)
+        return base[0] if base[1] >= _PRODUCT else rf"\left({base[0]}\right)"
+
+    def scaled(self, coefficient: float, term: Written) -> str:
+        text = term[0] if term[1] > _SUM else rf"\left({term[0]}\right)"
+        if abs(coefficient) == 1:
+            return text if coefficient > 0 else f"-{text}"
+        return rf"{self.number(coefficient)[0]} \, {text}"
+
+
+def _written(root: Node, style: _Plain) -> str:
+    written: dict[Node, Written] = {}
+    for node in Node.postorder([root]):
+        if node.kind == Kind.CONSTANT:
+            text = style.number(node.value)
+        elif node.kind == Kind.NAME:
+            text = style.name(node.label)
+        elif node.kind == Kind.CALL:
+            text = style.call(node.label, written[node.parts[0][1]])
+        elif node.kind == Kind.PRODUCT:
+            text = style.product([(e, written[b]) for e, b in node.parts])
+        else:
+            terms = [style.scaled(c, written[t]) for c, t in node.parts]
+            if node.value:
+                terms.append(style.number(node.value)[0])
+            text = style.added(terms), _SUM if len(terms) > 1 else _SIGNED if node.parts[0][0] < 0 else _PRODUCT
+        # What is shared in the tree is written out each time, which may double at every level.
+        written[node] = text if len(text[0]) <= MAX_TEXT else (style.etc, _ATOM)
+    return written[root][0]
+
+
+def plain(node: Node) -> str:
+    """The text that is read back as an equal expression, unless it is too long and holds a "…"."""
+    return _written(node, _Plain())
+
+
+def latex(node: Node, symbols: Mapping[str, str]) -> str:
+    """LaTeX, with these symbols in place of the usual ones for their names."""
+    return _written(node, _Tex(symbols))
