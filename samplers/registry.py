@@ -15,10 +15,18 @@ class Registry(Mapping[str, T]):
         self.what = what
         self._entries: dict[str, T] = {}
         for entry in entries:
-            key: str = entry.key  # type: ignore[attr-defined]
-            if key in self._entries:
-                raise ValueError(f"two {what}s are called {key}")
-            self._entries[key] = entry
+            self.add(entry)
+
+    def add(self, entry: T) -> None:
+        """One more, at the end of the menu."""
+        key: str = entry.key  # type: ignore[attr-defined]
+        if key in self._entries:
+            raise ValueError(f"two {self.what}s are called {key}")
+        self._entries[key] = entry
+
+    def remove(self, key: str) -> None:
+        """Take one out again."""
+        del self._entries[key]
 
     def __getitem__(self, key: str) -> T:
         return self._entries[key]

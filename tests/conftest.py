@@ -27,6 +27,9 @@ import pytest  # noqa: E402
 hypothesis.settings.register_profile("sgmcmc-lab", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("sgmcmc-lab")
 
+# Their asserts say what was compared, as those of test modules do.
+pytest.register_assert_rewrite(*(f"tests.checks_{what}" for what in ("gradients", "samplers", "targets", "views")))
+
 BROWSER = "tests/browser/"
 TOGETHER = (BROWSER, "tests/test_views_lanes.py")
 """A browser and a server take a core each; the lanes of a stage run once for all tests of them."""

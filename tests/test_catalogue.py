@@ -1,8 +1,8 @@
 """Every parameter's default and bounds, as links and files rely on them: those of ``catalogue.json``.
 
 A link leaves out what it has no other value for, and may go to the bounds: a default that changes, or a bound that
-moves inwards, gives an old link another meaning. Where that is meant, delete the file, run this, and look at what
-differs in Git.
+moves inwards, gives an old link another meaning. What is new is recorded by itself. Where a change is meant, delete the
+file, run this, and look at what differs in Git.
 """
 
 import json
@@ -37,10 +37,10 @@ def parameters():
 
 def test_every_default_and_every_bound_is_what_links_rely_on():
     found = parameters()
-    if not FILE.exists():
-        FILE.write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
-        pytest.fail("nothing was recorded; it is now")
-    recorded = json.loads(FILE.read_text(encoding="utf-8"))
+    recorded = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    if new := found.keys() - recorded.keys():
+        FILE.write_text(json.dumps({**found, **recorded}, ensure_ascii=False) + "\n", encoding="utf-8")
+        pytest.fail(f"nothing was recorded of {', '.join(sorted(new))}; it is now")
     # The package that has the Reuters articles is not built for every Python.
     recorded["models topics"]["corpus"][0] = FIRST
     different = [

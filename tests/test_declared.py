@@ -17,7 +17,16 @@ READ_BY_PANEL = {"_esm", "_stylesheets"}
 """What a component of Panel's is made of."""
 
 
-READ_BY_TESTS = {"of_first"}
+READ_BY_TESTS = {
+    "of_first",
+    "tried_at",
+    "drawn_at",
+    "textbook_draw",
+    "textbook_slope",
+    "bias_order",
+    "steps_to_test",
+    "textbook_step",
+}
 """What a file declares for the generic tests alone, for what its tests need is declared in it."""
 
 

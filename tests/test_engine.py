@@ -20,15 +20,8 @@ from samplers.parameters import Count, CountVector, Flag, Option, SpecError, dec
 from samplers.recipe.presets import PRESETS
 from samplers.spec import Change, Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
+from tests.checks_samplers import check_card, triples
 from tests.statistics import put_sampler
-
-
-def triples():
-    """Every valid (sampler, target, gradient)."""
-    for s, sampler in SAMPLERS.items():
-        for t, target in TARGETS.items():
-            if sampler.accepts(target):
-                yield from ((s, t, g) for g in GRADIENTS if g in sampler.gradients_for(target))
 
 
 def one_target_a_sampler():
@@ -594,15 +587,7 @@ def test_every_sampler_file_is_registered():
 @pytest.mark.parametrize("s", SAMPLERS)
 def test_every_sampler_has_its_card(s):
     """Fails where a card would have an empty line, two samplers share a title, or a parameter has no help."""
-    cls = SAMPLERS[s]
-    for name in ("title", "update", "diffusion", "curl", "integrator", "source", "__doc__"):
-        assert getattr(cls, name).strip(), name
-    assert [other.title for other in SAMPLERS.values()].count(cls.title) == 1
-    assert [other.update for other in SAMPLERS.values()].count(cls.update) == 1
-    for name, parameter in declared(cls):
-        assert parameter.label, name
-        assert parameter.doc, name
-    assert any(cls.accepts(target) for target in TARGETS.values())
+    check_card(SAMPLERS[s])
 
 
 def moved(parameter):

@@ -7,6 +7,16 @@ from samplers import Run, RunSpec, jit
 from samplers.gradients import GRADIENTS
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
+from tests.checks_gradients import check_gradient, missing
+
+
+def test_every_estimator_declares_what_its_tests_need():
+    assert [line for cls in GRADIENTS.values() for line in missing(cls)] == []
+
+
+@pytest.mark.parametrize("key", GRADIENTS)
+def test_an_estimator_is_its_words_and_its_textbook(key):
+    check_gradient(key)
 
 
 @pytest.mark.parametrize(

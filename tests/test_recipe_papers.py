@@ -17,6 +17,7 @@ from samplers.recipe.presets import PRESETS
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.quadrature import integrate
+from tests.chain_laws import sghmc_joint_law, sgld_law
 from tests.statistics import (
     draws_of,
     exact_start,
@@ -27,7 +28,6 @@ from tests.statistics import (
     uncounted,
     z_verdict,
 )
-from tests.test_samplers import sghmc_joint_law, sgld_law
 
 EULER, SEMI_IMPLICIT = "euler", "semi_implicit"
 

@@ -18,6 +18,7 @@ from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import Layout
 from samplers.targets import TARGETS
 from samplers.targets.typed import Typed
+from tests.chain_laws import sghmc_joint_law
 from tests.statistics import (
     critical,
     draws_of,
@@ -28,7 +29,6 @@ from tests.statistics import (
     mean_and_error,
     mean_verdict,
 )
-from tests.test_samplers import sghmc_joint_law
 
 DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
 

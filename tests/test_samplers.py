@@ -6,7 +6,6 @@ sizes where it is far from the target's. *Invariance*: every valid (sampler, tar
 and must stay in its law, up to a bias that is computed, not guessed.
 """
 
-import copy
 from math import exp, log, sqrt
 
 import numpy as np
@@ -19,27 +18,37 @@ from samplers.kernels import SAMPLERS
 from samplers.kernels.minibatch import estimate_counts
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD
+from tests.chain_laws import cir_law, hmc_law, repeated_moves, sghmc_joint_law, sghmc_law, sgld_law
+from tests.checks_samplers import (
+    N_CHAINS,
+    TRIPLES,
+    check_formula,
+    check_invariance,
+    draw_for_draw,
+    missing,
+    reference_draws,
+    triple_spec,
+    triple_verdicts,
+    triples,
+)
 from tests.statistics import (
-    LEVELS,
     critical,
     draws_of,
     exact_start,
     failures,
-    fast_cdf,
     first_order_bias,
     ks_verdict,
     mean_and_error,
     mean_verdict,
     power_of,
-    put_sampler,
     start_with,
     z_verdict,
 )
-from tests.test_engine import triples
 
-# The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics.
-TRIPLES = [(s, t, g) for s, t, g in triples() if s == "exact" or TARGETS[t].support != MANIFOLD]
+
+def test_every_sampler_declares_what_its_tests_need():
+    assert [line for cls in SAMPLERS.values() for line in missing(cls)] == []
+
 
 # --- planted faults: kernels that are wrong in one place -----------------------------------------------
 
@@ -200,333 +209,9 @@ FAULTS = {
 # --- draw for draw: the named sampler is the one that ran ------------------------------------------------
 
 
-def minibatch(rng, data, n, replacement, dim):
-    """N̂_j = (N/n)·#{i in S: z_i = j}; without replacement by a partial shuffle that stays."""
-    total = np.zeros(dim)
-    for k in range(n):
-        i = int(rng.random() * len(data)) if replacement else k + int(rng.random() * (len(data) - k))
-        if not replacement:
-            data[k], data[i] = data[i], data[k]
-            i = k
-        total[data[i]] += len(data) / n
-    return total
-
-
-def noisy(rng, run, theta):
-    grad = run.target.gradient_at(theta)
-    if run.spec.gradient.key.startswith("gaussian"):
-        for c, i in np.ndindex(grad.shape):
-            grad[c, i] += sqrt(run.gradient.variance) * rng.standard_normal()
-    return grad
-
-
-def b_hat(run):
-    return run.gradient.variance if run.spec.gradient.key == "gaussian_corrected" else 0.0
-
-
-def reference_sgld(rng, run, theta, r, data):
-    """θ ← θ − ε∇Ũ + N(0, ε(2 − εB̂))."""
-    theta += kicks(rng, run, theta, data, 2 * run.sampler.step_size)
-
-
-def reference_sghmc(rng, run, theta, r, data):
-    """θ ← θ + εr, r ← r − εCr − ε∇Ũ + N(0, ε(2C − εB̂))."""
-    eps, friction = run.sampler.step_size, run.sampler.friction
-    theta += eps * r
-    r += kicks(rng, run, theta, data, 2 * friction * eps) - eps * friction * r
-
-
-def reference_hmc(rng, run, theta, r, data):
-    eps, sampler = run.sampler.step_size, run.sampler
-    for c, i in np.ndindex(theta.shape):
-        r[c, i] = rng.standard_normal()
-    before = theta.copy()
-    energy = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
-    grad = noisy(rng, run, theta)
-    for _ in range(sampler.n_leapfrog):
-        r -= eps / 2 * grad
-        theta += eps * r
-        grad = noisy(rng, run, theta)
-        r -= eps / 2 * grad
-    change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
-    for c in range(len(theta)):
-        if sampler.accept and not rng.random() < np.exp(min(0.0, -change[c])):
-            theta[c] = before[c]
-
-
-def reference_sgrld(rng, run, theta, r, data):
-    """PAPERS section 2: θ ← |θ + (h/2)(α − θ + N̂_j − ω_j N̂.) + √(hθ) ξ| with h = 2ε; on Gamma(a, 1), a for α + N̂."""
-    h = 2 * run.sampler.step_size
-    for c in range(len(theta)):
-        if run.target.key == "gamma":
-            drift = run.target.shape - theta[c]
-        elif run.target.key == "lognormal":  # 1 − θ∂H/∂θ of H = log θ + (log θ − μ)²/2σ²
-            drift = (run.target.mu - np.log(theta[c])) / run.target.sigma**2
-        else:
-            counts = run.target.counts()
-            if run.spec.gradient.key == "minibatch":
-                counts = minibatch(rng, data, run.gradient.batch_size, run.gradient.replacement, run.target.dim)
-            omega = theta[c] / theta[c].sum()
-            drift = run.target.alpha - theta[c] + counts - omega * counts.sum()
-        for j in range(run.target.dim):
-            theta[c, j] = abs(theta[c, j] + h / 2 * drift[j] + sqrt(h * theta[c, j]) * rng.standard_normal())
-
-
-def reference_cir(rng, run, theta, r, data):
-    h = run.sampler.step_size
-    for c in range(len(theta)):
-        shapes = [run.target.shape] if run.target.key == "gamma" else run.target.alpha + run.target.counts()
-        if run.spec.gradient.key == "minibatch":
-            shapes = run.target.alpha + minibatch(rng, data, run.gradient.batch_size, run.gradient.replacement, run.target.dim)  # fmt: skip
-        for j, a in enumerate(shapes):
-            k = rng.poisson(theta[c, j] * exp(-h) / (1 - exp(-h)))
-            theta[c, j] = (1 - exp(-h)) * rng.standard_gamma(a + k)
-
-
-def reference_geometric_ou(rng, run, theta, r, data):
-    h, mu, sigma = run.sampler.step_size, run.target.mu, run.target.sigma
-    for c in range(len(theta)):
-        mean = mu + (log(theta[c, 0]) - mu) * exp(-h)
-        theta[c, 0] = exp(mean + sigma * sqrt(1 - exp(-2 * h)) * rng.standard_normal())
-
-
-def reference_recipe(rng, run, theta, r, data):
-    """z ← z + ε[−(D + Q)∇H̃ + Γ] + N(0, ε(2D − εB̂)) with H = U + r²/2, by hand."""
-    eps, dim = run.sampler.step_size, theta.shape[1]
-    grad = noisy(rng, run, theta)
-    b = b_hat(run)
-    if run.spec.gradient.key == "gaussian_estimated":
-        freedom = run.gradient.sample_size - 1
-        b = run.gradient.variance * 2 * rng.standard_gamma(freedom / 2) / freedom
-    for c in range(len(theta)):
-        if run.sampler.layout == "theta":
-            # D = θ with Γ = 1 on (0, ∞), else D = 1 with Γ = 0.
-            positive = run.target.support == "positive"
-            d = theta[c].copy() if positive else np.ones(dim)
-            for i in range(dim):
-                heat = sqrt(eps * (2 * d[i] - eps * d[i] ** 2 * b)) * rng.standard_normal()
-                theta[c, i] = theta[c, i] - eps * (d[i] * grad[c, i] - positive) + heat
-                if positive:
-                    theta[c, i] = abs(theta[c, i])
-        else:
-            # dθ = g r dt, dr = −g∇U dt + ∇g dt − g² r dt with g = 1 + tanh(θ)²/2, by explicit Euler.
-            tanh = np.tanh(theta[c])
-            g = 1 + tanh**2 / 2
-            slope = tanh * (1 - tanh**2)
-            moved = theta[c] + eps * g * r[c]
-            for i in range(dim):
-                heat = sqrt(eps * (2 * g[i] ** 2 - eps * g[i] ** 2 * b)) * rng.standard_normal()
-                r[c, i] = r[c, i] + eps * (slope[i] - g[i] * grad[c, i] - g[i] ** 2 * r[c, i]) + heat
-            theta[c] = moved
-
-
-def parts_of(run):
-    """The coordinates of each sphere; on the line none."""
-    if run.target.support != MANIFOLD:
-        return []
-    size = int(run.shape[1])
-    return [slice(k, k + size) for k in range(0, run.target.dim, size)]
-
-
-def tangent(run, x, v):
-    """Λ(x)v, of one chain."""
-    v = v.copy()
-    for part in parts_of(run):
-        v[part] -= (x[part] @ v[part]) * x[part]
-    return v
-
-
-def geodesic(run, x, v, time):
-    """(x, v) after a time, of one chain: great circles, or a straight line."""
-    if not parts_of(run):
-        return x + time * v, v.copy()
-    y, w = x.copy(), v.copy()
-    for part in parts_of(run):
-        speed = np.linalg.norm(v[part])
-        c, s = np.cos(speed * time), np.sin(speed * time)
-        y[part], w[part] = x[part] * c + v[part] / speed * s, v[part] * c - speed * x[part] * s
-    return y, w
-
-
-def datum_gradient(target, x, datum):
-    """∂U/∂x of a posterior where one datum stands for all N, by hand."""
-    if target.key == "linear_regression":
-        covariates, y = datum[:2], datum[2]
-        return x / target.prior_sd**2 - target.items * (y - x @ covariates) * covariates / target.noise_sd**2
-    kappa, v1, v2 = target.concentration, x[:2], x[2:]
-    length = np.linalg.norm(v1 + v2)
-    mu = (v1 + v2) / length
-    share = 1 / (1 + exp(kappa * (mu - v1) @ datum))
-    through_mu = kappa * (1 - share) * (datum - (mu @ datum) * mu) / length
-    prior = kappa * np.array([1.0, 0.0])
-    n = target.items
-    return -np.concatenate([prior + n * (kappa * share * datum + through_mu), prior + n * through_mu])
-
-
-def kicks(rng, run, x, data, heat):
-    """−ε∇Ũ + N(0, heat − ε²V) of every chain, not projected."""
-    eps, estimator, key = run.sampler.step_size, run.gradient, run.spec.gradient.key
-    if not key.startswith("minibatch"):
-        grad = noisy(rng, run, x)
-        scale = sqrt(heat - eps**2 * b_hat(run))
-        return np.array([[-eps * g + scale * rng.standard_normal() for g in row] for row in grad])
-    out, size = np.empty_like(x), estimator.batch_size
-    for c in range(len(x)):
-        each = []
-        for k in range(size):
-            i = int(rng.random() * len(data)) if estimator.replacement else k + int(rng.random() * (len(data) - k))
-            if not estimator.replacement:
-                data[k], data[i] = data[i], data[k]
-                i = k
-            each.append(datum_gradient(run.target, x[c], run.target.observations[data[i]]))
-        spread = np.zeros((x.shape[1],) * 2)
-        if key == "minibatch_known":
-            spread = estimator.variance * np.eye(x.shape[1])
-        elif key == "minibatch_fisher":
-            left = 1.0 if estimator.replacement else 1 - size / len(data)
-            spread = left * np.cov(np.array([tangent(run, x[c], g) for g in each]).T) / size
-        root = np.linalg.cholesky(heat * np.eye(x.shape[1]) - eps**2 * spread)
-        out[c] = -eps * np.mean(each, axis=0) + root @ [rng.standard_normal() for _ in range(x.shape[1])]
-    return out
-
-
-def reference_aboba(rng, run, theta, r, data):
-    """PAPERS section 3: A for ε/2, v ← e^{−ξε/2}(e^{−ξε/2}v − εΛ∇Ũ + ΛN(0, 2Cε − Vε²)), A for ε/2; ξ = C, or moves."""
-    eps, friction, d, m = run.sampler.step_size, run.sampler.friction, theta.shape[1], run.manifold.dim
-
-    def half():
-        for c in range(len(theta)):
-            theta[c], r[c, :d] = geodesic(run, theta[c], r[c, :d], eps / 2)
-            if run.sampler.thermostat:
-                r[c, d] += ((r[c, :d] ** 2).sum() / m - 1) * eps / 2
-
-    half()
-    kick = kicks(rng, run, theta, data, 2 * friction * eps)
-    for c in range(len(theta)):
-        damping = exp(-(r[c, d] if run.sampler.thermostat else friction) * eps / 2)
-        r[c, :d] = tangent(run, theta[c], damping * (damping * r[c, :d] + kick[c]))
-    half()
-
-
-def reference_geodesic_euler(rng, run, theta, r, data):
-    """Everything from the state before the step; the old kick is projected where it was made, and where it arrives."""
-    eps, friction, d, m = run.sampler.step_size, run.sampler.friction, theta.shape[1], run.manifold.dim
-    kick = kicks(rng, run, theta, data, 2 * friction * eps)
-    for c in range(len(theta)):
-        pushed, square = tangent(run, theta[c], kick[c]), (r[c, :d] ** 2).sum()
-        xi = r[c, d] if run.sampler.thermostat else friction
-        theta[c], v = geodesic(run, theta[c], r[c, :d], eps)
-        r[c, :d] = tangent(run, theta[c], (1 - xi * eps) * v + pushed)
-        if run.sampler.thermostat:
-            r[c, d] += (square / m - 1) * eps
-
-
-def reference_geodesic_sgld(rng, run, theta, r, data):
-    kick = kicks(rng, run, theta, data, 2 * run.sampler.step_size)
-    for c in range(len(theta)):
-        theta[c], _ = geodesic(run, theta[c], tangent(run, theta[c], kick[c]), 1.0)
-
-
-def reference_normalised_sgld(rng, run, theta, r, data):
-    theta += kicks(rng, run, theta, data, 2 * run.sampler.step_size)
-    for part in parts_of(run):
-        theta[:, part] /= np.linalg.norm(theta[:, part], axis=1, keepdims=True)
-
-
-def reference_gmc(rng, run, theta, r, data):
-    eps, sampler = run.sampler.step_size, run.sampler
-    for c, i in np.ndindex(theta.shape):
-        r[c, i] = rng.standard_normal()
-    before = theta.copy()
-    r[:] = [tangent(run, x, v) for x, v in zip(theta, r, strict=True)]
-    energy = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
-    for _ in range(sampler.n_leapfrog):
-        for half in range(2):
-            grad = run.target.gradient_at(theta)
-            for c in range(len(theta)):
-                r[c] = tangent(run, theta[c], r[c] - eps / 2 * grad[c])
-                if not half:
-                    theta[c], r[c] = geodesic(run, theta[c], r[c], eps)
-    change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
-    for c in range(len(theta)):
-        if sampler.accept and not rng.random() < np.exp(-change[c]):
-            theta[c] = before[c]
-
-
-def riemannian(dim):
-    """The parameters of a recipe with momentum whose metric depends on θ."""
-    thetas = ["theta"] if dim == 1 else ["theta1", "theta2"]
-    metric = [f"(1 + tanh({name})^2/2)" for name in thetas]
-    if dim == 1:
-        return {"layout": "theta_r", "diffusion_entries": ("0", "0", f"{metric[0]}^2"), "curl_entries": (f"-{metric[0]}",)}  # fmt: skip
-    diffusion = ("0", "0", "0", "0", "0", "0", "0", f"{metric[0]}^2", "0", f"{metric[1]}^2")
-    return {"layout": "theta_r", "diffusion_entries": diffusion, "curl_entries": ("0", f"-{metric[0]}", "0", "0", f"-{metric[1]}", "0")}  # fmt: skip
-
-
-REFERENCES = {
-    "recipe": reference_recipe, "sgld": reference_sgld, "sghmc": reference_sghmc, "hmc": reference_hmc, "sgrld": reference_sgrld,
-    "cir": reference_cir, "scir": reference_cir, "geometric_ou": reference_geometric_ou,
-    "sggmc": reference_aboba, "gsgnht": reference_aboba, "gmc": reference_gmc,
-    "sggmc_euler": reference_geodesic_euler, "gsgnht_euler": reference_geodesic_euler,
-    "geodesic_sgld": reference_geodesic_sgld, "normalised_sgld": reference_normalised_sgld,
-}  # fmt: skip
-
-
-def reference_draws(run, n):
-    """The textbook's chain from the run's state, on the run's random numbers."""
-    # First momenta have been drawn from it.
-    rng = copy.deepcopy(run.rng)
-    theta, r, data = run.position.copy(), run.momentum.copy(), run.data.copy()
-    out = np.empty((len(theta), n, theta.shape[1]))
-    for t in range(n):
-        REFERENCES[run.spec.sampler.key](rng, run, theta, r, data)
-        out[:, t] = theta
-    return out
-
-
-def draw_for_draw():
-    """Every triple with a reference, minibatches also without replacement, HMC and GMC also without accept step.
-
-    The recipe has D = θ on (0, ∞), and elsewhere D = 1 or a metric with momentum.
-    """
-    for s, t, g in triples():
-        if s in REFERENCES:
-            positive = s == "recipe" and TARGETS[t].support == "positive"
-            params = {"diffusion_entries": ("theta",)} if positive else {}
-            if g.startswith("minibatch_"):
-                # Small enough for nothing to be clipped.
-                friction = 100.0 if s == "sghmc" else 200.0
-                params = {"step_size": 1e-6} if s.endswith("sgld") else {"step_size": 5e-4, "friction": friction}
-            if (s, t) == ("gmc", "mises_posterior"):
-                # On long paths through this steep law rounding grows.
-                params = {"step_size": 0.003, "n_leapfrog": 3}
-            yield s, t, g, params, {}
-            if s == "recipe" and not positive:
-                yield s, t, g, {**riemannian(TARGETS[t]().dim), "step_size": 0.03}, {}
-            if g.startswith("minibatch"):
-                yield s, t, g, params, {"replacement": False, "batch_size": 7}
-            if s == "gmc":
-                yield s, t, g, {"n_leapfrog": 3, "step_size": 0.05, **params, "accept": False}, {}
-            if s == "hmc":
-                yield s, t, g, {"accept": False, "n_leapfrog": 3, "step_size": 0.05}, {}
-
-
-@pytest.mark.parametrize(("s", "t", "g", "params", "gradient_params"), list(draw_for_draw()))
+@pytest.mark.parametrize(("s", "t", "g", "params", "gradient_params"), list(draw_for_draw(triples())))
 def test_each_kernel_is_its_textbook_formula(s, t, g, params, gradient_params):
-    """Fails where a kernel is not the sampler it is named after: any other term, sign, order or factor shows.
-
-    The plain-Python chain on the same random numbers must agree to 1e-8 over 25 steps of two chains; the planted
-    fault, the same chain with a step size larger by one part in a million, must not.
-    """
-    spec = RunSpec.of(t, s, g, sampler_params=params, gradient_params=gradient_params, n_chains=2, n_steps=25, seed=17)
-    run = engine.Run(spec, keep_draws=True)
-    expected = reference_draws(run, 25)
-    run.advance(25)
-    np.testing.assert_allclose(run.kept, expected, rtol=1e-8, atol=1e-10)
-    wrong = engine.Run(spec, keep_draws=True)
-    put_sampler(wrong, type(run.sampler)(**{**spec.sampler.values(), "step_size": run.sampler.step_size * (1 + 1e-6)}))
-    wrong.advance(25)
-    assert not np.allclose(wrong.kept, expected, rtol=1e-8, atol=1e-10)
+    check_formula(s, t, g, params, gradient_params)
 
 
 @pytest.mark.slow
@@ -567,39 +252,6 @@ def precision(target):
     """The matrix of a linear gradient, by its columns."""
     eye = np.eye(target.dim)
     return (target.gradient_at(eye) - target.gradient_at(np.zeros_like(eye))).T
-
-
-def sgld_law(a, p, v, b):
-    """x ← (I − εA)x + N(0, ε(2 − εB̂) + ε²V): the discrete Lyapunov equation."""
-    eps, eye = p["step_size"], np.eye(len(a))
-    return linalg.solve_discrete_lyapunov(eye - eps * a, (eps * (2 - eps * b) + eps**2 * v) * eye)
-
-
-def sghmc_joint_law(a, p, v, b, old_position=False):
-    """(x, r) ← (x + εr, (1 − εC)r − εA(x + εr) + N(0, ε(2C − εB̂) + ε²V)); explicit Euler has Ax for A(x + εr)."""
-    eps, friction, d = p["step_size"], p["friction"], len(a)
-    eye = np.eye(d)
-    step = np.block([[eye, eps * eye], [-eps * a, (1 - eps * friction) * eye - (0 if old_position else eps**2) * a]])
-    heat = linalg.block_diag(np.zeros((d, d)), (eps * (2 * friction - eps * b) + eps**2 * v) * eye)
-    return linalg.solve_discrete_lyapunov(step, heat)
-
-
-def sghmc_law(a, p, v, b):
-    """The x-block."""
-    return sghmc_joint_law(a, p, v, b)[: len(a), : len(a)]
-
-
-def hmc_law(a, p, v, b):
-    """L leapfrog steps as a linear map of (x, r, the L + 1 noises in the gradients), with a fresh r each time."""
-    eps, d, n = p["step_size"], len(a), int(p["n_leapfrog"])
-    x = np.hstack([np.eye(d), np.zeros((d, d * (n + 2)))])
-    r = np.roll(x, d, axis=1)
-    for k in range(n):
-        r = r - eps / 2 * (a @ x + np.roll(np.hstack([np.eye(d), np.zeros((d, d * (n + 2)))]), d * (k + 2), axis=1))
-        x = x + eps * r
-        r = r - eps / 2 * (a @ x + np.roll(np.hstack([np.eye(d), np.zeros((d, d * (n + 2)))]), d * (k + 3), axis=1))
-    scales = np.concatenate([np.ones(d), np.full(d * (n + 1), v)])
-    return linalg.solve_discrete_lyapunov(x[:, :d], (x[:, d:] * scales) @ x[:, d:].T)
 
 
 LAWS = {"sgld": sgld_law, "sghmc": sghmc_law, "hmc": hmc_law}
@@ -667,133 +319,11 @@ def test_lyapunov_solutions_are_the_printed_formulas():
 
 # --- invariance: every triple -----------------------------------------------------------------------------------
 
-# Parameters at which a test of 1e5 draws is sharp: SGRLD needs laws away from its reflecting boundary, and the
-# quantities it needs for its bias; the funnel's neck is too narrow for any Euler step at its default.
-TARGET_PARAMS = {
-    ("sgrld", "gamma"): {"shape": 20.0},
-    ("sgrld", "sparse_dirichlet"): {"dimension": 4, "alpha": 10.0, "observed": (20, 10)},
-    ("sgrld", "dense_dirichlet"): {"dimension": 4, "alpha": 10.0, "items": 30},
-    ("sgrld", "lognormal"): {"mu": 1.0, "sigma": 0.3},
-    ("sgld", "funnel"): {"scale": 0.5},
-    ("recipe", "gamma"): {"shape": 20.0},
-    ("recipe", "lognormal"): {"mu": 1.0, "sigma": 0.3},
-    ("recipe", "funnel"): {"scale": 0.5},
-    ("sghmc", "funnel"): {"scale": 0.5},
-    ("sggmc", "funnel"): {"scale": 0.5},
-    ("gsgnht", "funnel"): {"scale": 0.5},
-}
-N_CHAINS, N_KEPT = 1000, 100
-FALSE_ALARM = 1e-3
-"""Of the whole test over all triples."""
-
-
-def step_for(s, target):
-    """The default step size, or a smaller one that resolves the target's steepest direction.
-
-    E (∂_i H)² = E ∂_ii H is a mean curvature κ: SGLD's bias is of the order εκ, SGHMC's of ε²κ.
-    """
-    default = SAMPLERS["sgrld" if s == "recipe" and target.support == "positive" else s]().step_size
-    with_momentum = ("sghmc", "sggmc", "gsgnht")
-    if s not in ("sgld", "recipe", *with_momentum) or target.support != "line":
-        return default
-    curvature = float((target.gradient_at(target.sample(7, 4000)) ** 2).mean(axis=0).max())
-    return min(default, 0.25 / sqrt(curvature) if s in with_momentum else 0.05 / curvature)
-
-
-def bias_of(spec, target, sampler):
-    """The allowance for a function g of draws, as (g(theta)) -> float, and the draws to give to it.
-
-    Zero for exact transitions, exact draws and HMC with its accept step. For Euler–Maruyama the first-order bias
-    ε Cov(g, f) is computed from the target. SGHMC's invariant law is π(θ)N(r)(1 + ε(Cr²/4 − r∇U/2) + …), which leaves θ
-    unbiased to first order (V/(2C) as temperature for noise): what is left is O(ε²), of the size of the
-    same terms times ε. SCIR and SGRLD with minibatches have another law, and are tested below and by the draw-for-draw
-    comparison; here they run with the whole data as the batch without replacement, which is the full gradient.
-    The recipe is SGLD on the line and SGRLD on (0, ∞).
-    """
-    s, eps = spec.sampler.key, getattr(sampler, "step_size", 0.0)
-    heat = spec.gradient.values().get("variance", 0.0) if spec.gradient.key == "gaussian" else 0.0
-    if s == "sgld" or (s == "recipe" and target.support == "line"):
-        first = first_order_bias(target, heat)
-        return first.theta, lambda g: eps * first(g)
-    if s in ("sghmc", "sggmc", "gsgnht"):
-        # The thermostat takes up the heat; ABOBA's own bias is of the second order, with the same terms.
-        heat = 0.0 if s == "gsgnht" else heat
-        curved, heated = first_order_bias(target), first_order_bias(target, 1.0)
-        c = sampler.friction
-        return (
-            curved.theta,
-            lambda g: abs(eps**2 * (1 + c**2) * curved(g)) + abs(eps * heat / c * (heated(g) - curved(g))),
-        )
-    theta = target.sample(99, 20_000)
-    if s in ("sgrld", "recipe"):
-        # The drift pulls back at a rate of at most λ = 1 + N/Σθ, and Euler's variance is 1/(1 − ελ/2) too large.
-        data = len(target.data())
-        rate = 1 + data / max(float(theta.sum(axis=1).mean()), 1.0)
-        widened = rate * eps / 4
-        u = stats.norm.ppf(LEVELS)
-        worst = float((np.abs(u) * stats.norm.pdf(u)).max()) * widened
-        return theta, lambda g: 2 * widened * float(g.var()) ** 0.5 if set(np.unique(g)) - {0.0, 1.0} else worst
-    return theta, lambda g: 0.0
-
-
-def triple_verdicts(spec, sampler=None, steps=None):
-    """Moments and KS of at least 1e5 draws of 1000 chains that start from exact draws."""
-    run = start_with(spec, sampler)
-    target = run.target
-    exact_start(run)
-    every = max(1, steps // N_KEPT)
-    values = target.values(draws_of(run, N_KEPT, every))
-    theta, bias = bias_of(spec, target, run.sampler)
-    at_exact = target.values(theta)
-    n_tests = len(TRIPLES) * 8
-    verdicts = []
-    for moment in target.moments:
-        g = moment.function(at_exact)
-        allowance = 1.3 * abs(bias(g))
-        verdicts.append(mean_verdict(moment.name, moment.function(values), moment.exact, FALSE_ALARM, n_tests, allowance))  # fmt: skip
-    for k in target.ks_columns:
-        column = target.columns[k]
-        cdf = fast_cdf(column)
-        u = cdf(at_exact[:, k])
-        below = np.array([bias((u <= level).astype(float)) for level in LEVELS])
-        allowance = 1.3 * np.abs(below) + 0.3 * np.abs(below).max()
-        verdicts.append(ks_verdict(f"KS of {column.name}", cdf(values[..., k]), FALSE_ALARM, n_tests, allowance))
-    return verdicts
-
-
-def triple_spec(s, t, g, params=None):
-    params = TARGET_PARAMS.get((s, t), {}) if params is None else params
-    target = TARGETS[t](**params)
-    # All of the data, each once, are no noise: nothing of it to be estimated, and next to nothing to be known.
-    gradient = {"batch_size": len(target.data()), "replacement": False} if g.startswith("minibatch") else {}
-    gradient |= {"variance": 1e-3} if g == "minibatch_known" else {}
-    step = {} if s == "exact" else {"step_size": step_for(s, target)}
-    if s == "recipe" and target.support == "positive":
-        step["diffusion_entries"] = ("theta",)
-    return RunSpec.of(t, s, g, target_params=params, sampler_params=step, gradient_params=gradient, n_chains=N_CHAINS, n_steps=1, seed=31)  # fmt: skip
-
-
-STEPS = {
-    "sgld": 1000,
-    "recipe": 1000,
-    "sghmc": 500,
-    "sggmc": 500,
-    "gsgnht": 500,
-    "hmc": 100,
-    "sgrld": 500,
-    "scir": 100,
-    "cir": 100,
-    "geometric_ou": 100,
-    "exact": 100,
-}
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("s", "t", "g"), TRIPLES)
 def test_every_triple_stays_in_its_law(s, t, g):
-    """Fails where any moment or any marginal CDF of 1e5 draws is off by more than its Monte Carlo error across 1000
-    chains and its computed bias explain; false alarms in the whole test: 1e-3."""
-    assert not failures(triple_verdicts(triple_spec(s, t, g), steps=STEPS[s]))
+    check_invariance(s, t, g)
 
 
 # Where a fault has power. A shape that is one too large or small shows where shapes are small; SGRLD needs more time
@@ -817,7 +347,7 @@ def test_invariance_catches_planted_faults(s, kernel):
     shapes. There the right kernel must pass too."""
     runs = FAULT_RUNS.get(kernel)
     everywhere = sorted({t for s_, t, g in TRIPLES if s_ == s and g == "full"})
-    for t, params, steps in runs or [(t, None, STEPS[s]) for t in everywhere]:
+    for t, params, steps in runs or [(t, None, SAMPLERS[s].steps_to_test) for t in everywhere]:
         spec = triple_spec(s, t, "full", params)
         if runs:
             assert not failures(triple_verdicts(spec, None, steps))
@@ -1047,33 +577,12 @@ def test_first_order_bias_of_sgld_is_the_predicted_one(t):
 # --- CIR and SCIR ----------------------------------------------------------------------------------------------
 
 
-def repeated_moves(spec, start, moves, repeats, sampler=None):
-    """θ after ``moves`` steps from ``start``, 10,000 chains ``repeats`` times: (10,000·repeats, dim)."""
-    run = start_with(spec, sampler)
-    out = []
-    for _ in range(repeats):
-        run.position[:] = start
-        run.advance(moves)
-        out.append(run.position.copy())
-    return np.concatenate(out)
-
-
 def moment_verdicts(x, mean, variance, n_tests=8):
     x = x[:, None]
     return [
         mean_verdict("mean", x, mean, n_tests=n_tests),
         mean_verdict("variance", (x - mean) ** 2, variance, n_tests=n_tests),
     ]
-
-
-def cir_law(theta, a, h):
-    """Mean, variance and CDF of θ_h given θ_0: (1 − e^{−h})/2 · χ²'(2a, 2θe^{−h}/(1 − e^{−h}))."""
-    decay = exp(-h)
-    scale = (1 - decay) / 2
-    law = stats.ncx2(2 * a, 2 * theta * decay / (1 - decay), scale=scale)
-    mean = theta * decay + a * (1 - decay)
-    variance = 2 * theta * decay * (1 - decay) + a * (1 - decay) ** 2
-    return mean, variance, law.cdf
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from samplers.recipe.presets import PRESETS
 from samplers.spec import MAX_LANES, Experiment, RunSpec, Settings
 from samplers.targets import TARGETS
 from samplers.targets.base import POSITIVE
-from tests.test_engine import triples
+from tests.checks_samplers import triples
 
 TRIPLES = list(triples())
 DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})

@@ -51,7 +51,8 @@ STAGES = {
 
 
 RECORDS = Path(__file__).with_name("views.json")
-"""What every view shows of every stage, as sums; deleted, it is written anew, and Git says what differs."""
+"""What every view shows of every stage, as sums. A new view is recorded by itself; deleted, the file is written anew,
+and Git says what differs."""
 
 
 class Canvas:
@@ -374,14 +375,14 @@ def test_a_view_shows_what_it_showed(found):
         page = found.pages[view.key, BASE, False]
         numbers = {feed: [summary(column) for column in columns] for feed, columns in sorted(page.held.items())}
         shown[view.key] = {"numbers": numbers, "says": list(page.said.values())}
-    name = found.name
-    if name not in records:
-        text = json.dumps({**records, name: shown}, ensure_ascii=False, sort_keys=True)
+    recorded = records.get(found.name, {})
+    if new := shown.keys() - recorded.keys():
+        text = json.dumps({**records, found.name: {**shown, **recorded}}, ensure_ascii=False, sort_keys=True)
         RECORDS.write_text(re.sub(r'(], |{)(?=")', r"\1\n", text) + "\n", encoding="utf-8")
-        pytest.fail(f"nothing was recorded of {name}; it is now")
-    assert shown.keys() == records[name].keys()
+        pytest.fail(f"nothing was recorded of {', '.join(sorted(new))} on the {found.name}; it is now")
+    assert shown.keys() == recorded.keys()
     for key, view in shown.items():
-        was = records[name][key]
+        was = recorded[key]
         assert view["says"] == was["says"], key
         assert view["numbers"].keys() == was["numbers"].keys(), key
         for feed, columns in was["numbers"].items():

@@ -222,7 +222,10 @@ class View(Drawing):
 
     @abstractmethod
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
-        """Arrays for some of the feeds, by name; each has one array a column."""
+        """Arrays for some of the feeds, by name; each has one array a column.
+
+        The feed of one lane has the lane's number in its name, ``lane 0``: tests see by it that no lane shows another.
+        """
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         """Slow work of the view's own, called a few times a second in a worker thread while it is shown.

@@ -31,6 +31,11 @@ class Estimator(param.Parameterized):
     estimate: ClassVar[Any] = staticmethod(exact)
     """The compiled function that kernels call for a gradient where :meth:`noise` has a batch size."""
 
+    # What its tests need: every estimator declares it at the end of its class, and a test names what is missing.
+    textbook_gradients: ClassVar[Any]
+    """``textbook_gradients(rng, target, theta (dim,), data)``: gradients (n, dim) whose mean is the estimate, in plain
+    Python, from the random numbers that the kernels take."""
+
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
         jit.keep_plain(cls, "estimate")
@@ -52,3 +57,12 @@ class Estimator(param.Parameterized):
 
     def check(self, target: Target) -> None:
         """Raise :class:`SpecError` where the estimator does not fit the target."""
+
+    def textbook_subtracted(
+        self, rng: np.random.Generator, each: NDArray[np.float64], n_data: int
+    ) -> NDArray[np.float64]:
+        """B̂ in plain Python, (dim, dim): what samplers subtract from the noise that they inject.
+
+        ``each`` (n, dim) are the gradients that were averaged, projected where θ moves on a manifold.
+        """
+        return np.zeros((each.shape[1], each.shape[1]))

@@ -9,3 +9,6 @@ class Full(Estimator):
     key = "full"
     title = "Full"
     tex = r"\nabla\tilde U = \nabla U"
+
+    def textbook_gradients(self, rng, target, theta, data):
+        return target.gradient_at(theta[None])

@@ -1,5 +1,7 @@
 """Noise of a known size, in place of a minibatch's."""
 
+from math import sqrt
+
 from samplers import jit
 from samplers.gradients.base import Estimator
 from samplers.parameters import Real
@@ -17,3 +19,6 @@ class Gaussian(Estimator):
 
     def noise(self) -> jit.Noise:
         return jit.Noise(variance=self.variance)
+
+    def textbook_gradients(self, rng, target, theta, data):
+        return target.gradient_at(theta[None]) + sqrt(self.variance) * rng.standard_normal((1, len(theta)))

@@ -1,5 +1,7 @@
 """Noise whose size the sampler has to estimate."""
 
+import numpy as np
+
 from samplers import jit
 from samplers.gradients.gaussian import Gaussian
 from samplers.parameters import Count
@@ -20,3 +22,7 @@ class GaussianEstimated(Gaussian):
 
     def noise(self) -> jit.Noise:
         return jit.Noise(variance=self.variance, correction=self.variance, sample_size=self.sample_size)
+
+    def textbook_subtracted(self, rng, each, n_data):
+        freedom = self.sample_size - 1
+        return self.variance * 2 * rng.standard_gamma(freedom / 2) / freedom * np.eye(each.shape[1])

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.gradients.base import Estimator
 from samplers.parameters import Count, Flag, SpecError
 from samplers.targets.base import Target
@@ -80,3 +80,7 @@ class Minibatch(Estimator):
             raise SpecError(
                 "gradient.batch_size", self.batch_size, f"allowed is at most N = {n_data}, the number of data"
             )
+
+    def textbook_gradients(self, rng, target, theta, data):
+        chosen = textbook.batch(rng, data, self.batch_size, self.replacement)
+        return np.array([target.textbook_slope(theta, datum) for datum in chosen])

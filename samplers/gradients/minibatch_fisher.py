@@ -1,5 +1,7 @@
 """A minibatch that measures its own noise."""
 
+import numpy as np
+
 from samplers import jit
 from samplers.gradients.minibatch import Minibatch
 from samplers.parameters import SpecError
@@ -23,3 +25,7 @@ class MinibatchFisher(Minibatch):
         super().check(target)
         if self.batch_size < 2:
             raise SpecError("gradient.batch_size", self.batch_size, "allowed is at least 2: one datum has no spread")
+
+    def textbook_subtracted(self, rng, each, n_data):
+        left = 1.0 if self.replacement is True else 1 - self.batch_size / n_data
+        return left * np.cov(each.T) / self.batch_size

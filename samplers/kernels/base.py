@@ -1,8 +1,8 @@
 """What every sampler declares.
 
 A sampler is a recipe (D, Q) × an integrator × a gradient. Each file has the same order: the compiled
-``advance``, which reads like the textbook's algorithm, and the declaration: parameters, equations,
-source. A new sampler is one file and one line in ``samplers/kernels/__init__.py``.
+``advance``, which reads like the textbook's algorithm, and the declaration: equations, source,
+parameters, and what its tests need. A new sampler is one file and one line in ``samplers/kernels/__init__.py``.
 """
 
 from typing import Any, ClassVar
@@ -44,6 +44,16 @@ class Sampler(param.Parameterized):
     """Whether a stable step is of the length of a period, as with a velocity, not of its square."""
     advance: ClassVar[Any]
     """The compiled kernel."""
+
+    # What its tests need: every sampler declares it at the end of its class, and a test names what is missing.
+    bias_order: ClassVar[int | None]
+    """The power of ε of the bias that the chain's law has; None where it has none, whatever the step."""
+    steps_to_test: ClassVar[int]
+    """How many steps chains from exact draws make while tests compare their law with the target's: enough for a wrong
+    drift to show. Not needed where it moves on curved manifolds only."""
+    textbook_step: ClassVar[Any]
+    """``textbook_step(rng, run, theta, r, data)``: a step in plain Python, as in :mod:`samplers.textbook`; None where
+    it is the target's own draw."""
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)

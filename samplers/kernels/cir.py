@@ -2,7 +2,7 @@
 
 from math import expm1
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.parameters import Real
 from samplers.targets.base import POSITIVE, SIMPLEX
@@ -54,3 +54,7 @@ class CIR(Sampler):
 
     step_size = Real(0.5, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",
                      doc="The time that one step advances. The law is exact for every h; larger steps only forget faster.")  # fmt: skip
+
+    bias_order = None
+    steps_to_test = 100
+    textbook_step = textbook.cir

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import ESTIMATORS, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
@@ -56,3 +56,10 @@ class GeodesicSGLD(Sampler):
 
     step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip
+
+    bias_order = 1
+
+    def textbook_step(self, rng, run, theta, r, data):
+        kick = textbook.kicks(rng, run, theta, data, 2 * self.step_size)
+        for c in range(len(theta)):
+            theta[c], _ = textbook.geodesic(run, theta[c], textbook.tangent(run, theta[c], kick[c]), 1.0)

@@ -43,3 +43,12 @@ class GeometricOU(Sampler):
 
     step_size = Real(0.2, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",
                      doc="The time that one step advances. The law is exact for every h.")  # fmt: skip
+
+    bias_order = None
+    steps_to_test = 100
+
+    def textbook_step(self, rng, run, theta, r, data):
+        h, mu, sigma = self.step_size, run.target.mu, run.target.sigma
+        for c in range(len(theta)):
+            mean = mu + (log(theta[c, 0]) - mu) * exp(-h)
+            theta[c, 0] = exp(mean + sigma * sqrt(1 - exp(-2 * h)) * rng.standard_normal())

@@ -4,7 +4,7 @@ from math import exp
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Flag, Real
 from samplers.targets.base import LINE, MANIFOLD
@@ -93,3 +93,7 @@ class GSGNHT(Moving):
                     doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.")  # fmt: skip
     embedding = Flag(False, label="Thermostat counts the embedding's dimension",
                      doc="On: the thermostat takes the dimension of the space around the manifold for the manifold's own, a fault of the authors' released code. The chain is then too hot; on a circle twice as hot as it should be.")  # fmt: skip
+
+    bias_order = 2
+    steps_to_test = 500
+    textbook_step = textbook.aboba

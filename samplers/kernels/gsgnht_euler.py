@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD
@@ -75,3 +75,6 @@ class GSGNHTEuler(Moving):
                      doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip
     friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Injected heat C",
                     doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.")  # fmt: skip
+
+    bias_order = 1
+    textbook_step = textbook.geodesic_euler

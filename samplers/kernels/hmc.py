@@ -4,7 +4,7 @@ from math import exp, sqrt
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import add_noise
 from samplers.parameters import Count, Flag, Real
@@ -102,3 +102,22 @@ class HMC(Sampler):
     @property
     def time_per_step(self) -> float:
         return self.step_size * self.n_leapfrog
+
+    bias_order = None
+    steps_to_test = 100
+
+    def textbook_step(self, rng, run, theta, r, data):
+        for c, i in np.ndindex(theta.shape):
+            r[c, i] = rng.standard_normal()
+        before = theta.copy()
+        energy = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
+        grad = textbook.gradients(rng, run, theta, data)
+        for _ in range(self.n_leapfrog):
+            r -= self.step_size / 2 * grad
+            theta += self.step_size * r
+            grad = textbook.gradients(rng, run, theta, data)
+            r -= self.step_size / 2 * grad
+        change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
+        for c in range(len(theta)):
+            if self.accept is True and not rng.random() < exp(min(0.0, -change[c])):
+                theta[c] = before[c]

@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import ESTIMATORS, batch_kicks, kicks, scales, workspace
 from samplers.manifolds import Sphere, Spheres
@@ -63,3 +63,10 @@ class NormalisedSGLD(Sampler):
 
     step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip
+
+    bias_order = 1
+
+    def textbook_step(self, rng, run, theta, r, data):
+        theta += textbook.kicks(rng, run, theta, data, 2 * self.step_size)
+        for part in textbook.parts_of(run):
+            theta[:, part] /= np.linalg.norm(theta[:, part], axis=1, keepdims=True)

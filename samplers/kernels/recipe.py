@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.expressions import ZERO, Expression, name
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.kernels.base import Sampler
@@ -244,6 +244,10 @@ class RecipeSampler(Sampler):
         starts = np.cumsum([_HEADER + len(made.noisy), *map(len, programs)])
         header[[_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _WORK]] = starts
         return np.concatenate([header, made.noisy, *programs, np.zeros(workspace(*programs))])
+
+    bias_order = 1
+    steps_to_test = 1000
+    textbook_step = textbook.recipe
 
 
 @lru_cache(maxsize=64)

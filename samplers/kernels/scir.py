@@ -4,7 +4,7 @@ from math import expm1
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.cir import transition
 from samplers.kernels.minibatch import estimate_counts
@@ -49,3 +49,7 @@ class SCIR(Sampler):
 
     step_size = Real(0.1, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",
                      doc="How much time passes between two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.")  # fmt: skip
+
+    bias_order = None
+    steps_to_test = 100
+    textbook_step = textbook.cir

@@ -4,7 +4,7 @@ from math import exp
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import LINE, MANIFOLD
@@ -73,3 +73,7 @@ class SGGMC(Moving):
                      doc="The time that one step advances. The bias of this splitting falls with its square.")  # fmt: skip
     friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Friction C",
                     doc="How fast the velocity is forgotten. It must outweigh the gradient's noise: 2C ≥ Vε. Much friction mixes slowly.")  # fmt: skip
+
+    bias_order = 2
+    steps_to_test = 500
+    textbook_step = textbook.aboba

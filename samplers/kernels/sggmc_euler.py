@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD
@@ -68,3 +68,6 @@ class SGGMCEuler(Moving):
                      doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip
     friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Friction C",
                     doc="How fast the velocity is forgotten. It must outweigh the gradient's noise: 2C ≥ Vε. With little friction explicit Euler heats the chain.")  # fmt: skip
+
+    bias_order = 1
+    textbook_step = textbook.geodesic_euler

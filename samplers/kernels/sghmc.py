@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import ESTIMATORS, add_noise, batch_kicks, workspace
 from samplers.parameters import Real
@@ -72,3 +72,11 @@ class SGHMC(Sampler):
                      doc="The time that one step advances. The momentum lets it be larger than in SGLD for the same bias.")  # fmt: skip
     friction = Real(1.0, bounds=(0.01, 100.0), log=True, tex="C", label="Friction C",
                     doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD. It must outweigh the gradient's noise: 2C ≥ εB̂.")  # fmt: skip
+
+    bias_order = 2
+    steps_to_test = 500
+
+    def textbook_step(self, rng, run, theta, r, data):
+        theta += self.step_size * r
+        kick = textbook.kicks(rng, run, theta, data, 2 * self.friction * self.step_size)
+        r += kick - self.step_size * self.friction * r

@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import ESTIMATORS, add_noise, batch_kicks, workspace
 from samplers.parameters import Real
@@ -63,3 +63,9 @@ class SGLD(Sampler):
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time that one step advances. Small steps are accurate and slow; large ones are fast, biased, and may blow up.")  # fmt: skip
+
+    bias_order = 1
+    steps_to_test = 1000
+
+    def textbook_step(self, rng, run, theta, r, data):
+        theta += textbook.kicks(rng, run, theta, data, 2 * self.step_size)

@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.minibatch import estimate_counts
 from samplers.parameters import Real
@@ -53,3 +53,19 @@ class SGRLD(Sampler):
 
     step_size = Real(0.0025, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time that one step advances; half the step size h of the SCIR paper.")  # fmt: skip
+
+    bias_order = 1
+    steps_to_test = 500
+
+    def textbook_step(self, rng, run, theta, r, data):
+        # Baker et al.: θ ← |θ + (h/2)(α − θ + N̂_j − ω_j N̂.) + √(hθ) ξ| with h = 2ε; elsewhere 1 − θ∇U is the drift.
+        h = 2 * self.step_size
+        for c, x in enumerate(theta):
+            if run.target.support == SIMPLEX:
+                shapes = textbook.shapes(rng, run, data)
+                counts = shapes - run.target.alpha
+                drift = shapes - x - x / x.sum() * counts.sum()
+            else:
+                drift = 1 - x * run.target.gradient_at(x[None])[0]
+            for j in range(len(x)):
+                theta[c, j] = abs(x[j] + h / 2 * drift[j] + sqrt(h * x[j]) * rng.standard_normal())

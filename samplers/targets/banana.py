@@ -95,3 +95,10 @@ class Banana(Target):
         s, k = self.scale, self._k
         cross = Moment("Cov(θ₁², θ₂)", lambda v: (v[..., 0] ** 2 - s**2) * v[..., 1], 2 * k * s**2)
         return (*super().moments, cross)
+
+    tried_at = ({"scale": 0.5, "bend": 0.05}, {"scale": 3.0, "bend": 1.0})
+    drawn_at = {"scale": 1.2, "bend": 0.3}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        x = self.scale * rng.standard_normal()
+        return [x, self.bend * (x**2 - self.scale**2) + rng.standard_normal()]

@@ -118,6 +118,18 @@ class Target(param.Parameterized):
     draw: ClassVar[Any]
     observe: ClassVar[Any] = staticmethod(observe_coordinates)
 
+    # What its tests need: every target declares it at the end of its class, and a test names what is missing.
+    tried_at: ClassVar[tuple[dict[str, Value], ...]]
+    """The settings at which tests try the target beside its defaults: two or more, at the ends of what is allowed;
+    none where there are no parameters."""
+    drawn_at: ClassVar[dict[str, Value]]
+    """The settings, other than the defaults, at which ``draw`` is compared with ``textbook_draw``."""
+    textbook_draw: ClassVar[Any]
+    """``textbook_draw(rng)``: one draw of θ, (dim,), in plain Python, from the random numbers that ``draw`` takes."""
+    textbook_slope: ClassVar[Any]
+    """``textbook_slope(theta (dim,), datum)``: ∂U/∂θ where one datum stands for all, in plain Python; only of a target
+    with a ``batch``."""
+
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
         jit.keep_plain(cls, "potential", "gradient", "batch", "draw", "observe")

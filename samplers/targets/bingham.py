@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property, partial
+from math import exp
 
 import numpy as np
 from scipy import optimize, special
@@ -121,6 +122,25 @@ class Bingham(Target):
     @property
     def moments(self) -> tuple[Moment, ...]:
         return (*super().moments, Moment("Cov(x, y)", lambda v: v[..., 0] * v[..., 1], 0.0))
+
+    tried_at = ({"concentration": -50.0, "asymmetry": 0.0}, {"concentration": 50.0, "asymmetry": 20.0})
+    drawn_at = {"concentration": 2.0, "asymmetry": 0.8}
+
+    def textbook_draw(self, rng: np.random.Generator) -> Array:
+        a = np.array([self.asymmetry, -self.asymmetry, -self.concentration])
+        a = a - a.min()
+        low, high, b = 1.0, 3.0, 2.0
+        for _ in range(200):
+            low, high = (b, high) if (1 / (b + 2 * a)).sum() > 1 else (low, b)
+            b = (low + high) / 2
+        omega = 1 + 2 * a / b
+        while True:
+            y = rng.standard_normal(3) / np.sqrt(omega)
+            x = y / np.linalg.norm(y)
+            # e^{−xᵀAx} over the angular Gaussian's (xᵀΩx)^{−3/2}, and the largest value of that, at xᵀΩx = 3/b.
+            share = exp(-(a * x**2).sum()) * (omega * x**2).sum() ** 1.5 / (exp(-(3 - b) / 2) * (3 / b) ** 1.5)
+            if 1 - rng.random() < share:
+                return np.asarray(x)
 
 
 def _square_times(density: Callable[[Array], Array], t: Array) -> Array:

@@ -1,6 +1,7 @@
 """The correlated Gaussian in two dimensions."""
 
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +87,13 @@ class CorrelatedGaussian(Target):
     def moments(self) -> tuple[Moment, ...]:
         cross = Moment("Cov(θ₁, θ₂)", lambda v: v[..., 0] * v[..., 1], self.rho * self.sd1 * self.sd2)
         return (*super().moments, cross)
+
+    tried_at = ({"rho": 0.99, "sd1": 0.1, "sd2": 10.0}, {"rho": -0.99, "sd1": 2.0, "sd2": 0.5})
+    drawn_at = {"rho": -0.6, "sd1": 0.8, "sd2": 2.0}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        one, two = rng.standard_normal(), rng.standard_normal()
+        return [self.sd1 * one, self.sd2 * (self.rho * one + sqrt(1 - self.rho**2) * two)]
 
 
 def _gaussian(name: str, sd: float) -> Column:

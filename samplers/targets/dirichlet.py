@@ -204,6 +204,16 @@ class SparseDirichlet(Dirichlet):
         out[: len(self.observed)] = self.observed
         return out
 
+    tried_at = (
+        {"alpha": 0.005, "dimension": 100},
+        {"alpha": 0.005, "dimension": 2, "observed": (1_000_000,)},
+    )
+    drawn_at = {"dimension": 5, "alpha": 0.3, "observed": (4, 2)}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        counts = [*self.observed, *[0] * (self.dimension - len(self.observed))]
+        return [rng.standard_gamma(self.alpha + n) for n in counts]
+
 
 class DenseDirichlet(Dirichlet):
     """The SCIR paper's dense example: 1000 data spread evenly over ten categories, α = 0.1."""
@@ -217,3 +227,13 @@ class DenseDirichlet(Dirichlet):
     def counts(self) -> NDArray[np.int64]:
         each, more = divmod(self.items, self.dim)
         return np.full(self.dim, each, dtype=np.int64) + (np.arange(self.dim) < more)
+
+    tried_at = (
+        {"alpha": 0.005, "dimension": 100, "items": 1_000_000},
+        {"alpha": 100.0, "dimension": 100, "items": 1},
+    )
+    drawn_at = {"dimension": 4, "alpha": 0.7, "items": 10}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        counts = [self.items // self.dimension + (j < self.items % self.dimension) for j in range(self.dimension)]
+        return [rng.standard_gamma(self.alpha + n) for n in counts]

@@ -1,6 +1,7 @@
 """Neal's funnel in two dimensions."""
 
 from functools import cached_property
+from math import exp
 
 import numpy as np
 from scipy import special
@@ -92,3 +93,10 @@ class Funnel(Target):
             Moment("Var log |θ₂|", lambda v: (np.log(np.abs(v[..., 1])) - mean_log) ** 2, s**2 / 4 + np.pi**2 / 8),
             Moment("Cov(θ₁, log |θ₂|)", lambda v: v[..., 0] * (np.log(np.abs(v[..., 1])) - mean_log), s**2 / 2),
         )
+
+    tried_at = ({"scale": 0.5}, {"scale": 4.0})
+    drawn_at = {"scale": 1.6}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        v = self.scale * rng.standard_normal()
+        return [v, exp(v / 2) * rng.standard_normal()]

@@ -70,3 +70,9 @@ class Gamma(Target):
             Column("θ", edge_low, edge_high, lambda x: special.gammainc(a, x), a, a, log=True,
                    shown=(max(float(low), TINY), float(high))),
         )  # fmt: skip
+
+    tried_at = ({"shape": 0.01}, {"shape": 1000.0})
+    drawn_at = {"shape": 0.3}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        return [rng.standard_gamma(self.shape)]

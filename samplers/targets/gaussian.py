@@ -66,3 +66,9 @@ class Gaussian(Target):
     def moments(self) -> tuple[Moment, ...]:
         fourth = Moment("E (θ − μ)⁴", lambda v: (v[..., 0] - self.mean) ** 4, 3 * self.sd**4)
         return (*super().moments, fourth)
+
+    tried_at = ({"mean": -10.0, "sd": 0.05}, {"mean": 3.0, "sd": 20.0})
+    drawn_at = {"mean": -0.7, "sd": 1.3}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        return [self.mean + self.sd * rng.standard_normal()]

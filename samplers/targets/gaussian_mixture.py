@@ -1,6 +1,7 @@
 """A mixture of Gaussians on a circle."""
 
 from functools import cached_property
+from math import cos, pi, sin
 
 import numpy as np
 from scipy import special
@@ -135,3 +136,15 @@ class GaussianMixture(Target):
         exact = float(w @ ((m[:, 0] - mean[0]) * (m[:, 1] - mean[1])))
         cross = Moment("Cov(θ₁, θ₂)", lambda v: (v[..., 0] - mean[0]) * (v[..., 1] - mean[1]), exact)
         return (*super().moments, cross)
+
+    tried_at = (
+        {"modes": 2, "radius": 6.0, "sd": 0.1, "weight": 0.99},
+        {"modes": 8, "radius": 1.0, "sd": 2.0, "weight": 0.01},
+    )
+    drawn_at = {"modes": 3, "weight": 0.2, "radius": 1.4, "sd": 0.5}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        rest = (1 - self.weight) / (self.modes - 1)
+        shares = np.cumsum([self.weight] + [rest] * (self.modes - 1))
+        angle = 2 * pi * int(np.searchsorted(shares, rng.random(), side="right")) / self.modes
+        return [self.radius * f(angle) + self.sd * rng.standard_normal() for f in (cos, sin)]

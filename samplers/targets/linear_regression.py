@@ -151,3 +151,19 @@ class LinearRegression(Target):
         one, two = self.mean
         cross = Moment("Cov(θ₁, θ₂)", lambda v: (v[..., 0] - one) * (v[..., 1] - two), float(self.covariance[0, 1]))
         return (*super().moments, cross)
+
+    tried_at = (
+        {"items": 10, "noise_sd": 5.0, "prior_sd": 0.1, "data_seed": 3},
+        {"items": 1000, "noise_sd": 0.2, "prior_sd": 100.0},
+    )
+    drawn_at = {"items": 12, "noise_sd": 0.7, "prior_sd": 2.0, "data_seed": 4}
+
+    def textbook_draw(self, rng: np.random.Generator) -> Array:
+        x, y = self.observations[:, :2], self.observations[:, 2]
+        covariance = np.linalg.inv(x.T @ x / self.noise_sd**2 + np.eye(2) / self.prior_sd**2)
+        normals = [rng.standard_normal(), rng.standard_normal()]
+        return np.asarray(covariance @ x.T @ y / self.noise_sd**2 + np.linalg.cholesky(covariance) @ normals)
+
+    def textbook_slope(self, theta: Array, datum: int) -> Array:
+        *x, y = self.observations[datum]
+        return np.asarray(theta / self.prior_sd**2 - self.items * (y - theta @ x) * np.array(x) / self.noise_sd**2)

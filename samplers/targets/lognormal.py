@@ -1,6 +1,7 @@
 """The log-normal on (0, ∞)."""
 
 from functools import cached_property
+from math import exp
 
 import numpy as np
 from scipy import special
@@ -82,3 +83,9 @@ class LogNormal(Target):
             Moment("Var log θ", lambda v: (np.log(v[..., 0]) - mu) ** 2, sigma**2),
             Moment("E θ", lambda v: v[..., 0], self.columns[0].mean),
         )
+
+    tried_at = ({"mu": -5.0, "sigma": 0.05}, {"mu": 5.0, "sigma": 2.0})
+    drawn_at = {"mu": 0.4, "sigma": 0.9}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        return [exp(self.mu + self.sigma * rng.standard_normal())]

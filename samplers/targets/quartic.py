@@ -91,3 +91,11 @@ class Quartic(Target):
             Moment("Var θ₂", lambda v: (v[..., 1] - m_y) ** 2, (_FOURTH - m2**2) / 16 + 1 / 16),
             Moment("Cov(θ₁², θ₂)", lambda v: (v[..., 0] ** 2 - m2) * (v[..., 1] - m_y), (_FOURTH - m2**2) / 4),
         )
+
+    tried_at = ()
+    drawn_at = {}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        size = (10 * rng.standard_gamma(0.25)) ** 0.25
+        x = -size if rng.random() < 0.5 else size
+        return [x, x**2 / 4 - 1.2 + rng.standard_normal() / 4]

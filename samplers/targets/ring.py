@@ -1,6 +1,7 @@
 """The ring in two dimensions."""
 
 from functools import cached_property
+from math import cos, exp, pi, sin, sqrt
 
 import numpy as np
 from scipy import special
@@ -119,3 +120,16 @@ class Ring(Target):
             Moment("E |θ|", lambda v: np.hypot(v[..., 0], v[..., 1]), mean),
             Moment("Var |θ|", lambda v: (np.hypot(v[..., 0], v[..., 1]) - mean) ** 2, square - mean**2),
         )
+
+    tried_at = ({"radius": 0.0, "width": 2.0}, {"radius": 5.0, "width": 0.1}, {"radius": 0.5, "width": 0.5})
+    drawn_at = {"radius": 1.7, "width": 0.6}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        # Proposals N(m, w⁴/m²) with m = R + w²/m; a share r/m·e^{1−r/m} of them is accepted.
+        mode = (self.radius + sqrt(self.radius**2 + 4 * self.width**2)) / 2
+        while True:
+            r = mode + self.width * rng.standard_normal()
+            if r > 0 and rng.random() < r / mode * exp(1 - r / mode):
+                break
+        angle = 2 * pi * rng.random()
+        return [r * cos(angle), r * sin(angle)]

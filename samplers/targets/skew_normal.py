@@ -1,7 +1,7 @@
 """The skew normal in one dimension."""
 
 from functools import cached_property
-from math import erfc
+from math import erfc, sqrt
 
 import numpy as np
 from scipy import special
@@ -107,3 +107,10 @@ class SkewNormal(Target):
         mean = self._mean
         third = Moment("E (θ − E θ)³", lambda v: (v[..., 0] - mean) ** 3, (4 - np.pi) / 2 * mean**3)
         return (*super().moments, third)
+
+    tried_at = ({"slant": -20.0}, {"slant": 0.0})
+    drawn_at = {"slant": -3.0}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        delta = self.slant / sqrt(1 + self.slant**2)
+        return [delta * abs(rng.standard_normal()) + sqrt(1 - delta**2) * rng.standard_normal()]

@@ -289,3 +289,15 @@ class Typed(Target):
     def _column_cdf(self, edges: Array) -> Array:
         cdf = self.columns[0].cdf(edges)
         return np.asarray(np.maximum.accumulate((cdf - cdf[0]) / (cdf[-1] - cdf[0])))
+
+    tried_at = (
+        {"energy": "cosh(3*theta) - sin(theta)", "extent": 2.0},
+        {"energy": "(theta1^2 + theta2^2)^2/8 - exp(-(theta1 - 1)^2)*theta2", "extent": 4.0},
+    )
+    drawn_at = {"energy": "theta^4/4 - theta/2", "extent": 3.5}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        # On a line; draws of a plane have a test of their own.
+        edges = np.linspace(-self.extent, self.extent, 4097)
+        cdf = self.columns[0].cdf(edges)
+        return [float(np.interp(rng.random(), (cdf - cdf[0]) / (cdf[-1] - cdf[0]), edges))]

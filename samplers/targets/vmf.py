@@ -1,6 +1,7 @@
 """Von Mises–Fisher laws on the circle and on S², and what their mixtures share."""
 
 from functools import cached_property, partial
+from math import cos, exp, log, pi, sin, sqrt
 
 import numpy as np
 from scipy import special
@@ -263,6 +264,13 @@ class VonMises(OnCircle):
     def concentrations(self) -> Array:
         return np.array([self.concentration])
 
+    tried_at = ({"angle": -np.pi, "concentration": 100.0}, {"angle": 3.0, "concentration": 0.1})
+    drawn_at = {"angle": -2.0, "concentration": 1.5}
+
+    def textbook_draw(self, rng: np.random.Generator) -> Array:
+        rng.random()
+        return textbook_direction(rng, np.array([cos(self.angle), sin(self.angle)]), self.concentration)
+
 
 class Fisher(OnSphere):
     """The von Mises–Fisher law on S²: density κ e^{κ μ·x}/(4π sinh κ)."""
@@ -287,3 +295,34 @@ class Fisher(OnSphere):
     @property
     def concentrations(self) -> Array:
         return np.array([self.concentration])
+
+    tried_at = ({"colatitude": 0.0, "concentration": 100.0}, {"colatitude": np.pi / 2, "concentration": 0.1})
+    drawn_at = {"colatitude": 2.0, "longitude": -1.0, "concentration": 2.5}
+
+    def textbook_draw(self, rng: np.random.Generator) -> Array:
+        rng.random()
+        a, b = self.colatitude, self.longitude
+        return textbook_direction(rng, np.array([sin(a) * cos(b), sin(a) * sin(b), cos(a)]), self.concentration)
+
+
+def textbook_direction(rng: np.random.Generator, centre: Array, kappa: float) -> Array:
+    """A von Mises–Fisher draw about a unit vector, in plain Python.
+
+    The cosine is had on S² by its CDF inverted, on the circle by Best and Fisher's rejection.
+    """
+    if len(centre) == 3:
+        u = rng.random()
+        cosine = 1 + log(u + (1 - u) * exp(-2 * kappa)) / kappa
+    else:
+        tau = 1 + sqrt(1 + 4 * kappa**2)
+        rho = (tau - sqrt(2 * tau)) / (2 * kappa)
+        r = (1 + rho**2) / (2 * rho)
+        while True:
+            z = cos(pi * rng.random())
+            cosine = (1 + r * z) / (r + z)
+            c, u = kappa * (r - cosine), 1 - rng.random()
+            if c * (2 - c) > u or log(c / u) + 1 >= c:
+                break
+    across = rng.standard_normal(len(centre))
+    across -= (across @ centre) * centre
+    return np.asarray(cosine * centre + sqrt(1 - cosine**2) * across / np.linalg.norm(across))

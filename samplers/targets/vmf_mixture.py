@@ -1,10 +1,12 @@
 """Mixtures of von Mises–Fisher laws on the circle, with the toy of the geodesic paper, and on S²."""
 
+from math import cos, sin
+
 import numpy as np
 
 from samplers.parameters import Count, Real
 from samplers.targets.base import Array
-from samplers.targets.vmf import OnCircle, OnSphere
+from samplers.targets.vmf import OnCircle, OnSphere, textbook_direction
 
 _PI = 3.141592653589793
 
@@ -44,6 +46,17 @@ class CircleMixture(OnCircle):
     def concentrations(self) -> Array:
         return np.array([self.concentration1, self.concentration2])
 
+    tried_at = (
+        {"weight": 0.99, "angle1": np.pi, "angle2": 0.2, "concentration1": 0.1, "concentration2": 100.0},
+        {"weight": 0.01, "angle1": -2.0, "angle2": 2.0, "concentration1": 100.0, "concentration2": 1.0},
+    )
+    drawn_at = {"weight": 0.6, "angle1": 2.0, "concentration1": 3.0}
+
+    def textbook_draw(self, rng: np.random.Generator) -> Array:
+        first = rng.random() < self.weight
+        angle, kappa = (self.angle1, self.concentration1) if first else (self.angle2, self.concentration2)
+        return textbook_direction(rng, np.array([cos(angle), sin(angle)]), kappa)
+
 
 class SphereMixture(OnSphere):
     """k von Mises–Fisher laws on S², their centres evenly around the axis at one colatitude.
@@ -77,3 +90,15 @@ class SphereMixture(OnSphere):
     @property
     def concentrations(self) -> Array:
         return np.full(self.modes, self.concentration)
+
+    tried_at = (
+        {"modes": 2, "colatitude": np.pi / 2, "weight": 0.99, "concentration": 100.0},
+        {"modes": 8, "colatitude": 0.0, "weight": 0.01, "concentration": 0.1},
+    )
+    drawn_at = {"modes": 4, "colatitude": 0.6, "weight": 0.1, "concentration": 3.0}
+
+    def textbook_draw(self, rng: np.random.Generator) -> Array:
+        rest = (1 - self.weight) / (self.modes - 1)
+        j = int(np.searchsorted(np.cumsum([self.weight] + [rest] * (self.modes - 1)), rng.random(), side="right"))
+        a, b = self.colatitude, 0.4 + 2 * np.pi * j / self.modes
+        return textbook_direction(rng, np.array([sin(a) * cos(b), sin(a) * sin(b), cos(a)]), self.concentration)

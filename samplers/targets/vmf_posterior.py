@@ -283,6 +283,43 @@ class MisesPosterior(Target):
         slope = (mass[diagonal, diagonal + 1] - mass[diagonal, diagonal - 1]) / 2
         return float(np.triu(mass, 1).sum() + np.trace(mass) / 2 + slope.sum() / 12)
 
+    tried_at = (
+        {"items": 1000, "concentration": 50.0, "data_seed": 5},
+        {"items": 10, "concentration": 10.0, "data_seed": 2},
+    )
+    drawn_at = {"items": 20, "concentration": 12.0, "data_seed": 5}
+
+    @cached_property
+    def _textbook_box(self) -> tuple[Array, Array, float]:
+        """A grid of angles, the largest e^{−U} in each of its cells over the largest of all, and the log of that."""
+        grid = np.linspace(-self._extent, self._extent, 513)
+        logs = self.log_density(_points(np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1)))
+        density = np.exp(logs - logs.max())
+        # The largest corner, raised by what U may bend within a cell.
+        bend = (2 * self._extent / 512) ** 2 / 8 * 2 * self.concentration * (1 + self.items)
+        top = np.maximum.reduce([density[i : i + 512, j : j + 512] for i in (0, 1) for j in (0, 1)]) * np.exp(bend)
+        return grid, top.ravel(), float(logs.max())
+
+    def textbook_draw(self, rng: np.random.Generator) -> Array:
+        grid, top, largest = self._textbook_box
+        sums = np.cumsum(top)
+        while True:
+            at = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+            one, two = (grid[k] + rng.random() * (grid[1] - grid[0]) for k in divmod(at, 512))
+            x = _points(np.array([one, two]))
+            if rng.random() * top[at] < np.exp(float(self.log_density(x)) - largest):
+                return x
+
+    def textbook_slope(self, theta: Array, datum: int) -> Array:
+        kappa, x, v1, v2 = self.concentration, self.observations[datum], theta[:2], theta[2:]
+        length = np.linalg.norm(v1 + v2)
+        mu = (v1 + v2) / length
+        share = 1 / (1 + np.exp(kappa * (mu - v1) @ x))
+        through_mu = kappa * (1 - share) * (x - (mu @ x) * mu) / length
+        prior = kappa * np.array([1.0, 0.0])
+        first = prior + self.items * (kappa * share * x + through_mu)
+        return -np.concatenate([first, prior + self.items * through_mu])
+
 
 def _points(angles: Array) -> Array:
     """(cos φ₁, sin φ₁, cos φ₂, sin φ₂)."""

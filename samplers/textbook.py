@@ -1,0 +1,154 @@
+"""Parts of samplers' steps in plain Python: what the compiled steps are tested against.
+
+A sampler declares its own step, or one from here that it shares, as ``textbook_step(rng, run, theta, r, data)``. It
+changes θ and r (chains, …), and the data's order, in place, and takes the random numbers in the kernel's order.
+"""
+
+from math import exp, sqrt
+
+import numpy as np
+
+from samplers.targets.base import MANIFOLD
+
+
+def batch(rng, data, size, replacement):
+    """A minibatch of the data; without replacement by a partial shuffle that stays."""
+    out = []
+    for k in range(size):
+        i = int(rng.random() * len(data)) if replacement else k + int(rng.random() * (len(data) - k))
+        if not replacement:
+            data[k], data[i] = data[i], data[k]
+            i = k
+        out.append(data[i])
+    return out
+
+
+def gradients(rng, run, x, data):
+    """∇Ũ of every chain, (chains, dim)."""
+    return np.array([run.gradient.textbook_gradients(rng, run.target, each, data).mean(axis=0) for each in x])
+
+
+def subtracted(rng, run, each):
+    """B̂, (dim, dim), as the estimator has it from the gradients (n, dim) whose mean it takes."""
+    return run.gradient.textbook_subtracted(rng, each, len(run.data))
+
+
+def kicks(rng, run, x, data, heat):
+    """−ε∇Ũ + N(0, heat − ε²B̂) of every chain, not projected."""
+    eps, dim, target = run.sampler.step_size, x.shape[1], run.target
+    one_by_one = (run.gradient.textbook_gradients(rng, target, theta, data) for theta in x)
+    # Without minibatches the kernels take the gradients of all chains before they inject any noise.
+    every_chain = one_by_one if run.gradient.noise().batch_size else list(one_by_one)
+    out = np.empty_like(x)
+    for c, each in enumerate(every_chain):
+        spread = subtracted(rng, run, np.array([tangent(run, x[c], g) for g in each]))
+        root = np.linalg.cholesky(heat * np.eye(dim) - eps**2 * spread)
+        out[c] = -eps * each.mean(axis=0) + root @ [rng.standard_normal() for _ in range(dim)]
+    return out
+
+
+def shapes(rng, run, data):
+    """a = α + N of a law with gamma components, with N̂_j = (N/n)·#{i in S: z_i = j} where there are minibatches."""
+    alpha, counts = run.target.packed().reshape(2, -1)
+    noise = run.gradient.noise()
+    if noise.batch_size:
+        chosen = batch(rng, data, noise.batch_size, noise.replacement)
+        counts = np.bincount(chosen, minlength=len(alpha)) * len(data) / noise.batch_size
+    return alpha + counts
+
+
+def cir(self, rng, run, theta, r, data):
+    """θ_j ← (1 − e^{−h})·Gamma(a_j + K), K ~ Poisson(θ_j e^{−h}/(1 − e^{−h}))."""
+    h = self.step_size
+    for c in range(len(theta)):
+        for j, a in enumerate(shapes(rng, run, data)):
+            k = rng.poisson(theta[c, j] * exp(-h) / (1 - exp(-h)))
+            theta[c, j] = (1 - exp(-h)) * rng.standard_gamma(a + k)
+
+
+def parts_of(run):
+    """The coordinates of each sphere; on the line none."""
+    if run.target.support != MANIFOLD:
+        return []
+    size = int(run.shape[1])
+    return [slice(k, k + size) for k in range(0, run.target.dim, size)]
+
+
+def tangent(run, x, v):
+    """Λ(x)v, of one chain."""
+    v = v.copy()
+    for part in parts_of(run):
+        v[part] -= (x[part] @ v[part]) * x[part]
+    return v
+
+
+def geodesic(run, x, v, time):
+    """(x, v) after a time, of one chain: great circles, or a straight line."""
+    if not parts_of(run):
+        return x + time * v, v.copy()
+    y, w = x.copy(), v.copy()
+    for part in parts_of(run):
+        speed = np.linalg.norm(v[part])
+        c, s = np.cos(speed * time), np.sin(speed * time)
+        y[part], w[part] = x[part] * c + v[part] / speed * s, v[part] * c - speed * x[part] * s
+    return y, w
+
+
+def aboba(self, rng, run, theta, r, data):
+    """A for ε/2, v ← e^{−ξε/2}(e^{−ξε/2}v − εΛ∇Ũ + ΛN(0, 2Cε − Vε²)), A for ε/2; ξ = C, or a thermostat's."""
+    eps, friction, d, m = self.step_size, self.friction, theta.shape[1], run.manifold.dim
+
+    def half():
+        for c in range(len(theta)):
+            theta[c], r[c, :d] = geodesic(run, theta[c], r[c, :d], eps / 2)
+            if self.thermostat:
+                r[c, d] += ((r[c, :d] ** 2).sum() / m - 1) * eps / 2
+
+    half()
+    kick = kicks(rng, run, theta, data, 2 * friction * eps)
+    for c in range(len(theta)):
+        damping = exp(-(r[c, d] if self.thermostat else friction) * eps / 2)
+        r[c, :d] = tangent(run, theta[c], damping * (damping * r[c, :d] + kick[c]))
+    half()
+
+
+def geodesic_euler(self, rng, run, theta, r, data):
+    """Everything from the state before the step; the old kick is projected where it was made, and where it arrives."""
+    eps, friction, d, m = self.step_size, self.friction, theta.shape[1], run.manifold.dim
+    kick = kicks(rng, run, theta, data, 2 * friction * eps)
+    for c in range(len(theta)):
+        pushed, square = tangent(run, theta[c], kick[c]), (r[c, :d] ** 2).sum()
+        xi = r[c, d] if self.thermostat else friction
+        theta[c], v = geodesic(run, theta[c], r[c, :d], eps)
+        r[c, :d] = tangent(run, theta[c], (1 - xi * eps) * v + pushed)
+        if self.thermostat:
+            r[c, d] += (square / m - 1) * eps
+
+
+def recipe(self, rng, run, theta, r, data):
+    """z ← z + ε[−(D + Q)∇H̃ + Γ] + N(0, ε(2D − εD²B̂)), H = U + r²/2, of the recipes that tests run.
+
+    Of θ alone D is 1, or θ with Γ = 1 on (0, ∞). With a momentum −Q₁₂ = Q₂₁ = g and D₂₂ = g², g = 1 + tanh(θ)²/2:
+    dθ = g r dt, dr = −g∇U dt + ∇g dt − g² r dt + √2 g dW.
+    """
+    eps, dim = self.step_size, theta.shape[1]
+    grad = gradients(rng, run, theta, data)
+    b = subtracted(rng, run, grad)[0, 0]
+    for c in range(len(theta)):
+        if self.layout == "theta":
+            positive = run.target.support == "positive"
+            d = theta[c].copy() if positive else np.ones(dim)
+            for i in range(dim):
+                heat = sqrt(eps * (2 * d[i] - eps * d[i] ** 2 * b)) * rng.standard_normal()
+                theta[c, i] = theta[c, i] - eps * (d[i] * grad[c, i] - positive) + heat
+                if positive:
+                    theta[c, i] = abs(theta[c, i])
+        else:
+            tanh = np.tanh(theta[c])
+            g = 1 + tanh**2 / 2
+            slope = tanh * (1 - tanh**2)
+            moved = theta[c] + eps * g * r[c]
+            for i in range(dim):
+                heat = sqrt(eps * (2 * g[i] ** 2 - eps * g[i] ** 2 * b)) * rng.standard_normal()
+                r[c, i] = r[c, i] + eps * (slope[i] - g[i] * grad[c, i] - g[i] ** 2 * r[c, i]) + heat
+            theta[c] = moved

@@ -1,0 +1,42 @@
+"""The checks that every estimator of the gradient has to pass; ``test_gradients`` runs them over the registry."""
+
+import numpy as np
+from numpy.random import SFC64, Generator
+
+from samplers.gradients import GRADIENTS
+from samplers.parameters import declared
+from samplers.targets import TARGETS
+
+
+def missing(cls):
+    """What an estimator's class does not declare and its tests need, as sentences."""
+    needed = ("title", "tex", "__doc__", "textbook_gradients")
+    return [f"{cls.__name__} declares no {name}" for name in needed if not getattr(cls, name, None)]
+
+
+def check_words(cls):
+    """What a card and a slider need."""
+    assert "\\nabla" in cls.tex or "\\hat" in cls.tex
+    for name, parameter in declared(cls):
+        assert parameter.label, name
+        assert parameter.doc.endswith("."), name
+
+
+def check_textbook(key):
+    """Fails where the mean of 4,000 estimates in plain Python is not ∇U, to 4.5 standard errors, or what is subtracted
+    is no covariance. The kernels' own are compared with these number for number."""
+    estimator, target, theta = GRADIENTS[key](), TARGETS["linear_regression"](), np.array([0.7, -0.2])
+    rng, data = Generator(SFC64(3)), target.data()
+    each = [estimator.textbook_gradients(rng, target, theta, data) for _ in range(4000)]
+    means = np.array([gradients.mean(axis=0) for gradients in each])
+    error = means.std(axis=0) / np.sqrt(len(means))
+    assert (np.abs(means.mean(axis=0) - target.gradient_at(theta[None])[0]) < 4.5 * error + 1e-9).all()
+    subtracted = estimator.textbook_subtracted(rng, each[0], len(data))
+    assert subtracted.shape == (2, 2)
+    assert (np.linalg.eigvalsh(subtracted) >= 0).all()
+
+
+def check_gradient(key):
+    """All of it, of one estimator."""
+    check_words(GRADIENTS[key])
+    check_textbook(key)

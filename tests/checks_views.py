@@ -1,0 +1,121 @@
+"""The checks that every view has to pass; ``test_views`` runs them over the registry."""
+
+import re
+
+import numpy as np
+
+from app.runner import LaneRecord
+from app.views import VIEWS
+from app.views.base import Scene, View
+from samplers import Change, Experiment, Lane, Run
+
+SCENES = {
+    "one lane": ("gaussian", ["sgld"], 4, {}),
+    "one chain": ("double_well", ["sgld"], 1, {}),
+    "four lanes": ("gaussian", ["sgld", "sghmc", "hmc", "exact"], 4, {}),
+    "a plane": ("quartic", ["sgld", "hmc"], 4, {}),
+    "heavy tails": ("funnel", ["sgld"], 4, {}),
+    "many chains": ("gaussian", ["sgld"], 10_000, {}),
+    "positive": ("gamma", ["cir", "sgrld"], 4, {}),
+    "log-normal": ("lognormal", ["geometric_ou"], 4, {}),
+    "simplex": ("sparse_dirichlet", ["scir", "sgrld", "cir", "exact"], 4, {}),
+    "large simplex": ("dense_dirichlet", ["scir"], 4, {"dimension": 100, "alpha": 0.005}),
+}
+
+
+def records(target, samplers, n_chains=4, target_params=None, gradients=None, keep=False, **settings):
+    """A record for each lane. A sampler is a name, or a name with parameters."""
+    lanes = []
+    for i, sampler in enumerate(samplers):
+        key, params = (sampler, {}) if isinstance(sampler, str) else sampler
+        lane = {"sampler": {"key": key, "params": params}}
+        if gradients:
+            lane["gradient"] = gradients[i]
+        lanes.append(lane)
+    target = {"key": target, "params": target_params or {}}
+    experiment = Experiment.from_dict({"target": target, "lanes": lanes, "n_chains": n_chains, **settings})
+    return [LaneRecord(Run(spec, keep_draws=keep)) for spec in experiment.runs()]
+
+
+def scene_of(made, coordinate=0, dark=False, axis="steps"):
+    titles = tuple(record.run.sampler.title for record in made)
+    return Scene(made[0].run.target, titles, coordinate, axis, dark)
+
+
+def frames(made, axis="steps"):
+    for record in made:
+        record.record()
+    return [record.frame(axis) for record in made]
+
+
+def experiment_of(made):
+    """The experiment whose lanes are recorded."""
+    specs = [record.run.spec for record in made]
+    settings = {name: getattr(specs[0], name) for name in ("seed", "n_chains", "n_steps", "burn_in", "thin")}
+    return Experiment(specs[0].target, tuple(Lane(spec.sampler, spec.gradient) for spec in specs), **settings)
+
+
+def fitting(made):
+    return [cls for cls in VIEWS.values() if cls.fits(experiment_of(made))]
+
+
+def check(view, data):
+    """The promise of every view; the bytes that a frame has for it."""
+    size = 0
+    for name, arrays in data.items():
+        feed = view.feeds[name]
+        assert isinstance(arrays, tuple)
+        assert len(arrays) == len(feed.columns)
+        assert len({len(array) for array in arrays}) == 1, name
+        for array in arrays:
+            sent = np.asarray(array, dtype=float)
+            assert sent.ndim == 1
+            assert np.isfinite(sent).all(), (view.key, name)
+            size += sent.nbytes
+        size += 16
+        if feed.operation == "range":
+            low, high = arrays[0]
+            assert low < high
+    return size
+
+
+def missing(cls):
+    """What a view's class does not declare and the page and its tests need, as sentences."""
+    lacks = [name for name in ("title", "hint") if not hasattr(cls, name)]
+    lacks += [name for name in ("build", "compute") if getattr(cls, name) is getattr(View, name)]
+    return [f"{cls.__name__} declares no {name}" for name in lacks]
+
+
+def check_words(cls):
+    """A view says what it is in a line beside its title."""
+    assert cls.title and 0 < len(cls.hint) < 60 and cls.every >= 1
+
+
+def check_scene(name, dark, classes):
+    """What these views compute of a scene, from before the first step on, and after the statistics start again."""
+    target, samplers, n_chains, target_params = SCENES[name]
+    made = records(target, samplers, n_chains, target_params)
+    axis = "gradients" if dark else "steps"
+    scene = scene_of(made, coordinate=len(made[0].run.target.columns[: made[0].run.target.n_values]) - 1, dark=dark,
+                     axis=axis)  # fmt: skip
+    views = [cls(scene) for cls in fitting(made) if cls in classes]
+    for steps in (0, 1, 2, 500, 3000 if n_chains < 100 else 10):
+        for record in made:
+            record.run.advance(steps)
+        now = frames(made, axis)
+        for view in views:
+            view.background(now)
+            check(view, view.compute(now))
+            texts = view.texts(now)
+            for _, text in texts:
+                assert "nan" not in text and "inf" not in text
+            assert texts[-1][0] == view.figure.id and texts[-1][1].startswith(view.title)
+            # A picture says in words what its captions show; marks and lines are for the eye.
+            assert not re.search(r"<|\n|&\w+;", texts[-1][1])
+    # The statistics start again; the views must not trip.
+    for record in made:
+        record.run.change(Change(0, record.run.spec.sampler, record.run.spec.gradient))
+        record.marks.append(record.position)
+    for view in views:
+        check(view, view.compute(frames(made, axis)))
+        view.captions(frames(made, axis))

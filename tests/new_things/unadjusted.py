@@ -1,0 +1,49 @@
+"""The unadjusted Langevin algorithm."""
+
+import numpy as np
+
+from samplers import jit, textbook
+from samplers.kernels.base import Sampler
+from samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
+from samplers.parameters import Real
+
+
+@jit.kernel
+def advance(rng, state, model, source, params, out, n, info):
+    step_size = params[0]
+    theta, grad = state.position, info.gradient
+    n_chains, dim = theta.shape
+    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    heat = 2 * step_size
+    scale, noise_scale, _ = scales(source, step_size, heat)
+    for t in range(n):
+        if source.batch_size == 0:
+            kicks(rng, model.gradient, theta, model.params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)
+        for c in range(n_chains):
+            for i in range(dim):
+                theta[c, i] += kick[c, i]
+                out[t, c, i] = theta[c, i]
+
+
+class Unadjusted(Sampler):
+    """Euler's steps of dθ = −∇U dt + √2 dW: θ ← θ − ε∇Ũ(θ) + √(2ε) ξ, with no accept step."""
+
+    key = "unadjusted"
+    title = "Unadjusted Langevin"
+    update = r"\theta_{t+1} = \theta_t - \epsilon\,\nabla\tilde U(\theta_t) + \sqrt{2\epsilon}\;\xi_t"
+    diffusion = "D = I"
+    curl = "Q = 0"
+    integrator = "Euler–Maruyama"
+    source = "Roberts & Tweedie 1996"
+    estimators = frozenset({"full", "uniform"})
+    advance = advance
+
+    step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε", doc="The time that one step advances.")  # fmt: skip
+
+    bias_order = 1
+    steps_to_test = 1000
+
+    def textbook_step(self, rng, run, theta, r, data):
+        theta += textbook.kicks(rng, run, theta, data, 2 * self.step_size)
