@@ -8,8 +8,6 @@ from math import exp, sqrt
 
 import numpy as np
 
-from samplers.targets.base import MANIFOLD
-
 
 def batch(rng, data, size, replacement):
     """A minibatch of the data; without replacement by a partial shuffle that stays."""
@@ -41,7 +39,7 @@ def kicks(rng, run, x, data, heat):
     every_chain = one_by_one if run.gradient.noise().batch_size else list(one_by_one)
     out = np.empty_like(x)
     for c, each in enumerate(every_chain):
-        spread = subtracted(rng, run, np.array([tangent(run, x[c], g) for g in each]))
+        spread = subtracted(rng, run, np.array([run.manifold.textbook_tangent(x[c], g) for g in each]))
         root = np.linalg.cholesky(heat * np.eye(dim) - eps**2 * spread)
         out[c] = -eps * each.mean(axis=0) + root @ [rng.standard_normal() for _ in range(dim)]
     return out
@@ -66,41 +64,13 @@ def cir(self, rng, run, theta, r, data):
             theta[c, j] = (1 - exp(-h)) * rng.standard_gamma(a + k)
 
 
-def parts_of(run):
-    """The coordinates of each sphere; on the line none."""
-    if run.target.support != MANIFOLD:
-        return []
-    size = int(run.shape[1])
-    return [slice(k, k + size) for k in range(0, run.target.dim, size)]
-
-
-def tangent(run, x, v):
-    """Λ(x)v, of one chain."""
-    v = v.copy()
-    for part in parts_of(run):
-        v[part] -= (x[part] @ v[part]) * x[part]
-    return v
-
-
-def geodesic(run, x, v, time):
-    """(x, v) after a time, of one chain: great circles, or a straight line."""
-    if not parts_of(run):
-        return x + time * v, v.copy()
-    y, w = x.copy(), v.copy()
-    for part in parts_of(run):
-        speed = np.linalg.norm(v[part])
-        c, s = np.cos(speed * time), np.sin(speed * time)
-        y[part], w[part] = x[part] * c + v[part] / speed * s, v[part] * c - speed * x[part] * s
-    return y, w
-
-
 def aboba(self, rng, run, theta, r, data):
     """A for ε/2, v ← e^{−ξε/2}(e^{−ξε/2}v − εΛ∇Ũ + ΛN(0, 2Cε − Vε²)), A for ε/2; ξ = C, or a thermostat's."""
     eps, friction, d, m = self.step_size, self.friction, theta.shape[1], run.manifold.dim
 
     def half():
         for c in range(len(theta)):
-            theta[c], r[c, :d] = geodesic(run, theta[c], r[c, :d], eps / 2)
+            theta[c], r[c, :d] = run.manifold.textbook_geodesic(theta[c], r[c, :d], eps / 2)
             if self.thermostat:
                 r[c, d] += ((r[c, :d] ** 2).sum() / m - 1) * eps / 2
 
@@ -108,7 +78,7 @@ def aboba(self, rng, run, theta, r, data):
     kick = kicks(rng, run, theta, data, 2 * friction * eps)
     for c in range(len(theta)):
         damping = exp(-(r[c, d] if self.thermostat else friction) * eps / 2)
-        r[c, :d] = tangent(run, theta[c], damping * (damping * r[c, :d] + kick[c]))
+        r[c, :d] = run.manifold.textbook_tangent(theta[c], damping * (damping * r[c, :d] + kick[c]))
     half()
 
 
@@ -117,10 +87,10 @@ def geodesic_euler(self, rng, run, theta, r, data):
     eps, friction, d, m = self.step_size, self.friction, theta.shape[1], run.manifold.dim
     kick = kicks(rng, run, theta, data, 2 * friction * eps)
     for c in range(len(theta)):
-        pushed, square = tangent(run, theta[c], kick[c]), (r[c, :d] ** 2).sum()
+        pushed, square = run.manifold.textbook_tangent(theta[c], kick[c]), (r[c, :d] ** 2).sum()
         xi = r[c, d] if self.thermostat else friction
-        theta[c], v = geodesic(run, theta[c], r[c, :d], eps)
-        r[c, :d] = tangent(run, theta[c], (1 - xi * eps) * v + pushed)
+        theta[c], v = run.manifold.textbook_geodesic(theta[c], r[c, :d], eps)
+        r[c, :d] = run.manifold.textbook_tangent(theta[c], (1 - xi * eps) * v + pushed)
         if self.thermostat:
             r[c, d] += (square / m - 1) * eps
 

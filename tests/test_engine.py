@@ -617,11 +617,12 @@ OTHER_FORMULAS = {
     ("recipe", "curl_entries"): ("1",),
     ("recipe", "drift_entries"): ("", "-theta2"),
 }
-# Knobs of the recipe that turn nothing at its defaults: what must be beside them.
+# Knobs that turn nothing at the defaults, or cannot be turned there: what must be beside them.
 BESIDE = {
     ("recipe", "scheme"): preset("sghmc"),
     ("recipe", "thermostat"): preset("sgnht"),
     ("recipe", "refresh"): preset("sghmc"),
+    ("matrix_langevin", "vectors"): {"rows": 5},
     ("recipe", "gamma"): {"diffusion_entries": ("1 + theta1^2", "0", "1")},
 }
 

@@ -434,19 +434,17 @@ def frames_law(f1, f2):
 def frame_verdicts(x, assumed):
     one, two, square = frames_law(*assumed)
     tests = [("E x₁₁", x[..., 0], one), ("E x₂₂", x[..., 3], two), ("E x₁₁²", x[..., 0] ** 2, square)]
-    if not any(assumed):
-        # Uniform frames: E x₁₁² = 1/n, E x₁₁²x₂₂² = (n + 1)/((n − 1)n(n + 2)), E x₁₁²x₁₂² = 1/(n(n + 2)).
-        tests += [("E x₁₁²x₂₂²", x[..., 0] ** 2 * x[..., 3] ** 2, 4 / 30), ("E x₁₁²x₁₂²", x[..., 0] ** 2 * x[..., 1] ** 2, 1 / 15)]  # fmt: skip
     return [mean_verdict(name, values, exact, n_tests=30, allowance=0.004) for name, values, exact in tests]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("forces", [(0.0, 0.0), (3.0, 1.5)])
 @pytest.mark.parametrize("key", ["sggmc", "gsgnht", "gmc"])
-def test_matrix_langevin_law_of_frames(key, forces):
-    """Fails where 10,000 frames, all chains from one, have not the exact moments of the uniform or the matrix Langevin
-    law on V_{3,2}; .004 is allowed for the discretisation. False alarms: 1e-4 in all. Planted fault: another force.
+def test_matrix_langevin_law_of_frames(key):
+    """Fails where 10,000 frames, all chains from one, have not the exact moments of a matrix Langevin law on V_{3,2}
+    with a force on both columns; .004 is allowed for the discretisation. False alarms: 1e-4 in all. Planted fault:
+    another force. (A force on the first column alone is the target's, which the tests of all targets are about.)
     """
+    forces = (3.0, 1.5)
     force = np.zeros((3, 2))
     force[0, 0], force[1, 1] = forces
     x = settled(

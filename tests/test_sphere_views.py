@@ -18,10 +18,10 @@ from app.views.temperature import Means, Temperature, expected
 from app.views.torus import Torus, tick_step
 from samplers import Change, Experiment, Run, jit
 from samplers.kernels import SAMPLERS
+from samplers.manifolds import Sphere, Spheres
 from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD
 
-SPHERES = [key for key, target in TARGETS.items() if target.support == MANIFOLD]
+SPHERES = [key for key, target in TARGETS.items() if target.geometry in (Sphere, Spheres)]
 OWN = {2: "circle", 3: "globe", 4: "torus"}
 
 
@@ -79,6 +79,16 @@ def test_choosing_a_sphere_shows_its_own_picture_and_a_sampler_that_fits(target)
     state.set_target("gaussian")
     assert state.views == ["state", "marginal", "ks"]
     assert not set(OWN.values()) & set(state.fitting_views())
+
+
+def test_a_manifold_without_a_picture_has_the_other_views():
+    state = AppState()
+    state.set_target("matrix_langevin")
+    assert state.views == state.shown_views() == ["marginal", "ks", "temperature"]
+    assert not set(OWN.values()) & set(state.fitting_views())
+    # Also one that is larger than any sphere that is drawn.
+    state.set_target_param("rows", 6)
+    assert state.shown_views() == ["marginal", "ks", "temperature"]
 
 
 def test_views_that_a_person_chose_stay():

@@ -62,4 +62,6 @@ class GeodesicSGLD(Sampler):
     def textbook_step(self, rng, run, theta, r, data):
         kick = textbook.kicks(rng, run, theta, data, 2 * self.step_size)
         for c in range(len(theta)):
-            theta[c], _ = textbook.geodesic(run, theta[c], textbook.tangent(run, theta[c], kick[c]), 1.0)
+            theta[c], _ = run.manifold.textbook_geodesic(
+                theta[c], run.manifold.textbook_tangent(theta[c], kick[c]), 1.0
+            )

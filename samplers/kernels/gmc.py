@@ -4,7 +4,7 @@ from math import exp
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import jit
 from samplers.kernels.base import Sampler
 from samplers.parameters import Count, Flag, Real
 from samplers.targets.base import MANIFOLD
@@ -110,15 +110,15 @@ class GMC(Sampler):
         for c, i in np.ndindex(theta.shape):
             r[c, i] = rng.standard_normal()
         before = theta.copy()
-        r[:] = [textbook.tangent(run, x, v) for x, v in zip(theta, r, strict=True)]
+        r[:] = [run.manifold.textbook_tangent(x, v) for x, v in zip(theta, r, strict=True)]
         energy = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
         for _ in range(self.n_leapfrog):
             for half in range(2):
                 grad = run.target.gradient_at(theta)
                 for c in range(len(theta)):
-                    r[c] = textbook.tangent(run, theta[c], r[c] - eps / 2 * grad[c])
+                    r[c] = run.manifold.textbook_tangent(theta[c], r[c] - eps / 2 * grad[c])
                     if not half:
-                        theta[c], r[c] = textbook.geodesic(run, theta[c], r[c], eps)
+                        theta[c], r[c] = run.manifold.textbook_geodesic(theta[c], r[c], eps)
         change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
         for c in range(len(theta)):
             if self.accept is True and not rng.random() < np.exp(-change[c]):

@@ -68,5 +68,5 @@ class NormalisedSGLD(Sampler):
 
     def textbook_step(self, rng, run, theta, r, data):
         theta += textbook.kicks(rng, run, theta, data, 2 * self.step_size)
-        for part in textbook.parts_of(run):
-            theta[:, part] /= np.linalg.norm(theta[:, part], axis=1, keepdims=True)
+        each = theta.reshape(len(theta), -1, run.shape[1])
+        theta[:] = (each / np.linalg.norm(each, axis=2, keepdims=True)).reshape(theta.shape)

@@ -50,6 +50,14 @@ class Manifold:
     def defect(self, x: Array, v: Array) -> Array:
         """How far x (..., d) is from the manifold, and v from its tangent space at x; the larger of both."""
 
+    @abstractmethod
+    def textbook_tangent(self, x: Array, v: Array) -> Array:
+        """Λ(x)v of one point (d,), as the textbook has it; the tests hold the compiled one against it."""
+
+    @abstractmethod
+    def textbook_geodesic(self, x: Array, v: Array, time: float) -> tuple[Array, Array]:
+        """(x, v) of one point (d,) after a time, as the textbook has it."""
+
     def projected(self, x: Array, v: Array) -> Array:
         """Λ(x)v of many points and momenta (n, d)."""
         jit.prepare([self.project])

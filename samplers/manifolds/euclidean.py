@@ -34,3 +34,9 @@ class Euclidean(Manifold):
 
     def defect(self, x: Array, v: Array) -> Array:
         return np.zeros(x.shape[:-1])
+
+    def textbook_tangent(self, x: Array, v: Array) -> Array:
+        return v.copy()
+
+    def textbook_geodesic(self, x: Array, v: Array, time: float) -> tuple[Array, Array]:
+        return x + time * v, v.copy()

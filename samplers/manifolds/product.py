@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from samplers import jit
 from samplers.manifolds.base import Array, Manifold
-from samplers.manifolds.sphere import flow_part, project_part
+from samplers.manifolds.sphere import Sphere, flow_part, project_part
 
 
 @jit.project
@@ -51,3 +51,13 @@ class Spheres(Manifold):
         x, v = (a.reshape(*a.shape[:-1], self.count, self.size) for a in (x, v))
         worst = np.maximum(np.abs((x**2).sum(axis=-1) - 1), np.abs((x * v).sum(axis=-1)))
         return np.asarray(worst.max(axis=-1))
+
+    def textbook_tangent(self, x: Array, v: Array) -> Array:
+        return np.concatenate([Sphere(self.size).textbook_tangent(*part) for part in self._parts(x, v)])
+
+    def textbook_geodesic(self, x: Array, v: Array, time: float) -> tuple[Array, Array]:
+        moved = [Sphere(self.size).textbook_geodesic(*part, time) for part in self._parts(x, v)]
+        return np.concatenate([y for y, _ in moved]), np.concatenate([w for _, w in moved])
+
+    def _parts(self, x: Array, v: Array) -> list[tuple[Array, Array]]:
+        return list(zip(x.reshape(self.count, self.size), v.reshape(self.count, self.size), strict=True))

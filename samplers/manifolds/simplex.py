@@ -6,7 +6,7 @@ import numpy as np
 
 from samplers import jit
 from samplers.manifolds.base import Array, Manifold
-from samplers.manifolds.sphere import flow_part, project_part
+from samplers.manifolds.sphere import Sphere, flow_part, project_part
 
 
 @jit.project
@@ -46,3 +46,10 @@ class Simplex(Manifold):
     def defect(self, x: Array, v: Array) -> Array:
         on_sphere = np.maximum(np.abs((x**2).sum(axis=-1) - 1), np.abs((x * v).sum(axis=-1)))
         return np.maximum(on_sphere, np.maximum(-x, 0).max(axis=-1))
+
+    def textbook_tangent(self, x: Array, v: Array) -> Array:
+        return Sphere(self.ambient).textbook_tangent(x, v)
+
+    def textbook_geodesic(self, x: Array, v: Array, time: float) -> tuple[Array, Array]:
+        y, w = Sphere(self.ambient).textbook_geodesic(x, v, time)
+        return np.abs(y), np.where(y < 0, -w, w)

@@ -115,3 +115,11 @@ class Sphere(Manifold):
 
     def defect(self, x: Array, v: Array) -> Array:
         return np.maximum(np.abs((x**2).sum(axis=-1) - 1), np.abs((x * v).sum(axis=-1)))
+
+    def textbook_tangent(self, x: Array, v: Array) -> Array:
+        return v - (x @ v) * x
+
+    def textbook_geodesic(self, x: Array, v: Array, time: float) -> tuple[Array, Array]:
+        speed = np.linalg.norm(v)
+        c, s = np.cos(speed * time), np.sin(speed * time)
+        return x * c + v / speed * s, v * c - speed * x * s

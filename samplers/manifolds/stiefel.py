@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import expm
 
 from samplers import jit
 from samplers.manifolds.base import Array, Manifold
@@ -127,3 +128,14 @@ class Stiefel(Manifold):
         gram = np.swapaxes(x, -1, -2) @ x - np.eye(self.columns)
         turn = np.swapaxes(x, -1, -2) @ v
         return np.maximum(np.abs(gram), np.abs(turn + np.swapaxes(turn, -1, -2))).max(axis=(-1, -2))
+
+    def textbook_tangent(self, x: Array, v: Array) -> Array:
+        x, v = x.reshape(self.rows, self.columns), v.reshape(self.rows, self.columns)
+        return np.asarray(v - x @ (x.T @ v + v.T @ x) / 2).ravel()
+
+    def textbook_geodesic(self, x: Array, v: Array, time: float) -> tuple[Array, Array]:
+        x, v = x.reshape(self.rows, self.columns), v.reshape(self.rows, self.columns)
+        turn, stretch = x.T @ v, v.T @ v
+        both = np.hstack([x, v]) @ expm(time * np.block([[turn, -stretch], [np.eye(self.columns), turn]]))
+        back = expm(-time * turn)
+        return (both[:, : self.columns] @ back).ravel(), (both[:, self.columns :] @ back).ravel()
