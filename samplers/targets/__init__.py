@@ -13,6 +13,7 @@ from samplers.targets.gaussian import Gaussian
 from samplers.targets.gaussian_mixture import GaussianMixture
 from samplers.targets.linear_regression import LinearRegression
 from samplers.targets.lognormal import LogNormal
+from samplers.targets.matrix_langevin import MatrixLangevin
 from samplers.targets.quartic import Quartic
 from samplers.targets.ring import Ring
 from samplers.targets.skew_normal import SkewNormal
@@ -44,4 +45,5 @@ TARGETS: Registry[type[Target]] = Registry(
     SphereMixture,
     Bingham,
     MisesPosterior,
+    MatrixLangevin,
 )
