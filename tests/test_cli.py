@@ -243,6 +243,7 @@ def test_a_saved_run_holds_the_draws_of_run_to_the_bit(tmp_path, suffix, target,
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([out.name, "spec.json"])
 
 
+@pytest.mark.slow
 def test_an_experiment_has_a_file_for_each_lane(tmp_path, capsys):
     data = {"target": "quartic", "lanes": [{"sampler": "sgld"}, {"sampler": "hmc"}], "n_steps": 20}
     assert main(["run", str(spec_file(tmp_path, data)), "--out", str(tmp_path / "out.nc")]) == 0

@@ -35,6 +35,7 @@ def exact(target, n_steps=20_000, n_chains=1, seed=1, **params):
 # --- Kolmogorov–Smirnov --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gaussian", "quartic", "gamma", "lognormal", "sparse_dirichlet"])
 def test_the_histogram_has_scipys_distance_within_the_mass_of_a_bin(target):
     trace = exact(target)

@@ -355,6 +355,7 @@ def test_the_gap_with_a_rank_one_diffusion_and_a_curl(monkeypatch):
     assert abs(gap() / exact - 1) > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", [(1.0, 0.0), (0.0, 1.0), (1.0, -2.0)])
 @pytest.mark.parametrize("case", GAUSSIAN)
 def test_autocorrelation_of_a_gaussian(case, direction):
@@ -575,6 +576,7 @@ def test_time_steps_are_of_second_order_and_a_point_start_is_damped():
     assert rough > 5 * np.abs(np.diff(Evolution(L, start, 0.1).advance(10) - exact)).max()
 
 
+@pytest.mark.slow
 def test_evolution_in_chunks_is_the_whole_and_ends_in_the_law():
     L = generator(WELL, phase, 0.0, 0.0, 1.0, 1.0)
     start = WELL.point((0.9, -1.0))

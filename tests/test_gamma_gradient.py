@@ -74,6 +74,7 @@ def worst(measured, exact):
     return np.abs(measured / exact - 1).max()
 
 
+@pytest.mark.slow
 def test_slope_against_quadrature(table):
     a, log_x, exact = table
     assert worst(slopes(log_x, a), exact) < CLAIM
@@ -118,6 +119,7 @@ def test_a_number_that_is_not_finite_ends():
     slopes(bad, np.array([1.0, 1.0, np.nan, 0.5]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("a", [0.02, 0.7, 1.0, 8.0, 2e3])
 def test_draws_have_the_law(a):
     """KS over 6e5 draws; false-alarm rate 1e-4 each. A shape 2 % too large is caught."""

@@ -114,6 +114,7 @@ def test_a_minibatch_is_unbiased_and_as_noisy_as_its_formula_says(replacement):
         assert (np.abs(chains) < 4 * np.sqrt(n / 2)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["sgld", "sghmc"])
 def test_noise_that_is_estimated_and_subtracted_leaves_the_law(sampler):
     """Fails where a minibatch's own estimate of its noise, subtracted from what is injected, does not bring the spread

@@ -174,6 +174,7 @@ def test_the_slope_of_a_power_law():
     assert np.isnan(slope(x, [Estimate(0.0), *[Estimate(1.0)] * 3]).value)
 
 
+@pytest.mark.slow
 def test_processes_and_a_cluster_give_the_same_numbers(step, compile_cache):
     """Fails where a sweep depends on where it runs: bit for bit the same here, in threads, in processes and on Dask.
 

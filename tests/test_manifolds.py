@@ -401,6 +401,7 @@ def simplex_verdicts(omega, alpha):
     return verdicts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["sggmc", "gsgnht", "gmc"])
 def test_dirichlet_on_the_simplex_by_reflection(key):
     """Fails where ω = y² of 20,000 draws, all chains from the middle, has not Dirichlet's moments and Beta's marginals.

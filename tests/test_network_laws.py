@@ -139,6 +139,7 @@ def test_gibbs_ends_where_a_rate_is_out_of_reach(tiny):
             gibbs_step(model, x, Generator(SFC64(1)), "")
 
 
+@pytest.mark.slow
 def test_hidden_counts():
     """Means of 2e4 draws, in six standard errors: given that they are not all zero; plain Poisson counts are caught."""
     rng, n, out = Generator(SFC64(5)), 20_000, np.zeros(3, dtype=np.int64)

@@ -95,6 +95,7 @@ def triples_of(*keys):
     return [triple for triple in checks_samplers.triples() if set(keys) & set(triple)]
 
 
+@pytest.mark.slow
 def test_every_triple_with_a_new_thing_is_its_textbook(new):
     found = triples_of("logistic", "unadjusted", "uniform")
     assert {s for s, t, _ in found if t == "logistic"} >= {"sgld", "sghmc", "hmc", "recipe", "exact", "unadjusted"}

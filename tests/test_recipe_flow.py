@@ -183,6 +183,7 @@ def decay(name, chains=6000, lengths=10, seed=3, **changes):
     return np.log(predicted) / np.log(rho), error / rho / abs(np.log(rho))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WELL)
 def test_the_measured_decay_is_the_predicted_one_within_5_percent(name):
     ratio, error = decay(name)

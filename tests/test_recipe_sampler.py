@@ -506,6 +506,7 @@ def test_a_correction_without_noise_to_take_it_from_is_counted():
     assert clipped("double_well", params, 1.0, key="gaussian").clipped == 0
 
 
+@pytest.mark.slow
 def test_the_estimate_of_the_variance_has_its_law():
     """Fails where B̂ is not V·χ²/(n − 1) with n − 1 degrees of freedom: mean V, variance 2V²/(n − 1), new at every step
     (false alarms: 3e-4 in all three).
@@ -545,6 +546,7 @@ def test_the_estimate_of_the_variance_has_its_law():
     assert failures(verdicts(estimates("gaussian_corrected"), n - 1))
 
 
+@pytest.mark.slow
 def test_the_temperature_with_the_correction_and_without():
     """Fails where E r² of SGHMC as a recipe on the Gaussian is not 1 + Vε/2C with noise of V = 100 in the gradient, or
     not 1 where B̂ is given or estimated; each within three standard errors (false alarms: .0027 each).

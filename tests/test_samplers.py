@@ -278,6 +278,7 @@ def covariance_verdicts(spec, expected, sampler=None):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("s", "g", "params"), LARGE)
 @pytest.mark.parametrize("t", GAUSSIANS)
 def test_gaussian_law_of_the_discretised_chain(t, s, g, params):
@@ -585,6 +586,7 @@ def moment_verdicts(x, mean, variance, n_tests=8):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "theta", "h", "wrong"),
     [

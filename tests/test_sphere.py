@@ -213,6 +213,7 @@ TOY_BIAS = 1e-3
 """Of SGGMC at ε = .005, C = 2.5: (Cε)²/6 = 3e-5 of the temperature and (εω)²/8 with ω² ≈ 5 are far below it."""
 
 
+@pytest.mark.slow
 def test_toy_with_noise_of_variance_1000():
     """Fails where E cos, E sin or E cos 2 are off by more than 3 standard errors and the bias, or KS of 1e5 draws is
     .02 or more. (Three two-sided 3-sigma tests: false alarms .8 %.) Fault: the noise not subtracted."""
@@ -241,6 +242,7 @@ def test_where_the_noise_outweighs_the_friction_it_is_clipped_and_counted():
 HOT = {"step_size": 0.01, "friction": 2.5}
 
 
+@pytest.mark.slow
 def test_temperature_with_noise_that_nobody_knows():
     """V = 400 ignored: fails where SGGMC's temperature is not 1 + Vε/2C = 1.80, or gSGNHT's not 1.00 with ξ = C + Vε/2.
 
@@ -278,6 +280,7 @@ def test_a_thermostat_of_the_embedding_samples_a_target_twice_as_hot():
             assert mean_verdict("E cos", cosines, c, n_tests=2, allowance=2e-3).ok == ok
 
 
+@pytest.mark.slow
 def test_temperature_with_minibatches_whose_noise_is_known():
     """Fails where batches of ten heat the chain by other than (V − V̂)ε/2C, with V = (N²/n)Var(∇u_i).
 

@@ -168,6 +168,7 @@ def undamped_noise(rng, state, model, noise, params, out, n, info):
                 out[t, c, i] = x[c, i]
 
 
+@pytest.mark.slow
 def test_gsgnht_has_its_own_law():
     """Fails where the bias of gSGNHT at a large step is not that of the law by linear algebra (false alarms: 1e-4).
 
@@ -209,6 +210,7 @@ def test_measured_order(cases):
         assert (np.abs(y) / errors).max() > critical(1e-4, 5, 1999)
 
 
+@pytest.mark.slow
 def test_a_kernel_without_a_half_step_is_seen():
     """The planted fault of the test above: ABOBA without its last damping has the slope 1, and the law that says so."""
     case = HEAT._replace(total=300.0)

@@ -513,6 +513,7 @@ def run_script(text, folder):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_script_makes_the_same_draws(tmp_path):
     """With a change on the way, and a lane of each kind of target values."""
     lanes = (Lane(DEFAULT.lanes[0].sampler, DEFAULT.lanes[0].gradient, (SLOWER._replace(step=30),)),)

@@ -113,6 +113,7 @@ def test_a_small_corpus_has_the_exact_posterior(key, tiny):
     assert failures(pair_verdicts(key, drawn, exact_pairs(tiny, beta=0.5), allowance))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["lda_sgld", "lda_sghmc"])
 def test_the_original_parameterisation_has_it_too(key, tiny):
     params = {"lda_sgld": {"step_size": 4e-4}, "lda_sghmc": {"step_size": 0.02, "friction": 5.0}}[key]
@@ -205,6 +206,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_topics_given_fixed_counts_are_dirichlet(name):
     params, n, every, bias = LAWS[name]

@@ -211,6 +211,7 @@ def test_a_run_tries_the_sizes_and_keeps_the_best(few):
         assert len(run.state.batch) == chosen
 
 
+@pytest.mark.slow
 def test_smaller_batches_remember_longer(few):
     """Each τ from about as many draws as resolve it within a third; from 20 documents to 1 it grows about 20-fold."""
     tau = tried(few, cost_ratio=2.0, trial=5000).snapshot()["tau"]

@@ -131,6 +131,7 @@ def places_on(figure, letter, feeds):
                 yield values[np.isfinite(values)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MOVING)
 def test_what_a_moving_axis_shows_is_on_it(name):
     """In every frame, of all views whose frames move an axis."""
