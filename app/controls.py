@@ -20,7 +20,7 @@ from samplers.kernels import SAMPLERS
 from samplers.kernels.base import Sampler
 from samplers.models import MODELS
 from samplers.parameters import Count, CountVector, Flag, Formula, Formulas, Option, Real, SpecError, Value, declared
-from samplers.spec import MAX_LANES, Settings
+from samplers.spec import Settings, max_lanes
 from samplers.targets import TARGETS
 from samplers.targets.base import Target
 
@@ -369,8 +369,9 @@ class Controls(Panel):
     def _add(self) -> list[Any]:
         if not self.state.shows("lanes"):
             return []
-        full = len(self.state.experiment.lanes) >= MAX_LANES
-        help_ = f"another sampler on the same target with the same seed; up to {MAX_LANES}."
+        most = max_lanes(self.state.experiment.target.key)
+        full = len(self.state.experiment.lanes) >= most
+        help_ = f"another sampler on the same target with the same seed; up to {most}."
         return [self._add_button("lane", help_, self.state.add_lane, full)]
 
     def _settings(self) -> list[Any]:
@@ -392,7 +393,7 @@ class Controls(Panel):
             help_ = "methods for a model of real data, side by side."
             parts.append(pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12)))
             parts += [
-                elsewhere(model.title, "dataset", f"model={key}", state.dark, help_) for key, model in MODELS.items()
+                elsewhere(model.title, "dataset", f"target={key}", state.dark, help_) for key, model in MODELS.items()
             ]
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=(0, 0, 20, 0))] if parts else []
 

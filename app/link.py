@@ -9,7 +9,7 @@ from app.page_state import PageState
 from app.state import DEFAULT, MAX_SPEED, AppState, default_views
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS
-from lessons.specs import WORDS, Spec, check_address
+from lessons.specs import WORDS, check_address
 from samplers import Experiment
 from samplers.choices import given_again, link_fields
 from samplers.migrations import VERSION
@@ -24,7 +24,7 @@ HIDEABLE = (
 the words of :data:`lessons.specs.WORDS`."""
 MAX_PARTS = 60
 """Parts that ``hide=`` may name, and views; there are fewer of them."""
-ALSO_HIDEABLE = {"AppState": ("coordinate",), "StudyState": ("show", "seeds", "upload")}
+ALSO_HIDEABLE = {"AppState": ("coordinate",), "StudyState": ("show", "upload")}
 """Parts that only one kind of page has."""
 
 
@@ -82,6 +82,9 @@ def read_query(state: AppState, query: str) -> list[str]:
 def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> tuple[Experiment, list[str]]:
     """The link's experiment; what it leaves out is the default's, run lengths too."""
     experiment, messages = Experiment.from_query(query, default)
+    if experiment.of_model:
+        messages.append(f"target = {experiment.target.key!r}: this lesson cannot be shown with it; it is left out.")
+        return default, messages
     if default is DEFAULT:
         return experiment, messages
     rest = {name: getattr(default, name) for name in LINK_FIELDS[2:] if name not in fields}
@@ -91,7 +94,7 @@ def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> t
 def read_fields(query: str, spec: Sequence[str], own: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """The fields of a link, each once, and a sentence for each that there is not or that is given again.
 
-    ``spec`` are those of the experiment or study, ``own`` those that the page has besides the common ones. A link that
+    ``spec`` are those of the experiment, ``own`` those that the page has besides the common ones. A link that
     is too long has none; the reader of the experiment says so.
     """
     try:
@@ -112,7 +115,7 @@ def read_page(
     fields: dict[str, str],
     views: Container[str],
     axes: tuple[str, ...],
-    spec: Spec,
+    spec: Experiment,
     messages: list[str],
 ) -> None:
     """Set what is on the page, for laws and for studies."""
@@ -148,9 +151,9 @@ def _parts(fields: Mapping[str, str], name: str, messages: list[str]) -> list[st
     return parts[:MAX_PARTS]
 
 
-def _hidden(kind: str, parts: Sequence[str], views: Container[str], spec: Spec, messages: list[str]) -> list[str]:
+def _hidden(kind: str, parts: Sequence[str], views: Container[str], spec: Experiment, messages: list[str]) -> list[str]:
     """What a link leaves out of the page, and a sentence for what it names that is not there."""
-    words = (*HIDEABLE, *ALSO_HIDEABLE[kind], *WORDS[type(spec)])
+    words = (*HIDEABLE, *ALSO_HIDEABLE[kind], *WORDS)
     out = []
     for part in parts:
         try:

@@ -303,7 +303,8 @@ class Live:
 
 def recent_rate(times: Sequence[tuple[float, int]]) -> float:
     """How fast a count, noted as (time, count), has grown in the last two seconds."""
-    recent = [(t, number) for t, number in times if time.perf_counter() - t < 2.0]
+    # A copy at once: the engine's thread may add to it meanwhile.
+    recent = [(t, number) for t, number in tuple(times) if time.perf_counter() - t < 2.0]
     return (recent[-1][1] - recent[0][1]) / max(recent[-1][0] - recent[0][0], 1e-9) if len(recent) > 1 else 0.0
 
 

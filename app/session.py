@@ -145,8 +145,8 @@ class Session:
         self._written_at = at
 
     def running(self) -> tuple[Any, list[Any]]:
-        """What runs now, an experiment or a study, and its runs."""
-        return None, []
+        """What runs now, and its runs."""
+        raise NotImplementedError
 
     def say_refused(self) -> Any:
         """What the link asked for and is not shown."""
@@ -366,7 +366,7 @@ class Session:
         state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free"])
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark"])
         # At once: what the change itself makes wrong is said after it.
-        state.param.watch(lambda *_: self._forget_errors(), ["study" if self.of_study else "experiment", "resets"])
+        state.param.watch(lambda *_: self._forget_errors(), ["experiment", "resets"])
         return page
 
     def _header_button(self, label: str, icon: str, help_: str, action: Callable[[], Any], wide: bool = False) -> Any:

@@ -14,7 +14,7 @@ from samplers.kernels.recipe import RecipeSampler, parameters_of
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
-from samplers.spec import MAX_LANES
+from samplers.spec import max_lanes
 from samplers.targets import TARGETS, Target
 from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
 
@@ -63,7 +63,7 @@ class AppState(PageState):
     def follow(self, step: Step) -> None:
         """Show a lesson's step: its experiment from the beginning, its views and its settings of the page."""
         with param.parameterized.batch_call_watchers(self):
-            if isinstance(step.spec, Experiment):
+            if step.spec is not None:
                 self.experiment = step.spec
                 target = step.spec.make_target()
                 first = min(5, target.n_values) if target.support == SIMPLEX else 1
@@ -72,7 +72,7 @@ class AppState(PageState):
             axis = step.page.get("axis", "steps")
             self.axis = axis if axis in AXIS_LABELS else "steps"
             self.views = [key for key in step.views if key in self.fitting_views()]
-            self.playing = isinstance(step.spec, Experiment) and not self.place.waiting
+            self.playing = step.spec is not None and not self.place.waiting
             self.resets += 1
 
     def has_default_views(self) -> bool:
@@ -193,7 +193,7 @@ class AppState(PageState):
     def add_lane(self) -> None:
         """A lane more: the first fitting sampler that has none yet, or a copy of the last lane if that is a recipe."""
         lanes = self._lanes()
-        if len(lanes) >= MAX_LANES:
+        if len(lanes) >= max_lanes(self.experiment.target.key):
             return
         target = TARGETS[self.experiment.target.key]
         used = {lane["sampler"]["key"] for lane in lanes}
@@ -252,8 +252,7 @@ class AppState(PageState):
 def first_speed(step: Step) -> int:
     """The steps a frame with which a lesson's step begins: enough to see its claims soon."""
     short, whole = step.quick_spec, step.spec
-    known = isinstance(short, Experiment) and isinstance(whole, Experiment)
-    needed = whole.burn_in + short.n_steps if known else 0
+    needed = whole.burn_in + short.n_steps if short is not None and whole is not None else 0
     return min(max(FIRST_SPEED, int(float(f"{needed / SOON:.2g}"))), MAX_SPEED)
 
 

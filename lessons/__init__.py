@@ -24,7 +24,7 @@ beside the course. A broken file is reported with its line, and the others load:
     ```
 
 A step is a line ``## Title``, a text, and at its end at most one ``toml`` block. What a block leaves out (the
-experiment, views, controls, page, a study's lengths) goes on as in the step before. All fields of a block:
+experiment, views, controls, page, lengths) goes on as in the step before. All fields of a block:
 
 ``experiment``
     A link's query as above (of the page's *Copy the link*; run lengths may be added), or a table::
@@ -43,14 +43,14 @@ experiment, views, controls, page, a study's lengths) goes on as in the step bef
     A lane is ``sampler(name:value;name:value)~gradient(…)``; or a table with ``sampler`` and ``gradient``, each as
     text or as ``{key, params}``; or a table with a named ``preset`` of the recipe and ``params`` of the recipe
     sampler beside it.
-``study``
-    A link's query, or a table with ``model``, ``methods`` (a list) and ``seed``. ``n_steps`` beside it (not in it) is
-    how many steps each method makes, or a list with a number for each method.
+
+    On a model of data the lanes are its methods, ``"lda_scir(step_size:1)"``, and ``n_steps`` beside the experiment
+    (not in it) is how many steps each of them makes, or a list with a number for each.
 ``change``
     In place of these: what is other than in the step before. ``change.n_steps = 500``, ``change.target = "gamma"``,
     ``change.lane1.sampler.step_size = 0.1``, ``change.lane2 = "sghmc(…)~full"`` (may be a lane more), ``change.lanes
     = […]``. Such *addresses* name a value everywhere: ``lane1.sampler.step_size``, ``sampler.step_size`` (of every
-    lane), ``lane1.gradient.batch_size``, ``target.sd``, ``n_chains``; of a study ``model.…``, ``method1.…``.
+    lane), ``lane1.gradient.batch_size``, ``target.sd``, ``n_chains``.
 ``quick``
     The reduced length that the test suite runs: ``quick = { n_steps = 4000, burn_in = 200, n_chains = 16, seeds = 1
     }``; of a sweep also ``grid``, with fewer values of some axes. Without it the suite runs the full length. After a
@@ -60,10 +60,9 @@ experiment, views, controls, page, a study's lengths) goes on as in the step bef
     With several, the measured number is their mean.
 ``views``, ``page``, ``controls``
     Keys of views; ``page = { coordinate = 5, axis = "gradients", speed = 50 }``; and the addresses that the student may
-    turn, or the words target, sampler, gradient, lanes, seed, n_chains, speed (of a study model, methods, seed,
-    speed). An empty list leaves nothing to turn.
+    turn, or the words target, sampler, gradient, lanes, seed, n_chains, speed. An empty list leaves nothing to turn.
 ``names``
-    What the step calls its lanes or methods, one text for each: ``names = ["with Γ", "without Γ"]``.
+    What the step calls its lanes, one text for each: ``names = ["with Γ", "without Γ"]``.
 ``question``
     Answered before running: ``ask``, ``options`` (2 to 6), ``answer`` (the number of the right one, from 1), ``why``.
 ``watch``

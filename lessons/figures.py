@@ -17,10 +17,9 @@ from lessons.measures.base import Evidence
 from samplers import SpecError
 from samplers.accumulate import bin_edges
 from samplers.diagnostics.autocorrelation import autocorrelation
-from samplers.kernels import SAMPLERS
-from samplers.models import METHODS
-from samplers.models.study import Study, StudyRun
+from samplers.models.run import ModelRun
 from samplers.parameters import declared
+from samplers.spec import ANY_SAMPLER
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5518f", "#56b4e9", "#e69f00")
 """Of lanes and methods: the page's four, and two more of Okabe and Ito's palette."""
@@ -59,7 +58,7 @@ def write(outcome: Outcome, lesson: Lesson, folder: Path) -> list[Path]:
 def _fitting(outcome: Outcome) -> tuple[str, ...]:
     if outcome.table is not None:
         return ("sweep",)
-    if isinstance(outcome.step.spec, Study):
+    if outcome.step.spec is not None and outcome.step.spec.of_model:
         return ("scores",)
     return ("joint",) if _lanes(outcome) and _lanes(outcome)[0].trace.target.planar else ("marginal",)
 
@@ -74,16 +73,17 @@ def _name(outcome: Outcome, i: int) -> str:
     spec = outcome.step.spec
     if outcome.step.names:
         return outcome.step.names[i]
-    if isinstance(spec, Study):
-        return f"{i + 1} {METHODS[spec.methods[i].key].title}"
     assert spec is not None
     sampler = spec.lanes[i].sampler
-    values = {**sampler.values(), **spec.lanes[i].gradient.values()}
-    others = [lane for lane in spec.lanes if lane.sampler.key == sampler.key]
-    differing = [name for name, value in values.items() if any({**x.sampler.values(), **x.gradient.values()}.get(name) != value for x in others)]  # fmt: skip
-    labels = dict(declared(SAMPLERS[sampler.key]))
+    values, *others = (
+        {**lane.sampler.values(), **lane.gradient.values()}
+        for lane in (spec.lanes[i], *spec.lanes)
+        if lane.sampler.key == sampler.key
+    )
+    differing = [name for name, value in values.items() if any(other.get(name) != value for other in others)]
+    labels = dict(declared(ANY_SAMPLER[sampler.key]))
     said = [f"{labels[n].label if n in labels else n} {values[n]}" for n in differing if not isinstance(values[n], (tuple, str))]  # fmt: skip
-    return f"{i + 1} {SAMPLERS[sampler.key].title}" + (f", {', '.join(said[:2])}" if said else "")
+    return f"{i + 1} {ANY_SAMPLER[sampler.key].title}" + (f", {', '.join(said[:2])}" if said else "")
 
 
 def _column(outcome: Outcome, lane: Evidence) -> int:
@@ -209,15 +209,14 @@ def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
 
 
 def _scores(hv: Any, outcome: Outcome) -> list[Any]:
-    """The held-out score of every method of a study against the data it has seen, for every seed."""
+    """The held-out score of every method against the data it has seen, for every seed and chain."""
     curves = []
     for seed in outcome.lanes:
         for i, run in enumerate(seed):
-            if not isinstance(run, StudyRun):
-                continue
-            points = [(max(score.data_seen, 1), score.value) for score in run.scores]
-            curve = hv.Curve(points, f"{run.model.data_name} seen", run.model.score_name, label=_name(outcome, i))
-            curves.append(curve.opts(color=COLOURS[i]))
+            for chain in run.chains if isinstance(run, ModelRun) else ():
+                points = [(max(score.data_seen, 1), score.value) for score in chain.scores]
+                curve = hv.Curve(points, f"{run.model.data_name} seen", run.model.score_name, label=_name(outcome, i))
+                curves.append(curve.opts(color=COLOURS[i]))
     return [_titled(hv.Overlay(curves), outcome, logx=True)] if curves else []
 
 

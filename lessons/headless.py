@@ -7,6 +7,7 @@ compiled loops release the interpreter's lock), sweeps to what they are given.
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from lessons.lesson import Claim, Step
 from lessons.measures.base import DRAWS, MOMENTA, NAN, OWN_RUN, Estimate, Evidence, Measure
 from lessons.measures.diverged import Diverged
 from samplers import Experiment, Run, RunSpec
-from samplers.models.study import Study, StudyRun
+from samplers.models.run import ModelRun, start
 
 SNAPSHOTS = 400
 """Snapshots of the momenta in a run."""
@@ -37,7 +38,7 @@ class Outcome:
     quick: bool
     results: tuple[Result, ...]
     lanes: tuple[tuple[Any, ...], ...]
-    """Of every seed the lanes: :class:`~lessons.measures.base.Evidence` or :class:`~samplers.models.study.StudyRun`."""
+    """Of every seed the lanes: :class:`~lessons.measures.base.Evidence`, or :class:`~samplers.models.run.ModelRun`."""
     table: sweeps.Table | None
 
 
@@ -62,9 +63,8 @@ def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None)
 
 
 def measured(measure: Measure, lane: Any) -> Estimate:
-    """The measure of a lane, or of a study's run; nan where the lane blew up."""
-    trouble = lane.divergence if isinstance(lane, StudyRun) else lane.trace.divergence
-    if trouble is not None and not isinstance(measure, Diverged):
+    """The measure of a lane; nan where the lane blew up."""
+    if lane.divergence is not None and not isinstance(measure, Diverged):
         return Estimate(NAN)
     if isinstance(lane, Evidence) and measure.needs != OWN_RUN and lane.trace.statistics.n_steps == 0:
         return Estimate(NAN)
@@ -81,10 +81,9 @@ def run_step(
     name = step.title
     plain = [claim for claim in step.claims if claim.reduction is None]
     lanes: tuple[tuple[Any, ...], ...] = ()
-    if isinstance(spec, Study):
-        lanes = _studies(step, spec, step.quick_n_steps if quick else step.n_steps, n_seeds, progress)
-    elif spec is not None and (plain or step.sweep is None):
-        lanes = _experiments(spec, _needs(plain), n_seeds, name, progress)
+    if spec is not None and (plain or step.sweep is None):
+        run = _model_runs if spec.of_model else _runs
+        lanes = run(spec, _needs(plain), n_seeds, lambda done, total: progress and progress(name, done, total))
     table = None
     if step.sweep is not None:
         told = (lambda done, total: progress(f"{name}: sweep", done, total)) if progress is not None else None
@@ -107,20 +106,16 @@ class LiveResult:
     """Held against the goal of the reduced length, from the full length on against the full one; None without steps."""
 
 
-def live_result(step: Step, claim: Claim, runs: Sequence[Run | StudyRun]) -> LiveResult:
-    """A live claim against the runs of the step's own experiment, or study, for a check mark that moves with them."""
-    numbers = claim.lanes
-    if isinstance(step.spec, Study):
-        first, full = (max(lengths[n - 1] for n in numbers) for lengths in (step.quick_n_steps, step.n_steps))
-    else:
-        assert isinstance(step.spec, Experiment) and isinstance(step.quick_spec, Experiment)
-        first, full = step.quick_spec.n_steps, step.spec.n_steps
-    parts = [runs[n - 1] for n in numbers]
-    counted = min(run.steps if isinstance(run, StudyRun) else max(run.steps - run.counted_from, 0) for run in parts)
+def live_result(step: Step, claim: Claim, runs: Sequence[Run | ModelRun]) -> LiveResult:
+    """A live claim against the runs of the step's own experiment, for a check mark that moves with them."""
+    assert step.spec is not None and step.quick_spec is not None
+    first, full = (max(spec.runs()[n - 1].n_steps for n in claim.lanes) for spec in (step.quick_spec, step.spec))
+    parts = [runs[n - 1] for n in claim.lanes]
+    counted = min(run.counted for run in parts)
     stopped = any(run.divergence is not None for run in parts)
     result = None
     if counted > 0 or stopped:
-        lanes = tuple(run if isinstance(run, StudyRun) else Evidence(run.trace()) for run in runs)
+        lanes = tuple(run if isinstance(run, ModelRun) else Evidence(run.trace()) for run in runs)
         result = _judge(claim, (lanes,), None, counted < full)
     return LiveResult(counted, first, counted >= first or stopped, result)
 
@@ -134,37 +129,37 @@ def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:
     return out
 
 
-def _experiments(
-    spec: Experiment, needs: dict[int, set[str]], seeds: int, name: str, progress: Progress | None
+def _of_seeds(spec: Experiment, seeds: int) -> list[Experiment]:
+    return [replace(spec, seed=(spec.seed + i) % 2**32) for i in range(seeds)]
+
+
+def _runs(
+    spec: Experiment, needs: dict[int, set[str]], seeds: int, progress: Callable[[int, int], Any]
 ) -> tuple[tuple[Evidence, ...], ...]:
-    runs = [replace(run, seed=(run.seed + i) % 2**32) for i in range(seeds) for run in spec.runs()]
+    runs = [run for one in _of_seeds(spec, seeds) for run in one.runs()]
     n = len(spec.lanes)
     total = sum((run.burn_in + run.n_steps) * run.n_chains for run in runs)
     lanes = _at_once(
         [lambda told, i=i: evidence(runs[i], needs.get(i % n + 1, ()), told) for i in range(len(runs))],  # type: ignore[misc]
-        lambda done: progress and progress(name, done, total),
+        lambda done: progress(done, total),
     )
     return tuple(tuple(lanes[k : k + n]) for k in range(0, len(lanes), n))
 
 
-def _studies(
-    step: Step, spec: Study, n_steps: tuple[int, ...], seeds: int, progress: Progress | None
-) -> tuple[tuple[StudyRun, ...], ...]:
+def _model_runs(
+    spec: Experiment, needs: dict[int, set[str]], seeds: int, progress: Callable[[int, int], Any]
+) -> tuple[tuple[ModelRun, ...], ...]:
     model = spec.make_model()
-    runs = [run for i in range(seeds) for run in replace(spec, seed=(spec.seed + i) % 2**32).runs(model)]
-    n, total = len(n_steps), seeds * sum(n_steps)
+    runs = [run for one in _of_seeds(spec, seeds) for run in start(one, model)]
+    n, total = len(spec.lanes), sum(run.spec.n_steps for run in runs)
 
-    def one(i: int, told: Told) -> StudyRun:
-        run = runs[i]
-        while run.steps < n_steps[i % n] and run.divergence is None:
-            run.advance()
+    def one(run: ModelRun, told: Told) -> ModelRun:
+        while run.next is not None and run.steps < run.spec.n_steps:
+            run.advance(1)
             told(run.steps)
         return run
 
-    done = _at_once(
-        [lambda told, i=i: one(i, told) for i in range(len(runs))],  # type: ignore[misc]
-        lambda done: progress and progress(step.title, done, total),
-    )
+    done = _at_once([partial(one, run) for run in runs], lambda done: progress(done, total))
     return tuple(tuple(done[k : k + n]) for k in range(0, len(done), n))
 
 
@@ -208,8 +203,4 @@ def _judge(claim: Claim, lanes: tuple[tuple[Any, ...], ...], table: sweeps.Table
 
 
 def _trouble(lanes: Iterable[Any]) -> str:
-    for lane in lanes:
-        found = lane.divergence if isinstance(lane, StudyRun) else lane.trace.divergence
-        if found is not None:
-            return str(found.message)
-    return ""
+    return next((str(lane.divergence.message) for lane in lanes if lane.divergence is not None), "")

@@ -15,10 +15,10 @@ from typing import Any
 from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, load
 from lessons.measures import MEASURES
 from lessons.measures.base import DRAWS, FEWEST, STATISTICS, Measure
-from lessons.specs import WORDS, Spec, changed, check_address, choice_data, experiment, leaves, put, study
+from lessons.specs import WORDS, changed, check_address, choice_data, experiment, leaves, put
 from samplers import Choice, Experiment, RunSpec, SpecError
 from samplers.choices import Reader
-from samplers.models.study import Study
+from samplers.migrations import control
 
 MAX_CLAIMS = 20
 MAX_SEEDS = 100
@@ -27,7 +27,7 @@ MAX_POINTS = 2_000
 MAX_KEPT = 2**26
 """Numbers of a full trace, for a measure that needs all draws."""
 MAX_STEPS = 10_000_000
-"""Steps of a study's method."""
+"""Steps of a lane on a model of data."""
 VALUE, BIAS, RELATIVE_BIAS, RATIO, DIFFERENCE = "value", "bias", "relative_bias", "ratio", "difference"
 LENGTHS = ("n_steps", "burn_in", "n_chains", "thin")
 QUANTITIES = (VALUE, BIAS, RELATIVE_BIAS, RATIO, DIFFERENCE)
@@ -70,7 +70,7 @@ class Claim:
     says: str
     measure: Choice
     lane: int
-    """Counted from 1; of a study the method."""
+    """Counted from 1."""
     against: int | None
     """The other lane of a ratio or a difference."""
     quantity: str
@@ -170,11 +170,9 @@ class Step:
     title: str
     line: int
     text: str
-    spec: Spec | None
-    quick_spec: Spec | None
-    n_steps: tuple[int, ...]
-    """Of a study: the steps of each method."""
-    quick_n_steps: tuple[int, ...]
+    spec: Experiment | None
+    quick_spec: Experiment | None
+    """The same at the reduced length."""
     seeds: int
     quick_seeds: int
     views: tuple[str, ...]
@@ -186,7 +184,7 @@ class Step:
     sweep: Sweep | None
     figures: tuple[str, ...]
     names: tuple[str, ...]
-    """What the lesson calls the lanes, or the methods; empty where it leaves them their own titles."""
+    """What the lesson calls the lanes; empty where it leaves them their own titles."""
     new_spec: bool
     """Whether this step brings an experiment or a change; else the last one goes on."""
 
@@ -237,11 +235,9 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
     fields = section.settings
     spec, changes = _spec(fields, last)
     new = changes is None or bool(changes)
-    n_steps = quick_n_steps = (1000,) * (len(spec.methods) if isinstance(spec, Study) else 0)
-    if isinstance(spec, Study):
-        kept = last is not None and last.n_steps and len(last.n_steps) == len(spec.methods)
-        n_steps = _lengths(fields, len(spec.methods)) or (last.n_steps if kept and last else n_steps)
-        quick_n_steps = last.quick_n_steps if kept and last and n_steps == last.n_steps else n_steps
+    lengths = _lengths(fields, spec)
+    short = None if lengths or changes is None else _quick_lengths(last)
+    spec = _with_lengths(spec, lengths)
     seeds = fields.count("seeds", 1, 1, MAX_SEEDS)
     quick = fields.table("quick")
     quick_seeds, quick_settings = 1, _quick_settings(last, changes)
@@ -249,20 +245,17 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
     if quick is not None:
         quick_seeds = quick.count("seeds", 1, 1, MAX_SEEDS) or 1
         quick_grid = quick.take("grid", {})
-        if isinstance(spec, Study):
-            quick_n_steps = _lengths(quick, len(spec.methods)) or quick_n_steps
-        else:
-            quick_settings |= {name: quick.take(name) for name in LENGTHS if name in quick}
+        short = _lengths(quick, spec) or short
+        quick_settings |= {name: quick.take(name) for name in LENGTHS if name in quick}
         quick.done()
+    quick_spec = _with_lengths(spec, short)
     try:
-        quick_spec = (
-            Experiment.from_dict({**spec.to_dict(), **quick_settings}) if isinstance(spec, Experiment) else spec
-        )
+        quick_spec = quick_spec and Experiment.from_dict({**quick_spec.to_dict(), **quick_settings})
     except SpecError as error:
         raise fields.place.wrapped((*fields.path, "quick"), error) from None
     step = Step(
         number=number, title=section.title, line=section.line, text=section.text, spec=spec, quick_spec=quick_spec,
-        n_steps=n_steps, quick_n_steps=quick_n_steps, seeds=seeds or 1, quick_seeds=quick_seeds,
+        seeds=seeds or 1, quick_seeds=quick_seeds,
         views=_names(fields, "views", 12, last.views if last else ()),
         controls=_controls(fields, spec, last), page=_page(fields, last), question=_question(fields),
         watch=fields.text("watch"), claims=(), sweep=_sweep(fields, spec, quick_spec, quick_grid, quick),
@@ -276,8 +269,9 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
 # --- the experiment --------------------------------------------------------------------------------------------------
 
 
-def _spec(fields: Fields, last: Step | None) -> tuple[Spec | None, frozenset[str] | None]:
-    """The step's experiment or study, and which of the last one's fields it changes; None where it is a new one."""
+def _spec(fields: Fields, last: Step | None) -> tuple[Experiment | None, frozenset[str] | None]:
+    """The step's experiment, and which of the last one's fields it changes; None where it is a new one."""
+    # Before version 2 of the format an experiment on a model of data was called a study.
     given = [name for name in ("experiment", "study", "change") if name in fields]
     if len(given) > 1:
         raise fields.error(given[1], "…", f"the step has {given[0]} already")
@@ -287,12 +281,10 @@ def _spec(fields: Fields, last: Step | None) -> tuple[Spec | None, frozenset[str
     data = fields.take(name)
     before = last.spec if last else None
     if name == "change" and (before is None or not isinstance(data, Mapping)):
-        raise fields.error(name, data, "allowed is a table, after a step that has an experiment or a study")
+        raise fields.error(name, data, "allowed is a table, after a step that has an experiment")
     try:
-        if name == "experiment":
+        if name != "change":
             return experiment(data), None
-        if name == "study":
-            return study(data), None
         assert before is not None
         return changed(before, data), frozenset(data)
     except SpecError as error:
@@ -301,7 +293,7 @@ def _spec(fields: Fields, last: Step | None) -> tuple[Spec | None, frozenset[str
 
 def _quick_settings(last: Step | None, changes: frozenset[str] | None) -> dict[str, Any]:
     """The reduced lengths that go on from the step before: those that this step's own experiment does not set."""
-    if last is None or changes is None or not isinstance(last.quick_spec, Experiment):
+    if last is None or changes is None or last.quick_spec is None:
         return {}
     return {
         name: getattr(last.quick_spec, name)
@@ -310,10 +302,26 @@ def _quick_settings(last: Step | None, changes: frozenset[str] | None) -> dict[s
     }
 
 
-def _lengths(fields: Fields, n: int) -> tuple[int, ...] | None:
-    value = fields.take("n_steps")
-    if value is None:
+Lengths = tuple[int | None, ...]
+"""The steps of each lane on a model of data; None where they are the experiment's."""
+
+
+def _quick_lengths(last: Step | None) -> Lengths | None:
+    """Those that go on from the step before."""
+    short = last.quick_spec if last else None
+    return tuple(lane.n_steps for lane in short.lanes) if short and short.of_model else None
+
+
+def _with_lengths(spec: Experiment | None, lengths: Lengths | None) -> Experiment | None:
+    if spec is None or lengths is None or len(lengths) != len(spec.lanes):
+        return spec
+    return replace(spec, lanes=tuple(replace(lane, n_steps=n) for lane, n in zip(spec.lanes, lengths, strict=True)))
+
+
+def _lengths(fields: Fields, spec: Experiment | None) -> Lengths | None:
+    if spec is None or not spec.of_model or "n_steps" not in fields:
         return None
+    value, n = fields.take("n_steps"), len(spec.lanes)
     listed = value if isinstance(value, list) else [value] * n
     if len(listed) != n or not all(isinstance(x, int) and not isinstance(x, bool) and 1 <= x <= MAX_STEPS for x in listed):  # fmt: skip
         raise fields.error("n_steps", value, f"allowed is a whole number from 1 to {MAX_STEPS:,}, or a list of {n}")
@@ -331,37 +339,41 @@ def _names(fields: Fields, name: str, most: int, default: tuple[str, ...]) -> tu
     return default if names is None else names
 
 
-def _lane_names(fields: Fields, spec: Spec | None, last: Step | None, new: bool) -> tuple[str, ...]:
+def _lane_names(fields: Fields, spec: Experiment | None, last: Step | None, new: bool) -> tuple[str, ...]:
     if "names" not in fields:
         return last.names if last and not new else ()
     value = fields.take("names")
-    n = 0 if spec is None else len(spec.methods) if isinstance(spec, Study) else len(spec.lanes)
+    n = 0 if spec is None else len(spec.lanes)
     if not isinstance(value, list) or len(value) != n:
-        raise fields.error("names", value, f"allowed is a list of {n} texts, one for every lane or method")
+        raise fields.error("names", value, f"allowed is a list of {n} texts, one for every lane")
     return tuple(fields.prose(("names", i), name, 60) for i, name in enumerate(value))
 
 
-def _controls(fields: Fields, spec: Spec | None, last: Step | None) -> tuple[str, ...]:
-    names = fields.keys("controls", 40)
-    if names is None:
+def _controls(fields: Fields, spec: Experiment | None, last: Step | None) -> tuple[str, ...]:
+    given = fields.keys("controls", 40)
+    if given is None:
         return _still_there(spec, last.controls) if last else ()
     if spec is None:
-        raise fields.error("controls", list(names), "the step has no experiment and no study to control")
-    for i, name in enumerate(names):
-        try:
-            if name not in WORDS[type(spec)]:
-                check_address(spec, name)
-        except SpecError as error:
-            words = ", ".join(WORDS[type(spec)])
-            raise fields.place.error((*fields.path, "controls", i), name, f"{error.allowed}, {words}") from None
-    return names
+        raise fields.error("controls", list(given), "the step has no experiment to control")
+    names = []
+    for i, name in enumerate(given):
+        # One name of an older lesson may stand for two of today.
+        for today in control(name).split(","):
+            try:
+                if today not in WORDS:
+                    check_address(spec, today)
+            except SpecError as error:
+                words = ", ".join(WORDS)
+                raise fields.place.error((*fields.path, "controls", i), name, f"{error.allowed}, {words}") from None
+            names.append(today)
+    return tuple(names)
 
 
-def _still_there(spec: Spec | None, names: tuple[str, ...]) -> tuple[str, ...]:
+def _still_there(spec: Experiment | None, names: tuple[str, ...]) -> tuple[str, ...]:
     out = []
     for name in names:
         try:
-            if spec is not None and name not in WORDS[type(spec)]:
+            if spec is not None and name not in WORDS:
                 check_address(spec, name)
         except SpecError:
             continue
@@ -411,30 +423,30 @@ def _figures(fields: Fields) -> tuple[str, ...]:
 # --- sweeps ----------------------------------------------------------------------------------------------------------
 
 
-def _measure(fields: Fields, name: str, study: bool) -> Choice:
+def _measure(fields: Fields, name: str, of_model: bool) -> Choice:
     fields.needed(name)
     value = fields.take(name)
     try:
         choice = Reader(None).choice(MEASURES, name, choice_data(name, value), "")
-        if MEASURES[choice.key].of_study != study:
-            fitting = ", ".join(key for key, cls in MEASURES.items() if cls.of_study == study)
-            raise SpecError(name, choice.key, f"of {'a study' if study else 'an experiment'} there are: {fitting}")
+        if MEASURES[choice.key].of_model != of_model:
+            fitting = ", ".join(key for key, cls in MEASURES.items() if cls.of_model == of_model)
+            raise SpecError(name, choice.key, f"of {'a model' if of_model else 'a density'} there are: {fitting}")
         return choice
     except SpecError as error:
         raise fields.place.wrapped((*fields.path, name), error) from None
 
 
 def _sweep(
-    fields: Fields, spec: Spec | None, quick_spec: Spec | None, quick_grid: Any, quick: Fields | None
+    fields: Fields, spec: Experiment | None, quick_spec: Experiment | None, quick_grid: Any, quick: Fields | None
 ) -> Sweep | None:
     sweep = fields.table("sweep")
     if sweep is None:
         if quick_grid and quick is not None:
             raise quick.error("grid", "…", "the step has no sweep")
         return None
-    if not isinstance(spec, Experiment) or not isinstance(quick_spec, Experiment):
-        raise fields.error("sweep", "…", "a sweep needs an experiment")
-    measure = _measure(sweep, "measure", study=False)
+    if spec is None or quick_spec is None or spec.of_model:
+        raise fields.error("sweep", "…", "a sweep needs an experiment on a density")
+    measure = _measure(sweep, "measure", of_model=False)
     quantity = sweep.key("quantity", (VALUE, BIAS, RELATIVE_BIAS), VALUE)
     sweep.needed("grid")
     grid = sweep.take("grid")
@@ -485,11 +497,10 @@ def _product(sizes: Any) -> int:
 
 def _claim(fields: Fields, step: Step) -> Claim:
     if step.spec is None:
-        raise fields.error("measure", "…", "the step has no experiment and no study to claim anything of")
+        raise fields.error("measure", "…", "the step has no experiment to claim anything of")
     fields.needed("says")
     says = fields.text("says")
-    is_study = isinstance(step.spec, Study)
-    n = len(step.spec.methods) if isinstance(step.spec, Study) else len(step.spec.lanes)
+    n = len(step.spec.lanes)
     lane, against = fields.count("lane", 1, 1, n), fields.count("against", None, 1, n)
     assert lane is not None
     swept = step.sweep is not None and "measure" not in fields
@@ -497,7 +508,7 @@ def _claim(fields: Fields, step: Step) -> Claim:
         assert step.sweep is not None
         measure = step.sweep.measure
     else:
-        measure = _measure(fields, "measure", is_study)
+        measure = _measure(fields, "measure", step.spec.of_model)
     quantities = (VALUE, RATIO, DIFFERENCE) if swept else QUANTITIES
     quantity = fields.key("quantity", quantities, VALUE if against is None else RATIO)
     if (against is not None) != (quantity in (RATIO, DIFFERENCE)):
@@ -527,13 +538,12 @@ def _claim(fields: Fields, step: Step) -> Claim:
 def _check_measure(fields: Fields, made: Measure, step: Step, lane: int, against: int | None) -> tuple[int, int]:
     """Check that the lanes have such a number; the chains at full and at reduced length."""
     try:
-        if isinstance(step.spec, Study):
-            made.check(step.spec)
-            return 0, 0
-        assert isinstance(step.spec, Experiment) and isinstance(step.quick_spec, Experiment)
+        assert step.spec is not None and step.quick_spec is not None
         for number in (lane, against or lane):
             run = step.spec.runs()[number - 1]
             made.check(run)
+            if made.of_model:
+                continue
             kept = run.n_chains * (run.n_steps // run.thin) * run.make_target().dim
             if made.needs == DRAWS and kept > MAX_KEPT:
                 raise SpecError("measure", made.key, f"it keeps {kept:,} numbers; allowed are {MAX_KEPT:,}: raise thin")

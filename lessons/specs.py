@@ -1,8 +1,8 @@
-"""A step's experiment or study: from a link, from a table, or as a change of the last step's; and its addresses.
+"""A step's experiment: from a link, from a table, or as a change of the last step's; and its addresses.
 
 An *address* names one value of an experiment, in a change, a sweep and the list of controls alike:
 ``lane2.sampler.step_size``, ``sampler.step_size`` (of every lane that has it), ``lane1.gradient.batch_size``,
-``target.variance``, ``n_steps``; of a study ``method1.step_size``, ``method.step_size``, ``model.corpus``.
+``target.variance``, ``n_steps``.
 """
 
 import copy
@@ -13,23 +13,15 @@ from typing import Any
 from samplers import Experiment, SpecError
 from samplers.choices import parse_choice
 from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import RecipeSampler, parameters_of
-from samplers.models import METHODS, MODELS
-from samplers.models.study import MAX_METHODS, Study
+from samplers.migrations import change_to_2, migrated
 from samplers.parameters import declared
 from samplers.recipe.presets import PRESETS
-from samplers.registry import Registry
-from samplers.spec import MAX_LANES
-from samplers.targets import TARGETS
+from samplers.registry import Named
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, SETTINGS, max_lanes, settings_of
 
-SETTINGS = ("seed", "n_chains", "n_steps", "burn_in", "thin")
-WORDS = {
-    Experiment: ("target", "sampler", "gradient", "lanes", "seed", "n_chains", "speed"),
-    Study: ("model", "methods", "seed", "speed"),
-}
-"""Controls that are no single value: menus, adding and removing lanes or methods, the transport's."""
-Spec = Experiment | Study
+WORDS = ("target", "sampler", "gradient", "lanes", "seed", "n_chains", "speed")
+"""Controls that are no single value: menus, adding and removing lanes, the transport's."""
 
 
 def choice_data(field: str, value: Any) -> dict[str, Any]:
@@ -54,11 +46,11 @@ def experiment(data: Any) -> Experiment:
         return made
     if not isinstance(data, Mapping):
         raise SpecError("experiment", data, "allowed is the link of an experiment, or a table")
-    whole = dict(data)
+    whole = migrated("experiment", dict(data), 0)
     target = choice_data("target", whole.get("target"))
-    lanes = whole.get("lanes")
-    if not isinstance(lanes, list) or not 1 <= len(lanes) <= MAX_LANES:
-        raise SpecError("lanes", lanes, f"allowed is a list of 1 to {MAX_LANES} lanes")
+    lanes, most = whole.get("lanes"), max_lanes(target["key"])
+    if not isinstance(lanes, list) or not 1 <= len(lanes) <= most:
+        raise SpecError("lanes", lanes, f"allowed is a list of 1 to {most} lanes")
     return Experiment.from_dict({**whole, "target": target, "lanes": [lane_data(lane, target) for lane in lanes]})
 
 
@@ -92,36 +84,16 @@ def lane_data(lane: Any, target: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def study(data: Any) -> Study:
-    """A study from a link's query or a table. Raises :class:`SpecError`."""
-    if isinstance(data, str):
-        made, messages = Study.from_query(data)
-        if messages:
-            raise SpecError("study", data, f"the link is not right: {messages[0].rstrip('.')}")
-        return made
-    if not isinstance(data, Mapping):
-        raise SpecError("study", data, "allowed is the link of a study, or a table")
-    whole = dict(data)
-    for name, value in whole.items():
-        if name not in ("version", "model", "methods", "seed"):
-            raise SpecError(name, value, "a step's study has model, methods and seed")
-    methods = whole.get("methods")
-    if not isinstance(methods, list) or not 1 <= len(methods) <= MAX_METHODS:
-        raise SpecError("methods", methods, f"allowed is a list of 1 to {MAX_METHODS} methods")
-    listed = [choice_data("method", method) for method in methods]
-    return Study.from_dict({**whole, "model": choice_data("model", whole.get("model")), "methods": listed})
-
-
-def changed(last: Spec, change: Mapping[str, Any]) -> Spec:
+def changed(last: Experiment, change: Mapping[str, Any]) -> Experiment:
     """The last experiment with some values changed. Raises :class:`SpecError`.
 
     A name is a setting (``n_steps = 500``), a whole part (``target = "gaussian"``, ``lanes = [...]``, ``lane2 = "…"``,
     which may be a lane more) or the beginning of an address (``lane1.sampler.step_size = 0.1``).
     """
     data = copy.deepcopy(last.to_dict())
-    if isinstance(last, Study):
-        return _changed_study(data, change)
-    for name, value in change.items():
+    for lane in data["lanes"] if "n_steps" in change else ():
+        lane.pop("n_steps", None)
+    for name, value in change_to_2(change).items():
         number = re.fullmatch(r"lane([1-9])", name)
         if name in SETTINGS:
             data[name] = value
@@ -130,7 +102,7 @@ def changed(last: Spec, change: Mapping[str, Any]) -> Spec:
         elif name == "target" and (isinstance(value, str) or "key" in value):
             data["target"] = choice_data("target", value)
         elif number and (isinstance(value, str) or "preset" in value or _whole_lane(value)):
-            _put(data["lanes"], int(number[1]), lane_data(value, data["target"]), "lane", MAX_LANES)
+            _put(data["lanes"], int(number[1]), lane_data(value, data["target"]), max_lanes(data["target"]["key"]))
         else:
             for address, leaf in leaves(value, (name,)):
                 put(data, ".".join(address), leaf)
@@ -142,24 +114,9 @@ def _whole_lane(value: Any) -> bool:
     return isinstance(sampler, str) or (isinstance(sampler, Mapping) and "key" in sampler)
 
 
-def _changed_study(data: dict[str, Any], change: Mapping[str, Any]) -> Study:
-    for name, value in change.items():
-        number = re.fullmatch(r"method([1-9])", name)
-        if name in ("seed", "methods"):
-            data[name] = value
-        elif name == "model" and (isinstance(value, str) or "key" in value):
-            data["model"] = choice_data("model", value)
-        elif number and (isinstance(value, str) or "key" in value):
-            _put(data["methods"], int(number[1]), choice_data("method", value), "method", MAX_METHODS)
-        else:
-            for address, leaf in leaves(value, (name,)):
-                put(data, ".".join(address), leaf)
-    return study(data)
-
-
-def _put(listed: list[Any], number: int, value: Any, what: str, most: int) -> None:
+def _put(listed: list[Any], number: int, value: Any, most: int) -> None:
     if number > min(len(listed) + 1, most):
-        raise SpecError(f"{what}{number}", value, f"there are {len(listed)}, so the next is {what}{len(listed) + 1}, and there are at most {most}")  # fmt: skip
+        raise SpecError(f"lane{number}", value, f"there are {len(listed)}, so the next is lane{len(listed) + 1}, and there are at most {most}")  # fmt: skip
     listed[number - 1 : number] = [value]
 
 
@@ -173,7 +130,7 @@ def leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
 
 
 def put(data: dict[str, Any], address: str, value: Any) -> None:
-    """Set what an address names, in an experiment or a study as plain data. Raises :class:`SpecError`."""
+    """Set what an address names, in an experiment as plain data. Raises :class:`SpecError`."""
     if address in data and address in SETTINGS:
         data[address] = value
         return
@@ -183,9 +140,9 @@ def put(data: dict[str, Any], address: str, value: Any) -> None:
         place[name] = value
 
 
-def check_address(spec: Spec, address: str) -> None:
+def check_address(spec: Experiment, address: str) -> None:
     """Raise :class:`SpecError` where nothing has that address."""
-    if address in SETTINGS and isinstance(spec, Experiment):
+    if address in settings_of(spec.target.key):
         return
     _places(spec.to_dict(), address)
 
@@ -194,23 +151,17 @@ def _places(data: dict[str, Any], address: str) -> list[dict[str, Any]]:
     """The parameters of every part that an address means, as plain data."""
     parts = address.split(".")
     name = parts[-1]
-    found: list[tuple[Registry[Any], dict[str, Any]]] = []
+    found: list[tuple[Named[Any], dict[str, Any]]] = []
     lane = re.fullmatch(r"lane([1-9])", parts[0])
-    method = re.fullmatch(r"method([1-9])?", parts[0])
-    kinds: dict[str, Registry[Any]] = {"sampler": SAMPLERS, "gradient": GRADIENTS}
-    if "lanes" in data:
-        lanes = data["lanes"]
-        if parts[0] == "target" and len(parts) == 2:
-            found = [(TARGETS, data["target"])]
-        elif parts[0] in kinds and len(parts) == 2:
-            found = [(kinds[parts[0]], each[parts[0]]) for each in lanes]
-        elif lane and len(parts) == 3 and parts[1] in kinds and int(lane[1]) <= len(lanes):
-            found = [(kinds[parts[1]], lanes[int(lane[1]) - 1][parts[1]])]
-    elif parts[0] == "model" and len(parts) == 2:
-        found = [(MODELS, data["model"])]
-    elif method and len(parts) == 2 and int(method[1] or 1) <= len(data["methods"]):
-        listed = data["methods"] if method[1] is None else [data["methods"][int(method[1]) - 1]]
-        found = [(METHODS, each) for each in listed]
+    kinds: dict[str, Named[Any]] = {"sampler": ANY_SAMPLER, "gradient": GRADIENTS}
+    lanes = data["lanes"]
+    if parts[0] == "target" and len(parts) == 2:
+        found = [(ANY_TARGET, data["target"])]
+    elif parts[0] in kinds and len(parts) == 2:
+        found = [(kinds[parts[0]], each[parts[0]]) for each in lanes if parts[0] in each]
+    elif lane and len(parts) == 3 and parts[1] in kinds and int(lane[1]) <= len(lanes):
+        each = lanes[int(lane[1]) - 1]
+        found = [(kinds[parts[1]], each[parts[1]])] if parts[1] in each else []
     having = [choice["params"] for registry, choice in found if name in dict(declared(registry[choice["key"]]))]
     if not having:
         raise SpecError(address, "…", f"there is no such value; there are: {', '.join(addresses(data))}")
@@ -218,14 +169,10 @@ def _places(data: dict[str, Any], address: str) -> list[dict[str, Any]]:
 
 
 def addresses(data: Mapping[str, Any]) -> list[str]:
-    """Every address of an experiment or a study, given as plain data."""
+    """Every address of an experiment, given as plain data."""
     out = [name for name in SETTINGS if name in data]
-    if "lanes" in data:
-        out += [f"target.{name}" for name in data["target"]["params"]]
-        out += [f"lane{i}.{part}.{name}" for i, lane in enumerate(data["lanes"], 1) for part in ("sampler", "gradient") for name in lane[part]["params"]]  # fmt: skip
-    else:
-        out += [f"model.{name}" for name in data["model"]["params"]]
-        out += [f"method{i}.{name}" for i, method in enumerate(data["methods"], 1) for name in method["params"]]
+    out += [f"target.{name}" for name in data["target"]["params"]]
+    out += [f"lane{i}.{part}.{name}" for i, lane in enumerate(data["lanes"], 1) for part in ("sampler", "gradient") if part in lane for name in lane[part]["params"]]  # fmt: skip
     return out
 
 

@@ -11,7 +11,7 @@ import param
 
 from samplers.migrations import VERSION, migrated, version_of
 from samplers.parameters import SpecError, Value, check, check_all, declared, nearest, written
-from samplers.registry import Registry
+from samplers.registry import Named
 
 # A saved experiment is a few kB, a link at most what servers and chat programs pass on.
 MAX_JSON, MAX_QUERY = 1_000_000, 8_000
@@ -55,7 +55,7 @@ class Reader:
         rest = {name: value for name, value in data.items() if name != "version"}
         return cast(dict[str, Any], migrated(kind, rest, version))
 
-    def choice(self, registry: Registry, field: str, data: Any, fallback: str) -> Choice:
+    def choice(self, registry: Named[Any], field: str, data: Any, fallback: str) -> Choice:
         """A registered name with its parameters; ``fallback`` where the name is none."""
         data = {"key": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
@@ -100,7 +100,7 @@ class Reader:
             return used
 
 
-def default_choice(registry: Registry, key: str) -> Choice:
+def default_choice(registry: Named[Any], key: str) -> Choice:
     """That entry with its defaults."""
     return Choice(key, check_all(registry[key], "", {}))
 

@@ -19,14 +19,14 @@ import param
 from tqdm import tqdm
 
 from samplers import engine, jit
-from samplers.choices import MAX_JSON, mapping, parse_json
+from samplers.choices import MAX_JSON
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
-from samplers.models.study import Study, functions, run_study, write_curves
+from samplers.models.run import functions, run_models, write_curves
 from samplers.models.topics.corpus import MAX_BYTES
 from samplers.parameters import MAX_FORMULA, Count, CountVector, Flag, Formula, Formulas, Option, SpecError, declared
-from samplers.spec import Experiment, RunSpec, Settings
+from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings
 from samplers.targets import TARGETS
 from samplers.trace import Trace
 
@@ -57,17 +57,21 @@ def _parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="targets, samplers, gradients, models, methods and their parameters")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(command=_list)
-    running = commands.add_parser("run", help="run a saved experiment or study")
-    running.add_argument("spec", metavar="SPEC.json", help="an experiment or a study, as the app saves it")
+    running = commands.add_parser("run", help="run a saved experiment")
+    running.add_argument("spec", metavar="SPEC.json", help="an experiment, as the app saves it")
     running.add_argument(
         "--out",
         required=True,
         metavar="FILE",
         help="where the draws go: NetCDF (.nc) or CSV (.csv); with several lanes FILE-1-sgld.nc, FILE-2-…; "
-        "of a study where the curves of its scores go (.csv)",
+        "of a model of data where the curves of its scores go (.csv)",
     )
     running.add_argument(
-        "--data", nargs="+", metavar="FILE", default=[], help="the documents or the network of a study of your own data"
+        "--data",
+        nargs="+",
+        metavar="FILE",
+        default=[],
+        help="the documents or the network of an experiment on your own data",
     )
     running.set_defaults(command=_run)
     benchmark = commands.add_parser("bench", help="how fast the samplers are here")
@@ -90,6 +94,7 @@ def catalogue() -> dict[str, Any]:
         ],
         "gradients": [_entry(x, "title", "tex") for x in GRADIENTS.values()],
         "settings": _parameters(Settings),
+        "model_settings": _parameters(ModelSettings),
         "combinations": [
             {"target": target, "sampler": sampler, "gradient": gradient}
             for target, target_class in TARGETS.items()
@@ -100,7 +105,7 @@ def catalogue() -> dict[str, Any]:
         ],
         "models": [_entry(x, "title", "tex", "source", "score_name", "data_name", made=x) for x in MODELS.values()],
         "methods": [_entry(x, "title", "update", "source") for x in METHODS.values()],
-        "studies": [{"model": method.model, "method": key} for key, method in METHODS.items()],
+        "model_combinations": [{"target": method.model, "sampler": key} for key, method in METHODS.items()],
     }
 
 
@@ -189,7 +194,7 @@ def _pairs(data: dict[str, Any]) -> str:
 def _studies(data: dict[str, Any]) -> str:
     lines = ["WHAT GOES WITH WHAT: model, methods"]
     for model in data["models"]:
-        fitting = [x["method"] for x in data["studies"] if x["model"] == model["key"]]
+        fitting = [x["sampler"] for x in data["model_combinations"] if x["target"] == model["key"]]
         lines.append(f"  {model['key']:<20} {', '.join(fitting)}")
     return "\n".join(lines)
 
@@ -198,12 +203,14 @@ def _studies(data: dict[str, Any]) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    data = mapping("spec", parse_json(_text(Path(options.spec), 4 * MAX_JSON)))
-    if "model" in data:
-        return _run_study(Study.from_dict(data), Path(options.out), options.data)
+    experiment = Experiment.from_json(_text(Path(options.spec), 4 * MAX_JSON))
+    if experiment.of_model:
+        return _run_models(experiment, Path(options.out), options.data)
     if options.data:
-        raise SpecError("data", options.data[0], "allowed is a file only for a study: an experiment has no data")
-    specs = Experiment.from_dict(data).runs()
+        raise SpecError(
+            "data", options.data[0], f"allowed are files for a model of data, not for {experiment.target.key}"
+        )
+    specs = experiment.runs()
     paths = _outputs(Path(options.out), specs)
     jit.prepare(f for spec in specs for f in engine.functions(spec))
     code = DONE
@@ -228,34 +235,34 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _run_study(study: Study, out: Path, files: Sequence[str]) -> int:
-    """A study from its file; its curves hold what was scored, also where a method blew up or Ctrl-C ended it."""
+def _run_models(experiment: Experiment, out: Path, files: Sequence[str]) -> int:
+    """An experiment on a model: the curves hold what was scored, also where a method blew up or Ctrl-C ended it."""
     _check_output(out, (".csv",))
-    cls = MODELS[study.model.key]
-    if study.of_own_data and not files:
+    cls = MODELS[experiment.target.key]
+    if experiment.of_own_data and not files:
         raise SpecError(
-            "data", None, f"the study is of somebody's own {cls.data_parameter}: give its files with --data"
+            "data", None, f"the experiment is on somebody's own {cls.data_parameter}: give its files with --data"
         )
-    if files and not study.of_own_data:
-        named = study.model.values()[cls.data_parameter]
-        raise SpecError(
-            "data", files[0], f"allowed are none: the study is of the built-in {cls.data_parameter} {named}"
-        )
+    if files and not experiment.of_own_data:
+        named = experiment.target.values()[cls.data_parameter]
+        allowed = f"allowed are none: the experiment is on the built-in {cls.data_parameter} {named}"
+        raise SpecError("data", files[0], allowed)
     contents = {name: _bytes("data", Path(name), MAX_BYTES) for name in files}
-    jit.prepare(functions(study))
+    jit.prepare(f for lane in experiment.lanes for f in functions(METHODS[lane.sampler.key]))
     with _stop_on_interrupt() as stop, _progress(cls.title) as told:
-        methods = run_study(study, cls.read(contents) if contents else None, _stoppable(stop, told))
-    titles = [f"{number}. {METHODS[choice.key].title}" for number, choice in enumerate(study.methods, 1)]
+        runs = run_models(experiment, cls.read(contents) if contents else None, _stoppable(stop, told))
+    titles = [f"{number}. {ANY_SAMPLER[run.spec.sampler.key].title}" for number, run in enumerate(runs, 1)]
     with _written(out) as part, part.open("w", newline="", encoding="utf-8") as file:
-        write_curves(file, study, titles, methods)
-    model, code = methods[0][0].model, DONE
-    print(f"{out}: the {model.score_name} of {len(methods)} {'method' if len(methods) == 1 else 'methods'}")
-    for title, runs in zip(titles, methods, strict=True):
-        for one, run in zip(study.of_seeds(), runs, strict=True):
-            last = f"{run.scores[-1].value:.6g} at step {run.scores[-1].step:,}" if run.scores else "no score"
-            print(f"  {title}, seed {one.seed}: {last}, {run.data_seen:,} {model.data_name} seen")
-            if run.divergence is not None:
-                print(run.divergence.message, file=sys.stderr)
+        write_curves(file, titles, runs)
+    model, code = runs[0].model, DONE
+    print(f"{out}: the {model.score_name} of {len(runs)} {'method' if len(runs) == 1 else 'methods'}")
+    for title, run in zip(titles, runs, strict=True):
+        for i, chain in enumerate(run.chains):
+            last = f"{chain.scores[-1].value:.6g} at step {chain.scores[-1].step:,}" if chain.scores else "no score"
+            seed = (experiment.seed + i) % 2**32
+            print(f"  {title}, seed {seed}: {last}, {chain.data_seen:,} {model.data_name} seen")
+            if chain.divergence is not None:
+                print(chain.divergence.message, file=sys.stderr)
                 code = DIVERGED
     if stop():
         print(f"stopped; {out} has the scores so far", file=sys.stderr)

@@ -229,6 +229,11 @@ class Run:
         if done < n:
             self.divergence = Divergence.of(self.sampler, self.target, self.steps)
 
+    @property
+    def counted(self) -> int:
+        """The steps that the statistics are of."""
+        return max(self.steps - self.counted_from, 0)
+
     def share(self, index: int) -> float:
         """How often something was counted, by its index in the counts, in relation to the draws."""
         return float(self.counts[index]) / max(self.statistics.n_draws, 1)

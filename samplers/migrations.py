@@ -6,12 +6,13 @@ version is of version 0: links and files made before there was a number, tables 
 hand, which may be as new as the code. So a function leaves alone what is in the new form already.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from samplers.parameters import Count, SpecError, check
 
-VERSION = 1
+VERSION = 2
 
 
 def _unchanged(data: Any) -> Any:
@@ -19,13 +20,66 @@ def _unchanged(data: Any) -> Any:
     return data
 
 
+# Version 2: a model of data is a target like the others, and its methods are samplers in lanes.
+
+_FIELDS = {"model": "target", "method": "lane", "seeds": "n_chains"}
+
+
+def control(name: str) -> str:
+    """A control of the page, or the address of a value, by its name in version 2."""
+    head, dot, rest = name.partition(".")
+    if method := re.fullmatch(r"method([1-9])?", head):
+        return f"lane{method[1]}.sampler{dot}{rest}" if method[1] else f"sampler{dot}{rest}"
+    return {"model": "target", "methods": "sampler,lanes", "seeds": "n_chains"}.get(head, head) + dot + rest
+
+
+def _link_to_2(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [
+        (name, ",".join(map(control, text.split(",")))) if name == "hide" else (_FIELDS.get(name, name), text)
+        for name, text in fields
+    ]
+
+
+def _study_to_2(data: dict[str, Any]) -> dict[str, Any]:
+    """What was a study: a model, methods, the seed, runs of each method, their lengths, and changes by method."""
+    if "model" not in data and "methods" not in data:
+        return data
+    data = {_FIELDS.get(name, name): value for name, value in data.items()}
+    methods, lengths, changes = data.pop("methods", None), data.pop("n_steps", None), data.pop("changes", ())
+    if not isinstance(methods, list):
+        return {**data, "lanes": methods}
+    data["lanes"] = lanes = [{"sampler": method} for method in methods]
+    if isinstance(lengths, list) and len(lengths) == len(lanes):
+        for lane, length in zip(lanes, lengths, strict=True):
+            lane["n_steps"] = length
+    elif lengths is not None:
+        data["n_steps"] = lengths
+    for change in changes if isinstance(changes, list) else ():
+        number = change.get("method") if isinstance(change, dict) else None
+        if not isinstance(number, int) or not 1 <= number <= len(lanes):
+            raise SpecError("changes.method", number, f"allowed is a method from 1 to {len(lanes)}")
+        method = lanes[number - 1]["sampler"]
+        key = method.get("key") if isinstance(method, dict) else method
+        made = {"step": change.get("step"), "sampler": {"key": key, "params": change.get("params", {})}}
+        lanes[number - 1].setdefault("changes", []).append(made)
+    return data
+
+
+def change_to_2(change: Mapping[str, Any]) -> dict[str, Any]:
+    """What a lesson's step changes of the one before, with the names of version 2."""
+    out = {}
+    for name, value in change.items():
+        path, _, last = ("lanes" if name == "methods" else control(name)).partition(".")
+        out[path] = {last: value} if last else value
+    return out
+
+
 MIGRATIONS: dict[str, Mapping[int, Callable[[Any], Any]]] = {
-    "link": {0: _unchanged},
-    "experiment": {0: _unchanged},
-    "study": {0: _unchanged},
+    "link": {0: _unchanged, 1: _link_to_2},
+    "experiment": {0: _unchanged, 1: _study_to_2},
 }
 """By what is migrated and the version that it has: the fields of a link, as pairs of texts; and plain data of an
-experiment or a study, as a dictionary, whose values are text where they come from a link.
+experiment, as a dictionary, whose values are text where they come from a link.
 """
 
 

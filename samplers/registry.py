@@ -1,6 +1,8 @@
 """A registry: named classes, each added by one line."""
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, TypeVar
 
 from samplers.parameters import SpecError
@@ -8,8 +10,21 @@ from samplers.parameters import SpecError
 T = TypeVar("T")
 
 
-class Registry(Mapping[str, T]):
+class Named(Mapping[str, T]):
     """Classes by their ``key``, in the order in which a menu shows them."""
+
+    what: str
+    """What each of them is, for messages."""
+
+    def find(self, field: str, key: Any) -> T:
+        """The entry of that name, or :class:`SpecError` with the names there are."""
+        if not isinstance(key, str) or key not in self:
+            raise SpecError(field, key, f"there is no such {self.what}; there are: {', '.join(self)}")
+        return self[key]
+
+
+class Registry(Named[T]):
+    """Classes that are added one by one."""
 
     def __init__(self, what: str, *entries: T):
         self.what = what
@@ -37,8 +52,20 @@ class Registry(Mapping[str, T]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def find(self, field: str, key: Any) -> T:
-        """The entry of that name, or :class:`SpecError` with the names there are."""
-        if not isinstance(key, str) or key not in self._entries:
-            raise SpecError(field, key, f"there is no such {self.what}; there are: {', '.join(self)}")
-        return self._entries[key]
+
+class Union(Named[Any]):
+    """The entries of several registries, one after the other, whose keys differ. It follows what is added to them."""
+
+    def __init__(self, what: str, *parts: Registry[Any]):
+        self.what = what
+        self._all: Mapping[str, Any] = ChainMap(*parts)  # type: ignore[arg-type]
+        self._parts = parts
+
+    def __getitem__(self, key: str) -> Any:
+        return self._all[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._all)

@@ -1,8 +1,10 @@
 """The experiment as data: frozen, hashable, seeded; as JSON and as a link.
 
-A :class:`RunSpec` is one run: target, sampler, gradient, seed and lengths. An :class:`Experiment` is one
-to four *lanes* on the same target with the same seed. Both hold every parameter, defaults included,
-so equal specs are equal experiments and give the same draws.
+A :class:`RunSpec` is one run: target, sampler, gradient, seed and lengths. An :class:`Experiment` is a few *lanes* on
+the same target with the same seed. Both hold every parameter, defaults included, so equal specs are equal experiments
+and give the same draws.
+
+The target is a density, whose samplers are the kernels, or a model of data, whose samplers are the model's methods.
 """
 
 import json
@@ -13,6 +15,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
 import param
+from numpy.random import SFC64, Generator, SeedSequence
 
 from samplers.choices import (
     Choice,
@@ -29,17 +32,26 @@ from samplers.choices import (
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS, Sampler
 from samplers.migrations import VERSION
+from samplers.models import METHODS, MODELS, Model
+from samplers.models.base import UPLOADED
 from samplers.parameters import Count, SpecError, check, check_all, declared
+from samplers.registry import Union
 from samplers.targets import TARGETS, Target
 
-MAX_LANES = 4
 MAX_CHANGES = 1000
+"""Of a lane."""
 # The largest full trace, in numbers: 2 GiB of draws.
 MAX_DRAWS = 2**28
 
+OWN_GRADIENT = Choice("", ())
+"""What a model's method has in place of a gradient estimator: it brings its own."""
+
+ANY_TARGET = Union("target", TARGETS, MODELS)
+ANY_SAMPLER = Union("sampler", SAMPLERS, METHODS)
+
 
 class Settings(param.Parameterized):
-    """What a run has beside its target, sampler and gradient."""
+    """What a run on a density has beside its target, sampler and gradient."""
 
     seed = Count(1, bounds=(0, 2**32 - 1), label="Seed", doc="The same seed gives the same draws.")
     n_chains = Count(
@@ -64,11 +76,52 @@ class Settings(param.Parameterized):
     )
 
 
-_SETTINGS = dict(declared(Settings))
+class ModelSettings(param.Parameterized):
+    """What a run on a model of data has beside its model and method."""
 
-LINK_FIELDS = ("target", "lane", *_SETTINGS)
+    seed = Count(1, bounds=Settings.param.seed.bounds, label="Seed", doc=Settings.param.seed.doc)
+    n_chains = Count(
+        1,
+        bounds=(1, 5),
+        label="Runs of each method",
+        doc="Each method runs so many times, with the seed, the next one, and so on. Curves show the mean of the runs, and a band from the lowest to the highest. The pictures are of the first.",
+    )
+    n_steps = Count(100, bounds=(0, 1_000_000_000), label="Steps", doc="Steps of each run, without a page to stop it.")
+
+
+SETTINGS = tuple(name for name, _ in declared(Settings))
+LINK_FIELDS = ("target", "lane", *SETTINGS)
 """The fields of a link that belong to the experiment; beside them it has its version, ``v``."""
 _LENGTHS = ("n_steps", "burn_in", "thin")
+_STEP = Settings.param.burn_in
+
+
+def is_model(target: str) -> bool:
+    """Whether a target, by its key, is a model of data."""
+    return target in MODELS
+
+
+def settings_of(target: str) -> dict[str, Count]:
+    """What a run on this target, by its key, has beside target, sampler and gradient."""
+    return cast(dict[str, Count], dict(declared(ModelSettings if is_model(target) else Settings)))
+
+
+def max_lanes(target: str) -> int:
+    """How many lanes an experiment with this target, by its key, may have."""
+    # The state space draws a panel for each lane; scores of methods share one.
+    return 6 if is_model(target) else 4
+
+
+def samplers_of(target: str) -> list[str]:
+    """The keys of the samplers that fit a target, given by its key, in the order of the menu."""
+    if is_model(target):
+        return [key for key, method in METHODS.items() if method.model == target]
+    return [key for key, sampler in SAMPLERS.items() if sampler.accepts(TARGETS[target])]
+
+
+def first_lanes(target: str) -> list[dict[str, Any]]:
+    """The lanes that an experiment with this target, by its key, begins with: of a model the first three methods."""
+    return [{"sampler": key} for key in samplers_of(target)[: 3 if is_model(target) else 1]]
 
 
 class Change(NamedTuple):
@@ -90,6 +143,8 @@ class Lane:
     sampler: Choice
     gradient: Choice
     changes: tuple[Change, ...] = ()
+    n_steps: int | None = None
+    """How many steps this lane makes, where it is not the experiment's number."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +160,9 @@ class RunSpec:
     burn_in: int = 0
     thin: int = 1
     changes: tuple[Change, ...] = ()
+    stream: int | None = None
+    """Which of the streams of random numbers that are spawned from the seed; None for the seed's own. Kernels side by
+    side have the same random numbers, methods of a model each their own."""
 
     @classmethod
     def of(
@@ -148,7 +206,7 @@ class RunSpec:
             "version": VERSION,
             "target": choice_dict(self.target),
             **_lane_dict(Lane(self.sampler, self.gradient, self.changes)),
-            **{name: getattr(self, name) for name in _SETTINGS},
+            **{name: getattr(self, name) for name in settings_of(self.target.key)},
         }
 
     def to_json(self) -> str:
@@ -160,17 +218,24 @@ class RunSpec:
         return make_target(self.target)
 
     def make_sampler(self) -> Sampler:
-        """The sampler as an object, with the parameters of the start."""
+        """The kernel as an object, with the parameters of the start."""
         return SAMPLERS[self.sampler.key](**self.sampler.values())
 
     def make_gradient(self) -> Estimator:
         """The gradient estimator as an object, with the parameters of the start."""
         return GRADIENTS[self.gradient.key](**self.gradient.values())
 
+    def generator(self, chain: int = 0) -> Generator:
+        """The random numbers of all chains of a kernel, or of one run of a method."""
+        seed = SeedSequence((self.seed + chain) % 2**32)
+        if self.stream is not None:
+            seed = seed.spawn(self.stream + 1)[self.stream]
+        return Generator(SFC64(seed))
+
 
 @dataclass(frozen=True)
 class Experiment:
-    """One to four lanes: the same target and seed, different samplers."""
+    """A few lanes: the same target and seed, different samplers."""
 
     target: Choice
     lanes: tuple[Lane, ...]
@@ -180,14 +245,45 @@ class Experiment:
     burn_in: int = 0
     thin: int = 1
 
+    @property
+    def of_model(self) -> bool:
+        """Whether the target is a model of data, which has scores where a density has exact answers."""
+        return is_model(self.target.key)
+
+    @property
+    def of_own_data(self) -> bool:
+        """Whether the model's data are somebody's own, which neither a link nor a saved file holds."""
+        return self.of_model and self.target.values()[MODELS[self.target.key].data_parameter] == UPLOADED
+
+    @classmethod
+    def of(
+        cls, target: str, samplers: Mapping[str, Mapping[str, Any]], *, target_params: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> "Experiment":  # fmt: skip
+        """A checked experiment from names and values; each sampler once. Raises :class:`SpecError`."""
+        lanes = [{"sampler": {"key": key, "params": dict(values)}} for key, values in samplers.items()]
+        choice = {"key": target, "params": dict(target_params or {})}
+        return cls.from_dict({"target": choice, "lanes": lanes, **settings})
+
     def runs(self) -> tuple[RunSpec, ...]:
         """A run for each lane."""
-        settings = {name: getattr(self, name) for name in _SETTINGS}
-        return tuple(RunSpec(self.target, x.sampler, x.gradient, changes=x.changes, **settings) for x in self.lanes)
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        return tuple(
+            RunSpec(self.target, lane.sampler, lane.gradient, changes=lane.changes, stream=i if self.of_model else None,
+                    **{**settings, **({} if lane.n_steps is None else {"n_steps": lane.n_steps})})
+            for i, lane in enumerate(self.lanes)
+        )  # fmt: skip
 
     def make_target(self) -> Target:
-        """The target as an object, shared by all who ask for the same one."""
+        """The density as an object, shared by all who ask for the same one."""
         return make_target(self.target)
+
+    def make_model(self, uploaded: Any = None) -> Model:
+        """The model with its data loaded, which may take a moment. Raises :class:`SpecError`.
+
+        ``uploaded`` is what the model's ``read`` made of somebody's own files.
+        """
+        return MODELS[self.target.key](uploaded, **self.target.values())
 
     @classmethod
     def from_dict(cls, data: Any) -> "Experiment":
@@ -196,7 +292,7 @@ class Experiment:
         Raises :class:`~samplers.parameters.SpecError`.
         """
         data = mapping("spec", data)
-        if "lanes" not in data:
+        if "lanes" not in data and "methods" not in data:
             lane = {name: data[name] for name in ("sampler", "gradient", "changes") if name in data}
             data = {**{name: value for name, value in data.items() if name not in lane}, "lanes": [lane]}
         return _Reader(None).experiment(data)
@@ -212,7 +308,7 @@ class Experiment:
             "version": VERSION,
             "target": choice_dict(self.target),
             "lanes": [_lane_dict(lane) for lane in self.lanes],
-            **{name: getattr(self, name) for name in _SETTINGS},
+            **{name: getattr(self, name) for name in settings_of(self.target.key)},
         }
 
     def to_json(self) -> str:
@@ -220,16 +316,20 @@ class Experiment:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def to_query(self) -> str:
-        """The experiment as a link's query: ``v=1&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
+        """The experiment as a link's query: ``v=2&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
 
         Every parameter is named, so that an old link means the same when defaults change; run lengths where they are
         not the usual ones. Changes belong to saved files, not to links.
         """
         parts = [("v", str(VERSION)), ("target", choice_text(self.target))]
-        parts += [("lane", f"{choice_text(x.sampler)}~{choice_text(x.gradient)}") for x in self.lanes]
+        parts += [
+            ("lane", choice_text(lane.sampler) + (f"~{choice_text(lane.gradient)}" if lane.gradient.key else ""))
+            for lane in self.lanes
+        ]
         parts += [("seed", str(self.seed)), ("n_chains", str(self.n_chains))]
-        lengths = {name: getattr(self, name) for name in _LENGTHS}
-        parts += [(name, str(value)) for name, value in lengths.items() if value != _SETTINGS[name].default]
+        known = settings_of(self.target.key)
+        lengths = {name: getattr(self, name) for name in _LENGTHS if name in known}
+        parts += [(name, str(value)) for name, value in lengths.items() if value != known[name].default]
         return "&".join(f"{name}={quote(value, safe='(),:;~')}" for name, value in parts)
 
     @classmethod
@@ -243,7 +343,7 @@ class Experiment:
             fields = link_fields(query)
         except SpecError as error:
             return default, [f"{str(error).removesuffix('.')}; the default is used instead."]
-        messages = given_again(fields, ("v", "target", *_SETTINGS))
+        messages = given_again(fields, ("v", "target", *SETTINGS))
         data: dict[str, Any] = {"lanes": []}
         for name, text in fields:
             if name == "v":
@@ -256,15 +356,15 @@ class Experiment:
                 if gradient:
                     lane["gradient"] = parse_choice("gradient", gradient, messages)
                 data["lanes"].append(lane)
-            elif name in _SETTINGS:
+            elif name in SETTINGS:
                 data[name] = text
         if "target" not in data:
             data["target"] = choice_dict(default.target)
             if not data["lanes"]:
                 data["lanes"] = [_lane_dict(lane) for lane in default.lanes]
         if not data["lanes"]:
-            target = TARGETS.get(data["target"]["key"], next(iter(TARGETS.values())))
-            data["lanes"] = [{"sampler": next(key for key, cls in SAMPLERS.items() if cls.accepts(target))}]
+            target = data["target"]["key"]
+            data["lanes"] = first_lanes(target if target in ANY_TARGET else next(iter(TARGETS)))
         return _Reader(messages).experiment(data), messages
 
 
@@ -280,29 +380,39 @@ class _Reader(Reader):
 
     def experiment(self, data: Mapping[str, Any]) -> Experiment:
         data = self.migrated("experiment", data)
-        known = {"target", "lanes", *_SETTINGS}
+        target = self.choice(ANY_TARGET, "target", data.get("target"), next(iter(TARGETS)))
+        parameters = settings_of(target.key)
+        known = {"target", "lanes", *parameters}
         for name in data:
             if name not in known:
                 self.problem(
                     SpecError(name, data[name], f"there is no such field; there are: {', '.join(sorted(known))}"),
                     "nothing",
                 )
-        target, target_object = self.target(data.get("target"))
-        lanes_data = data.get("lanes")
-        if not isinstance(lanes_data, Sequence) or isinstance(lanes_data, str) or not 1 <= len(lanes_data) <= MAX_LANES:
+        density = None
+        if not is_model(target.key):
+            target, density = self.density(target)
+        lanes_data, most = data.get("lanes"), max_lanes(target.key)
+        if not isinstance(lanes_data, Sequence) or isinstance(lanes_data, str) or not 1 <= len(lanes_data) <= most:
             shown = len(lanes_data) if isinstance(lanes_data, list) else lanes_data
-            used = f"the first {MAX_LANES}" if isinstance(lanes_data, list) and lanes_data else "one lane"
-            self.problem(SpecError("lanes", shown, f"allowed are 1 to {MAX_LANES} lanes"), used)
-            lanes_data = list(lanes_data)[:MAX_LANES] if isinstance(lanes_data, list) and lanes_data else [{}]
-        lanes = tuple(self.lane(mapping("lane", lane), target_object) for lane in lanes_data)
+            used = f"the first {most}" if isinstance(lanes_data, list) and lanes_data else "one lane"
+            self.problem(SpecError("lanes", shown, f"allowed are 1 to {most} lanes"), used)
+            lanes_data = list(lanes_data)[:most] if isinstance(lanes_data, list) and lanes_data else [{}]
+        lanes = tuple(self.lane(mapping("lane", lane), target.key, density) for lane in lanes_data)
         settings: dict[str, Any] = {}
-        for name, parameter in _SETTINGS.items():
+        for name, parameter in parameters.items():
             settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
+        if density is not None:
+            self.bound_trace(settings, density.dim)
+        return Experiment(target, lanes, **settings)
+
+    def bound_trace(self, settings: dict[str, Any], dim: int) -> None:
+        """Keep the full trace as small as it may be."""
         if settings["n_steps"] < settings["thin"]:
             used = settings["n_steps"]
             self.problem(SpecError("thin", settings["thin"], f"allowed is at most n_steps = {used}"), used)
             settings["thin"] = used
-        a_step = settings["n_chains"] * target_object.dim
+        a_step = settings["n_chains"] * dim
         kept = a_step * (settings["n_steps"] // settings["thin"])
         if kept > MAX_DRAWS:
             used = MAX_DRAWS // a_step * settings["thin"]
@@ -315,10 +425,8 @@ class _Reader(Reader):
                 used,
             )
             settings["n_steps"] = used
-        return Experiment(target, lanes, **settings)
 
-    def target(self, data: Any) -> tuple[Choice, Target]:
-        choice = self.choice(TARGETS, "target", data, next(iter(TARGETS)))
+    def density(self, choice: Choice) -> tuple[Choice, Target]:
         try:
             return choice, make_target(choice)
         except SpecError as error:
@@ -326,59 +434,64 @@ class _Reader(Reader):
             choice = default_choice(TARGETS, choice.key)
             return choice, make_target(choice)
 
-    def lane(self, data: Mapping[str, Any], target: Target) -> Lane:
+    def lane(self, data: Mapping[str, Any], target: str, density: Target | None) -> Lane:
+        """A lane on a target, given by its key; ``density`` is that target where it is one, None of a model."""
+        fields = ("sampler", "gradient", "changes") if density is not None else ("sampler", "changes", "n_steps")
         for name in data:
-            if name not in ("sampler", "gradient", "changes"):
-                self.problem(
-                    SpecError(f"lane.{name}", data[name], "a lane has sampler, gradient and changes"), "nothing"
-                )
-        fitting = [key for key, cls in SAMPLERS.items() if cls.accepts(type(target))]
-        choice = self.choice(SAMPLERS, "sampler", data.get("sampler"), fitting[0])
+            if name not in fields:
+                allowed = f"a lane on {target} has {', '.join(fields)}"
+                self.problem(SpecError(f"lane.{name}", data[name], allowed), "nothing")
+        fitting = samplers_of(target)
+        choice = self.choice(ANY_SAMPLER, "sampler", data.get("sampler"), fitting[0])
         if choice.key not in fitting:
-            self.problem(
-                SpecError(
-                    "sampler", choice.key, f"it does not fit the target {target.key}; these do: {', '.join(fitting)}"
-                ),
-                fitting[0],
-            )
-            choice = default_choice(SAMPLERS, fitting[0])
-        try:
-            SAMPLERS[choice.key](**choice.values()).check(target)
-        except SpecError as error:
-            self.problem(error, "the default")
-            choice = default_choice(SAMPLERS, choice.key)
-        gradient = self.gradient(data.get("gradient"), choice, target)
-        choice = _with_first_values(choice, data.get("sampler"), gradient, target)
-        changes = data.get("changes", ())
+            allowed = f"it does not fit the target {target}; these do: {', '.join(fitting)}"
+            self.problem(SpecError("sampler", choice.key, allowed), fitting[0])
+            choice = default_choice(ANY_SAMPLER, fitting[0])
+        gradient, n_steps = OWN_GRADIENT, None
+        if density is not None:
+            try:
+                SAMPLERS[choice.key](**choice.values()).check(density)
+            except SpecError as error:
+                self.problem(error, "the default")
+                choice = default_choice(SAMPLERS, choice.key)
+            gradient = self.gradient(data.get("gradient"), choice, density)
+            choice = _with_first_values(choice, data.get("sampler"), gradient, density)
+        elif data.get("n_steps") is not None:
+            n_steps = cast(int, self.value(settings_of(target)["n_steps"], "lane.n_steps", data["n_steps"]))
+        return Lane(choice, gradient, self.changes(data.get("changes", ()), choice, density), n_steps)
+
+    def changes(self, changes: Any, choice: Choice, density: Target | None) -> tuple[Change, ...]:
         if not isinstance(changes, Sequence) or isinstance(changes, str) or len(changes) > MAX_CHANGES:
             shown = len(changes) if isinstance(changes, (list, tuple)) else changes
             raise SpecError("changes", shown, f"allowed is a list of up to {MAX_CHANGES} changes")
         made: list[Change] = []
+        fields = Change._fields if density is not None else ("step", "sampler")
         for entry in changes:
             change = mapping("changes", entry)
             for name in change:
-                if name not in Change._fields:
-                    self.problem(
-                        SpecError(f"changes.{name}", change[name], f"a change has {', '.join(Change._fields)}"),
-                        "nothing",
-                    )
+                if name not in fields:
+                    error = SpecError(f"changes.{name}", change[name], f"a change has {', '.join(fields)}")
+                    self.problem(error, "nothing")
             to = None
-            if change.get("target") is not None:
-                to, target = self.changed_target(change["target"], target)
-            step = int(cast(int, check(_SETTINGS["burn_in"], "changes.step", change.get("step"))))
+            if density is not None and change.get("target") is not None:
+                to, density = self.changed_target(change["target"], density)
+            step = int(cast(int, check(_STEP, "changes.step", change.get("step"))))
             if made and step < made[-1].step:
                 raise SpecError(
                     "changes.step", step, f"changes are in the order of their steps; the last was at {made[-1].step}"
                 )
-            sampler = self.choice(SAMPLERS, "changes.sampler", change.get("sampler"), choice.key)
+            sampler = self.choice(ANY_SAMPLER, "changes.sampler", change.get("sampler"), choice.key)
             if sampler.key != choice.key:
                 raise SpecError("changes.sampler", sampler.key, f"a change keeps the lane's sampler, {choice.key}")
-            SAMPLERS[sampler.key](**sampler.values()).check(target)
-            made.append(Change(step, sampler, self.gradient(change.get("gradient"), choice, target), to))
-        return Lane(choice, gradient, tuple(made))
+            gradient = OWN_GRADIENT
+            if density is not None:
+                SAMPLERS[sampler.key](**sampler.values()).check(density)
+                gradient = self.gradient(change.get("gradient"), choice, density)
+            made.append(Change(step, sampler, gradient, to))
+        return tuple(made)
 
     def changed_target(self, data: Any, before: Target) -> tuple[Choice, Target]:
-        choice, target = self.target(data)
+        choice, target = self.density(self.choice(TARGETS, "changes.target", data, before.key))
         if not target.succeeds(before):
             raise SpecError(
                 "changes.target",
@@ -428,10 +541,15 @@ def _fitting_default(key: str, target: Target) -> Choice:
 
 
 def _lane_dict(lane: Lane) -> dict[str, Any]:
-    out: dict[str, Any] = {"sampler": choice_dict(lane.sampler), "gradient": choice_dict(lane.gradient)}
+    out: dict[str, Any] = {"sampler": choice_dict(lane.sampler)}
+    if lane.gradient != OWN_GRADIENT:
+        out["gradient"] = choice_dict(lane.gradient)
+    if lane.n_steps is not None:
+        out["n_steps"] = lane.n_steps
     if lane.changes:
         out["changes"] = [
-            {"step": x.step, "sampler": choice_dict(x.sampler), "gradient": choice_dict(x.gradient)}
+            {"step": x.step, "sampler": choice_dict(x.sampler)}
+            | ({"gradient": choice_dict(x.gradient)} if x.gradient != OWN_GRADIENT else {})
             | ({"target": choice_dict(x.target)} if x.target else {})
             for x in lane.changes
         ]

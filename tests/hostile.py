@@ -51,7 +51,7 @@ LINKS = (
     "?target=typed(energy:theta1^2/2+theta2^2/2+theta1^2*theta2^2)&lane=recipe(diffusion_entries:1,0,1;curl_entries:-1)~full&views=drift,stationarity",
     "?target=vmf_circle&lane=sggmc~noisy(sd:30)&hide=controls,export,ks&play=0",
     "?lesson=langevin&step=2&answer=1&try=1&present=1",
-    "?model=topics(corpus:synthetic;n_topics:4)&method=minibatch_gibbs(cost_ratio:35)&views=words,batch,scores&seeds=2",
+    "?target=topics(corpus:synthetic;n_topics:4)&lane=minibatch_gibbs(cost_ratio:35)&views=words,batch,scores&n_chains=2",
     "?model=network(graph:karate)&method=gibbs&method=gamma_sgvb(optimiser:adam)&show=2&seed=7",
 )
 FORMULAS = (
@@ -421,7 +421,7 @@ async def attack(
     links, others = [k for k in kinds if k == "link"], [k for k in kinds if k != "link"]
     rng.shuffle(others)
     lab = Attacker(server.url + LAB, rng, watch)
-    studies = {kind: Attacker(f"{server.url}?model={kind}", rng, watch) for kind in FILES}
+    studies = {kind: Attacker(f"{server.url}?target={kind}", rng, watch) for kind in FILES}
     sent: Counter[str] = Counter()
     hung: list[str] = []
     for number, kind in enumerate(others):

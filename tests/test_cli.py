@@ -19,7 +19,6 @@ from samplers.cli import catalogue, main
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
-from samplers.models.study import Study
 from samplers.parameters import SpecError, check_all, declared
 from samplers.targets import TARGETS
 
@@ -96,13 +95,13 @@ def test_the_list_says_what_models_and_methods_take():
     assert tried > 20
 
 
-def test_exactly_the_listed_studies_make_one():
+def test_exactly_the_listed_methods_fit_their_model():
     """Fails where a model and a method that do not fit are listed, or others are not."""
-    listed = {(x["model"], x["method"]) for x in catalogue()["studies"]}
+    listed = {(x["target"], x["sampler"]) for x in catalogue()["model_combinations"]}
     for model in MODELS:
         for method in METHODS:
             try:
-                Study.of(model, {method: {}})
+                Experiment.of(model, {method: {}})
             except SpecError:
                 assert (model, method) not in listed
             else:
@@ -296,7 +295,7 @@ def test_ctrl_c_keeps_what_is_drawn(tmp_path):
 
 
 GOOD = {"target": "quartic", "sampler": "sgld", "n_steps": 10}
-STUDY = {"model": "network", "methods": ["network_map"], "n_steps": 2}
+ON_MODEL = {"target": "network", "lanes": [{"sampler": "network_map"}], "n_steps": 2}
 BAD = {
     "truncated JSON": ('{"target": "quartic", "samp', "out.nc", ["spec", "not JSON"]),
     "empty file": ("", "out.nc", ["spec", "not JSON"]),
@@ -317,10 +316,10 @@ BAD = {
     "a bad suffix": (GOOD, "out.txt", ["out", "'out.txt'", ".nc and .csv"]),
     "no suffix": (GOOD, "out", ["out", "'out'", ".nc and .csv"]),
     "no such folder": (GOOD, "nowhere/out.nc", ["out", "nowhere", "no folder"]),
-    "a study's unknown field": (STUDY | {"steps": 3}, "out.csv", ["steps", "3", "n_steps"]),
-    "draws of a study": (STUDY, "out.nc", ["out", "'out.nc'", ".csv"]),
-    "a study of a file that is not given": (
-        STUDY | {"model": {"key": "network", "params": {"graph": "uploaded"}}},
+    "an unknown field on a model": (ON_MODEL | {"steps": 3}, "out.csv", ["steps", "3", "n_steps"]),
+    "draws of a model": (ON_MODEL, "out.nc", ["out", "'out.nc'", ".csv"]),
+    "a file of one's own that is not given": (
+        ON_MODEL | {"target": {"key": "network", "params": {"graph": "uploaded"}}},
         "out.csv",
         ["data", "own graph", "--data"],
     ),
@@ -339,11 +338,11 @@ def test_bad_input_exits_with_2_and_one_clear_sentence(tmp_path, capsys, what):
     assert [p.name for p in tmp_path.iterdir()] == ["spec.json"]
 
 
-def test_a_study_of_a_file_is_run_with_that_file(tmp_path, capsys):
+def test_an_experiment_on_a_file_is_run_with_that_file(tmp_path, capsys):
     """The graph is that of the file: the pairs that are seen are its own."""
     edges = tmp_path / "pets.csv"
     edges.write_text("".join(f"{i},{(i + step) % 12}\n" for i in range(12) for step in (1, 2)), encoding="utf-8")
-    own = STUDY | {"model": {"key": "network", "params": {"graph": "uploaded"}}}
+    own = ON_MODEL | {"target": {"key": "network", "params": {"graph": "uploaded"}}}
     out = tmp_path / "curves.csv"
     spec = str(spec_file(tmp_path, own))
     assert main(["run", spec, "--out", str(out), "--data", str(edges)]) == 0
@@ -354,14 +353,14 @@ def test_a_study_of_a_file_is_run_with_that_file(tmp_path, capsys):
     pairs = 12 * 11 // 2
     assert 0.7 * pairs < int(rows[1]["observed pairs seen"]) < 0.9 * pairs
     missing = str(tmp_path / "none.csv")
-    for study, files, parts in (
+    for data, files, parts in (
         (own, [missing], ["data", "no such file"]),
         (own, [spec], ["spec.json", ".csv"]),
         (own, [str(edges), missing], ["data", "no such file"]),
-        (GOOD, [str(edges)], ["data", "only for a study"]),
-        (STUDY, [str(edges)], ["data", "built-in graph blocks"]),
+        (GOOD, [str(edges)], ["data", "for a model of data, not for quartic"]),
+        (ON_MODEL, [str(edges)], ["data", "built-in graph blocks"]),
     ):
-        spec_file(tmp_path, study)
+        spec_file(tmp_path, data)
         assert main(["run", spec, "--out", str(tmp_path / "out.csv"), "--data", *files]) == 2
         errors = capsys.readouterr().err
         assert all(part in errors for part in parts), errors

@@ -12,8 +12,7 @@ from lessons import headless, load_all
 from lessons.headless import run_step
 from lessons.measures import scan
 from lessons.specs import changed
-from samplers.models.study import Study
-from samplers.spec import MAX_LANES
+from samplers.spec import max_lanes
 
 LIBRARY = load_all()
 FIRST = ("langevin", "step-size", "gamma")
@@ -36,8 +35,9 @@ def whole(step):
 
 
 def unlearned(step):
-    """No method of a study makes more than two steps."""
-    return replace(step, quick_n_steps=(2,) * len(step.quick_n_steps))
+    """No method makes more than two steps."""
+    lanes = tuple(replace(lane, n_steps=2) for lane in step.quick_spec.lanes)
+    return replace(step, quick_spec=replace(step.quick_spec, lanes=lanes))
 
 
 # For every step: what is wrong, and the claims, counted from 1, that must notice. Two numbers are lanes or
@@ -152,8 +152,8 @@ def exchanged(listed, numbers):
 
 def judged(step, fault, sound):
     """The step's claims held against a run with the fault, or against the sound one with its lanes exchanged."""
-    # What is wrong with a study one seed shows.
-    seeds = 1 if isinstance(step.quick_spec, Study) else None
+    # What is wrong with a model's methods one seed shows.
+    seeds = 1 if step.quick_spec.of_model else None
     swept = any(claim.reduction for claim in step.claims)
     if isinstance(fault, tuple):
         if not swept:
@@ -192,12 +192,14 @@ def test_claims_of_a_step(key, number, monkeypatch):
     claim allows four standard errors from 64 chains, chance alone makes it fail once in 6,000 choices of the seed
     (Student's law with 63 degrees)."""
     step = LIBRARY.lessons[key].steps[number - 1]
-    if isinstance(step.quick_spec, Study) and step.quick_spec.model.values().get("corpus") == "reuters":
+    if step.quick_spec.target.values().get("corpus") == "reuters":
         pytest.importorskip("lda", reason="the package with the Reuters articles is not built for this Python")
     # A lane that is put in another's place is asked for what the other had to keep.
     needs = headless._needs
     monkeypatch.setattr(
-        headless, "_needs", lambda claims: dict.fromkeys(range(1, MAX_LANES + 1), set().union(*needs(claims).values()))
+        headless,
+        "_needs",
+        lambda claims: dict.fromkeys(range(1, max_lanes("topics") + 1), set().union(*needs(claims).values())),
     )
     sound = run_step(step, quick=True)
     failed = [f"{x.claim.says} measured {x.measured:.6g}. {x.reason}" for x in sound.results if not x.passed]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from app.state import AppState
 from app.study import link as study_link
 from samplers import Experiment, migrations
 from samplers.migrations import VERSION
-from samplers.models.study import Study
 from samplers.parameters import SpecError
 from samplers.spec import RunSpec
 
@@ -34,15 +34,23 @@ def open_link(query):
     return state, link.read_query(state, query)
 
 
+RENAMED = {"methods": ["sampler", "lanes"], "model.graph": ["target.graph"], "seeds": ["n_chains"]}
+"""What controls that links of before hide are called today."""
+
+
+def now_called(hidden):
+    return [today for name in hidden for today in RENAMED.get(name, [name])]
+
+
 def check(one, state, spec, kind):
     """The state is what the link opened at its time; a lesson's own experiment is the lesson's to change."""
     page = one["page"]
     assert {name: value for name, value in state.place.to_fields().items() if name in page["place"]} == page["place"]
-    assert [state.dark, state.present, state.hidden] == [page["dark"], page["present"], page["hidden"]]
+    assert [state.dark, state.present, state.hidden] == [page["dark"], page["present"], now_called(page["hidden"])]
     if not page["place"] or f"{kind}=" in one["query"]:
-        assert spec == type(spec).from_dict(one["experiment" if kind == "target" else "study"])
+        assert spec == Experiment.from_dict(one["experiment" if kind == "target" else "study"])
         assert state.shown_views() == page["views"]
-        own = ("speed", "coordinate") if kind == "target" else ("seeds", "shown")
+        own = ("speed", "coordinate") if kind == "target" else ("shown",)
         for name in ("axis", "playing", *own):
             assert getattr(state, name) == page[name], name
 
@@ -58,7 +66,10 @@ def test_a_link_of_any_version_opens_what_it_opened(one):
 def test_a_link_of_a_study_of_any_version_opens_what_it_opened(one):
     state, messages = study_link.from_query(one["query"])
     assert messages == []
-    check(one, state, state.study, "model")
+    # The number of runs was the page's own, before it was the experiment's.
+    n_chains = one["page"].get("seeds", 1)
+    check(one, state, replace(state.experiment, n_chains=1), "model")
+    assert state.experiment.n_chains == n_chains
 
 
 @pytest.mark.parametrize("one", stored("files"))
@@ -67,8 +78,20 @@ def test_a_file_of_any_version_holds_what_it_held(one):
     text = one["text"]
     if one["kind"] == "program":
         text = re.search(r'EXPERIMENT = r"""\n(.*)\n"""', text, re.DOTALL)[1]
-    reader = {"study": Study, "run": RunSpec}.get(one["kind"], Experiment)
-    assert holds(reader.from_json(text).to_dict(), json.loads(text))
+    reader = RunSpec if one["kind"] == "run" else Experiment
+    then = json.loads(text)
+    if one["kind"] == "study":
+        then["target"] = then.pop("model")
+        then["lanes"] = [{"sampler": method} for method in then.pop("methods")]
+        if "seeds" in then:
+            then["n_chains"] = then.pop("seeds")
+        for lane, n_steps in zip(then["lanes"], then.pop("n_steps", ()), strict=False):
+            lane["n_steps"] = n_steps
+        for change in then.pop("changes", ()):
+            lane = then["lanes"][change["method"] - 1]
+            made = {"step": change["step"], "sampler": {"key": lane["sampler"]["key"], "params": change["params"]}}
+            lane.setdefault("changes", []).append(made)
+    assert holds(reader.from_json(text).to_dict(), then)
 
 
 def holds(now, then):
@@ -84,23 +107,23 @@ def test_what_is_written_carries_the_version():
     state = AppState()
     assert f"v={VERSION}&" in link.to_query(state)
     assert link.to_query(state).count("v=") == 1
-    study, _ = study_link.from_query("?model=network")
+    study, _ = study_link.from_query("?target=network")
     assert f"v={VERSION}&" in study_link.to_query(study)
     lesson, _ = open_link("?lesson=langevin&step=2")
     assert f"v={VERSION}&" in link.to_query(lesson)
-    for text in (state.experiment.to_json(), state.experiment.runs()[0].to_json(), study.study.to_json()):
+    for text in (state.experiment.to_json(), state.experiment.runs()[0].to_json(), study.experiment.to_json()):
         assert json.loads(text)["version"] == VERSION
 
 
 def test_a_version_newer_than_ours_is_said_in_one_sentence():
-    for open_, query in ((open_link, "?v=7&views=state"), (study_link.from_query, "?v=7&model=network")):
+    for open_, query in ((open_link, "?v=7&views=state"), (study_link.from_query, "?v=7&target=network")):
         (message,) = open_(query)[1]
         assert "version = '7'" in message
         assert f"up to {VERSION}" in message
-    for reader, text in ((Experiment, AppState().experiment.to_json()), (Study, '{"model": "network", "methods": []}')):
+    for text in (AppState().experiment.to_json(), '{"model": "network", "methods": []}'):
         data = {**json.loads(text), "version": 7}
         with pytest.raises(SpecError, match="version = 7: this lab reads the versions up to"):
-            reader.from_json(json.dumps(data))
+            Experiment.from_json(json.dumps(data))
 
 
 @pytest.mark.parametrize("version", ["x", "-1", "1.5", "", "9" * 5000])

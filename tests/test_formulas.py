@@ -14,9 +14,10 @@ from scipy import special, stats
 
 from samplers.models import METHODS, MODELS
 from samplers.models.network import model as network_model
-from samplers.models.study import StudyRun, methods_of
+from samplers.models.run import ModelChain
 from samplers.models.topics.corpus import Corpus
 from samplers.models.topics.model import Topics
+from samplers.spec import samplers_of
 from samplers.targets import TARGETS
 from tests.checks_targets import check_textbook_draw, draw_error
 from tests.statistics import z_verdict
@@ -357,7 +358,7 @@ def numbers(state):
 def step_error(key, params, step):
     """How far four steps of a method are from the formula's, relative to what is there."""
     model = small_model(key)
-    run = StudyRun(model, METHODS[key](**params), SeedSequence(4))
+    run = ModelChain(model, METHODS[key](**params), Generator(SFC64(SeedSequence(4))))
     worst = 0.0
     for _ in range(4):
         state, rng = copy.deepcopy(run.state), copy.deepcopy(run.rng)
@@ -384,7 +385,7 @@ def test_steps_are_their_formula(key):
         assert step_error(key, params, step) < (1e-6 if key == "network_sgvb" else 1e-9), params
 
 
-SCHEDULED = [key for key in methods_of("topics") if hasattr(METHODS[key], "decay_power")]
+SCHEDULED = [key for key in samplers_of("topics") if hasattr(METHODS[key], "decay_power")]
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
@@ -401,7 +402,7 @@ def test_step_sizes_decay_by_steps(key, batch_size):
     h, tau, kappa = 1e-4, 2.5, 0.8
     method = Watched(batch_size=batch_size, step_size=h, decay_steps=tau, decay_power=kappa, sweeps=1)
     model = small_model(key)
-    run = StudyRun(model, method, SeedSequence(1))
+    run = ModelChain(model, method, Generator(SFC64(SeedSequence(1))))
     for _ in range(8):
         run.method.advance(model, run.state, run.rng)
     due = h * (1 + np.arange(8) / tau) ** -kappa
@@ -429,12 +430,12 @@ UNKNOWNS = {
 }
 
 
-@pytest.mark.parametrize("key", methods_of("network"))
+@pytest.mark.parametrize("key", samplers_of("network"))
 def test_a_networks_snapshot_by_its_formulas(key, monkeypatch):
     # Of 15 nodes 6 are shown.
     monkeypatch.setattr(network_model, "MAX_SHOWN", 6)
     model = small_model(key)
-    run = StudyRun(model, METHODS[key](), SeedSequence(4))
+    run = ModelChain(model, METHODS[key](), Generator(SFC64(SeedSequence(4))))
     for _ in range(3):
         run.advance()
     x, seen = formula(UNKNOWNS, key)(run.state), run.snapshot()
@@ -451,10 +452,10 @@ def test_a_networks_snapshot_by_its_formulas(key, monkeypatch):
     assert seen["community"].tolist() == np.argmax(through, axis=1).tolist()
 
 
-@pytest.mark.parametrize("key", methods_of("topics"))
+@pytest.mark.parametrize("key", samplers_of("topics"))
 def test_a_topic_models_snapshot_by_its_formulas(key):
     model = small_model(key)
-    run = StudyRun(model, METHODS[key](**({"batch_size": 3})), SeedSequence(4))
+    run = ModelChain(model, METHODS[key](**({"batch_size": 3})), Generator(SFC64(SeedSequence(4))))
     for _ in range(3):
         run.advance()
     state, seen, data = run.state, run.snapshot(), model.training

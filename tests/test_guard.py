@@ -37,8 +37,8 @@ PAUSED = "?play=0"
 PAGES = [
     PAUSED,
     "?lesson=langevin&play=0",
-    "?model=topics(corpus:synthetic;n_topics:4)&play=0",
-    "?model=network(graph:blocks;n_communities:6)&play=0",
+    "?target=topics(corpus:synthetic;n_topics:4)&play=0",
+    "?target=network(graph:blocks;n_communities:6)&play=0",
 ]
 PROMISES = {
     "It is data and never code": ("test_ruff_check", "test_what_would_explode_is_refused_in_time"),
@@ -302,7 +302,7 @@ ODD = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "query", ["?play=0&lane=recipe~full&lane=sgld~minibatch", "?model=topics&play=0"], ids=["lab", "topics"]
+    "query", ["?play=0&lane=recipe~full&lane=sgld~minibatch", "?target=topics&play=0"], ids=["lab", "topics"]
 )
 def test_no_value_of_a_property_that_may_be_written_is_an_error(server, query):
     """Fails where the server logs an error or stops answering, whatever a widget is set to."""

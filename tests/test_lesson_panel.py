@@ -30,7 +30,7 @@ from lessons import read
 from lessons.headless import run_step
 from lessons.library import VARIABLE
 from samplers import Experiment, Run, SpecError
-from samplers.models.study import Study, default_methods
+from samplers.spec import first_lanes
 from samplers.targets import TARGETS
 
 # Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
@@ -83,11 +83,11 @@ against = 1
 above = 0.9
 ```
 """
-STUDY = """views = ["scores"]
-controls = ["method2.step_size", "seed"]
-[study]
-model = "topics"
-methods = {methods}
+ON_MODEL = """views = ["scores"]
+controls = ["lane2.sampler.step_size", "seed"]
+[experiment]
+target = "topics"
+lanes = {lanes}
 ```
 """
 
@@ -98,8 +98,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     again = '\n## Two\n\nMore.\n\n```toml\nviews = ["trace"]\n[change]\nlane1.sampler.step_size = 0.2\n```\n'
     (tmp_path / "01-mine.md").write_text(HEAD + GOOD + again, encoding="utf-8")
-    keys = [method["key"] for method in default_methods("topics")]
-    (tmp_path / "02-real.md").write_text(HEAD + STUDY.format(methods=keys), encoding="utf-8")
+    keys = [lane["sampler"] for lane in first_lanes("topics")]
+    (tmp_path / "02-real.md").write_text(HEAD + ON_MODEL.format(lanes=keys), encoding="utf-8")
     return tmp_path
 
 
@@ -206,23 +206,27 @@ def test_a_link_opens_the_page_that_the_step_needs(folder):
 
     assert opens(lesson="real")
     assert not opens(lesson="mine")
-    assert not opens(lesson="mine", model="topics")
+    assert not opens(lesson="mine", target="topics")
+    assert opens(target="topics")
+    assert opens(target="network(graph:karate)")
     assert opens(model="topics")
+    assert not opens(target="gaussian")
     assert not opens(lesson="nothing")
     assert not opens()
     assert not opens_study({"lesson": [b"\xff"]})
 
 
-def test_a_study_keeps_its_place(folder):
+def test_the_page_of_a_model_keeps_its_place(folder):
     state, messages = study_link.from_query("?lesson=real")
     assert messages == []
-    assert isinstance(state.place.step.spec, Study)
-    assert state.study == state.place.step.spec
-    assert "model=" not in study_link.to_query(state)
+    assert state.place.step.spec.of_model
+    assert state.experiment == state.place.step.spec
+    assert "target=" not in study_link.to_query(state)
     state.set_seed(9)
     again, messages = study_link.from_query(study_link.to_query(state))
     assert messages == []
-    assert again.study == state.study
+    assert again.experiment == replace(state.experiment, lanes=again.experiment.lanes)
+    assert again.lane_titles() == state.lane_titles()
     assert again.place.step == state.place.step
 
 
@@ -279,7 +283,7 @@ def test_a_step_shows_its_own_controls_and_the_person_frees_the_rest(mine):
     assert state.experiment.lanes[0].sampler.values()["step_size"] == 0.2
 
 
-def test_the_controls_of_a_study(folder):
+def test_the_controls_of_a_model(folder):
     state, _ = study_link.from_query("?lesson=real")
     own, all_ = StudyControls(state, print, of_lesson=True), StudyControls(state, print)
     assert labels(all_) == set()
@@ -359,7 +363,7 @@ def test_a_text_follows_what_is_typed_elsewhere_and_keeps_what_was_refused(query
 
 
 @pytest.mark.parametrize(
-    "hide", ["nothing", "sampler.nothing", "lane3.sampler.step_size", "model.corpus", "components.x"]
+    "hide", ["nothing", "sampler.nothing", "lane3.sampler.step_size", "target.corpus", "components.x"]
 )
 def test_what_cannot_be_hidden_is_named(hide):
     state, messages = state_of(f"?hide={hide},ks")
@@ -371,7 +375,7 @@ def test_what_cannot_be_hidden_is_named(hide):
 
 def test_a_group_hides_what_is_in_it():
     assert is_hidden("lane2.sampler.step_size", ["sampler"])
-    assert is_hidden("method1.step_size", ["methods"])
+    assert is_hidden("target.corpus", ["target"])
     assert not is_hidden("lane2.sampler.step_size", ["lane1.sampler.step_size", "target"])
 
 
@@ -574,7 +578,7 @@ def test_a_lesson_asks_only_for_what_the_page_has(key):
     lesson = LESSONS[key]
     assert course.problems(lesson) == []
     for step in lesson.steps:
-        if isinstance(step.spec, Study):
+        if step.spec is not None and step.spec.of_model:
             state = StudyState(step.spec)
             controls = StudyControls(state, print, of_lesson=True)
         else:

@@ -21,7 +21,7 @@ from lessons.measures import MEASURES
 from lessons.measures.base import DRAWS, FEWEST, MOMENTA, OWN_RUN, STATISTICS, Estimate, Measure
 from samplers import Choice, Experiment, RunSpec, SpecError, engine
 from samplers.models import METHODS, MODELS, Method, Model
-from samplers.models.study import Study
+from samplers.models.run import start
 from samplers.parameters import Count, Real
 from tests.statistics import critical
 
@@ -250,7 +250,7 @@ BAD = [
     ("mean(column:2)", "meen(column:2)", 48, "there is no such measure; there are: mean"),
     ("mean(column:2)", "mean(column:3)", 48, "has the columns 1 to 2"),
     ("mean(column:2)", "mean(colum:2)", 48, "there is no such parameter"),
-    ("mean(column:2)", "score", 48, "of an experiment there are: mean"),
+    ("mean(column:2)", "score", 48, "of a density there are: mean"),
     ("mean(column:2)", "temperature", 48, "it needs a sampler with a velocity"),
     ("mean(column:2)", "ks(column:2)", 51, "a standard error needs a measure that has one"),
     ("n_chains = 16", "n_chains = 7", 51, "8 chains or more"),
@@ -460,7 +460,7 @@ def test_every_measure_says_whether_it_has_an_error():
         lane("sparse_dirichlet", "scir", target_params={"dimension": 3, "observed": (20, 80)}),
     ]
     for key, cls in MEASURES.items():
-        if cls.of_study:
+        if cls.of_model:
             continue
         given_lane = next(one for one in given_lanes if fits(cls, one))
         found = of(key, given_lane)
@@ -527,14 +527,15 @@ def test_the_ensemble_has_the_mgf_of_the_theorem():
 def test_the_evidence_lower_bound_is_that_of_the_last_tenth():
     """Fails where the bound is not the mean of the last tenth of the steps, which is above the first ones'; and where
     the Gibbs sampler, which has none, gets one."""
-    study = Study.of("network", {"network_sgvb": {}, "network_gibbs": {}}, seed=1, graph="florentine", n_communities=3)
-    fitted, gibbs = study.runs(study.make_model())
-    for _ in range(400):
-        fitted.advance()
-    gibbs.advance()
+    of_model = {"graph": "florentine", "n_communities": 3}
+    experiment = Experiment.of("network", {"network_sgvb": {}, "network_gibbs": {}}, target_params=of_model, n_chains=2)
+    fitted, gibbs = start(experiment, experiment.make_model())
+    fitted.advance(400)
+    gibbs.advance(1)
     found = of("elbo", fitted).value
-    assert found == pytest.approx(np.mean(list(fitted.state.elbo)[360:]))
-    assert found > np.mean(list(fitted.state.elbo)[:40])
+    bounds = [list(chain.state.elbo) for chain in fitted.chains]
+    assert found == pytest.approx(np.mean([values[360:] for values in bounds]))
+    assert found > np.mean([values[:40] for values in bounds])
     assert np.isnan(of("elbo", gibbs).value)
 
 
@@ -617,7 +618,7 @@ class Throwing(Method):
         return {}
 
 
-STUDY = """+++
+COINS = """+++
 title = "Coins"
 minutes = 1
 +++
@@ -626,11 +627,11 @@ minutes = 1
 
 ```toml
 n_steps = [50, 20]
-controls = ["method1.throws", "model.bias", "seed"]
+controls = ["lane1.sampler.throws", "target.bias", "seed"]
 
-[study]
-model = "coin(bias:0.25)"
-methods = ["throwing(throws:20)", "throwing(throws:5)"]
+[experiment]
+target = "coin(bias:0.25)"
+lanes = ["throwing(throws:20)", "throwing(throws:5)"]
 seed = 4
 
 [quick]
@@ -651,10 +652,15 @@ above = 1
 ## Another coin
 
 ```toml
-change.model.bias = 0.5
-change.method2.throws = 100
+change.target.bias = 0.5
+change.lane2.sampler.throws = 100
 ```
 """
+OLD_NAMES = (
+    ("[experiment]", "[study]"), ("target = ", "model = "), ("lanes = ", "methods = "),
+    ("lane1.sampler.throws", "method1.throws"), ("target.bias", "model.bias"), ("lane2.sampler.throws", "method2.throws"),
+)  # fmt: skip
+"""How lessons were written before version 2 of the format."""
 
 
 @pytest.fixture
@@ -663,14 +669,19 @@ def coins(monkeypatch):
     monkeypatch.setattr(METHODS, "_entries", {"throwing": Throwing})
 
 
-def test_a_step_may_be_a_study(tmp_path, coins):
-    first, second = read(lesson_file(tmp_path, STUDY)).steps
-    assert first.spec == Study.from_dict({"model": {"key": "coin", "params": {"bias": 0.25}}, "methods": [
-        {"key": "throwing", "params": {"throws": 20}}, {"key": "throwing", "params": {"throws": 5}}], "seed": 4})  # fmt: skip
-    assert (first.n_steps, first.quick_n_steps) == ((50, 20), (30, 30))
-    assert second.spec.model.values() == {"bias": 0.5}
-    assert [method.values()["throws"] for method in second.spec.methods] == [20, 100]
-    assert (second.n_steps, second.controls) == (first.n_steps, first.controls)
+def lengths(spec):
+    return [run.n_steps for run in spec.runs()]
+
+
+def test_a_step_may_be_on_a_model_of_data(tmp_path, coins):
+    first, second = read(lesson_file(tmp_path, COINS)).steps
+    assert first.spec == Experiment.from_dict({"target": {"key": "coin", "params": {"bias": 0.25}}, "seed": 4, "lanes": [
+        {"sampler": {"key": "throwing", "params": {"throws": n}}, "n_steps": steps} for n, steps in ((20, 50), (5, 20))]})  # fmt: skip
+    assert (lengths(first.spec), lengths(first.quick_spec)) == ([50, 20], [30, 30])
+    assert second.spec.target.values() == {"bias": 0.5}
+    assert [lane.sampler.values()["throws"] for lane in second.spec.lanes] == [20, 100]
+    assert (lengths(second.spec), lengths(second.quick_spec)) == ([50, 20], [30, 30])
+    assert second.controls == first.controls
     outcome = run_step(first)
     assert [run.steps for run in outcome.lanes[0]] == [50, 20]
     assert all(x.passed for x in outcome.results)
@@ -681,8 +692,18 @@ def test_a_step_may_be_a_study(tmp_path, coins):
 
     (picture,) = write(outcome, read(tmp_path / "lesson.md"), tmp_path)
     assert picture.name == "lesson-1-scores.png"
-    broken = replace(first, spec=replace(first.spec, model=Choice("coin", (("bias", 1.0),))))
+    broken = replace(first, spec=replace(first.spec, target=Choice("coin", (("bias", 1.0),))))
     assert "no other side" in run_step(broken).results[0].reason
+
+
+def test_a_lesson_with_the_names_of_before_reads_the_same(tmp_path, coins):
+    now = read(lesson_file(tmp_path, COINS))
+    text = COINS
+    for new, old in OLD_NAMES:
+        assert new in text
+        text = text.replace(new, old)
+    then = read(lesson_file(tmp_path, text))
+    assert then == now
 
 
 @pytest.mark.parametrize(
@@ -690,19 +711,19 @@ def test_a_step_may_be_a_study(tmp_path, coins):
     [
         ("n_steps = [50, 20]", "n_steps = [50]", 9, "or a list of 2"),
         ("n_steps = [50, 20]", "n_steps = 0", 9, "from 1 to"),
-        ('"model.bias"', '"model.size"', 10, "there is no such value"),
+        ('"target.bias"', '"target.size"', 10, "there is no such value"),
         ("bias:0.25", "bias:2", 13, "bias = '2'"),
-        ("coin(bias", "coins(bias", 13, "there is no such model"),
-        ("throwing(throws:5)", "catching", 14, "there is no such method"),
-        ('measure = "score"', 'measure = "ks"', 22, "of a study there are: score, data_to_reach"),
+        ("coin(bias", "coins(bias", 13, "there is no such target"),
+        ("throwing(throws:5)", "catching", 14, "there is no such sampler"),
+        ('measure = "score"', 'measure = "ks"', 22, "of a model there are: score, data_to_reach"),
         ("above = -0.1", "above = -0.1\nerrors = 2", 24, "a standard error needs"),
-        ("change.method2.throws = 100", "change.method4.throws = 100", 36, "there is no such value"),
+        ("change.lane2.sampler.throws = 100", "change.lane4.sampler.throws = 100", 36, "there is no such value"),
     ],
 )  # fmt: skip
-def test_bad_input_of_a_study(tmp_path, coins, old, new, line, message):
-    assert old in STUDY
+def test_bad_input_of_a_step_on_a_model(tmp_path, coins, old, new, line, message):
+    assert old in COINS
     with pytest.raises(LessonError) as caught:
-        read(lesson_file(tmp_path, STUDY.replace(old, new, 1)))
+        read(lesson_file(tmp_path, COINS.replace(old, new, 1)))
     assert message in caught.value.message
     assert caught.value.line == line
 

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from samplers.choices import Choice
+from samplers import Change, Choice, Experiment
 from samplers.models import METHODS, MODELS
 from samplers.models.network.graph import karate, read_upload
 from samplers.models.network.model import RunningAverage, auc, partners
 from samplers.models.network.variational import log_softplus, softplus, softplus_inverse, trace
-from samplers.models.study import Study, methods_of
+from samplers.models.run import start as start_runs
 from samplers.parameters import Count, Option, SpecError, declared
+from samplers.spec import OWN_GRADIENT, samplers_of
 
-KEYS = methods_of("network")
+KEYS = samplers_of("network")
 SHOWN = {"r", "W", "community", "shown", "P"}
 
 
@@ -169,10 +170,11 @@ def test_an_uploaded_graph_is_the_models_own():
 def test_a_large_graph_is_shown_by_a_sample():
     rng = np.random.default_rng(0)
     text = "\n".join(f"{i},{rng.integers(i)}" for i in range(1, 500))
-    study = Study.of("network", {"network_gibbs": {}}, graph="uploaded", n_communities=3)
-    model = study.make_model(read_upload("tree.csv", text.encode()))
-    (run,) = study.runs(model)
-    shown = run.snapshot()
+    experiment = Experiment.of(
+        "network", {"network_gibbs": {}}, target_params={"graph": "uploaded", "n_communities": 3}
+    )
+    (run,) = start_runs(experiment, experiment.make_model(read_upload("tree.csv", text.encode())))
+    shown = run.chains[0].snapshot()
     assert shown["P"].shape == (300, 300) and shown["W"].shape == (500, 3) and len(set(shown["shown"])) == 300
     i, j = shown["shown"][[3, 7]]
     rate = (shown["r"] * shown["W"][i] * shown["W"][j]).sum()
@@ -182,10 +184,14 @@ def test_a_large_graph_is_shown_by_a_sample():
 # Every method
 
 
+def start_run(key, seed=1, **values):
+    of_model = {"graph": "blocks", "n_communities": 6}
+    experiment = Experiment.of("network", {key: values}, target_params=of_model, seed=seed)
+    return start_runs(experiment, experiment.make_model())[0]
+
+
 def start(key, seed=1, **values):
-    study = Study.of("network", {key: values}, seed=seed, graph="blocks", n_communities=6)
-    model = study.make_model()
-    return study.runs(model)[0]
+    return start_run(key, seed, **values).chains[0]
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -264,13 +270,11 @@ def test_scoring_changes_no_draw():
         assert (scored.snapshot()["W"] == plain.snapshot()["W"]).all(), key
 
 
-def test_a_link_holds_the_study():
+def test_a_link_holds_the_experiment():
     methods = {key: {} for key in KEYS} | {"network_map": {"density": "log x"}}
-    study = Study.of("network", methods, seed=4, graph="davis", n_communities=4, held_out=0.3)
-    assert Study.from_query(study.to_query()) == (study, [])
-    named, messages = Study.from_query("model=network(graph:karate)")
-    assert [choice.key for choice in named.methods] == ["network_gibbs", "network_sgvb", "network_norm_sgvb"]
-    assert not messages
+    of_model = {"graph": "davis", "n_communities": 4, "held_out": 0.3}
+    experiment = Experiment.of("network", methods, target_params=of_model, seed=4)
+    assert Experiment.from_query(experiment.to_query(), Experiment.of("gaussian", {"sgld": {}})) == (experiment, [])
 
 
 def other_value(parameter):
@@ -282,21 +286,23 @@ def other_value(parameter):
 @pytest.mark.parametrize(("key", "name"), [(key, name) for key in KEYS for name, _ in declared(METHODS[key])])
 def test_every_parameter_may_change_while_it_runs(key, name):
     """From that step on the draws are others; nothing jumps, and what was there before is kept."""
-    changed, plain = start(key), start(key)
+    changed, plain = start_run(key), start_run(key)
     for run in (changed, plain):
-        for _ in range(20):
-            run.advance()
-    before = changed.snapshot()
-    changed.change(Choice(key, ((name, other_value(METHODS[key].param[name])),)))
-    assert (changed.snapshot()["W"] == before["W"]).all()
+        run.advance(20)
+    before = weights(changed)
+    choice = Choice(key, ((name, other_value(METHODS[key].param[name])),))
+    changed.change(Change(0, choice, OWN_GRADIENT))
+    assert (weights(changed) == before).all()
     for run in (changed, plain):
-        run.advance()
-    first = changed.snapshot()["W"]
-    assert np.median(np.abs(np.log(first / before["W"]))) < 0.5
+        run.advance(1)
+    assert np.median(np.abs(np.log(weights(changed) / before))) < 0.5
     for run in (changed, plain):
-        for _ in range(20):
-            run.advance()
-    assert changed.divergence is None and (changed.snapshot()["W"] != plain.snapshot()["W"]).any()
+        run.advance(20)
+    assert changed.divergence is None and (weights(changed) != weights(plain)).any()
+
+
+def weights(run):
+    return run.chains[0].snapshot()["W"]
 
 
 @pytest.mark.parametrize("key", ["network_sgvb", "network_norm_sgvb"])

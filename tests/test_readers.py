@@ -14,7 +14,6 @@ from samplers.models import files
 from samplers.models.files import FileError
 from samplers.models.network import graph as graphs
 from samplers.models.network.graph import read_upload
-from samplers.models.study import Study
 from samplers.models.topics import corpus as corpora
 from samplers.models.topics.corpus import read_uploads
 from samplers.parameters import SpecError
@@ -66,10 +65,6 @@ def experiment_of(content, _folder):
     return Experiment.from_json(content.decode("utf-8", "replace"))
 
 
-def study_of(content, _folder):
-    return Study.from_json(content.decode("utf-8", "replace"))
-
-
 EXPERIMENT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}, {"sampler": "sghmc"}]})
 READERS = {
     "graph.csv": (lambda content, _: read_upload("x.csv", content), b"source,target\nann,bob\nbob,cid\n\"dan, e\",ann\n1,bob\n", FileError),
@@ -80,10 +75,11 @@ READERS = {
     "vocabulary": (lambda content, _: read_uploads({"x.ldac": b"2 0:2 2:1\n1 1:3\n", "v": content}), "red\ngrün\nblue\n".encode(), FileError),
     "lesson": (lesson_of, LESSON.encode(), LessonError),
     "experiment": (experiment_of, EXPERIMENT.to_json().encode(), SpecError),
-    "study": (study_of, Study.of("topics", {"lda_scir": {}}).to_json().encode(), SpecError),
+    "experiment on a model": (experiment_of, Experiment.of("topics", {"lda_scir": {}}).to_json().encode(), SpecError),
+    "study": (experiment_of, b'{"version": 1, "model": "topics", "methods": ["lda_scir", {"key": "lda_sgrld", "params": {}}], "seed": 1, "seeds": 2, "n_steps": [3, 4], "changes": [{"method": 1, "step": 2, "params": {"step_size": 0.5}}]}', SpecError),
 }  # fmt: skip
 """A reader, a good file, and the only error that may come of another one."""
-N_MUTATED = {"lesson": 150, "experiment": 150, "study": 150}
+N_MUTATED = {"lesson": 150, "experiment": 150, "experiment on a model": 150, "study": 150}
 WORDS = [
     b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", "\u2028".encode(), "²".encode(), "１".encode(), b"\r", b"\n", b'"', b"'", b"<", b">", b"&", b"&#0;", b"&x;", b"]]>", b"<!--",
     b"<![CDATA[", b"<?xml version='1.1'?>", b"<!DOCTYPE x>", b"xmlns:y='u'", b"y:", b"{", b"}", b"[", b"]", b"null", b"NaN", b"Infinity", b"1e999", b"-1", b"9" * 40, b"true", b":", b",", b";", b"\\u0000",

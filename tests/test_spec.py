@@ -17,7 +17,7 @@ from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import parameters_of
 from samplers.parameters import Count, CountVector, Flag, Formula, Option, SpecError, declared
 from samplers.recipe.presets import PRESETS
-from samplers.spec import MAX_LANES, Experiment, RunSpec, Settings
+from samplers.spec import Experiment, RunSpec, Settings, max_lanes
 from samplers.targets import TARGETS
 from samplers.targets.base import POSITIVE
 from tests.checks_samplers import triples
@@ -86,7 +86,9 @@ def experiments(draw):
     except SpecError as error:
         refused(error)
     lanes = []
-    for s, _, g in draw(st.lists(st.sampled_from([x for x in TRIPLES if x[1] == t]), min_size=1, max_size=MAX_LANES)):
+    for s, _, g in draw(
+        st.lists(st.sampled_from([x for x in TRIPLES if x[1] == t]), min_size=1, max_size=max_lanes(t))
+    ):
         lanes.append({
             "sampler": {"key": s, "params": draw(recipes(made) if s == "recipe" else params_of(SAMPLERS[s]))},
             "gradient": {"key": g, "params": draw(params_of(GRADIENTS[g]))},
@@ -193,7 +195,7 @@ def with_batch(value):
 BAD = [
     # what, data, field, parts of what is allowed
     ("unknown top field", base(speed=3), "speed", ["seed", "lanes"]),
-    ("unknown lane field", with_lane(colour="red"), "lane.colour", ["sampler, gradient and changes"]),
+    ("unknown lane field", with_lane(colour="red"), "lane.colour", ["sampler, gradient, changes"]),
     ("unknown field of a choice", base(target={"key": "gamma", "kind": 1}), "target.kind", ["key and params"]),
     ("unknown parameter", with_target(shape=2), "target.shape", ["alpha", "observed"]),
     ("unknown sampler", with_lane(sampler="metropolis"), "sampler", ["sgld", "scir"]),

@@ -30,7 +30,7 @@ from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import RecipeSampler
 from samplers.parameters import Count, Real, SpecError, declared
-from samplers.spec import LINK_FIELDS, MAX_LANES, Choice, Settings
+from samplers.spec import LINK_FIELDS, Choice, Settings, max_lanes
 from samplers.targets import TARGETS
 
 # Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
@@ -95,7 +95,7 @@ def test_chosen_views_stay_with_another_target():
 
 def test_lanes_are_added_up_to_four_and_removed_down_to_one():
     state = AppState()
-    for n in range(2, MAX_LANES + 1):
+    for n in range(2, max_lanes("quartic") + 1):
         state.add_lane()
         assert len(state.experiment.lanes) == n
     first = state.experiment

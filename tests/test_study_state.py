@@ -1,10 +1,12 @@
-"""The state of a study's page, its link, its uploads and its live loop; all without a browser."""
+"""The state of the page of a model, its link, its uploads and its live loop; all without a browser."""
 
 import asyncio
+import collections
 import csv
 import gc
 import io
 import itertools
+import sys
 import threading
 import weakref
 from dataclasses import replace
@@ -23,18 +25,20 @@ from app.study.runner import Progress, StudyRunner, StudyScreen
 from app.study.state import StudyState
 from app.study.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
 from app.study.views import STUDY_VIEWS
+from samplers import Change, Experiment
 from samplers.cli import main
 from samplers.models import METHODS, MODELS
 from samplers.models.base import UPLOADED
 from samplers.models.files import EndedError
-from samplers.models.study import MAX_CHANGES, MAX_METHODS, MAX_SEEDS, Study, methods_of, run_study
+from samplers.models.run import run_models, start
 from samplers.models.topics.corpus import TOLD_EVERY
 from samplers.models.topics.model import FIRST
 from samplers.parameters import SpecError, declared
+from samplers.spec import MAX_CHANGES, OWN_GRADIENT, max_lanes, samplers_of
 
-CORPUS = "?model=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
-BARS = f"{CORPUS}&method=collapsed_gibbs&method=lda_scir"
-BLOCKS = "?model=network(graph:blocks)&method=network_gibbs&method=network_sgvb"
+CORPUS = "?target=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
+BARS = f"{CORPUS}&lane=collapsed_gibbs&lane=lda_scir"
+BLOCKS = "?target=network(graph:blocks)&lane=network_gibbs&lane=network_sgvb"
 CSV = b"title,text\none,cats and dogs\ntwo,dogs and mice\nthree,mice and cats\nfour,cats dogs mice\nfive,cats dogs birds\n"
 
 
@@ -43,7 +47,7 @@ def opened(query=BARS):
 
 
 def snapshot(state):
-    return state.study, state.upload, list(state.views), state.axis, state.seeds, state.shown
+    return state.experiment, state.upload, list(state.views), state.axis, state.shown
 
 
 # State
@@ -51,27 +55,27 @@ def snapshot(state):
 
 @pytest.mark.parametrize("key", MODELS)
 def test_a_model_opens_with_methods_and_views_that_fit(key):
-    state = opened(f"?model={key}")
-    assert {METHODS[method.key].model for method in state.study.methods} == {key}
+    state = opened(f"?target={key}")
+    assert {METHODS[lane.sampler.key].model for lane in state.experiment.lanes} == {key}
     assert state.shown_views()
     assert state.shown_views() == state.views
     other = next(name for name in MODELS if name != key)
-    state.set_model(other)
-    assert state.study.model.key == other
-    assert {METHODS[method.key].model for method in state.study.methods} == {other}
+    state.set_target(other)
+    assert state.experiment.target.key == other
+    assert {METHODS[lane.sampler.key].model for lane in state.experiment.lanes} == {other}
     assert state.shown_views() == state.views, "no view of the other model is left"
 
 
 REFUSED = {
-    "no such model": lambda state: state.set_model("weather"),
-    "too few topics": lambda state: state.set_model_param("n_topics", 0),
-    "no file yet": lambda state: state.set_model_param("corpus", "uploaded"),
-    "another model's method": lambda state: state.set_method(0, "network_gibbs"),
-    "no such method": lambda state: state.set_method(0, "nonsense"),
-    "a negative step": lambda state: state.set_method_param(1, "step_size", -1.0),
-    "no such parameter": lambda state: state.set_method_param(1, "no_such", 1.0),
+    "no such model": lambda state: state.set_target("weather"),
+    "too few topics": lambda state: state.set_target_param("n_topics", 0),
+    "no file yet": lambda state: state.set_target_param("corpus", "uploaded"),
+    "another model's method": lambda state: state.set_sampler(0, "network_gibbs"),
+    "no such method": lambda state: state.set_sampler(0, "nonsense"),
+    "a negative step": lambda state: state.set_lane_param(1, "step_size", -1.0),
+    "no such parameter": lambda state: state.set_lane_param(1, "no_such", 1.0),
     "a negative seed": lambda state: state.set_seed(-1),
-    "too many seeds": lambda state: state.set_seeds(MAX_SEEDS + 1),
+    "too many seeds": lambda state: state.set_chains(6),
     "no such place": lambda state: state.look_inside(2),
 }
 
@@ -92,36 +96,36 @@ def test_a_refused_change_says_what_is_allowed_and_changes_nothing(change):
 
 
 def test_methods_are_added_up_to_the_limit_and_told_apart():
-    state = opened("?model=topics(corpus:bars)&method=lda_scir")
-    state.add_method()
-    assert state.study.methods[1].key != "lda_scir"
-    state.set_method(1, "lda_scir")
-    assert state.method_titles() == ("SCIR (1)", "SCIR (2)")
-    state.set_method_param(1, "step_size", 0.25)
-    assert [title.endswith(number) for title, number in zip(state.method_titles(), (" 0.5", " 0.25"), strict=True)] == [
+    state = opened("?target=topics(corpus:bars)&lane=lda_scir")
+    state.add_lane()
+    assert state.experiment.lanes[1].sampler.key != "lda_scir"
+    state.set_sampler(1, "lda_scir")
+    assert state.lane_titles() == ("SCIR (1)", "SCIR (2)")
+    state.set_lane_param(1, "step_size", 0.25)
+    assert [title.endswith(number) for title, number in zip(state.lane_titles(), (" 0.5", " 0.25"), strict=True)] == [
         True,
         True,
     ]
-    while len(state.study.methods) < MAX_METHODS:
-        state.add_method()
+    while len(state.experiment.lanes) < max_lanes("topics"):
+        state.add_lane()
     with pytest.raises(SpecError):
-        state.add_method()
-    assert len({method.key for method in state.study.methods}) >= MAX_METHODS - 1
-    state.look_inside(MAX_METHODS - 1)
-    state.remove_method(0)
-    assert state.shown == MAX_METHODS - 2, "the pictures go on showing the same method"
-    while len(state.study.methods) > 1:
-        state.remove_method(0)
-    state.remove_method(0)
-    assert len(state.study.methods) == 1
+        state.add_lane()
+    assert len({lane.sampler.key for lane in state.experiment.lanes}) >= max_lanes("topics") - 1
+    state.look_inside(max_lanes("topics") - 1)
+    state.remove_lane(0)
+    assert state.shown == max_lanes("topics") - 2, "the pictures go on showing the same method"
+    while len(state.experiment.lanes) > 1:
+        state.remove_lane(0)
+    state.remove_lane(0)
+    assert len(state.experiment.lanes) == 1
     assert state.shown == 0
 
 
 def test_a_corpus_with_pictures_brings_its_view():
-    state = opened("?model=topics(corpus:synthetic)&views=scores")
-    state.set_model_param("corpus", "bars")
+    state = opened("?target=topics(corpus:synthetic)&views=scores")
+    state.set_target_param("corpus", "bars")
     assert state.views == ["pictures", "scores"]
-    state.set_model_param("corpus", "synthetic")
+    state.set_target_param("corpus", "synthetic")
     assert state.shown_views() == ["scores"]
 
 
@@ -131,8 +135,8 @@ def test_a_corpus_with_pictures_brings_its_view():
 @pytest.mark.parametrize(
     "query",
     [
-        "?model=topics(corpus:bars;n_topics:7)&method=lda_scir(step_size:0.2)&method=lda_sgrld&seed=9&views=words,scores&axis=seconds&seeds=3&show=2&theme=dark&play=0",
-        "?model=network(graph:karate;n_communities:4)&method=network_gibbs&seed=2&views=&axis=steps&hide=equations",
+        "?target=topics(corpus:bars;n_topics:7)&lane=lda_scir(step_size:0.2)&lane=lda_sgrld&seed=9&views=words,scores&axis=seconds&n_chains=3&show=2&theme=dark&play=0",
+        "?target=network(graph:karate;n_communities:4)&lane=network_gibbs&seed=2&views=&axis=steps&hide=equations",
     ],
 )
 def test_the_link_holds_the_whole_state(query):
@@ -149,16 +153,16 @@ def test_the_link_holds_the_whole_state(query):
 @pytest.mark.parametrize(
     ("query", "parts"),
     [
-        ("?model=weather", ["model", "weather", "topics"]),
-        ("?model=network&method=lda_scir", ["lda_scir", "network"]),
-        ("?model=topics(n_topics:1)", ["n_topics", "1"]),
-        ("?model=topics&views=graph", ["graph", "does not fit the model"]),
-        ("?model=topics&seeds=99", ["seeds", "99", str(MAX_SEEDS)]),
-        ("?model=topics&show=7", ["show", "7"]),
-        ("?model=topics&axis=miles", ["axis", "miles"]),
-        ("?model=topics&colour=red", ["colour", "no such field"]),
-        ("?model=topics(corpus:uploaded)", ["own file", FIRST, KINDS["topics"].label]),
-        ("?model=network(graph:uploaded)", ["own file", KINDS["network"].label]),
+        ("?model=weather", ["target", "weather", "topics"]),
+        ("?target=network&lane=lda_scir", ["lda_scir", "network"]),
+        ("?target=topics(n_topics:1)", ["n_topics", "1"]),
+        ("?target=topics&views=graph", ["graph", "does not fit the model"]),
+        ("?target=topics&n_chains=99", ["n_chains", "99", "1 to 5"]),
+        ("?target=topics&show=7", ["show", "7"]),
+        ("?target=topics&axis=miles", ["axis", "miles"]),
+        ("?target=topics&colour=red", ["colour", "no such field"]),
+        ("?target=topics(corpus:uploaded)", ["own file", FIRST, KINDS["topics"].label]),
+        ("?target=network(graph:uploaded)", ["own file", KINDS["network"].label]),
     ],
 )
 def test_a_bad_link_is_mended_and_told(query, parts):
@@ -168,7 +172,7 @@ def test_a_bad_link_is_mended_and_told(query, parts):
     assert state.own_data is None
     again, messages = link.from_query(link.to_query(state))
     assert not messages
-    assert again.study == state.study
+    assert again.experiment == state.experiment
 
 
 # Uploads
@@ -314,7 +318,7 @@ class Stage:
             await self.runner._frame()
 
     def runs(self):
-        return [run for record in self.runner.records for run in record.runs]
+        return [chain for record in self.runner.records for chain in record.run.chains]
 
 
 def test_pages_take_turns_with_new_figures(monkeypatch):
@@ -329,6 +333,27 @@ def test_pages_take_turns_with_new_figures(monkeypatch):
     assert waits == pytest.approx([0.2, 0.6, 1.0]), "each takes as long as the one before, and leaves as much"
     clock[0] += 10
     assert turns.wait() == 0, "nobody waits for those that are over"
+
+
+def test_a_rate_is_read_while_the_engine_goes_on():
+    """Fails where steps that a worker thread notes meanwhile are an error."""
+    times, over = collections.deque([(live.time.perf_counter(), 0)] * 60, maxlen=60), threading.Event()
+
+    def note():
+        while not over.is_set():
+            times.append((live.time.perf_counter(), len(times)))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    engine = threading.Thread(target=note)
+    engine.start()
+    try:
+        for _ in range(2000):
+            live.recent_rate(times)
+    finally:
+        over.set()
+        engine.join()
+        sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("others", [False, True])
@@ -354,25 +379,24 @@ def test_a_page_waits_for_others_only(monkeypatch, others):
 
 
 @pytest.mark.parametrize("query", [BARS, BLOCKS])
-def test_the_loop_makes_the_draws_of_the_study(query):
-    """Live, in slices, with two seeds: the scores are those of the study without a page."""
+def test_the_loop_makes_the_draws_of_the_experiment(query):
+    """Live, in slices, with two chains: the scores are those of the experiment without a page."""
 
     async def live():
-        stage = Stage(f"{query}&seeds=2&seed=5")
+        stage = Stage(f"{query}&n_chains=2&seed=5")
         await stage.ready()
         while min(run.steps for run in stage.runs()) < 3:
             await stage.frames()
         return stage
 
     stage = asyncio.run(live())
-    for extra in range(2):
-        study = Study.from_dict({**stage.state.study.to_dict(), "seed": 5 + extra})
-        for record, alone in zip(stage.runner.records, study.runs(stage.runner.model), strict=True):
-            live_run = record.runs[extra]
-            while alone.steps < live_run.steps:
-                alone.advance()
-            assert [score.value for score in alone.scores] == [score.value for score in live_run.scores]
-    first, second = stage.runner.records[0].runs
+    for record, alone in zip(stage.runner.records, start(stage.state.experiment, stage.runner.model), strict=True):
+        alone.advance(record.run.steps)
+        for here, there in zip(record.run.chains, alone.chains, strict=True):
+            # One that was a step behind on the page is not any more.
+            values = [score.value for score in here.scores]
+            assert values == [score.value for score in there.scores][: len(values)]
+    first, second = stage.runner.records[0].run.chains
     assert first.scores[-1].value != second.scores[-1].value
     sent = stage.bus.send_frame.await_args_list
     assert [call.args[0] for call in sent] == list(range(1, len(sent) + 1))
@@ -381,7 +405,7 @@ def test_the_loop_makes_the_draws_of_the_study(query):
 
 def test_the_method_that_is_furthest_behind_makes_the_next_step():
     async def behind(axis):
-        stage = Stage(f"{CORPUS}&axis={axis}&method=collapsed_gibbs(batch_size:50)&method=lda_scir(batch_size:5)")
+        stage = Stage(f"{CORPUS}&axis={axis}&lane=collapsed_gibbs(batch_size:50)&lane=lda_scir(batch_size:5)")
         await stage.ready()
         await stage.frames(6)
         return stage.runs()
@@ -394,7 +418,7 @@ def test_the_method_that_is_furthest_behind_makes_the_next_step():
 
 def test_the_curves_file_holds_every_score_of_every_seed():
     async def live():
-        stage = Stage(f"{BLOCKS}&seeds=2&seed=7")
+        stage = Stage(f"{BLOCKS}&n_chains=2&seed=7")
         await stage.ready()
         while min(run.steps for run in stage.runs()) < 2:
             await stage.frames()
@@ -404,8 +428,8 @@ def test_the_curves_file_holds_every_score_of_every_seed():
     _, content = saved(stage, "_curves")
     rows = list(csv.DictReader(io.StringIO(content)))
     assert len(rows) == sum(len(run.scores) for run in stage.runs())
-    second = stage.runner.records[1].runs[1]
-    own = [row for row in rows if (row["method"], row["seed"]) == (stage.state.method_titles()[1], "8")]
+    second = stage.runner.records[1].run.chains[1]
+    own = [row for row in rows if (row["method"], row["seed"]) == (stage.state.lane_titles()[1], "8")]
     assert [
         (int(row["step"]), int(row["observed pairs seen"]), float(row["seconds"]), float(row["held-out AUC"]))
         for row in own
@@ -426,16 +450,16 @@ def saved(stage, action):
     ("query", "changed"),
     [(BARS, [(1, "step_size", 0.1), (0, "batch_size", 7)]), (BLOCKS, [(1, "step_size", 0.05), (1, "step_size", 0.2)])],
 )
-def test_the_saved_study_gives_the_scores_of_the_page(query, changed, tmp_path):
+def test_the_saved_experiment_gives_the_scores_of_the_page(query, changed, tmp_path):
     """Of every method and seed, with what was changed on the way; without the changes, or at other steps, it fails."""
 
     async def live():
-        stage = Stage(f"{query}&seeds=2&seed=5")
+        stage = Stage(f"{query}&n_chains=2&seed=5")
         await stage.ready()
         for step, (place, name, value) in enumerate(changed, 2):
             while min(run.steps for run in stage.runs()) < 2 * step:
                 await stage.frames()
-            stage.state.set_method_param(place, name, value)
+            stage.state.set_lane_param(place, name, value)
             await stage.frames()
         changed_at = max(run.steps for run in stage.runs())
         while min(run.steps for run in stage.runs()) < changed_at + 3:
@@ -444,12 +468,14 @@ def test_the_saved_study_gives_the_scores_of_the_page(query, changed, tmp_path):
 
     stage = asyncio.run(live())
     name, text = saved(stage, "_json")
-    assert name == "study.json"
-    study = Study.from_json(text)
-    assert len(study.changes) == 2
+    assert name == "experiment.json"
+    saved_one = Experiment.from_json(text)
+    assert sum(len(lane.changes) for lane in saved_one.lanes) == 2
 
     def scores(some):
-        return [[(s.step, s.data_seen, s.value) for s in run.scores] for runs in run_study(some) for run in runs]
+        return [
+            [(s.step, s.data_seen, s.value) for s in chain.scores] for run in run_models(some) for chain in run.chains
+        ]
 
     shown = [[(s.step, s.data_seen, s.value) for s in run.scores] for run in stage.runs()]
 
@@ -460,16 +486,19 @@ def test_the_saved_study_gives_the_scores_of_the_page(query, changed, tmp_path):
             for here, there in zip(shown, scores(some), strict=True)
         )
 
-    assert agree(study)
-    assert not agree(replace(study, changes=study.changes[:1]))
-    later = tuple(change._replace(step=change.step + 1) for change in study.changes)
-    assert not agree(replace(study, changes=later))
+    def with_changes(change):
+        lanes = tuple(replace(lane, changes=tuple(change(lane.changes))) for lane in saved_one.lanes)
+        return replace(saved_one, lanes=lanes)
+
+    assert agree(saved_one)
+    assert not agree(with_changes(lambda changes: changes[:-1]))
+    assert not agree(with_changes(lambda changes: [one._replace(step=one.step + 1) for one in changes]))
     # The command gives the same numbers.
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert main(["run", str(tmp_path / name), "--out", str(tmp_path / "curves.csv")]) == 0
     with (tmp_path / "curves.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))[1:]
-    assert [(int(row[2]), int(row[3]), float(row[5])) for row in rows] == list(itertools.chain(*scores(study)))
+    assert [(int(row[2]), int(row[3]), float(row[5])) for row in rows] == list(itertools.chain(*scores(saved_one)))
     assert {row[1] for row in rows} == {"5", "6"}
 
 
@@ -477,24 +506,25 @@ def test_more_changes_than_a_file_may_hold_are_told():
     async def live():
         stage = Stage(f"{BARS}&play=0")
         await stage.ready()
-        stage.runner.records[1].changes = [(0, stage.state.study.methods[1])] * (MAX_CHANGES + 1)
+        change = Change(0, stage.state.experiment.lanes[1].sampler, OWN_GRADIENT)
+        stage.runner.records[1].run.changes = [change] * (MAX_CHANGES + 1)
         return stage
 
     stage = asyncio.run(live())
     notify = Mock()
     with patch("app.export.pmui"), patch("app.export.pn"):
         menu = StudyExport(stage.state, stage.runner, notify)
-    asyncio.run(menu._clicked({"label": "Study (JSON)"}))
+    asyncio.run(menu._clicked({"label": "Experiment (JSON)"}))
     kind, sentence = notify.call_args.args
     assert kind == "error" and "1001" in sentence and str(MAX_CHANGES) in sentence
 
 
-def test_what_a_refused_study_gives_way_to_is_what_runs():
-    """Fails where the page goes back to values that were changed before the study that could not be opened."""
+def test_what_a_refused_experiment_gives_way_to_is_what_runs():
+    """Fails where the page goes back to values that were changed before the experiment that could not be opened."""
 
     async def live():
         stage = await _begun(BARS)
-        stage.state.set_method_param(1, "step_size", 0.1)
+        stage.state.set_lane_param(1, "step_size", 0.1)
         await stage.frames()
         stage.state.bring({"pets.csv": b"cats"})
         await stage.runner._begin()
@@ -502,8 +532,8 @@ def test_what_a_refused_study_gives_way_to_is_what_runs():
 
     stage = asyncio.run(live())
     assert stage.screen.show_problem.called
-    assert stage.state.study.methods[1].values()["step_size"] == 0.1
-    assert stage.runner.records[1].runs[0].method.step_size == 0.1
+    assert stage.state.experiment.lanes[1].sampler.values()["step_size"] == 0.1
+    assert stage.runner.records[1].run.chains[0].method.step_size == 0.1
 
 
 def test_a_changed_parameter_goes_on_and_is_marked():
@@ -512,7 +542,7 @@ def test_a_changed_parameter_goes_on_and_is_marked():
         await stage.ready()
         stage.runner.step()
         await stage.frames()
-        stage.state.set_method_param(1, "step_size", 0.1)
+        stage.state.set_lane_param(1, "step_size", 0.1)
         assert not stage.runner._restart
         stage.runner.step()
         await stage.frames()
@@ -520,17 +550,17 @@ def test_a_changed_parameter_goes_on_and_is_marked():
 
     stage = asyncio.run(change())
     assert [run.steps for run in stage.runs()] == [2, 2]
-    assert stage.runner.records[1].runs[0].method.step_size == 0.1
+    assert stage.runner.records[1].run.chains[0].method.step_size == 0.1
     assert [len(record.marks) for record in stage.runner.records] == [0, 1]
     assert stage.runner.records[1].marks[0].steps == 1
 
 
 def test_a_structural_change_starts_again():
     for change in (
-        lambda state: state.set_method(0, "minibatch_gibbs"),
+        lambda state: state.set_sampler(0, "minibatch_gibbs"),
         lambda state: state.set_seed(3),
-        lambda state: state.set_model_param("n_topics", 4),
-        lambda state: state.set_seeds(2),
+        lambda state: state.set_target_param("n_topics", 4),
+        lambda state: state.set_chains(2),
         lambda state: state.reset(),
         lambda state: state.bring({"pets.csv": CSV}),
     ):
@@ -571,11 +601,11 @@ class Gate:
         self.threads = []
         real = running.load
 
-        def load(study, uploaded=None):
+        def load(experiment, uploaded=None):
             self.threads.append(threading.current_thread())
             self.entered.set()
             assert self.open.wait(60)
-            return real(study, uploaded)
+            return real(experiment, uploaded)
 
         monkeypatch.setattr(running, "load", load)
 
@@ -583,10 +613,10 @@ class Gate:
 def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
     async def load():
         stage = await _begun(BARS)
-        runs, study = stage.runs(), stage.state.study
+        runs, before = stage.runs(), stage.state.experiment
         stage.screen.reset_mock()
         gate = Gate(monkeypatch)
-        stage.state.set_model_param("n_topics", 4)
+        stage.state.set_target_param("n_topics", 4)
         loading = asyncio.create_task(stage.runner._begin())
         # On the event loop the gate could not be waited for: nobody would be there to open it.
         while not stage.screen.show_work.called:
@@ -597,7 +627,7 @@ def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
         await loading
         assert gate.threads[0] is not threading.main_thread()
         assert stage.screen.show_work.call_args.args[0] == ""
-        assert stage.state.study == study, "the study before comes back"
+        assert stage.state.experiment == before, "what ran before comes back"
         assert stage.runs() == runs, "with its runs"
         assert not stage.runner._restart
         gate.open.set()
@@ -606,10 +636,10 @@ def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
     asyncio.run(load())
 
 
-def test_a_first_study_that_is_cancelled_or_gives_way_leaves_a_way_on(monkeypatch):
+def test_a_first_experiment_that_is_cancelled_or_gives_way_leaves_a_way_on(monkeypatch):
     async def load():
         stage = Stage(BARS)
-        first = stage.state.study
+        first = stage.state.experiment
         gate = Gate(monkeypatch)
         loading = asyncio.create_task(stage.runner._begin())
         while not gate.entered.is_set():
@@ -618,11 +648,11 @@ def test_a_first_study_that_is_cancelled_or_gives_way_leaves_a_way_on(monkeypatc
         await loading
         assert "Reset" in stage.screen.show_status.call_args.args[0]
         gate.open.set()
-        # A bad file, brought before anything has run: the study of the link is loaded.
+        # A bad file, brought before anything has run: the experiment of the link is loaded.
         stage.state.bring({"pets.csv": CSV + b"six,one,two\n"})
         await stage.runner._begin()
         assert "line 7" in stage.screen.show_problem.call_args.args[0]
-        assert stage.state.study == first
+        assert stage.state.experiment == first
         assert stage.runner._restart
         await stage.runner._begin()
         assert stage.runner.records
@@ -634,11 +664,11 @@ def test_another_wish_while_loading_is_the_one_that_counts(monkeypatch):
     async def load():
         stage = await _begun(BARS)
         gate = Gate(monkeypatch)
-        stage.state.set_model_param("n_topics", 4)
+        stage.state.set_target_param("n_topics", 4)
         loading = asyncio.create_task(stage.runner._begin())
         while not gate.entered.is_set():
             await asyncio.sleep(0.01)
-        stage.state.set_model_param("n_topics", 5)
+        stage.state.set_target_param("n_topics", 5)
         await loading
         assert stage.runner._restart
         gate.open.set()
@@ -648,28 +678,28 @@ def test_another_wish_while_loading_is_the_one_that_counts(monkeypatch):
     asyncio.run(load())
 
 
-def test_a_bad_file_gives_its_sentence_and_the_study_before_goes_on():
+def test_a_bad_file_gives_its_sentence_and_what_ran_before_goes_on():
     async def bring(content):
         stage = await _begun(BARS)
-        before = stage.state.study, stage.runs()
+        before = stage.state.experiment, stage.runs()
         stage.state.bring({"pets.csv": content})
         await stage.runner._begin()
         return stage, before
 
     async def cut_off():
-        stage = await _begun("?model=topics(corpus:bars;max_share:0.2)")
+        stage = await _begun("?target=topics(corpus:bars;max_share:0.2)")
         stage.state.bring({"pets.csv": CSV})
         await stage.runner._begin()
         return stage
 
-    stage, (study, runs) = asyncio.run(bring(CSV + b"six,one,two\n"))
+    stage, (experiment, runs) = asyncio.run(bring(CSV + b"six,one,two\n"))
     assert "pets.csv, line 7" in stage.screen.show_problem.call_args.args[0]
-    assert stage.state.study == study
+    assert stage.state.experiment == experiment
     assert stage.state.upload is None
     assert stage.runs() == runs
     assert not stage.runner._restart
 
-    stage, (study, runs) = asyncio.run(bring(CSV))
+    stage, (experiment, runs) = asyncio.run(bring(CSV))
     stage.screen.show_problem.assert_not_called()
     assert stage.state.own_data.name == "pets.csv"
     assert stage.runner.model.training.n_documents + stage.runner.model.folded.n_documents == 5
@@ -678,30 +708,30 @@ def test_a_bad_file_gives_its_sentence_and_the_study_before_goes_on():
     assert "max_share" in stage.screen.show_problem.call_args.args[0]
     assert stage.state.own_data is None
     assert stage.state.upload.name == "pets.csv"
-    stage.state.set_model_param("max_share", 1.0)
-    stage.state.set_model_param("corpus", "uploaded")
+    stage.state.set_target_param("max_share", 1.0)
+    stage.state.set_target_param("corpus", "uploaded")
     assert stage.state.own_data is not None
     # Back to built-in data, and to the file again without bringing it once more.
-    stage.state.set_model_param("corpus", "bars")
+    stage.state.set_target_param("corpus", "bars")
     assert stage.state.own_data is None
-    stage.state.set_model_param("corpus", "uploaded")
+    stage.state.set_target_param("corpus", "uploaded")
     assert stage.state.own_data is not None
 
 
-def test_an_error_that_nobody_thought_of_leaves_the_study_before(monkeypatch, caplog):
+def test_an_error_that_nobody_thought_of_leaves_what_ran_before(monkeypatch, caplog):
     async def fail():
         stage = await _begun(BARS)
-        before = stage.state.study, stage.runs()
+        before = stage.state.experiment, stage.runs()
         monkeypatch.setattr(running, "load", Mock(side_effect=ZeroDivisionError("a secret")))
-        stage.state.set_model_param("n_topics", 4)
+        stage.state.set_target_param("n_topics", 4)
         await stage.runner._begin()
         return stage, before
 
-    stage, (study, runs) = asyncio.run(fail())
+    stage, (experiment, runs) = asyncio.run(fail())
     said = stage.screen.show_problem.call_args.args[0]
     assert "unexpected error" in said and "secret" not in said
     assert "a secret" in caplog.text
-    assert stage.state.study == study
+    assert stage.state.experiment == experiment
     assert stage.runs() == runs
     assert not stage.runner._restart
 
@@ -727,7 +757,7 @@ def test_a_file_that_nobody_waits_for_any_more_is_not_read_on():
 
     progress.tell = tell
     with pytest.raises(EndedError):
-        running._prepare(progress, opened().study, upload, 1)
+        running._prepare(progress, opened().experiment, upload)
     shares = [share for what, share in told if what == "Reading many.txt"]
     assert shares[-1] == pytest.approx(len(shares) * TOLD_EVERY / n, rel=0.05), "as far as it was read"
     assert shares == sorted(set(shares))
@@ -763,7 +793,7 @@ def test_the_page_sees_how_far_a_file_is_read():
     assert stage.state.own_data.name == "pets.csv"
 
 
-def test_a_study_that_is_given_up_leaves_the_figures_and_the_widgets_as_they_were(monkeypatch):
+def test_an_experiment_that_is_given_up_leaves_the_figures_and_the_widgets_as_they_were(monkeypatch):
     async def load():
         stage = await _begun(BARS)
         controls = StudyControls(stage.state, Mock())
@@ -771,8 +801,8 @@ def test_a_study_that_is_given_up_leaves_the_figures_and_the_widgets_as_they_wer
         figures = list(stage.runner.views)
         gate = Gate(monkeypatch)
         stage.state.bring({"pets.csv": CSV})
-        stage.state.set_model_param("n_topics", 20)
-        stage.state.set_model_param("alpha", list(widgets["Document prior α"].options.values())[-1])
+        stage.state.set_target_param("n_topics", 20)
+        stage.state.set_target_param("alpha", list(widgets["Document prior α"].options.values())[-1])
         assert controls_of(controls)["Corpus"].value == "uploaded"
         assert widgets["Corpus"].value == "bars", "a menu is not set, for it would send that back"
         assert widgets["Topics K"].value == 20
@@ -793,7 +823,7 @@ def test_a_study_that_is_given_up_leaves_the_figures_and_the_widgets_as_they_wer
     assert (shown["Corpus"].value, shown["Topics K"].value) == ("bars", 10)
     assert shown["Document prior α"].value == 0.1
     # A value that the slider has no place for.
-    stage.state.set_model_param("alpha", 0.123)
+    stage.state.set_target_param("alpha", 0.123)
     shown = controls_of(controls)
     assert shown["Document prior α"].value == 0.123
     # What has changed on the page meanwhile is drawn.
@@ -849,6 +879,6 @@ def test_a_method_that_blows_up_says_so_and_the_others_go_on():
 
 
 def test_every_method_is_offered_and_every_view_belongs_to_a_model():
-    assert {key for model in MODELS for key in methods_of(model)} == set(METHODS)
+    assert {key for model in MODELS for key in samplers_of(model)} == set(METHODS)
     assert all(view.model is None or view.model in MODELS for view in STUDY_VIEWS.values())
     assert isinstance(opened(), StudyState)

@@ -19,30 +19,29 @@ from app.study.views.scores import curve, ends
 from app.study.views.weights import LOWEST, expected_edges
 from app.study.views.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
 from samplers.models import METHODS, MODELS
-from samplers.models.study import Score, methods_of
+from samplers.models.run import Score, start
+from samplers.spec import samplers_of
 
 CHANGED = StudyPosition(data=2.0, steps=1.0, seconds=0.5)
 STUDIES = {
-    "bars": "?model=topics(corpus:bars;n_topics:10)",
-    "network": "?model=network(graph:blocks;n_communities:6)",
-    "no known groups": "?model=network(graph:florentine;n_communities:3)",
+    "bars": "?target=topics(corpus:bars;n_topics:10)",
+    "network": "?target=network(graph:blocks;n_communities:6)",
+    "no known groups": "?target=network(graph:florentine;n_communities:3)",
 }
 BATCHES = 6
 """Methods on one page."""
 
 
 def frames_of(query, n_steps):
-    """The scenes and frames of all methods of a study, six at a time."""
-    key = link.from_query(query)[0].study.model.key
-    methods = methods_of(key)
-    for start in range(0, len(methods), BATCHES):
-        state = link.from_query(query + "".join(f"&method={name}" for name in methods[start : start + BATCHES]))[0]
-        model = load(state.study)
-        runs = state.study.runs(model)
+    """The scenes and frames of all methods of a model, six at a time."""
+    methods = samplers_of(link.from_query(query)[0].experiment.target.key)
+    for first in range(0, len(methods), BATCHES):
+        state = link.from_query(query + "".join(f"&lane={name}" for name in methods[first : first + BATCHES]))[0]
+        model = load(state.experiment)
+        runs = start(state.experiment, model)
         for run in runs:
-            for _ in range(n_steps):
-                run.advance()
-        yield state, model, StudyFrame([MethodFrame([run], [CHANGED]) for run in runs], 0)
+            run.advance(n_steps)
+        yield state, model, StudyFrame([MethodFrame(run.chains, [CHANGED]) for run in runs], 0)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +51,7 @@ def studies():
 
 def build(key, state, model, dark=False, axis="data"):
     STUDY_VIEWS[key].prepare(model)
-    return STUDY_VIEWS[key](StudyScene(model, state.method_titles(), 0, axis, dark))
+    return STUDY_VIEWS[key](StudyScene(model, state.lane_titles(), 0, axis, dark))
 
 
 def check_data(view, data):
@@ -310,7 +309,7 @@ class Gibbs:
 
 def test_the_cost_of_a_batch_size_has_its_minimum_marked(studies):
     state, model, _ = studies["bars"][0]
-    state = link.from_query("?model=topics(corpus:bars)&method=minibatch_gibbs")[0]
+    state = link.from_query("?target=topics(corpus:bars)&lane=minibatch_gibbs")[0]
     view = build("batch", state, model)
     frame = Shown(
         batch_sizes=np.array([400, 100, 25, 6]),
@@ -495,7 +494,7 @@ def test_the_elbo_is_of_the_methods_that_have_one(studies):
     for state, model, frame in studies["network"]:
         view = build("elbo", state, model)
         data, captions = view.compute(frame), view.captions(frame)
-        for i, choice in enumerate(state.study.methods):
+        for i, choice in enumerate(lane.sampler for lane in state.experiment.lanes):
             assert (f"method {i}" in data) == (view._labels[i].id in captions)
             assert (f"method {i}" in data) == bool(len(frame.snapshot(i).get("elbo", ())))
             if f"method {i}" in data:

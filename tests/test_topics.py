@@ -9,7 +9,7 @@ from scipy import optimize, special
 
 from samplers import jit
 from samplers.models import METHODS
-from samplers.models.study import StudyRun
+from samplers.models.run import ModelChain
 from samplers.models.topics import collapsed_gibbs, completion, method, minibatch_gibbs, stochastic_gradient
 from samplers.models.topics import compare as papers
 from samplers.models.topics.collapsed_gibbs import CollapsedGibbs, log_likelihood
@@ -26,7 +26,7 @@ BARS = {"corpus": "bars", "n_topics": 10}
 
 
 def make_run(model, made, seed=1):
-    return StudyRun(model, made, SeedSequence(seed))
+    return ModelChain(model, made, Generator(SFC64(SeedSequence(seed))))
 
 
 def sweeps(run, n):

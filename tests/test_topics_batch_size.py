@@ -6,7 +6,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 from scipy import signal
 
 from samplers import jit
-from samplers.models.study import StudyRun
+from samplers.models.run import ModelChain
 from samplers.models.topics import batch_size, batches, minibatch_gibbs
 from samplers.models.topics.batch_size import (
     Adaptation,
@@ -191,7 +191,7 @@ def few():
 
 def tried(model, **params):
     """A run of minibatch Gibbs just after it has chosen."""
-    run = StudyRun(model, MinibatchGibbs(**params), SeedSequence(1))
+    run = ModelChain(model, MinibatchGibbs(**params), Generator(SFC64(SeedSequence(1))))
     while not run.method.adaptation(model, run.state).chosen:
         run.method.advance(model, run.state, run.rng)
     return run

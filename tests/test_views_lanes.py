@@ -27,7 +27,7 @@ from app.views.drift import CUT
 from app.views.recipes import RecipeView, layouts_of
 from samplers import Change, Choice, Experiment, Run
 from samplers.diagnostics import ks as diagnostics_ks
-from samplers.models.study import Score
+from samplers.models.run import Score, start
 
 NAMES = ("alpha", "beta", "gamma")
 """The lanes' titles; none is part of anything else that a view says."""
@@ -488,7 +488,7 @@ def test_the_paths_are_those_of_each_lanes_first_chain():
 
 
 class StudyPage:
-    """A view of a study and what the page holds of it; ``shown`` is a method, wherever it stands."""
+    """A view of a model and what the page holds of it; ``shown`` is a method, wherever it stands."""
 
     def __init__(self, cls, model, methods, order, shown, other_seeds=False):
         names = tuple(NAMES[i] for i in order)
@@ -515,30 +515,29 @@ class StudyPage:
 
 STUDIES = {
     "topics": (
-        "?model=topics(corpus:bars;n_topics:10)",
+        "?target=topics(corpus:bars;n_topics:10)",
         ["collapsed_gibbs", "minibatch_gibbs(batch_size:0)", "lda_scir"],
     ),
-    "network": ("?model=network(graph:florentine;n_communities:3)", ["network_gibbs", "network_map", "network_hmc"]),
+    "network": ("?target=network(graph:florentine;n_communities:3)", ["network_gibbs", "network_map", "network_hmc"]),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_method_is_shown_as_it_would_be_with_others(name):
-    """Curves of a method do not depend on the others; pictures are of the method that is chosen, by its first seed."""
+    """Curves of a method do not depend on the others; pictures are of the method that is chosen, by its first chain."""
     query, keys = STUDIES[name]
     studies = [
-        study_link.from_query(query + "".join(f"&method={key}" for key in keys) + f"&seed={s}")[0] for s in (1, 2, 3)
+        study_link.from_query(query + "".join(f"&lane={key}" for key in keys) + f"&seed={s}")[0] for s in (1, 2, 3)
     ]
-    model = load(studies[0].study)
-    seeds = [each.study.runs(model) for each in studies]
-    for runs in seeds:
-        for run in runs:
-            for _ in range(3):
-                run.advance()
+    model = load(studies[0].experiment)
+    seeds = [[run.chains[0] for run in start(each.experiment, model)] for each in studies]
+    for chain in [chain for chains in seeds for chain in chains]:
+        for _ in range(3):
+            chain.advance()
     methods = list(zip(*seeds, strict=True))
     for key, cls in STUDY_VIEWS.items():
-        if not cls.fits(studies[0].study):
+        if not cls.fits(studies[0].experiment):
             continue
         cls.prepare(model)
         for shown in BASE:

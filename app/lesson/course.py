@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,6 @@ from app.views import VIEWS
 from app.views.base import AXIS_LABELS
 from lessons import Lesson, Library, Step, load_all
 from lessons.library import folders, paths_of
-from samplers import Experiment
-from samplers.models.study import Study
 
 NOWHERE = ("n_steps", "burn_in", "thin")
 """Addresses for which the page has no widget: how long something runs is up to the person."""
@@ -53,7 +52,7 @@ def problems(lesson: Lesson) -> list[str]:
 
 
 def _step_problems(step: Step) -> list[str]:
-    is_study = isinstance(step.spec, Study)
+    is_study = step.spec is not None and step.spec.of_model
     views: Mapping[str, Any] = STUDY_VIEWS if is_study else VIEWS
     out = []
     for key in step.views:
@@ -68,7 +67,7 @@ def _step_problems(step: Step) -> list[str]:
     axes = AXES if is_study else tuple(AXIS_LABELS)
     if step.page.get("axis", axes[0]) not in axes:
         out.append(f"page.axis = {step.page['axis']!r}: allowed is one of {', '.join(axes)}.")
-    if isinstance(step.spec, Experiment):
+    if step.spec is not None and not is_study:
         n = step.spec.make_target().n_values
         if step.page.get("coordinate", 1) > n:
             out.append(f"page.coordinate = {step.page['coordinate']}: allowed is a whole number from 1 to {n}.")
@@ -76,6 +75,6 @@ def _step_problems(step: Step) -> list[str]:
 
 
 def of_study(lesson: Lesson, number: int) -> bool:
-    """Whether a step is shown on the page of studies. One without an experiment goes with the next that has one."""
+    """Whether a step is shown on the page of models. One without an experiment goes with the next that has one."""
     following = (step.spec for step in lesson.steps[number - 1 :] if step.spec is not None)
-    return isinstance(next(following, None), Study)
+    return any(spec.of_model for spec in islice(following, 1))

@@ -1,7 +1,7 @@
 """The check marks of a step's claims, from what its live run has measured so far."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal
 
@@ -10,8 +10,7 @@ from app.theme import Theme
 from lessons import Claim, Step
 from lessons.claims import Result
 from lessons.headless import live_result
-from samplers import Experiment
-from samplers.models.study import Study
+from samplers import Experiment, Lane
 
 State = Literal["pending", "holds", "fails", "other", "elsewhere", "running"]
 SIGNS: dict[State, str] = {"pending": "…", "holds": "✓", "fails": "✗", "other": "~", "elsewhere": "–", "running": "…"}
@@ -37,8 +36,8 @@ class Mark:
         return f"<b style='color:{colour}'>{SIGNS[self.state]} {WORDS[self.state]}</b>{rest}"
 
 
-def marks(step: Step, spec: Any, runs: Sequence[Any], command: str) -> list[Mark]:
-    """A mark for each claim. ``spec`` is what runs now, and ``runs`` are its :class:`Run` or :class:`StudyRun`.
+def marks(step: Step, spec: Experiment | None, runs: Sequence[Any], command: str) -> list[Mark]:
+    """A mark for each claim. ``spec`` is what runs now, and ``runs`` are its :class:`Run` or :class:`ModelRun`.
 
     A claim is first judged at the step's reduced length, with that length's tolerance, and again at the full one.
     """
@@ -86,10 +85,14 @@ def _detail(result: Result) -> str:
     return f"measured {result.measured:.5g}{error}, expected {result.expected}{tolerance}"
 
 
-def _same(claimed: Any, running: Any) -> bool:
-    """Whether what runs is what the claims are about; the seed may be another one."""
-    if isinstance(claimed, Experiment) and isinstance(running, Experiment):
-        return (claimed.target, claimed.lanes) == (running.target, running.lanes)
-    if isinstance(claimed, Study) and isinstance(running, Study):
-        return (claimed.model, claimed.methods) == (running.model, running.methods)
-    return False
+def _same(claimed: Experiment | None, running: Experiment | None) -> bool:
+    """Whether what runs is what the claims are about; the seed and the lengths may be others."""
+    return (
+        claimed is not None
+        and running is not None
+        and (claimed.target, _lanes(claimed)) == (running.target, _lanes(running))
+    )
+
+
+def _lanes(experiment: Experiment) -> tuple[Lane, ...]:
+    return tuple(replace(lane, n_steps=None) for lane in experiment.lanes)

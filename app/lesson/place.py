@@ -9,6 +9,7 @@ from app.lesson.course import library, of_study
 from app.lesson.rules import general
 from lessons import Lesson, Step
 from samplers.parameters import SpecError
+from samplers.spec import is_model
 
 SKIPPED = 0
 """The answer of somebody who did not want to predict."""
@@ -146,7 +147,10 @@ def allows(step: Step, answer: int) -> bool:
 
 
 def opens_study(arguments: dict[str, Any]) -> bool:
-    """Whether a link, by the arguments of its request, opens the page of studies."""
+    """Whether a link, by the arguments of its request, opens the page of models."""
     fields = {name: values[-1].decode(errors="replace") for name, values in arguments.items() if values}
     found = find(fields, [])
-    return of_study(*found) if found is not None else "model" in fields
+    if found is not None:
+        return of_study(*found)
+    # Links of older versions name a model so; one that is unknown is refused by the page of models.
+    return "model" in fields or is_model(fields.get("target", "").partition("(")[0])

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 
 def general(name: str) -> str:
-    """An address without its lane or method: ``sampler.step_size``."""
-    return re.sub(r"^lane[1-9]\.", "", re.sub(r"^method[1-9]\.", "method.", name))
+    """An address without its lane: ``sampler.step_size``."""
+    return re.sub(r"^lane[1-9]\.", "", name)
 
 
 def is_hidden(name: str, hidden: Iterable[str]) -> bool:
     """Whether a link leaves out this control: by its address, that of every lane, or the group that it is of."""
     shared = general(name)
     group = shared.partition(".")[0]
-    return bool({name, shared, group, "methods" if group == "method" else group} & set(hidden))
+    return bool({name, shared, group} & set(hidden))

@@ -1,4 +1,4 @@
-"""The sidebar of a study: the model and its data, the methods, seeds."""
+"""The sidebar of a model: its data, the methods, seeds."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -15,8 +15,8 @@ from app.study.state import StudyState
 from app.study.upload import KINDS, FileBox
 from app.theme import theme
 from samplers.models import METHODS, MODELS
-from samplers.models.study import MAX_METHODS, SEEDS, methods_of
 from samplers.parameters import Option, Value, declared
+from samplers.spec import max_lanes, samplers_of, settings_of
 
 FIRST = 1
 """Parameters of the model, after its data, that stand above the methods."""
@@ -44,7 +44,7 @@ class StudyControls(Panel):
         # Beside the box, not drawn again with it: a file may be on its way.
         self._own = pn.pane.HTML("", visible=False, margin=(0, 12, 6, 12))
         self._problem = Notice(margin=(4, 10))
-        state.param.watch(lambda *_: self.refresh(), ["study", "upload", "dark", "seeds"])
+        state.param.watch(lambda *_: self.refresh(), ["experiment", "upload", "dark"])
         state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free"])
         self.refresh()
 
@@ -55,7 +55,7 @@ class StudyControls(Panel):
     def refresh(self, force: bool = False) -> None:
         """Draw the widgets again where other ones are needed. The others show what is true now.
 
-        A study that is given up, or could not be opened, gives way to the one before, whose values are others.
+        What is given up, or could not be opened, gives way to the experiment before, whose values are others.
         """
         super().refresh(force)
         upload = self.state.upload
@@ -64,32 +64,32 @@ class StudyControls(Panel):
         )
 
     def parts(self) -> dict[Any, Make]:
-        state, study = self.state, self.state.study
-        made: dict[Any, Make] = {("model", study.model.key): self._model}
-        titles, alone = state.method_titles(), len(study.methods) == 1
-        for i, method in enumerate(study.methods):
-            name = "" if state.shows("methods") else titles[i]
-            made["method", i, study.model.key, method.key, name, state.dark, alone, self._errors.get(i)] = partial(
-                self._method, i
-            )
-        made["add", len(study.methods)] = self._add
+        state, experiment = self.state, self.state.experiment
+        model = experiment.target.key
+        made: dict[Any, Make] = {("model", model): self._model}
+        titles, alone = state.lane_titles(), len(experiment.lanes) == 1
+        for i, lane in enumerate(experiment.lanes):
+            name = "" if state.shows("sampler") else titles[i]
+            key = (model, lane.sampler.key, name, state.dark, alone, self._errors.get(i))
+            made["method", i, *key] = partial(self._method, i)
+        made["add", len(experiment.lanes)] = self._add
         made["seeds",] = self._seeds
-        made["more", study.model.key, state.dark] = self._more
+        made["more", model, state.dark] = self._more
         return made
 
     def _model(self) -> list[Any]:
-        state, study = self.state, self.state.study
-        model = MODELS[study.model.key]
+        state = self.state
+        model = MODELS[state.experiment.target.key]
         menu = pmui.Select(
             label="Model", options={cls.title: key for key, cls in MODELS.items()}, value=model.key, size="small",
             description=sentence(model), sizing_mode="stretch_width", margin=(10, 10, 4, 10),
         )  # fmt: skip
-        menu.param.watch(lambda event: self._do(state.set_model, event.new), "value")
+        menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
         # First the data, and after them the file of the person's own.
         first = self._model_widgets(slice(0, 1))
         more = self._model_widgets(slice(1, None) if self._of_lesson else slice(1, 1 + FIRST))
         parts = [
-            *([menu] if state.shows("model") else []),
+            *([menu] if state.shows("target") else []),
             *first,
             *(self._upload() if state.shows("upload") else []),
             *more,
@@ -102,12 +102,12 @@ class StudyControls(Panel):
         def made(name: str, parameter: Any) -> Any:
             return self._widget(
                 parameter,
-                lambda: state.study.model.values()[name],
-                lambda value: self._do(state.set_model_param, name, value),
+                lambda: state.experiment.target.values()[name],
+                lambda value: self._do(state.set_target_param, name, value),
             )
 
-        listed = list(declared(MODELS[state.study.model.key]))[which]
-        return [made(name, parameter) for name, parameter in listed if state.shows(f"model.{name}")]
+        listed = list(declared(MODELS[state.experiment.target.key]))[which]
+        return [made(name, parameter) for name, parameter in listed if state.shows(f"target.{name}")]
 
     def _more(self) -> list[Any]:
         """What of the model is seldom changed, and the way to the other pages."""
@@ -133,7 +133,7 @@ class StudyControls(Panel):
         return self._follow(read, make)
 
     def _upload(self) -> list[Any]:
-        kind = KINDS.get(self.state.study.model.key)
+        kind = KINDS.get(self.state.experiment.target.key)
         if kind is None:
             return []
 
@@ -141,47 +141,50 @@ class StudyControls(Panel):
             self.show_problem("")
             self._do(self.state.bring, files)
 
-        key = self.state.study.model.key
+        key = self.state.experiment.target.key
         if key not in self._boxes:
             self._boxes[key] = FileBox(kind, take, self.show_problem)
         return [self._boxes[key], self._problem, self._own]
 
     def _method(self, i: int) -> list[Any]:
         state = self.state
-        method = METHODS[state.study.methods[i].key]
-        menu: Any = self._name(f"{i + 1}. {state.method_titles()[i]}")
-        if state.shows("methods"):
+        method = METHODS[state.experiment.lanes[i].sampler.key]
+        menu: Any = self._name(f"{i + 1}. {state.lane_titles()[i]}")
+        if state.shows("sampler"):
             menu = pmui.Select(
-                label=f"Method {i + 1}", options={METHODS[key].title: key for key in methods_of(state.study.model.key)}, value=method.key,
+                label=f"Method {i + 1}", options={METHODS[key].title: key for key in samplers_of(method.model)}, value=method.key,
                 size="small", sizing_mode="stretch_width", description=sentence(method), margin=(8, 4, 4, 10),
             )  # fmt: skip
-            menu.param.watch(lambda event: self._do(state.set_method, i, event.new), "value")
-        remove = state.remove_method if len(state.study.methods) > 1 and state.shows("methods") else None
+            menu.param.watch(lambda event: self._do(state.set_sampler, i, event.new), "value")
+        remove = state.remove_lane if len(state.experiment.lanes) > 1 and state.shows("lanes") else None
         return [self._card(i, theme(state.dark).lanes[i], menu, remove, "method", self._method_widgets(i, method))]
 
-    def _method_widgets(self, place: int, method: type) -> list[Any]:
+    def _method_widgets(self, i: int, method: type) -> list[Any]:
         state = self.state
 
         def made(name: str, parameter: Any) -> Any:
             return self._widget(
                 parameter,
-                lambda: state.study.methods[place].values()[name],
-                lambda value: self._do(state.set_method_param, place, name, value),
+                lambda: state.experiment.lanes[i].sampler.values()[name],
+                lambda value: self._do(state.set_lane_param, i, name, value),
             )
 
-        return [made(name, p) for name, p in declared(method) if state.shows(f"method{place + 1}.{name}")]
+        return [made(name, p) for name, p in declared(method) if state.shows(f"lane{i + 1}.sampler.{name}")]
 
     def _add(self) -> list[Any]:
         state = self.state
-        if not state.shows("methods"):
+        if not state.shows("lanes"):
             return []
-        help_ = f"another method on the same data; up to {MAX_METHODS}."
-        return [self._add_button("method", help_, state.add_method, len(state.study.methods) >= MAX_METHODS)]
+        most = max_lanes(state.experiment.target.key)
+        help_ = f"another method on the same data; up to {most}."
+        return [self._add_button("method", help_, state.add_lane, len(state.experiment.lanes) >= most)]
 
     def _seeds(self) -> list[Any]:
         state, parts = self.state, []
-        if state.shows("seeds"):
-            parts.append(self._widget(SEEDS, lambda: state.seeds, lambda value: self._do(state.set_seeds, value)))
+        if state.shows("n_chains"):
+            n_chains = settings_of(state.experiment.target.key)["n_chains"]
+            read = lambda: state.experiment.n_chains  # noqa: E731
+            parts.append(self._widget(n_chains, read, lambda value: self._do(state.set_chains, value)))
         if state.shows("seed"):
             parts.append(self._seed("The same seed gives the same draws.", 2**32 - 1))
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []

@@ -1,4 +1,6 @@
-"""The whole state of a study's page in the link; all but a file that the person brought."""
+"""The whole state of the page of a model in the link; all but a file that the person brought."""
+
+from dataclasses import replace
 
 from app.lesson import place as places
 from app.link import page_query, read_fields, read_page, whole
@@ -6,51 +8,62 @@ from app.study.state import StudyState
 from app.study.upload import KINDS
 from app.study.views import STUDY_VIEWS
 from app.study.views.base import AXES
+from samplers import Experiment
+from samplers.choices import choice_dict
 from samplers.migrations import VERSION
 from samplers.models import MODELS
-from samplers.models.study import LINK_FIELDS, MAX_SEEDS, Study
 from samplers.parameters import declared
+from samplers.spec import LINK_FIELDS, first_lanes
+
+DEFAULT = Experiment.from_dict({"target": next(iter(MODELS)), "lanes": first_lanes(next(iter(MODELS)))})
 
 
 def to_query(state: StudyState) -> str:
-    """The state as ``?model=…&method=…&seed=…&views=…``."""
-    more = page_query(state, {"seeds": str(state.seeds), "show": str(state.shown + 1)})
+    """The state as ``?target=…&lane=…&seed=…&views=…``."""
+    more = page_query(state, {"show": str(state.shown + 1)})
     step = state.place.step
-    whole = step is None or state.study != step.spec
-    return f"?{state.study.to_query() if whole else f'v={VERSION}'}&{more}"
+    whole = step is None or state.experiment != step.spec
+    return f"?{state.experiment.to_query() if whole else f'v={VERSION}'}&{more}"
 
 
 def from_query(query: str) -> tuple[StudyState, list[str]]:
     """The state of a link, and a sentence for everything that is not as the link says."""
-    study, messages = Study.from_query(query)
-    study = _without_upload(study, messages)
-    state = StudyState(study)
-    fields, problems = read_fields(query, LINK_FIELDS, ("seeds", "show"))
+    experiment, messages = Experiment.from_query(query, DEFAULT)
+    if not experiment.of_model:
+        if not any(message.startswith("target = ") for message in messages):
+            messages.append(
+                f"target = {experiment.target.key!r}: a lesson on data cannot be shown with it; it is left out."
+            )
+        experiment = DEFAULT
+    experiment = _without_upload(experiment, messages)
+    state = StudyState(experiment)
+    fields, problems = read_fields(query, LINK_FIELDS, ("show",))
     state.refused = [*messages, *(elsewhere := places.read(state.place, fields))]
     messages += [*problems, *elsewhere]
     if state.place.step is not None:
         state.follow(state.place.step)
-        if {"model", "method"} & set(fields):
-            state.study = study
-        elif "seed" in fields:
-            state.set_seed(study.seed)
-    study = state.study
-    read_page(state, fields, STUDY_VIEWS, AXES, study, messages)
-    state.seeds = whole(fields, "seeds", 1, MAX_SEEDS, 1, messages)
-    state.shown = whole(fields, "show", 1, len(study.methods), 1, messages) - 1
+        if {"target", "lane"} & set(fields):
+            state.experiment = experiment
+        else:
+            named = {name: getattr(experiment, name) for name in ("seed", "n_chains") if name in fields}
+            state.experiment = replace(state.experiment, **named)
+    experiment = state.experiment
+    read_page(state, fields, STUDY_VIEWS, AXES, experiment, messages)
+    state.shown = whole(fields, "show", 1, len(experiment.lanes), 1, messages) - 1
     return state, messages
 
 
-def _without_upload(study: Study, messages: list[str]) -> Study:
-    """The same study with the built-in data, where the link was made of somebody's own file."""
-    key = study.model.key
-    if not study.of_own_data:
-        return study
+def _without_upload(experiment: Experiment, messages: list[str]) -> Experiment:
+    """The same experiment on the built-in data, where the link was made of somebody's own file."""
+    if not experiment.of_own_data:
+        return experiment
+    key = experiment.target.key
     name = MODELS[key].data_parameter
     built_in = dict(declared(MODELS[key]))[name].default
     messages.append(
         f"This link was made with somebody's own file, which no link holds: the {name} {built_in} is shown instead. Bring the file with the button {KINDS[key].label}."
     )
-    data = study.to_dict()
-    data["model"]["params"][name] = built_in
-    return Study.from_dict(data)
+    data = experiment.to_dict()
+    data["target"] = choice_dict(experiment.target)
+    data["target"]["params"][name] = built_in
+    return Experiment.from_dict(data)

@@ -1,4 +1,4 @@
-"""The live loop of a study: models are loaded, methods move and frames are computed in worker threads."""
+"""The live loop of a model of data: models are loaded, methods move and frames are computed in worker threads."""
 
 import asyncio
 import logging
@@ -16,12 +16,13 @@ from app.study.upload import Upload
 from app.study.views import STUDY_VIEWS
 from app.study.views.base import MethodFrame, StudyFrame, StudyPosition, StudyScene, StudyView
 from app.views.base import Data
-from samplers import jit
+from samplers import Change, Experiment, jit
 from samplers.choices import Choice
-from samplers.models import Model
+from samplers.models import METHODS, Model
 from samplers.models.files import EndedError
-from samplers.models.study import MethodChange, Study, StudyRun, functions
+from samplers.models.run import ModelChain, ModelRun, functions
 from samplers.parameters import SpecError
+from samplers.spec import OWN_GRADIENT
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +39,14 @@ _LOADER = ThreadPoolExecutor(max_workers=2, thread_name_prefix="loader")
 _MODELS: "OrderedDict[Choice, Model]" = OrderedDict()
 
 
-def load(study: Study, uploaded: Any = None) -> Model:
-    """The study's model with its data. Built-in data are loaded once for all sessions; an upload is its session's."""
+def load(experiment: Experiment, uploaded: Any = None) -> Model:
+    """The model with its data. Built-in data are loaded once for all sessions; an upload is its session's."""
     if uploaded is not None:
-        return study.make_model(uploaded)
-    model = _MODELS.get(study.model) or study.make_model()
-    _MODELS[study.model] = model
-    _MODELS.move_to_end(study.model)
+        return experiment.make_model(uploaded)
+    choice = experiment.target
+    model = _MODELS.get(choice) or experiment.make_model()
+    _MODELS[choice] = model
+    _MODELS.move_to_end(choice)
     while len(_MODELS) > KEPT_MODELS:
         _MODELS.popitem(last=False)
     return model
@@ -74,11 +76,9 @@ class Progress:
 
 @dataclass
 class MethodRecord:
-    """What the page remembers of a method: a run for each seed, and where parameters were changed."""
+    """What the page remembers of a lane: its run, and where parameters were changed."""
 
-    runs: list[StudyRun]
-    changes: list[tuple[int, Choice]] = field(default_factory=list)
-    """With the step from which each holds, in every run."""
+    run: ModelRun
     marks: list[StudyPosition] = field(default_factory=list)
 
 
@@ -89,14 +89,14 @@ class StudyScreen(LiveScreen, Protocol):
         """Say what is being made ready and how far it is, with a way to cancel; an empty text when all is there."""
 
     def show_problem(self, message: str) -> None:
-        """Say why a study could not be opened; the one before stays."""
+        """Say why an experiment could not be opened; the one before stays."""
 
     def show_model(self, model: Model) -> None:
         """The model is there: say what its data are."""
 
 
 class StudyRunner(Live):
-    """Runs the study of a :class:`StudyState` and feeds its views."""
+    """Runs the experiment of a :class:`StudyState` and feeds its views."""
 
     def __init__(self, state: StudyState, screen: StudyScreen):
         super().__init__(screen)
@@ -106,9 +106,9 @@ class StudyRunner(Live):
         self.views: list[StudyView] = []
         self._built: tuple[StudyScene, list[str]] | None = None
         """What the figures were built for."""
-        self._opened: tuple[Study, Upload | None, int] = (state.study, None, state.seeds)
-        """The study, the upload and the number of seeds that run now: what a cancelled or refused one gives way to."""
-        self._begun = self._known = state.study
+        self._opened: tuple[Experiment, Upload | None] = (state.experiment, None)
+        """The experiment and the upload that run now: what a cancelled or refused one gives way to."""
+        self._begun = self._known = state.experiment
         self._changes: list[int]
         self._cancelled = asyncio.Event()
         self._texts: list[tuple[str, str]] = []
@@ -116,68 +116,61 @@ class StudyRunner(Live):
         self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
         self._said_diverged: set[int] = set()
         self._rebuild = False
-        state.param.watch(self._on_study, "study")
-        state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload", "seeds"])
+        state.param.watch(self._on_experiment, "experiment")
+        state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
         state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "shown", "dark", "present"])
         state.param.watch(lambda *_: self._ask(), "playing")
 
-    def study(self) -> Study:
-        """The study with the changes made so far: run for as many steps it gives the same draws."""
-        if not self.records:
-            return self.state.study
-        return replace(
-            self._begun,
-            seeds=len(self.records[0].runs),
-            n_steps=tuple(max(run.steps for run in record.runs) for record in self.records),
-            changes=tuple(
-                MethodChange(number, *change)
-                for number, record in enumerate(self.records, 1)
-                for change in record.changes
-            ),
+    def experiment(self) -> Experiment:
+        """The experiment with the changes made so far: run for as many steps it gives the same draws."""
+        lanes = tuple(
+            replace(lane, changes=tuple(record.run.changes), n_steps=record.run.steps)
+            for lane, record in zip(self._begun.lanes, self.records, strict=False)
         )
+        return replace(self._begun, lanes=lanes) if lanes else self.state.experiment
 
     def cancel(self) -> None:
-        """Give up what is being loaded; the study before it comes back."""
+        """Give up what is being loaded; what ran before it comes back."""
         self._cancelled.set()
 
     def _active(self) -> bool:
         if not self._watched or not self.records:
             return False
-        moving = any(run.divergence is None for record in self.records for run in record.runs)
+        moving = any(record.run.next is not None for record in self.records)
         return self._redraw or (moving and (bool(self._single) or self.state.playing))
 
-    def _on_study(self, event: Any) -> None:
+    def _on_experiment(self, event: Any) -> None:
         # Of several changes made at once the event knows only the last one's old value.
         old, new = self._known, event.new
         self._known = new
         if _structure(old) != _structure(new):
             self._ask(restart=True)
             return
-        self._changes += [i for i, pair in enumerate(zip(old.methods, new.methods, strict=True)) if pair[0] != pair[1]]
-        self._ask(rebuild=self._built is not None and self._built[0].methods != self.state.method_titles())
+        self._changes += [i for i, pair in enumerate(zip(old.lanes, new.lanes, strict=True)) if pair[0] != pair[1]]
+        self._ask(rebuild=self._built is not None and self._built[0].methods != self.state.lane_titles())
 
     async def _begin(self) -> None:
         self._restart = False
         self._changes.clear()
         self._cancelled.clear()
         state = self.state
-        study, upload, seeds = state.study, state.own_data, state.seeds
+        experiment = state.experiment
         try:
-            opened = await self._patiently(_prepare, study, upload, seeds)
+            opened = await self._patiently(_prepare, experiment, state.own_data)
         except SpecError as error:
             self._give_way(str(error))
             return
         except Exception:
-            # The study before goes on; what was brought may be such that no check thought of it.
-            log.exception("An unexpected error while a study was opened")
-            self._give_way("The study cannot be opened: an unexpected error, of which the server's log says more.")
+            # What ran before goes on; what was brought may be such that no check thought of it.
+            log.exception("An unexpected error while an experiment was opened")
+            self._give_way("The experiment cannot be opened: an unexpected error, of which the server's log says more.")
             return
         if opened is None:
             if not self._restart:
                 self._give_way("")
             return
         self.model, self.records = opened
-        self._opened, self._begun = (study, state.upload, seeds), study
+        self._opened, self._begun = (experiment, state.upload), experiment
         self._said_diverged.clear()
         self._step_times.clear()
         self.screen.clear_divergence()
@@ -207,18 +200,18 @@ class StudyRunner(Live):
         return job.result()
 
     def _give_way(self, message: str) -> None:
-        """Go back to the study that ran before the one that could not be opened."""
+        """Go back to what ran before the experiment that could not be opened."""
         if message:
             self.screen.show_problem(message)
-        if self.model is None and self.state.study == self._opened[0]:
+        if self.model is None and self.state.experiment == self._opened[0]:
             self.screen.show_status("Nothing is loaded. Press Reset to load it, or choose other data.", 1.0)
             return
-        study, upload, seeds = self._opened
+        experiment, upload = self._opened
         brought = self.state.upload
-        # A file that could be read stays, for another try with other cut-offs, unless the study before was of a file.
-        if brought is not None and brought.read and not study.of_own_data:
+        # A file that could be read stays, for another try with other cut-offs, unless what ran before was on a file.
+        if brought is not None and brought.read and not experiment.of_own_data:
             upload = brought
-        self.state.go_back(study, upload, seeds)
+        self.state.go_back(experiment, upload)
         # The runs and their figures are still there, and go on; unless nothing has ever run.
         self._restart = self.model is None
         self._rebuild = self._restart or self._wanted() != self._built
@@ -243,7 +236,7 @@ class StudyRunner(Live):
         """What figures are built for, and which."""
         state = self.state
         assert self.model is not None
-        scene = StudyScene(self.model, state.method_titles(), state.shown, state.axis, state.dark, state.present)
+        scene = StudyScene(self.model, state.lane_titles(), state.shown, state.axis, state.dark, state.present)
         return scene, state.shown_views()
 
     async def _frame(self) -> None:
@@ -251,16 +244,16 @@ class StudyRunner(Live):
         first = self.frames_sent == 0 or self._redraw
         self._redraw = False
         changes, self._changes = self._changes, []
-        choices = [(i, self.state.study.methods[i]) for i in dict.fromkeys(changes)]
+        choices = [(i, self.state.experiment.lanes[i].sampler) for i in dict.fromkeys(changes)]
         work = (choices, single, self.state.playing, first)
         data = await asyncio.get_running_loop().run_in_executor(POOL, self._work, *work)
         if choices:
             # What the page goes back to is what runs, not what it was opened with.
-            study, *rest = self._opened
-            methods = list(study.methods)
+            experiment, upload = self._opened
+            lanes = list(experiment.lanes)
             for i, choice in choices:
-                methods[i] = choice
-            self._opened = (replace(study, methods=tuple(methods)), *rest)  # type: ignore[assignment]
+                lanes[i] = replace(lanes[i], sampler=choice)
+            self._opened = (replace(experiment, lanes=tuple(lanes)), upload)
         if self._restart or self._rebuild:
             return
         self.frames_sent += 1
@@ -269,7 +262,7 @@ class StudyRunner(Live):
         if texts:
             await self.bus.send_texts(texts)
         for i, record in enumerate(self.records):
-            stopped = next((run.divergence for run in record.runs if run.divergence is not None), None)
+            stopped = record.run.divergence
             if stopped is not None and i not in self._said_diverged:
                 self._said_diverged.add(i)
                 self.screen.show_divergence(i, stopped.message)
@@ -277,41 +270,32 @@ class StudyRunner(Live):
     def _work(
         self, choices: Sequence[tuple[int, Choice]], single: int, playing: bool, first: bool
     ) -> dict[int, tuple[Any, ...]]:
-        for place, choice in choices:
-            record = self.records[place]
-            # The same step for all seeds: a run that is a step behind makes that one as before.
-            step = max(run.steps for run in record.runs)
-            for run in record.runs:
-                run.change(choice, step)
-            record.changes.append((step, choice))
-            record.marks.append(_position(record.runs[0]))
+        for i, choice in choices:
+            record = self.records[i]
+            record.run.change(Change(0, choice, OWN_GRADIENT))
+            record.marks.append(_position(record.run.chains[0]))
         if playing:
             self._move()
         else:
-            for _ in range(single):
-                for record in self.records:
-                    for run in record.runs:
-                        run.advance()
+            for record in self.records:
+                record.run.advance(single)
         return self._picture(first)
 
     def _move(self) -> None:
-        """Steps for as long as a frame may take: each by the run that is furthest behind on the axis."""
+        """Steps for as long as a frame may take: each by the chain that is furthest behind on the axis."""
         began = time.perf_counter()
         axis = self.state.axis
-        running = [runs for record in self.records if (runs := [r for r in record.runs if r.divergence is None])]
-        while running and time.perf_counter() - began < WORK_SECONDS:
-            # The runs of a method stay within a step of each other, so that what is changed is changed in all at one.
-            nearest = [min(runs, key=lambda one: one.steps) for runs in running]
-            run = min(nearest, key=lambda one: _position(one).on(axis))
-            run.advance()
-            if run.divergence is not None:
-                running[nearest.index(run)].remove(run)
-                running = [runs for runs in running if runs]
+        while time.perf_counter() - began < WORK_SECONDS:
+            ready = [(record.run, chain) for record in self.records if (chain := record.run.next) is not None]
+            if not ready:
+                break
+            run, chain = min(ready, key=lambda one: _position(one[1]).on(axis))
+            run.step(chain)
         self._step_times.append((time.perf_counter(), self._inside().steps))
 
     def _picture(self, first: bool) -> dict[int, tuple[Any, ...]]:
         """The data of each feed, by its place in the layout."""
-        methods = [MethodFrame(record.runs, record.marks) for record in self.records]
+        methods = [MethodFrame(record.run.chains, record.marks) for record in self.records]
         now = time.perf_counter()
         shown = min(self.state.shown, len(methods) - 1)
         frame = StudyFrame(methods, shown, self.state.playing, now - self._pictured)
@@ -332,8 +316,8 @@ class StudyRunner(Live):
         if self.records and self.readout is not None and turn % 2 == 0:
             await self.bus.send_texts([(self.readout.id, self._readout())])
 
-    def _inside(self) -> StudyRun:
-        return self.records[min(self.state.shown, len(self.records) - 1)].runs[0]
+    def _inside(self) -> ModelChain:
+        return self.records[min(self.state.shown, len(self.records) - 1)].run.chains[0]
 
     def _readout(self) -> str:
         run = self._inside()
@@ -343,30 +327,30 @@ class StudyRunner(Live):
         return f"{seen} · {short(recent_rate(self._step_times))} steps/s"
 
 
-def _prepare(progress: Progress, study: Study, upload: Upload | None, seeds: int) -> tuple[Model, list[MethodRecord]]:
-    """The model, and a run of each method for each seed. Raises :class:`SpecError`."""
-    jit.prepare(functions(study), progress.compiling)
+def _prepare(progress: Progress, experiment: Experiment, upload: Upload | None) -> tuple[Model, list[MethodRecord]]:
+    """The model, and the run of each lane. Raises :class:`SpecError`."""
+    jit.prepare((f for lane in experiment.lanes for f in functions(METHODS[lane.sampler.key])), progress.compiling)
     progress.tell("Loading the data")
     uploaded = None
     if upload is not None:
         uploaded = upload.data(lambda share: progress.tell(f"Reading {upload.name}", share))
     progress.tell("Preparing the data")
-    model = load(study, uploaded)
+    model = load(experiment, uploaded)
     for view in STUDY_VIEWS.values():
-        if view.fits(study):
+        if view.fits(experiment):
             view.prepare(model)
-    records = [MethodRecord([]) for _ in study.methods]
-    for extra in range(seeds):
-        progress.tell("Starting the methods", extra / seeds)
-        for record, run in zip(records, replace(study, seed=(study.seed + extra) % 2**32).runs(model), strict=True):
-            record.runs.append(run)
+    records = []
+    for i, spec in enumerate(experiment.runs()):
+        progress.tell("Starting the methods", i / len(experiment.lanes))
+        records.append(MethodRecord(ModelRun(spec, model)))
     return model, records
 
 
-def _position(run: StudyRun) -> StudyPosition:
-    return StudyPosition(run.data_seen, run.steps, run.seconds)
+def _position(chain: ModelChain) -> StudyPosition:
+    return StudyPosition(chain.data_seen, chain.steps, chain.seconds)
 
 
-def _structure(study: Study) -> tuple[Any, ...]:
+def _structure(experiment: Experiment) -> tuple[Any, ...]:
     """What cannot change without a restart."""
-    return study.model, study.seed, tuple(method.key for method in study.methods)
+    samplers = tuple(lane.sampler.key for lane in experiment.lanes)
+    return experiment.target, experiment.seed, experiment.n_chains, samplers

@@ -1,4 +1,4 @@
-"""The page of a study: a model of real data, its methods side by side."""
+"""The page of a model of real data, its methods side by side."""
 
 import re
 from typing import Any
@@ -66,9 +66,9 @@ class StudyPage(Session):
         watch = self.state.param.watch
         watch(
             lambda *_: self.later(self.write_link),
-            ["study", "playing", "views", "axis", "shown", "seeds", "dark", "present"],
+            ["experiment", "playing", "views", "axis", "shown", "dark", "present"],
         )
-        watch(lambda *_: self._show_guide(), "study")
+        watch(lambda *_: self._show_guide(), "experiment")
         self.state.place.param.watch(lambda *_: self._show_guide(), ["lesson", "free"])
         self._show_guide()
         self.show_status("Loading the data.", 0.0)
@@ -88,7 +88,7 @@ class StudyPage(Session):
         return self._frame(self.state, main, [] if "export" in hidden else [self.export.panel])
 
     def running(self) -> tuple[Any, list[Any]]:
-        return self.state.study, [record.runs[0] for record in self.runner.records]
+        return self.state.experiment, [record.run for record in self.runner.records]
 
     def _transport(self) -> Any:
         state = self.state
@@ -103,11 +103,11 @@ class StudyPage(Session):
         chooser = view_chooser()
 
         def refresh(*_: Any) -> None:
-            data = MODELS[state.study.model.key].data_name
+            data = MODELS[state.experiment.target.key].data_name
             axis.param.update(
                 options={f"{data.capitalize()} seen": "data", "Steps": "steps", "Seconds": "seconds"}, value=state.axis
             )
-            titles = state.method_titles()
+            titles = state.lane_titles()
             inside.param.update(
                 options={f"{i + 1}. {title}": i for i, title in enumerate(titles)},
                 value=state.shown,
@@ -115,7 +115,8 @@ class StudyPage(Session):
             )
             chooser.param.update(
                 options={
-                    STUDY_VIEWS[key].title_for(MODELS[state.study.model.key]): key for key in state.fitting_views()
+                    STUDY_VIEWS[key].title_for(MODELS[state.experiment.target.key]): key
+                    for key in state.fitting_views()
                 },
                 value=state.shown_views(),
             )
@@ -125,7 +126,7 @@ class StudyPage(Session):
         chooser.param.watch(
             lambda event: setattr(state, "views", [key for key in STUDY_VIEWS if key in event.new]), "value"
         )
-        state.param.watch(refresh, ["study", "views", "shown", "axis"])
+        state.param.watch(refresh, ["experiment", "views", "shown", "axis"])
         refresh()
         self.follow_visibility({"axis": axis, "views": chooser})
         readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(8, 4))]
@@ -135,13 +136,13 @@ class StudyPage(Session):
         )  # fmt: skip
 
     def _show_guide(self) -> None:
-        text = "" if self.state.place.restricted else GUIDES.get(self.state.study.model.key, "")
+        text = "" if self.state.place.restricted else GUIDES.get(self.state.experiment.target.key, "")
         self.guide.param.update(object=text, visible=bool(text))
 
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""
         self._told = True
-        self.state.param.watch(lambda *_: self.later(self._refresh_cards), ["study", "dark"])
+        self.state.param.watch(lambda *_: self.later(self._refresh_cards), ["experiment", "dark"])
         self._refresh_cards()
 
     def show_work(self, what: str, share: float | None) -> None:
@@ -168,18 +169,18 @@ class StudyPage(Session):
             self.later(self._refresh_cards)
 
     def _refresh_cards(self) -> None:
-        study, dark = self.state.study, self.state.dark
-        model = MODELS[study.model.key]
-        shown = (dark, study.model.key, tuple(method.key for method in study.methods))
+        experiment, dark = self.state.experiment, self.state.dark
+        model = MODELS[experiment.target.key]
+        keys = [lane.sampler.key for lane in experiment.lanes]
+        shown = dark, model.key, keys
         if shown != self._shown_cards:
             self._shown_cards = shown
             colours = theme(dark)
             out = [card(colours.faint, f"Model: {model.title}", lines(model.tex), "")]
-            for key in dict.fromkeys(method.key for method in study.methods):
+            for key in dict.fromkeys(keys):
                 method = METHODS[key]
-                place = next(i for i, one in enumerate(study.methods) if one.key == key)
                 about = entry("Method", sentence(method)) + entry("Source", method.source)
-                out.append(card(colours.lanes[place], method.title, lines(method.update), about))
+                out.append(card(colours.lanes[keys.index(key)], method.title, lines(method.update), about))
             self.show_cards(out)
         # Formulas take the browser and the server a moment; other data change no formula.
         facts = "".join(entry(label.capitalize(), text) for label, text in self._facts.items())

@@ -11,12 +11,12 @@ from lessons.measures.expectation import Expectation
 from lessons.measures.gap import Gap
 from lessons.measures.kl import KL, JointKL
 from lessons.measures.ks import KS, ChainKS
+from lessons.measures.model import DataToReach, Elbo, Score
 from lessons.measures.moments import Mean, Power, Variance
 from lessons.measures.probability import Probability
 from lessons.measures.quantile import Quantile
 from lessons.measures.rhat import RHat
 from lessons.measures.scan import ScanCost, ScanTau
-from lessons.measures.study import DataToReach, Elbo, Score
 from lessons.measures.temperature import Temperature
 from samplers.registry import Registry
 

@@ -1,9 +1,9 @@
 """What every measure declares, and what measures share.
 
-A measure of an experiment's lane reads its :class:`Evidence`: the trace, and what else the measure says it ``needs``. A
-measure of a study's method reads its run. All are functions of numbers that the run gives, so that the same measure
-serves the headless run and the live check mark; those that need more than the running statistics are for the headless
-run only.
+A measure of a lane on a density reads its :class:`Evidence`: the trace, and what else the measure says it ``needs``. A
+measure of a lane on a model of data reads its run. All are functions of numbers that the run gives, so that the same
+measure serves the headless run and the live check mark; those that need more than the running statistics are for the
+headless run only.
 
 Standard errors are those of the spread between chains, divided by the root of their number, where nothing else is said;
 they are given from :data:`FEWEST` chains on.
@@ -19,7 +19,7 @@ import param
 from samplers.parameters import Count, SpecError, Value, check_all
 from samplers.spec import RunSpec
 from samplers.targets.base import Array
-from samplers.trace import Trace
+from samplers.trace import Divergence, Trace
 
 FEWEST = 8
 """Chains that a standard error from their spread needs."""
@@ -47,6 +47,11 @@ class Evidence:
     momenta: Array | None = None
     """Snapshots of what chains have beside θ, evenly spaced after the burn-in, (snapshots, chains, …)."""
 
+    @property
+    def divergence(self) -> Divergence | None:
+        """Why the lane stopped, where it did."""
+        return self.trace.divergence
+
 
 class Measure(param.Parameterized):
     """A number of a run. Instances are never changed after they are made."""
@@ -56,18 +61,19 @@ class Measure(param.Parameterized):
     needs: ClassVar[str] = STATISTICS
     has_error: ClassVar[bool] = True
     """Whether a standard error comes with it."""
-    of_study: ClassVar[bool] = False
+    of_model: ClassVar[bool] = False
+    """Whether it is a number of lanes on a model of data, not of those on a density."""
 
     def __init__(self, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
         super().__init__(**dict(check_all(type(self), "measure", values)))
 
-    def check(self, spec: Any) -> None:
-        """Raise :class:`SpecError` where the experiment has no such number. ``spec`` is a RunSpec or a Study."""
+    def check(self, spec: RunSpec) -> None:
+        """Raise :class:`SpecError` where the lane has no such number."""
 
     @abstractmethod
     def of(self, lane: Any) -> Estimate:
-        """The number of a lane by its :class:`Evidence`, or of a :class:`~samplers.models.study.StudyRun`."""
+        """The number of a lane by its :class:`Evidence`, or its :class:`~samplers.models.run.ModelRun`."""
 
 
 class OfColumn(Measure):

@@ -109,8 +109,8 @@ KINDS = {
     "simplex": "?target=dense_dirichlet&play=0",
     "circle": "?target=von_mises&play=0",
     "globe": "?target=fisher&play=0",
-    "topics": "?model=topics&play=0",
-    "network": "?model=network&play=0",
+    "topics": "?target=topics&play=0",
+    "network": "?target=network&play=0",
     "lesson": "?lesson=signs",
     "presenter": "?lesson=signs&present=1",
 }

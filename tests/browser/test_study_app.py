@@ -9,13 +9,15 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
-from samplers.models.study import Study
+from app.study.link import DEFAULT
+from samplers import Experiment
+from samplers.models.run import start
 from samplers.models.topics.model import FIRST
 from tests.browser import IDLE
 from tests.browser.lab import MARKUP, Lab, check_finite, check_phone, check_text, check_width
 
-BARS = "?model=topics(corpus:bars;n_topics:10)&method=collapsed_gibbs&method=lda_scir"
-BLOCKS = "?model=network(graph:blocks;n_communities:6)"
+BARS = "?target=topics(corpus:bars;n_topics:10)&lane=collapsed_gibbs&lane=lda_scir"
+BLOCKS = "?target=network(graph:blocks;n_communities:6)"
 PETS = "\n".join(
     ["title,text"]
     + [
@@ -26,10 +28,10 @@ PETS = "\n".join(
 
 
 class StudyLab(Lab):
-    """A page of a study."""
+    """A page of a model."""
 
     def methods(self):
-        return parse_qs(urlsplit(self.url).query).get("method", [])
+        return parse_qs(urlsplit(self.url).query).get("lane", [])
 
     def figures(self):
         """Numbers only; names of nodes are texts."""
@@ -81,13 +83,12 @@ def test_topics_open_move_and_obey(lab):
     lab.until(lambda: lab.steps() == 0, "the start")
     lab.step(3)
     # The page shows what the engine draws.
-    study = Study.from_query(urlsplit(lab.url).query)[0]
-    runs = study.runs(study.make_model())
+    experiment = Experiment.from_query(urlsplit(lab.url).query, DEFAULT)[0]
+    runs = start(experiment, experiment.make_model())
     for run in runs:
-        for _ in range(3):
-            run.advance()
+        run.advance(3)
     drawn = [y for _, y in lab.scores("Held-out perplexity")]
-    np.testing.assert_array_equal(drawn, [[score.value for score in run.scores[1:]] for run in runs])
+    np.testing.assert_array_equal(drawn, [[score.value for score in run.chains[0].scores[1:]] for run in runs])
 
     lab.choose("Method 2", "SGRLD")
     lab.until(lambda: lab.methods()[1].startswith("lda_sgrld"), "SGRLD in the link")
@@ -102,7 +103,7 @@ def test_topics_open_move_and_obey(lab):
 
 def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
     lab.open(
-        f"{BLOCKS}&method=network_gibbs&method=network_gibbs&seed=3&views=graph,scores,rates&axis=steps&seeds=2&show=2&theme=dark&play=0"
+        f"{BLOCKS}&lane=network_gibbs&lane=network_gibbs&seed=3&views=graph,scores,rates&axis=steps&n_chains=2&show=2&theme=dark&play=0"
     )
     lab.until(lambda: lab.steps() == 0, "a paused page")
     lab.step(2)
@@ -121,11 +122,11 @@ def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
     lab.moves(3)
     # To the page of laws and back.
     lab.page.get_by_role("link", name=re.compile("^Sampling known laws")).click()
-    lab.until(lambda: lab.field("target"), "the page of laws")
+    lab.until(lambda: lab.field("target").startswith("quartic"), "the page of laws")
     lab.page.wait_for_function(IDLE)
     lab.moves()
     lab.page.get_by_role("link", name=re.compile("^Communities of a network")).click()
-    lab.until(lambda: lab.field("model").startswith("network"), "the page of networks")
+    lab.until(lambda: lab.field("target").startswith("network"), "the page of networks")
     lab.page.wait_for_function(IDLE)
     lab.moves()
 
@@ -133,14 +134,14 @@ def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
 def test_files_are_refused_with_a_sentence_or_run(lab):
     lab.open(f"{BARS}&views=scores,documents")
     lab.moves()
-    before = lab.field("model")
+    before = lab.field("target")
     lab.upload(f"{MARKUP}.csv", PETS + "\nlast,one,two")
     lab.says(f"{MARKUP}.csv, line 42", "3 fields")
     check_text(lab.page)
-    lab.until(lambda: lab.field("model") == before, "the corpus before")
+    lab.until(lambda: lab.field("target") == before, "the corpus before")
     lab.moves()
     lab.upload("letters.csv", PETS)
-    lab.until(lambda: "corpus:uploaded" in lab.field("model"), "the file in the link's place")
+    lab.until(lambda: "corpus:uploaded" in lab.field("target"), "the file in the link's place")
     lab.page.get_by_text("letters.csv", exact=True).wait_for()
     lab.until(lambda: lab.page.get_by_text("words predicted", exact=False).count() > 0, "the card of the data")
     lab.moves()
@@ -150,14 +151,14 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
     other = StudyLab(lab.page.context.new_page(), lab.server)
     other.open("?" + urlsplit(url).query)
     other.says("somebody's own file", FIRST)
-    assert "corpus:uploaded" in other.field("model")
+    assert "corpus:uploaded" in other.field("target")
     other.press("Play")
-    other.until(lambda: f"corpus:{FIRST}" in other.field("model"), "the built-in corpus")
+    other.until(lambda: f"corpus:{FIRST}" in other.field("target"), "the built-in corpus")
     other.page.close()
 
 
 def test_a_bad_link_says_so_and_the_page_runs(lab):
-    lab.open("?model=network(graph:blocks)&method=lda_scir&views=words")
+    lab.open("?target=network(graph:blocks)&lane=lda_scir&views=words")
     lab.says("lda_scir", "network")
     lab.press("Play")
     lab.moves()

@@ -1,4 +1,4 @@
-"""The views of studies, one a file, in the order of the page."""
+"""The views of models, one a file, in the order of the page."""
 
 from app.study.views.adjacency import Adjacency
 from app.study.views.base import StudyView
@@ -12,7 +12,7 @@ from app.study.views.scores import Scores
 from app.study.views.sparsity import Sparsity
 from app.study.views.weights import Weights
 from app.study.views.words import Words
-from samplers.models.study import Study
+from samplers import Experiment
 from samplers.registry import Registry
 
 STUDY_VIEWS: Registry[type[StudyView]] = Registry(
@@ -31,6 +31,6 @@ STUDY_VIEWS: Registry[type[StudyView]] = Registry(
 )
 
 
-def default_views(study: Study) -> list[str]:
-    """The views that the page of a study begins with."""
-    return [key for key, view in STUDY_VIEWS.items() if view.fits(study) and view.first]
+def default_views(experiment: Experiment) -> list[str]:
+    """The views that the page of a model begins with."""
+    return [key for key, view in STUDY_VIEWS.items() if view.fits(experiment) and view.first]

@@ -1,4 +1,4 @@
-"""What every view of a study declares.
+"""What every view of a model declares.
 
 As for the views of laws: ``build`` makes the figure and names its feeds; for each frame ``compute`` returns plain
 arrays for them. ``compute`` runs in a worker thread while no method moves.
@@ -11,8 +11,9 @@ from typing import ClassVar, NamedTuple
 
 from app.theme import Theme, theme
 from app.views.base import Data, Drawing
+from samplers import Experiment
 from samplers.models import Model, Snapshot
-from samplers.models.study import Score, Study, StudyRun
+from samplers.models.run import ModelChain, Score
 
 
 class StudyPosition(NamedTuple):
@@ -62,7 +63,7 @@ class StudyScene:
 class MethodFrame:
     """One method, as a frame finds it."""
 
-    runs: Sequence[StudyRun]
+    runs: Sequence[ModelChain]
     """One for each seed."""
     marks: Sequence[StudyPosition] = ()
     """Where the first run was when parameters were changed."""
@@ -102,9 +103,9 @@ class StudyView(Drawing):
     """Whether a page begins with it."""
 
     @classmethod
-    def fits(cls, study: Study) -> bool:
-        """Whether the view has something to show of this study."""
-        return cls.model in (None, study.model.key)
+    def fits(cls, experiment: Experiment) -> bool:
+        """Whether the view has something to show of this experiment."""
+        return cls.model in (None, experiment.target.key)
 
     @classmethod
     def title_for(cls, model: type[Model]) -> str:

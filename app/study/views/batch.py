@@ -8,7 +8,7 @@ from bokeh.models import FixedTicker
 from app.study.views.base import StudyFrame, StudyView
 from app.theme import plot
 from app.views.base import Data
-from samplers.models.study import Study
+from samplers import Experiment
 
 METHOD = "minibatch_gibbs"
 FIRST_ENDS = (1e2, 1e4)
@@ -24,8 +24,8 @@ class Batch(StudyView):
     every = 3
 
     @classmethod
-    def fits(cls, study: Study) -> bool:
-        return super().fits(study) and any(method.key == METHOD for method in study.methods)
+    def fits(cls, experiment: Experiment) -> bool:
+        return super().fits(experiment) and any(lane.sampler.key == METHOD for lane in experiment.lanes)
 
     def build(self) -> Any:
         colours = self.scene.colours

@@ -10,7 +10,7 @@ from app.study.views.base import StudyFrame, StudyView
 from app.theme import even_plot
 from app.views.base import Array, Data
 from app.views.planes import LiveImage
-from samplers.models.study import Study
+from samplers import Experiment
 
 COLUMNS = 5
 SHOWN = 20
@@ -31,8 +31,8 @@ class Pictures(StudyView):
     every = 2
 
     @classmethod
-    def fits(cls, study: Study) -> bool:
-        return super().fits(study) and study.model.values().get("corpus") == "bars"
+    def fits(cls, experiment: Experiment) -> bool:
+        return super().fits(experiment) and experiment.target.values().get("corpus") == "bars"
 
     def build(self) -> Any:
         colours, model = self.scene.colours, self.scene.model

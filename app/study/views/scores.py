@@ -11,7 +11,7 @@ from app.study.views.marks import method_labels
 from app.theme import DASHES, plot
 from app.views.base import Array, Data
 from samplers.models import Model
-from samplers.models.study import Score
+from samplers.models.run import Score
 
 
 def curve(frame: MethodFrame, axis: str) -> tuple[Array, Array, Array, Array]:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from samplers.models.network.graph import BUILT_IN, Graph, read_upload
-from samplers.models.study import Study, StudyRun, methods_of
+from samplers.models.run import ModelChain, start
 from samplers.parameters import SpecError
+from samplers.spec import Experiment, samplers_of
 
 STEPS = {"network_gibbs": 1500, "network_hmc": 200}
 """Steps of a run; of the methods by gradient ascent 1000. The paper gave HMC 200 trajectories."""
@@ -42,12 +43,11 @@ def steps_of(key: str) -> int:
 
 def run_method(
     key: str, graph: Graph, split_seed: int, n_communities: int = 10, steps: int | None = None, **params: Any
-) -> StudyRun:
+) -> ModelChain:
     """A run of one method on one split, done. Raises FloatingPointError where it diverged."""
-    study = Study.of(
-        "network", {key: params}, seed=split_seed, graph="uploaded", n_communities=n_communities, split_seed=split_seed
-    )
-    (run,) = study.runs(study.make_model(graph))
+    of_model = {"graph": "uploaded", "n_communities": n_communities, "split_seed": split_seed}
+    experiment = Experiment.of("network", {key: params}, target_params=of_model, seed=split_seed)
+    run = start(experiment, experiment.make_model(graph))[0].chains[0]
     for _ in range(steps_of(key) if steps is None else steps):
         run.advance()
     if run.divergence is not None:
@@ -87,10 +87,9 @@ def group_agreement(graph: Graph, n_communities: int, seed: int, sweeps: int = 2
     twentieth of the pairs is held out, the least there may be.
     """
     assert graph.groups is not None
-    study = Study.of(
-        "network", {"network_gibbs": {}}, seed=seed, graph="uploaded", n_communities=n_communities, held_out=0.05
-    )
-    (run,) = study.runs(study.make_model(graph))
+    of_model = {"graph": "uploaded", "n_communities": n_communities, "held_out": 0.05}
+    experiment = Experiment.of("network", {"network_gibbs": {}}, target_params=of_model, seed=seed)
+    run = start(experiment, experiment.make_model(graph))[0].chains[0]
     indices, used = [], []
     for sweep in range(sweeps):
         run.advance()
@@ -113,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", metavar="FILE", help=f"a .csv or .graphml file, or {', '.join(BUILT_IN)}")
     parser.add_argument("--splits", type=int, default=10, help="how many, 10 unless told")
     parser.add_argument("--communities", type=int, default=10, help="K, 10 unless told")
-    parser.add_argument("--methods", nargs="+", default=methods_of("network"), choices=methods_of("network"))
+    parser.add_argument("--methods", nargs="+", default=samplers_of("network"), choices=samplers_of("network"))
     options = parser.parse_args(arguments)
     began = time.perf_counter()
     try:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from samplers.models import METHODS
-from samplers.models.study import Study, StudyRun, methods_of
+from samplers.models.run import ModelChain, start
 from samplers.models.topics.corpus import read_path
 from samplers.models.topics.model import Topics
 from samplers.parameters import SpecError, declared
+from samplers.spec import Experiment, samplers_of
 
 CUT_OFFS = ("min_documents", "max_share", "max_words")
 SHOWN = 6
@@ -23,7 +23,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m samplers.models.topics", description=__doc__)
     parser.add_argument("path", type=Path, help="a text file with a document on each line, a folder of text files, a .csv, or an .ldac beside its .tokens or .vocab")  # fmt: skip
     parser.add_argument("--column", default="", help="the column of texts in a .csv")
-    parser.add_argument("--method", action="append", choices=methods_of("topics"), help="several may be given; by default collapsed_gibbs")  # fmt: skip
+    parser.add_argument("--method", action="append", choices=samplers_of("topics"), help="several may be given; by default collapsed_gibbs")  # fmt: skip
     parser.add_argument("--documents", type=int, default=20_000, help="how many documents each method looks at")
     parser.add_argument("--seed", type=int, default=1)
     of_model = dict(declared(Topics))
@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def topics_of(run: StudyRun) -> list[str]:
+def topics_of(run: ModelChain) -> list[str]:
     """A line for each topic, the largest first: its share of the words, and its most likely words."""
     seen: dict[str, Any] = run.snapshot()
     order = np.argsort(-seen["topic_shares"], kind="stable")
@@ -52,19 +52,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     params = {name: getattr(options, name) for name in ("n_topics", "alpha", "beta", *CUT_OFFS)}
     methods: dict[str, dict[str, Any]] = {key: {} for key in options.method or ["collapsed_gibbs"]}
     try:
-        study = Study.of("topics", methods, seed=options.seed, corpus="uploaded", **params)
-        model = study.make_model(read_path(options.path, column=options.column))
-        runs = study.runs(model)
+        of_model = {"corpus": "uploaded", **params}
+        experiment = Experiment.of("topics", methods, target_params=of_model, seed=options.seed)
+        model = experiment.make_model(read_path(options.path, column=options.column))
+        runs = [run.chains[0] for run in start(experiment, model)]
     except SpecError as error:
         parser.error(str(error))
     print(", ".join(f"{text} {label}" for label, text in model.facts().items()))
-    for choice, run in zip(study.methods, runs, strict=True):
+    for run in runs:
         while run.data_seen < options.documents and run.divergence is None:
             run.advance()
         if run.divergence is not None:
-            print(f"\n{METHODS[choice.key].title}: {run.divergence.message}")
+            print(f"\n{run.method.title}: {run.divergence.message}")
             continue
-        print(f"\n{METHODS[choice.key].title}: held-out perplexity {run.scored():,.1f} after {run.data_seen:,} documents")  # fmt: skip
+        print(f"\n{run.method.title}: held-out perplexity {run.scored():,.1f} after {run.data_seen:,} documents")  # fmt: skip
         print("\n".join(topics_of(run)))
     return 0
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from samplers import jit
-from samplers.models.study import StudyRun
+from samplers.models.run import ModelChain
 from samplers.models.topics.batch_size import Adaptation, objective
 from samplers.models.topics.corpus import synthetic
 from samplers.models.topics.method import State
@@ -172,7 +172,7 @@ def compare(
 
 def perplexity(model: Topics, size: int, n_steps: int, seed: SeedSequence) -> tuple[float, float]:
     """Held-out perplexity from random topics, after :data:`EARLY` of the steps and after all."""
-    run = StudyRun(model, MinibatchGibbs(batch_size=size), seed)
+    run = ModelChain(model, MinibatchGibbs(batch_size=size), Generator(SFC64(seed)))
     out = []
     for stop in (max(round(EARLY * n_steps), 1), n_steps):
         while run.steps < stop:

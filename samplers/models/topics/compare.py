@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from samplers.models import METHODS
-from samplers.models.study import Study
+from samplers.models.run import start
 from samplers.models.topics.model import Topics
 from samplers.parameters import Value
+from samplers.spec import Experiment
 
 Params = dict[str, Value]
 TUNING_SEED = 1000
@@ -69,7 +70,7 @@ def perplexity(
     model: Topics, method: str, params: Mapping[str, Value], documents: int, seed: int
 ) -> tuple[float, float]:
     """The perplexity after so many documents, infinity where the method left the numbers; and the seconds it took."""
-    (run,) = Study.of("topics", {method: params}, seed=seed).runs(model)
+    run = start(Experiment.of("topics", {method: params}, seed=seed), model)[0].chains[0]
     while run.data_seen < documents and run.divergence is None:
         run.advance()
     if run.divergence is not None:
