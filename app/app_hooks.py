@@ -6,11 +6,10 @@ import threading
 from tornado.ioloop import IOLoop
 from tornado.websocket import WebSocketClosedError
 
-# Both kinds of pages, before there is one: a component whose class is made while another page is connected is sent
+# The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
 from app import ending, one_thread, sending, shell, warmup  # noqa: F401
 from app.guard.server import install
-from app.study import shell as study_shell  # noqa: F401
 
 install()
 ending.install()

@@ -106,10 +106,6 @@ class Bus(JSComponent):
         """Let the browser save the figures, as they are on the screen, as one PNG."""
         await self._send({"type": "picture", "name": name, "caption": caption, "background": background, "ink": ink})
 
-    async def send_away(self, query: str) -> None:
-        """Let the browser open the lab with another link."""
-        await self._send({"type": "away", "query": query})
-
     async def _send(self, data: dict[str, Any]) -> None:
         await self._send_bytes(json.dumps(data).encode())
 

@@ -1,7 +1,7 @@
 """Widgets drawn from the declared parameters; each asks the state to change, and shows what it says."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from html import escape
 from typing import Any, NamedTuple
@@ -12,17 +12,16 @@ import panel_material_ui as pmui
 import param
 
 from app.notice import Notice
-from app.state import AppState
+from app.state import DEFAULT, AppState
 from app.theme import theme
+from app.upload import KINDS, FileBox
 from app.workbench import entry_boxes
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
+from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels.base import Sampler
-from samplers.models import MODELS
+from samplers.models import MODELS, Method
 from samplers.parameters import Count, CountVector, Flag, Formula, Formulas, Option, Real, SpecError, Value, declared
-from samplers.spec import Settings, max_lanes
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, max_lanes, samplers_of, settings_of
 from samplers.targets import TARGETS
-from samplers.targets.base import Target
 
 EDITED_ELSEWHERE = {
     "layout",
@@ -78,6 +77,17 @@ def slider(options: dict[str, Any], value: Any, chosen: Callable[[Any], Any], **
     return made
 
 
+def sentence(cls: type) -> str:
+    """The first paragraph of a class's docstring."""
+    return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+
+
+def in_words(option: str) -> str:
+    """An option's name as a person reads it."""
+    words = option.replace("_", " ")
+    return words if len(words) < 3 else words[0].upper() + words[1:]
+
+
 def as_shown(parameter: param.Parameter, value: Value) -> Any:
     """A value as its widget holds it."""
     return ", ".join(map(str, value)) if isinstance(parameter, CountVector) else value
@@ -96,7 +106,8 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
         made = pmui.TextInput(value=str(value), size="small", sx={"& input": {"fontFamily": "monospace"}}, **common)
         watched = "value"
     elif isinstance(parameter, Option):
-        made = pmui.Select(options=list(parameter.objects), value=value, size="small", **common)
+        options = {in_words(option): option for option in parameter.objects}
+        made = pmui.Select(options=options, value=value, size="small", **common)
         watched = "value"
     elif parameter.log:
         return slider({_shown(x): x for x in log_stops(parameter, value)}, value, apply, **common)
@@ -253,61 +264,84 @@ class Panel:
         return self._follow(lambda: self.state.seed, make)
 
 
-def elsewhere(label: str, icon: str, query: str, dark: bool, help_: str) -> Any:
-    """A button that leads to another page of the lab, which is as dark as this one."""
-    parts = [part for part in (query, "theme=dark" if dark else "") if part]
-    return pmui.Button(
-        label=label, icon=icon, href=f"?{'&'.join(parts)}", target="_self", variant="outlined", size="small", sizing_mode="stretch_width",
-        margin=(4, 10), description=f"{label}: {help_}",
-    )  # fmt: skip
+FIRST = 2
+"""Parameters of a model, its data among them, that stand above its methods; the others are seldom changed."""
 
 
 class Controls(Panel):
-    """The sidebar: target, lanes, seed and chains."""
+    """The sidebar: target, lanes, number of chains, seed."""
 
     state: AppState
 
     def __init__(self, state: AppState, notify: Callable[[str, str], None], of_lesson: bool = False):
         super().__init__(state, notify, of_lesson)
-        state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
+        self._boxes: dict[str, FileBox] = {}
+        # Beside the box, not drawn again with it: a file may be on its way.
+        self._own = pn.pane.HTML("", visible=False, margin=(0, 12, 6, 12))
+        self._problem = Notice(margin=(4, 10))
+        state.param.watch(lambda *_: self.refresh(), ["experiment", "upload", "dark"])
         state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free"])
         self.refresh()
 
+    def show_problem(self, message: str) -> None:
+        """Say below the data what is wrong with them; an empty text says nothing."""
+        self._problem.say(message)
+
+    def refresh(self, force: bool = False) -> None:
+        """Draw the widgets again where other ones are needed. The others show what is true now.
+
+        What is given up, or could not be opened, gives way to the experiment before, whose values are others.
+        """
+        super().refresh(force)
+        upload = self.state.upload
+        self._own.param.update(
+            object="" if upload is None else f"Your own: <b>{escape(upload.name)}</b>", visible=upload is not None
+        )
+
     def parts(self) -> dict[Any, Make]:
-        state = self.state
-        experiment, shown = state.experiment, state.shows
-        made: dict[Any, Make] = {("target", experiment.target.key): self._target}
+        state, experiment = self.state, self.state.experiment
+        target = experiment.target.key
+        made: dict[Any, Make] = {("target", target): self._target}
         titles, alone = state.lane_titles(), len(experiment.lanes) == 1
         for i, lane in enumerate(experiment.lanes):
-            name = "" if shown("sampler") else titles[i]
+            name = "" if state.shows("sampler") else titles[i]
             # The entries of a lesson's recipe follow nothing, and another lane may come in this one's place.
             fixed = len(experiment.lanes) if self._of_lesson else alone
-            key = (
-                experiment.target.key,
-                lane.sampler.key,
-                lane.gradient.key,
-                name,
-                state.dark,
-                fixed,
-                self._errors.get(i),
-            )
+            key = (target, lane.sampler.key, lane.gradient.key, name, state.dark, fixed, self._errors.get(i))
             made["lane", i, *key] = partial(self._lane, i)
-        made["add", len(experiment.lanes)] = self._add
-        made["settings", state.dark] = self._settings
+        made["add", len(experiment.lanes), experiment.of_model] = self._add
+        made["settings", experiment.of_model] = self._settings
+        if experiment.of_model:
+            made["seldom", target] = self._seldom
+        elif state.shows("workbench"):
+            made["workbench",] = self._bench
+        if state.shows("pages"):
+            made["pages", target] = self._pages
         return made
 
     def _target(self) -> list[Any]:
         state = self.state
         choice = state.experiment.target
-        target = TARGETS[choice.key]
+        target = ANY_TARGET[choice.key]
         parts = []
         if state.shows("target"):
             menu = pmui.Select(
-                label="Target", options={cls.title: key for key, cls in TARGETS.items()}, value=choice.key, size="small",
-                description="The law to sample from. " + (target.__doc__ or "").split("\n")[0], sizing_mode="stretch_width", margin=(10, 10, 4, 10),
+                label="Target", options={cls.title: key for key, cls in ANY_TARGET.items()}, value=choice.key, size="small",
+                description=f"The law to sample from, or a model of data. {sentence(target)}", sizing_mode="stretch_width", margin=(10, 10, 4, 10),
             )  # fmt: skip
             menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
             parts.append(menu)
+        if state.experiment.of_model:
+            # First the data, and after them the file of the person's own.
+            parts += self._target_widgets(slice(0, 1))
+            parts += self._upload() if state.shows("upload") else []
+            parts += self._target_widgets(slice(1, None) if self._of_lesson else slice(1, FIRST))
+        else:
+            parts += self._target_widgets(slice(0, None))
+        return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
+
+    def _target_widgets(self, which: slice) -> list[Any]:
+        state = self.state
 
         def made(name: str, parameter: param.Parameter) -> Any:
             keep = isinstance(parameter, Formula)
@@ -317,40 +351,65 @@ class Controls(Panel):
                 lambda value: self._do(state.set_target_param, name, value, keep=keep),
             )
 
-        parts += [made(name, p) for name, p in declared(target) if state.shows(f"target.{name}")]
-        return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
+        listed = list(declared(ANY_TARGET[state.experiment.target.key]))[which]
+        return [made(name, parameter) for name, parameter in listed if state.shows(f"target.{name}")]
+
+    def _upload(self) -> list[Any]:
+        key = self.state.experiment.target.key
+        if key not in KINDS:
+            return []
+
+        def take(files: Mapping[str, bytes]) -> None:
+            self.show_problem("")
+            self._do(self.state.bring, files)
+
+        if key not in self._boxes:
+            self._boxes[key] = FileBox(KINDS[key], take, self.show_problem)
+        return [self._boxes[key], self._problem, self._own]
 
     def _lane(self, i: int) -> list[Any]:
         state = self.state
-        target, lane = TARGETS[state.experiment.target.key], state.experiment.lanes[i]
-        sampler, gradient = SAMPLERS[lane.sampler.key], GRADIENTS[lane.gradient.key]
+        lane = state.experiment.lanes[i]
+        sampler = ANY_SAMPLER[lane.sampler.key]
         body = []
         for name, p in declared(sampler):
             # A lesson may leave an entry of the workbench to the student, whom it does not show the workbench.
             if (name in EDITED_ELSEWHERE and not self._of_lesson) or not state.shows(f"lane{i + 1}.sampler.{name}"):
                 continue
             body += self._lane_widgets(i, "sampler", name, p)
-        gradients = {GRADIENTS[key].title: key for key in GRADIENTS if key in sampler.gradients_for(target)}
+        if lane.gradient != OWN_GRADIENT:
+            body += self._gradient(i, sampler, GRADIENTS[lane.gradient.key])
+        remove = state.remove_lane if len(state.experiment.lanes) > 1 and state.shows("lanes") else None
+        return [self._card(i, theme(state.dark).lanes[i], self._lane_menu(i, sampler), remove, self._lane_word, body)]
+
+    def _gradient(self, i: int, sampler: type[Sampler], gradient: type[Estimator]) -> list[Any]:
+        state, made = self.state, []
+        fitting = sampler.gradients_for(TARGETS[state.experiment.target.key])
+        gradients = {GRADIENTS[key].title: key for key in GRADIENTS if key in fitting}
         if len(gradients) > 1 and state.shows("gradient"):
             choose = pmui.Select(
                 label="Gradient", options=gradients, value=gradient.key, size="small", sizing_mode="stretch_width",
-                description=(gradient.__doc__ or "").split("\n")[0], margin=(4, 10),
+                description=sentence(gradient), margin=(4, 10),
             )  # fmt: skip
             choose.param.watch(lambda event: self._do(state.set_gradient, i, event.new), "value")
-            body.append(choose)
+            made.append(choose)
         for name, p in declared(gradient):
             if state.shows(f"lane{i + 1}.gradient.{name}"):
-                body += self._lane_widgets(i, "gradient", name, p)
-        remove = state.remove_lane if len(state.experiment.lanes) > 1 and state.shows("lanes") else None
-        return [self._card(i, theme(state.dark).lanes[i], self._lane_menu(i, target, sampler), remove, "lane", body)]
+                made += self._lane_widgets(i, "gradient", name, p)
+        return made
 
-    def _lane_menu(self, i: int, target: type[Target], sampler: type[Sampler]) -> Any:
+    @property
+    def _lane_word(self) -> str:
+        return "method" if self.state.experiment.of_model else "lane"
+
+    def _lane_menu(self, i: int, sampler: type[Sampler | Method]) -> Any:
         state = self.state
         if not state.shows("sampler"):
             return self._name(f"{i + 1}. {state.lane_titles()[i]}")
         menu = pmui.Select(
-            label=f"Sampler {i + 1}", options={cls.title: key for key, cls in SAMPLERS.items() if cls.accepts(target)}, value=sampler.key,
-            size="small", sizing_mode="stretch_width", description=(sampler.__doc__ or "").split("\n")[0], margin=(8, 4, 4, 10),
+            label=f"{'Method' if state.experiment.of_model else 'Sampler'} {i + 1}",
+            options={ANY_SAMPLER[key].title: key for key in samplers_of(state.experiment.target.key)}, value=sampler.key,
+            size="small", sizing_mode="stretch_width", description=sentence(sampler), margin=(8, 4, 4, 10),
         )  # fmt: skip
         menu.param.watch(lambda event: self._do(state.set_sampler, i, event.new), "value")
         return menu
@@ -367,40 +426,66 @@ class Controls(Panel):
         return [self._widget(parameter, lambda: getattr(self.state.experiment.lanes[i], part).values()[name], change)]
 
     def _add(self) -> list[Any]:
-        if not self.state.shows("lanes"):
+        state = self.state
+        if not state.shows("lanes"):
             return []
-        most = max_lanes(self.state.experiment.target.key)
-        full = len(self.state.experiment.lanes) >= most
-        help_ = f"another sampler on the same target with the same seed; up to {most}."
-        return [self._add_button("lane", help_, self.state.add_lane, full)]
+        most = max_lanes(state.experiment.target.key)
+        what = "another method on the same data" if state.experiment.of_model else "another sampler on the same target with the same seed"  # fmt: skip
+        full = len(state.experiment.lanes) >= most
+        return [self._add_button(self._lane_word, f"{what}; up to {most}.", state.add_lane, full)]
 
     def _settings(self) -> list[Any]:
-        state, parameters = self.state, dict(declared(Settings))
-        parts: list[Any] = []
+        state, parts = self.state, []
+        settings = settings_of(state.experiment.target.key)
         if state.shows("n_chains"):
             parts.append(
                 self._widget(
-                    parameters["n_chains"],
+                    settings["n_chains"],
                     lambda: state.experiment.n_chains,
-                    lambda v: self._do(state.set_chains, v),
+                    lambda value: self._do(state.set_chains, value),
                 )
             )
         if state.shows("seed"):
-            parts.append(self._seed(parameters["seed"].doc, parameters["seed"].bounds[1]))
-        if state.shows("workbench"):
-            parts.append(self._bench())
-        if state.shows("pages"):
-            help_ = "methods for a model of real data, side by side."
-            parts.append(pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12)))
-            parts += [
-                elsewhere(model.title, "dataset", f"target={key}", state.dark, help_) for key, model in MODELS.items()
-            ]
-        return [pn.Column(*parts, sizing_mode="stretch_width", margin=(0, 0, 20, 0))] if parts else []
+            parts.append(self._seed(settings["seed"].doc, settings["seed"].bounds[1]))
+        return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
 
-    def _bench(self) -> Any:
+    def _seldom(self) -> list[Any]:
+        """What of a model is seldom changed."""
+        widgets = [] if self._of_lesson else self._target_widgets(slice(FIRST, None))
+        if not widgets:
+            return []
+        seldom = pn.Column(*widgets, sizing_mode="stretch_width", margin=0)
+        return [
+            pmui.Accordion(
+                ("More about the model", seldom), title_variant="body1", sizing_mode="stretch_width", margin=(8, 6)
+            )
+        ]
+
+    def _bench(self) -> list[Any]:
         bench = pmui.Button(
             label="Recipe workbench", icon="science", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
             description="Recipe workbench: type your own D(z) and Q(z), and see whether it is right and how fast it mixes.",
         )  # fmt: skip
         bench.on_click(lambda _: self._do(self.state.open_workbench))
-        return bench
+        return [bench]
+
+    def _pages(self) -> list[Any]:
+        """The ways to the models of data, and from them to a density."""
+        made = [
+            self._target_button(model.title, "dataset", key, "methods for a model of real data, side by side.")
+            for key, model in MODELS.items()
+            if key != self.state.experiment.target.key
+        ]
+        if self.state.experiment.of_model:
+            help_ = "samplers on laws whose answer is known exactly."
+            made.append(self._target_button("Sampling known laws", "functions", DEFAULT.target.key, help_))
+        title = pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12))
+        return [pn.Column(title, *made, sizing_mode="stretch_width", margin=(0, 0, 20, 0))]
+
+    def _target_button(self, label: str, icon: str, key: str, help_: str) -> Any:
+        button = pmui.Button(
+            label=label, icon=icon, variant="outlined", size="small", sizing_mode="stretch_width", margin=(4, 10),
+            description=f"{label}: {help_}",
+        )  # fmt: skip
+        button.on_click(lambda _: self._do(self.state.set_target, key))
+        return button

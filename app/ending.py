@@ -18,7 +18,7 @@ from panel.io import document
 from panel.reactive import Syncable
 
 from app.lesson.place import Place
-from app.page_state import PageState
+from app.state import AppState
 
 REST_SECONDS = 2.0
 """How long after the end of a page its parts are kept whole, for work that is under way."""
@@ -66,7 +66,7 @@ def parts(session: Any) -> Iterator[param.Parameterized]:
             continue
         seen.add(id(one))
         # Targets and the library's designs have parameters, too, and are for all pages.
-        if isinstance(one, Syncable | PageState | Place):
+        if isinstance(one, Syncable | AppState | Place):
             private = one._param__private
             left += [one.__dict__, private.values, private.watchers]
             yield one

@@ -1,14 +1,17 @@
 """The card of a sampler: its update, its place on the grid recipe × integrator × gradient, and its source."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 
+from app.controls import sentence
 from app.state import AppState
 from app.theme import theme
 from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT
 
 
 def _formula(tex: str) -> Any:
@@ -35,27 +38,46 @@ h2 { margin: 8px 4px 2px; font-size: 16px; }
 
 def cards(state: AppState) -> list[Any]:
     """A card for the target and one for each different sampler and gradient of the lanes."""
-    target = state.experiment.make_target()
-    colours = theme(state.dark)
-    out = [card(
-        colours.faint, f"Target: {target.title}", [target.tex],
-        entry("Law", (target.__doc__ or "").split("\n")[0]) + (entry("Source", target.source) if target.source else ""),
-    )]  # fmt: skip
+    experiment, colours = state.experiment, theme(state.dark)
+    target = ANY_TARGET[experiment.target.key] if experiment.of_model else experiment.make_target()
+    what, formulas = ("Model", lines(target.tex)) if experiment.of_model else ("Target", [target.tex])
+    out = [card(colours.faint, f"{what}: {target.title}", formulas, about(target, {}))]
     seen = set()
-    for i, lane in enumerate(state.experiment.lanes):
+    for i, lane in enumerate(experiment.lanes):
         if (lane.sampler.key, lane.gradient.key) in seen:
             continue
         seen.add((lane.sampler.key, lane.gradient.key))
-        sampler, gradient = SAMPLERS[lane.sampler.key], GRADIENTS[lane.gradient.key]
-        details = (
-            entry("Integrator", sampler.integrator)
-            + entry("Gradient", gradient.title)
-            + entry("Source", sampler.source)
-        )
-        out.append(card(
-            colours.lanes[i], sampler.title, [sampler.update, rf"{sampler.diffusion},\qquad {sampler.curl},\qquad {gradient.tex}"], details,
-        ))  # fmt: skip
+        sampler = ANY_SAMPLER[lane.sampler.key]
+        if lane.gradient == OWN_GRADIENT:
+            formulas = lines(sampler.update)
+            details = entry("Method", sentence(sampler)) + entry("Source", sampler.source)
+        else:
+            gradient = GRADIENTS[lane.gradient.key]
+            formulas = [sampler.update, rf"{sampler.diffusion},\qquad {sampler.curl},\qquad {gradient.tex}"]
+            details = entry("Integrator", sampler.integrator) + entry("Gradient", gradient.title) + entry("Source", sampler.source)  # fmt: skip
+        out.append(card(colours.lanes[i], sampler.title, formulas, details))
     return out
+
+
+def about(target: Any, facts: Mapping[str, str]) -> str:
+    """The entries of a target's card: what it is, what its data are, where it comes from."""
+    of_data = "".join(entry(label.capitalize(), text) for label, text in facts.items())
+    return (
+        entry("Model" if facts else "Law", sentence(target))
+        + of_data
+        + (entry("Source", target.source) if target.source else "")
+    )
+
+
+def lines(tex: str) -> list[str]:
+    r"""A formula in parts that are narrow enough for a card: cut where lines end, and at each ``,\quad``."""
+    tex = tex.replace(r"\begin{aligned}", "").replace(r"\end{aligned}", "").replace("&", "")
+    return [part.strip() for line in re.split(r"\\\\|\n", tex) for part in re.split(r",\\q?quad", line) if part.strip()]
+
+
+def description(entries: str) -> str:
+    """The entries of a card as a list."""
+    return f"<dl>{entries}</dl>"
 
 
 def card(colour: str, title: str, formulas: list[str], details: str) -> Any:
@@ -63,6 +85,6 @@ def card(colour: str, title: str, formulas: list[str], details: str) -> Any:
     return pmui.Paper(
         pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
         *[_formula(tex) for tex in formulas],
-        pn.pane.HTML(f"<dl>{details}</dl>", stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
+        pn.pane.HTML(description(details), stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
         sizing_mode="stretch_width", margin=6, elevation=1, styles={"border-left": f"5px solid {colour}"},
     )  # fmt: skip

@@ -4,7 +4,6 @@ import asyncio
 import io
 import tempfile
 import zipfile
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +12,12 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.live import Live
-from app.page_state import PageState
 from app.runner import Runner
+from app.state import AppState
 from app.theme import theme
 from samplers import Experiment, SpecError, run
+from samplers.models.run import write_curves
+from samplers.spec import ANY_TARGET
 
 MAX_ROWS = 200_000
 """Draws in a file made by the page, over all chains; of longer runs every so many steps are kept."""
@@ -32,6 +32,8 @@ Needs the package sgmcmc-lab. Run it with Python: it writes the draws of each la
 """
 
 from samplers import Experiment, SpecError, run
+from samplers.models.run import write_curves
+from samplers.spec import ANY_TARGET
 
 EXPERIMENT = r"""
 {experiment}
@@ -56,6 +58,8 @@ def saved(experiment: Experiment) -> Experiment:
 
     Raises :class:`~samplers.parameters.SpecError` where more was changed than a file may hold.
     """
+    if experiment.of_model:
+        return Experiment.from_dict(experiment.to_dict())
     steps = min(experiment.n_steps, MAX_RUN)
     thinned = replace(experiment, n_steps=steps, thin=max(1, -(-steps * experiment.n_chains // MAX_ROWS)))
     return Experiment.from_dict(thinned.to_dict())
@@ -78,73 +82,80 @@ def draws(experiment: Experiment, suffix: str) -> tuple[str, bytes]:
     return f"draws{suffix}.zip", buffer.getvalue()
 
 
-class Menu:
+class ExportMenu:
     """The header's menu: an action for each label, with an icon."""
 
-    holds = "It holds the whole experiment, seed included."
-    """What a copied link is."""
-
-    def __init__(self, state: PageState, runner: Live, notify: Callable[[str, str], None]):
+    def __init__(self, state: AppState, runner: Runner, notify: Callable[[str, str], None]):
         self.state, self.runner, self.notify = state, runner, notify
-        common = {"Copy the link": ("link", self._link), "Picture (PNG)": ("image", self.picture)}
-        actions = {**common, **self.files()}
-        self._actions = {label: action for label, (_, action) in actions.items()}
-        menu = pmui.MenuButton(
+        self._menu = pmui.MenuButton(
             label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(4, 8), sx={"color": "white"},
-            items=[{"label": label, "icon": icon} for label, (icon, _) in actions.items()],
+            items=self._items(),
         )  # fmt: skip
-        menu.on_click(self._clicked)
-        self.panel = pn.Row(menu, margin=0, align="end")
+        self._menu.on_click(self._clicked)
+        state.param.watch(lambda *_: self._refresh(), "experiment")
+        self.panel = pn.Row(self._menu, margin=0, align="end")
 
-    @abstractmethod
-    def files(self) -> dict[str, tuple[str, Callable[[], Any]]]:
-        """The files that the page gives: an icon and an action for each label."""
+    def actions(self) -> dict[str, tuple[str, Callable[[], Any]]]:
+        """An icon and an action for each label."""
+        common = {
+            "Copy the link": ("link", self._link),
+            "Picture (PNG)": ("image", self.picture),
+            "Experiment (JSON)": ("data_object", self._json),
+        }
+        if self.state.experiment.of_model:
+            return common | {"Curves (CSV)": ("table_chart", self._curves)}
+        return common | {
+            "Experiment (Python)": ("code", self._script),
+            "Draws (NetCDF)": ("save", lambda: self._draws(".nc")),
+            "Draws (CSV)": ("table_chart", lambda: self._draws(".csv")),
+        }
 
-    @abstractmethod
-    def caption(self) -> str:
-        """What a picture is of."""
+    def _items(self) -> list[dict[str, str]]:
+        return [{"label": label, "icon": icon} for label, (icon, _) in self.actions().items()]
+
+    def _refresh(self) -> None:
+        if (items := self._items()) != self._menu.items:
+            self._menu.items = items
 
     async def _clicked(self, item: Any) -> None:
         try:
-            await self._actions[item["label"]]()
+            await self.actions()[item["label"]][1]()
         except SpecError as error:
             # More was changed on the page than a file may hold.
             self.notify("error", str(error))
 
     async def _link(self) -> None:
         await self.runner.bus.send_copy()
-        self.notify("success", f"The link is on the clipboard. {self.holds}")
+        more = "; but no file of your own" if self.state.experiment.of_model else ""
+        self.notify("success", f"The link is on the clipboard. It holds the whole experiment, seed included{more}.")
 
     async def picture(self) -> None:
         """Save the figures as one PNG."""
         colours = theme(self.state.dark)
-        caption = f"SG-MCMC Lab · {self.caption()}"
-        await self.runner.bus.send_picture("sgmcmc-lab.png", caption, colours.surface, colours.text)
-
-
-class ExportMenu(Menu):
-    """The menu of the page of laws."""
-
-    runner: Runner
-
-    def files(self) -> dict[str, tuple[str, Callable[[], Any]]]:
-        return {
-            "Experiment (JSON)": ("data_object", self._json),
-            "Experiment (Python)": ("code", self._script),
-            "Draws (NetCDF)": ("save", lambda: self._draws(".nc")),
-            "Draws (CSV)": ("table_chart", lambda: self._draws(".csv")),
-        }
+        await self.runner.bus.send_picture(
+            "sgmcmc-lab.png", f"SG-MCMC Lab · {self.caption()}", colours.surface, colours.text
+        )
 
     def caption(self) -> str:
+        """What a picture is of."""
         experiment = self.runner.experiment()
-        title, lanes = experiment.make_target().title, ", ".join(self.state.lane_titles())
-        return f"{title} · {lanes} · seed {experiment.seed} · step {experiment.n_steps:,}"
+        title, lanes = ANY_TARGET[experiment.target.key].title, ", ".join(self.state.lane_titles())
+        at = "" if experiment.of_model else f" · step {experiment.n_steps:,}"
+        return f"{title} · {lanes} · seed {experiment.seed}{at}"
 
     async def _json(self) -> None:
         await self.runner.bus.send_file("experiment.json", saved(self.runner.experiment()).to_json().encode())
 
     async def _script(self) -> None:
         await self.runner.bus.send_file("experiment.py", script(saved(self.runner.experiment())).encode())
+
+    async def _curves(self) -> None:
+        if self.runner.lanes is None:
+            self.notify("warning", "The data are not loaded yet.")
+            return
+        text = io.StringIO(newline="")
+        write_curves(text, self.state.lane_titles(), self.runner.lanes.runs)
+        await self.runner.bus.send_file("curves.csv", text.getvalue().encode())
 
     async def _draws(self, suffix: str) -> None:
         experiment = saved(self.runner.experiment())

@@ -1,48 +1,40 @@
 """The whole state in the link: the experiment's part, and what is on the page."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
 from app.lesson import place as places
-from app.page_state import PageState
 from app.state import DEFAULT, MAX_SPEED, AppState, default_views
-from app.views import VIEWS
-from app.views.base import AXIS_LABELS
+from app.upload import KINDS
+from app.views import VIEWS, axes_of
 from lessons.specs import WORDS, check_address
 from samplers import Experiment
 from samplers.choices import given_again, link_fields
 from samplers.migrations import VERSION
-from samplers.parameters import SpecError
+from samplers.models import MODELS
+from samplers.parameters import SpecError, declared
 from samplers.spec import LINK_FIELDS
 
 HIDEABLE = (
     "controls", "transport", "equations", "export", "lessons", "present", "theme", "workbench", "pages",
-    "play", "step", "reset", "new_seed", "axis", "views", "readout",
+    "play", "step", "reset", "new_seed", "axis", "views", "readout", "coordinate", "show", "upload",
 )  # fmt: skip
 """Parts of the page that a teacher's link may leave out with ``hide=``, beside views, and controls by their address or
 the words of :data:`lessons.specs.WORDS`."""
 MAX_PARTS = 60
 """Parts that ``hide=`` may name, and views; there are fewer of them."""
-ALSO_HIDEABLE = {"AppState": ("coordinate",), "StudyState": ("show", "upload")}
-"""Parts that only one kind of page has."""
 
 
 def to_query(state: AppState) -> str:
     """The state as ``?target=…&lane=…&views=…``."""
-    more = {"coordinate": str(state.coordinate + 1), "speed": str(state.speed)}
-    step = state.place.step
-    whole = step is None or state.experiment != step.spec
-    return f"?{state.experiment.to_query() if whole else f'v={VERSION}'}&{page_query(state, more)}"
-
-
-def page_query(state: PageState, more: Mapping[str, str]) -> str:
-    """What is on the page, for laws and for studies, and ``more`` fields of the one."""
+    of_model = state.experiment.of_model
+    own = {"show": state.shown + 1} if of_model else {"coordinate": state.coordinate + 1, "speed": state.speed}
     parts = {
         **state.place.to_fields(),
         "views": ",".join(state.shown_views()),
         "axis": state.axis,
-        **more,
+        **own,
         "theme": "dark" if state.dark else "light",
     }
     if not state.playing:
@@ -51,12 +43,15 @@ def page_query(state: PageState, more: Mapping[str, str]) -> str:
         parts["present"] = "1"
     if state.hidden:
         parts["hide"] = ",".join(state.hidden)
-    return "&".join(f"{name}={quote(value, safe=',')}" for name, value in parts.items())
+    page = "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in parts.items())
+    step = state.place.step
+    whole = step is None or state.experiment != step.spec
+    return f"?{state.experiment.to_query() if whole else f'v={VERSION}'}&{page}"
 
 
 def read_query(state: AppState, query: str) -> list[str]:
     """Set the state from a link. Returns a sentence for everything that is not as the link says."""
-    fields, messages = read_fields(query, LINK_FIELDS, ("coordinate", "speed"))
+    fields, messages = read_fields(query)
     elsewhere = places.read(state.place, fields)
     messages += elsewhere
     step = state.place.step
@@ -65,79 +60,83 @@ def read_query(state: AppState, query: str) -> list[str]:
     experiment, problems = _experiment(query, fields, state.experiment if step is not None else DEFAULT)
     messages[:0] = problems
     state.refused = [*problems, *elsewhere]
-    state.experiment = experiment
-    simplex = experiment.make_target().support == "simplex"
     if step is None:
-        state.views = default_views(type(experiment.make_target()), experiment)
-    read_page(state, fields, VIEWS, tuple(AXIS_LABELS), experiment, messages)
-    state.speed = whole(fields, "speed", 1, MAX_SPEED, state.speed, messages)
-    n_values = experiment.make_target().n_values
-    first = min(5, n_values) if simplex else 1
-    if step is not None:
-        first = min(state.coordinate + 1, n_values)
-    state.coordinate = whole(fields, "coordinate", 1, n_values, first, messages) - 1
+        state.open(experiment)
+        state.views = default_views(experiment)
+    else:
+        state.experiment = experiment
+    _read_page(state, fields, messages)
     return messages
 
 
 def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> tuple[Experiment, list[str]]:
     """The link's experiment; what it leaves out is the default's, run lengths too."""
     experiment, messages = Experiment.from_query(query, default)
-    if experiment.of_model:
-        messages.append(f"target = {experiment.target.key!r}: this lesson cannot be shown with it; it is left out.")
-        return default, messages
-    if default is DEFAULT:
-        return experiment, messages
-    rest = {name: getattr(default, name) for name in LINK_FIELDS[2:] if name not in fields}
-    return replace(experiment, **rest), messages
+    if default is not DEFAULT and experiment.of_model == default.of_model:
+        rest = {name: getattr(default, name) for name in LINK_FIELDS[2:] if name not in fields}
+        experiment = replace(experiment, **rest)
+    return _without_upload(experiment, messages), messages
 
 
-def read_fields(query: str, spec: Sequence[str], own: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def _without_upload(experiment: Experiment, messages: list[str]) -> Experiment:
+    """The same experiment on the built-in data, where the link was made of somebody's own file."""
+    if not experiment.of_own_data:
+        return experiment
+    key = experiment.target.key
+    name = MODELS[key].data_parameter
+    built_in = dict(declared(MODELS[key]))[name].default
+    messages.append(
+        f"This link was made with somebody's own file, which no link holds: the {name} {built_in} is shown instead. Bring the file with the button {KINDS[key].label}."
+    )
+    data = experiment.to_dict()
+    data["target"]["params"][name] = built_in
+    return Experiment.from_dict(data)
+
+
+def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
     """The fields of a link, each once, and a sentence for each that there is not or that is given again.
 
-    ``spec`` are those of the experiment, ``own`` those that the page has besides the common ones. A link that
-    is too long has none; the reader of the experiment says so.
+    A link that is too long has none; the reader of the experiment says so.
     """
     try:
         listed = link_fields(query)
     except SpecError:
         return {}, []
     fields = dict(listed)
-    of_page = (*own, *places.FIELDS, "views", "axis", "theme", "play", "hide", "present")
-    unknown = [name for name in fields if name not in ("v", *spec, *of_page)]
+    of_page = (*places.FIELDS, "views", "axis", "coordinate", "speed", "show", "theme", "play", "hide", "present")
+    unknown = [name for name in fields if name not in ("v", *LINK_FIELDS, *of_page)]
     return fields, [
         *(str(SpecError(name, fields[name], "the link has no such field; it is passed over")) for name in unknown),
         *given_again(listed, of_page),
     ]
 
 
-def read_page(
-    state: PageState,
-    fields: dict[str, str],
-    views: Container[str],
-    axes: tuple[str, ...],
-    spec: Experiment,
-    messages: list[str],
-) -> None:
-    """Set what is on the page, for laws and for studies."""
-    asked_to_hide = _parts(fields, "hide", messages)
-    state.hidden = _hidden(type(state).__name__, asked_to_hide, views, spec, messages)
+def _read_page(state: AppState, fields: dict[str, str], messages: list[str]) -> None:
+    """Set what is on the page."""
+    experiment, step = state.experiment, state.place.step
+    state.hidden = _hidden(_parts(fields, "hide", messages), experiment, messages)
     # A lesson's question is answered before anything runs: its step left the page paused.
-    waits = state.place.step is not None and not state.playing
+    waits = step is not None and not state.playing
     if "views" in fields:
         asked = _parts(fields, "views", messages)
         fitting = state.fitting_views()
         for key in asked:
             if key not in fitting:
-                what = f"does not fit the {state.subject}" if key in views else "is no view"
+                what = f"does not fit the target {experiment.target.key}" if key in VIEWS else "is no view"
                 messages.append(f"views = {key[:40]!r}: it {what}; there are: {', '.join(fitting)}.")
         known = [key for key in asked if key in fitting]
         state.views = known if known or not asked else state.views
 
-    state.axis = one_of(fields, "axis", axes, state.axis, messages)
+    state.axis = one_of(fields, "axis", axes_of(experiment), state.axis, messages)
     state.dark = one_of(fields, "theme", ("light", "dark"), "light", messages) == "dark"
     state.playing = one_of(fields, "play", ("1", "0"), "1", messages) == "1"
     state.playing = state.playing and not waits and not state.refused
     state.present = one_of(fields, "present", ("0", "1"), "0", messages) == "1"
+    state.speed = whole(fields, "speed", 1, MAX_SPEED, state.speed, messages)
+    state.shown = whole(fields, "show", 1, len(experiment.lanes), 1, messages) - 1
+    if not experiment.of_model:
+        last = experiment.make_target().n_values
+        state.coordinate = whole(fields, "coordinate", 1, last, min(state.coordinate + 1, last), messages) - 1
 
 
 def _parts(fields: Mapping[str, str], name: str, messages: list[str]) -> list[str]:
@@ -151,14 +150,14 @@ def _parts(fields: Mapping[str, str], name: str, messages: list[str]) -> list[st
     return parts[:MAX_PARTS]
 
 
-def _hidden(kind: str, parts: Sequence[str], views: Container[str], spec: Experiment, messages: list[str]) -> list[str]:
+def _hidden(parts: Sequence[str], experiment: Experiment, messages: list[str]) -> list[str]:
     """What a link leaves out of the page, and a sentence for what it names that is not there."""
-    words = (*HIDEABLE, *ALSO_HIDEABLE[kind], *WORDS)
+    words = (*HIDEABLE, *WORDS)
     out = []
     for part in parts:
         try:
-            if part not in words and part not in views:
-                check_address(spec, part)
+            if part not in words and part not in VIEWS:
+                check_address(experiment, part)
             out.append(part)
         except SpecError:
             messages.append(

@@ -1,6 +1,6 @@
 """What every live loop does: frames to the page as fast as the page draws them, and no faster.
 
-A loop of its own kind, of laws or of studies, says what to start, what moves and what a frame holds.
+The runner of a page says what to start, what moves and what a frame holds.
 """
 
 import asyncio
@@ -98,11 +98,11 @@ class LiveScreen(Protocol):
     def show_views(self, views: Sequence[Any]) -> Sequence[Callable[[], None]]:
         """What puts the first of the views' figures on the page, the first two, and so on."""
 
-    def show_status(self, what: str, share: float) -> None:
-        """Say what is being made ready, and how far it is; an empty text when all is ready."""
+    def show_status(self, what: str) -> None:
+        """Say what is going on before anything moves; an empty text says nothing."""
 
     def show_divergence(self, index: int, message: str) -> None:
-        """Say why a lane, or a method, stopped."""
+        """Say why a lane stopped."""
 
     def clear_divergence(self, index: int | None = None) -> None:
         """One goes on, or all start again."""

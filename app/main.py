@@ -1,18 +1,13 @@
-"""What `panel serve app` opens: a link with a model, or with a lesson of one, opens the page of studies."""
+"""What `panel serve app` opens."""
 
 import logging
 
 import panel as pn
 
 from app.ending import leave_out
-from app.lesson.place import opens_study
+from app.shell import page
 
 try:
-    if opens_study(pn.state.session_args):
-        from app.study.shell import study_page as page
-    else:
-        from app.shell import page
-
     page().servable()
     leave_out()
 except Exception:

@@ -1,275 +1,254 @@
-"""The live loop of one session: engine in a worker thread, frames to the page, as fast as the page draws them."""
+"""The live loop of a page: lanes are made ready and move in threads, frames go out as fast as they are drawn."""
 
 import asyncio
+import logging
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
-
-from app.live import POOL, SLOW, Live, LiveScreen, recent_rate, short
+from app.lanes import Lanes, Progress, prepare, scene_of
+from app.live import POOL, SLOW, Live, LiveScreen
 from app.state import AppState
+from app.upload import Upload
 from app.views import VIEWS
-from app.views.base import FRESH, Axis, CurvePoint, LaneFrame, Position, Scene, View
-from app.views.recipes import layouts_of
-from samplers import Change, Experiment, Lane, Run, jit
-from samplers.accumulate import TAIL
-from samplers.diagnostics import divergence, ks
-from samplers.engine import functions
-from samplers.targets.base import SIMPLEX
+from samplers import Change, Experiment
+from samplers.parameters import SpecError
 
-WORK_SECONDS = 0.04
-"""The longest that one frame may compute. A speed that needs more gets its steps over several frames."""
-CHUNK_SECONDS = 0.004
-"""The engine comes back this often, so that sessions take turns."""
-INLINE_SECONDS = 0.001
-"""Work shorter than this is done at once: to hand it to a thread and to wait for that takes as long."""
-CURVE_SPACING = 1.03
-"""The curve of a lane's distance from the exact law gets a point when the run is this much longer: evenly spaced on a
-log axis."""
+log = logging.getLogger(__name__)
+
+PATIENT_SECONDS = 0.1
+"""While something is being made ready, the page is told this often how long it has taken."""
+_LOADER = ThreadPoolExecutor(max_workers=2, thread_name_prefix="loader")
 
 
-class LaneRecord:
-    """What the page remembers of a lane beside the engine's statistics."""
+class Screen(LiveScreen, Protocol):
+    """What the runner asks of the page."""
 
-    def __init__(self, run: Run):
-        self.run = run
-        self.curve: list[CurvePoint] = []
-        """Evenly spaced on a log axis."""
-        self.marks: list[Position] = []
-        """Where parameters were changed."""
-        self.seen = 0
+    def show_work(self, what: str, share: float | None) -> None:
+        """Say what is being made ready and how far it is, with a way to cancel; an empty text when all is there."""
 
-    @property
-    def position(self) -> Position:
-        """Where the lane is on each axis."""
-        return Position(self.run.steps, self.run.gradients / self.run.spec.n_chains, self.run.seconds)
+    def show_problem(self, message: str) -> None:
+        """Say why an experiment could not be opened; the one before stays. An empty text takes it back."""
 
-    def record(self) -> None:
-        """Add a point to the curve if the run has become enough longer."""
-        run = self.run
-        if run.statistics.n_draws and (not self.curve or run.steps >= self.curve[-1].position.steps * CURVE_SPACING):
-            distance = ks.mean_distance(run.statistics, run.target)
-            self.curve.append(CurvePoint(self.position, run.statistics.n_draws, distance, *_divergence(run)))
-
-    def frame(self, axis: Axis) -> LaneFrame:
-        """The lane for a frame; draws that an earlier frame had are not in it."""
-        run = self.run
-        fresh = run.statistics.tail(min(run.steps - self.seen, TAIL))
-        step = max(1, -(-len(fresh) // FRESH))
-        picked = np.arange(len(fresh) - 1, -1, -step)[::-1]
-        steps = run.steps - len(fresh) + 1 + picked
-        self.seen = run.steps
-        here = self.position.on(axis)
-        return LaneFrame(
-            run=run, x=here, fresh=fresh[picked], fresh_x=here * steps / max(run.steps, 1),
-            curve=self.curve, marks=[mark.on(axis) for mark in self.marks],
-        )  # fmt: skip
+    def show_facts(self, facts: dict[str, str]) -> None:
+        """An experiment was opened: say what its data are."""
 
 
 class Runner(Live):
     """Runs the experiment of an :class:`AppState` and feeds its views."""
 
-    def __init__(self, state: AppState, screen: LiveScreen):
+    def __init__(self, state: AppState, screen: Screen):
         super().__init__(screen)
         self.state, self.screen = state, screen
-        self.lanes: list[LaneRecord] = []
-        self.views: list[View] = []
-        self._built: tuple[Scene, list[str]] | None = None
+        self.lanes: Lanes | None = None
+        self.views: list[Any] = []
+        self._built: tuple[Any, list[str]] | None = None
         """What the figures are built for, and which."""
-        self._known = state.experiment
         self._drew = False
+        """Whether the figures hold something of the lanes."""
+        self._opened: tuple[Experiment, Upload | None] = (state.experiment, None)
+        """What runs now, and the upload: what a cancelled or refused experiment gives way to."""
+        self._known = state.experiment
         self._changes: list[tuple[int, Change]]
-        self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
-        self._cost: float = 1e-6
+        self._cancelled = asyncio.Event()
         self._said_diverged: set[int] = set()
         self._engine = asyncio.Lock()
         state.param.watch(self._on_experiment, "experiment")
-        state.param.watch(lambda *_: self._ask(restart=True), "resets")
-        state.param.watch(lambda *_: self._ask(rebuild=True), ["views", "axis", "coordinate", "dark", "present"])
+        state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
+        state.param.watch(
+            lambda *_: self._ask(rebuild=True), ["views", "axis", "coordinate", "shown", "dark", "present"]
+        )
         state.param.watch(lambda *_: self._ask(), ["playing", "speed"])
 
     def experiment(self) -> Experiment:
         """The experiment with the changes made so far: run for as many steps it gives the same draws."""
-        experiment = self.state.experiment
-        steps = self._most_steps()
-        lanes = tuple(
-            Lane(record.run.spec.sampler, record.run.spec.gradient, tuple(record.run.changes)) for record in self.lanes
-        )
-        # A target that was changed on the way is among the changes.
-        target = self.lanes[0].run.spec.target if self.lanes else experiment.target
-        return Experiment(
-            target, lanes or experiment.lanes, experiment.seed, experiment.n_chains, n_steps=max(steps, 1)
-        )
+        return self.lanes.recorded() if self.lanes is not None else self.state.experiment
+
+    def cancel(self) -> None:
+        """Give up what is being made ready; what ran before it comes back."""
+        self._cancelled.set()
 
     def _active(self) -> bool:
-        if not self._watched:
+        if not self._watched or self.lanes is None:
             return False
-        moving = any(record.run.divergence is None for record in self.lanes)
-        return self._redraw or bool(self._single) or (self.state.playing and moving)
+        return self._redraw or (self.lanes.moving and (bool(self._single) or self.state.playing))
 
     def _on_experiment(self, event: Any) -> None:
         # Of several changes made at once the event knows only the last one's old value.
         old, new = self._known, event.new
         self._known = new
-        retitled = False
-        if self._built is not None:
-            scene, keys = self._built
-            shown = self.state.lane_titles(), self.state.shown_views(), layouts_of(new)
-            retitled = shown != (scene.lanes, keys, scene.layouts)
-        retargeted = old.target != new.target
-        if _structure(old) != _structure(new) or not new.make_target().succeeds(old.make_target()):
-            self._ask(restart=True, rebuild=retargeted or retitled)
+        if _structure(old) != _structure(new) or not _succeeds(new, old):
+            self._ask(restart=True)
             return
-        to = new.target if retargeted else None
+        to = new.target if old.target != new.target else None
         for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
-            if before != after or retargeted:
+            if before != after or to:
                 self._changes.append((i, Change(0, after.sampler, after.gradient, to)))
-        self._ask(rebuild=retargeted or retitled)
+        self._ask(rebuild=self._built is not None and self._wanted() != self._built)
 
     async def _begin(self) -> None:
         self._restart = False
         self._changes.clear()
-        runs = self.state.experiment.runs()
-        needed = [f for spec in runs for f in functions(spec)]
-        loop = asyncio.get_running_loop()
-        if not jit.is_ready(needed):
-
-            def progress(done: int, total: int, what: str) -> None:
-                loop.call_soon_threadsafe(self.screen.show_status, what, done / max(total, 1))
-
-            await loop.run_in_executor(SLOW, jit.prepare, needed, progress)
-            self.screen.show_status("", 1.0)
+        self._cancelled.clear()
+        state = self.state
+        experiment = state.experiment
+        try:
+            lanes = await self._patiently(experiment, state.own_data)
+        except SpecError as error:
+            self._give_way(str(error))
+            return
+        except Exception:
+            # What ran before goes on; what was brought may be such that no check thought of it.
+            log.exception("An unexpected error while an experiment was opened")
+            self._give_way("The experiment cannot be opened: an unexpected error, of which the server's log says more.")
+            return
+        if lanes is None:
+            if not self._restart:
+                self._give_way("")
+            return
         async with self._engine:
-            self.lanes = [LaneRecord(Run(spec)) for spec in runs]
+            self.lanes = lanes
+        self._opened = experiment, state.upload
         self._said_diverged.clear()
         self.screen.clear_divergence()
-        self._step_times.clear()
-        # The views hold curves of the lanes that were there before.
-        self._rebuild |= self._drew
+        self.screen.show_problem("")
+        self.screen.show_facts(lanes.facts())
+        # The views may hold curves of the lanes that were there before.
+        self._rebuild |= self._drew or self._wanted() != self._built
         self._redraw = True
 
-    def view_builders(self) -> list[Callable[[], None]]:
-        """What makes new figures: they show the exact law at once, and the lanes from the next frame on."""
-        self._rebuild, self._stale, self._drew = False, True, False
-        state = self.state
-        scene = Scene(
-            target=state.experiment.make_target(),
-            lanes=state.lane_titles(),
-            coordinate=state.coordinate,
-            axis=state.axis,
-            dark=state.dark,
-            layouts=layouts_of(state.experiment),
-            large=state.present,
-        )
-        before = {view.key: view for view in self.views}
-        self._built = scene, state.shown_views()
-        self.views = []
-        return [partial(self._build, scene, key, before.get(key)) for key in self._built[1]]
+    async def _patiently(self, experiment: Experiment, upload: Upload | None) -> Lanes | None:
+        """The lanes; None where the person cancelled them or asked for something else meanwhile."""
+        began = time.perf_counter()
+        progress = Progress()
+        job = asyncio.get_running_loop().run_in_executor(_LOADER, prepare, progress, experiment, upload)
+        # Nobody may be there to hear of an error any more.
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        told = False
+        try:
+            while not job.done():
+                await asyncio.wait({job}, timeout=PATIENT_SECONDS)
+                if self._cancelled.is_set() or self._restart:
+                    progress.cancelled = True
+                    return None
+                if not job.done() and (passed := time.perf_counter() - began) > 3 * PATIENT_SECONDS:
+                    told = True
+                    self.screen.show_work(f"{progress.what}: {passed:.0f} s so far.", progress.share)
+        finally:
+            if told:
+                self.screen.show_work("", None)
+        return job.result()
 
-    def _build(self, scene: Scene, key: str, before: View | None) -> None:
+    def _give_way(self, message: str) -> None:
+        """Go back to what ran before the experiment that could not be opened."""
+        if message:
+            self.screen.show_problem(message)
+        if self.lanes is None and self.state.experiment == self._opened[0]:
+            self.screen.show_status("Nothing is loaded. Press Reset to load it, or choose something else.")
+            return
+        experiment, upload = self._opened
+        brought = self.state.upload
+        # A file that could be read stays, for another try with other cut-offs, unless what ran before was on a file.
+        if brought is not None and brought.read and not experiment.of_own_data:
+            upload = brought
+        self.state.go_back(experiment, upload)
+        # The runs and their figures are still there, and go on; unless nothing has ever run.
+        self._restart = self.lanes is None
+        self._rebuild = self._restart or self._wanted() != self._built
+
+    def view_builders(self) -> list[Callable[[], None]]:
+        """What makes new figures; none for a model that is still to be loaded."""
+        self._rebuild = False
+        scene, keys = wanted = self._wanted()
+        if scene is None:
+            return []
+        before = {view.key: view for view in self.views}
+        self._built, self._stale, self._drew = wanted, True, False
+        self.views = []
+        return [partial(self._build, scene, key, before.get(key)) for key in keys]
+
+    def _build(self, scene: Any, key: str, before: Any) -> None:
         self.views.append(VIEWS[key](scene, before))
 
+    def _wanted(self) -> tuple[Any, list[str]]:
+        """What figures are built for, and which."""
+        return scene_of(self.state, self.lanes), self.state.shown_views()
+
     async def _send_layout(self) -> None:
-        for record in self.lanes:
-            record.seen = max(0, record.run.steps - TAIL)
+        if self.lanes is not None:
+            self.lanes.forget_sent()
         await super()._send_layout()
 
     async def _frame(self) -> None:
-        n = self.state.speed if self.state.playing else self._single
-        self._drew = True
+        lanes, loop = self.lanes, asyncio.get_running_loop()
+        assert lanes is not None
         first = self.frames_sent == 0 or self._redraw
-        self._redraw, self._single = False, 0
-        if self._changes:
-            async with self._engine:
-                self._apply_changes()
-        if n:
-            async with self._engine:
-                if n * self._cost < INLINE_SECONDS:
-                    self._work(n)
-                else:
-                    await asyncio.get_running_loop().run_in_executor(POOL, self._work, n)
+        single, self._single, self._redraw, self._drew = self._single, 0, False, True
+        changes, self._changes = self._changes, []
+        async with self._engine:
+            for i, change in changes:
+                lanes.change(i, change)
+                self._forget_divergence(i, lanes.runs[i].divergence)
+            if changes:
+                # What the page goes back to is what runs, not what it was opened with.
+                self._opened = self.state.experiment, self._opened[1]
+            if lanes.short(self.state, single):
+                lanes.move(self.state, single)
+            else:
+                await loop.run_in_executor(POOL, lanes.move, self.state, single)
+            if self._restart or self._rebuild:
+                return
+            if lanes.heavy:
+                data = await loop.run_in_executor(POOL, self._picture, lanes, first)
+            else:
+                data = self._picture(lanes, first)
         if self._restart or self._rebuild:
             return
-        for record in self.lanes:
-            record.record()
-        lanes = [record.frame(self.state.axis) for record in self.lanes]
-        data: dict[int, tuple[Any, ...]] = {}
-        for view, indices in self._feeds:
-            if first or self.frames_sent % view.every == 0:
-                data.update({indices[name]: columns for name, columns in view.compute(lanes).items()})
         self.frames_sent += 1
         await self.bus.send_frame(self.frames_sent, data)
-        for i, record in enumerate(self.lanes):
-            if record.run.divergence is not None and i not in self._said_diverged:
+        for i, run in enumerate(lanes.runs):
+            if run.divergence is not None and i not in self._said_diverged:
                 self._said_diverged.add(i)
-                self.screen.show_divergence(i, record.run.divergence.message)
+                self.screen.show_divergence(i, run.divergence.message)
 
-    def _apply_changes(self) -> None:
-        for i, change in self._changes:
-            record = self.lanes[i]
-            record.run.change(change)
-            record.marks.append(record.position)
-            if i in self._said_diverged and record.run.divergence is None:
-                self._said_diverged.discard(i)
-                self.screen.clear_divergence(i)
-            elif record.run.divergence is not None and record.run.divergence.refused:
-                # Another entry may be refused for another reason.
-                self._said_diverged.discard(i)
-        self._changes.clear()
+    def _picture(self, lanes: Lanes, first: bool) -> dict[int, tuple[Any, ...]]:
+        """The data of each feed, by its index in the layout."""
+        frame, data = lanes.frame(self.state), {}
+        for view, indices in self._feeds:
+            if first or self.frames_sent % view.every == 0:
+                data.update({indices[name]: columns for name, columns in view.compute(frame).items()})
+        return data
 
-    def _work(self, n: int) -> None:
-        """``n`` steps of every lane, or as many as the time allows; all lanes make the same number."""
-        began = time.perf_counter()
-        running = [record.run for record in self.lanes if record.run.divergence is None]
-        done = 0
-        while done < n and running:
-            chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)))
-            before = time.perf_counter()
-            for run in running:
-                run.advance(chunk)
-            after = time.perf_counter()
-            self._cost = 0.5 * self._cost + 0.5 * (after - before) / chunk
-            done += chunk
-            running = [run for run in running if run.divergence is None]
-            if after - began > WORK_SECONDS:
-                break
-        self._step_times.append((time.perf_counter(), self._most_steps()))
+    def _forget_divergence(self, i: int, divergence: Any) -> None:
+        if i in self._said_diverged and divergence is None:
+            self._said_diverged.discard(i)
+            self.screen.clear_divergence(i)
+        elif divergence is not None and divergence.refused:
+            # Another entry may be refused for another reason.
+            self._said_diverged.discard(i)
 
     async def _slow_turn(self, turn: int) -> None:
-        if not self.lanes or self._changes:
+        lanes = self.lanes
+        if lanes is None or self._changes:
             return
         loop = asyncio.get_running_loop()
         views, generation = self.views, self.bus.generation
-        lanes = [LaneFrame(r.run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), r.curve) for r in self.lanes]
         texts: list[tuple[str, str]] = []
         if self.readout is not None and turn % 2 == 0:
-            texts.append((self.readout.id, self._readout()))
+            texts.append((self.readout.id, lanes.readout(self.state, self._drawn_rate())))
+        now = lanes.whole(self.state)
         for view in views:
-            if await loop.run_in_executor(SLOW, view.background, lanes):
+            if await loop.run_in_executor(SLOW, view.background, now):
                 self._ask()
         if turn % 4 == 1:
             async with self._engine:
-                texts += await loop.run_in_executor(SLOW, _captions, views, lanes)
+                texts += await loop.run_in_executor(SLOW, _captions, views, now)
                 if self.checks is not None:
                     texts += await loop.run_in_executor(SLOW, self.checks)
         if texts and generation == self.bus.generation:
             await self.bus.send_texts(texts)
-
-    def _most_steps(self) -> int:
-        """Steps of the lane that has made most."""
-        return max((record.run.steps for record in self.lanes), default=0)
-
-    def _readout(self) -> str:
-        steps = self._most_steps()
-        burn_in = self.state.experiment.burn_in
-        if 0 < steps <= burn_in:
-            return f"step {steps:,} of {burn_in:,} that are not counted"
-        if not self.state.playing:
-            return f"paused at step {steps:,}"
-        return f"step {steps:,} · {short(recent_rate(self._step_times))} steps/s · {self._drawn_rate():.0f} frames/s"
 
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
@@ -277,14 +256,12 @@ def _structure(experiment: Experiment) -> tuple[Any, ...]:
     return experiment.seed, experiment.n_chains, tuple(lane.sampler.key for lane in experiment.lanes)
 
 
-def _divergence(run: Run) -> tuple[float, float]:
-    """The KL divergence of a run's draws and what as many exact draws would have; nan on the simplex."""
-    if run.target.support == SIMPLEX:
-        return float("nan"), float("nan")
-    if run.target.planar:
-        return divergence.kl_2d(run.statistics, run.target)
-    return divergence.kl_1d(run.statistics, 0)
+def _succeeds(new: Experiment, old: Experiment) -> bool:
+    """Whether chains on the old target can go on on the new one."""
+    if old.of_model or new.of_model:
+        return old.target == new.target
+    return new.make_target().succeeds(old.make_target())
 
 
-def _captions(views: Sequence[View], lanes: Sequence[LaneFrame]) -> list[tuple[str, str]]:
-    return [item for view in views for item in view.texts(lanes)]
+def _captions(views: list[Any], now: Any) -> list[tuple[str, str]]:
+    return [item for view in views for item in view.texts(now)]

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -16,14 +16,14 @@ from panel.reactive import Syncable
 from app.access import Access
 from app.connection import Connection
 from app.ending import REST_SECONDS, cut
-from app.export import Menu
+from app.export import ExportMenu
 from app.lesson.catalogue import Catalogue
-from app.lesson.course import library, of_study
+from app.lesson.course import library
 from app.lesson.panel import BESIDE, LessonPanel
-from app.live import Live
 from app.notice import Notice
-from app.page_state import PageState
 from app.present import SX, Presenter
+from app.runner import Runner
+from app.state import AppState
 from lessons import Lesson
 
 log = logging.getLogger("sgmcmc-lab")
@@ -91,14 +91,12 @@ def one_by_one(column: Any, cards: list[Any]) -> list[Callable[[], None]]:
 class Session:
     """One browser session: its live loop begins with the page and ends with it."""
 
-    runner: Live
-    state: PageState
+    runner: Runner
+    state: AppState
     controls: Any
-    export: Menu
+    export: ExportMenu
     """The header's menu of files."""
     page: Any
-    of_study: ClassVar[bool]
-    """Whether it is the page of studies."""
     views: Any
     """The column that holds the figures."""
     told: Any
@@ -172,13 +170,8 @@ class Session:
         self.runner.checks = lambda: self.lesson.texts(*self.running())
 
     def go(self, lesson: Lesson, number: int) -> None:
-        """Open a step of a lesson: here, or on the other kind of page."""
+        """Open a step of a lesson."""
         state = self.state
-        if of_study(lesson, number) != self.of_study:
-            more = "".join(f"&{part}" for part in (state.dark and "theme=dark", state.present and "present=1") if part)
-            hidden = f"&hide={','.join(state.hidden)}" if state.hidden else ""
-            self.do_later(self.runner.bus.send_away(f"?lesson={lesson.key}&step={number}{more}{hidden}"))
-            return
         # The controls are drawn again when the place and the experiment have both changed.
         with pn.io.hold(), param.parameterized.batch_call_watchers(state.place):
             state.place.open(lesson, number)
@@ -255,7 +248,7 @@ class Session:
         asyncio.get_running_loop().call_later(REST_SECONDS, cut, self)
 
     def show_divergence(self, index: int, message: str) -> None:
-        """Say why a lane or a method stopped."""
+        """Say why a lane stopped."""
         for controls in (self.controls, self.lesson_controls):
             controls.show_error(index, message)
         self.notify("error", message)
@@ -266,7 +259,7 @@ class Session:
         for controls in (self.controls, self.lesson_controls):
             controls.clear_errors(index)
 
-    def show_status(self, what: str, share: float) -> None:
+    def show_status(self, what: str) -> None:
         """Say what is going on before anything moves; an empty text says nothing."""
         self.status.say(what)
 
@@ -289,7 +282,7 @@ class Session:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and task.exception() is not None:
             log.error("The live loop ended", exc_info=task.exception())
-            self.show_status("The live loop met an error and stopped; reload the page to go on.", 1.0)
+            self.show_status("The live loop met an error and stopped; reload the page to go on.")
 
     def later(self, work: Callable[[], None]) -> None:
         """Do what the browser may wait for after the frame that shows a change; asked for several times, do it once."""
@@ -341,7 +334,7 @@ class Session:
         puts = [partial(still, put) for put in one_by_one(self.cards, cards)]
         await self.runner.take_turns(puts, last_does_all=True)
 
-    def _frame(self, state: PageState, main: list[Any], header: list[Any]) -> Any:
+    def _frame(self, state: AppState, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""
         beside = pn.Column(*main, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
         self._body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
@@ -420,7 +413,7 @@ class Session:
         self.state.place.param.watch(fit, ["lesson", "number", "free"])
         fit()
 
-    def _transport_buttons(self, state: PageState) -> list[Any]:
+    def _transport_buttons(self, state: AppState) -> list[Any]:
         """Play or pause, Step, Reset and New seed."""
         play = pmui.Button(label="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
                            variant="contained", size="small", width=104, margin=(6, 4))  # fmt: skip
@@ -444,7 +437,7 @@ class Session:
                 self.runner.step()
 
         step, reset, seed = (
-            button("Step", "skip_next", f"Step: one step of every {state.runs_what}, then a pause.", one_step),
+            button("Step", "skip_next", "Step: one step of every chain, then a pause.", one_step),
             button(
                 "Reset",
                 "replay",

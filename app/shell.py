@@ -7,24 +7,31 @@ import panel_material_ui as pmui
 
 from app import link
 from app.controls import Controls, log_stops, slider
-from app.equations import cards
+from app.equations import about, cards, description
 from app.export import ExportMenu
 from app.runner import Runner
 from app.session import ROW, Session, view_chooser
 from app.state import MAX_SPEED, AppState
-from app.views import VIEWS
+from app.views import VIEWS, axes_of
 from app.workbench import Workbench
+from samplers.models import MODELS
 from samplers.parameters import Count
 
 WELCOME = "New here? <b><a href='?lesson=langevin{}'>Start the first lesson</a></b>: from gradient descent to a sampler. Or turn the knobs yourself."
 """For somebody who comes without a link."""
+GUIDES = {
+    "topics": "Methods learn topics from these documents. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu (☰), and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
+    "network": "Methods look for communities in this network. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
+}
+"""What to do first, by target."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
+_AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "seconds": "Seconds"}
+READOUT = 300
+"""The width of the line that says how far it is, in pixels: nearly that of a phone."""
 
 
 class Page(Session):
     """The widgets of a session, and the wires between them and the state."""
-
-    of_study = False
 
     def __init__(self) -> None:
         pn.extension("mathjax", notifications=True, disconnect_notification="")
@@ -33,18 +40,28 @@ class Page(Session):
         self._messages = link.read_query(self.state, self.query())
         self.controls = Controls(self.state, self.notify)
         self.runner = Runner(self.state, self)
+        self._facts: dict[str, str] = {}
         self._shown_cards: Any = None
+        self._told = False
         self.workbench = Workbench(self.state, self.notify, self.later)
         self.export = ExportMenu(self.state, self.runner, self.notify)
+        self.readout.width = READOUT
         self.runner.readout = self.readout
         self.add_lessons(Controls(self.state, self.notify, of_lesson=True))
+        self._make_work()
+        self.guide = pn.pane.HTML(sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"})
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
         watch(
             lambda *_: self.later(self.write_link),
-            ["experiment", "playing", "speed", "views", "axis", "coordinate", "dark", "present"],
+            ["experiment", "playing", "speed", "views", "axis", "coordinate", "shown", "dark", "present"],
         )
+        watch(lambda *_: self._show_guide(), "experiment")
+        self.state.place.param.watch(lambda *_: self._show_guide(), ["lesson", "free"])
+        self._show_guide()
+        if self.state.experiment.of_model:
+            self.show_status("Loading the data.")
         self.runner.build_views()
         for put in self.show_views(self.runner.views):
             put()
@@ -53,12 +70,21 @@ class Page(Session):
     def link(self) -> str:
         return link.to_query(self.state)
 
+    def _make_work(self) -> None:
+        """What says how far something that is being made ready is, with a way to give it up."""
+        self.bar = pmui.LinearProgress(sizing_mode="stretch_width", margin=(2, 10), variant="indeterminate")
+        self.work_text = pn.pane.HTML("", margin=(4, 10), styles={"font-size": "14px"})
+        cancel = pmui.Button(label="Cancel", icon="close", size="small", variant="outlined", margin=(2, 8))
+        cancel.on_click(lambda _: self.runner.cancel())
+        line = pn.FlexBox(cancel, self.work_text, **ROW)
+        self.work = pn.Column(line, self.bar, visible=False, sizing_mode="stretch_width", margin=(2, 4))
+
     def _page(self) -> Any:
         state = self.state
         # Somebody who comes without a link may not know where to begin.
         newcomer = self.query().strip("?") in ("", "theme=dark") and "lessons" not in state.hidden
         main: list[Any] = [self._welcome()] if newcomer else []
-        main += [self.say_refused(), self.status]
+        main += [self.guide, self.say_refused(), self.status, self.work]
         if "transport" not in state.hidden:
             main.append(self.transport)
         if "controls" not in state.hidden:
@@ -76,8 +102,12 @@ class Page(Session):
             WELCOME.format(more), sizing_mode="stretch_width", margin=(8, 12, 0, 12), styles={"font-size": "15px"}
         )
 
+    def _show_guide(self) -> None:
+        text = "" if self.state.place.restricted else GUIDES.get(self.state.experiment.target.key, "")
+        self.guide.param.update(object=text, visible=bool(text))
+
     def running(self) -> tuple[Any, list[Any]]:
-        return self.state.experiment, [record.run for record in self.runner.lanes]
+        return self.state.experiment, self.runner.lanes.runs if self.runner.lanes is not None else []
 
     def _transport(self) -> Any:
         state = self.state
@@ -87,68 +117,100 @@ class Page(Session):
             margin=(4, 16), description="How many steps every chain makes between two pictures.",
         )  # fmt: skip
         axis = pmui.Select(
-            label="x axis", options={"Steps": "steps", "Gradient evaluations": "gradients", "Seconds": "seconds"}, value=state.axis, size="small",
-            width=150, margin=(6, 6), description="What curves are drawn against: steps, gradient evaluations, or computing time.",
+            label="x axis", size="small", width=190, margin=(6, 6),
+            description="What curves are drawn against. Of a model's methods the one that is furthest behind on it makes the next step.",
         )  # fmt: skip
-        axis.param.watch(lambda event: setattr(state, "axis", event.new), "value")
         coordinate = pmui.Select(
-            label="Coordinate",
-            size="small",
-            width=110,
-            margin=(6, 6),
-            description="Which coordinate the one-dimensional views show.",
-        )
+            label="Coordinate", size="small", width=110, margin=(6, 6), description="Which coordinate the one-dimensional views show.",
+        )  # fmt: skip
+        inside = pmui.Select(
+            label="Pictures show", size="small", width=190, margin=(6, 6),
+            description="Pictures show: the method whose topics, or communities, are drawn. Curves are of all methods.",
+        )  # fmt: skip
         chooser = view_chooser()
 
         def refresh(*_: Any) -> None:
-            columns = state.experiment.make_target().columns
-            n = state.experiment.make_target().n_values
-            options = {columns[k].name: k for k in range(n)}
+            experiment, titles = state.experiment, state.lane_titles()
+            of_model = experiment.of_model
+            names = (
+                []
+                if of_model
+                else [c.name for c in experiment.make_target().columns[: experiment.make_target().n_values]]
+            )
             coordinate.param.update(
-                options=options, value=state.coordinate, visible=n > 1 and state.shows("coordinate")
+                options={name: k for k, name in enumerate(names)} or {"": 0},
+                value=min(state.coordinate, max(len(names) - 1, 0)),
+                visible=len(names) > 1 and state.shows("coordinate"),
             )
+            inside.param.update(
+                options={f"{i + 1}. {title}": i for i, title in enumerate(titles)},
+                value=state.shown,
+                visible=of_model and len(titles) > 1 and "show" not in state.hidden,
+            )
+            known = _AXES | (
+                {"data": f"{MODELS[experiment.target.key].data_name.capitalize()} seen"} if of_model else {}
+            )
+            axis.param.update(options={known[name]: name for name in axes_of(experiment)}, value=state.axis)
             chooser.param.update(
-                options={VIEWS[key].title: key for key in state.fitting_views()}, value=state.shown_views()
+                options={VIEWS[key].title_for(experiment): key for key in state.fitting_views()},
+                value=state.shown_views(),
             )
+            speed.param.update(
+                options={f"{x:,}": x for x in log_stops(_SPEED, state.speed)}, value=state.speed,
+                visible=not of_model and state.shows("speed"),
+            )  # fmt: skip
 
         coordinate.param.watch(lambda event: event.new is not None and setattr(state, "coordinate", event.new), "value")
+        inside.param.watch(lambda event: event.new is not None and state.look_inside(event.new), "value")
+        axis.param.watch(lambda event: event.new is not None and setattr(state, "axis", event.new), "value")
         chooser.param.watch(lambda event: setattr(state, "views", [key for key in VIEWS if key in event.new]), "value")
-        state.param.watch(refresh, ["experiment", "coordinate", "views"])
-        state.param.watch(
-            lambda event: speed.param.update(
-                options={f"{x:,}": x for x in log_stops(_SPEED, event.new)}, value=event.new
-            ),
-            "speed",
-        )
+        state.param.watch(refresh, ["experiment", "coordinate", "shown", "views", "axis", "speed"])
         state.place.param.watch(refresh, ["lesson", "number", "free"])
         refresh()
-        self.follow_visibility({"speed": speed, "axis": axis, "views": chooser})
-        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=270, margin=(14, 4))]
+        self.follow_visibility({"axis": axis, "views": chooser})
+        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(14, 4))]
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), speed, *readout, **ROW), pn.FlexBox(chooser, coordinate, axis, **ROW),
+            pn.FlexBox(*self._transport_buttons(state), speed, *readout, **ROW), pn.FlexBox(chooser, coordinate, inside, axis, **ROW),
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""
+        self._told = True
         self.state.param.watch(lambda *_: self.later(self._refresh_cards), ["experiment", "dark"])
         self._refresh_cards()
 
-    def show_status(self, what: str, share: float) -> None:
-        if what and share < 1.0:
-            what = f"First start on this machine: compiling {what}, {share:.0%} done. The chains move when it is ready."
-        super().show_status(what, share)
+    def show_work(self, what: str, share: float | None) -> None:
+        self.show_status("")
+        self.work_text.object = what
+        self.bar.param.update(
+            variant="indeterminate" if share is None else "determinate", value=0 if share is None else int(100 * share)
+        )
+        self.work.visible = bool(what)
+
+    def show_problem(self, message: str) -> None:
+        self.show_status("")
+        for controls in (self.controls, self.lesson_controls):
+            controls.show_problem(message)
+        if message:
+            # The sentence stays in the sidebar, which on a phone may be closed.
+            self.notify("warning", message)
+
+    def show_facts(self, facts: dict[str, str]) -> None:
+        self._facts = facts
+        if self._told:
+            self.later(self._refresh_cards)
 
     def _refresh_cards(self) -> None:
-        experiment = self.state.experiment
-        shown = (
-            self.state.dark,
-            experiment.target,
-            tuple((lane.sampler.key, lane.gradient.key) for lane in experiment.lanes),
-        )
+        state, experiment = self.state, self.state.experiment
+        target = experiment.target.key if experiment.of_model else experiment.target
+        shown = state.dark, target, [(lane.sampler.key, lane.gradient.key) for lane in experiment.lanes]
         if shown != self._shown_cards:
             self._shown_cards = shown
-            self.show_cards(cards(self.state))
+            self.show_cards(cards(state))
+        # Formulas take the browser and the server a moment; other data change no formula.
+        if experiment.of_model:
+            self._formulas[0][-1].object = description(about(MODELS[experiment.target.key], self._facts))
 
 
 def page() -> Any:

@@ -1,20 +1,24 @@
 """The state of one browser session: what the person has chosen. Views and controls only read it or ask it to change."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import param
 
-from app.page_state import PageState
-from app.views import VIEWS
-from app.views.base import AXIS_LABELS
+from app.lesson.place import Place
+from app.lesson.rules import is_hidden
+from app.upload import KINDS, Upload
+from app.views import AXES, VIEWS, axes_of, fitting
 from lessons import Step
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import RecipeSampler, parameters_of
+from samplers.models import MODELS
+from samplers.models.base import UPLOADED
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
-from samplers.spec import max_lanes
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, first_lanes, is_model, max_lanes, samplers_of
 from samplers.targets import TARGETS, Target
 from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
 
@@ -33,55 +37,124 @@ SOON = 150
 """Frames after which a lesson's claims shall have something to say: a few seconds."""
 
 
-def default_views(target: type[Target], experiment: Experiment) -> list[str]:
+def default_views(experiment: Experiment) -> list[str]:
     """The views that a page begins with."""
-    if target.support == MANIFOLD:
+    if experiment.of_model:
+        return [key for key in fitting(experiment) if VIEWS[key].first]
+    support = TARGETS[experiment.target.key].support
+    if support == MANIFOLD:
         return [key for key in MANIFOLD_VIEWS if VIEWS[key].fits(experiment)]
-    return list(SIMPLEX_VIEWS if target.support == SIMPLEX else DEFAULT_VIEWS)
+    return list(SIMPLEX_VIEWS if support == SIMPLEX else DEFAULT_VIEWS)
 
 
-class AppState(PageState):
+def first_coordinate(experiment: Experiment) -> int:
+    """The coordinate that one-dimensional views begin with: on the simplex one whose category was not observed."""
+    if experiment.of_model or TARGETS[experiment.target.key].support != SIMPLEX:
+        return 0
+    return min(4, experiment.make_target().n_values - 1)
+
+
+class AppState(param.Parameterized):
     """Every change goes through a method that checks it; a refused one raises SpecError and changes nothing."""
 
     experiment = param.ClassSelector(class_=Experiment, default=DEFAULT)
+    upload = param.ClassSelector(class_=Upload, allow_None=True, default=None, doc="The file that the person brought.")
+    playing = param.Boolean(True)
     speed = param.Integer(FIRST_SPEED, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame.")
     views = param.List(DEFAULT_VIEWS)
-    axis = param.Selector(objects=list(AXIS_LABELS))
-    coordinate = param.Integer(0, bounds=(0, None))
-    runs_what = "chain"
-    subject = "target"
+    axis = param.Selector(objects=list(AXES), doc="What curves are drawn against.")
+    coordinate = param.Integer(0, bounds=(0, None), doc="The coordinate that one-dimensional views show.")
+    shown = param.Integer(0, bounds=(0, None), doc="The lane whose inside the pictures of a model show.")
+    dark = param.Boolean(False)
+    hidden = param.List([], doc="Parts of the page that the link leaves out.")
+    present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
+    resets = param.Integer(0, doc="Counts the resets; each starts the same runs again.")
+
+    def __init__(self, **values: object):
+        super().__init__(**values)
+        self.place = Place()
+        self.refused: list[str] = []
+        """What the link asked for and is not shown, a sentence each."""
 
     @property
     def seed(self) -> int:
         """The experiment's seed."""
         return self.experiment.seed
 
+    @property
+    def own_data(self) -> Upload | None:
+        """The person's file, where the experiment is on it."""
+        return self.upload if self.experiment.of_own_data else None
+
     def fitting_views(self) -> list[str]:
         """The views that have something to show of the experiment, in the order of the menu."""
-        return [key for key, view in VIEWS.items() if key not in self.hidden and view.fits(self.experiment)]
+        return [key for key in fitting(self.experiment) if key not in self.hidden]
+
+    def shown_views(self) -> list[str]:
+        """The views on the page, in the order of the menu."""
+        return [key for key in self.fitting_views() if key in self.views]
+
+    def has_default_views(self) -> bool:
+        """Whether the views are those that a page of this target begins with."""
+        return self.shown_views() == [key for key in default_views(self.experiment) if key not in self.hidden]
+
+    def shows(self, name: str) -> bool:
+        """Whether a control, an address or a word, is on the page: neither the link nor a lesson leaves it out."""
+        return not is_hidden(name, self.hidden) and self.place.allows(name)
+
+    def reset(self) -> None:
+        """Start again from the first state, with the same seed."""
+        self.resets += 1
 
     def follow(self, step: Step) -> None:
         """Show a lesson's step: its experiment from the beginning, its views and its settings of the page."""
         with param.parameterized.batch_call_watchers(self):
             if step.spec is not None:
-                self.experiment = step.spec
-                target = step.spec.make_target()
-                first = min(5, target.n_values) if target.support == SIMPLEX else 1
-                self.coordinate = min(step.page.get("coordinate", first), target.n_values) - 1
+                self.open(step.spec)
+                if not step.spec.of_model:
+                    last = step.spec.make_target().n_values
+                    self.coordinate = min(step.page.get("coordinate", first_coordinate(step.spec) + 1), last) - 1
                 self.speed = step.page.get("speed", first_speed(step))
-            axis = step.page.get("axis", "steps")
-            self.axis = axis if axis in AXIS_LABELS else "steps"
+            axes = axes_of(self.experiment)
+            axis = step.page.get("axis", axes[0])
+            self.axis = axis if axis in axes else axes[0]
             self.views = [key for key in step.views if key in self.fitting_views()]
             self.playing = step.spec is not None and not self.place.waiting
             self.resets += 1
 
-    def has_default_views(self) -> bool:
-        """Whether the views are those that a page of this target begins with."""
-        return self.shown_views() == default_views(TARGETS[self.experiment.target.key], self.experiment)
+    def open(self, experiment: Experiment) -> None:
+        """Another experiment; what is on the page stays where it fits."""
+        before, fitted = self.has_default_views(), self.fitting_views()
+        other, axes_before = experiment.target.key != self.experiment.target.key, axes_of(self.experiment)
+        with param.parameterized.batch_call_watchers(self):
+            self.experiment = experiment
+            self.shown = min(self.shown, len(experiment.lanes) - 1)
+            if self.axis not in (axes := axes_of(experiment)) or axes != axes_before:
+                self.axis = axes[0]
+            if other:
+                self.upload = None
+                self.coordinate = first_coordinate(experiment)
+            elif not experiment.of_model:
+                self.coordinate = min(self.coordinate, experiment.make_target().n_values - 1)
+            # Views that the person has chosen stay, where the new target has them.
+            if other and (before or not self.shown_views()):
+                self.views = default_views(experiment)
+            elif not other and (new := [key for key in default_views(experiment) if key not in fitted]):
+                self.views = [key for key in fitting(experiment) if key in {*self.views, *new}]
+
+    def go_back(self, experiment: Experiment, upload: Upload | None) -> None:
+        """Take up again what was there before something that could not be opened."""
+        with param.parameterized.batch_call_watchers(self):
+            self.open(experiment)
+            self.upload = upload
 
     def set_target(self, key: str) -> list[str]:
         """Another target with its defaults. Returns a sentence for each lane whose sampler does not fit it."""
-        target = TARGETS.find("target", key)
+        target = ANY_TARGET.find("target", key)
+        if is_model(key) or self.experiment.of_model:
+            if key != self.experiment.target.key:
+                self._set(target={"key": key}, lanes=first_lanes(key))
+            return []
         messages: list[str] = []
         lanes: list[dict[str, Any]] = []
         for lane in self._lanes():
@@ -97,42 +170,53 @@ class AppState(PageState):
                 )
         if not lanes:
             # The first in the menu: on spheres SGGMC.
-            fitting = next(name for name, cls in SAMPLERS.items() if cls.accepts(target))
-            lanes = [{"sampler": {"key": fitting}}]
+            first = samplers_of(key)[0]
+            lanes = [{"sampler": {"key": first}}]
             messages[-1:] = [
-                f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[fitting].title} takes its place."
+                f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[first].title} takes its place."
             ]
         for lane in lanes:
             _fit_step(lane, key)
-        coordinate = 4 if target.support == SIMPLEX else 0
-        before = self.has_default_views()
-        with param.parameterized.batch_call_watchers(self):
-            self._set(target={"key": key}, lanes=lanes)
-            self.coordinate = min(coordinate, self.experiment.make_target().n_values - 1)
-            # Views that the person has chosen stay, where the new target has them.
-            if before or not self.shown_views():
-                self.views = default_views(target, self.experiment)
+        self._set(target={"key": key}, lanes=lanes)
         return messages
 
     def set_target_param(self, name: str, value: Any) -> None:
         """Another value of one of the target's parameters."""
         choice = self.experiment.target
         target = {"key": choice.key, "params": {**choice.values(), name: value}}
-        made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
         lanes = self._lanes()
-        for lane in lanes:
-            _fit_recipe(lane, made)
+        if self.experiment.of_model:
+            if (name, value) == (MODELS[choice.key].data_parameter, UPLOADED) and self.upload is None:
+                allowed = f"bring a file first, with the button {KINDS[choice.key].label}"
+                raise SpecError(f"target.{name}", value, allowed)
+        else:
+            made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
+            for lane in lanes:
+                _fit_recipe(lane, made)
+        self._set(target=target, lanes=lanes)
+
+    def bring(self, files: Mapping[str, bytes]) -> None:
+        """Take files in place of the data that are there. What is wrong in them shows when they are read."""
+        kind = KINDS[self.experiment.target.key]
         with param.parameterized.batch_call_watchers(self):
-            self._set(target=target, lanes=lanes)
-            self.coordinate = min(self.coordinate, self.experiment.make_target().n_values - 1)
+            self.upload = Upload(kind, files)
+            self.set_target_param(kind.model.data_parameter, UPLOADED)
+
+    def look_inside(self, lane: int) -> None:
+        """Let the pictures of a model show that lane."""
+        if not 0 <= lane < len(self.experiment.lanes):
+            raise SpecError("show", lane + 1, f"allowed is a lane from 1 to {len(self.experiment.lanes)}")
+        self.shown = lane
 
     def set_sampler(self, lane: int, key: str) -> None:
         """Another sampler for a lane, with its defaults; its gradient stays where it fits."""
-        lanes = self._lanes()
-        lanes[lane]["sampler"] = {"key": key}
-        if lanes[lane]["gradient"]["key"] not in SAMPLERS[key].gradients_for(TARGETS[self.experiment.target.key]):
-            del lanes[lane]["gradient"]
-        _fit_step(lanes[lane], self.experiment.target.key)
+        lanes, target = self._lanes(), self.experiment.target.key
+        gradient = lanes[lane].get("gradient")
+        lanes[lane] = {"sampler": {"key": key}}
+        if not self.experiment.of_model:
+            if gradient["key"] in SAMPLERS.find("sampler", key).gradients_for(TARGETS[target]):
+                lanes[lane]["gradient"] = gradient
+            _fit_step(lanes[lane], target)
         self._set(lanes=lanes)
 
     def set_gradient(self, lane: int, key: str) -> None:
@@ -175,7 +259,10 @@ class AppState(PageState):
         target = self.experiment.make_target()
         extent = max(abs(end) for column in target.columns[: target.dim] for end in column.axis)
         params = {"energy": target.formula(), "extent": float(f"{1.2 * extent:.3g}")}
-        self._set(target={"key": "typed", "params": params})
+        coordinate = self.coordinate
+        with param.parameterized.batch_call_watchers(self):
+            self._set(target={"key": "typed", "params": params})
+            self.coordinate = coordinate
 
     def open_workbench(self) -> None:
         """A recipe on the double well, with the pictures that go with it; lanes that are recipes stay."""
@@ -186,31 +273,34 @@ class AppState(PageState):
                 params = parameters_of(PRESETS["sghmc"].recipe(target.dim, target.formula()))
                 lane = {"sampler": {"key": RecipeSampler.key, "params": {**params, "step_size": 0.05}}}
                 self._set(target={"key": target.key}, lanes=[lane])
-                self.coordinate = 0
             if before:
                 self.views = list(WORKBENCH_VIEWS)
 
     def add_lane(self) -> None:
-        """A lane more: the first fitting sampler that has none yet, or a copy of the last lane if that is a recipe."""
-        lanes = self._lanes()
-        if len(lanes) >= max_lanes(self.experiment.target.key):
-            return
-        target = TARGETS[self.experiment.target.key]
+        """A lane more: the first fitting sampler that has none yet, or a copy of the last lane: always of a recipe."""
+        lanes, target = self._lanes(), self.experiment.target.key
+        if len(lanes) >= (most := max_lanes(target)):
+            raise SpecError("lanes", len(lanes) + 1, f"allowed are 1 to {most} lanes")
         used = {lane["sampler"]["key"] for lane in lanes}
-        free = [key for key, cls in SAMPLERS.items() if cls.accepts(target) and key not in used]
-        if lanes[-1]["sampler"]["key"] == RecipeSampler.key:
-            # Beside a recipe one wants the same recipe, to change one entry of it.
-            free = []
-        new: dict[str, Any] = {"sampler": {"key": free[0]}} if free else lanes[-1]
-        _fit_step(new, self.experiment.target.key)
-        self._set(lanes=[*lanes, new])
+        free = [key for key in samplers_of(target) if key not in used]
+        # Beside a recipe one wants the same recipe, to change one entry of it.
+        if free and lanes[-1]["sampler"]["key"] != RecipeSampler.key:
+            new: dict[str, Any] = {"sampler": {"key": free[0]}}
+            if not is_model(target):
+                _fit_step(new, target)
+            lanes.append(new)
+        else:
+            lanes.append(lanes[-1])
+        self._set(lanes=lanes)
 
     def remove_lane(self, lane: int) -> None:
-        """A lane less; the last one stays."""
+        """A lane less; the last one stays. The pictures go on showing the same one."""
         lanes = self._lanes()
         if len(lanes) > 1:
             del lanes[lane]
-            self._set(lanes=lanes)
+            with param.parameterized.batch_call_watchers(self):
+                self.shown -= self.shown > lane
+                self._set(lanes=lanes)
 
     def set_seed(self, seed: int) -> None:
         """Another seed."""
@@ -222,31 +312,57 @@ class AppState(PageState):
 
     def lane_titles(self) -> tuple[str, ...]:
         """A title for each lane; samplers that appear twice are told apart by what differs."""
-        lanes = self.experiment.lanes
-        titles = [SAMPLERS[lane.sampler.key].title for lane in lanes]
-        out: list[str] = []
-        for i, (lane, title) in enumerate(zip(lanes, titles, strict=True)):
-            if lane.sampler.key == RecipeSampler.key and titles.count(title) > 1:
-                out.append(f"{title} {i + 1}")
-            elif titles.count(title) > 1:
-                symbols = {name: getattr(p, "tex", "") for name, p in declared(SAMPLERS[lane.sampler.key])}
-                step = next(iter(lane.sampler.values().items()), None)
-                extra = (
-                    f" {'h' if symbols[step[0]] == 'h' else 'ε'}={step[1]:g}"
-                    if step and isinstance(step[1], float)
-                    else ""
-                )
-                size = lane.gradient.values().get("batch_size")
-                out.append(title + extra + (f" n={size}" if size else ""))
-            else:
-                out.append(title)
-        return tuple(out)
+        return (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
 
     def _lanes(self) -> list[dict[str, Any]]:
         return self.experiment.to_dict()["lanes"]
 
     def _set(self, **fields: Any) -> None:
-        self.experiment = Experiment.from_dict({**self.experiment.to_dict(), **fields})
+        data = self.experiment.to_dict()
+        if "target" in fields and is_model(fields["target"]["key"]) != self.experiment.of_model:
+            # Of the other settings some are not there, and others have another meaning.
+            data = {"seed": self.seed}
+        self.open(Experiment.from_dict({**data, **fields}))
+
+
+def _kernel_titles(experiment: Experiment) -> tuple[str, ...]:
+    lanes = experiment.lanes
+    titles = [SAMPLERS[lane.sampler.key].title for lane in lanes]
+    out: list[str] = []
+    for i, (lane, title) in enumerate(zip(lanes, titles, strict=True)):
+        if lane.sampler.key == RecipeSampler.key and titles.count(title) > 1:
+            out.append(f"{title} {i + 1}")
+        elif titles.count(title) > 1:
+            symbols = {name: getattr(p, "tex", "") for name, p in declared(SAMPLERS[lane.sampler.key])}
+            step = next(iter(lane.sampler.values().items()), None)
+            extra = (
+                f" {'h' if symbols[step[0]] == 'h' else 'ε'}={step[1]:g}" if step and isinstance(step[1], float) else ""
+            )
+            size = lane.gradient.values().get("batch_size")
+            out.append(title + extra + (f" n={size}" if size else ""))
+        else:
+            out.append(title)
+    return tuple(out)
+
+
+def _method_titles(experiment: Experiment) -> tuple[str, ...]:
+    methods = [lane.sampler for lane in experiment.lanes]
+    out = []
+    for i, method in enumerate(methods):
+        cls = ANY_SAMPLER[method.key]
+        title = cls.title
+        twins = [other.values() for j, other in enumerate(methods) if other.key == method.key and j != i]
+        if twins:
+            own, labels = method.values(), dict(declared(cls))
+            differing = [name for name in own if any(twin[name] != own[name] for twin in twins)]
+            if differing:
+                value = own[differing[0]]
+                number = f"{value:g}" if isinstance(value, float) else str(value)
+                title += f", {labels[differing[0]].label} {number}"
+            else:
+                title += f" ({sum(other.key == method.key for other in methods[: i + 1])})"
+        out.append(title)
+    return tuple(out)
 
 
 def first_speed(step: Step) -> int:

@@ -49,10 +49,10 @@ class Workbench:
     def refresh(self) -> None:
         """Draw cards where other ones are needed, and bring the rest up to date."""
         state = self.state
-        target = state.experiment.make_target()
         lanes = [i for i, lane in enumerate(state.experiment.lanes) if lane.sampler.key == RecipeSampler.key]
+        dim = state.experiment.make_target().dim if lanes else 0
         shape = (
-            state.dark, target.dim, state.experiment.target.key,
+            state.dark, dim, state.experiment.target.key,
             tuple((i, state.experiment.lanes[i].sampler.values()["layout"]) for i in lanes),
         )  # fmt: skip
         if shape != self._shape:

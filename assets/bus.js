@@ -131,8 +131,6 @@ export function render({ model }) {
       const here = location.pathname + location.search + location.hash
       const there = location.pathname + data.query + location.hash
       if (there !== here) history[data.entry ? "pushState" : "replaceState"](null, "", there)
-    } else if (data.type === "away") {
-      window.location.search = data.query
     } else if (data.type === "picture") {
       picture(data).toBlob((blob) => download(data.name, blob))
     } else if (data.type === "text") {

@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from app.runner import LaneRecord
-from app.views import VIEWS
+from app.lanes.densities import LaneRecord
+from app.views import DENSITY_VIEWS
 from app.views.base import Scene, View
 from samplers import Change, Experiment, Lane, Run
 
@@ -56,7 +56,7 @@ def experiment_of(made):
 
 
 def fitting(made):
-    return [cls for cls in VIEWS.values() if cls.fits(experiment_of(made))]
+    return [cls for cls in DENSITY_VIEWS.values() if cls.fits(experiment_of(made))]
 
 
 def check(view, data):

@@ -9,7 +9,6 @@ import pytest
 
 from app import link
 from app.state import AppState
-from app.study import link as study_link
 from samplers import Experiment, migrations
 from samplers.migrations import VERSION
 from samplers.parameters import SpecError
@@ -64,7 +63,7 @@ def test_a_link_of_any_version_opens_what_it_opened(one):
 
 @pytest.mark.parametrize("one", stored("studies"))
 def test_a_link_of_a_study_of_any_version_opens_what_it_opened(one):
-    state, messages = study_link.from_query(one["query"])
+    state, messages = open_link(one["query"])
     assert messages == []
     # The number of runs was the page's own, before it was the experiment's.
     n_chains = one["page"].get("seeds", 1)
@@ -107,8 +106,8 @@ def test_what_is_written_carries_the_version():
     state = AppState()
     assert f"v={VERSION}&" in link.to_query(state)
     assert link.to_query(state).count("v=") == 1
-    study, _ = study_link.from_query("?target=network")
-    assert f"v={VERSION}&" in study_link.to_query(study)
+    study, _ = open_link("?target=network")
+    assert f"v={VERSION}&" in link.to_query(study)
     lesson, _ = open_link("?lesson=langevin&step=2")
     assert f"v={VERSION}&" in link.to_query(lesson)
     for text in (state.experiment.to_json(), state.experiment.runs()[0].to_json(), study.experiment.to_json()):
@@ -116,8 +115,8 @@ def test_what_is_written_carries_the_version():
 
 
 def test_a_version_newer_than_ours_is_said_in_one_sentence():
-    for open_, query in ((open_link, "?v=7&views=state"), (study_link.from_query, "?v=7&target=network")):
-        (message,) = open_(query)[1]
+    for query in ("?v=7&views=state", "?v=7&target=network"):
+        (message,) = open_link(query)[1]
         assert "version = '7'" in message
         assert f"up to {VERSION}" in message
     for text in (AppState().experiment.to_json(), '{"model": "network", "methods": []}'):

@@ -16,15 +16,12 @@ from app.lesson import course, proof
 from app.lesson.catalogue import Catalogue, about, broken
 from app.lesson.marks import marks
 from app.lesson.panel import LessonPanel, Option
-from app.lesson.place import SKIPPED, Place, opens_study
+from app.lesson.place import SKIPPED, Place
 from app.lesson.prose import as_html, as_words, in_line
 from app.lesson.rules import is_hidden
 from app.notice import Notice
 from app.shell import WELCOME
 from app.state import AppState, first_speed
-from app.study import link as study_link
-from app.study.controls import StudyControls
-from app.study.state import StudyState
 from app.views import VIEWS
 from lessons import read
 from lessons.headless import run_step
@@ -200,30 +197,14 @@ def test_a_bad_link_gets_a_sentence(folder, query, parts):
     assert again.experiment == state.experiment
 
 
-def test_a_link_opens_the_page_that_the_step_needs(folder):
-    def opens(**fields):
-        return opens_study({name: [value.encode()] for name, value in fields.items()})
-
-    assert opens(lesson="real")
-    assert not opens(lesson="mine")
-    assert not opens(lesson="mine", target="topics")
-    assert opens(target="topics")
-    assert opens(target="network(graph:karate)")
-    assert opens(model="topics")
-    assert not opens(target="gaussian")
-    assert not opens(lesson="nothing")
-    assert not opens()
-    assert not opens_study({"lesson": [b"\xff"]})
-
-
 def test_the_page_of_a_model_keeps_its_place(folder):
-    state, messages = study_link.from_query("?lesson=real")
+    state, messages = state_of("?lesson=real")
     assert messages == []
     assert state.place.step.spec.of_model
     assert state.experiment == state.place.step.spec
-    assert "target=" not in study_link.to_query(state)
+    assert "target=" not in link.to_query(state)
     state.set_seed(9)
-    again, messages = study_link.from_query(study_link.to_query(state))
+    again, messages = state_of(link.to_query(state))
     assert messages == []
     assert again.experiment == replace(state.experiment, lanes=again.experiment.lanes)
     assert again.lane_titles() == state.lane_titles()
@@ -284,14 +265,14 @@ def test_a_step_shows_its_own_controls_and_the_person_frees_the_rest(mine):
 
 
 def test_the_controls_of_a_model(folder):
-    state, _ = study_link.from_query("?lesson=real")
-    own, all_ = StudyControls(state, print, of_lesson=True), StudyControls(state, print)
+    state, _ = state_of("?lesson=real")
+    own, all_ = Controls(state, print, of_lesson=True), Controls(state, print)
     assert labels(all_) == set()
     assert "Seed" in labels(own)
-    assert "Model" not in labels(own)
+    assert "Target" not in labels(own)
     state.place.try_it()
     assert labels(own) == set()
-    assert {"Model", "Method", "Seed"} <= labels(all_)
+    assert {"Target", "Method", "Seed"} <= labels(all_)
 
 
 @pytest.mark.parametrize(("hide", "gone"), [
@@ -578,12 +559,8 @@ def test_a_lesson_asks_only_for_what_the_page_has(key):
     lesson = LESSONS[key]
     assert course.problems(lesson) == []
     for step in lesson.steps:
-        if step.spec is not None and step.spec.of_model:
-            state = StudyState(step.spec)
-            controls = StudyControls(state, print, of_lesson=True)
-        else:
-            state = AppState()
-            controls = Controls(state, print, of_lesson=True)
+        state = AppState()
+        controls = Controls(state, print, of_lesson=True)
         open_in(state, lesson, step.number)
         assert set(state.shown_views()) == set(step.views)
         if step.spec is not None:

@@ -7,9 +7,8 @@ import pytest
 from app import link
 from app.lesson.course import library
 from app.state import DEFAULT, AppState, default_views
-from app.views import VIEWS
+from app.views import DENSITY_VIEWS
 from samplers import Experiment
-from samplers.targets import TARGETS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
 
@@ -57,7 +56,7 @@ def test_views_that_are_not_there_or_do_not_fit():
     fitting = ", ".join(state.fitting_views())
     assert messages == [
         f"views = '{CUT}': it is no view; there are: {fitting}.",
-        f"views = 'components': it does not fit the {state.subject}; there are: {fitting}.",
+        f"views = 'components': it does not fit the target quartic; there are: {fitting}.",
     ]
     assert state.views == ["ks"]
     # Where none is left the page has its usual ones; where none was asked for it has none.
@@ -109,7 +108,7 @@ def test_a_link_without_an_experiment_opens_the_first_one():
         state, messages = state_of(query)
         assert messages == []
         assert state.experiment == DEFAULT
-    assert state_of("?theme=light")[0].views == list(default_views(TARGETS[DEFAULT.target.key], DEFAULT))
+    assert state_of("?theme=light")[0].views == default_views(DEFAULT)
 
 
 def test_each_field_of_the_page_is_read_and_written():
@@ -127,7 +126,7 @@ def test_each_field_of_the_page_is_read_and_written():
     assert {name: written[name] for name in ("theme", "play", "present", "hide", "axis", "speed")} == {
         "theme": "dark", "play": "0", "present": "1", "hide": "ks,axis", "axis": "gradients", "speed": "7",
     }  # fmt: skip
-    assert set(written["views"].split(",")) <= set(VIEWS)
+    assert set(written["views"].split(",")) <= set(DENSITY_VIEWS)
 
 
 def test_a_lessons_step_brings_its_experiment_views_and_coordinate():

@@ -12,7 +12,6 @@ import samplers.choices
 from app import link
 from app.session import KEPT_MESSAGES, TOLD, Session, in_short
 from app.state import AppState
-from app.study import link as study_link
 from lessons import specs
 from samplers.choices import MAX_FIELDS, MAX_QUERY
 
@@ -102,16 +101,15 @@ def test_the_reading_of_a_link_is_bounded(monkeypatch):
     assert len(said("?views=" + ",".join(f"x{i}" for i in range(1500)))) <= link.MAX_PARTS + 1
 
 
-@pytest.mark.parametrize("open_", [said, lambda query: study_link.from_query(query)[1]], ids=["laws", "study"])
 @pytest.mark.parametrize(
     ("query", "bound"), [("&".join(["lane=sgld"] * 400), MAX_FIELDS), ("x=" + "y" * 10_000, MAX_QUERY)]
 )
-def test_a_link_that_is_too_long_is_not_taken_apart(monkeypatch, open_, query, bound):
+def test_a_link_that_is_too_long_is_not_taken_apart(monkeypatch, query, bound):
     """Fails where the parts of such a link are read before they are counted."""
     parsed = []
     real = samplers.choices.parse_choice
     monkeypatch.setattr("samplers.spec.parse_choice", lambda *args: parsed.append(args) or real(*args))
-    (message,) = open_(f"?{query}")
+    (message,) = said(f"?{query}")
     assert f"{bound:,}" in message
     assert not parsed
 
@@ -126,10 +124,9 @@ def test_a_link_that_is_too_long_is_not_taken_apart(monkeypatch, open_, query, b
         "?views=&views=state",
     ],
 )
-@pytest.mark.parametrize("open_", [said, lambda query: study_link.from_query(query)[1]], ids=["laws", "study"])
-def test_a_field_that_is_given_twice_is_said_once(open_, query):
+def test_a_field_that_is_given_twice_is_said_once(query):
     name = query[1:].partition("=")[0]
-    assert sum("more than once" in message and message.startswith(name) for message in open_(query)) == 1
+    assert sum("more than once" in message and message.startswith(name) for message in said(query)) == 1
 
 
 def test_a_speed_that_is_given_twice_is_said():

@@ -5,7 +5,8 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from app.runner import LaneRecord, Runner
+from app.lanes.densities import LaneRecord
+from app.runner import Runner
 from app.state import AppState
 from app.views.base import Scene
 from app.views.completeness import (

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import itertools
 import weakref
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import panel as pn
 import param
@@ -16,24 +16,25 @@ from panel.io.state import set_curdoc
 from app import ending
 from app.session import one_by_one
 from app.shell import Page
-from app.study.shell import StudyPage
+
+PAGES = ["", "?target=topics(corpus:bars)"]
 
 
-def opened(kind):
-    """A page as the server makes one."""
+def opened(query):
+    """A page as the server makes one, for a link."""
     document, connection = Document(), Mock()
     document.on_change_dispatch_to(connection)
-    with set_curdoc(document):
-        session = kind()
+    with set_curdoc(document), patch.object(Page, "query", return_value=query):
+        session = Page()
         session.page.server_doc(document)
     return session, document, connection
 
 
-def over(kind, busy=False):
+def over(query, busy=False):
     """A page that has ended as the server ends one."""
 
     async def live():
-        session, document, connection = opened(kind)
+        session, document, connection = opened(query)
         if busy:
             with param.edit_constant(session.page):
                 session.page.busy = pn.state.param.busy
@@ -62,21 +63,21 @@ def test_cards_take_the_place_of_those_before(new):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [Page, StudyPage])
-def test_a_page_that_is_over_is_gone(kind):
+@pytest.mark.parametrize("query", PAGES)
+def test_a_page_that_is_over_is_gone(query):
     """Fails where something keeps a page that has ended: each would leave 3 MB, and the collector looks at all of it.
 
     Planted fault: a page that is busy where Panel is, as the library makes it; Panel's list of watchers keeps it.
     """
-    page, kept = over(kind), over(kind, busy=True)
+    page, kept = over(query), over(query, busy=True)
     gc.collect()
     assert page() is None
     assert kept() is not None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [Page, StudyPage])
-def test_a_page_that_is_over_leaves_no_work_to_the_collector(kind, monkeypatch):
+@pytest.mark.parametrize("query", PAGES)
+def test_a_page_that_is_over_leaves_no_work_to_the_collector(query, monkeypatch):
     """Fails where a page that has ended stays a circle: the collector would have to look at all pages for it.
 
     Planted fault: nothing is cut. The collector then finds some 10,000 objects.
@@ -86,17 +87,17 @@ def test_a_page_that_is_over_leaves_no_work_to_the_collector(kind, monkeypatch):
     gc.collect()
     gc.disable()
     try:
-        over(kind)
+        over(query)
         left = gc.collect()
         monkeypatch.setattr("app.session.cut", lambda session: None)
-        over(kind)
+        over(query)
         assert gc.collect() > 5 * left
     finally:
         gc.enable()
 
 
-@pytest.mark.parametrize("kind", [Page, StudyPage])
-def test_what_is_cut_is_of_one_page(kind):
+@pytest.mark.parametrize("query", PAGES)
+def test_what_is_cut_is_of_one_page(query):
     """Fails where the end of one page would wipe what others have: a target, a design of the library.
 
     Planted fault: all that has parameters is taken for the page's own.
@@ -106,14 +107,14 @@ def test_what_is_cut_is_of_one_page(kind):
         return {id(part) for part in of[0]} & {id(part) for part in of[1]}
 
     async def two():
-        return [opened(kind)[0] for _ in range(2)]
+        return [opened(query)[0] for _ in range(2)]
 
     pages = asyncio.run(two())
     found = [list(ending.parts(page)) for page in pages]
     assert len(found[0]) > 50
     assert not shared(found)
     with pytest.MonkeyPatch.context() as planted:
-        planted.setattr(ending, "PageState", param.Parameterized)
+        planted.setattr(ending, "AppState", param.Parameterized)
         assert shared([list(ending.parts(page)) for page in pages])
 
 

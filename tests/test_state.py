@@ -19,13 +19,14 @@ from hypothesis import strategies as st
 
 from app import export, link
 from app.controls import EDITED_ELSEWHERE, PER_DECADE, log_stops, slider, widget
+from app.lanes import DensityLanes
 from app.live import LiveScreen
-from app.runner import LaneRecord, Runner
+from app.runner import Runner
 from app.shell import _SPEED
 from app.state import DEFAULT, DEFAULT_VIEWS, AppState
-from app.views import VIEWS
+from app.views import DENSITY_VIEWS
 from app.views.base import AXIS_LABELS
-from samplers import Change, Experiment, Lane, Run, run
+from samplers import Change, Experiment, Lane, run
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import RecipeSampler
@@ -52,7 +53,7 @@ def state_of(query):
 
 def fields_of(state):
     """All that a link holds."""
-    names = ("experiment", "playing", "speed", "views", "axis", "coordinate", "dark", "hidden", "present")
+    names = ("experiment", "playing", "speed", "views", "axis", "coordinate", "shown", "dark", "hidden", "present")
     return {name: getattr(state, name) for name in names}
 
 
@@ -99,7 +100,8 @@ def test_lanes_are_added_up_to_four_and_removed_down_to_one():
         state.add_lane()
         assert len(state.experiment.lanes) == n
     first = state.experiment
-    state.add_lane()
+    with pytest.raises(SpecError, match="lanes = 5: allowed are 1 to 4 lanes"):
+        state.add_lane()
     assert state.experiment == first
     assert len(set(samplers_of(state))) == len([k for k in SAMPLERS if SAMPLERS[k].accepts(TARGETS["quartic"])][:4])
     state.remove_lane(1)
@@ -204,7 +206,7 @@ def a_state(target, views, axis, dark, playing, speed, hidden, n_lanes, seed):
 
 
 STATES = st.builds(
-    a_state, st.sampled_from(list(TARGETS)), st.sets(st.sampled_from(list(VIEWS))), st.sampled_from(list(AXIS_LABELS)), st.booleans(),
+    a_state, st.sampled_from(list(TARGETS)), st.sets(st.sampled_from(list(DENSITY_VIEWS))), st.sampled_from(list(AXIS_LABELS)), st.booleans(),
     st.booleans(), st.integers(1, 10**6), st.lists(st.sampled_from(link.HIDEABLE), unique=True), st.integers(1, 4), st.integers(0, 2**32 - 1),
 )  # fmt: skip
 
@@ -220,7 +222,8 @@ def test_the_link_holds_the_whole_state(state):
 
 def test_the_link_holds_every_parameter_of_the_state():
     """A parameter that is added to AppState must be in the link, or be listed here."""
-    assert set(AppState.param) - {"name", "resets"} == set(fields_of(AppState()))
+    # Of a file of the person's own the link says only that there was one.
+    assert set(AppState.param) - {"name", "resets", "upload"} == set(fields_of(AppState()))
 
 
 def test_each_part_of_the_state_changes_the_link():
@@ -401,8 +404,8 @@ def test_every_stop_of_a_slider_is_heard():
 def exported(state, steps, change=None):
     """What the page exports after ``steps`` of its lanes, with a change of the first lane half way."""
     runner = Runner(state, Mock(spec=LiveScreen))
-    runner.lanes = [LaneRecord(Run(spec)) for spec in state.experiment.runs()]
-    for i, record in enumerate(runner.lanes):
+    runner.lanes = DensityLanes(state.experiment)
+    for i, record in enumerate(runner.lanes.records):
         record.run.advance(steps // 2)
         if change and i == 0:
             record.run.change(change)
@@ -417,12 +420,12 @@ def test_the_exported_experiment_gives_the_draws_of_the_page():
     state, _ = state_of("?target=quartic&lane=sgld~full&lane=hmc~full&seed=7&n_chains=3")
     runner = exported(state, 501, SLOWER)
     experiment = Experiment.from_json(runner.experiment().to_json())
-    for spec, record in zip(experiment.runs(), runner.lanes, strict=True):
+    for spec, record in zip(experiment.runs(), runner.lanes.records, strict=True):
         trace = run(spec)
         np.testing.assert_array_equal(trace.draws[:, -1], record.run.position)
     # Without the change the draws are others: the comparison can fail.
     plain = replace(experiment, lanes=(replace(experiment.lanes[0], changes=()), *experiment.lanes[1:]))
-    assert not np.array_equal(run(plain.runs()[0]).draws[:, -1], runner.lanes[0].run.position)
+    assert not np.array_equal(run(plain.runs()[0]).draws[:, -1], runner.lanes.runs[0].position)
 
 
 def test_the_export_before_the_first_step_is_an_experiment():
@@ -433,7 +436,7 @@ def test_the_export_before_the_first_step_is_an_experiment():
 def menu_after(steps):
     """The export menu of a page that made so many steps, and what it says."""
     runner = exported(AppState(), 2)
-    runner.lanes[0].run.steps = steps
+    runner.lanes.runs[0].steps = steps
     runner.bus.send_file = AsyncMock()
     notify = Mock()
     return export.ExportMenu(runner.state, runner, notify), notify

@@ -24,7 +24,7 @@ CHANGING = {
     "Rung",
     "State",
     "Statistics",
-    "StudyFrame",
+    "ModelFrame",
 }
 """Records whose fields are meant to change."""
 

@@ -9,7 +9,7 @@ import pytest
 from bokeh.models import GlyphRenderer, Plot
 
 import app.views
-from app.views import VIEWS
+from app.views import DENSITY_VIEWS
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import Scene, View
 from app.views.components import LEVELS, Components
@@ -51,13 +51,13 @@ def test_every_module_with_a_view_is_registered():
             if isinstance(v, type) and issubclass(v, View) and v.__module__.endswith(f".{module.name}")
         ]
         found |= {cls for cls in own if hasattr(cls, "key")}
-    assert found == set(VIEWS.values())
-    assert all(VIEWS[cls.key] is cls for cls in found)
+    assert found == set(DENSITY_VIEWS.values())
+    assert all(DENSITY_VIEWS[cls.key] is cls for cls in found)
 
 
 def test_every_view_says_what_it_is():
-    assert [line for cls in VIEWS.values() for line in missing(cls)] == []
-    for cls in VIEWS.values():
+    assert [line for cls in DENSITY_VIEWS.values() for line in missing(cls)] == []
+    for cls in DENSITY_VIEWS.values():
         check_words(cls)
 
 
@@ -65,7 +65,7 @@ def test_every_view_says_what_it_is():
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("name", SCENES)
 def test_what_views_compute(name, dark):
-    check_scene(name, dark, VIEWS.values())
+    check_scene(name, dark, DENSITY_VIEWS.values())
 
 
 def test_a_diverged_lane_stays_finite():
@@ -88,7 +88,7 @@ def test_a_diverged_lane_stays_finite():
 )
 def test_a_frame_of_the_default_views_is_small(target, sampler):
     made = records(target, [sampler])
-    views = [VIEWS[key](scene_of(made)) for key in DEFAULT]
+    views = [DENSITY_VIEWS[key](scene_of(made)) for key in DEFAULT]
     total, n = 0, 120
     for frame in range(n):
         made[0].run.advance(200)
@@ -352,7 +352,7 @@ def test_a_lane_alone_has_no_sign():
 def test_the_arrows_are_the_forces_at_the_place_of_the_gradient():
     """Full: −∇U; used: the minibatch's in its stead. Both have one scale, and the longer is a fifth of the figure."""
     made = records("quartic", ["sgld"], gradients=[{"key": "gaussian", "params": {"variance": 400.0}}], keep=True)
-    view = VIEWS["state"](scene_of(made))
+    view = DENSITY_VIEWS["state"](scene_of(made))
     run = made[0].run
     run.advance(30)
     data = view.compute(frames(made))

@@ -14,16 +14,17 @@ import numpy as np
 import pytest
 from bokeh.models import GlyphRenderer
 
-from app.runner import LaneRecord
-from app.study import link as study_link
-from app.study.runner import load
-from app.study.views import STUDY_VIEWS
-from app.study.views.base import MethodFrame, StudyFrame, StudyPosition, StudyScene
-from app.study.views.scores import curve
-from app.views import VIEWS, curl, evolution, moments, order, planes, spectrum
+from app import link
+from app.lanes.densities import LaneRecord
+from app.lanes.models import load
+from app.state import AppState
+from app.views import DENSITY_VIEWS, curl, evolution, moments, order, planes, spectrum
 from app.views.base import Drawing, Position, Scene
 from app.views.distance import Distance
 from app.views.drift import CUT
+from app.views.models import MODEL_VIEWS
+from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelScene
+from app.views.models.scores import curve
 from app.views.recipes import RecipeView, layouts_of
 from samplers import Change, Choice, Experiment, Run
 from samplers.diagnostics import ks as diagnostics_ks
@@ -73,7 +74,7 @@ GLYPH = GlyphRenderer()
 def small_work():
     """The views' own work is counted, not timed, and little of it is enough; their figures are not drawn."""
     with pytest.MonkeyPatch.context() as patch:
-        for view in VIEWS.values():
+        for view in DENSITY_VIEWS.values():
             for module in (inspect.getmodule(each) for each in view.__mro__ if each.__module__.startswith("app.views")):
                 for name in {"plot", "even_plot", "stack", "column", "row"} & vars(module).keys():
                     patch.setattr(module, name, lambda *args, **options: Canvas())
@@ -216,7 +217,7 @@ class Stage:
         self.target, self.layouts = self.records[0].run.target, layouts_of(self.experiment)
         solos = [(i, i, i) for i in BASE]
         swaps = [(0, 2, 1), (2, 1, 0), (1, 0, 2)]
-        self.views = [cls for cls in VIEWS.values() if cls.fits(self.experiment)]
+        self.views = [cls for cls in DENSITY_VIEWS.values() if cls.fits(self.experiment)]
         self.pages = {(cls.key, o, False): Page(cls, self, o) for cls in self.views for o in (BASE, *swaps, *solos)}
         faulty = {cls.key: neighbours(cls) for cls in self.views}
         self.pages |= {(key, o, True): Page(cls, self, o) for key, cls in faulty.items() for o in (BASE, *swaps[:2])}
@@ -314,10 +315,10 @@ def swapped(position):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", list(VIEWS))
+@pytest.mark.parametrize("key", list(DENSITY_VIEWS))
 def test_a_lane_is_shown_as_it_would_be_with_others(found, key):
     if key not in [view.key for view in found.views]:
-        assert not VIEWS[key].fits(found.experiment)
+        assert not DENSITY_VIEWS[key].fits(found.experiment)
         return
     base = found.pages[key, BASE, False]
     for position in BASE:
@@ -412,7 +413,7 @@ def test_where_a_lane_is_on_each_axis(axis):
     leaps = made[1].run.spec.sampler.values()["n_leapfrog"]
     per_step = [1, made[1].run.sampler.gradients_per_step]
     assert per_step[1] in (leaps, leaps + 1)
-    trace, ks = VIEWS["trace"](scene_of(made, axis)), VIEWS["ks"](scene_of(made, axis))
+    trace, ks = DENSITY_VIEWS["trace"](scene_of(made, axis)), DENSITY_VIEWS["ks"](scene_of(made, axis))
     seen = [[], []]
     for steps in (30, 70):
         for record in made:
@@ -434,7 +435,7 @@ def test_where_a_lane_is_on_each_axis(axis):
 
 def test_the_band_of_the_sparse_simplex_is_that_of_nine_odds():
     made = records("sparse_dirichlet", "exact", n_chains=4)
-    view = VIEWS["ks"](scene_of(made, coordinate=4))
+    view = DENSITY_VIEWS["ks"](scene_of(made, coordinate=4))
     made[0].run.advance(250)
     made[0].record()
     _, low, high, mean = (column[-1] for column in view.compute([made[0].frame("steps")])["noise"])
@@ -448,7 +449,7 @@ def test_the_band_of_the_sparse_simplex_is_that_of_nine_odds():
 def test_all_chains_count(n_chains):
     """What views and statistics show of many chains, from the draws themselves."""
     made = records("skew_normal", "exact", "sgld", n_chains=n_chains, n_steps=400)
-    marginal, ks = VIEWS["marginal"](scene_of(made)), VIEWS["ks"](scene_of(made))
+    marginal, ks = DENSITY_VIEWS["marginal"](scene_of(made)), DENSITY_VIEWS["ks"](scene_of(made))
     for record in made:
         record.run.advance(400)
         record.record()
@@ -474,7 +475,7 @@ def test_all_chains_count(n_chains):
 
 def test_the_paths_are_those_of_each_lanes_first_chain():
     made = records("quartic", "sgld", "hmc", n_chains=4, n_steps=16)
-    view = VIEWS["state"](scene_of(made))
+    view = DENSITY_VIEWS["state"](scene_of(made))
     for record in made:
         record.run.advance(16)
     data = view.compute([record.frame("steps") for record in made])
@@ -492,14 +493,14 @@ class StudyPage:
 
     def __init__(self, cls, model, methods, order, shown, other_seeds=False):
         names = tuple(NAMES[i] for i in order)
-        self.view, self.order = cls(StudyScene(model, names, order.index(shown), "data", False)), order
+        self.view, self.order = cls(ModelScene(model, names, order.index(shown), "data", False)), order
         frames = [
             MethodFrame(
-                [methods[i][0], methods[i][2 if other_seeds else 1]], [StudyPosition(i + 1.0, i + 1.0, i + 1.0)]
+                [methods[i][0], methods[i][2 if other_seeds else 1]], [ModelPosition(i + 1.0, i + 1.0, i + 1.0)]
             )
             for i in order
         ]
-        frame = StudyFrame(frames, order.index(shown))
+        frame = ModelFrame(frames, order.index(shown))
         self.held = self.view.compute(frame)
         self.said = self.view.captions(frame)
 
@@ -527,16 +528,16 @@ STUDIES = {
 def test_a_method_is_shown_as_it_would_be_with_others(name):
     """Curves of a method do not depend on the others; pictures are of the method that is chosen, by its first chain."""
     query, keys = STUDIES[name]
-    studies = [
-        study_link.from_query(query + "".join(f"&lane={key}" for key in keys) + f"&seed={s}")[0] for s in (1, 2, 3)
-    ]
+    studies = [AppState() for _ in range(3)]
+    for seed, state in enumerate(studies, 1):
+        assert link.read_query(state, query + "".join(f"&lane={key}" for key in keys) + f"&seed={seed}") == []
     model = load(studies[0].experiment)
     seeds = [[run.chains[0] for run in start(each.experiment, model)] for each in studies]
     for chain in [chain for chains in seeds for chain in chains]:
         for _ in range(3):
             chain.advance()
     methods = list(zip(*seeds, strict=True))
-    for key, cls in STUDY_VIEWS.items():
+    for key, cls in MODEL_VIEWS.items():
         if not cls.fits(studies[0].experiment):
             continue
         cls.prepare(model)

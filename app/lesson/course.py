@@ -1,15 +1,10 @@
 """The lessons that the server has: read once, and again where a file has changed."""
 
 import threading
-from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from app.study.views import STUDY_VIEWS
-from app.study.views.base import AXES
-from app.views import VIEWS
-from app.views.base import AXIS_LABELS
+from app.views import AXES, VIEWS, axes_of, fitting
 from lessons import Lesson, Library, Step, load_all
 from lessons.library import folders, paths_of
 
@@ -52,29 +47,22 @@ def problems(lesson: Lesson) -> list[str]:
 
 
 def _step_problems(step: Step) -> list[str]:
-    is_study = step.spec is not None and step.spec.of_model
-    views: Mapping[str, Any] = STUDY_VIEWS if is_study else VIEWS
-    out = []
+    spec, out = step.spec, []
+    fitting_views = fitting(spec) if spec is not None else list(VIEWS)
     for key in step.views:
-        if key not in views:
-            out.append(f"views = {key!r}: there is no such view; there are: {', '.join(views)}.")
-        elif step.spec is not None and not views[key].fits(step.spec):
-            fitting = [name for name, view in views.items() if view.fits(step.spec)]
-            out.append(f"views = {key!r}: it does not fit the step's experiment; allowed are {', '.join(fitting)}.")
+        if key not in VIEWS:
+            out.append(f"views = {key!r}: there is no such view; there are: {', '.join(VIEWS)}.")
+        elif key not in fitting_views:
+            allowed = ", ".join(fitting_views)
+            out.append(f"views = {key!r}: it does not fit the step's experiment; allowed are {allowed}.")
     out += [
         f"controls = {name!r}: the page has no widget for it in a lesson." for name in step.controls if name in NOWHERE
     ]
-    axes = AXES if is_study else tuple(AXIS_LABELS)
+    axes = axes_of(spec) if spec is not None else AXES
     if step.page.get("axis", axes[0]) not in axes:
         out.append(f"page.axis = {step.page['axis']!r}: allowed is one of {', '.join(axes)}.")
-    if step.spec is not None and not is_study:
-        n = step.spec.make_target().n_values
+    if spec is not None and not spec.of_model:
+        n = spec.make_target().n_values
         if step.page.get("coordinate", 1) > n:
             out.append(f"page.coordinate = {step.page['coordinate']}: allowed is a whole number from 1 to {n}.")
     return out
-
-
-def of_study(lesson: Lesson, number: int) -> bool:
-    """Whether a step is shown on the page of models. One without an experiment goes with the next that has one."""
-    following = (step.spec for step in lesson.steps[number - 1 :] if step.spec is not None)
-    return any(spec.of_model for spec in islice(following, 1))

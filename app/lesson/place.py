@@ -1,15 +1,13 @@
 """Where a person is in the course: lesson, step, answer, and whether all controls are free."""
 
 import re
-from typing import Any
 
 import param
 
-from app.lesson.course import library, of_study
+from app.lesson.course import library
 from app.lesson.rules import general
 from lessons import Lesson, Step
 from samplers.parameters import SpecError
-from samplers.spec import is_model
 
 SKIPPED = 0
 """The answer of somebody who did not want to predict."""
@@ -144,13 +142,3 @@ def read(place: Place, fields: dict[str, str]) -> list[str]:
 def allows(step: Step, answer: int) -> bool:
     """Whether a step has a question with that answer."""
     return step.question is not None and SKIPPED <= answer <= len(step.question.options)
-
-
-def opens_study(arguments: dict[str, Any]) -> bool:
-    """Whether a link, by the arguments of its request, opens the page of models."""
-    fields = {name: values[-1].decode(errors="replace") for name, values in arguments.items() if values}
-    found = find(fields, [])
-    if found is not None:
-        return of_study(*found)
-    # Links of older versions name a model so; one that is unknown is refused by the page of models.
-    return "model" in fields or is_model(fields.get("target", "").partition("(")[0])

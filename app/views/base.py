@@ -153,6 +153,11 @@ class Drawing:
         if scene.large:
             enlarge(self.figure)
 
+    @classmethod
+    def title_for(cls, experiment: Experiment) -> str:
+        """Its title beside the lanes of this experiment."""
+        return cls.title
+
     @abstractmethod
     def build(self) -> Any:
         """The figure, with what does not move drawn in; fills ``feeds``."""
@@ -160,6 +165,13 @@ class Drawing:
     def captions(self, now: Any) -> dict[str, str]:
         """Texts for labels, by the label's id; asked for about once a second, in a worker thread."""
         return {}
+
+    def background(self, now: Any) -> bool:
+        """Slow work of the view's own, called a few times a second in a worker thread while it is shown.
+
+        Returns whether there is something new to draw.
+        """
+        return False
 
     def words(self, now: Any) -> str:
         """What the picture shows now that no caption says; asked for with the captions."""
@@ -226,10 +238,3 @@ class View(Drawing):
 
         The feed of one lane has the lane's number in its name, ``lane 0``: tests see by it that no lane shows another.
         """
-
-    def background(self, lanes: Sequence[LaneFrame]) -> bool:
-        """Slow work of the view's own, called a few times a second in a worker thread while it is shown.
-
-        Returns whether there is something new to draw.
-        """
-        return False

@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker
 
-from app.study.views.base import StudyFrame, StudyView
 from app.theme import plot
 from app.views.base import Data
+from app.views.models.base import ModelFrame, ModelView
 from samplers import Experiment
 
 METHOD = "minibatch_gibbs"
 FIRST_ENDS = (1e2, 1e4)
 
 
-class Batch(StudyView):
+class Batch(ModelView):
     """The time that an independent draw takes with m documents in a step; the sizes are tried one after another."""
 
     key = "batch"
@@ -54,7 +54,7 @@ class Batch(StudyView):
         self._ends = FIRST_ENDS
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         seen = adaptive(frame)
         if seen is None:
             return {}
@@ -73,7 +73,7 @@ class Batch(StudyView):
         out["slow"] = (slow, np.full(len(slow), 0.93 * self._ends[1]))
         return out
 
-    def captions(self, frame: StudyFrame) -> dict[str, str]:
+    def captions(self, frame: ModelFrame) -> dict[str, str]:
         """What is tried, and what was chosen."""
         seen = adaptive(frame)
         if seen is None:
@@ -85,7 +85,7 @@ class Batch(StudyView):
         return {self._label.id: f"{what}\n{tried} tried{slow}"}
 
 
-def adaptive(frame: StudyFrame) -> Any:
+def adaptive(frame: ModelFrame) -> Any:
     """The snapshot of the first minibatch Gibbs that chooses its size itself; None where there is none."""
     for i, method in enumerate(frame.methods):
         if method.runs[0].method.key == METHOD and method.runs[0].method.batch_size == 0:

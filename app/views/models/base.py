@@ -16,7 +16,7 @@ from samplers.models import Model, Snapshot
 from samplers.models.run import ModelChain, Score
 
 
-class StudyPosition(NamedTuple):
+class ModelPosition(NamedTuple):
     """How far a run is, on each axis."""
 
     data: float
@@ -29,12 +29,12 @@ class StudyPosition(NamedTuple):
         return float(getattr(self, axis))
 
 
-AXES = StudyPosition._fields
+MODEL_AXES = ModelPosition._fields
 """What curves are drawn against. The method that is furthest behind on this axis makes the next step."""
 
 
 @dataclass(frozen=True)
-class StudyScene:
+class ModelScene:
     """What a view is built for; another scene means new views."""
 
     model: Model
@@ -65,7 +65,7 @@ class MethodFrame:
 
     runs: Sequence[ModelChain]
     """One for each seed."""
-    marks: Sequence[StudyPosition] = ()
+    marks: Sequence[ModelPosition] = ()
     """Where the first run was when parameters were changed."""
 
     def scores(self) -> list[Sequence[Score]]:
@@ -74,7 +74,7 @@ class MethodFrame:
 
 
 @dataclass
-class StudyFrame:
+class ModelFrame:
     """All methods, as a frame finds them."""
 
     methods: Sequence[MethodFrame]
@@ -93,10 +93,10 @@ class StudyFrame:
         return self._snapshots[place]
 
 
-class StudyView(Drawing):
+class ModelView(Drawing):
     """A live picture of the methods."""
 
-    scene: StudyScene
+    scene: ModelScene
     model: ClassVar[str | None] = None
     """The key of the model that it is for; None for all."""
     first: ClassVar[bool] = True
@@ -108,14 +108,9 @@ class StudyView(Drawing):
         return cls.model in (None, experiment.target.key)
 
     @classmethod
-    def title_for(cls, model: type[Model]) -> str:
-        """Its title on the page of a model."""
-        return cls.title
-
-    @classmethod
     def prepare(cls, model: Model) -> None:
         """Slow work for a new model, in a worker thread, before the view is built."""
 
     @abstractmethod
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         """Arrays for some of the feeds, by name; each has one array a column."""

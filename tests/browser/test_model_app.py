@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
-from app.study.link import DEFAULT
+from app.state import DEFAULT
 from samplers import Experiment
 from samplers.models.run import start
 from samplers.models.topics.model import FIRST

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from app.study.views.base import StudyFrame, StudyView
-from app.study.views.marks import group_colour, shortened, text_of
 from app.theme import plot
 from app.views.base import SAID, Array, Data
+from app.views.models.base import ModelFrame, ModelView
+from app.views.models.marks import group_colour, shortened, text_of
 
 COLUMNS, ROWS = 3, 4
 SHOWN = COLUMNS * ROWS
@@ -24,7 +24,7 @@ LARGER = 1.3
 """A topic takes another one's place when it is so much larger."""
 
 
-class Words(StudyView):
+class Words(ModelView):
     """The largest topics; each word's bar is its probability in the topic."""
 
     key = "words"
@@ -69,7 +69,7 @@ class Words(StudyView):
         self._means: list[dict[int, float]] = [{} for _ in range(n)]
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         seen = frame.snapshot()
         words, probabilities, shares = seen["top_words"], seen["top_probabilities"], seen["topic_shares"]
         self._choose(shares)
@@ -95,7 +95,7 @@ class Words(StudyView):
             self._places[slot] = moved
         return {"bars": tuple(np.array(bars, dtype=float).T), "heads": tuple(np.array(heads, dtype=float).T)}
 
-    def words(self, frame: StudyFrame) -> str:
+    def words(self, frame: ModelFrame) -> str:
         """The topics on the screen: their shares, and their first words."""
         seen, names = frame.snapshot(), self.scene.model.vocabulary
         return "; ".join(

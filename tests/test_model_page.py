@@ -16,15 +16,15 @@ import numpy as np
 import panel_material_ui as pmui
 import pytest
 
-import app.study.runner as running
-from app import live
-from app.study import link
-from app.study.controls import StudyControls
-from app.study.export import StudyExport
-from app.study.runner import Progress, StudyRunner, StudyScreen
-from app.study.state import StudyState
-from app.study.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
-from app.study.views import STUDY_VIEWS
+import app.lanes.models as running
+from app import link, live
+from app.controls import Controls
+from app.export import ExportMenu
+from app.lanes import Progress, prepare
+from app.runner import Runner, Screen
+from app.state import AppState
+from app.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
+from app.views.models import MODEL_VIEWS
 from samplers import Change, Experiment
 from samplers.cli import main
 from samplers.models import METHODS, MODELS
@@ -42,8 +42,14 @@ BLOCKS = "?target=network(graph:blocks)&lane=network_gibbs&lane=network_sgvb"
 CSV = b"title,text\none,cats and dogs\ntwo,dogs and mice\nthree,mice and cats\nfour,cats dogs mice\nfive,cats dogs birds\n"
 
 
+def open_link(query):
+    """The state of a link, and what is not as it says."""
+    state = AppState()
+    return state, link.read_query(state, query)
+
+
 def opened(query=BARS):
-    return link.from_query(query)[0]
+    return open_link(query)[0]
 
 
 def snapshot(state):
@@ -72,8 +78,8 @@ REFUSED = {
     "no file yet": lambda state: state.set_target_param("corpus", "uploaded"),
     "another model's method": lambda state: state.set_sampler(0, "network_gibbs"),
     "no such method": lambda state: state.set_sampler(0, "nonsense"),
-    "a negative step": lambda state: state.set_lane_param(1, "step_size", -1.0),
-    "no such parameter": lambda state: state.set_lane_param(1, "no_such", 1.0),
+    "a negative step": lambda state: state.set_lane_param(1, "sampler", "step_size", -1.0),
+    "no such parameter": lambda state: state.set_lane_param(1, "sampler", "no_such", 1.0),
     "a negative seed": lambda state: state.set_seed(-1),
     "too many seeds": lambda state: state.set_chains(6),
     "no such place": lambda state: state.look_inside(2),
@@ -101,7 +107,7 @@ def test_methods_are_added_up_to_the_limit_and_told_apart():
     assert state.experiment.lanes[1].sampler.key != "lda_scir"
     state.set_sampler(1, "lda_scir")
     assert state.lane_titles() == ("SCIR (1)", "SCIR (2)")
-    state.set_lane_param(1, "step_size", 0.25)
+    state.set_lane_param(1, "sampler", "step_size", 0.25)
     assert [title.endswith(number) for title, number in zip(state.lane_titles(), (" 0.5", " 0.25"), strict=True)] == [
         True,
         True,
@@ -140,10 +146,10 @@ def test_a_corpus_with_pictures_brings_its_view():
     ],
 )
 def test_the_link_holds_the_whole_state(query):
-    state, messages = link.from_query(query)
+    state, messages = open_link(query)
     assert not messages
     written = link.to_query(state)
-    again, messages = link.from_query(written)
+    again, messages = open_link(written)
     assert not messages
     assert link.to_query(again) == written
     assert snapshot(again) == snapshot(state)
@@ -156,7 +162,7 @@ def test_the_link_holds_the_whole_state(query):
         ("?model=weather", ["target", "weather", "topics"]),
         ("?target=network&lane=lda_scir", ["lda_scir", "network"]),
         ("?target=topics(n_topics:1)", ["n_topics", "1"]),
-        ("?target=topics&views=graph", ["graph", "does not fit the model"]),
+        ("?target=topics&views=graph", ["graph", "does not fit the target"]),
         ("?target=topics&n_chains=99", ["n_chains", "99", "1 to 5"]),
         ("?target=topics&show=7", ["show", "7"]),
         ("?target=topics&axis=miles", ["axis", "miles"]),
@@ -166,11 +172,11 @@ def test_the_link_holds_the_whole_state(query):
     ],
 )
 def test_a_bad_link_is_mended_and_told(query, parts):
-    state, messages = link.from_query(query)
+    state, messages = open_link(query)
     assert len(messages) == 1
     assert all(part in messages[0] for part in parts), messages
     assert state.own_data is None
-    again, messages = link.from_query(link.to_query(state))
+    again, messages = open_link(link.to_query(state))
     assert not messages
     assert again.experiment == state.experiment
 
@@ -300,10 +306,10 @@ class Stage:
 
     def __init__(self, query):
         self.state = opened(query)
-        self.screen = Mock(spec=StudyScreen)
+        self.screen = Mock(spec=Screen)
         # Panel itself holds a component that was never on a page.
         with patch("app.live.Bus"):
-            self.runner = StudyRunner(self.state, self.screen)
+            self.runner = Runner(self.state, self.screen)
         bus = Mock(HELLO=-2, generation=1, connected=True)
         bus.set_layout, bus.send_frame, bus.send_texts = AsyncMock(), AsyncMock(), AsyncMock()
         self.runner.bus = self.bus = bus
@@ -318,7 +324,7 @@ class Stage:
             await self.runner._frame()
 
     def runs(self):
-        return [chain for record in self.runner.records for chain in record.run.chains]
+        return [chain for record in self.runner.lanes.records for chain in record.run.chains]
 
 
 def test_pages_take_turns_with_new_figures(monkeypatch):
@@ -390,13 +396,15 @@ def test_the_loop_makes_the_draws_of_the_experiment(query):
         return stage
 
     stage = asyncio.run(live())
-    for record, alone in zip(stage.runner.records, start(stage.state.experiment, stage.runner.model), strict=True):
+    for record, alone in zip(
+        stage.runner.lanes.records, start(stage.state.experiment, stage.runner.lanes.model), strict=True
+    ):
         alone.advance(record.run.steps)
         for here, there in zip(record.run.chains, alone.chains, strict=True):
             # One that was a step behind on the page is not any more.
             values = [score.value for score in here.scores]
             assert values == [score.value for score in there.scores][: len(values)]
-    first, second = stage.runner.records[0].run.chains
+    first, second = stage.runner.lanes.records[0].run.chains
     assert first.scores[-1].value != second.scores[-1].value
     sent = stage.bus.send_frame.await_args_list
     assert [call.args[0] for call in sent] == list(range(1, len(sent) + 1))
@@ -428,7 +436,7 @@ def test_the_curves_file_holds_every_score_of_every_seed():
     _, content = saved(stage, "_curves")
     rows = list(csv.DictReader(io.StringIO(content)))
     assert len(rows) == sum(len(run.scores) for run in stage.runs())
-    second = stage.runner.records[1].run.chains[1]
+    second = stage.runner.lanes.records[1].run.chains[1]
     own = [row for row in rows if (row["method"], row["seed"]) == (stage.state.lane_titles()[1], "8")]
     assert [
         (int(row["step"]), int(row["observed pairs seen"]), float(row["seconds"]), float(row["held-out AUC"]))
@@ -440,7 +448,7 @@ def saved(stage, action):
     """The name and the text of the file that the page's menu gives."""
     stage.bus.send_file = AsyncMock()
     with patch("app.export.pmui"), patch("app.export.pn"):
-        menu = StudyExport(stage.state, stage.runner, Mock())
+        menu = ExportMenu(stage.state, stage.runner, Mock())
     asyncio.run(getattr(menu, action)())
     name, content = stage.bus.send_file.await_args.args
     return name, content.decode()
@@ -459,7 +467,7 @@ def test_the_saved_experiment_gives_the_scores_of_the_page(query, changed, tmp_p
         for step, (place, name, value) in enumerate(changed, 2):
             while min(run.steps for run in stage.runs()) < 2 * step:
                 await stage.frames()
-            stage.state.set_lane_param(place, name, value)
+            stage.state.set_lane_param(place, "sampler", name, value)
             await stage.frames()
         changed_at = max(run.steps for run in stage.runs())
         while min(run.steps for run in stage.runs()) < changed_at + 3:
@@ -507,13 +515,13 @@ def test_more_changes_than_a_file_may_hold_are_told():
         stage = Stage(f"{BARS}&play=0")
         await stage.ready()
         change = Change(0, stage.state.experiment.lanes[1].sampler, OWN_GRADIENT)
-        stage.runner.records[1].run.changes = [change] * (MAX_CHANGES + 1)
+        stage.runner.lanes.records[1].run.changes = [change] * (MAX_CHANGES + 1)
         return stage
 
     stage = asyncio.run(live())
     notify = Mock()
     with patch("app.export.pmui"), patch("app.export.pn"):
-        menu = StudyExport(stage.state, stage.runner, notify)
+        menu = ExportMenu(stage.state, stage.runner, notify)
     asyncio.run(menu._clicked({"label": "Experiment (JSON)"}))
     kind, sentence = notify.call_args.args
     assert kind == "error" and "1001" in sentence and str(MAX_CHANGES) in sentence
@@ -524,7 +532,7 @@ def test_what_a_refused_experiment_gives_way_to_is_what_runs():
 
     async def live():
         stage = await _begun(BARS)
-        stage.state.set_lane_param(1, "step_size", 0.1)
+        stage.state.set_lane_param(1, "sampler", "step_size", 0.1)
         await stage.frames()
         stage.state.bring({"pets.csv": b"cats"})
         await stage.runner._begin()
@@ -533,7 +541,7 @@ def test_what_a_refused_experiment_gives_way_to_is_what_runs():
     stage = asyncio.run(live())
     assert stage.screen.show_problem.called
     assert stage.state.experiment.lanes[1].sampler.values()["step_size"] == 0.1
-    assert stage.runner.records[1].run.chains[0].method.step_size == 0.1
+    assert stage.runner.lanes.records[1].run.chains[0].method.step_size == 0.1
 
 
 def test_a_changed_parameter_goes_on_and_is_marked():
@@ -542,7 +550,7 @@ def test_a_changed_parameter_goes_on_and_is_marked():
         await stage.ready()
         stage.runner.step()
         await stage.frames()
-        stage.state.set_lane_param(1, "step_size", 0.1)
+        stage.state.set_lane_param(1, "sampler", "step_size", 0.1)
         assert not stage.runner._restart
         stage.runner.step()
         await stage.frames()
@@ -550,9 +558,9 @@ def test_a_changed_parameter_goes_on_and_is_marked():
 
     stage = asyncio.run(change())
     assert [run.steps for run in stage.runs()] == [2, 2]
-    assert stage.runner.records[1].run.chains[0].method.step_size == 0.1
-    assert [len(record.marks) for record in stage.runner.records] == [0, 1]
-    assert stage.runner.records[1].marks[0].steps == 1
+    assert stage.runner.lanes.records[1].run.chains[0].method.step_size == 0.1
+    assert [len(record.marks) for record in stage.runner.lanes.records] == [0, 1]
+    assert stage.runner.lanes.records[1].marks[0].steps == 1
 
 
 def test_a_structural_change_starts_again():
@@ -655,7 +663,7 @@ def test_a_first_experiment_that_is_cancelled_or_gives_way_leaves_a_way_on(monke
         assert stage.state.experiment == first
         assert stage.runner._restart
         await stage.runner._begin()
-        assert stage.runner.records
+        assert stage.runner.lanes is not None
 
     asyncio.run(load())
 
@@ -673,7 +681,7 @@ def test_another_wish_while_loading_is_the_one_that_counts(monkeypatch):
         assert stage.runner._restart
         gate.open.set()
         await stage.runner._begin()
-        assert stage.runner.model.n_topics == 5
+        assert stage.runner.lanes.model.n_topics == 5
 
     asyncio.run(load())
 
@@ -700,9 +708,9 @@ def test_a_bad_file_gives_its_sentence_and_what_ran_before_goes_on():
     assert not stage.runner._restart
 
     stage, (experiment, runs) = asyncio.run(bring(CSV))
-    stage.screen.show_problem.assert_not_called()
+    assert {call.args[0] for call in stage.screen.show_problem.call_args_list} == {""}
     assert stage.state.own_data.name == "pets.csv"
-    assert stage.runner.model.training.n_documents + stage.runner.model.folded.n_documents == 5
+    assert stage.runner.lanes.model.training.n_documents + stage.runner.lanes.model.folded.n_documents == 5
     # Where the file is good and the cut-offs are not, it need not be brought again.
     stage = asyncio.run(cut_off())
     assert "max_share" in stage.screen.show_problem.call_args.args[0]
@@ -757,7 +765,7 @@ def test_a_file_that_nobody_waits_for_any_more_is_not_read_on():
 
     progress.tell = tell
     with pytest.raises(EndedError):
-        running._prepare(progress, opened().experiment, upload)
+        prepare(progress, opened().experiment, upload)
     shares = [share for what, share in told if what == "Reading many.txt"]
     assert shares[-1] == pytest.approx(len(shares) * TOLD_EVERY / n, rel=0.05), "as far as it was read"
     assert shares == sorted(set(shares))
@@ -796,7 +804,7 @@ def test_the_page_sees_how_far_a_file_is_read():
 def test_an_experiment_that_is_given_up_leaves_the_figures_and_the_widgets_as_they_were(monkeypatch):
     async def load():
         stage = await _begun(BARS)
-        controls = StudyControls(stage.state, Mock())
+        controls = Controls(stage.state, Mock())
         widgets = controls_of(controls)
         figures = list(stage.runner.views)
         gate = Gate(monkeypatch)
@@ -845,7 +853,11 @@ def test_the_data_of_a_session_end_with_it_and_no_other_session_sees_them():
         stage.state.bring({"pets.csv": CSV})
         await stage.ready()
         await stage.frames()
-        return weakref.ref(stage.state.upload), weakref.ref(stage.state.upload.data()), weakref.ref(stage.runner.model)
+        return (
+            weakref.ref(stage.state.upload),
+            weakref.ref(stage.state.upload.data()),
+            weakref.ref(stage.runner.lanes.model),
+        )
 
     held = asyncio.run(bring())
     collect()
@@ -853,7 +865,7 @@ def test_the_data_of_a_session_end_with_it_and_no_other_session_sees_them():
     assert all(model.uploaded is None for model in running._MODELS.values())
     # A built-in set is there for the next session, so the check above can fail.
     stage = asyncio.run(_begun(BARS))
-    kept = weakref.ref(stage.runner.model)
+    kept = weakref.ref(stage.runner.lanes.model)
     del stage
     collect()
     assert kept() is not None
@@ -880,5 +892,5 @@ def test_a_method_that_blows_up_says_so_and_the_others_go_on():
 
 def test_every_method_is_offered_and_every_view_belongs_to_a_model():
     assert {key for model in MODELS for key in samplers_of(model)} == set(METHODS)
-    assert all(view.model is None or view.model in MODELS for view in STUDY_VIEWS.values())
-    assert isinstance(opened(), StudyState)
+    assert all(view.model is None or view.model in MODELS for view in MODEL_VIEWS.values())
+    assert isinstance(opened(), AppState)

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker, VSpan
 
-from app.study.views.base import MethodFrame, StudyFrame, StudyPosition, StudyView
-from app.study.views.marks import method_labels
 from app.theme import DASHES, plot
 from app.views.base import Array, Data
-from samplers.models import Model
+from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelView
+from app.views.models.marks import method_labels
+from samplers import Experiment
+from samplers.models import MODELS, Model
 from samplers.models.run import Score
 
 
@@ -27,8 +28,8 @@ def curve(frame: MethodFrame, axis: str) -> tuple[Array, Array, Array, Array]:
     return x[there], value.mean(axis=0)[there], value.min(axis=0)[there], value.max(axis=0)[there]
 
 
-def _position(score: Score) -> StudyPosition:
-    return StudyPosition(score.data_seen, score.step, score.seconds)
+def _position(score: Score) -> ModelPosition:
+    return ModelPosition(score.data_seen, score.step, score.seconds)
 
 
 def ends(values: Sequence[float], high_is_good: bool) -> tuple[float, float]:
@@ -39,20 +40,25 @@ def ends(values: Sequence[float], high_is_good: bool) -> tuple[float, float]:
     return round(float(first * step), 9), round(float(max(last, first + 1) * step), 9)
 
 
-class Scores(StudyView):
+def title_of(model: type[Model]) -> str:
+    """What the model's score is called, as a title."""
+    return model.score_name[:1].upper() + model.score_name[1:]
+
+
+class Scores(ModelView):
     """The score of the running average over the draws, on data that no method has seen; one curve for each method."""
 
     key = "scores"
     title = "Held-out score"
 
     @classmethod
-    def title_for(cls, model: type[Model]) -> str:
-        return model.score_name[:1].upper() + model.score_name[1:]
+    def title_for(cls, experiment: Experiment) -> str:
+        return title_of(MODELS[experiment.target.key])
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         model = type(scene.model)
-        self.title = self.title_for(model)
+        self.title = title_of(model)
         self.hint = f"{'higher' if model.higher_is_better else 'lower'} is better"
         p = plot(colours, scene.axis_label, model.score_name, (1, 100), (0, 1), x_axis_type="log")
         # Bokeh labels the digits between powers of ten where an axis has few of them; they overlap.
@@ -73,7 +79,7 @@ class Scores(StudyView):
         self._labels = method_labels(self, p, right=True, top=not model.higher_is_better)
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         out: Data = {}
         shown_x, values = [], []
         axis = self.scene.axis
@@ -97,7 +103,7 @@ class Scores(StudyView):
             out["y"] = (np.array(found),)
         return out
 
-    def captions(self, frame: StudyFrame) -> dict[str, str]:
+    def captions(self, frame: ModelFrame) -> dict[str, str]:
         """Each method's score now."""
         out = {}
         for i, method in enumerate(frame.methods):

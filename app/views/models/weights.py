@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker
 
-from app.study.views.base import StudyFrame, StudyView
-from app.study.views.marks import group_colour
 from app.theme import plot
 from app.views.base import SAID, Array, Data
+from app.views.models.base import ModelFrame, ModelView
+from app.views.models.marks import group_colour
 from app.views.scales import Scale
 from samplers.models import Snapshot
 
@@ -17,7 +17,7 @@ LOWEST, HIGHEST = -12.0, 2.0
 MAX_POINTS = 3000
 
 
-class Weights(StudyView):
+class Weights(ModelView):
     """Each point is a node's weight in a community; communities from the strongest to the weakest."""
 
     key = "weights"
@@ -48,7 +48,7 @@ class Weights(StudyView):
         self._beside = 0.7 * (np.random.default_rng(1).random(len(self._nodes)) - 0.5)
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         seen = frame.snapshot()
         order = np.argsort(-expected_edges(seen), kind="stable")
         weights = seen["W"][self._nodes][:, order] * np.sqrt(seen["r"][order])
@@ -56,7 +56,7 @@ class Weights(StudyView):
         x = np.arange(1, len(order) + 1) + self._beside[:, None]
         return {"points": (x.ravel(), places.ravel(), np.broadcast_to(order, weights.shape).ravel().astype(float))}
 
-    def words(self, frame: StudyFrame) -> str:
+    def words(self, frame: ModelFrame) -> str:
         """The communities that explain most edges."""
         edges = expected_edges(frame.snapshot())
         order = np.argsort(-edges, kind="stable")[:SAID]

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import Label, LinearColorMapper
 
-from app.study.views.base import StudyFrame, StudyView
 from app.theme import even_plot
 from app.views.base import Array, Data
+from app.views.models.base import ModelFrame, ModelView
 from app.views.planes import LiveImage
 
 GAP = 1.06
@@ -24,7 +24,7 @@ def shades(low: str, high: str, n: int = 64) -> list[str]:
     ]
 
 
-class Adjacency(StudyView):
+class Adjacency(ModelView):
     """The observed edges, and the probability of every edge; nodes of one community stand together."""
 
     key = "adjacency"
@@ -48,7 +48,7 @@ class Adjacency(StudyView):
             p.quad(x, x + 1, 1, 0, fill_color=None, line_color=colours.grid)
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         seen = frame.snapshot()
         order = in_order(seen["community"][self.scene.model.shown])
         # Rows of an image go upwards; a matrix is read downwards.
@@ -57,7 +57,7 @@ class Adjacency(StudyView):
             **self._right.data(seen["P"][np.ix_(order, order[::-1])]),
         }
 
-    def words(self, frame: StudyFrame) -> str:
+    def words(self, frame: ModelFrame) -> str:
         """How probable edges are within communities, and between them."""
         seen = frame.snapshot()
         community = seen["community"][self.scene.model.shown]

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from app.study.views.base import StudyFrame, StudyView
-from app.study.views.marks import method_labels
 from app.theme import DASHES, plot
 from app.views.base import Data
+from app.views.models.base import ModelFrame, ModelView
+from app.views.models.marks import method_labels
 from app.views.scales import Scale
 
 LOWEST, HIGHEST = -16.0, 0.0
@@ -16,7 +16,7 @@ TINY = -10.0
 """The label of a method says how much of its φ is below this."""
 
 
-class Sparsity(StudyView):
+class Sparsity(ModelView):
     """A histogram of log₁₀ φ of each method's draw: SGRLD's steps cannot reach tiny values, SCIR's can."""
 
     key = "sparsity"
@@ -45,7 +45,7 @@ class Sparsity(StudyView):
         self._labels = method_labels(self, p, top=True)
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         out: Data = {}
         top = 0.05
         for i in range(len(frame.methods)):
@@ -60,7 +60,7 @@ class Sparsity(StudyView):
             out["y"] = (np.array([0.0, top]),)
         return out
 
-    def captions(self, frame: StudyFrame) -> dict[str, str]:
+    def captions(self, frame: ModelFrame) -> dict[str, str]:
         """How much of each method's φ is tiny."""
         out = {}
         for i, label in enumerate(self._labels):

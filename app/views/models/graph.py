@@ -7,10 +7,10 @@ import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
 from scipy.optimize import linear_sum_assignment
 
-from app.study.views.base import StudyFrame, StudyView
-from app.study.views.marks import group_colour, shortened
 from app.theme import plot
 from app.views.base import Array, Data, Feed
+from app.views.models.base import ModelFrame, ModelView
+from app.views.models.marks import group_colour, shortened
 from samplers.models import Model
 
 NAMED = 40
@@ -76,7 +76,7 @@ def agreement(found: Array, known: Array) -> float:
     return 2 * (a + b - entropy(table.ravel())) / (a + b) if a + b > 0 else 1.0
 
 
-class GraphView(StudyView):
+class GraphView(ModelView):
     """Nodes coloured by the community through which they have most edges."""
 
     key = "graph"
@@ -162,7 +162,7 @@ class GraphView(StudyView):
         self._label = self.caption(p)
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         seen = frame.snapshot()
         community = seen["community"][self.scene.model.shown]
         out: Data = {"nodes": (community.astype(float),)}
@@ -174,7 +174,7 @@ class GraphView(StudyView):
             out[name] = (0.08 + 0.72 * probability, 0.6 + 2.2 * probability)
         return out
 
-    def captions(self, frame: StudyFrame) -> dict[str, str]:
+    def captions(self, frame: ModelFrame) -> dict[str, str]:
         """How many communities are in use, and how well they agree with known groups."""
         community = frame.snapshot()["community"]
         text = f"communities with nodes: {len(np.unique(community))}"

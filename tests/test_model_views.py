@@ -8,21 +8,23 @@ import numpy as np
 import pytest
 from bokeh.models import Image, Quad
 
-import app.study.views as package
-from app.study import link
-from app.study.runner import load
-from app.study.views import STUDY_VIEWS
-from app.study.views.adjacency import HELD, in_order, observed_matrix, shades
-from app.study.views.base import MethodFrame, StudyFrame, StudyPosition, StudyScene
-from app.study.views.graph import agreement, held_edges, layout, matched, observed
-from app.study.views.scores import curve, ends
-from app.study.views.weights import LOWEST, expected_edges
-from app.study.views.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
+import app.views.models as package
+from app import link
+from app.lanes.models import load
+from app.state import AppState
+from app.views.models import MODEL_VIEWS
+from app.views.models.adjacency import HELD, in_order, observed_matrix, shades
+from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelScene
+from app.views.models.graph import agreement, held_edges, layout, matched, observed
+from app.views.models.scores import curve, ends
+from app.views.models.weights import LOWEST, expected_edges
+from app.views.models.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
+from samplers import Experiment
 from samplers.models import METHODS, MODELS
 from samplers.models.run import Score, start
 from samplers.spec import samplers_of
 
-CHANGED = StudyPosition(data=2.0, steps=1.0, seconds=0.5)
+CHANGED = ModelPosition(data=2.0, steps=1.0, seconds=0.5)
 STUDIES = {
     "bars": "?target=topics(corpus:bars;n_topics:10)",
     "network": "?target=network(graph:blocks;n_communities:6)",
@@ -32,16 +34,22 @@ BATCHES = 6
 """Methods on one page."""
 
 
+def open_link(query):
+    """The state of a link, and what is not as it says."""
+    state = AppState()
+    return state, link.read_query(state, query)
+
+
 def frames_of(query, n_steps):
     """The scenes and frames of all methods of a model, six at a time."""
-    methods = samplers_of(link.from_query(query)[0].experiment.target.key)
+    methods = samplers_of(open_link(query)[0].experiment.target.key)
     for first in range(0, len(methods), BATCHES):
-        state = link.from_query(query + "".join(f"&lane={name}" for name in methods[first : first + BATCHES]))[0]
+        state = open_link(query + "".join(f"&lane={name}" for name in methods[first : first + BATCHES]))[0]
         model = load(state.experiment)
         runs = start(state.experiment, model)
         for run in runs:
             run.advance(n_steps)
-        yield state, model, StudyFrame([MethodFrame(run.chains, [CHANGED]) for run in runs], 0)
+        yield state, model, ModelFrame([MethodFrame(run.chains, [CHANGED]) for run in runs], 0)
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +58,8 @@ def studies():
 
 
 def build(key, state, model, dark=False, axis="data"):
-    STUDY_VIEWS[key].prepare(model)
-    return STUDY_VIEWS[key](StudyScene(model, state.lane_titles(), 0, axis, dark))
+    MODEL_VIEWS[key].prepare(model)
+    return MODEL_VIEWS[key](ModelScene(model, state.lane_titles(), 0, axis, dark))
 
 
 def check_data(view, data):
@@ -66,7 +74,7 @@ def check_data(view, data):
 
 def test_every_view_file_is_registered():
     files = {info.name for info in pkgutil.iter_modules(package.__path__)} - {"base", "marks"}
-    modules = {view.__module__.rpartition(".")[2] for view in STUDY_VIEWS.values()}
+    modules = {view.__module__.rpartition(".")[2] for view in MODEL_VIEWS.values()}
     assert files == modules
 
 
@@ -78,7 +86,7 @@ def test_every_view_shows_every_method(studies, study, dark):
         for key in state.fitting_views():
             view = build(key, state, model, dark, "seconds" if dark else "steps")
             for place in range(len(frame.methods)):
-                data = view.compute(StudyFrame(frame.methods, place))
+                data = view.compute(ModelFrame(frame.methods, place))
                 check_data(view, data)
                 *captions, (figure, description) = view.texts(frame)
                 assert all(isinstance(text, str) for _, text in captions)
@@ -86,7 +94,7 @@ def test_every_view_shows_every_method(studies, study, dark):
             seen.add(key)
             assert view.title
             assert view.hint
-    assert {key for key, view in STUDY_VIEWS.items() if view.model in (None, model.key)} - seen <= {"pictures"}
+    assert {key for key, view in MODEL_VIEWS.items() if view.model in (None, model.key)} - seen <= {"pictures"}
 
 
 def test_the_check_of_arrays_can_fail(studies):
@@ -213,7 +221,7 @@ def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(studies):
     class Many:
         n_topics, vocabulary = SHOWN + 2, model.vocabulary
 
-    view = STUDY_VIEWS["words"](StudyScene(Many(), ("one",), 0, "data", False))
+    view = MODEL_VIEWS["words"](ModelScene(Many(), ("one",), 0, "data", False))
     top = [[(1, 0.6), (2, 0.4)]] * Many.n_topics
 
     def shown(shares):
@@ -309,7 +317,7 @@ class Gibbs:
 
 def test_the_cost_of_a_batch_size_has_its_minimum_marked(studies):
     state, model, _ = studies["bars"][0]
-    state = link.from_query("?target=topics(corpus:bars)&lane=minibatch_gibbs")[0]
+    state = open_link("?target=topics(corpus:bars)&lane=minibatch_gibbs")[0]
     view = build("batch", state, model)
     frame = Shown(
         batch_sizes=np.array([400, 100, 25, 6]),
@@ -506,6 +514,10 @@ def test_the_elbo_is_of_the_methods_that_have_one(studies):
 
 def test_every_title_on_a_page_is_different():
     for key, model in MODELS.items():
-        titles = [view.title_for(model) for view in STUDY_VIEWS.values() if view.model in (None, key)]
+        titles = [
+            view.title_for(Experiment.of(key, {samplers_of(key)[0]: {}}))
+            for view in MODEL_VIEWS.values()
+            if view.model in (None, key)
+        ]
         assert len(set(titles)) == len(titles)
         assert model.score_name in [title[:1].lower() + title[1:] for title in titles]

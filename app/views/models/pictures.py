@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import LinearColorMapper
 
-from app.study.views.adjacency import shades
-from app.study.views.base import StudyFrame, StudyView
 from app.theme import even_plot
 from app.views.base import Array, Data
+from app.views.models.adjacency import shades
+from app.views.models.base import ModelFrame, ModelView
 from app.views.planes import LiveImage
 from samplers import Experiment
 
@@ -21,7 +21,7 @@ FOUND = 0.2
 """A true topic is found where some topic's probabilities differ from its own by at most this in total variation."""
 
 
-class Pictures(StudyView):
+class Pictures(ModelView):
     """Each word is a pixel of a square, each topic a picture; the documents were drawn from rows and columns."""
 
     key = "pictures"
@@ -52,7 +52,7 @@ class Pictures(StudyView):
         self._label = self.caption(p, y=2)
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         return self._image.data(self.sheet(frame.snapshot()["phi"][: self._n]))
 
     def sheet(self, phi: Array) -> Array:
@@ -64,7 +64,7 @@ class Pictures(StudyView):
             sheet[across * step + self._columns, down * step + self._rows] = row / max(row.max(), 1e-300)
         return sheet
 
-    def captions(self, frame: StudyFrame) -> dict[str, str]:
+    def captions(self, frame: ModelFrame) -> dict[str, str]:
         """How many of the topics that the documents were drawn from have been found."""
         true = self.scene.model.true_topics
         if true is None:

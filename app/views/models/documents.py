@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from app.study.views.base import StudyFrame, StudyView
-from app.study.views.marks import group_colour, shortened, text_of
 from app.theme import plot
 from app.views.base import SAID, Array, Data
+from app.views.models.base import ModelFrame, ModelView
+from app.views.models.marks import group_colour, shortened, text_of
 
 SHOWN = 8
 """Documents in the picture."""
@@ -15,7 +15,7 @@ NUMBERED = 0.06
 """A part of a bar that is this wide has its topic's number in it."""
 
 
-class Documents(StudyView):
+class Documents(ModelView):
     """The first documents that are learned from, as bars of their topics."""
 
     key = "documents"
@@ -57,7 +57,7 @@ class Documents(StudyView):
         )  # fmt: skip
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         seen = frame.snapshot()
         for d, proportions in zip(seen["documents"], seen["proportions"], strict=True):
             if d < self._n:
@@ -76,7 +76,7 @@ class Documents(StudyView):
             numbers.append(np.column_stack([(left + right)[wide] / 2, np.full(wide.sum(), d + 0.77), order[wide]]))
         return {"parts": tuple(np.concatenate(parts).T), "numbers": tuple(np.concatenate(numbers).T)}
 
-    def words(self, frame: StudyFrame) -> str:
+    def words(self, frame: ModelFrame) -> str:
         """The largest topic of the first documents."""
         return "; ".join(
             f"{self.scene.model.training.titles[d]}: topic {np.argmax(shares) + 1}, {shares.max():.0%}"

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from app.study.views.base import StudyFrame, StudyView
-from app.study.views.marks import method_labels
 from app.theme import DASHES, plot
 from app.views.base import Data
+from app.views.models.base import ModelFrame, ModelView
+from app.views.models.marks import method_labels
 
 
-class Elbo(StudyView):
+class Elbo(ModelView):
     """What variational methods climb; an exact sampler has none."""
 
     key = "elbo"
@@ -32,7 +32,7 @@ class Elbo(StudyView):
         self._labels = method_labels(self, p, right=True)
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         out: Data = {}
         right, shown = 100.0, []
         for i in range(len(frame.methods)):
@@ -50,7 +50,7 @@ class Elbo(StudyView):
             out["x"], out["y"] = (np.array([0.0, right]),), (np.array([low - room, high + room]),)
         return out
 
-    def captions(self, frame: StudyFrame) -> dict[str, str]:
+    def captions(self, frame: ModelFrame) -> dict[str, str]:
         """The bound of each method that has one."""
         seen = [frame.snapshot(i) for i in range(len(frame.methods))]
         return {

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker
 
-from app.study.views.base import StudyFrame, StudyView
-from app.study.views.marks import method_labels
-from app.study.views.weights import expected_edges
 from app.theme import DASHES, plot
 from app.views.base import Data
+from app.views.models.base import ModelFrame, ModelView
+from app.views.models.marks import method_labels
+from app.views.models.weights import expected_edges
 from app.views.scales import Scale
 
 LOWEST, HIGHEST = -12.0, 4.0
@@ -18,7 +18,7 @@ USED = 0.5
 """A community that explains at least so many edges is in use."""
 
 
-class Rates(StudyView):
+class Rates(ModelView):
     """The edges that each community explains, largest first, for every method."""
 
     key = "rates"
@@ -44,7 +44,7 @@ class Rates(StudyView):
         self._labels = method_labels(self, p)
         return p
 
-    def compute(self, frame: StudyFrame) -> Data:
+    def compute(self, frame: ModelFrame) -> Data:
         out: Data = {}
         for i in range(len(frame.methods)):
             explained = np.sort(expected_edges(frame.snapshot(i)))[::-1]
@@ -54,7 +54,7 @@ class Rates(StudyView):
             )
         return out
 
-    def captions(self, frame: StudyFrame) -> dict[str, str]:
+    def captions(self, frame: ModelFrame) -> dict[str, str]:
         """How many communities each method uses; the prior shrinks the others."""
         k = self.scene.model.n_communities
         out = {}

@@ -1,0 +1,162 @@
+"""Lanes on a density: chains of kernels, whose draws are held against the exact law."""
+
+import time
+from collections import deque
+
+import numpy as np
+
+from app.lanes.base import WORK_SECONDS, Lanes, Progress
+from app.live import recent_rate, short
+from app.state import AppState
+from app.views.base import FRESH, Axis, CurvePoint, LaneFrame, Position, Scene
+from app.views.recipes import layouts_of
+from samplers import Experiment, Lane, Run, jit
+from samplers.accumulate import TAIL
+from samplers.diagnostics import divergence, ks
+from samplers.engine import functions
+from samplers.targets.base import SIMPLEX
+
+CHUNK_SECONDS = 0.004
+"""The engine comes back this often, so that sessions take turns."""
+INLINE_SECONDS = 0.001
+"""Work shorter than this is done at once: to hand it to a thread and to wait for that takes as long."""
+CURVE_SPACING = 1.03
+"""The curve of a lane's distance from the exact law gets a point when the run is this much longer: evenly spaced on a
+log axis."""
+
+
+class LaneRecord:
+    """What the page remembers of a lane beside the engine's statistics."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.curve: list[CurvePoint] = []
+        """Evenly spaced on a log axis."""
+        self.marks: list[Position] = []
+        self.seen = 0
+
+    @property
+    def position(self) -> Position:
+        """Where the lane is on each axis."""
+        return Position(self.run.steps, self.run.gradients / self.run.spec.n_chains, self.run.seconds)
+
+    def record(self) -> None:
+        """Add a point to the curve if the run has become enough longer."""
+        run = self.run
+        if run.statistics.n_draws and (not self.curve or run.steps >= self.curve[-1].position.steps * CURVE_SPACING):
+            distance = ks.mean_distance(run.statistics, run.target)
+            self.curve.append(CurvePoint(self.position, run.statistics.n_draws, distance, *_divergence(run)))
+
+    def frame(self, axis: Axis) -> LaneFrame:
+        """The lane for a frame; draws that an earlier frame had are not in it."""
+        run = self.run
+        fresh = run.statistics.tail(min(run.steps - self.seen, TAIL))
+        step = max(1, -(-len(fresh) // FRESH))
+        picked = np.arange(len(fresh) - 1, -1, -step)[::-1]
+        steps = run.steps - len(fresh) + 1 + picked
+        self.seen = run.steps
+        here = self.position.on(axis)
+        return LaneFrame(
+            run=run, x=here, fresh=fresh[picked], fresh_x=here * steps / max(run.steps, 1),
+            curve=self.curve, marks=[mark.on(axis) for mark in self.marks],
+        )  # fmt: skip
+
+
+class DensityLanes(Lanes):
+    """Kernels side by side; all make the same number of steps."""
+
+    heavy = False
+
+    def __init__(self, experiment: Experiment):
+        super().__init__(experiment)
+        self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
+        self._cost = 1e-6
+        self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
+
+    @classmethod
+    def prepare(cls, progress: Progress, experiment: Experiment) -> "DensityLanes":
+        """The lanes, with what they need compiled."""
+        jit.prepare([f for spec in experiment.runs() for f in functions(spec)], progress.compiling)
+        return cls(experiment)
+
+    @staticmethod
+    def scene(state: AppState) -> Scene:
+        """What views are built for: they show the exact law before anything moves."""
+        return Scene(
+            target=state.experiment.make_target(),
+            lanes=state.lane_titles(),
+            coordinate=state.coordinate,
+            axis=state.axis,
+            dark=state.dark,
+            layouts=layouts_of(state.experiment),
+            large=state.present,
+        )
+
+    @property
+    def moving(self) -> bool:
+        return any(run.divergence is None for run in self.runs)
+
+    def recorded(self) -> Experiment:
+        first = self.runs[0].spec
+        lanes = tuple(Lane(run.spec.sampler, run.spec.gradient, tuple(run.changes)) for run in self.runs)
+        return Experiment(first.target, lanes, first.seed, first.n_chains, n_steps=max(self._steps, 1))
+
+    def short(self, state: AppState, single: int) -> bool:
+        return _wanted(state, single) * self._cost < INLINE_SECONDS
+
+    def move(self, state: AppState, single: int) -> None:
+        """The state's number of steps, or as many as the time allows."""
+        n, done = _wanted(state, single), 0
+        began = time.perf_counter()
+        running = [run for run in self.runs if run.divergence is None]
+        while done < n and running:
+            chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)))
+            before = time.perf_counter()
+            for run in running:
+                run.advance(chunk)
+            after = time.perf_counter()
+            self._cost = 0.5 * self._cost + 0.5 * (after - before) / chunk
+            done += chunk
+            running = [run for run in running if run.divergence is None]
+            if after - began > WORK_SECONDS:
+                break
+        self._step_times.append((time.perf_counter(), self._steps))
+
+    def forget_sent(self) -> None:
+        for record in self.records:
+            record.seen = max(0, record.run.steps - TAIL)
+
+    def frame(self, state: AppState) -> list[LaneFrame]:
+        for record in self.records:
+            record.record()
+        return [record.frame(state.axis) for record in self.records]
+
+    def whole(self, state: AppState) -> list[LaneFrame]:
+        nothing = np.zeros((0, 1, 1)), np.zeros(0)
+        return [LaneFrame(record.run, 0.0, *nothing, record.curve) for record in self.records]
+
+    def readout(self, state: AppState, frames_a_second: float) -> str:
+        steps, burn_in = self._steps, self.experiment.burn_in
+        if 0 < steps <= burn_in:
+            return f"step {steps:,} of {burn_in:,} that are not counted"
+        if not state.playing:
+            return f"paused at step {steps:,}"
+        return f"step {steps:,} · {short(recent_rate(self._step_times))} steps/s · {frames_a_second:.0f} frames/s"
+
+    @property
+    def _steps(self) -> int:
+        """Steps of the lane that has made most."""
+        return max(run.steps for run in self.runs)
+
+
+def _wanted(state: AppState, single: int) -> int:
+    return state.speed if state.playing else single
+
+
+def _divergence(run: Run) -> tuple[float, float]:
+    """The KL divergence of a run's draws and what as many exact draws would have; nan on the simplex."""
+    if run.target.support == SIMPLEX:
+        return float("nan"), float("nan")
+    if run.target.planar:
+        return divergence.kl_2d(run.statistics, run.target)
+    return divergence.kl_1d(run.statistics, 0)

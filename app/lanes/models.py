@@ -1,0 +1,135 @@
+"""Lanes on a model of data: methods with their independent runs, whose scores are on held-out data."""
+
+import time
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from app.lanes.base import WORK_SECONDS, Lanes, Progress
+from app.live import recent_rate, short
+from app.state import AppState
+from app.upload import Upload
+from app.views.models import MODEL_VIEWS
+from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelScene
+from samplers import Experiment, jit
+from samplers.choices import Choice
+from samplers.models import METHODS, Model
+from samplers.models.run import ModelChain, ModelRun, functions
+
+KEPT_MODELS = 4
+"""Built-in data sets that stay loaded for the next page."""
+
+_MODELS: "OrderedDict[Choice, Model]" = OrderedDict()
+
+
+def load(experiment: Experiment, uploaded: Any = None) -> Model:
+    """The model with its data. Built-in data are loaded once for all sessions; an upload is its session's."""
+    if uploaded is not None:
+        return experiment.make_model(uploaded)
+    choice = experiment.target
+    model = _MODELS.get(choice) or experiment.make_model()
+    _MODELS[choice] = model
+    _MODELS.move_to_end(choice)
+    while len(_MODELS) > KEPT_MODELS:
+        _MODELS.popitem(last=False)
+    return model
+
+
+@dataclass
+class MethodRecord:
+    """What the page remembers of a lane."""
+
+    run: ModelRun
+    marks: list[ModelPosition] = field(default_factory=list)
+
+    @property
+    def position(self) -> ModelPosition:
+        """Where the lane's first chain is on each axis."""
+        return _position(self.run.chains[0])
+
+
+class ModelLanes(Lanes):
+    """Methods side by side; the one that is furthest behind on the page's axis makes the next step."""
+
+    heavy = True
+
+    def __init__(self, experiment: Experiment, model: Model, records: list[MethodRecord]):
+        super().__init__(experiment)
+        self.model, self.records = model, records
+        self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
+        self._pictured = 0.0
+
+    @classmethod
+    def prepare(cls, progress: Progress, experiment: Experiment, upload: Upload | None) -> "ModelLanes":
+        """The lanes, with what they need compiled and the data loaded. Raises :class:`SpecError`."""
+        jit.prepare([f for lane in experiment.lanes for f in functions(METHODS[lane.sampler.key])], progress.compiling)
+        progress.tell("Loading the data")
+        uploaded = None
+        if upload is not None:
+            uploaded = upload.data(lambda share: progress.tell(f"Reading {upload.name}", share))
+        progress.tell("Preparing the data")
+        model = load(experiment, uploaded)
+        for view in MODEL_VIEWS.values():
+            if view.fits(experiment):
+                view.prepare(model)
+        records = []
+        for i, spec in enumerate(experiment.runs()):
+            progress.tell("Starting the methods", i / len(experiment.lanes))
+            records.append(MethodRecord(ModelRun(spec, model)))
+        return cls(experiment, model, records)
+
+    def scene(self, state: AppState) -> ModelScene:
+        """What views are built for."""
+        return ModelScene(self.model, state.lane_titles(), state.shown, state.axis, state.dark, state.present)
+
+    @property
+    def moving(self) -> bool:
+        return any(run.next is not None for run in self.runs)
+
+    def recorded(self) -> Experiment:
+        lanes = tuple(
+            replace(lane, changes=tuple(run.changes), n_steps=run.steps)
+            for lane, run in zip(self.experiment.lanes, self.runs, strict=True)
+        )
+        return replace(self.experiment, lanes=lanes)
+
+    def facts(self) -> dict[str, str]:
+        return dict(self.model.facts())
+
+    def short(self, state: AppState, single: int) -> bool:
+        return not state.playing and not single
+
+    def move(self, state: AppState, single: int) -> None:
+        """Steps for as long as a frame may take."""
+        began = time.perf_counter()
+        if not state.playing:
+            for run in self.runs:
+                run.advance(single)
+        while state.playing and time.perf_counter() - began < WORK_SECONDS:
+            ready = [(run, chain) for run in self.runs if (chain := run.next) is not None]
+            if not ready:
+                break
+            run, chain = min(ready, key=lambda one: _position(one[1]).on(state.axis))
+            run.step(chain)
+        self._step_times.append((time.perf_counter(), self._inside(state).steps))
+
+    def frame(self, state: AppState) -> ModelFrame:
+        now = time.perf_counter()
+        since, self._pictured = now - self._pictured, now
+        return replace(self.whole(state), seconds=since)
+
+    def whole(self, state: AppState) -> ModelFrame:
+        methods = [MethodFrame(record.run.chains, record.marks) for record in self.records]
+        return ModelFrame(methods, min(state.shown, len(methods) - 1), state.playing)
+
+    def readout(self, state: AppState, frames_a_second: float) -> str:
+        chain = self._inside(state)
+        seen = f"step {chain.steps:,} · {short(chain.data_seen)} {self.model.data_name}"
+        return f"{seen} · {short(recent_rate(self._step_times))} steps/s" if state.playing else f"paused at {seen}"
+
+    def _inside(self, state: AppState) -> ModelChain:
+        return self.runs[min(state.shown, len(self.runs) - 1)].chains[0]
+
+
+def _position(chain: ModelChain) -> ModelPosition:
+    return ModelPosition(chain.data_seen, chain.steps, chain.seconds)
