@@ -135,7 +135,7 @@ class Live:
         self._restart = self._rebuild = True
         self._stale = False
         self._single = 0
-        self._changes: list[Any] = []
+        self._changes: dict[int, Any] = {}
         """What was edited and is in no frame yet; somebody waits for it."""
         self._redraw = False
         self._drawn_times: deque[tuple[float, int]] = deque(maxlen=60)

@@ -51,7 +51,7 @@ class Runner(Live):
         self._opened: tuple[Experiment, Upload | None] = (state.experiment, None)
         """What runs now, and the upload: what a cancelled or refused experiment gives way to."""
         self._known = state.experiment
-        self._changes: list[tuple[int, Change]]
+        self._changes: dict[int, Change]
         self._cancelled = asyncio.Event()
         self._said_diverged: set[int] = set()
         self._engine = asyncio.Lock()
@@ -85,7 +85,9 @@ class Runner(Live):
         to = new.target if old.target != new.target else None
         for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
             if before != after or to:
-                self._changes.append((i, Change(0, after.sampler, after.gradient, to)))
+                # Of several between two frames the last counts; a page that nobody looks at has no frames.
+                earlier = self._changes[i].target if i in self._changes else None
+                self._changes[i] = Change(0, after.sampler, after.gradient, to or earlier)
         self._ask(rebuild=self._built is not None and self._wanted() != self._built)
 
     async def _begin(self) -> None:
@@ -186,9 +188,9 @@ class Runner(Live):
         assert lanes is not None
         first = self.frames_sent == 0 or self._redraw
         single, self._single, self._redraw, self._drew = self._single, 0, False, True
-        changes, self._changes = self._changes, []
+        changes, self._changes = self._changes, {}
         async with self._engine:
-            for i, change in changes:
+            for i, change in changes.items():
                 lanes.change(i, change)
                 self._forget_divergence(i, lanes.runs[i].divergence)
             if changes:

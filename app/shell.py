@@ -83,7 +83,8 @@ class Page(Session):
         state = self.state
         # Somebody who comes without a link may not know where to begin.
         newcomer = self.query().strip("?") in ("", "theme=dark") and "lessons" not in state.hidden
-        main: list[Any] = [self._welcome()] if newcomer else []
+        self.welcome = self._welcome()
+        main: list[Any] = [self.welcome] if newcomer else []
         main += [self.guide, self.say_refused(), self.status, self.work]
         if "transport" not in state.hidden:
             main.append(self.transport)
@@ -105,6 +106,7 @@ class Page(Session):
     def _show_guide(self) -> None:
         text = "" if self.state.place.restricted else GUIDES.get(self.state.experiment.target.key, "")
         self.guide.param.update(object=text, visible=bool(text))
+        self.welcome.visible = not text
 
     def running(self) -> tuple[Any, list[Any]]:
         return self.state.experiment, self.runner.lanes.runs if self.runner.lanes is not None else []
@@ -137,20 +139,18 @@ class Page(Session):
                 if of_model
                 else [c.name for c in experiment.make_target().columns[: experiment.make_target().n_values]]
             )
-            coordinate.param.update(
-                options={name: k for k, name in enumerate(names)} or {"": 0},
-                value=min(state.coordinate, max(len(names) - 1, 0)),
-                visible=len(names) > 1 and state.shows("coordinate"),
+            _offer(
+                coordinate,
+                {name: k for k, name in enumerate(names)} or {"": 0},
+                min(state.coordinate, max(len(names) - 1, 0)),
             )
-            inside.param.update(
-                options={f"{i + 1}. {title}": i for i, title in enumerate(titles)},
-                value=state.shown,
-                visible=of_model and len(titles) > 1 and "show" not in state.hidden,
-            )
+            coordinate.visible = len(names) > 1 and state.shows("coordinate")
+            _offer(inside, {f"{i + 1}. {title}": i for i, title in enumerate(titles)}, state.shown)
+            inside.visible = of_model and len(titles) > 1 and "show" not in state.hidden
             known = _AXES | (
                 {"data": f"{MODELS[experiment.target.key].data_name.capitalize()} seen"} if of_model else {}
             )
-            axis.param.update(options={known[name]: name for name in axes_of(experiment)}, value=state.axis)
+            _offer(axis, {known[name]: name for name in axes_of(experiment)}, state.axis)
             chooser.param.update(
                 options={VIEWS[key].title_for(experiment): key for key in state.fitting_views()},
                 value=state.shown_views(),
@@ -211,6 +211,15 @@ class Page(Session):
         # Formulas take the browser and the server a moment; other data change no formula.
         if experiment.of_model:
             self._formulas[0][-1].object = description(about(MODELS[experiment.target.key], self._facts))
+
+
+def _offer(menu: Any, options: dict[str, Any], value: Any) -> None:
+    """Other options for a menu. Its value is sent again where they change: the browser holds its label."""
+    if menu.options != options:
+        menu.param.update(options=options, value=value)
+        menu.param.trigger("value")
+    else:
+        menu.value = value
 
 
 def page() -> Any:

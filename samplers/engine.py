@@ -134,6 +134,7 @@ class Run:
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._pending = list(spec.changes)
+        self._redrawn_at = -1
         self._refuse()
 
     def _aim(self, choice: Choice) -> None:
@@ -176,8 +177,15 @@ class Run:
             self._advance(stop - self.steps)
 
     def change(self, change: Change) -> None:
-        """Go on with other parameters from here; the statistics start again, for they are of another law."""
-        self._apply(change._replace(step=self.steps))
+        """Go on with other parameters from here; the statistics start again, for they are of another law.
+
+        Of several at one step the last counts, unless one of them gave the chains other variables.
+        """
+        change, last = change._replace(step=self.steps), self.changes[-1] if self.changes else None
+        again = last is not None and last.step == self.steps != self._redrawn_at
+        self._apply(change)
+        if again and last is not None and self._redrawn_at != self.steps:
+            self.changes[-2:] = [change._replace(target=change.target or last.target)]
 
     def _apply(self, change: Change) -> None:
         if change.target is not None:
@@ -187,6 +195,7 @@ class Run:
         width = len(self.sampler.auxiliary(self.target))
         if width != self.momentum.shape[1]:
             # A recipe with other variables: what both have goes on, the rest starts afresh.
+            self._redrawn_at = self.steps
             before, self.momentum = self.momentum, self.sampler.first_auxiliary(self.target, self.position, self.rng)
             shared = min(before.shape[1], width)
             self.momentum[:, :shared] = before[:, :shared]

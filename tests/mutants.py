@@ -60,8 +60,8 @@ GROUPS = {
     "samplers/models": (
         "test_gamma_gradient",
         "test_network*",
-        "test_study",
-        "test_study_state",
+        "test_model_runs",
+        "test_model_page",
         "test_topics*",
         "test_catalogue",
         "test_values",

@@ -397,6 +397,34 @@ def test_a_chain_goes_on_where_its_target_changes():
     assert abs(wrong.statistics.mean(0)) < 0.15
 
 
+COUPLED = {"layout": "theta_r", "curl_entries": ("-1",)}
+DRAGGED = {
+    "a step size": ("gaussian", "sgld", {}, [({"step_size": 0.1 + k / 1e4}, None) for k in range(2000)], 1),
+    "a target, then a step size": ("gaussian", "sgld", {}, [({}, {"sd": 2.0}), ({"step_size": 0.3}, None)], 1),
+    "a layout and back": ("double_well", "recipe", COUPLED, [({"layout": "theta"}, None), (COUPLED, None)], 2),
+}  # fmt: skip
+"""The target, the sampler and its first parameters; the changes; and how many are recorded."""
+
+
+@pytest.mark.parametrize("what", DRAGGED)
+def test_of_several_changes_at_one_step_the_last_is_recorded_and_gives_the_same_draws(what):
+    """A slider that is dragged on a paused page leaves one change; one that gives chains other variables stays."""
+    target, sampler, first, dragged, kept = DRAGGED[what]
+    live = engine.Run(RunSpec.of(target, sampler, sampler_params=first, n_chains=3, n_steps=40))
+    live.advance(20)
+    for params, target_params in dragged:
+        spec = RunSpec.of(target, sampler, sampler_params=params, target_params=target_params)
+        live.change(Change(0, spec.sampler, spec.gradient, spec.target if target_params else None))
+    live.advance(20)
+    assert len(live.changes) == kept
+    whole = engine.run(replace(live.spec, changes=tuple(live.changes)))
+    np.testing.assert_array_equal(whole.draws[:, -1], live.position)
+    # Planted fault: only the last of what differs in more than its values.
+    lost = [change._replace(target=None) for change in live.changes[-1:]]
+    if (lost, kept) != (live.changes, 1):
+        assert not np.array_equal(engine.run(replace(live.spec, changes=tuple(lost))).draws[:, -1], live.position)
+
+
 @pytest.mark.parametrize(
     "target", [{"key": "quartic"}, {"key": "typed", "params": {"energy": "theta1^2+theta2^2", "extent": 8.0}}]
 )

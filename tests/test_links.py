@@ -43,7 +43,7 @@ def area(monkeypatch):
 
 
 def said(query):
-    """What a link says, on the page of laws."""
+    """What a link says."""
     return link.read_query(AppState(), query)
 
 

@@ -22,7 +22,7 @@ from app.controls import Controls
 from app.export import ExportMenu
 from app.lanes import Progress, prepare
 from app.runner import Runner, Screen
-from app.state import AppState
+from app.state import AppState, default_views
 from app.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
 from app.views.models import MODEL_VIEWS
 from samplers import Change, Experiment
@@ -666,6 +666,45 @@ def test_a_first_experiment_that_is_cancelled_or_gives_way_leaves_a_way_on(monke
         assert stage.runner.lanes is not None
 
     asyncio.run(load())
+
+
+def test_a_page_goes_from_a_density_to_a_model_and_back(monkeypatch):
+    """With figures of its own for each, and with the density's runs where the model is given up."""
+
+    async def there_and_back():
+        stage = await _begun("?target=gaussian&lane=sgld&lane=hmc&seed=3")
+        await stage.frames(2)
+        gate = Gate(monkeypatch)
+        before, lanes = stage.state.experiment, stage.runner.lanes
+        stage.state.set_target("topics")
+        assert stage.runner._restart
+        loading = asyncio.create_task(stage.runner._begin())
+        while not gate.entered.is_set():
+            await asyncio.sleep(0.01)
+        stage.runner.cancel()
+        await loading
+        assert stage.state.experiment == before
+        assert stage.runner.lanes is lanes
+        assert [view.key for view in stage.runner.views] == stage.state.shown_views()
+        await stage.frames(2)
+        gate.open.set()
+        stage.state.set_target("topics")
+        await stage.ready()
+        await stage.frames(2)
+        models = [view.key for view in stage.runner.views]
+        assert models == default_views(stage.state.experiment)
+        assert max(run.steps for run in stage.runs()) > 0
+        assert (stage.state.axis, stage.state.seed, stage.state.experiment.n_chains) == ("data", 3, 1)
+        stage.state.set_target("sparse_dirichlet")
+        await stage.ready()
+        await stage.frames(2)
+        assert [view.key for view in stage.runner.views] == default_views(stage.state.experiment)
+        assert (stage.state.axis, stage.state.coordinate) == ("steps", 4)
+        assert min(run.steps for run in stage.runner.lanes.runs) > 0
+        sent = [call.args[1] for call in stage.bus.send_frame.await_args_list]
+        assert all(np.isfinite(column).all() for data in sent for columns in data.values() for column in columns)
+
+    asyncio.run(there_and_back())
 
 
 def test_another_wish_while_loading_is_the_one_that_counts(monkeypatch):

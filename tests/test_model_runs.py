@@ -247,6 +247,25 @@ def test_a_change_goes_on_from_where_the_run_is():
     assert np.abs(run.chains[0].state.weights[large] / before[large] - 1).max() < 0.2
 
 
+def test_of_several_changes_at_one_step_the_last_is_recorded():
+    """A slider that is dragged on a paused page leaves one change, also for a chain that is a step behind."""
+    (live,) = start(on_bars("lda_scir", n_chains=2), on_bars("lda_scir").make_model())
+    live.advance(2)
+    live.step(live.next)
+    for k in range(2000):
+        live.change(Change(0, on_bars(("lda_scir", {"step_size": 0.1 + k / 1e4})).lanes[0].sampler, OWN_GRADIENT))
+    live.advance(3)
+    assert [(change.step, change.sampler.values()["step_size"]) for change in live.changes] == [(3, 0.1 + 1999 / 1e4)]
+    spec = live.spec.to_dict()
+    data = {"target": spec["target"], "n_chains": 2, "n_steps": 6, "lanes": [{"sampler": spec["sampler"]}]}
+    data["lanes"][0]["changes"] = [
+        {"step": 3, "sampler": {"key": "lda_scir", "params": live.changes[0].sampler.values()}}
+    ]
+    (whole,) = run_models(Experiment.from_dict(data))
+    for a, b in zip(whole.chains, live.chains, strict=True):
+        assert np.array_equal(a.state.weights, b.state.weights)
+
+
 def test_a_method_that_leaves_the_numbers_stops_with_a_sentence():
     experiment = on_bars(("lda_sghmc", {"step_size": 1.0, "friction": 1e6}), n_chains=2)
     (run,) = start(experiment, experiment.make_model())

@@ -1,4 +1,4 @@
-"""The arrays that the views of studies make of what a method shows of itself."""
+"""The arrays that the views of pages make of what a method shows of itself."""
 
 import pkgutil
 from itertools import pairwise
@@ -25,7 +25,7 @@ from samplers.models.run import Score, start
 from samplers.spec import samplers_of
 
 CHANGED = ModelPosition(data=2.0, steps=1.0, seconds=0.5)
-STUDIES = {
+PAGES = {
     "bars": "?target=topics(corpus:bars;n_topics:10)",
     "network": "?target=network(graph:blocks;n_communities:6)",
     "no known groups": "?target=network(graph:florentine;n_communities:3)",
@@ -53,8 +53,8 @@ def frames_of(query, n_steps):
 
 
 @pytest.fixture(scope="module")
-def studies():
-    return {name: list(frames_of(query, 4)) for name, query in STUDIES.items()}
+def pages():
+    return {name: list(frames_of(query, 4)) for name, query in PAGES.items()}
 
 
 def build(key, state, model, dark=False, axis="data"):
@@ -78,11 +78,11 @@ def test_every_view_file_is_registered():
     assert files == modules
 
 
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_view_shows_every_method(studies, study, dark):
+def test_every_view_shows_every_method(pages, page, dark):
     seen = set()
-    for state, model, frame in studies[study]:
+    for state, model, frame in pages[page]:
         for key in state.fitting_views():
             view = build(key, state, model, dark, "seconds" if dark else "steps")
             for place in range(len(frame.methods)):
@@ -97,8 +97,8 @@ def test_every_view_shows_every_method(studies, study, dark):
     assert {key for key, view in MODEL_VIEWS.items() if view.model in (None, model.key)} - seen <= {"pictures"}
 
 
-def test_the_check_of_arrays_can_fail(studies):
-    state, model, frame = studies["bars"][0]
+def test_the_check_of_arrays_can_fail(pages):
+    state, model, frame = pages["bars"][0]
     view = build("sparsity", state, model)
     data = view.compute(frame)
     with pytest.raises(AssertionError):
@@ -143,8 +143,8 @@ def test_the_scores_axis_holds_all_values_between_round_numbers(values, up):
     assert high == float(f"{high:.3g}")
 
 
-def test_the_score_view_has_the_axis_of_the_link(studies):
-    state, model, frame = studies["bars"][0]
+def test_the_score_view_has_the_axis_of_the_link(pages):
+    state, model, frame = pages["bars"][0]
     run = frame.methods[0].runs[0]
     for axis, field in (("steps", "step"), ("data", "data_seen"), ("seconds", "seconds")):
         view = build("scores", state, model, axis=axis)
@@ -179,8 +179,8 @@ def topics(top, shares):
 
 
 @pytest.fixture
-def words(studies):
-    state, model, _ = studies["bars"][0]
+def words(pages):
+    state, model, _ = pages["bars"][0]
     return build("words", state, model)
 
 
@@ -215,8 +215,8 @@ def test_words_that_are_about_as_likely_keep_their_lines():
     assert in_lines(means, places) == [5, 8, 7, 9]
 
 
-def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(studies):
-    _, model, _ = studies["bars"][0]
+def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(pages):
+    _, model, _ = pages["bars"][0]
 
     class Many:
         n_topics, vocabulary = SHOWN + 2, model.vocabulary
@@ -238,8 +238,8 @@ def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(studies):
     assert len(found) == SHOWN
 
 
-def test_sparsity_is_a_histogram_of_shares(studies):
-    state, model, frame = studies["bars"][0]
+def test_sparsity_is_a_histogram_of_shares(pages):
+    state, model, frame = pages["bars"][0]
     view = build("sparsity", state, model)
     data, captions = view.compute(frame), view.captions(frame)
     for i in range(len(frame.methods)):
@@ -253,8 +253,8 @@ def test_sparsity_is_a_histogram_of_shares(studies):
         assert (middle < seen["sparsity_edges"][1:]).all()
 
 
-def test_a_documents_bar_is_its_topics_from_the_largest_on(studies):
-    state, model, _ = studies["bars"][0]
+def test_a_documents_bar_is_its_topics_from_the_largest_on(pages):
+    state, model, _ = pages["bars"][0]
     view = build("documents", state, model)
     k = model.n_topics
     proportions = np.full((2, k), 0.001)
@@ -271,8 +271,8 @@ def test_a_documents_bar_is_its_topics_from_the_largest_on(studies):
     assert {int(y) for y in again["parts"][2]} == {2, 4}
 
 
-def test_pictures_put_each_word_on_its_pixel(studies):
-    state, model, _ = studies["bars"][0]
+def test_pictures_put_each_word_on_its_pixel(pages):
+    state, model, _ = pages["bars"][0]
     view = build("pictures", state, model)
     side = 5
     phi = np.zeros((model.n_topics, model.n_words))
@@ -292,8 +292,8 @@ def test_pictures_put_each_word_on_its_pixel(studies):
     )
 
 
-def test_true_topics_are_counted_where_they_are_found(studies):
-    state, model, _ = studies["bars"][0]
+def test_true_topics_are_counted_where_they_are_found(pages):
+    state, model, _ = pages["bars"][0]
     view = build("pictures", state, model)
 
     def said(phi):
@@ -315,8 +315,8 @@ class Gibbs:
     key, batch_size = "minibatch_gibbs", 0
 
 
-def test_the_cost_of_a_batch_size_has_its_minimum_marked(studies):
-    state, model, _ = studies["bars"][0]
+def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
+    state, model, _ = pages["bars"][0]
     state = open_link("?target=topics(corpus:bars)&lane=minibatch_gibbs")[0]
     view = build("batch", state, model)
     frame = Shown(
@@ -369,19 +369,19 @@ def test_a_known_group_has_the_colour_of_the_community_that_is_most_like_it():
     assert max(colours) >= 4
 
 
-def test_the_rings_are_the_known_groups(studies):
-    state, model, frame = studies["network"][0]
+def test_the_rings_are_the_known_groups(pages):
+    state, model, frame = pages["network"][0]
     community, known = build("graph", state, model).compute(frame)["nodes"]
     for group in range(4):
         assert len(set(known[model.data.groups == group])) == 1
     assert len(set(known)) == 4
     assert (known == community).mean() >= 0.25
-    state, model, frame = studies["no known groups"][0]
+    state, model, frame = pages["no known groups"][0]
     assert len(build("graph", state, model).compute(frame)["nodes"]) == 1
 
 
-def test_the_layout_is_that_of_the_observed_edges(studies):
-    _, model, _ = studies["network"][0]
+def test_the_layout_is_that_of_the_observed_edges(pages):
+    _, model, _ = pages["network"][0]
     places = layout(model)
     assert places.shape == (model.data.n_nodes, 2)
     np.testing.assert_allclose(places.min(axis=0), 0, atol=1e-12)
@@ -395,8 +395,8 @@ def test_the_layout_is_that_of_the_observed_edges(studies):
     assert distance[joined].mean() < 0.7 * distance.mean()
 
 
-def test_a_large_graph_is_shown_in_part(studies):
-    _, model, _ = studies["network"][0]
+def test_a_large_graph_is_shown_in_part(pages):
+    _, model, _ = pages["network"][0]
 
     class Part:
         edges, held, truth, data = model.edges, model.held, model.truth, model.data
@@ -408,8 +408,8 @@ def test_a_large_graph_is_shown_in_part(studies):
     assert observed_matrix(Part).shape == (20, 20)
 
 
-def test_edges_are_drawn_by_their_probabilities(studies):
-    state, model, frame = studies["network"][0]
+def test_edges_are_drawn_by_their_probabilities(pages):
+    state, model, frame = pages["network"][0]
     view = build("graph", state, model)
     data, seen = view.compute(frame), frame.snapshot()
     strength = dict(zip(map(tuple, observed(model)), data["edges"][0], strict=True))
@@ -419,14 +419,14 @@ def test_edges_are_drawn_by_their_probabilities(studies):
     np.testing.assert_array_equal(data["nodes"][0], seen["community"])
     text = " ".join(view.captions(frame).values())
     assert f"{agreement(seen['community'], model.data.groups):.2f} of 1" in text
-    state, model, frame = studies["no known groups"][0]
+    state, model, frame = pages["no known groups"][0]
     assert "agreement" not in " ".join(build("graph", state, model).captions(frame).values())
 
 
-@pytest.mark.parametrize(("study", "key", "framed"), [("network", "adjacency", True), ("bars", "pictures", False)])
-def test_images_have_square_cells_in_their_frame(studies, study, key, framed):
+@pytest.mark.parametrize(("page", "key", "framed"), [("network", "adjacency", True), ("bars", "pictures", False)])
+def test_images_have_square_cells_in_their_frame(pages, page, key, framed):
     """A matrix has a box around it, of the same size; and nothing is beside the frame or over something else."""
-    state, model, _ = studies[study][0]
+    state, model, _ = pages[page][0]
     p = build(key, state, model).figure
     (around,) = (r.data_source.data for r in p.renderers if r in p.x_range.renderers)
     images = [r for r in p.renderers if isinstance(r.glyph, Image)]
@@ -442,8 +442,8 @@ def test_images_have_square_cells_in_their_frame(studies, study, key, framed):
         assert [(b.left, b.right, b.bottom, b.top) for b in boxes] == places
 
 
-def test_the_matrix_of_what_was_observed(studies):
-    _, model, _ = studies["network"][0]
+def test_the_matrix_of_what_was_observed(pages):
+    _, model, _ = pages["network"][0]
     matrix = observed_matrix(model)
     np.testing.assert_array_equal(matrix, matrix.T)
     assert (matrix == HELD).sum() == 2 * len(model.held)
@@ -457,8 +457,8 @@ def test_nodes_stand_by_community_the_largest_first():
     assert in_order(community).tolist() == [0, 2, 4, 1, 5, 3]
 
 
-def test_both_squares_have_the_same_order(studies):
-    state, model, frame = studies["network"][0]
+def test_both_squares_have_the_same_order(pages):
+    state, model, frame = pages["network"][0]
     view = build("adjacency", state, model)
     data, seen = view.compute(frame), frame.snapshot()
     n = len(model.shown)
@@ -481,8 +481,8 @@ def test_expected_edges_are_summed_over_pairs():
     np.testing.assert_allclose(expected_edges({"W": w, "r": r}), brute)
 
 
-def test_communities_stand_in_falling_order(studies):
-    for state, model, frame in studies["network"]:
+def test_communities_stand_in_falling_order(pages):
+    for state, model, frame in pages["network"]:
         view = build("rates", state, model)
         data, captions = view.compute(frame), view.captions(frame)
         for i in range(len(frame.methods)):
@@ -497,9 +497,9 @@ def test_communities_stand_in_falling_order(studies):
         assert (np.abs(points[0] - np.round(points[0])) <= 0.35).all()
 
 
-def test_the_elbo_is_of_the_methods_that_have_one(studies):
+def test_the_elbo_is_of_the_methods_that_have_one(pages):
     found = set()
-    for state, model, frame in studies["network"]:
+    for state, model, frame in pages["network"]:
         view = build("elbo", state, model)
         data, captions = view.compute(frame), view.captions(frame)
         for i, choice in enumerate(lane.sampler for lane in state.experiment.lanes):

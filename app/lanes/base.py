@@ -68,7 +68,8 @@ class Lanes:
         """Go on with other parameters, from here."""
         record = self.records[lane]
         record.run.change(change)
-        record.marks.append(record.position)
+        if record.marks[-1:] != [record.position]:
+            record.marks.append(record.position)
 
     @abstractmethod
     def short(self, state: AppState, single: int) -> bool:

@@ -141,10 +141,15 @@ class ModelRun:
 
     def change(self, change: Change) -> None:
         """Go on with other values of the method's parameters, from here in all chains: one that is a step behind makes
-        that step as before. Raises :class:`~samplers.parameters.SpecError`.
+        that step as before. Of several at one step the last counts. Raises :class:`~samplers.parameters.SpecError`.
         """
         make_method(change.sampler).check(self.model)
-        self._add(change._replace(step=self.steps))
+        change = change._replace(step=self.steps)
+        if self.changes and self.changes[-1].step == change.step:
+            # No chain has made a step with that one.
+            for pending in (self.changes, *self._pending):
+                pending.pop()
+        self._add(change)
 
     def _add(self, change: Change) -> None:
         self.changes.append(change)

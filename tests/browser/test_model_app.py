@@ -120,13 +120,13 @@ def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
     assert lab.figures() == figures
     lab.press("Play")
     lab.moves(3)
-    # To the page of laws and back.
-    lab.page.get_by_role("link", name=re.compile("^Sampling known laws")).click()
-    lab.until(lambda: lab.field("target").startswith("quartic"), "the page of laws")
+    # To a density and back.
+    lab.page.get_by_role("button", name=re.compile("^Sampling known laws")).click()
+    lab.until(lambda: lab.field("target").startswith("quartic"), "a density")
     lab.page.wait_for_function(IDLE)
     lab.moves()
-    lab.page.get_by_role("link", name=re.compile("^Communities of a network")).click()
-    lab.until(lambda: lab.field("target").startswith("network"), "the page of networks")
+    lab.page.get_by_role("button", name=re.compile("^Communities of a network")).click()
+    lab.until(lambda: lab.field("target").startswith("network"), "a network")
     lab.page.wait_for_function(IDLE)
     lab.moves()
 
