@@ -2,7 +2,10 @@
 
 from math import expm1
 
+import numpy as np
+
 from samplers import jit
+from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
 from samplers.parameters import Real
 
@@ -41,3 +44,12 @@ class SCIR(StochasticGradient):
     step_size = Real(0.5, bounds=(1e-4, 10.0), log=True, tex="h", label="First step size h", doc="How much time passes between the first two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.")  # fmt: skip
     decay_steps = Real(10.0, bounds=(1.0, 1e6), log=True, tex=r"\tau", label="Steps before decay τ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: after how many steps they begin to fall.")  # fmt: skip
     decay_power = Real(0.33, bounds=(0.0, 1.0), tex=r"\kappa", label="Decay κ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: how fast they fall; 0 keeps them constant.")  # fmt: skip
+
+    exact_at = ({**textbook.FULL, "step_size": 0.7}, 20_000, 0.0)
+    tried_at = (textbook.FEW,)
+
+    @textbook.over_minibatches
+    def textbook_step(self, rng, theta, momentum, counts, h, beta):
+        for w, k in np.ndindex(*theta.shape):
+            jumps = rng.poisson(theta[w, k] * np.exp(-h) / (1 - np.exp(-h)))
+            theta[w, k] = (1 - np.exp(-h)) * rng.standard_gamma(beta + counts[w, k] + jumps)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from samplers import jit
+from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
 from samplers.parameters import Option, Real
 
@@ -92,3 +93,23 @@ class SGHMC(StochasticGradient):
 
     def compiled_step(self) -> Any:
         return expanded_step if self.parameterisation == "expanded_mean" else original_step
+
+    exact_at = ({**textbook.FULL, "step_size": 0.1, "friction": 1.0}, 30_000, 0.015)
+    tried_at = (
+        {**textbook.FEW, "step_size": 0.1},
+        {**textbook.FEW, "step_size": 0.02, "parameterisation": "original"},
+    )
+
+    @textbook.over_minibatches
+    def textbook_step(self, rng, theta, momentum, counts, h, beta):
+        momentum *= 1 - h * self.friction
+        momentum += sqrt(2 * h * self.friction) * textbook.normals(rng, theta)
+        if self.parameterisation == "expanded_mean":
+            momentum += h * textbook.slope(beta, theta, counts)
+            theta[:], momentum[:] = textbook.reflected(theta + h * momentum, momentum)
+        else:
+            phi = theta / theta.sum(axis=0)
+            momentum += h * (beta - 1 + counts) / phi
+            momentum -= momentum.mean(axis=0)
+            x, momentum[:] = textbook.reflected(phi + h * momentum, momentum)
+            theta[:] = x / x.sum(axis=0)

@@ -5,6 +5,7 @@ from math import exp, sqrt
 import numpy as np
 
 from samplers import jit
+from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
 from samplers.parameters import Real
 
@@ -64,3 +65,16 @@ class SGRHMC(StochasticGradient):
 
     def packed(self, step_size: float) -> Array:
         return np.array([step_size, self.friction])
+
+    exact_at = ({**textbook.FULL, "step_size": 0.1, "friction": 1.0}, 30_000, 0.02)
+    tried_at = ({**textbook.FEW, "step_size": 0.4, "friction": 2.0},)
+
+    @textbook.over_minibatches
+    def textbook_step(self, rng, theta, momentum, counts, h, beta):
+        root = np.sqrt(theta)
+        force = (beta - 0.5 + counts) / np.maximum(root, h) - root * (1 + counts.sum(axis=0) / theta.sum(axis=0))
+        root, r = textbook.reflected(root + h / 4 * (momentum + h * force), momentum + h * force)
+        kept = np.exp(-h * self.friction * root**2)
+        r = kept * r + np.sqrt(1 - kept**2) * textbook.normals(rng, theta)
+        root, momentum[:] = textbook.reflected(root + h / 4 * r, r)
+        theta[:] = root**2

@@ -5,6 +5,7 @@ from math import sqrt
 import numpy as np
 
 from samplers import jit
+from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
 from samplers.parameters import Real
 
@@ -43,3 +44,11 @@ class SGRLD(StochasticGradient):
     step = step
 
     step_size = Real(0.05, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
+
+    exact_at = ({**textbook.FULL, "step_size": 0.05}, 30_000, 0.01)
+    tried_at = ({**textbook.FEW, "step_size": 0.2},)
+
+    @textbook.over_minibatches
+    def textbook_step(self, rng, theta, momentum, counts, h, beta):
+        drift = beta - theta + counts - counts.sum(axis=0) * theta / theta.sum(axis=0)
+        theta[:] = np.abs(theta + h * drift + np.sqrt(2 * h * theta) * textbook.normals(rng, theta))
