@@ -4,19 +4,23 @@ A law that is off by half a per cent passes every statistical gate that a test s
 it does not. Targets and methods have their formulas in their own files.
 """
 
+import sys
 from math import exp
 
 import numpy as np
 import pytest
 from numpy.random import SFC64, Generator
 
+from samplers import engine
+from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, Method
 from samplers.models.network import model as network_model
 from samplers.models.run import ModelChain
 from samplers.models.topics.method import TopicMethod
-from samplers.spec import samplers_of
+from samplers.spec import RunSpec, samplers_of
 from samplers.targets import TARGETS
-from tests.checks_methods import check_step, missing, small_model
+from tests.checks_methods import check_step, missing, small_model, step_error
+from tests.checks_samplers import reference_draws
 from tests.checks_targets import check_textbook_draw, draw_error
 
 
@@ -55,6 +59,43 @@ def test_what_a_method_does_not_declare_is_named():
     assert missing(BareTopics) == [
         f"BareTopics declares no {name}" for name in ("tried_at", "textbook_step", "exact_at")
     ]
+
+
+RULES = [
+    # A rule, the sampler, target and gradient whose kernel follows it, and the method for topics that does.
+    ("sgld_step", "sgld", "gaussian", "gaussian", "lda_sgld"),
+    ("sgrld_step", "sgrld", "gamma", "full", "lda_sgrld"),
+    ("sghmc_kick", "sghmc", "gaussian", "full", "lda_sghmc"),
+    ("transition", "cir", "gamma", "full", "lda_scir"),
+    ("transition", "scir", "sparse_dirichlet", "minibatch", "lda_scir"),
+]
+
+
+@pytest.mark.parametrize(("rule", "s", "t", "g", "key"), RULES)
+def test_an_update_rule_stands_once(rule, s, t, g, key, monkeypatch):
+    """A fault planted in the rule shows in the sampler and in the method for topics, and each is right without it."""
+    sampler, method = SAMPLERS[s], METHODS[key]
+    runs = [engine.Run(RunSpec.of(t, s, g, n_chains=2, burn_in=5, seed=17)) for _ in range(2)]
+    expected = reference_draws(runs[0], 5)[:, -1]
+    kernel_file, method_file = (sys.modules[cls.__module__] for cls in (sampler, method))
+    # The interpreter runs what is compiled, so that the rule may be exchanged.
+    for module in (engine, kernel_file, method_file):
+        for name, value in vars(module).items():
+            if hasattr(value, "py_func"):
+                monkeypatch.setattr(module, name, value.py_func)
+    monkeypatch.setattr(sampler, "advance", staticmethod(kernel_file.advance))
+    if hasattr(method_file, "step"):
+        monkeypatch.setattr(method, "step", staticmethod(method_file.step))
+
+    def errors(run):
+        run.advance(5)
+        return [np.abs(run.position - expected).max(), *(step_error(method(**each), 1) for each in method.tried_at)]
+
+    assert max(errors(runs[0])) < 1e-8
+    right = getattr(kernel_file, rule)
+    for module in (kernel_file, method_file):
+        monkeypatch.setattr(module, rule, lambda *args: right(*args) * (1 + 1e-4))
+    assert min(errors(runs[1])) > 1e-6
 
 
 SCHEDULED = [key for key in samplers_of("topics") if hasattr(METHODS[key], "decay_power")]

@@ -153,18 +153,8 @@ def dirichlet_draws(key, params, n, every, factor=1.0, share_of_prior=1.0, seed=
     packed = made.packed(made.step_size)
     for t in range(-n // 10, n):
         for _ in range(every):
-            step(
-                rng,
-                theta,
-                momentum,
-                totals,
-                counts.copy(),
-                counts.sum(axis=0),
-                factor,
-                beta * share_of_prior,
-                N_CHAINS,
-                packed,
-            )
+            pull = 1 + factor * fixed.sum() / totals[:N_CHAINS]
+            step(rng, theta, momentum, totals, counts, pull, factor, beta * share_of_prior, N_CHAINS, packed)
         assert np.allclose(totals[:N_CHAINS], theta[:, :N_CHAINS].sum(axis=0))
         if t >= 0:
             out[t] = (theta[:, :N_CHAINS] / totals[:N_CHAINS]).T
@@ -230,13 +220,11 @@ def test_the_counts_of_a_minibatch_are_scaled_to_the_corpus(key):
 
     class Watched(METHODS[key]):
         def compiled_step(self):
-            def step(rng, theta, momentum, totals, counts, count_totals, factor, *rest):
-                seen.append(factor * count_totals.sum())
-                bare.append(count_totals.sum())
-                assert np.allclose(count_totals, counts.sum(axis=0))
-                return super(Watched, self).compiled_step()(
-                    rng, theta, momentum, totals, counts, count_totals, factor, *rest
-                )
+            def step(rng, theta, momentum, totals, counts, pull, factor, *rest):
+                seen.append(factor * counts.sum())
+                bare.append(counts.sum())
+                assert np.allclose(pull, 1 + factor * counts.sum(axis=0)[:3] / totals[:3])
+                return super(Watched, self).compiled_step()(rng, theta, momentum, totals, counts, pull, factor, *rest)
 
             return step
 

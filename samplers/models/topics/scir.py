@@ -1,23 +1,22 @@
 """The stochastic CIR process for topics."""
 
-from math import expm1
-
 import numpy as np
 
 from samplers import jit
+from samplers.kernels.cir import scale_and_rate, transition
 from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
 from samplers.parameters import Real
 
 
 @jit.loop(STEP)
-def step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
-    scale, rate = -expm1(-params[0]), 1 / expm1(params[0])
+def step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
+    scale, rate = scale_and_rate(params[0])
     totals[:] = 0
     for w in range(len(theta)):
         for k in range(n_topics):
             shape = prior + factor * counts[w, k]
-            x = scale * rng.standard_gamma(shape + rng.poisson(rate * theta[w, k]))
+            x = transition(rng, theta[w, k], shape, scale, rate)
             theta[w, k] = x
             totals[k] += x
     return totals.sum()

@@ -6,31 +6,29 @@ from typing import Any
 import numpy as np
 
 from samplers import jit
+from samplers.kernels.sgld import sgld_step
 from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
 from samplers.parameters import Option, Real
 
 
 @jit.loop(STEP)
-def expanded_step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+def expanded_step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
     step_size = params[0]
     scale = sqrt(2 * step_size)
-    pull = np.zeros(n_topics)
-    for k in range(n_topics):
-        pull[k] = 1 + factor * count_totals[k] / totals[k]
     totals[:] = 0
     for w in range(len(theta)):
         for k in range(n_topics):
             x = theta[w, k]
             grad = pull[k] - (prior - 1 + factor * counts[w, k]) / x
-            x = abs(x - step_size * grad + scale * rng.standard_normal())
+            x = abs(sgld_step(x, grad, step_size, scale, rng.standard_normal()))
             theta[w, k] = x
             totals[k] += x
     return totals.sum()
 
 
 @jit.loop(STEP)
-def original_step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+def original_step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
     step_size = params[0]
     scale = sqrt(2 * step_size)
     moved = np.zeros(n_topics)
@@ -38,7 +36,7 @@ def original_step(rng, theta, momentum, totals, counts, count_totals, factor, pr
         for k in range(n_topics):
             phi = theta[w, k] / totals[k]
             grad = -(prior - 1 + factor * counts[w, k]) / phi
-            x = phi - step_size * grad + scale * rng.standard_normal()
+            x = sgld_step(phi, grad, step_size, scale, rng.standard_normal())
             theta[w, k] = x
             moved[k] += x
     totals[:] = 0

@@ -6,29 +6,22 @@ import numpy as np
 
 from samplers import jit
 from samplers.models.topics import textbook
-from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
+from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient, reflected
 from samplers.parameters import Real
 
 
 @jit.loop(STEP)
-def step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+def step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
     step_size, friction = params[0], params[1]
-    pull = np.zeros(n_topics)
-    for k in range(n_topics):
-        pull[k] = 1 + factor * count_totals[k] / totals[k]
     totals[:] = 0
     for w in range(len(theta)):
         for k in range(n_topics):
             root, r = sqrt(theta[w, k]), momentum[w, k]
             r += step_size * ((prior - 0.5 + factor * counts[w, k]) / max(root, step_size) - root * pull[k])
-            root += step_size * r / 4
-            if root < 0:
-                root, r = -root, -r
+            root, r = reflected(root + step_size * r / 4, r)
             kept = exp(-step_size * friction * root * root)
             r = kept * r + sqrt(1 - kept * kept) * rng.standard_normal()
-            root += step_size * r / 4
-            if root < 0:
-                root, r = -root, -r
+            root, r = reflected(root + step_size * r / 4, r)
             x = root * root
             theta[w, k], momentum[w, k] = x, r
             totals[k] += x
