@@ -23,7 +23,8 @@ from lessons.claims import Result
 from lessons.headless import Outcome, run_step
 from lessons.lesson import Lesson
 from lessons.library import VARIABLE, Library, load_all
-from samplers import Experiment, SpecError, engine, jit
+from samplers import SpecError, jit
+from samplers.models.run import needed
 
 PASSED, FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
 
@@ -110,15 +111,8 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
             ) from None
         figures.prepare()
     # Here, once: processes of a sweep load what is compiled now.
-    needed = [
-        f
-        for lesson in lessons
-        for step in lesson.steps
-        if isinstance(step.spec, Experiment)
-        for run in step.spec.runs()
-        for f in engine.functions(run)
-    ]
-    jit.prepare(needed)
+    compiled = [f for lesson in lessons for step in lesson.steps if step.spec is not None for f in needed(step.spec)]
+    jit.prepare(compiled)
     report: dict[str, Any] = {}
     n = failed = 0
     with ExitStack() as stack:

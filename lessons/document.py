@@ -5,15 +5,14 @@ and at its end there may be one block of settings, between ```` ```toml ```` and
 """
 
 import math
-import os
 import re
-import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from samplers.models.files import read_file
 from samplers.parameters import SpecError
 
 MAX_BYTES = 200_000
@@ -197,11 +196,7 @@ class Document:
 def load(path: Path) -> Document:
     """The document in a file. Raises :class:`LessonError`."""
     try:
-        # A pipe would wait for somebody who writes, and the library with it.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise LessonError(path.name, 1, "it cannot be read: it is not an ordinary file.")
-            raw = file.read(MAX_BYTES + 1)
+        raw = read_file(path, MAX_BYTES)
     except OSError as error:
         raise LessonError(path.name, 1, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
     if len(raw) > MAX_BYTES:

@@ -23,7 +23,8 @@ from samplers.choices import MAX_JSON
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
-from samplers.models.run import functions, run_models, write_curves
+from samplers.models.files import read_file
+from samplers.models.run import needed, run_models, write_curves
 from samplers.models.topics.corpus import MAX_BYTES
 from samplers.parameters import MAX_FORMULA, Count, CountVector, Flag, Formula, Formulas, Option, SpecError, declared
 from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings
@@ -212,7 +213,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     specs = experiment.runs()
     paths = _outputs(Path(options.out), specs)
-    jit.prepare(f for spec in specs for f in engine.functions(spec))
+    jit.prepare(needed(experiment))
     code = DONE
     for spec, path in zip(specs, paths, strict=True):
         with _stop_on_interrupt() as stop:
@@ -248,7 +249,7 @@ def _run_models(experiment: Experiment, out: Path, files: Sequence[str]) -> int:
         allowed = f"allowed are none: the experiment is on the built-in {cls.data_parameter} {named}"
         raise SpecError("data", files[0], allowed)
     contents = {name: _bytes("data", Path(name), MAX_BYTES) for name in files}
-    jit.prepare(f for lane in experiment.lanes for f in functions(METHODS[lane.sampler.key]))
+    jit.prepare(needed(experiment))
     with _stop_on_interrupt() as stop, _progress(cls.title) as told:
         runs = run_models(experiment, cls.read(contents) if contents else None, _stoppable(stop, told))
     titles = [f"{number}. {ANY_SAMPLER[run.spec.sampler.key].title}" for number, run in enumerate(runs, 1)]
@@ -280,8 +281,7 @@ def _text(path: Path, most: int) -> str:
 def _bytes(field: str, path: Path, most: int) -> bytes:
     """A file's content, with one byte more than the most that is allowed, so that a check of its length sees it."""
     try:
-        with path.open("rb") as file:
-            return file.read(most + 1)
+        return read_file(path, most)
     except OSError as error:
         raise SpecError(field, str(path), f"it cannot be read: {(error.strerror or str(error)).lower()}") from None
 

@@ -1,4 +1,4 @@
-"""Parts of samplers' steps in plain Python: what the compiled steps are tested against.
+"""Parts of steps in plain Python: what the compiled steps are tested against.
 
 A sampler declares its own step, or one from here that it shares, as ``textbook_step(rng, run, theta, r, data)``. It
 changes θ and r (chains, …), and the data's order, in place, and takes the random numbers in the kernel's order.
@@ -19,6 +19,11 @@ def batch(rng, data, size, replacement):
             i = k
         out.append(data[i])
     return out
+
+
+def pick(p, u):
+    """The index at the share u of the weights p."""
+    return min(int(np.searchsorted(np.cumsum(p), u * p.sum(), side="right")), len(p) - 1)
 
 
 def gradients(rng, run, x, data):

@@ -181,6 +181,28 @@ def start_with(spec: RunSpec, sampler: Sampler | None = None) -> engine.Run:
     return run
 
 
+def at_rest_in_its_law(spec: RunSpec, seed: int = 7) -> engine.Run:
+    """A run whose chains start from exact draws, with velocities of their law."""
+    run = engine.Run(spec)
+    run.position[:] = run.target.sample(seed, len(run.position))
+    run.momentum = run.sampler.first_auxiliary(run.target, run.position, np.random.default_rng(seed))
+    return run
+
+
+def followed(run: engine.Run, burn_in: int, kept: int, every: int) -> tuple[Array, Array, Array]:
+    """The columns (chains, kept, columns), ‖v‖²/m and what is behind v, of every ``every``-th step."""
+    d, m = run.target.dim, run.manifold.dim
+    run.advance(burn_in)
+    x, temperature, rest = [], [], []
+    for _ in range(kept):
+        run.advance(every)
+        x.append(run.position.copy())
+        temperature.append((run.momentum[:, :d] ** 2).sum(axis=1) / m)
+        rest.append(run.momentum[:, d:].copy())
+    assert run.divergence is None
+    return run.target.values(np.stack(x, axis=1)), np.stack(temperature, axis=1), np.stack(rest, axis=1)
+
+
 def first_order_bias(target: Target, noise: float = 0.0, n: int = 20_000, seed: int = 99) -> Callable[[Array], float]:
     """The bias per ε of Euler–Maruyama's invariant law, as a function that takes g(draws) and returns d E g/dε.
 

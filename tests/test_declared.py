@@ -23,9 +23,11 @@ READ_BY_TESTS = {
     "drawn_at",
     "textbook_draw",
     "textbook_slope",
+    "exact_at",
     "bias_order",
     "steps_to_test",
     "textbook_step",
+    "textbook_unknowns",
 }
 """What a file declares for the generic tests alone, for what its tests need is declared in it."""
 

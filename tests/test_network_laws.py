@@ -254,6 +254,31 @@ def test_gamma_elbo_gradient_is_unbiased(tiny_elbo):
     assert np.median([v.error / abs(v.expected) for v in verdicts]) < 0.05
 
 
+def test_the_traced_elbo_of_gamma_sgvb_is_the_elbo():
+    """The mean of what is shown, with q held where it is, against the ELBO by quadrature."""
+
+    class Still(gamma_sgvb.GammaSGVB):
+        def change(self, ascent, g):
+            return np.zeros_like(g)
+
+    model = smallest()
+    model.prior = np.array([1.5, 0.8])
+    model.n_observed = 2
+    rng = np.random.default_rng(8)
+    shape, rate = rng.uniform(1.5, 4.0, 12), rng.uniform(1.0, 3.0, 12)
+    method, generator = Still(), Generator(SFC64(5))
+    state = method.start(model, generator)
+    state.theta = np.log(np.expm1(np.stack([shape, rate])))
+    for _ in range(1500):
+        method.advance(model, state, generator)
+    values = np.array(state.elbo)
+    error = values.std() / len(values) ** 0.5
+    assert z_verdict("ELBO", values.mean(), exact_elbo(shape, rate), error).ok
+    # Planted fault: without the entropy.
+    entropy = stats.gamma.entropy(shape, scale=1 / rate).sum()
+    assert not z_verdict("log f", values.mean() - entropy, exact_elbo(shape, rate), error).ok
+
+
 @pytest.mark.parametrize("fault", ["the draw moves with the mean", "the entropy left out"])
 def test_faults_of_the_gradient_are_caught(tiny_elbo, fault):
     model, shape, rate, elbo, gradient = tiny_elbo

@@ -107,6 +107,14 @@ def test_app_hides_no_other_module():
     assert not hidden, f"rename in app/: {sorted(hidden)}"
 
 
+@pytest.mark.parametrize("planted", ["from tests.test_spec import x", "import tests.test_spec"])
+def test_no_test_module_imports_another(planted):
+    """What two of them share stands in a module without tests. The planted lines must be found."""
+    found = re.compile(r"^\s*(?:from|import) tests\.(?:browser\.)?test_", re.MULTILINE)
+    assert found.search(planted)
+    assert not [path.name for path in (ROOT / "tests").rglob("*.py") if found.search(path.read_text(encoding="utf-8"))]
+
+
 # One machine's paths, and hosts to install from, are nobody else's.
 FORBIDDEN = {
     "a path of one machine": re.compile(r"(?<![\w.:~/-])/(?:home|root|Users|work|opt|tmp|var|mnt|srv)/\w"),

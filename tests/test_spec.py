@@ -15,12 +15,13 @@ from samplers.choices import MAX_JSON, MAX_QUERY
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import parameters_of
-from samplers.parameters import Count, CountVector, Flag, Formula, Option, SpecError, declared
+from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.spec import Experiment, RunSpec, Settings, max_lanes
 from samplers.targets import TARGETS
 from samplers.targets.base import POSITIVE
 from tests.checks_samplers import triples
+from tests.strategies import params_of
 
 TRIPLES = list(triples())
 DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
@@ -28,35 +29,6 @@ DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgl
 
 def experiment(t, lanes, **settings):
     return Experiment.from_dict({"target": t, "lanes": lanes, **settings})
-
-
-ENERGIES = [
-    "theta^4 - 2*theta^2",
-    " theta ^ 2 / 2",
-    "cosh(theta)",
-    "3e0*theta^2 + (sin(theta))",
-    "(theta1^2 + theta2^2)*(1.5)",
-]
-
-
-def value_of(parameter):
-    """A strategy of allowed values."""
-    if isinstance(parameter, Formula):
-        return st.sampled_from(ENERGIES)
-    if isinstance(parameter, Flag):
-        return st.booleans()
-    if isinstance(parameter, Option):
-        return st.sampled_from(parameter.objects)
-    if isinstance(parameter, CountVector):
-        return st.lists(st.integers(0, 1000), min_size=1, max_size=2).filter(any)
-    low, high = parameter.bounds
-    if isinstance(parameter, Count):
-        return st.integers(int(low), int(high))
-    return st.floats(low, high, allow_nan=False)
-
-
-def params_of(cls, without=()):
-    return st.fixed_dictionaries({}, optional={name: value_of(p) for name, p in declared(cls) if name not in without})
 
 
 @st.composite

@@ -20,31 +20,10 @@ from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD
 from samplers.targets.quadrature import rule
 from tests.checks_samplers import triples
-from tests.statistics import failures, fast_cdf, ks_verdict, mean_and_error, mean_verdict
+from tests.circle_law import TOY_BIAS
+from tests.statistics import at_rest_in_its_law, failures, fast_cdf, followed, ks_verdict, mean_and_error, mean_verdict
 
 N_CHAINS = 1000
-
-
-def at_rest_in_its_law(spec, seed=7):
-    """A run whose chains start from exact draws, with velocities of their law."""
-    run = engine.Run(spec)
-    run.position[:] = run.target.sample(seed, len(run.position))
-    run.momentum = run.sampler.first_auxiliary(run.target, run.position, np.random.default_rng(seed))
-    return run
-
-
-def followed(run, burn_in, kept, every):
-    """The columns (chains, kept, columns), ‖v‖²/m and what is behind v, of every ``every``-th step."""
-    d, m = run.target.dim, run.manifold.dim
-    run.advance(burn_in)
-    x, temperature, rest = [], [], []
-    for _ in range(kept):
-        run.advance(every)
-        x.append(run.position.copy())
-        temperature.append((run.momentum[:, :d] ** 2).sum(axis=1) / m)
-        rest.append(run.momentum[:, d:].copy())
-    assert run.divergence is None
-    return run.target.values(np.stack(x, axis=1)), np.stack(temperature, axis=1), np.stack(rest, axis=1)
 
 
 # --- draw for draw ----------------------------------------------------------------------------------------------
@@ -207,10 +186,6 @@ def ks(target, values):
     x = np.sort(values.ravel())
     exact = target.columns[0].cdf(x)
     return float(np.maximum(np.arange(1, len(x) + 1) / len(x) - exact, exact - np.arange(len(x)) / len(x)).max())
-
-
-TOY_BIAS = 1e-3
-"""Of SGGMC at ε = .005, C = 2.5: (Cε)²/6 = 3e-5 of the temperature and (εω)²/8 with ω² ≈ 5 are far below it."""
 
 
 @pytest.mark.slow

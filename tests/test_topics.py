@@ -10,7 +10,7 @@ from scipy import optimize, special
 from samplers import jit
 from samplers.models import METHODS
 from samplers.models.run import ModelChain
-from samplers.models.topics import collapsed_gibbs, completion, method, minibatch_gibbs, stochastic_gradient
+from samplers.models.topics import collapsed_gibbs, completion, method, minibatch_gibbs, stochastic_gradient, textbook
 from samplers.models.topics import compare as papers
 from samplers.models.topics.collapsed_gibbs import CollapsedGibbs, log_likelihood
 from samplers.models.topics.corpus import Corpus
@@ -18,6 +18,7 @@ from samplers.models.topics.local import BLOCK, columns
 from samplers.models.topics.minibatch_gibbs import MinibatchGibbs, measure_weights
 from samplers.models.topics.model import Topics
 from samplers.models.topics.stochastic_gradient import StochasticGradient
+from tests.checks_methods import missing
 from tests.statistics import batch_mean_and_error, failures, mean_verdict, z_verdict
 
 KEYS = [key for key, cls in METHODS.items() if cls.model == "topics"]
@@ -88,25 +89,12 @@ def pair_verdicts(name, drawn, expected, allowance=0.0):
     return out
 
 
-FULL = {"batch_size": 3, "sweeps": 1, "decay_power": 0.0}
-# With all documents in a batch and one sweep, a step draws z given θ exactly and then moves θ given z. So SCIR is exact
-# at any h; the others have the bias of their step size, which the allowance holds.
-SMALL_STEPS = {
-    "collapsed_gibbs": ({"batch_size": 2}, 20_000, 0.0),
-    "minibatch_gibbs": ({"batch_size": 1}, 30_000, 0.0),
-    "lda_scir": (FULL | {"step_size": 0.7}, 20_000, 0.0),
-    "lda_sgrhmc": (FULL | {"step_size": 0.1, "friction": 1.0}, 30_000, 0.02),
-    "lda_sgrld": (FULL | {"step_size": 0.05}, 30_000, 0.01),
-    "lda_sghmc": (FULL | {"step_size": 0.1, "friction": 1.0}, 30_000, 0.015),
-    "lda_sgld": (FULL | {"step_size": 0.01}, 40_000, 0.015),
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_a_small_corpus_has_the_exact_posterior(key, tiny):
     """And the same draws show a wrong prior: twice the α, half the β."""
-    params, n, allowance = SMALL_STEPS[key]
+    assert missing(METHODS[key]) == []
+    params, n, allowance = METHODS[key].exact_at
     drawn = drawn_pairs(tiny, METHODS[key](**params), n)
     assert not failures(pair_verdicts(key, drawn, exact_pairs(tiny), allowance))
     assert failures(pair_verdicts(key, drawn, exact_pairs(tiny, alpha=1.0), allowance))
@@ -117,7 +105,7 @@ def test_a_small_corpus_has_the_exact_posterior(key, tiny):
 @pytest.mark.parametrize("key", ["lda_sgld", "lda_sghmc"])
 def test_the_original_parameterisation_has_it_too(key, tiny):
     params = {"lda_sgld": {"step_size": 4e-4}, "lda_sghmc": {"step_size": 0.02, "friction": 5.0}}[key]
-    made = METHODS[key](**FULL, **params, parameterisation="original")
+    made = METHODS[key](**textbook.FULL, **params, parameterisation="original")
     drawn = drawn_pairs(tiny, made, 40_000)
     assert not failures(pair_verdicts(key, drawn, exact_pairs(tiny), 0.02))
 
@@ -165,18 +153,8 @@ def dirichlet_draws(key, params, n, every, factor=1.0, share_of_prior=1.0, seed=
     packed = made.packed(made.step_size)
     for t in range(-n // 10, n):
         for _ in range(every):
-            step(
-                rng,
-                theta,
-                momentum,
-                totals,
-                counts.copy(),
-                counts.sum(axis=0),
-                factor,
-                beta * share_of_prior,
-                N_CHAINS,
-                packed,
-            )
+            pull = 1 + factor * fixed.sum() / totals[:N_CHAINS]
+            step(rng, theta, momentum, totals, counts, pull, factor, beta * share_of_prior, N_CHAINS, packed)
         assert np.allclose(totals[:N_CHAINS], theta[:, :N_CHAINS].sum(axis=0))
         if t >= 0:
             out[t] = (theta[:, :N_CHAINS] / totals[:N_CHAINS]).T
@@ -242,13 +220,11 @@ def test_the_counts_of_a_minibatch_are_scaled_to_the_corpus(key):
 
     class Watched(METHODS[key]):
         def compiled_step(self):
-            def step(rng, theta, momentum, totals, counts, count_totals, factor, *rest):
-                seen.append(factor * count_totals.sum())
-                bare.append(count_totals.sum())
-                assert np.allclose(count_totals, counts.sum(axis=0))
-                return super(Watched, self).compiled_step()(
-                    rng, theta, momentum, totals, counts, count_totals, factor, *rest
-                )
+            def step(rng, theta, momentum, totals, counts, pull, factor, *rest):
+                seen.append(factor * counts.sum())
+                bare.append(counts.sum())
+                assert np.allclose(pull, 1 + factor * counts.sum(axis=0)[:3] / totals[:3])
+                return super(Watched, self).compiled_step()(rng, theta, momentum, totals, counts, pull, factor, *rest)
 
             return step
 

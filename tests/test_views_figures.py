@@ -17,7 +17,7 @@ from app.views import DENSITY_VIEWS
 from app.views.base import Scene
 from app.views.recipes import layouts_of
 from samplers import Experiment, Run
-from tests.test_views_lanes import NAMES, STAGES, experiment_of, summary
+from tests.stages import NAMES, STAGES, experiment_of, summary
 
 RECORDS = Path(__file__).with_name("views_figures.json")
 """Deleted, it is written anew, and Git says what differs."""

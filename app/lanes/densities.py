@@ -13,7 +13,7 @@ from app.views.recipes import layouts_of
 from samplers import Experiment, Lane, Run, jit
 from samplers.accumulate import TAIL
 from samplers.diagnostics import divergence, ks
-from samplers.engine import functions
+from samplers.models.run import needed
 from samplers.targets.base import SIMPLEX
 
 CHUNK_SECONDS = 0.004
@@ -76,7 +76,7 @@ class DensityLanes(Lanes):
     @classmethod
     def prepare(cls, progress: Progress, experiment: Experiment) -> "DensityLanes":
         """The lanes, with what they need compiled."""
-        jit.prepare([f for spec in experiment.runs() for f in functions(spec)], progress.compiling)
+        jit.prepare(needed(experiment), progress.compiling)
         return cls(experiment)
 
     @staticmethod

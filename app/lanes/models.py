@@ -13,8 +13,8 @@ from app.views.models import MODEL_VIEWS
 from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelScene
 from samplers import Experiment, jit
 from samplers.choices import Choice
-from samplers.models import METHODS, Model
-from samplers.models.run import ModelChain, ModelRun, functions
+from samplers.models import Model
+from samplers.models.run import ModelChain, ModelRun, needed
 
 KEPT_MODELS = 4
 """Built-in data sets that stay loaded for the next page."""
@@ -62,7 +62,7 @@ class ModelLanes(Lanes):
     @classmethod
     def prepare(cls, progress: Progress, experiment: Experiment, upload: Upload | None) -> "ModelLanes":
         """The lanes, with what they need compiled and the data loaded. Raises :class:`SpecError`."""
-        jit.prepare([f for lane in experiment.lanes for f in functions(METHODS[lane.sampler.key])], progress.compiling)
+        jit.prepare(needed(experiment), progress.compiling)
         progress.tell("Loading the data")
         uploaded = None
         if upload is not None:

@@ -8,9 +8,15 @@ from samplers.parameters import Real
 from samplers.targets.base import POSITIVE, SIMPLEX
 
 
+@jit.helper
+def scale_and_rate(h):
+    """1 − e^{−h} and e^{−h}/(1 − e^{−h}), which all transitions over the time h share."""
+    return -expm1(-h), 1 / expm1(h)
+
+
 @jit.inlined
 def transition(rng, theta, shape, scale, rate):
-    """θ_{t+h} given θ_t: scale·Gamma(a + N, 1), N ~ Poisson(rate·θ), scale = 1 − e^{−h}, rate = e^{−h}/(1 − e^{−h}).
+    """θ_{t+h} given θ_t: scale·Gamma(a + N, 1), N ~ Poisson(rate·θ).
 
     The same law as (1 − e^{−h})/2 times a noncentral χ² with 2a degrees of freedom and noncentrality
     2θe^{−h}/(1 − e^{−h}), eq (2.2) of Baker et al.
@@ -20,7 +26,7 @@ def transition(rng, theta, shape, scale, rate):
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    scale, rate = -expm1(-params[0]), 1 / expm1(params[0])
+    scale, rate = scale_and_rate(params[0])
     theta, target_params = state.position, model.params
     n_chains, dim = theta.shape
     for t in range(n):

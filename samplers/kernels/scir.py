@@ -1,12 +1,10 @@
 """The stochastic Cox–Ingersoll–Ross process: the exact transition with a minibatch estimate of the shape."""
 
-from math import expm1
-
 import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
-from samplers.kernels.cir import transition
+from samplers.kernels.cir import scale_and_rate, transition
 from samplers.kernels.minibatch import estimate_counts
 from samplers.parameters import Real
 from samplers.targets.base import SIMPLEX
@@ -14,7 +12,7 @@ from samplers.targets.base import SIMPLEX
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    scale, rate = -expm1(-params[0]), 1 / expm1(params[0])
+    scale, rate = scale_and_rate(params[0])
     theta, target_params = state.position, model.params
     n_chains, dim = theta.shape
     counts = np.empty(dim)

@@ -10,6 +10,12 @@ from samplers.kernels.kicks import ESTIMATORS, add_noise, batch_kicks, workspace
 from samplers.parameters import Real
 
 
+@jit.helper
+def sghmc_kick(r, grad, damping, step_size, scale, normal):
+    """What friction, gradient and noise make of one momentum; the damping is 1 − εC."""
+    return damping * r - step_size * grad + scale * normal
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     step_size, friction = params[0], params[1]
@@ -31,7 +37,7 @@ def advance(rng, state, model, source, params, out, n, info):
                 add_noise(rng, grad, noise_scale)
             for c in range(n_chains):
                 for i in range(dim):
-                    r[c, i] = damping * r[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
+                    r[c, i] = sghmc_kick(r[c, i], grad[c, i], damping, step_size, scale, rng.standard_normal())
                     out[t, c, i] = theta[c, i]
         else:
             info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)

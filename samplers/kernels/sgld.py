@@ -10,6 +10,12 @@ from samplers.kernels.kicks import ESTIMATORS, add_noise, batch_kicks, workspace
 from samplers.parameters import Real
 
 
+@jit.helper
+def sgld_step(x, grad, step_size, scale, normal):
+    """Euler–Maruyama of one coordinate, with the scale of the noise that is injected."""
+    return x - step_size * grad + scale * normal
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     step_size = params[0]
@@ -27,7 +33,7 @@ def advance(rng, state, model, source, params, out, n, info):
                 add_noise(rng, grad, noise_scale)
             for c in range(n_chains):
                 for i in range(dim):
-                    x = theta[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
+                    x = sgld_step(theta[c, i], grad[c, i], step_size, scale, rng.standard_normal())
                     theta[c, i] = x
                     out[t, c, i] = x
         else:

@@ -9,6 +9,12 @@ from samplers.parameters import Real
 from samplers.targets.base import POSITIVE, SIMPLEX
 
 
+@jit.helper
+def sgrld_step(x, drift, step_size, normal):
+    """Euler–Maruyama of one coordinate with D = x, reflected at 0; the drift is 1 − x∇Ũ."""
+    return abs(x + (step_size * drift + sqrt(2 * step_size * x) * normal))
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     step_size = params[0]
@@ -24,9 +30,8 @@ def advance(rng, state, model, source, params, out, n, info):
                 estimate_counts(rng, state.data, source.batch_size, source.replacement, estimate[dim:])
                 gradient(theta[c : c + 1], grad[c : c + 1], estimate)
             for i in range(dim):
-                x = theta[c, i]
-                x += step_size * (1 - x * grad[c, i]) + sqrt(2 * step_size * x) * rng.standard_normal()
-                theta[c, i] = abs(x)
+                drift = 1 - theta[c, i] * grad[c, i]
+                theta[c, i] = sgrld_step(theta[c, i], drift, step_size, rng.standard_normal())
                 out[t, c, i] = theta[c, i]
 
 

@@ -82,6 +82,14 @@ class Method(param.Parameterized):
     compiled: ClassVar[tuple[Any, ...]] = ()
     """The compiled functions that it needs, for :func:`samplers.jit.prepare`."""
 
+    # What its tests need: every method declares it at the end of its class, and a test names what is missing.
+    tried_at: ClassVar[tuple[dict[str, Value], ...]]
+    """Settings to try it at."""
+    textbook_step: ClassVar[Any]
+    """``textbook_step(rng, model, state)``: the whole step in plain Python; it returns what :meth:`advance` does."""
+    textbook_unknowns: ClassVar[Any]
+    """``textbook_unknowns(model, state)``: the unknowns that a snapshot shows: θ (words, topics), or x of a network."""
+
     def __init__(self, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
         super().__init__(**dict(check_all(type(self), "method", values)))

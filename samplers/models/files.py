@@ -1,11 +1,14 @@
 """Files of a person's own: text of unknown make, and what is said of one that is wrong."""
 
 import csv
+import errno
 import io
 import logging
+import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from samplers.parameters import SpecError
@@ -19,6 +22,18 @@ MAX_COMMAS = 100_000
 MAX_FIELD = 30_000_000
 """Characters of a field. A document may be longer than the 131,072 that Python allows."""
 csv.field_size_limit(MAX_FIELD)  # of the whole process
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """A file's content, with one byte more than the most that is allowed, so that a check of its length sees it.
+
+    Raises OSError, also for what is no ordinary file: a pipe would wait for somebody who writes, a device has no end.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not an ordinary file")
+        return file.read(most + 1)
+
 
 Tell = Callable[[float], None]
 """Called while a file is read, with the share that is done; it may raise :class:`EndedError` to end the work."""

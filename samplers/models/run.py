@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from samplers import jit
+from samplers import engine, jit
 from samplers.choices import Choice
 from samplers.models import METHODS, Method, Model
 from samplers.spec import Change, Experiment, RunSpec
@@ -166,6 +166,13 @@ def functions(method: Method | type[Method]) -> list[Any]:
     """The compiled functions that a method needs: what it names, or else all that lies beside it."""
     package = method.__module__.rpartition(".")[0] + "."
     return list(method.compiled) or [f for f in jit.declared() if f.py_func.__module__.startswith(package)]
+
+
+def needed(experiment: Experiment) -> list[Any]:
+    """The compiled functions that an experiment needs, on a density or on a model."""
+    if experiment.of_model:
+        return [f for lane in experiment.lanes for f in functions(METHODS[lane.sampler.key])]
+    return [f for spec in experiment.runs() for f in engine.functions(spec)]
 
 
 def run_models(

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.models.network.graph import BUILT_IN, Graph, read_upload
+from samplers.models.files import read_file
+from samplers.models.network.graph import BUILT_IN, MAX_BYTES, Graph, read_upload
 from samplers.models.run import ModelChain, start
 from samplers.parameters import SpecError
 from samplers.spec import Experiment, samplers_of
@@ -121,7 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = Path(options.file)
         if options.file not in BUILT_IN and not path.is_file():
             raise SpecError("FILE", options.file, f"there is no such file, and it is none of {', '.join(BUILT_IN)}")
-        graph = BUILT_IN[options.file]() if options.file in BUILT_IN else read_upload(path.name, path.read_bytes())
+        graph = (
+            BUILT_IN[options.file]() if options.file in BUILT_IN else read_upload(path.name, read_file(path, MAX_BYTES))
+        )
         print(f"{path.name}: {graph.n_nodes} nodes, {len(graph.edges)} edges; K = {options.communities}, held out 20 %")
         print(f"{'method':<20} {'steps':>6} {'AUC':>8} {'sd':<8} {'ELBO':>10} {'s a run':>8}")
         for key in options.methods:

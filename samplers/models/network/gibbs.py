@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.models.base import Method, Snapshot
 from samplers.models.network.joint import add_probabilities
 from samplers.models.network.model import Array, Network, RunningAverage
@@ -199,3 +199,57 @@ class NetworkGibbs(Method):
     def snapshot(self, model: Network, state: GibbsState) -> Snapshot:
         """The last draw."""
         return model.picture(state.w, state.r)
+
+    tried_at = ({},)
+
+    def textbook_step(self, rng, model, state):
+        n, k = state.w.shape
+        w, r, a, c, top = state.w, state.r, state.a, state.c, state.top
+        mine = np.zeros((n, k), dtype=int)
+        for i, j in model.edges:
+            counts = textbook_counts(rng, r * w[i] * w[j])
+            mine[i] += counts
+            mine[j] += counts
+        all_counts = mine.sum(axis=0) // 2
+        held = np.eye(n, dtype=bool)
+        held[tuple(model.held.T)] = held[tuple(model.held.T[::-1])] = True
+
+        def tables(count, mass):
+            return sum(rng.random() * (mass + m) < mass for m in range(count))
+
+        for i in range(n):
+            others = r * w[~held[i]].sum(axis=0)
+            seated = sum(tables(mine[i, z], a[i]) for z in range(k))
+            e = model.a_prior
+            a[i] = rng.standard_gamma(e + seated) / (e + np.log1p(others / c[i]).sum())
+            w[i] = [max(rng.standard_gamma(a[i] + mine[i, z]) / (c[i] + others[z]), 1e-300) for z in range(k)]
+            c[i] = rng.standard_gamma(1 + k * a[i]) / (1 + w[i].sum())
+        pairs = np.argwhere(~held & (np.arange(n)[:, None] < np.arange(n)))
+        both = (w[pairs[:, 0]] * w[pairs[:, 1]]).sum(axis=0)
+        seated = sum(tables(all_counts[z], top[0] / k) for z in range(k))
+        g = model.mass_prior
+        top[0] = rng.standard_gamma(g + seated) / (g + np.log1p(both / top[1]).sum() / k)
+        r[:] = [max(rng.standard_gamma(top[0] / k + all_counts[z]) / (top[1] + both[z]), 1e-300) for z in range(k)]
+        top[1] = rng.standard_gamma(1 + top[0]) / (1 + r.sum())
+        state.average.add(model, w, r)
+        return model.n_observed
+
+    def textbook_unknowns(self, model, state):
+        return np.concatenate([state.w.ravel(), state.r])
+
+
+def textbook_counts(rng, rates):
+    """Poisson counts with these rates, given that they are not all zero."""
+    if rates.sum() >= 1:
+        while True:
+            counts = np.array([rng.poisson(rate) for rate in rates])
+            if counts.any():
+                return counts
+    while True:
+        n = 1 + rng.poisson(rates.sum())
+        if rng.random() * n < 1:
+            break
+    counts = np.zeros(len(rates), dtype=int)
+    for _ in range(n):
+        counts[textbook.pick(rates, rng.random())] += 1
+    return counts

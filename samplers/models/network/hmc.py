@@ -95,3 +95,30 @@ class NetworkHMC(Method):
         """The last draw, and the share of accepted proposals."""
         share = state.accepted / max(state.proposed, 1)
         return {**model.picture(*model.weights(np.exp(state.log_x))), "accepted": np.array(share)}
+
+    tried_at = ({"n_leapfrog": 3},)
+
+    def textbook_step(self, rng, model, state):
+        def energy(log_x):
+            grad = np.empty_like(log_x)
+            return -model.log_joint(log_x, grad) - log_x.sum(), -grad - 1
+
+        step, theta = self.step_size * rng.uniform(0.8, 1.2), state.log_x
+        r = rng.standard_normal(len(theta))
+        potential, slope = energy(theta)
+        before = potential + (r**2).sum() / 2
+        for _ in range(self.n_leapfrog):
+            r = r - step / 2 * slope
+            theta = theta + step * r
+            potential, slope = energy(theta)
+            r = r - step / 2 * slope
+        change = potential + (r**2).sum() / 2 - before
+        state.proposed += 1
+        if change <= 0 or rng.random() < exp(-change):
+            state.accepted += 1
+            state.log_x, state.potential, state.grad = theta, potential, slope
+        state.average.add(model, *model.weights(np.exp(state.log_x)))
+        return self.n_leapfrog * model.n_observed
+
+    def textbook_unknowns(self, model, state):
+        return np.exp(state.log_x)

@@ -77,3 +77,16 @@ class NetworkMAP(AscentMethod):
     def snapshot(self, model: Network, state: PointState) -> Snapshot:
         """The point, and log p(Y, x) on the way to it."""
         return {**model.picture(*model.weights(softplus(state.theta))), **trace(state.log_joint, "log_joint")}
+
+    tried_at = ({}, {"density": "log x"})
+
+    def textbook_step(self, rng, model, state):
+        x = self.textbook_unknowns(model, state)
+        grad = np.empty_like(x)
+        in_log = self.density == "log x"
+        state.log_joint.append(model.log_joint(np.log(x), grad) + np.log(x).sum() * in_log)
+        state.theta += self.textbook_change(state.ascent, (grad + in_log) / x / (1 + np.exp(-state.theta)))
+        return model.n_observed
+
+    def textbook_unknowns(self, model, state):
+        return np.log(1 + np.exp(state.theta))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
+from scipy import stats
 
 from samplers.models.base import Snapshot
 from samplers.models.network.joint import add_probabilities, log_joint
@@ -139,3 +140,22 @@ class NormSGVB(AscentMethod):
             **model.picture(*model.weights(np.exp(log_positive(state.centre, state.transform)))),
             **trace(state.elbo),
         }
+
+    tried_at = ({},)
+
+    def textbook_step(self, rng, model, state):
+        spread = np.log(1 + np.exp(state.raw_spread))
+        noise = rng.standard_normal(len(spread))
+        theta = state.centre + spread * noise
+        x, slope = np.log(1 + np.exp(theta)), 1 / (1 + np.exp(-theta))
+        grad = np.empty_like(x)
+        value = model.log_joint(np.log(x), grad) + np.log(slope).sum()
+        state.elbo.append(value - stats.norm.logpdf(theta, state.centre, spread).sum())
+        g = grad / x * slope + (1 - slope) + noise / spread
+        change = self.textbook_change(state.ascent, np.concatenate([g, g * noise / (1 + np.exp(-state.raw_spread))]))
+        state.centre += change[: len(g)]
+        state.raw_spread += change[len(g) :]
+        return model.n_observed
+
+    def textbook_unknowns(self, model, state):
+        return np.log(1 + np.exp(state.centre))

@@ -67,3 +67,12 @@ class AscentMethod(Method):
     def change(self, ascent: Ascent, g: Array) -> Array:
         """What to add to the parameters, given the gradient of the last draw."""
         return ascent.change(self.optimiser, g, self.step_size, self.momentum, self.rho)
+
+    def textbook_change(self, ascent, g):
+        """AdaDelta on a running mean of the gradients, in plain Python."""
+        v = self.momentum * ascent.velocity + (1 - self.momentum) * g
+        squares = self.rho * v**2 + (1 - self.rho) * ascent.squares
+        change = self.step_size * v * np.sqrt(ascent.changes + 1e-4) / np.sqrt(squares + 1e-4)
+        ascent.velocity, ascent.squares = v, squares
+        ascent.changes = self.rho * change**2 + (1 - self.rho) * ascent.changes
+        return change

@@ -5,7 +5,7 @@ from numba import types
 from numpy.random import Generator
 from scipy.special import gammaln
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.models.topics.local import BLOCK, columns, ids, pick
 from samplers.models.topics.method import COMPILED, State, TopicMethod
 from samplers.models.topics.model import Topics
@@ -74,6 +74,28 @@ class CollapsedGibbs(TopicMethod):
         )  # fmt: skip
         state.steps += 1
         return size
+
+    exact_at = ({"batch_size": 2}, 20_000, 0.0)
+    tried_at = ({"batch_size": 3},)
+
+    def textbook_step(self, rng, model, state):
+        data, k = model.training, model.n_topics
+        first = int(state.batch[-1]) + 1 if len(state.batch) else 0
+        state.batch = np.array([(first + i) % data.n_documents for i in range(self.batch_size)])
+        for d in state.batch:
+            for i in range(data.offsets[d], data.offsets[d + 1]):
+                w, own, z = data.words[i], state.counts[d, :k], state.topics[i]
+                for counts in (own, state.weights[w], state.totals):
+                    counts[z] -= 1
+                p = (own + model.alpha) * (state.weights[w, :k] + model.beta)
+                z = state.topics[i] = textbook.pick(p / (state.totals[:k] + model.n_words * model.beta), rng.random())
+                for counts in (own, state.weights[w], state.totals):
+                    counts[z] += 1
+        state.steps += 1
+        return self.batch_size
+
+    def textbook_unknowns(self, model, state):
+        return state.weights[:, : model.n_topics] + model.beta
 
 
 def count_words(model: Topics, state: State) -> None:

@@ -15,7 +15,18 @@ from pathlib import Path, PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.models.files import FileError, Tell, csv_rows, decode, lines_of, quoted, reading, short_name, untold
+from samplers.models.files import (
+    FileError,
+    Tell,
+    csv_rows,
+    decode,
+    lines_of,
+    quoted,
+    read_file,
+    reading,
+    short_name,
+    untold,
+)
 from samplers.parameters import SpecError
 
 Array = NDArray[np.float64]
@@ -253,7 +264,7 @@ def read_path(path: Path, *, column: str = "") -> Corpus:
     try:
         total = sum(p.stat().st_size for p in paths)
         _check_bytes([p.name for p in paths], total)
-        return read_uploads({p.name: p.read_bytes() for p in paths}, column=column)
+        return read_uploads({p.name: read_file(p, MAX_BYTES) for p in paths}, column=column)
     except OSError as error:
         raise FileError(str(path), "cannot be read", (error.strerror or str(error)).lower()) from None
 

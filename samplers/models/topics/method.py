@@ -1,7 +1,7 @@
 """What all methods for topics have in common: their state, their score, and what the views see."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import types
@@ -13,7 +13,7 @@ from samplers.models.base import Method, Snapshot
 from samplers.models.topics.completion import Completion, fold_in, predict
 from samplers.models.topics.local import columns
 from samplers.models.topics.model import Topics
-from samplers.parameters import Count
+from samplers.parameters import Count, Value
 
 Array = NDArray[np.float64]
 
@@ -49,6 +49,10 @@ class TopicMethod(Method):
     """A method for :class:`Topics`. The first state has uniformly random topics."""
 
     model = "topics"
+
+    # What its tests need besides.
+    exact_at: ClassVar[tuple[dict[str, Value], int, float]]
+    """Settings, steps, and the bias that the posterior then has for a corpus of three documents of three words."""
 
     batch_size = Count(50, bounds=(1, 100_000), log=True, tex="n", label="Documents in a step", doc="How many training documents one step looks at.")  # fmt: skip
 
@@ -107,6 +111,9 @@ class TopicMethod(Method):
         if n_topics * model.n_words <= MAX_SHOWN:
             out["phi"] = np.ascontiguousarray(((state.weights + prior) * scale)[:, :n_topics].T)
         return out
+
+    def textbook_unknowns(self, model, state):
+        return state.weights[:, : model.n_topics]
 
     def _sparsity(self, model: Topics, state: State, prior: float, scale: Array) -> NDArray[np.int64]:
         """The histogram of log10 φ."""

@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from samplers import jit
 from samplers.models.base import Snapshot
+from samplers.models.topics import textbook
 from samplers.models.topics.batch_size import Adaptation, objective, sizes_to_try
 from samplers.models.topics.local import BLOCK, columns, ids, sweep
 from samplers.models.topics.method import COMPILED, State, TopicMethod
@@ -124,6 +125,22 @@ class MinibatchGibbs(TopicMethod):
             "tau": taus,
             "chosen": np.array([adaptation.chosen]),
         }
+
+    exact_at = ({"batch_size": 1}, 30_000, 0.0)
+    tried_at = ({"batch_size": 3},)
+
+    def textbook_step(self, rng, model, state):
+        data, k = model.training, model.n_topics
+        phi = state.weights[:, :k] / state.totals[:k]
+        state.batch = rng.choice(data.n_documents, self.batch_size, replace=False, shuffle=False)
+        for d in state.batch:
+            textbook.local_sweep(rng, model, state, d, phi)
+        for w, z in np.ndindex(model.n_words, k):
+            n = state.extra["counts"][w, z] = ((data.words == w) & (state.topics == z)).sum()
+            state.weights[w, z] = rng.standard_gamma(model.beta + n)
+        state.totals[:k] = state.weights[:, :k].sum(axis=0)
+        state.steps += 1
+        return self.batch_size
 
 
 def measure_weights(model: Topics, rounds: int = 20, seed: int = 1) -> tuple[float, float]:

@@ -1,20 +1,22 @@
 """The stochastic CIR process for topics."""
 
-from math import expm1
+import numpy as np
 
 from samplers import jit
+from samplers.kernels.cir import scale_and_rate, transition
+from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
 from samplers.parameters import Real
 
 
 @jit.loop(STEP)
-def step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
-    scale, rate = -expm1(-params[0]), 1 / expm1(params[0])
+def step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
+    scale, rate = scale_and_rate(params[0])
     totals[:] = 0
     for w in range(len(theta)):
         for k in range(n_topics):
             shape = prior + factor * counts[w, k]
-            x = scale * rng.standard_gamma(shape + rng.poisson(rate * theta[w, k]))
+            x = transition(rng, theta[w, k], shape, scale, rate)
             theta[w, k] = x
             totals[k] += x
     return totals.sum()
@@ -41,3 +43,12 @@ class SCIR(StochasticGradient):
     step_size = Real(0.5, bounds=(1e-4, 10.0), log=True, tex="h", label="First step size h", doc="How much time passes between the first two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.")  # fmt: skip
     decay_steps = Real(10.0, bounds=(1.0, 1e6), log=True, tex=r"\tau", label="Steps before decay τ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: after how many steps they begin to fall.")  # fmt: skip
     decay_power = Real(0.33, bounds=(0.0, 1.0), tex=r"\kappa", label="Decay κ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: how fast they fall; 0 keeps them constant.")  # fmt: skip
+
+    exact_at = ({**textbook.FULL, "step_size": 0.7}, 20_000, 0.0)
+    tried_at = (textbook.FEW,)
+
+    @textbook.over_minibatches
+    def textbook_step(self, rng, theta, momentum, counts, h, beta):
+        for w, k in np.ndindex(*theta.shape):
+            jumps = rng.poisson(theta[w, k] * np.exp(-h) / (1 - np.exp(-h)))
+            theta[w, k] = (1 - np.exp(-h)) * rng.standard_gamma(beta + counts[w, k] + jumps)

@@ -6,59 +6,49 @@ from typing import Any
 import numpy as np
 
 from samplers import jit
-from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
+from samplers.kernels.sghmc import sghmc_kick
+from samplers.models.topics import textbook
+from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient, reflected
 from samplers.parameters import Option, Real
 
 
 @jit.loop(STEP)
-def expanded_step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+def expanded_step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
     step_size, friction = params[0], params[1]
-    damping, noise = 1 - step_size * friction, sqrt(2 * step_size * friction)
-    pull = np.zeros(n_topics)
-    for k in range(n_topics):
-        pull[k] = 1 + factor * count_totals[k] / totals[k]
+    damping, scale = 1 - step_size * friction, sqrt(2 * step_size * friction)
     totals[:] = 0
     for w in range(len(theta)):
         for k in range(n_topics):
             x = theta[w, k]
-            gradient = (prior - 1 + factor * counts[w, k]) / x - pull[k]
-            r = damping * momentum[w, k] + step_size * gradient + noise * rng.standard_normal()
-            x += step_size * r
-            if x < 0:
-                x, r = -x, -r
+            grad = pull[k] - (prior - 1 + factor * counts[w, k]) / x
+            r = sghmc_kick(momentum[w, k], grad, damping, step_size, scale, rng.standard_normal())
+            x, r = reflected(x + step_size * r, r)
             theta[w, k], momentum[w, k] = x, r
             totals[k] += x
     return totals.sum()
 
 
 @jit.loop(STEP)
-def original_step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+def original_step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
     step_size, friction = params[0], params[1]
     n_words = len(theta)
-    damping, noise = 1 - step_size * friction, sqrt(2 * step_size * friction)
+    damping, scale = 1 - step_size * friction, sqrt(2 * step_size * friction)
     mean = np.zeros(n_topics)
     for w in range(n_words):
         for k in range(n_topics):
             phi = theta[w, k] / totals[k]
-            gradient = (prior - 1 + factor * counts[w, k]) / phi
-            r = damping * momentum[w, k] + step_size * gradient + noise * rng.standard_normal()
+            grad = -(prior - 1 + factor * counts[w, k]) / phi
+            r = sghmc_kick(momentum[w, k], grad, damping, step_size, scale, rng.standard_normal())
             theta[w, k], momentum[w, k] = phi, r
             mean[k] += r / n_words
     totals[:] = 0
     for w in range(n_words):
         for k in range(n_topics):
             r = momentum[w, k] - mean[k]
-            x = theta[w, k] + step_size * r
-            if x < 0:
-                x, r = -x, -r
+            x, r = reflected(theta[w, k] + step_size * r, r)
             theta[w, k], momentum[w, k] = x, r
             totals[k] += x
-    total = totals.sum()
-    for w in range(n_words):
-        for k in range(n_topics):
-            theta[w, k] /= totals[k]
-    totals[:n_topics] = 1
-    return total
+    return totals.sum()
 
 
 class SGHMC(StochasticGradient):
@@ -92,3 +82,22 @@ class SGHMC(StochasticGradient):
 
     def compiled_step(self) -> Any:
         return expanded_step if self.parameterisation == "expanded_mean" else original_step
+
+    exact_at = ({**textbook.FULL, "step_size": 0.1, "friction": 1.0}, 30_000, 0.015)
+    tried_at = (
+        {**textbook.FEW, "step_size": 0.1},
+        {**textbook.FEW, "step_size": 0.02, "parameterisation": "original"},
+    )
+
+    @textbook.over_minibatches
+    def textbook_step(self, rng, theta, momentum, counts, h, beta):
+        momentum *= 1 - h * self.friction
+        momentum += sqrt(2 * h * self.friction) * textbook.normals(rng, theta)
+        if self.parameterisation == "expanded_mean":
+            momentum += h * textbook.slope(beta, theta, counts)
+            theta[:], momentum[:] = textbook.reflected(theta + h * momentum, momentum)
+        else:
+            phi = theta / theta.sum(axis=0)
+            momentum += h * (beta - 1 + counts) / phi
+            momentum -= momentum.mean(axis=0)
+            theta[:], momentum[:] = textbook.reflected(phi + h * momentum, momentum)

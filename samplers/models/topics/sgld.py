@@ -6,53 +6,47 @@ from typing import Any
 import numpy as np
 
 from samplers import jit
+from samplers.kernels.sgld import sgld_step
+from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
 from samplers.parameters import Option, Real
 
 
 @jit.loop(STEP)
-def expanded_step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+def expanded_step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
     step_size = params[0]
-    noise = sqrt(2 * step_size)
-    pull = np.zeros(n_topics)
-    for k in range(n_topics):
-        pull[k] = 1 + factor * count_totals[k] / totals[k]
+    scale = sqrt(2 * step_size)
     totals[:] = 0
     for w in range(len(theta)):
         for k in range(n_topics):
             x = theta[w, k]
-            gradient = (prior - 1 + factor * counts[w, k]) / x - pull[k]
-            x = abs(x + step_size * gradient + noise * rng.standard_normal())
+            grad = pull[k] - (prior - 1 + factor * counts[w, k]) / x
+            x = abs(sgld_step(x, grad, step_size, scale, rng.standard_normal()))
             theta[w, k] = x
             totals[k] += x
     return totals.sum()
 
 
 @jit.loop(STEP)
-def original_step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+def original_step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
     step_size = params[0]
-    n_words = len(theta)
-    noise = sqrt(2 * step_size)
-    mean = np.zeros(n_topics)
-    for w in range(n_words):
+    scale = sqrt(2 * step_size)
+    moved = np.zeros(n_topics)
+    for w in range(len(theta)):
         for k in range(n_topics):
             phi = theta[w, k] / totals[k]
-            move = step_size * (prior - 1 + factor * counts[w, k]) / phi + noise * rng.standard_normal()
-            theta[w, k] = phi
-            counts[w, k] = move
-            mean[k] += move / n_words
+            grad = -(prior - 1 + factor * counts[w, k]) / phi
+            x = sgld_step(phi, grad, step_size, scale, rng.standard_normal())
+            theta[w, k] = x
+            moved[k] += x
     totals[:] = 0
-    for w in range(n_words):
+    for w in range(len(theta)):
         for k in range(n_topics):
-            x = abs(theta[w, k] + counts[w, k] - mean[k])
+            # Back to the plane Σ_w φ_kw = 1, and reflected.
+            x = abs(theta[w, k] - (moved[k] - 1) / len(theta))
             theta[w, k] = x
             totals[k] += x
-    total = totals.sum()
-    for w in range(n_words):
-        for k in range(n_topics):
-            theta[w, k] /= totals[k]
-    totals[:n_topics] = 1
-    return total
+    return totals.sum()
 
 
 class SGLD(StochasticGradient):
@@ -80,3 +74,19 @@ class SGLD(StochasticGradient):
 
     def compiled_step(self) -> Any:
         return expanded_step if self.parameterisation == "expanded_mean" else original_step
+
+    exact_at = ({**textbook.FULL, "step_size": 0.01}, 40_000, 0.015)
+    tried_at = (
+        {**textbook.FEW, "step_size": 0.1},
+        {**textbook.FEW, "step_size": 1e-3, "parameterisation": "original"},
+    )
+
+    @textbook.over_minibatches
+    def textbook_step(self, rng, theta, momentum, counts, h, beta):
+        noise = sqrt(2 * h) * textbook.normals(rng, theta)
+        if self.parameterisation == "expanded_mean":
+            theta[:] = np.abs(theta + h * textbook.slope(beta, theta, counts) + noise)
+        else:
+            phi = theta / theta.sum(axis=0)
+            move = h * (beta - 1 + counts) / phi + noise
+            theta[:] = np.abs(phi + move - move.mean(axis=0))

@@ -5,29 +5,23 @@ from math import exp, sqrt
 import numpy as np
 
 from samplers import jit
-from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient
+from samplers.models.topics import textbook
+from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient, reflected
 from samplers.parameters import Real
 
 
 @jit.loop(STEP)
-def step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+def step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
     step_size, friction = params[0], params[1]
-    pull = np.zeros(n_topics)
-    for k in range(n_topics):
-        pull[k] = 1 + factor * count_totals[k] / totals[k]
     totals[:] = 0
     for w in range(len(theta)):
         for k in range(n_topics):
             root, r = sqrt(theta[w, k]), momentum[w, k]
             r += step_size * ((prior - 0.5 + factor * counts[w, k]) / max(root, step_size) - root * pull[k])
-            root += step_size * r / 4
-            if root < 0:
-                root, r = -root, -r
+            root, r = reflected(root + step_size * r / 4, r)
             kept = exp(-step_size * friction * root * root)
             r = kept * r + sqrt(1 - kept * kept) * rng.standard_normal()
-            root += step_size * r / 4
-            if root < 0:
-                root, r = -root, -r
+            root, r = reflected(root + step_size * r / 4, r)
             x = root * root
             theta[w, k], momentum[w, k] = x, r
             totals[k] += x
@@ -64,3 +58,16 @@ class SGRHMC(StochasticGradient):
 
     def packed(self, step_size: float) -> Array:
         return np.array([step_size, self.friction])
+
+    exact_at = ({**textbook.FULL, "step_size": 0.1, "friction": 1.0}, 30_000, 0.02)
+    tried_at = ({**textbook.FEW, "step_size": 0.4, "friction": 2.0},)
+
+    @textbook.over_minibatches
+    def textbook_step(self, rng, theta, momentum, counts, h, beta):
+        root = np.sqrt(theta)
+        force = (beta - 0.5 + counts) / np.maximum(root, h) - root * (1 + counts.sum(axis=0) / theta.sum(axis=0))
+        root, r = textbook.reflected(root + h / 4 * (momentum + h * force), momentum + h * force)
+        kept = np.exp(-h * self.friction * root**2)
+        r = kept * r + np.sqrt(1 - kept**2) * textbook.normals(rng, theta)
+        root, momentum[:] = textbook.reflected(root + h / 4 * r, r)
+        theta[:] = root**2

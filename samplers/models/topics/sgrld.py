@@ -1,26 +1,23 @@
 """Stochastic gradient Riemannian Langevin dynamics for topics."""
 
-from math import sqrt
-
 import numpy as np
 
 from samplers import jit
+from samplers.kernels.sgrld import sgrld_step
+from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
 from samplers.parameters import Real
 
 
 @jit.loop(STEP)
-def step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params):
+def step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params):
     step_size = params[0]
-    pull = np.zeros(n_topics)
-    for k in range(n_topics):
-        pull[k] = 1 + factor * count_totals[k] / totals[k]
     totals[:] = 0
     for w in range(len(theta)):
         for k in range(n_topics):
             x = theta[w, k]
             drift = prior + factor * counts[w, k] - x * pull[k]
-            x = abs(x + step_size * drift + sqrt(2 * step_size * x) * rng.standard_normal())
+            x = sgrld_step(x, drift, step_size, rng.standard_normal())
             theta[w, k] = x
             totals[k] += x
     return totals.sum()
@@ -43,3 +40,11 @@ class SGRLD(StochasticGradient):
     step = step
 
     step_size = Real(0.05, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
+
+    exact_at = ({**textbook.FULL, "step_size": 0.05}, 30_000, 0.01)
+    tried_at = ({**textbook.FEW, "step_size": 0.2},)
+
+    @textbook.over_minibatches
+    def textbook_step(self, rng, theta, momentum, counts, h, beta):
+        drift = beta - theta + counts - counts.sum(axis=0) * theta / theta.sum(axis=0)
+        theta[:] = np.abs(theta + h * drift + np.sqrt(2 * h * theta) * textbook.normals(rng, theta))

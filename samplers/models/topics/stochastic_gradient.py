@@ -29,11 +29,18 @@ STEP = types.float64(
     jit.rng_type, jit.matrix, jit.matrix, jit.vector, jit.matrix, jit.vector, types.float64, types.float64,
     types.int64, jit.vector
 )  # fmt: skip
-"""step(rng, theta, momentum, totals, counts, count_totals, factor, prior, n_topics, params): one step of θ.
+"""step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params): one step of θ.
 
-``counts`` are B (words, columns), ``count_totals`` B_k· (columns,), ``factor`` D/n, ``prior`` β. It writes θ, the
-momentum and the new totals θ_k·, and returns the sum of θ, which is not finite where a θ is not.
+``counts`` are B (words, columns), ``pull`` is 1 + (D/n)B_k·/θ_k· (topics,), which all words share in the gradient,
+``factor`` D/n, ``prior`` β. It writes θ, the momentum and the new totals θ_k·, and returns the sum of θ, which is not
+finite where a θ is not.
 """
+
+
+@jit.helper
+def reflected(x, r):
+    """A position and its momentum, both with their signs changed where the position is below 0."""
+    return (-x, -r) if x < 0 else (x, r)
 
 
 @jit.loop(
@@ -106,9 +113,11 @@ class StochasticGradient(TopicMethod):
             self.scale(model, state), model.alpha, n_topics, self.sweeps, counts, count_totals,
         )  # fmt: skip
         step_size = self.step_size * (1 + state.steps / self.decay_steps) ** -self.decay_power
+        factor = data.n_documents / size
+        pull = 1 + factor * count_totals[:n_topics] / state.totals[:n_topics]
         total = self.compiled_step()(
-            rng, state.weights, state.extra["momentum"], state.totals, counts, count_totals,
-            data.n_documents / size, model.beta, n_topics, self.packed(step_size),
+            rng, state.weights, state.extra["momentum"], state.totals, counts, pull, factor, model.beta, n_topics,
+            self.packed(step_size),
         )  # fmt: skip
         state.steps += 1
         if not np.isfinite(total):

@@ -1,0 +1,88 @@
+"""The checks that every method for a model of data has to pass; ``test_formulas`` runs them over the registry."""
+
+import copy
+from array import array
+
+import numpy as np
+import pytest
+from numpy.random import SFC64, Generator
+
+from samplers.models import METHODS
+from samplers.models.network.model import Network
+from samplers.models.run import ModelChain
+from samplers.models.topics.corpus import Corpus
+from samplers.models.topics.method import TopicMethod
+from samplers.models.topics.model import Topics
+from samplers.parameters import declared
+
+
+def missing(cls):
+    """What a method's class does not declare and its tests need, as sentences."""
+    needed = ["tried_at", "textbook_step", "textbook_unknowns"] + ["exact_at"] * issubclass(cls, TopicMethod)
+    return [f"{cls.__name__} declares no {name}" for name in needed if not hasattr(cls, name)]
+
+
+def small_network():
+    return Network(graph="florentine", n_communities=3, a_prior=0.5, mass_prior=0.8)
+
+
+def small_topics():
+    lengths = np.array([3, 5, 4, 6, 2, 7, 4])
+    words = np.random.default_rng(2).integers(5, size=lengths.sum()).astype(np.int32)
+    corpus = Corpus(np.concatenate([[0], lengths.cumsum()]), words, tuple("abcde"), tuple(map(str, lengths)))
+    return Topics(corpus, corpus="uploaded", n_topics=3, alpha=0.4, beta=0.7, min_documents=1, max_share=1.0)
+
+
+SMALL = {"network": small_network, "topics": small_topics}
+
+
+def small_model(cls):
+    """A model on which a step in plain Python takes no time."""
+    if cls.model not in SMALL:
+        pytest.fail(f"{cls.model} is registered and has no small model in tests/checks_methods.py")
+    return SMALL[cls.model]()
+
+
+def numbers(state, name="state"):
+    """Every number and every array of numbers in a state, by its name."""
+    if isinstance(state, (int, float, array, np.ndarray)):
+        return {name: np.array(state, dtype=float)}
+    inside = state if isinstance(state, dict) else getattr(state, "__dict__", {})
+    return {key: x for part, value in inside.items() for key, x in numbers(value, f"{name}.{part}").items()}
+
+
+def step_error(method, steps=4, by=None):
+    """How far a method's steps are from its formula's, relative to what is there: the largest of all of the state.
+
+    ``by`` is the method whose formula it is, where that is not its own.
+    """
+    model = small_model(type(method))
+    run = ModelChain(model, method, Generator(SFC64(4)))
+    worst = 0.0
+    for _ in range(steps):
+        state, rng = copy.deepcopy(run.state), copy.deepcopy(run.rng)
+        seen = (by or method).textbook_step(rng, model, state)
+        assert method.advance(model, run.state, run.rng) == seen
+        one, two = numbers(run.state), numbers(state)
+        assert one.keys() == two.keys()
+        for name, x in one.items():
+            assert x.shape == two[name].shape, name
+            scale = max(np.abs(two[name]).max(initial=0.0), 1e-12)
+            worst = max(worst, float(np.abs(x - two[name]).max(initial=0.0)) / scale)
+        assert (run.rng.bit_generator.state["state"]["state"] == rng.bit_generator.state["state"]["state"]).all()
+    return worst
+
+
+def check_step(key):
+    """Fails where a method's step is not its formula, at any of the settings that it declares; the planted fault, a
+    formula whose step size is larger by one part in a thousand, must show."""
+    cls = METHODS[key]
+    assert missing(cls) == []
+    # The slope of a gamma draw is by a difference in the formula.
+    tolerance = 1e-6 if key == "network_sgvb" else 1e-9
+    for params in cls.tried_at:
+        method = cls(**params)
+        assert step_error(method) < tolerance, params
+        if "step_size" in dict(declared(cls)):
+            wrong = cls(**{**params, "step_size": method.step_size * (1 + 1e-3)})
+            assert step_error(method, by=wrong) > tolerance, params
