@@ -541,7 +541,7 @@ def test_what_a_refused_experiment_gives_way_to_is_what_runs():
     stage = asyncio.run(live())
     assert stage.screen.show_problem.called
     assert stage.state.experiment.lanes[1].sampler.values()["step_size"] == 0.1
-    assert stage.runner.lanes.records[1].run.chains[0].method.step_size == 0.1
+    assert stage.runner.lanes.runs[1].changes[-1].sampler.values()["step_size"] == 0.1
 
 
 def test_a_changed_parameter_goes_on_and_is_marked():
