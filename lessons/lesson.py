@@ -258,7 +258,7 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
         seeds=seeds or 1, quick_seeds=quick_seeds,
         views=_names(fields, "views", 12, last.views if last else ()),
         controls=_controls(fields, spec, last), page=_page(fields, last), question=_question(fields),
-        watch=fields.text("watch"), claims=(), sweep=_sweep(fields, spec, quick_spec, quick_grid, quick),
+        watch=fields.text("watch"), claims=(), sweep=_sweep(fields, spec, quick_spec, quick_grid, quick, seeds or 1),
         figures=_figures(fields), names=_lane_names(fields, spec, last, new), new_spec=new,
     )  # fmt: skip
     claims = tuple(_claim(entry, step) for entry in fields.tables("claim", MAX_CLAIMS))
@@ -437,7 +437,12 @@ def _measure(fields: Fields, name: str, of_model: bool) -> Choice:
 
 
 def _sweep(
-    fields: Fields, spec: Experiment | None, quick_spec: Experiment | None, quick_grid: Any, quick: Fields | None
+    fields: Fields,
+    spec: Experiment | None,
+    quick_spec: Experiment | None,
+    quick_grid: Any,
+    quick: Fields | None,
+    seeds: int,
 ) -> Sweep | None:
     sweep = fields.table("sweep")
     if sweep is None:
@@ -476,8 +481,8 @@ def _sweep(
             if len(set(names)) < len(names):
                 raise SpecError("grid", ", ".join(names), f"lane {number} has an axis twice")
         size = sum(_product(len(axis.values) for axis in axes if axis.has(i)) for i in range(1, len(spec.lanes) + 1))
-        if size > MAX_POINTS:
-            raise SpecError("grid", size, f"allowed are at most {MAX_POINTS:,} points")
+        if size * seeds > MAX_POINTS:
+            raise SpecError("grid", size, f"with {seeds} seeds allowed are at most {MAX_POINTS // seeds:,} points")
         for point in (*made.points(spec, False), *made.points(quick_spec, True)):
             MEASURES[measure.key](**measure.values()).check(point.spec)
     except SpecError as error:

@@ -19,6 +19,8 @@ from samplers.cli import catalogue, main
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
+from samplers.models.files import FileError
+from samplers.models.topics.corpus import read_path
 from samplers.parameters import SpecError, check_all, declared
 from samplers.targets import TARGETS
 
@@ -374,6 +376,19 @@ def test_a_missing_or_unreadable_file_exits_with_2(tmp_path, capsys):
         errors = capsys.readouterr().err
         assert errors.startswith("error: spec = ")
         assert part in errors
+
+
+def test_a_pipe_or_a_device_is_refused_at_once(tmp_path, capsys):
+    """Fails where a command waits for somebody who writes into a pipe, or reads a device that has no end."""
+    pipe, out = tmp_path / "pipe.csv", str(tmp_path / "out.csv")
+    os.mkfifo(pipe)
+    own = spec_file(tmp_path, ON_MODEL | {"target": {"key": "network", "params": {"graph": "uploaded"}}})
+    for named in (str(pipe), "/dev/zero"):
+        for arguments in (["run", named, "--out", out], ["run", str(own), "--out", out, "--data", named]):
+            assert main(arguments) == 2
+            assert "it is not an ordinary file" in capsys.readouterr().err
+        with pytest.raises(FileError, match="not an ordinary file"):
+            read_path(Path(named))
 
 
 def test_a_process_with_bad_input_shows_no_traceback(tmp_path):

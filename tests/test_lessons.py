@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lessons import LessonError, document, load_all, measures, read
+from lessons import LessonError, cli, document, load_all, measures, read
 from lessons.claims import judge
 from lessons.document import parse
 from lessons.headless import evidence, live_result, measured, run_step
@@ -696,6 +696,13 @@ def test_a_step_may_be_on_a_model_of_data(tmp_path, coins):
     assert "no other side" in run_step(broken).results[0].reason
 
 
+def test_the_command_runs_a_lesson_on_a_model(tmp_path, coins, monkeypatch, capsys):
+    lesson_file(tmp_path, COINS, "09-coins.md")
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    assert cli.main(["coins", "--quick"]) == 0
+    assert "Close." in capsys.readouterr().out
+
+
 def test_a_lesson_with_the_names_of_before_reads_the_same(tmp_path, coins):
     now = read(lesson_file(tmp_path, COINS))
     text = COINS
@@ -793,6 +800,20 @@ def test_a_key_of_many_names_never_reaches_the_parser(tmp_path, monkeypatch, key
         read(lesson_file(tmp_path, WHOLE.replace("seed = 9\n", f"seed = 9\n{key}\n")))
     assert caught.value.line == WHOLE[: WHOLE.index("seed = 9")].count("\n") + 2
     assert max(seen) < 1000
+
+
+@pytest.mark.parametrize(("n", "seeds", "fits"), [(50, 40, True), (51, 40, False), (50, 41, False)])
+def test_a_sweep_has_at_most_2000_runs_with_its_seeds(tmp_path, n, seeds, fits):
+    steps = ", ".join(f"{0.001 * k:.3f}" for k in range(1, n + 1))
+    text = (
+        '+++\ntitle = "A"\nminutes = 1\n+++\n\n## One\n\nText.\n\n```toml\nexperiment = "target=gaussian&lane=sgld~full"\n'
+        f'seeds = {seeds}\n[sweep]\nmeasure = "chain_ks"\n[sweep.grid]\nsampler.step_size = [{steps}]\n```\n'
+    )
+    if fits:
+        assert len(read(lesson_file(tmp_path, text)).steps) == 1
+    else:
+        with pytest.raises(LessonError, match=f"with {seeds} seeds allowed are at most {2000 // seeds} points"):
+            read(lesson_file(tmp_path, text))
 
 
 def test_a_sentence_with_points_is_no_key(tmp_path):
