@@ -21,6 +21,7 @@ import platformdirs
 
 import samplers
 from lessons.claims import mean, quantity
+from lessons.evidence import evidence, measured
 from lessons.lesson import AT, BEST, BEST_AT, Claim, Point, Step, Sweep
 from lessons.measures import MEASURES
 from lessons.measures.base import Estimate
@@ -36,8 +37,6 @@ Work = Callable[[Sequence[Task]], Iterator[tuple[int, Answer]]]
 
 def work(task: Task, code: str | None = None) -> Answer:
     """Run one task; on another machine only with the same code, of which ``code`` is the digest."""
-    from lessons.headless import evidence, measured
-
     if code not in (None, code_digest()):
         raise RuntimeError("a worker has another version of the lab, or of NumPy, than this machine")
     spec = RunSpec.from_dict(task["spec"])

@@ -386,9 +386,10 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from samplers import bench, bench_page
+    from samplers import benchmarks
+    from samplers.benchmarks import page
 
-    kind: Any = bench_page if options.page else bench
+    kind: Any = page if options.page else benchmarks
     report = kind.measure(options.quick, lambda what: print(what, file=sys.stderr, flush=True))
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
     return DONE

@@ -72,7 +72,7 @@ GROUPS = {
 }
 """What is mutated, each with the files of tests that concern it; behind :: words, of which a test's name has one."""
 
-UNSEEN = {"samplers/models/topics/__main__.py", "samplers/models/topics/bench.py"}
+UNSEEN = {"samplers/models/topics/__main__.py"}
 """A command that tests start as a process of its own, and a stopwatch."""
 
 LOOK = {

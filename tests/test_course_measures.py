@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lessons.headless import evidence
+from lessons.evidence import evidence
 from lessons.measures import MEASURES
 from lessons.measures.base import OWN_RUN
 from samplers import SpecError

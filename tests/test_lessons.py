@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from lessons import LessonError, cli, document, load_all, measures, read
 from lessons.claims import judge
 from lessons.document import parse
-from lessons.headless import evidence, live_result, measured, run_step
+from lessons.evidence import evidence, measured
+from lessons.headless import live_result, run_step
 from lessons.lesson import Goal
 from lessons.library import COURSE, VARIABLE
 from lessons.measures import MEASURES

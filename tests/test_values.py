@@ -32,7 +32,7 @@ CHANGING = {
 def records():
     for package in (app, lessons, samplers):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if module.name.rsplit(".", maxsplit=1)[-1] in {"__main__", "main", "bench", "app_hooks"}:
+            if module.name.rsplit(".", maxsplit=1)[-1] in {"__main__", "main", "app_hooks"}:
                 continue
             for found in vars(importlib.import_module(module.name)).values():
                 if is_dataclass(found) and isinstance(found, type) and found.__module__ == module.name:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -14,9 +14,11 @@ from app.lesson import proof
 from app.lesson.marks import Mark, marks
 from app.lesson.place import SKIPPED, Place
 from app.lesson.prose import as_html, as_words, in_line
-from app.page_state import PageState
 from app.theme import Theme, theme
 from lessons import Claim, Lesson, Step
+
+if TYPE_CHECKING:
+    from app.state import AppState
 
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 WIDTH = 390
@@ -96,7 +98,7 @@ class LessonPanel:
     """The widgets of the open step, and what its live claims say."""
 
     def __init__(
-        self, state: PageState, controls: Any, go: Callable[[Lesson, int], None], follow: Callable[[], tuple[Lesson, int] | None],
+        self, state: "AppState", controls: Any, go: Callable[[Lesson, int], None], follow: Callable[[], tuple[Lesson, int] | None],
         contents: Callable[[], None],
     ):  # fmt: skip
         """``go`` opens a step; ``follow`` says what comes after the last one; ``contents`` shows the list."""

@@ -23,7 +23,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import ConsoleMessage, Error, Page, Request
 
-from samplers.bench_page import ARGUMENTS, BROWSERS
+from samplers.benchmarks.page import ARGUMENTS, BROWSERS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 VIEWPORT = {"width": 1280, "height": 720}

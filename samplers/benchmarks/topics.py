@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from numpy.random import SFC64, Generator
 
 from samplers import jit
-from samplers.bench import Effort, Requirement, Work, ratio_of, rounds
+from samplers.benchmarks.timing import Effort, Requirement, Work, ratio_of, rounds
 from samplers.models.topics.collapsed_gibbs import CollapsedGibbs
 from samplers.models.topics.model import Topics
 

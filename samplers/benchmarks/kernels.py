@@ -1,53 +1,25 @@
-"""Benchmarks: every sampler's speed, beside the cost of its random numbers alone and beside other programs.
-
-All rates are chain-steps a second: one step of one chain counts once. What is compared is measured in turns within
-one process, and the medians are given, so that a busy machine slows all of them alike.
-"""
+"""The speed of every sampler, beside the cost of its random numbers alone and beside other programs."""
 
 import importlib.util
-import os
-import platform
 import statistics
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numba import types
 from numpy.random import SFC64, Generator
 
 from samplers import jit
+from samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
 from samplers.engine import Run
 from samplers.kernels import SAMPLERS
-from samplers.recipe.flow import Flow
-from samplers.recipe.fokker_planck import Evolution
-from samplers.recipe.presets import PRESETS
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.base import Array
 
-if TYPE_CHECKING:
-    from samplers.models.topics.bench import TokenRate
-
-CHAINS = (1, 4)
-UNCOUNTED = 10**9
-"""A burn-in longer than any benchmark: no statistics are kept."""
 TABLE = 1024
 """Steps of a stationary chain from which the Poisson rates and gamma shapes are taken."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How long to measure."""
-
-    seconds: float
-    """Of one measurement."""
-    rounds: int
-
-
-FULL, QUICK = Effort(0.2, 7), Effort(0.02, 3)
 
 
 @dataclass(frozen=True)
@@ -78,81 +50,6 @@ class PeerRate:
     note: str
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """A ratio that the engine must reach, or a time that it must not exceed."""
-
-    name: str
-    measured: float | None
-    needed: float
-    at_most: bool = False
-
-    @property
-    def met(self) -> bool | None:
-        """None where the peer is not installed."""
-        if self.measured is None:
-            return None
-        return self.measured <= self.needed if self.at_most else self.measured >= self.needed
-
-
-@dataclass(frozen=True)
-class Report:
-    """All figures, and the machine they are from."""
-
-    machine: dict[str, Any]
-    samplers: list[SamplerRate]
-    peers: list[PeerRate]
-    tokens: list["TokenRate"]
-    requirements: list[Requirement]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {**asdict(self), "requirements": [{**asdict(x), "met": x.met} for x in self.requirements]}
-
-
-def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: None) -> Report:
-    """Run all benchmarks; ``progress`` is told what comes next."""
-    # It measures with what is here.
-    from samplers.models.topics import bench as topics
-
-    effort = QUICK if quick else FULL
-    rates: list[SamplerRate] = []
-    for key in SAMPLERS:
-        for n_chains in CHAINS:
-            spec = default_spec(key, n_chains)
-            if spec is not None:
-                progress(f"{key}, {n_chains} {'chains' if n_chains > 1 else 'chain'}")
-                rates.append(sampler_rate(spec, effort))
-    progress("other programs")
-    peers, ratio = peer_rates(effort)
-    progress("recipes")
-    needs = [*requirements(rates, ratio), *recipe_requirements(effort)]
-    progress("topics")
-    tokens = topics.token_rates(effort)
-    return Report(machine(), rates, peers, tokens, [*needs, topics.requirement(tokens)])
-
-
-def machine() -> dict[str, Any]:
-    """What the figures depend on."""
-    packages = ("numba", "numpy", "scipy", "blackjax", "jax", "lda", "mici", "tomotopy")
-    return {
-        "platform": platform.platform(),
-        "processor": _processor(),
-        "cpu_count": os.cpu_count(),
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages if importlib.util.find_spec(name)},
-    }
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
-
-
 PREFERRED = ("circle_mixture", "quartic", "sparse_dirichlet")
 """The targets of the benchmark; a sampler that fits none has the first one that it fits, exact draws the second."""
 
@@ -166,47 +63,6 @@ def default_spec(sampler: str, n_chains: int) -> RunSpec | None:
     key = next((key for key in PREFERRED[sampler == "exact" :] if key in fitting), fitting[0])
     gradient = "minibatch" if "minibatch" in cls.gradients_for(TARGETS[key]) else ""
     return RunSpec.of(key, sampler, gradient, n_chains=n_chains)
-
-
-# --- measuring -----------------------------------------------------------------------------------------------------
-
-Work = Callable[[int], None]
-"""work(n) makes n steps."""
-
-
-def in_turns(works: dict[str, tuple[Work, int]], effort: Effort) -> dict[str, list[float]]:
-    """Chain-steps a second in each round, of each (work, chains), measured in turns."""
-    return rounds(
-        {name: (work, _calibrate(work, effort.seconds), n) for name, (work, n) in works.items()}, effort.rounds
-    )
-
-
-def rounds(works: dict[str, tuple[Work, int, int]], n: int) -> dict[str, list[float]]:
-    """What each (work, steps, made in a step) makes in a second, in each of ``n`` rounds; in turns."""
-    rates: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(n):
-        for name, (work, steps, made) in works.items():
-            began = time.perf_counter()
-            work(steps)
-            rates[name].append(steps * made / (time.perf_counter() - began))
-    return rates
-
-
-def _calibrate(work: Work, seconds: float) -> int:
-    n = 64
-    while True:
-        work(n)  # what compiles for this n does so here
-        began = time.perf_counter()
-        work(n)
-        took = time.perf_counter() - began
-        if took >= seconds / 2:
-            return n
-        n = int(n * min(16.0, max(2.0, seconds / max(took, 1e-9))))
-
-
-def ratio_of(rates: dict[str, list[float]], above: str, below: str) -> float:
-    """The median over rounds of the ratio of two rates."""
-    return statistics.median(a / b for a, b in zip(rates[above], rates[below], strict=True))
 
 
 def sampler_rate(spec: RunSpec, effort: Effort) -> SamplerRate:
@@ -479,92 +335,3 @@ def requirements(rates: list[SamplerRate], ratios: dict[tuple[str, int], float])
             Requirement(f"SCIR at d = 10 over its gammas and Poissons alone, {chains}", share("scir", n), 0.8),
         ]
     return out
-
-
-# --- recipes -------------------------------------------------------------------------------------------------------
-
-TYPED_QUARTIC = {"energy": "theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2", "extent": 5.0}
-TYPED_WELL = {"energy": "theta^4 - 2*theta^2", "extent": 3.5}
-TYPED_SGHMC = {
-    "layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",), "scheme": "semi_implicit", "step_size": 0.1,
-}  # fmt: skip
-
-
-def recipe_requirements(effort: Effort) -> list[Requirement]:
-    """What typed recipes promise: their speed over the compiled samplers', and the time that their pictures take."""
-    out = []
-    for n in CHAINS:
-        chains = f"{n} chain{'s' if n > 1 else ''}"
-        for name, target, typed, params in (
-            ("SGLD", "quartic", TYPED_QUARTIC, {}),
-            ("SGHMC", "double_well", TYPED_WELL, TYPED_SGHMC),
-        ):
-            specs = {
-                "compiled": RunSpec.of(target, name.lower(), n_chains=n),
-                "recipe": RunSpec.of(target, "recipe", sampler_params=params, n_chains=n),
-                "both": RunSpec.of("typed", "recipe", target_params=typed, sampler_params=params, n_chains=n),
-            }
-            works: dict[str, tuple[Work, int]] = {
-                key: (Run(replace(spec, burn_in=UNCOUNTED)).advance, n) for key, spec in specs.items()
-            }
-            rates = in_turns(works, effort)
-            for key, what in (("recipe", "recipe typed"), ("both", "recipe and energy typed")):
-                title = f"{name} on the {target.replace('_', ' ')}, {what}, over the compiled one, {chains}"
-                out.append(Requirement(title, ratio_of(rates, key, "compiled"), 0.25))
-    times = statistics.median(_grid_seconds() for _ in range(effort.rounds))
-    out.append(
-        Requirement("generator, first step of p(z, t) and spectrum on 120 × 120 cells, seconds", times, 0.5, True)
-    )
-    return out
-
-
-def _grid_seconds() -> float:
-    target = TARGETS["double_well"]()
-    flow = Flow(PRESETS["sghmc"].recipe(target.dim, target.formula()), target)
-    began = time.perf_counter()
-    Evolution(flow.matrix, flow.wanted, 0.05).advance()
-    _ = flow.spectrum
-    return time.perf_counter() - began
-
-
-# --- as text -------------------------------------------------------------------------------------------------------
-
-
-def as_text(report: Report) -> str:
-    """The report as tables, in millions of chain-steps a second."""
-    head = ("sampler", "target", "gradient", "chains", "draws only", "with statistics", "random numbers")
-    rows = [(*head, "draws/random", "statistics/draws"), *map(_rate_row, report.samplers)]
-    peers: list[tuple[str, ...]] = [("the same by", "", "chains", "rate", "")]
-    peers += [(x.method, x.program, str(x.n_chains), _millions(x.rate), x.note) for x in report.peers]
-    tokens: list[tuple[str, ...]] = [("collapsed Gibbs on Reuters by", "topics", "millions of tokens/s", "engine/it")]
-    tokens += [(x.program, str(x.n_topics), _millions(x.rate), _ratio(x.ratio)) for x in report.tokens]
-    needs: list[tuple[str, ...]] = [("required", "measured", "needed", "")]
-    for need in report.requirements:
-        verdict = {True: "met", False: "NOT MET", None: "not measured"}[need.met]
-        bound = f"{'at most ' if need.at_most else ''}{need.needed:g}"
-        needs.append((need.name, _ratio(need.measured), bound, verdict))
-    facts = report.machine
-    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
-    title = f"{facts['processor']}, {facts['cpu_count']} cores, Python {facts['python']}, {versions}"
-    title += "\nMillions of chain-steps a second, median."
-    return "\n\n".join([title, *(_columns(table) for table in (rows, peers, tokens, needs))])
-
-
-def _rate_row(x: SamplerRate) -> tuple[str, ...]:
-    alone = x.kernel / x.random_numbers if x.random_numbers else None
-    rates = (_millions(x.kernel), _millions(x.counted), _millions(x.random_numbers))
-    names = (x.sampler, x.target, x.gradient, str(x.n_chains))
-    return (*names, *rates, _ratio(alone), _ratio(x.counted / x.kernel))
-
-
-def _millions(rate: float | None) -> str:
-    return "–" if rate is None else f"{rate / 1e6:.3g}"
-
-
-def _ratio(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def _columns(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)

@@ -1,0 +1,46 @@
+"""The run of one lane, with what measures read of it."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from lessons.measures.base import DRAWS, MOMENTA, NAN, OWN_RUN, Estimate, Evidence, Measure
+from lessons.measures.diverged import Diverged
+from samplers import Run, RunSpec
+
+SNAPSHOTS = 400
+"""Snapshots of the momenta in a run."""
+CHUNK = 2_000_000
+"""Chain-steps between two reports of progress."""
+Told = Callable[[int], None]
+"""``told(how far)`` within one run."""
+
+
+def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None) -> Evidence:
+    """The whole run of ``spec``, with what the measures need. ``told(chain-steps made)`` is called after a chunk."""
+    needs = set(needs)
+    if needs == {OWN_RUN}:
+        # The measure makes its own run; of this one it reads the spec.
+        return Evidence(Run(spec).trace())
+    run = Run(spec, keep_draws=DRAWS in needs)
+    size = max(CHUNK // spec.n_chains, 1)
+    each = min(size, max(spec.n_steps // SNAPSHOTS, 1)) if MOMENTA in needs else size
+    snapshots = []
+    for end, most in ((spec.burn_in, size), (spec.burn_in + spec.n_steps, each)):
+        while run.steps < end and run.divergence is None:
+            run.advance(min(most, end - run.steps))
+            if MOMENTA in needs and run.steps > spec.burn_in and run.divergence is None:
+                snapshots.append(run.momentum.copy())
+            if told is not None:
+                told(run.steps * spec.n_chains)
+    return Evidence(run.trace(), np.array(snapshots) if MOMENTA in needs else None)
+
+
+def measured(measure: Measure, lane: Any) -> Estimate:
+    """The measure of a lane; nan where the lane blew up."""
+    if lane.divergence is not None and not isinstance(measure, Diverged):
+        return Estimate(NAN)
+    if isinstance(lane, Evidence) and measure.needs != OWN_RUN and lane.trace.statistics.n_steps == 0:
+        return Estimate(NAN)
+    return measure.of(lane)
