@@ -4,7 +4,8 @@ A sampler declares its own step, or one from here that it shares, as ``textbook_
 changes θ and r (chains, …), and the data's order, in place, and takes the random numbers in the kernel's order.
 """
 
-from math import exp, sqrt
+from math import exp
+from typing import Any
 
 import numpy as np
 
@@ -107,23 +108,32 @@ def recipe(self, rng, run, theta, r, data):
     dθ = g r dt, dr = −g∇U dt + ∇g dt − g² r dt + √2 g dW.
     """
     eps, dim = self.step_size, theta.shape[1]
-    grad = gradients(rng, run, theta, data)
-    b = subtracted(rng, run, grad)[0, 0]
-    for c in range(len(theta)):
+    one_by_one = (run.gradient.textbook_gradients(rng, run.target, x, data) for x in theta)
+    # Without minibatches the gradients of all chains come first, and then one B̂ for all of them.
+    common = None
+    chains: Any = one_by_one
+    if not run.gradient.noise().batch_size:
+        chains = list(one_by_one)
+        common = subtracted(rng, run, np.array([each.mean(axis=0) for each in chains]))
+
+    def noise(d, each, coefficients):
+        """N(0, ε(2D − εB̂)) where the gradient enters with these coefficients."""
+        v = subtracted(rng, run, each) if common is None else common
+        covariance = eps * (2 * np.diag(d) - eps * np.outer(coefficients, coefficients) * v)
+        return np.linalg.cholesky(covariance) @ [rng.standard_normal() for _ in range(dim)]
+
+    for c, each in enumerate(chains):
+        grad = each.mean(axis=0)
         if self.layout == "theta":
             positive = run.target.support == "positive"
             d = theta[c].copy() if positive else np.ones(dim)
-            for i in range(dim):
-                heat = sqrt(eps * (2 * d[i] - eps * d[i] ** 2 * b)) * rng.standard_normal()
-                theta[c, i] = theta[c, i] - eps * (d[i] * grad[c, i] - positive) + heat
-                if positive:
-                    theta[c, i] = abs(theta[c, i])
+            theta[c] += -eps * (d * grad - positive) + noise(d, each, d)
+            if positive:
+                theta[c] = abs(theta[c])
         else:
             tanh = np.tanh(theta[c])
             g = 1 + tanh**2 / 2
             slope = tanh * (1 - tanh**2)
             moved = theta[c] + eps * g * r[c]
-            for i in range(dim):
-                heat = sqrt(eps * (2 * g[i] ** 2 - eps * g[i] ** 2 * b)) * rng.standard_normal()
-                r[c, i] = r[c, i] + eps * (slope[i] - g[i] * grad[c, i] - g[i] ** 2 * r[c, i]) + heat
+            r[c] += eps * (slope - g * grad - g**2 * r[c]) + noise(g**2, each, g)
             theta[c] = moved

@@ -103,7 +103,7 @@ def variants(s, t, g):
         params = {"step_size": 0.003, "n_leapfrog": 3}
     yield params, {}
     if s == "recipe" and not positive:
-        yield {**riemannian(TARGETS[t]().dim), "step_size": 0.03}, {}
+        yield {**riemannian(TARGETS[t]().dim), "step_size": 1e-4 if g.startswith("minibatch_") else 0.03}, {}
     if g.startswith("minibatch"):
         yield params, {"replacement": False, "batch_size": 7}
     if s == "gmc":

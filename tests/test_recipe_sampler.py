@@ -44,6 +44,8 @@ PLANE, WELL, GAMMA = TARGETS["quartic"](), TARGETS["double_well"](), TARGETS["ga
 NOISY, CORRECTED = ("gaussian", {"variance": 3.0}), ("gaussian_corrected", {"variance": 3.0})
 MOMENTUM = {**preset("sghmc", PLANE, friction=2.0), "scheme": "semi_implicit", "step_size": 0.05}
 HOT = {**MOMENTUM, "diffusion_entries": ("0", "0", "0", "0", "0", "0", "0", "2.000001", "0", "2")}
+BATCHES = [("minibatch", {}), ("minibatch_known", {"variance": 900.0}), ("minibatch_fisher", {"batch_size": 30, "replacement": False})]  # fmt: skip
+GLIDING = {**preset("sghmc", TARGETS["linear_regression"](), friction=20.0), "scheme": "semi_implicit", "step_size": 0.001}  # fmt: skip
 # Target and its parameters, the fast sampler and its parameters, the gradient, the recipe, and a recipe with a fault.
 EQUALS = [
     ("quartic", {}, "sgld", {"step_size": 0.01}, ("full", {}), {}, {"diffusion_entries": ("1.000001", "0", "1")}),
@@ -53,6 +55,8 @@ EQUALS = [
     ("quartic", {}, "sghmc", {"step_size": 0.05, "friction": 2.0}, ("full", {}), MOMENTUM, {**MOMENTUM, "scheme": "euler"}),
     ("quartic", {}, "sghmc", {"step_size": 0.05, "friction": 2.0}, NOISY, MOMENTUM, HOT),
     ("quartic", {}, "sghmc", {"step_size": 0.05, "friction": 2.0}, CORRECTED, MOMENTUM, {**MOMENTUM, "dissipation": False}),
+    *[("linear_regression", {}, "sgld", {"step_size": 1e-4}, gradient, {}, {"diffusion_entries": ("1", "1e-4", "1")}) for gradient in BATCHES],
+    *[("linear_regression", {}, "sghmc", {"step_size": 0.001, "friction": 20.0}, gradient, GLIDING, {**GLIDING, "scheme": "euler"}) for gradient in BATCHES],
     ("gamma", {"shape": 2.5}, "sgrld", {"step_size": 0.01}, ("full", {}), {"diffusion_entries": ("theta",)},
      {"diffusion_entries": ("theta",), "gamma": False}),
 ]  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 from app.lanes.densities import LaneRecord
 from app.runner import Runner
 from app.state import AppState
+from app.views import VIEWS
 from app.views.base import Scene
 from app.views.completeness import (
     BOTH,
@@ -347,6 +348,25 @@ def test_noise_of_the_gradient_puts_the_mark_outside():
     assert cell_of(Page(Completeness, "double_well", SGHMC, gradient=right).compute(5)) == (BOTH, CONSTANT)
     # With D = 0 there is nothing to subtract B̂ from.
     assert cell_of(Page(Completeness, "double_well", HMC, gradient=right).compute(5)) is None
+
+
+@pytest.mark.parametrize("key", ["stationarity", "evolution", "spectrum", "modes", "curl", "place"])
+def test_what_minibatches_add_to_the_noise_is_not_predicted(key):
+    """Fails where a view takes the noise of minibatches for none, and predicts a law; where it is estimated and
+    subtracted there is nothing to add. Planted fault: the full gradient, of which nothing like that is said."""
+
+    def said(gradient):
+        page = Page(VIEWS[key], "linear_regression", {"step_size": 1e-4}, gradient=gradient)
+        page.view.background(page.frames(20))
+        page.view.background(page.frames())
+        page.compute()
+        return " ".join(page.why())
+
+    words = "the gradient's noise is added to D" if key == "place" else "The noise of a minibatch goes by θ"
+    for gradient in ("minibatch", "minibatch_known"):
+        assert words in said(gradient)
+    for gradient in ("full", {"key": "minibatch_fisher", "params": {"batch_size": 50}}):
+        assert words not in said(gradient)
 
 
 def test_another_curl_may_hide_in_a_typed_drift():

@@ -11,7 +11,7 @@ from bokeh.models import Label
 from app.theme import plot
 from app.views.base import Data, LaneFrame
 from app.views.marks import MARKERS, SIGNS
-from app.views.planes import process_of
+from app.views.planes import excess, process_of
 from app.views.recipes import RecipeView, recipe_of
 from samplers import jit
 from samplers.gradients import GRADIENTS
@@ -64,14 +64,16 @@ def cell(recipe: Recipe) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=64)
-def by_recipe(recipe: Recipe, noise: float = 0.0, clipped: bool = False) -> Classification:
+def by_recipe(recipe: Recipe, noise: float | None = 0.0, clipped: bool = False) -> Classification:
     """Where a recipe stands whose gradient has noise of variance ``noise`` beyond B̂, or a B̂ that D is too small for.
+
+    Of minibatches whose noise is not subtracted as estimated it is None, some and no number.
 
     By the theorem every process with the law e^{−H} is a recipe's, so that one question decides: is the drift the
     recipe's?
     """
     column, row = cell(recipe)
-    if noise > 0 and any(not e.is_zero for entries in recipe.correction(1.0) for e in entries):
+    if (noise is None or noise > 0) and any(not e.is_zero for entries in recipe.correction(1.0) for e in entries):
         return Classification(OUTSIDE, row, "the gradient's noise is added to D, not to f")
     if clipped:
         return Classification(OUTSIDE, row, "D is too small for B̂ to be subtracted")
@@ -118,10 +120,9 @@ def stationary(recipe: Recipe, target: Target) -> bool:
     return bool(good.any() and value[good].max() < 1e-9 * max(1.0, *(float(d[good].max()) for d in drift)))
 
 
-def _choice(recipe: Recipe, lane: LaneFrame) -> tuple[Recipe, float, bool]:
+def _choice(recipe: Recipe, lane: LaneFrame) -> tuple[Recipe, float | None, bool]:
     """All that decides where a lane stands."""
-    noise = lane.run.gradient.noise()
-    return recipe, noise.variance - noise.correction, bool(lane.run.counts[jit.CLIPPED])
+    return recipe, excess(lane.run.gradient.noise()), bool(lane.run.counts[jit.CLIPPED])
 
 
 class Completeness(RecipeView):
@@ -212,7 +213,7 @@ class Completeness(RecipeView):
             if key in self._checked:
                 continue
             # What D and Q do not write by themselves may still be another Q's: that takes a while to see.
-            if not key[2] and stationary(process.effective, lane.run.target):
+            if not key[2] and key[1] is not None and stationary(process.effective, lane.run.target):
                 found, moved = Classification(*cell(recipe), "law e⁻ᴴ all the same: f is the recipe of another Q"), True
             self._checked[key] = found
         return moved

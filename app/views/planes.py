@@ -16,6 +16,7 @@ from app.views.base import Array, Data, Drawing, Feed, LaneFrame, Scene, View
 from app.views.marks import LINE, SIGNS
 from app.views.recipes import recipe_of
 from samplers.expressions import ZERO
+from samplers.jit import Noise
 from samplers.recipe.flow import SHOWN_MOMENTUM, Flow, effective
 from samplers.recipe.recipe import Layout, Recipe
 from samplers.targets.base import Target
@@ -31,19 +32,24 @@ FAILURES = (ValueError, RuntimeError, ArithmeticError)
 """What a grid raises where a recipe has no answer: no stationary law, D not positive semidefinite, no convergence."""
 
 
+UNKNOWN = "The noise of a minibatch goes by θ and by the data: what it adds to D is not predicted."
+
+
 class Process(NamedTuple):
     """What really moves a lane's chain; views start their work again where it changes."""
 
     recipe: Recipe
     """As it is typed."""
     step_size: float
-    excess: float
-    """By how much the variance of the gradient's noise is above B̂."""
+    excess: float | None
+    """By how much the variance of the gradient's noise is above B̂; None where that is no number."""
     target: Target
 
     @property
     def effective(self) -> Recipe:
-        """With what the gradient's noise adds to D."""
+        """With what the gradient's noise adds to D. Raises ValueError where that is not known."""
+        if self.excess is None:
+            raise ValueError(UNKNOWN)
         return _effective(self.recipe, self.step_size, self.excess)
 
     @property
@@ -72,13 +78,20 @@ def _effective(recipe: Recipe, step_size: float, excess: float) -> Recipe:
     return effective(recipe, step_size, excess)
 
 
+def excess(noise: Noise) -> float | None:
+    """By how much the variance of the gradient's noise is above B̂: 0 where B̂ is its estimate, None of other batches."""
+    if noise.batch_size:
+        return 0.0 if noise.estimated else None
+    return float(noise.variance - noise.correction)
+
+
 def process_of(lane: LaneFrame) -> Process | None:
     """The process of a lane, None for other samplers than recipes."""
     recipe = recipe_of(lane)
     if recipe is None:
         return None
-    noise = lane.run.gradient.noise()
-    return Process(recipe, lane.run.sampler.time_per_step, float(noise.variance - noise.correction), lane.run.target)
+    run = lane.run
+    return Process(recipe, run.sampler.time_per_step, excess(run.gradient.noise()), run.target)
 
 
 def shown_ranges(layout: Layout, target: Target) -> list[tuple[float, float]]:

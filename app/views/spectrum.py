@@ -88,8 +88,8 @@ class Linear:
 
 def linear(process: Process) -> Linear | None:
     """The closed form where there is one."""
-    recipe, names = process.effective, process.recipe.layout.names
-    if process.excess or recipe.edited or recipe.dissipation_dropped:
+    recipe, names = process.recipe, process.recipe.layout.names
+    if process.excess != 0 or recipe.edited or recipe.dissipation_dropped:
         return None
     entries = [entry for matrix in (recipe.D, recipe.Q) for row in matrix for entry in row]
     entries += [slope.diff(label) for slope in recipe.gradient for label in names]

@@ -6,7 +6,7 @@ import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import add_noise
+from samplers.kernels.kicks import add_noise, batch_gradients
 from samplers.parameters import Count, Flag, Real
 
 
@@ -24,7 +24,7 @@ def advance(rng, state, model, source, params, out, n, info):
     potential, gradient, target_params = model.potential, model.gradient, model.params
     theta, r, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
-    noise_scale = sqrt(source.variance)
+    noise_scale, each = sqrt(source.variance), np.empty((source.batch_size, dim))
     before = np.empty_like(theta)
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     for t in range(n):
@@ -33,17 +33,23 @@ def advance(rng, state, model, source, params, out, n, info):
                 before[c, i] = theta[c, i]
                 r[c, i] = rng.standard_normal()
         _energy(potential, target_params, theta, r, energy)
-        gradient(theta, grad, target_params)
-        if noise_scale > 0:
-            add_noise(rng, grad, noise_scale)
+        if source.batch_size == 0:
+            gradient(theta, grad, target_params)
+            if noise_scale > 0:
+                add_noise(rng, grad, noise_scale)
+        else:
+            batch_gradients(rng, state, model, source, each, grad)
         for _ in range(n_leapfrog):
             for c in range(n_chains):
                 for i in range(dim):
                     r[c, i] -= step_size / 2 * grad[c, i]
                     theta[c, i] += step_size * r[c, i]
-            gradient(theta, grad, target_params)
-            if noise_scale > 0:
-                add_noise(rng, grad, noise_scale)
+            if source.batch_size == 0:
+                gradient(theta, grad, target_params)
+                if noise_scale > 0:
+                    add_noise(rng, grad, noise_scale)
+            else:
+                batch_gradients(rng, state, model, source, each, grad)
             for c in range(n_chains):
                 for i in range(dim):
                     r[c, i] -= step_size / 2 * grad[c, i]
@@ -65,8 +71,9 @@ class HMC(Sampler):
     afresh, r ~ N(0, I), at the start of each step.
     Leapfrog: L times r ← r − (ε/2)∇U, θ ← θ + εr, r ← r − (ε/2)∇U. With the accept step the new state is
     kept with probability min(1, e^{−ΔH}), and e^{−H} is exactly invariant for every ε. It stays so
-    when noise that does not depend on θ is added to the gradient, because the noise of the way back has
-    the same law; only more is rejected. Without the accept step the bias is O(ε²), and noise heats the chain.
+    with a noisy gradient, from Gaussian noise or a fresh minibatch at every leapfrog step, because the noise and the
+    choice of data are drawn without regard to the state, and on the way back have the same law; only more is rejected.
+    The accept step takes the energy of all data. Without it the bias is O(ε²), and noise heats the chain.
     """
 
     key = "hmc"
@@ -80,7 +87,7 @@ class HMC(Sampler):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Leapfrog, accept step optional"
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
-    estimators = frozenset({"full", "gaussian"})
+    estimators = frozenset({"full", "gaussian", "minibatch"})
     gradient_age = None
     moving = True
     advance = advance
@@ -92,7 +99,7 @@ class HMC(Sampler):
     accept = Flag(
         True,
         label="Accept step",
-        doc="The Metropolis test that makes the law exact. It needs the full energy, which a minibatch cannot give.",
+        doc="The Metropolis test that makes the law exact. It takes the energy of all data, with minibatches too.",
     )
 
     @property

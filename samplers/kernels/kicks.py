@@ -98,6 +98,14 @@ def kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, 
 
 
 @jit.helper
+def batch_gradients(rng, state, model, source, each, grad):
+    """Write every chain's gradient, from a fresh minibatch, to ``grad`` (chains, dim); ``each`` is for one batch's."""
+    x = state.position
+    for c in range(x.shape[0]):
+        source.estimate(rng, x[c : c + 1], grad[c : c + 1], each, model, state.data, source.params)
+
+
+@jit.helper
 def batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick):
     """:func:`kicks` with a gradient from a minibatch, a fresh one for each chain; returns how many were clipped.
 

@@ -10,15 +10,16 @@ from samplers import jit, textbook
 from samplers.expressions import ZERO, Expression, name
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import add_noise, shorten
+from samplers.kernels.kicks import ESTIMATORS, add_noise, shorten
 from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
 from samplers.recipe.flow import shown
 from samplers.recipe.recipe import KINDS, MAX_REFRESH, THETA, Layout, Recipe
 from samplers.targets.base import LINE, POSITIVE, Array, Target
 
 # Indices in the packed parameters.
-_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH, _PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _WORK = range(11)
-_HEADER = 11
+_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH = range(7)
+_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _PROGRAM_4, _WORK = range(7, 12)
+_HEADER = 12
 """The header is followed by the numbers of the coordinates that noise is injected into."""
 
 
@@ -76,20 +77,64 @@ def _factorise(work, at, step_size, factor):
     return clipped
 
 
+@jit.helper
+def _take_batches(rng, state, model, source, each, grad, spreads, normals):
+    """What a step needs of fresh minibatches, one a chain, and the normals of its noise.
+
+    They are drawn chain by chain, as the fast kernels do. A row of ``spreads`` is the lower triangle of V: the
+    correction on its diagonal, or, where it is estimated, the empirical Fisher information Cov(g_k)/S, for batches
+    without replacement times the share of the data that is not in one.
+    """
+    x, size = state.position, source.batch_size
+    left = 1.0 if source.replacement else 1 - size / state.data.size
+    for c in range(x.shape[0]):
+        source.estimate(rng, x[c : c + 1], grad[c : c + 1], each, model, state.data, source.params)
+        at = 0
+        for i in range(x.shape[1]):
+            for j in range(i + 1):
+                total = 0.0
+                if source.estimated:
+                    for k in range(size):
+                        total += (each[k, i] - grad[c, i]) * (each[k, j] - grad[c, j])
+                spreads[c, at] = left * total / (size * max(size - 1, 1)) + (source.correction if i == j else 0.0)
+                at += 1
+        for k in range(normals.shape[1]):
+            normals[c, k] = rng.standard_normal()
+
+
+@jit.helper
+def _shape_noise(program, work, outputs, step_size, factor, normals):
+    """Make normals (chains of one block, noisy) noise of the covariance ε(2D − εB̂); how many were clipped."""
+    execute(program, work)
+    clipped = 0
+    for c in range(normals.shape[0]):
+        clipped += _factorise(work, outputs * LANES + c, step_size, factor)
+        for k in range(normals.shape[1] - 1, -1, -1):
+            normals[c, k] *= factor[k, k]
+            for j in range(k):
+                normals[c, k] += factor[k, j] * normals[c, j]
+    return clipped
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     step_size, reflect, n_first = params[_STEP], params[_REFLECT] > 0, int(params[_FIRST])
     n_noisy, fixed, redrawn = int(params[_NOISY]), params[_FIXED] > 0, params[_REFRESH]
     first_program, rest_program = params[int(params[_PROGRAM_1]) :], params[int(params[_PROGRAM_2]) :]
-    noise_program, work = params[int(params[_PROGRAM_3]) :], params[int(params[_WORK]) :]
+    noise_program, batch_program = params[int(params[_PROGRAM_3]) :], params[int(params[_PROGRAM_4]) :]
+    work = params[int(params[_WORK]) :]
     noisy = params[_HEADER : _HEADER + n_noisy].astype(np.int64)
     theta, other, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
     n_state = dim + other.shape[1]
-    # Rows of the machine's memory: the inputs z, ∇Ũ and B̂, then the outputs.
-    slopes, spread, outputs = n_state, n_state + dim, n_state + dim + 1
+    # Rows of the machine's memory: the inputs z, ∇Ũ, B̂ as a number, and as a matrix V, then the outputs.
+    slopes, spread, matrix = n_state, n_state + dim, n_state + dim + 1
+    outputs = matrix + dim * (dim + 1) // 2
     factor = np.zeros((n_noisy, n_noisy))
     normals = np.empty(n_noisy)
+    batches = source.batch_size > 0
+    each, spreads = np.empty((source.batch_size, dim)), np.empty((n_chains, outputs - matrix))
+    kicks = np.empty((n_chains, n_noisy))
     noise_scale = sqrt(source.variance)
     estimated = source.sample_size > 1
     correction = source.correction
@@ -109,18 +154,21 @@ def advance(rng, state, model, source, params, out, n, info):
                 execute(first_program, work)
                 _move(work, 0, n_first, outputs, step_size)
                 _write(work, 0, a, m, theta)
-        model.gradient(theta, grad, model.params)
-        if noise_scale > 0:
-            add_noise(rng, grad, noise_scale)
+        if batches:
+            _take_batches(rng, state, model, source, each, grad, spreads, kicks)
+        else:
+            model.gradient(theta, grad, model.params)
+            if noise_scale > 0:
+                add_noise(rng, grad, noise_scale)
         if estimated:
             # The variance of the mean of n draws, estimated from the n draws: B̂ (n − 1)/V is χ² with n − 1 degrees.
             freedom = source.sample_size - 1
             correction = source.correction * 2 * rng.standard_gamma(freedom / 2) / freedom
-        if params[_UNBALANCED] > 0 and correction > 0:
+        if params[_UNBALANCED] > 0 and (correction > 0 or source.estimated):
             clipped += n_chains
         for c in range(LANES):
             work[spread * LANES + c] = correction
-        if fixed and (t == 0 or estimated):
+        if fixed and not batches and (t == 0 or estimated):
             execute(noise_program, work)
             bad = _factorise(work, outputs * LANES, step_size, factor)
         for a in range(0, n_chains, LANES):
@@ -129,16 +177,23 @@ def advance(rng, state, model, source, params, out, n, info):
                 _read(theta, a, m, 0, work)
                 _read(other, a, m, dim, work)
             _read(grad, a, m, slopes, work)
+            if batches:
+                _read(spreads, a, m, matrix, work)
+                clipped += _shape_noise(batch_program, work, outputs, step_size, factor, kicks[a : a + m])
             execute(rest_program, work)
             _move(work, n_first, n_state - n_first, outputs, step_size)
             for c in range(m):
-                if not fixed:
-                    bad = _factorise(work, (outputs + n_state - n_first) * LANES + c, step_size, factor)
-                clipped += bad
-                for k in range(n_noisy):
-                    normals[k] = rng.standard_normal()
-                    for j in range(k + 1):
-                        work[noisy[k] * LANES + c] += factor[k, j] * normals[j]
+                if batches:
+                    for k in range(n_noisy):
+                        work[noisy[k] * LANES + c] += kicks[a + c, k]
+                else:
+                    if not fixed:
+                        bad = _factorise(work, (outputs + n_state - n_first) * LANES + c, step_size, factor)
+                    clipped += bad
+                    for k in range(n_noisy):
+                        normals[k] = rng.standard_normal()
+                        for j in range(k + 1):
+                            work[noisy[k] * LANES + c] += factor[k, j] * normals[j]
                 if reflect:
                     for i in range(dim):
                         if work[i * LANES + c] < 0:
@@ -158,8 +213,9 @@ class RecipeSampler(Sampler):
     """Any sampler that the recipe writes: an energy, D(z) and Q(z), typed (Ma, Chen & Fox 2015, eqs 3 and 9).
 
     SDE: dz = f dt + √(2D) dW with f = −(D + Q)∇H + Γ, Γ_i = Σ_j ∂_j(D_ij + Q_ij).
-    Euler–Maruyama: z ← z + ε f̃(z) + N(0, ε(2D − εB̂)), with B̂ = (D + Q) diag(V, 0) (D + Q)ᵀ; this corrects the sign of Γ
-    in the printed eq (9). Semi-implicit: θ first, then the rest, with the gradient at the new θ.
+    Euler–Maruyama: z ← z + ε f̃(z) + N(0, ε(2D − εB̂)), with B̂ = (D + Q) diag(V, 0) (D + Q)ᵀ, V a number or, estimated
+    from a minibatch, a matrix; this corrects the sign of Γ in the printed eq (9). Semi-implicit: θ first, then the
+    rest, with the gradient at the new θ.
     With λ > 0 a step begins, with probability 1 − e^{−λε}, with a new momentum r ~ N(0, I), and so does the chain.
     Invariant law: e^{−H} as ε → 0, for every D that is positive semidefinite and every Q that is skew. Where 2D − εB̂ is
     not positive semidefinite the noise is clipped, and the steps that it happened in are counted. On (0, ∞) a step that
@@ -177,7 +233,7 @@ class RecipeSampler(Sampler):
     integrator = "Euler–Maruyama or semi-implicit Euler"
     source = "Ma, Chen & Fox 2015, eqs (3) and (9), the sign of Γ corrected"
     supports = frozenset({LINE, POSITIVE})
-    estimators = frozenset({"full", "gaussian", "gaussian_corrected", "gaussian_estimated"})
+    estimators = ESTIMATORS | {"gaussian_estimated"}
     advance = advance
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
@@ -216,8 +272,12 @@ class RecipeSampler(Sampler):
         """The semi-implicit scheme takes the gradient at the θ that it has just moved to."""
         return 0 if self.scheme == SEMI_IMPLICIT else 1
 
+    def _programs(self, target: Target) -> "Programs":
+        batches = target.batch is not Target.batch
+        return _programs(self.recipe(target), self.step_size, self.scheme, batches)
+
     def check(self, target: Target) -> None:
-        _programs(self.recipe(target), self.step_size, self.scheme)
+        self._programs(target)
 
     def refusal(self, target: Target) -> str:
         return _refusal(self.recipe(target), target)
@@ -234,15 +294,15 @@ class RecipeSampler(Sampler):
         return out
 
     def packed(self, target: Target) -> Array:
-        made = _programs(self.recipe(target), self.step_size, self.scheme)
+        made = self._programs(target)
         header = np.zeros(_HEADER)
         header[[_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH]] = (
             self.step_size, target.support == POSITIVE, made.moved_first, len(made.noisy), made.fixed, made.unbalanced,
             -expm1(-self.refresh * self.step_size) if self.layout != THETA else 0.0,
         )  # fmt: skip
-        programs = (made.first, made.rest, made.noise)
+        programs = (made.first, made.rest, made.noise, made.batch)
         starts = np.cumsum([_HEADER + len(made.noisy), *map(len, programs)])
-        header[[_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _WORK]] = starts
+        header[[_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _PROGRAM_4, _WORK]] = starts
         return np.concatenate([header, made.noisy, *programs, np.zeros(workspace(*programs))])
 
     bias_order = 1
@@ -306,11 +366,13 @@ class Programs(NamedTuple):
     """The drift of the rest, and the lower triangle of 2D − εB̂ of the noisy coordinates unless that is fixed."""
     noise: Array
     """That triangle, where it is fixed."""
+    batch: Array
+    """That triangle with the matrix V of a minibatch, of targets that have data."""
 
 
 @lru_cache(maxsize=64)
-def _programs(recipe: Recipe, step_size: float, scheme: str) -> Programs:
-    # In the programs ∇Ũ has the names g₁, g₂, and the estimate of its variance the name B.
+def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> Programs:
+    # In the programs ∇Ũ has the names g₁, g₂, and its variance the name B or, as a matrix, V₁₁, V₂₁, V₂₂.
     dim, names = recipe.layout.dim, recipe.layout.names
     slopes = [name(f"g{i + 1}") for i in range(dim)]
     n = len(names)
@@ -326,6 +388,7 @@ def _programs(recipe: Recipe, step_size: float, scheme: str) -> Programs:
         drift.append(total if own is None else own)
     spread = recipe.correction(1.0)
     covariance = [[2 * recipe.D[i][j] - step_size * name("B") * spread[i][j] for j in range(n)] for i in range(n)]
+    matrix = [[f"V{max(i, j) + 1}{min(i, j) + 1}" for j in range(dim)] for i in range(dim)]
     noisy = [i for i in range(n) if not recipe.D[i][i].is_zero]
     unbalanced = any(not spread[i][i].is_zero for i in range(n) if i not in noisy)
     triangle = [covariance[i][j] for i in noisy for j in noisy if j <= i]
@@ -335,11 +398,22 @@ def _programs(recipe: Recipe, step_size: float, scheme: str) -> Programs:
         raise SpecError(
             "sampler.scheme", scheme, f"θ must be moved by the momentum alone for it; with D or Q in θ's own block allowed is {EULER}"
         )  # fmt: skip
-    inputs = [*names, *(f"g{i + 1}" for i in range(dim)), "B"]
+    of_batch: list[Expression] = []
+    if batches:
+        wide = recipe.correction([[name(label) for label in row] for row in matrix])
+        of_batch = [2 * recipe.D[i][j] - step_size * wide[i][j] for i in noisy for j in noisy if j <= i]
+    inputs = [
+        *names,
+        *(f"g{i + 1}" for i in range(dim)),
+        "B",
+        *(matrix[i][j] for i in range(dim) for j in range(i + 1)),
+    ]
     first = program(drift[:moved_first], inputs)
     rest = program([*drift[moved_first:], *([] if fixed else triangle)], inputs)
     constant = program(triangle if fixed else [], inputs)
-    return Programs(moved_first, np.array(noisy, dtype=float), fixed, unbalanced, first, rest, constant)
+    return Programs(
+        moved_first, np.array(noisy, dtype=float), fixed, unbalanced, first, rest, constant, program(of_batch, inputs)
+    )
 
 
 def parameters_of(recipe: Recipe) -> dict[str, Value]:

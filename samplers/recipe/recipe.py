@@ -260,7 +260,7 @@ class Recipe:
                 return None
         return None if g.constant is not None and g.constant <= 0 else self.potential + expressions.apply("log", g)
 
-    def correction(self, variance: float | Sequence[Sequence[float]]) -> Matrix:
+    def correction(self, variance: float | Sequence[Sequence[float | Expression]]) -> Matrix:
         """B̂ = (D+Q) diag(V, 0) (D+Q)ᵀ, what a gradient of U with noise N(0, V) adds to the noise of a step, over ε².
 
         ``variance`` is V, a number (times the identity) or a matrix of d by d. It is V in the block of r for SGHMC
@@ -275,7 +275,7 @@ class Recipe:
         with work_limit(RECIPE_WORK):
             return tuple(
                 tuple(
-                    _total(columns[i][a] * float(variance[a][b]) * columns[j][b] for a in range(d) for b in range(d))
+                    _total(columns[i][a] * variance[a][b] * columns[j][b] for a in range(d) for b in range(d))
                     for j in range(n)
                 )
                 for i in range(n)
