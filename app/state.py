@@ -28,6 +28,7 @@ DEFAULT = Experiment.from_dict({
 })  # fmt: skip
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
 SIMPLEX_VIEWS = ["state", "components", "ks"]
+"""Of more than two coordinates, too."""
 MANIFOLD_VIEWS = ["circle", "globe", "torus", "marginal", "ks", "temperature"]
 """Of which a page has those that fit: a picture of the manifold, where there is one, and the rest."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
@@ -44,7 +45,7 @@ def default_views(experiment: Experiment) -> list[str]:
     support = TARGETS[experiment.target.key].support
     if support == MANIFOLD:
         return [key for key in MANIFOLD_VIEWS if VIEWS[key].fits(experiment)]
-    return list(SIMPLEX_VIEWS if support == SIMPLEX else DEFAULT_VIEWS)
+    return list(SIMPLEX_VIEWS if VIEWS["components"].fits(experiment) else DEFAULT_VIEWS)
 
 
 def first_coordinate(experiment: Experiment) -> int:

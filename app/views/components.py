@@ -1,4 +1,4 @@
-"""All shares of a simplex at once: Figure 1 of Baker et al. 2018."""
+"""All coordinates at once: of a simplex, Figure 1 of Baker et al. 2018; of a posterior, every coefficient."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,16 +14,16 @@ from app.views.trace import exact_quantiles
 from samplers import Experiment
 from samplers.accumulate import Statistics
 from samplers.diagnostics.ks import edges_and_cdf
-from samplers.targets import TARGETS
-from samplers.targets.base import SIMPLEX, Array
+from samplers.targets.base import MANIFOLD, SIMPLEX, Array
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LOWEST = 1e-3
-"""The axis reaches every component's exact quantile at this level. Where draws went lower, a triangle points there."""
+"""The axis reaches every component's exact quantile at this level. Where draws on a log axis went lower, a triangle
+points there; on a linear one it reaches as far at the upper end."""
 
 
 class Components(View):
-    """A box plot of every ω_j, beside the exact one."""
+    """A box plot of every ω_j, or of every θ_j where there are more than two, beside the exact one."""
 
     key = "components"
     title = "All components"
@@ -32,7 +32,8 @@ class Components(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return TARGETS[experiment.target.key].support == SIMPLEX
+        target = experiment.make_target()
+        return target.support == SIMPLEX or (target.support != MANIFOLD and target.dim > 2)
 
     def build(self) -> Any:
         scene = self.scene
@@ -41,17 +42,24 @@ class Components(View):
         self._scales = [Scale.of(column) for column in columns]
         self._positions = np.array([s.forward(edges_and_cdf(c)[0]) for s, c in zip(self._scales, columns, strict=True)])
         exact = np.array([
-            exact_quantiles(s, *edges_and_cdf(c), (LOWEST, *LEVELS)) for s, c in zip(self._scales, columns, strict=True)
+            exact_quantiles(s, *edges_and_cdf(c), (LOWEST, *LEVELS, 1 - LOWEST))
+            for s, c in zip(self._scales, columns, strict=True)
         ])  # fmt: skip
-        lowest = float(exact[:, 0].min())
-        step = round_up(-lowest / 10)
-        self._bottom = float(np.floor(lowest / step) * step)
-        p = plot(
-            colours, "component j", self._scales[0].label("ω"), (0.4, d + 0.6), (self._bottom, 0.02 * -self._bottom)
-        )
+        lowest, log = float(exact[:, 0].min()), self._scales[0].log
+        if log:
+            step = round_up(-lowest / 10)
+            self._bottom = float(np.floor(lowest / step) * step)
+            x_label, label, top = "component j", "ω", -0.02 * self._bottom
+        else:
+            self._bottom, x_label, label, top = lowest, "", "coefficient", float(exact[:, -1].max())
+            self.hint = "wide grey boxes: exact; lines from 5 to 95 %"
+        p = plot(colours, x_label, self._scales[0].label(label), (0.4, d + 0.6), (self._bottom, top))
         self._scales[0].apply(p.yaxis)
         every = 1 if d <= 20 else 5 if d <= 50 else 10
         p.xaxis.ticker = FixedTicker(ticks=[j for j in range(1, d + 1) if every == 1 or j == 1 or j % every == 0])
+        if not log:
+            p.xaxis.major_label_overrides = {j: column.name for j, column in enumerate(columns, start=1)}
+            p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
         p.xgrid.grid_line_color = None
         x = np.arange(1.0, d + 1)
         thin = d * n > 60
@@ -83,9 +91,10 @@ class Components(View):
                 line_color=colour,
                 line_width=2 if thin else 4,
             )
-            p.scatter("x", "least", source=source, marker=MARKERS[i], size=3 if thin else 6, color=colour)
-            beyond = self.feed(f"beyond {i}", "x", "y")
-            p.scatter("x", "y", source=beyond, marker="inverted_triangle", size=4 if thin else 8, color=colour)
+            if log:
+                p.scatter("x", "least", source=source, marker=MARKERS[i], size=3 if thin else 6, color=colour)
+                beyond = self.feed(f"beyond {i}", "x", "y")
+                p.scatter("x", "y", source=beyond, marker="inverted_triangle", size=4 if thin else 8, color=colour)
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
@@ -94,8 +103,9 @@ class Components(View):
             quantiles, least = self._quantiles(lane.run.statistics)
             x = self._x[i][: len(least)]
             out[f"lane {i}"] = (x, *quantiles.T, least)
-            below = x[least < self._bottom]
-            out[f"beyond {i}"] = (below, np.full(len(below), 0.985 * self._bottom))
+            if f"beyond {i}" in self.feeds:
+                below = x[least < self._bottom]
+                out[f"beyond {i}"] = (below, np.full(len(below), 0.985 * self._bottom))
         return out
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:

@@ -40,7 +40,7 @@ class State(View):
 
     def build(self) -> Any:
         target = self.scene.target
-        if target.support == SIMPLEX:
+        if target.support == SIMPLEX or target.dim > 2:
             return self._build_pair()
         return self._build_plane() if target.dim == 2 else self._build_line()
 
@@ -93,7 +93,7 @@ class State(View):
         return p
 
     def _build_pair(self) -> Any:
-        """Two components on log axes, with exact draws behind them."""
+        """Two of many coordinates, the chosen one and the next, with exact draws behind them."""
         self.hint = "two components; grey: exact draws"
         target, colours = self.scene.target, self.scene.colours
         i = self.scene.coordinate
