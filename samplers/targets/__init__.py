@@ -11,6 +11,7 @@ from samplers.targets.funnel import Funnel
 from samplers.targets.gamma import Gamma
 from samplers.targets.gaussian import Gaussian
 from samplers.targets.gaussian_mixture import GaussianMixture
+from samplers.targets.lasso import BayesianLasso
 from samplers.targets.linear_regression import LinearRegression
 from samplers.targets.lognormal import LogNormal
 from samplers.targets.matrix_langevin import MatrixLangevin
@@ -38,6 +39,7 @@ TARGETS: Registry[type[Target]] = Registry(
     SparseDirichlet,
     DenseDirichlet,
     LinearRegression,
+    BayesianLasso,
     Typed,
     VonMises,
     CircleMixture,
