@@ -92,12 +92,14 @@ def variants(s, t, g):
     elsewhere D = 1 or a metric with momentum.
     """
     positive = s == "recipe" and TARGETS[t].support == "positive"
+    first = TARGETS[t].first_steps
     params = {"diffusion_entries": ("theta",)} if positive else {}
     if g.startswith("minibatch_"):
         # Small enough for nothing to be clipped.
         params = {"step_size": 1e-6}
         if "friction" in dict(declared(SAMPLERS[s])):
-            params = {"step_size": 5e-4, "friction": 100.0 if s == "sghmc" else 200.0}
+            step = min(5e-4, first.batch / 10) if first else 5e-4
+            params = {"step_size": step, "friction": 100.0 if s == "sghmc" else 200.0}
     if (s, t) == ("gmc", "mises_posterior"):
         # On long paths through this steep law rounding grows.
         params = {"step_size": 0.003, "n_leapfrog": 3}
@@ -109,7 +111,7 @@ def variants(s, t, g):
     if s == "gmc":
         yield {"n_leapfrog": 3, "step_size": 0.05, **params, "accept": False}, {}
     if s == "hmc":
-        yield {"accept": False, "n_leapfrog": 3, "step_size": 0.05}, {}
+        yield {"accept": False, "n_leapfrog": 3, "step_size": min(0.05, first.moving) if first else 0.05}, {}
 
 
 def draw_for_draw(found):
@@ -154,6 +156,9 @@ TARGET_PARAMS = {
     ("gsgnht", "funnel"): {"scale": 0.5},
 }
 N_CHAINS, N_KEPT = 1000, 100
+MOST_DATA = 100_000
+"""With minibatches each chain looks at all of the data at every step. Of many data chains and steps are fewer, so that
+neither a chain in all steps nor all chains in a step look at more; the full gradient has as many as it needs."""
 FALSE_ALARM = 1e-3
 """Of the whole test over all triples."""
 
@@ -165,6 +170,8 @@ def step_for(s, target):
     """
     default = SAMPLERS["sgrld" if s == "recipe" and target.support == "positive" else s]().step_size
     order = SAMPLERS[s].bias_order
+    if order is None and SAMPLERS[s].moving and target.first_steps:
+        return min(default, target.first_steps.moving)
     if order is None or target.support != "line":
         return default
     curvature = float((target.gradient_at(target.sample(7, 4000)) ** 2).mean(axis=0).max())
@@ -209,10 +216,12 @@ def bias_of(spec, target, sampler):
 
 
 def triple_verdicts(spec, sampler=None, steps=None):
-    """Moments and KS of at least 1e5 draws of 1000 chains that start from exact draws."""
+    """Moments and KS of 1e5 draws of 1000 chains, of fewer with minibatches of many data, from exact draws on."""
     run = start_with(spec, sampler)
     target = run.target
     exact_start(run)
+    if run.gradient.noise().batch_size and len(run.data):
+        steps = min(steps, MOST_DATA // len(run.data))
     every = max(1, steps // N_KEPT)
     values = target.values(draws_of(run, N_KEPT, every))
     theta, bias = bias_of(spec, target, run.sampler)
@@ -242,7 +251,8 @@ def triple_spec(s, t, g, params=None):
     step = {} if s == "exact" else {"step_size": step_for(s, target)}
     if s == "recipe" and target.support == "positive":
         step["diffusion_entries"] = ("theta",)
-    return RunSpec.of(t, s, g, target_params=params, sampler_params=step, gradient_params=gradient, n_chains=N_CHAINS, n_steps=1, seed=31)  # fmt: skip
+    chains = min(N_CHAINS, MOST_DATA // len(target.data())) if gradient else N_CHAINS
+    return RunSpec.of(t, s, g, target_params=params, sampler_params=step, gradient_params=gradient, n_chains=chains, n_steps=1, seed=31)  # fmt: skip
 
 
 def check_invariance(s, t, g):
