@@ -260,9 +260,13 @@ class AppState(param.Parameterized):
         target = self.experiment.make_target()
         extent = max(abs(end) for column in target.columns[: target.dim] for end in column.axis)
         params = {"energy": target.formula(), "extent": float(f"{1.2 * extent:.3g}")}
-        coordinate = self.coordinate
+        coordinate, lanes = self.coordinate, self._lanes()
+        for lane in lanes:
+            # It has no data, and so no minibatches.
+            if lane["gradient"]["key"] not in SAMPLERS[lane["sampler"]["key"]].gradients_for(TARGETS["typed"]):
+                del lane["gradient"]
         with param.parameterized.batch_call_watchers(self):
-            self._set(target={"key": "typed", "params": params})
+            self._set(target={"key": "typed", "params": params}, lanes=lanes)
             self.coordinate = coordinate
 
     def open_workbench(self) -> None:

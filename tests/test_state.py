@@ -525,3 +525,14 @@ def test_the_script_makes_the_same_draws(tmp_path):
     assert "60 draws of 4 chains" in said
     with xr.open_datatree(tmp_path / "lane-1-sgld.nc") as tree:
         np.testing.assert_array_equal(tree["posterior"]["theta"], run(experiment.runs()[0]).draws)
+
+
+def test_a_typed_energy_has_no_minibatches():
+    """Fails where a lane with a minibatch keeps its target from being typed, or loses more than its gradient."""
+    lanes = [{"sampler": "recipe", "gradient": "minibatch_fisher"}, {"sampler": "sgld", "gradient": "gaussian"}]
+    state = AppState(experiment=Experiment.from_dict({"target": "linear_regression", "lanes": lanes}))
+    before = state.experiment.lanes
+    state.type_energy()
+    assert state.experiment.target.key == "typed"
+    assert [lane.gradient.key for lane in state.experiment.lanes] == ["full", "gaussian"]
+    assert [lane.sampler for lane in state.experiment.lanes] == [lane.sampler for lane in before]
