@@ -74,9 +74,7 @@ def small_work():
         # The ensembles are the same in every arrangement.
         patch.setattr(moments, "batch", cache(moments.batch))
         # So are the histories.
-        known = cache(
-            lambda shape, content, column: convergence.summary(np.frombuffer(content).reshape(shape), column)
-        )
+        known = cache(lambda shape, content, column: convergence.summary(np.frombuffer(content).reshape(shape), column))
         once = SimpleNamespace(summary=lambda history, column: known(history.shape, history.tobytes(), column))
         patch.setattr(trace, "convergence", once)
         every = order.functions
