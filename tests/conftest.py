@@ -73,6 +73,15 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
+def pytest_collection_finish(session):
+    """With ``pytest -n``, before many tests: each process compiles its share, rather than all of them the same."""
+    if _WORKER and len(session.items) > 500:
+        from samplers import jit
+
+        number, n = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        jit.prepare(jit.declared()[number::n])
+
+
 @pytest.fixture(scope="session")
 def compile_cache() -> Path:
     """Where this session's compiled functions are."""

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from lessons import headless, load_all
+from lessons import headless, load_all, sweep
+from lessons.evidence import evidence
 from lessons.headless import run_step
 from lessons.measures import scan
+from lessons.measures.base import OWN_RUN
 from lessons.specs import changed
 from samplers.spec import max_lanes
 
@@ -150,6 +152,20 @@ def exchanged(listed, numbers):
     return tuple(out)
 
 
+def remembering():
+    """``evidence`` that makes no run twice: a fault runs what it changes."""
+    runs = {}
+
+    def found(spec, needs=(), told=None):
+        had, out = runs.get(spec, (set(), None))
+        if out is None or not set(needs) <= had:
+            out = evidence(spec, needs, told)
+            runs[spec] = set(needs), out
+        return out
+
+    return found
+
+
 def judged(step, fault, sound):
     """The step's claims held against a run with the fault, or against the sound one with its lanes exchanged."""
     # What is wrong with a model's methods one seed shows.
@@ -194,16 +210,19 @@ def test_claims_of_a_step(key, number, monkeypatch):
     step = LIBRARY.lessons[key].steps[number - 1]
     if step.quick_spec.target.values().get("corpus") == "reuters":
         pytest.importorskip("lda", reason="the package with the Reuters articles is not built for this Python")
-    # A lane that is put in another's place is asked for what the other had to keep.
+    remembered = remembering()
+    for module in (headless, sweep):
+        monkeypatch.setattr(module, "evidence", remembered)
     needs = headless._needs
-    monkeypatch.setattr(
-        headless,
-        "_needs",
-        lambda claims: dict.fromkeys(range(1, max_lanes("topics") + 1), set().union(*needs(claims).values())),
-    )
+    # A lane that is put in another's place is asked for what the other had to keep.
+    every = set().union(*needs(claim for claim in step.claims if claim.reduction is None).values())
+    monkeypatch.setattr(headless, "_needs", lambda claims: dict.fromkeys(range(1, max_lanes("topics") + 1), every))
     sound = run_step(step, quick=True)
     failed = [f"{x.claim.says} measured {x.measured:.6g}. {x.reason}" for x in sound.results if not x.passed]
     assert not failed, "\n".join(failed)
+    # A fault's run has no lanes but those of the claims that it is about.
+    nothing = {lane: {OWN_RUN} for lane in range(1, max_lanes("topics") + 1)}
+    monkeypatch.setattr(headless, "_needs", lambda claims: nothing | needs(claims))
     for fault, numbers in faults_of(step, key):
         some = replace(step, claims=tuple(step.claims[n - 1] for n in numbers))
         held = [f"{x.claim.says} {x.measured:g}, allowed {x.allowed}" for x in judged(some, fault, sound) if x.passed]

@@ -9,6 +9,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from app import link
 from app.lanes.densities import LaneRecord
 from app.lanes.models import load
 from app.state import AppState
-from app.views import DENSITY_VIEWS, curl, evolution, moments, order, planes, spectrum
+from app.views import DENSITY_VIEWS, curl, evolution, moments, order, planes, spectrum, trace
 from app.views.base import Drawing, Position, Scene
 from app.views.distance import Distance
 from app.views.drift import CUT
@@ -27,6 +28,7 @@ from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelS
 from app.views.models.scores import curve
 from app.views.recipes import RecipeView, layouts_of
 from samplers import Change, Choice, Experiment, Run
+from samplers.diagnostics import convergence
 from samplers.diagnostics import ks as diagnostics_ks
 from samplers.models.run import Score, start
 from tests.stages import NAMES, STAGES, experiment_of, summary
@@ -71,6 +73,10 @@ def small_work():
         patch.setattr(order, "LADDER", (1.0, 2.0))
         # The ensembles are the same in every arrangement.
         patch.setattr(moments, "batch", cache(moments.batch))
+        # So are the histories.
+        known = cache(lambda shape, content, column: convergence.summary(np.frombuffer(content).reshape(shape), column))
+        once = SimpleNamespace(summary=lambda history, column: known(history.shape, history.tobytes(), column))
+        patch.setattr(trace, "convergence", once)
         every = order.functions
         # The expectation that is shown is chosen by all lanes together, and named.
         patch.setattr(order, "functions", lambda target, coordinate: every(target, coordinate)[:1])

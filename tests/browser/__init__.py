@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Error, Page, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request
 
 from samplers.benchmarks.page import ARGUMENTS, BROWSERS
 
@@ -31,6 +31,11 @@ VIEWPORT = {"width": 1280, "height": 720}
 CUT_OFF = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
 LIGHT_PAGE = "?views=marginal&hide=equations,workbench"
 """The link of a page that is soon there."""
+SELDOM = """
+window.requestAnimationFrame = (draw) => setTimeout(() => draw(performance.now()), 200 - (performance.now() % 200))
+window.cancelAnimationFrame = clearTimeout
+"""
+"""Draws a page five times a second. As fast as it can, it takes a core, and the server most of another."""
 IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one) => one.is_idle)"
 LOCAL = {"localhost", "127.0.0.1", None, ""}
 # What panel writes to its log where the app's code failed; the page itself still answers 200.
@@ -182,6 +187,15 @@ class PageLog:
         parts = urlsplit(request.url)
         if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in LOCAL:
             self.outside.append(request.url)
+
+
+def new_context(chromium: Browser, *, often: bool = False, **options: Any) -> BrowserContext:
+    """A context whose pages draw seldom, for no test counts frames, or as ``often`` as they can."""
+    context = chromium.new_context(**{"viewport": VIEWPORT, **options})
+    context.set_default_timeout(30_000)
+    if not often:
+        context.add_init_script(SELDOM)
+    return context
 
 
 def open_app(page: Page, server: Server, query: str = "", timeout: float = 60) -> None:

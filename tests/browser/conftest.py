@@ -42,8 +42,7 @@ def new_page(chromium, page_log):
     contexts = []
 
     def make(**options):
-        contexts.append(chromium.new_context(**options))
-        contexts[-1].set_default_timeout(30_000)
+        contexts.append(browser.new_context(chromium, **options))
         opened = contexts[-1].new_page()
         page_log.watch(opened)
         return opened
@@ -63,9 +62,7 @@ def kept():
 def page(chromium, page_log, kept):
     """An empty page of 1280 × 720. What its process has compiled serves the next test, which opens a third sooner."""
     if not kept or kept[0].is_closed():
-        context = chromium.new_context(viewport=browser.VIEWPORT)
-        context.set_default_timeout(30_000)
-        kept[:] = [context.new_page()]
+        kept[:] = [browser.new_context(chromium).new_page()]
     page_log.watch(kept[0])
     yield kept[0]
     page_log.forget(kept[0])
@@ -76,5 +73,5 @@ def page(chromium, page_log, kept):
 
 @pytest.fixture
 def phone(new_page):
-    """An empty page of 390 × 844 that is touched."""
-    return new_page(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    """An empty page of 390 × 844 that is touched, and that draws as often as a person's does."""
+    return new_page(often=True, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lessons.library import VARIABLE
-from tests.browser import VIEWPORT, serve
+from tests.browser import serve
 from tests.browser.lab import FOCUS, FOCUSED, PATIENCE, WALK, Lab, wait_until
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
@@ -244,7 +244,7 @@ def test_a_lesson_by_keyboard(lab):
 
 
 def test_less_motion_opens_paused(new_page, school):
-    lab = Lab(new_page(viewport=VIEWPORT, reduced_motion="reduce"), school).open()
+    lab = Lab(new_page(reduced_motion="reduce"), school).open()
     lab.says("asks for less motion")
     wait_until(lambda: lab.steps() >= 0, "a readout")
     assert lab.steps() == 0

@@ -16,7 +16,7 @@ import xarray as xr
 
 from samplers import Experiment, run
 from samplers.migrations import VERSION
-from tests.browser import IDLE, LIGHT_PAGE, VIEWPORT, PageLog, serve
+from tests.browser import IDLE, LIGHT_PAGE, PageLog, new_context, serve
 from tests.browser.lab import (
     MARKUP,
     PATIENCE,
@@ -537,7 +537,7 @@ def test_sessions_end_with_their_pages(chromium, tmp_path):
     options = ("--unused-session-lifetime", "5000", "--check-unused-sessions", "1000", "--log-level", "debug")
     with serve(tmp_path, *options) as server:
         process = psutil.Process(server.process.pid)
-        context = chromium.new_context(viewport=VIEWPORT)
+        context = new_context(chromium)
         log = PageLog()
         for _ in range(3):
             page = context.new_page()

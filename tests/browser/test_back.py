@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Error
 
-from tests.browser import LIGHT_PAGE, open_app, serve
+from tests.browser import LIGHT_PAGE, new_context, open_app, serve
 from tests.browser.lab import PATIENCE, Lab, wait_until
 from tests.browser.wire import wire
 
@@ -40,7 +40,7 @@ def banner(page, shown):
 @pytest.fixture
 def tabs(chromium):
     """Two tabs of one browser. Requests fail while there is no server, and the browser says so."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 720})
+    context = new_context(chromium)
     context.set_default_timeout(1000 * PATIENCE)
     yield context.new_page(), context.new_page()
     context.close()
