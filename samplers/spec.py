@@ -96,9 +96,9 @@ _LENGTHS = ("n_steps", "burn_in", "thin")
 _STEP = Settings.param.burn_in
 
 
-def is_model(target: str) -> bool:
-    """Whether a target, by its key, is a model of data."""
-    return target in MODELS
+def is_model(target: Any) -> bool:
+    """Whether that is the key of a model of data; it may be anything that a file holds."""
+    return isinstance(target, str) and target in MODELS
 
 
 def settings_of(target: str) -> dict[str, Count]:

@@ -722,6 +722,7 @@ def test_a_lesson_with_the_names_of_before_reads_the_same(tmp_path, coins):
         ('"target.bias"', '"target.size"', 10, "there is no such value"),
         ("bias:0.25", "bias:2", 13, "bias = '2'"),
         ("coin(bias", "coins(bias", 13, "there is no such target"),
+        ('"coin(bias:0.25)"', '{ key = ["coin"] }', 13, "there is no such target"),
         ("throwing(throws:5)", "catching", 14, "there is no such sampler"),
         ('measure = "score"', 'measure = "ks"', 22, "of a model there are: score, data_to_reach"),
         ("above = -0.1", "above = -0.1\nerrors = 2", 24, "a standard error needs"),
