@@ -7,7 +7,7 @@ from urllib.parse import quote
 from app.lesson import place as places
 from app.state import DEFAULT, MAX_SPEED, AppState, default_views
 from app.upload import KINDS
-from app.views import VIEWS, axes_of
+from app.views import VIEWS, axes_of, coordinates
 from lessons.specs import WORDS, check_address
 from samplers import Experiment
 from samplers.choices import given_again, link_fields
@@ -29,11 +29,12 @@ MAX_PARTS = 60
 def to_query(state: AppState) -> str:
     """The state as ``?target=…&lane=…&views=…``."""
     of_model = state.experiment.of_model
-    own = {"show": state.shown + 1} if of_model else {"coordinate": state.coordinate + 1, "speed": state.speed}
+    own = {"show": state.shown + 1} if of_model else {"speed": state.speed}
     parts = {
         **state.place.to_fields(),
         "views": ",".join(state.shown_views()),
         "axis": state.axis,
+        "coordinate": state.coordinate + 1,
         **own,
         "theme": "dark" if state.dark else "light",
     }
@@ -134,9 +135,8 @@ def _read_page(state: AppState, fields: dict[str, str], messages: list[str]) -> 
     state.present = one_of(fields, "present", ("0", "1"), "0", messages) == "1"
     state.speed = whole(fields, "speed", 1, MAX_SPEED, state.speed, messages)
     state.shown = whole(fields, "show", 1, len(experiment.lanes), 1, messages) - 1
-    if not experiment.of_model:
-        last = experiment.make_target().n_values
-        state.coordinate = whole(fields, "coordinate", 1, last, min(state.coordinate + 1, last), messages) - 1
+    last = len(coordinates(experiment))
+    state.coordinate = whole(fields, "coordinate", 1, last, min(state.coordinate + 1, last), messages) - 1
 
 
 def _parts(fields: Mapping[str, str], name: str, messages: list[str]) -> list[str]:

@@ -27,6 +27,8 @@ DEAREST_FRAME = 0.004
 UNANSWERED = 3
 """With so many frames on their way and not yet answered, nothing is sent but what shows an edit. The page answers every
 second one, and draws one while the next is under way; more would only wait in it."""
+AGAIN_SECONDS = 0.01
+"""Who waits for others' turns asks so often whether they are over."""
 LOST_SECONDS = 5.0
 """A page that has not answered for so long is sent one more frame."""
 SLOW_SECONDS = 0.25
@@ -67,19 +69,25 @@ class Turns:
     """Who may make or show a new figure or card, and when: that holds the loop, and others have frames in between."""
 
     def __init__(self) -> None:
-        self._free = self._cost = 0.0
+        self._free = 0.0
+        self._queue: deque[object] = deque()
 
-    def wait(self) -> float:
-        """How long the next one waits; its turn is kept for it."""
-        now = time.perf_counter()
-        begin = max(now, self._free)
-        self._free = begin + 2 * self._cost
-        return begin - now
-
-    def took(self, seconds: float) -> None:
-        """How long it held the loop; the loop is then left alone for as long."""
-        self._cost = seconds
-        self._free = max(self._free, time.perf_counter() + seconds)
+    async def take(self, work: Callable[[], None]) -> None:
+        """Do what holds the loop, first come, first served. The loop is then left alone for as long."""
+        ticket = object()
+        self._queue.append(ticket)
+        try:
+            await asyncio.sleep(0)
+            # How long those before it will hold the loop nobody knows, so it asks again.
+            while (left := self._free - time.perf_counter()) > 0 or self._queue[0] is not ticket:
+                await asyncio.sleep(max(left, AGAIN_SECONDS))
+            began = time.perf_counter()
+            try:
+                work()
+            finally:
+                self._free = 2 * time.perf_counter() - began
+        finally:
+            self._queue.remove(ticket)
 
 
 _PACE = Pace()
@@ -175,12 +183,7 @@ class Live:
                 work()
             return
         for work in works:
-            await asyncio.sleep(_TURNS.wait())
-            began = time.perf_counter()
-            try:
-                work()
-            finally:
-                _TURNS.took(time.perf_counter() - began)
+            await _TURNS.take(work)
 
     def step(self) -> None:
         """One single step of all that runs."""

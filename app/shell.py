@@ -12,7 +12,8 @@ from app.export import ExportMenu
 from app.runner import Runner
 from app.session import ROW, Session, view_chooser
 from app.state import MAX_SPEED, AppState
-from app.views import VIEWS, axes_of
+from app.views import VIEWS, axes_of, coordinates
+from app.views.base import COLUMNS
 from app.workbench import Workbench
 from samplers.models import MODELS
 from samplers.parameters import Count
@@ -25,7 +26,7 @@ GUIDES = {
 }
 """What to do first, by target."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
-_AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "seconds": "Seconds"}
+_AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
 READOUT = 300
 """The width of the line that says how far it is, in pixels: nearly that of a phone."""
 
@@ -134,19 +135,15 @@ class Page(Session):
         def refresh(*_: Any) -> None:
             experiment, titles = state.experiment, state.lane_titles()
             of_model = experiment.of_model
-            names = (
-                []
-                if of_model
-                else [c.name for c in experiment.make_target().columns[: experiment.make_target().n_values]]
+            names = coordinates(experiment)
+            _offer(coordinate, {name: k for k, name in enumerate(names)}, min(state.coordinate, len(names) - 1))
+            needs = {VIEWS[key].needs for key in state.shown_views()}
+            one_of_them = not of_model or COLUMNS in needs
+            coordinate.param.update(
+                visible=len(names) > 1 and one_of_them and state.shows("coordinate"), width=190 if of_model else 110
             )
-            _offer(
-                coordinate,
-                {name: k for k, name in enumerate(names)} or {"": 0},
-                min(state.coordinate, max(len(names) - 1, 0)),
-            )
-            coordinate.visible = len(names) > 1 and state.shows("coordinate")
             _offer(inside, {f"{i + 1}. {title}": i for i, title in enumerate(titles)}, state.shown)
-            inside.visible = of_model and len(titles) > 1 and "show" not in state.hidden
+            inside.visible = experiment.target.key in needs and len(titles) > 1 and "show" not in state.hidden
             known = _AXES | (
                 {"data": f"{MODELS[experiment.target.key].data_name.capitalize()} seen"} if of_model else {}
             )

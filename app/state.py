@@ -8,7 +8,8 @@ import param
 from app.lesson.place import Place
 from app.lesson.rules import is_hidden
 from app.upload import KINDS, Upload
-from app.views import AXES, VIEWS, axes_of, fitting
+from app.views import AXES, VIEWS, axes_of, coordinates, fitting
+from app.views.base import COLUMNS
 from lessons import Step
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
@@ -41,7 +42,7 @@ SOON = 150
 def default_views(experiment: Experiment) -> list[str]:
     """The views that a page begins with."""
     if experiment.of_model:
-        return [key for key in fitting(experiment) if VIEWS[key].first]
+        return [key for key in fitting(experiment) if VIEWS[key].needs != COLUMNS]
     support = TARGETS[experiment.target.key].support
     if support == MANIFOLD:
         return [key for key in MANIFOLD_VIEWS if VIEWS[key].fits(experiment)]
@@ -112,9 +113,8 @@ class AppState(param.Parameterized):
         with param.parameterized.batch_call_watchers(self):
             if step.spec is not None:
                 self.open(step.spec)
-                if not step.spec.of_model:
-                    last = step.spec.make_target().n_values
-                    self.coordinate = min(step.page.get("coordinate", first_coordinate(step.spec) + 1), last) - 1
+                asked = step.page.get("coordinate", first_coordinate(step.spec) + 1)
+                self.coordinate = min(asked, len(coordinates(step.spec))) - 1
                 self.speed = step.page.get("speed", first_speed(step))
             axes = axes_of(self.experiment)
             axis = step.page.get("axis", axes[0])
@@ -126,17 +126,16 @@ class AppState(param.Parameterized):
     def open(self, experiment: Experiment) -> None:
         """Another experiment; what is on the page stays where it fits."""
         before, fitted = self.has_default_views(), self.fitting_views()
-        other, axes_before = experiment.target.key != self.experiment.target.key, axes_of(self.experiment)
+        other, of_model = experiment.target.key != self.experiment.target.key, self.experiment.of_model
         with param.parameterized.batch_call_watchers(self):
             self.experiment = experiment
             self.shown = min(self.shown, len(experiment.lanes) - 1)
-            if self.axis not in (axes := axes_of(experiment)) or axes != axes_before:
+            if self.axis not in (axes := axes_of(experiment)) or experiment.of_model != of_model:
                 self.axis = axes[0]
             if other:
                 self.upload = None
                 self.coordinate = first_coordinate(experiment)
-            elif not experiment.of_model:
-                self.coordinate = min(self.coordinate, experiment.make_target().n_values - 1)
+            self.coordinate = min(self.coordinate, len(coordinates(experiment)) - 1)
             # Views that the person has chosen stay, where the new target has them.
             if other and (before or not self.shown_views()):
                 self.views = default_views(experiment)

@@ -39,7 +39,7 @@ DARK = Theme(
     good="#4cc38a", bad="#ff8a80",
 )  # fmt: skip
 
-DASHES = ("solid", "dashed", "dotdash", "dotted")
+DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "6 2")
 """A second sign beside the colour, for lines of lanes."""
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lessons.measures.base import DRAWS, MOMENTA, NAN, OWN_RUN, Estimate, Evidence, Measure
+from lessons.measures.base import DRAWS, MOMENTA, NAN, OWN_RUN, Estimate, Evidence, Measure, OfColumn
 from lessons.measures.diverged import Diverged
 from samplers import Run, RunSpec
 
@@ -41,6 +41,7 @@ def measured(measure: Measure, lane: Any) -> Estimate:
     """The measure of a lane; nan where the lane blew up."""
     if lane.divergence is not None and not isinstance(measure, Diverged):
         return Estimate(NAN)
-    if isinstance(lane, Evidence) and measure.needs != OWN_RUN and lane.trace.statistics.n_steps == 0:
+    counted = isinstance(lane, Evidence) or isinstance(measure, OfColumn)
+    if counted and measure.needs != OWN_RUN and lane.statistics.n_steps == 0:
         return Estimate(NAN)
     return measure.of(lane)

@@ -428,8 +428,9 @@ def _measure(fields: Fields, name: str, of_model: bool) -> Choice:
     value = fields.take(name)
     try:
         choice = Reader(None).choice(MEASURES, name, choice_data(name, value), "")
-        if MEASURES[choice.key].of_model != of_model:
-            fitting = ", ".join(key for key, cls in MEASURES.items() if cls.of_model == of_model)
+        fits = {key: cls.of_model if of_model else cls.of_density for key, cls in MEASURES.items()}
+        if not fits[choice.key]:
+            fitting = ", ".join(key for key in fits if fits[key])
             raise SpecError(name, choice.key, f"of {'a model' if of_model else 'a density'} there are: {fitting}")
         return choice
     except SpecError as error:

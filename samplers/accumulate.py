@@ -13,7 +13,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from samplers import jit
-from samplers.targets.base import Array, Column, Target
+from samplers.targets.base import Array, Column
 
 N_BINS = 2048
 """Bins of a column's histogram, and one more at each end for what falls outside."""
@@ -230,6 +230,12 @@ def accumulate(sums, draws, values, n, scratch):
     sums.clock[STEPS] += n
 
 
+@jit.loop(types.void(sums_type, jit.cube, jit.cube, jit.matrix))
+def count_row(sums, draws, values, scratch):
+    """Count one step: draws (1, chains, dim), values (columns, chains, 1), scratch (2, 1 + N_LAGS)."""
+    accumulate(sums, draws, values, 1, scratch)
+
+
 def _log_scale(x: float) -> float:
     return float(np.float64(x).view(np.int64)) * _BITS
 
@@ -252,16 +258,14 @@ class Statistics:
     sums: Sums
 
     @classmethod
-    def empty(cls, target: Target, n_chains: int) -> "Statistics":
-        """Nothing counted yet."""
-        columns = target.columns
+    def empty(cls, columns: tuple[Column, ...], n_chains: int, dim: int, planar: bool = False) -> "Statistics":
+        """Nothing counted yet of these columns of draws (dim,); of two columns with a joint histogram if ``planar``."""
         n_columns, watched = len(columns), min(n_chains, WATCHED)
         scales = np.empty((n_columns, 5))
         for k, column in enumerate(columns):
             low, high = (_log_scale(column.low), _log_scale(column.high)) if column.log else (column.low, column.high)
             scales[k] = column.log, low, N_BINS / (high - low), column.mean, 1 / np.sqrt(column.variance)
         joint = np.zeros(4)
-        planar = target.planar
         if planar:
             (x0, x1), (y0, y1) = columns[0].axis, columns[1].axis
             joint[:] = x0, N_JOINT / (x1 - x0), y0, N_JOINT / (y1 - y0)
@@ -278,7 +282,7 @@ class Statistics:
             lag_first=np.zeros((n_columns, watched, N_LEVELS * N_LAGS)),
             level_sums=np.zeros((n_columns, watched, N_LEVELS)),
             history=np.zeros((watched, HISTORY, n_columns)),
-            tail=np.zeros((TAIL, watched, target.dim)),
+            tail=np.zeros((TAIL, watched, dim)),
         )
         return cls(columns, sums)
 

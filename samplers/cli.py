@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,12 @@ from tqdm import tqdm
 
 from samplers import engine, jit
 from samplers.choices import MAX_JSON
+from samplers.diagnostics import autocorrelation, convergence
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
 from samplers.models.files import read_file
-from samplers.models.run import needed, run_models, write_curves
+from samplers.models.run import ModelRun, needed, run_models, write_curves
 from samplers.models.topics.corpus import MAX_BYTES
 from samplers.parameters import MAX_FORMULA, Count, CountVector, Flag, Formula, Formulas, Option, SpecError, declared
 from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings
@@ -265,10 +267,24 @@ def _run_models(experiment: Experiment, out: Path, files: Sequence[str]) -> int:
             if chain.divergence is not None:
                 print(chain.divergence.message, file=sys.stderr)
                 code = DIVERGED
+        for line in _followed(run):
+            print(f"    {line}")
     if stop():
         print(f"stopped; {out} has the scores so far", file=sys.stderr)
         return STOPPED
     return code
+
+
+def _followed(run: ModelRun) -> Iterator[str]:
+    """A line for each number that the model follows: its mean at the later steps, its memory, whether chains agree."""
+    found = run.statistics
+    for k, column in enumerate(found.columns if found.n_draws else ()):
+        tau, rhat = autocorrelation.tau_int(found, k), convergence.summary(found.history(), k).rhat
+        error = (max(found.variance(k), 0.0) * max(tau, 1.0) / found.n_draws) ** 0.5
+        # Where nothing moves, or there are few steps, these are not known.
+        known = ((f" ± {error:.1g}", error), (f", τ {tau:.3g}", tau), (f", R̂ {rhat:.3f}", rhat))
+        more = "".join(text for text, value in known if isfinite(value))
+        yield f"{column.name:<22}{found.mean(k):.5g}{more}"
 
 
 def _text(path: Path, most: int) -> str:

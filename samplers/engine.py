@@ -146,7 +146,7 @@ class Run:
         self.manifold = self.target.manifold
         self.shape = self.manifold.shape()
         self.limits = self._limits()
-        self.statistics = Statistics.empty(self.target, self.spec.n_chains)
+        self.statistics = Statistics.empty(self.target.columns, self.spec.n_chains, self.target.dim, self.target.planar)
 
     @property
     def now(self) -> RunSpec:

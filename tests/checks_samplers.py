@@ -155,6 +155,8 @@ TARGET_PARAMS = {
     ("sggmc", "funnel"): {"scale": 0.5},
     ("gsgnht", "funnel"): {"scale": 0.5},
 }
+FEW_DATA = {"linear_regression": {"items": 25}}
+"""A gradient of all data costs a quarter of what it does with the default, and the prior counts for more."""
 N_CHAINS, N_KEPT = 1000, 100
 MOST_DATA = 100_000
 """With minibatches each chain looks at all of the data at every step. Of many data chains and steps are fewer, so that
@@ -243,7 +245,7 @@ def triple_verdicts(spec, sampler=None, steps=None):
 
 
 def triple_spec(s, t, g, params=None):
-    params = TARGET_PARAMS.get((s, t), {}) if params is None else params
+    params = FEW_DATA.get(t, {}) | TARGET_PARAMS.get((s, t), {}) if params is None else params
     target = TARGETS[t](**params)
     # All of the data, each once, are no noise: nothing of it to be estimated, and next to nothing to be known.
     gradient = {"batch_size": len(target.data()), "replacement": False} if g.startswith("minibatch") else {}

@@ -1,14 +1,19 @@
 """The checks that every view has to pass; ``test_views`` runs them over the registry."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 
 from app.lanes.densities import LaneRecord
-from app.views import DENSITY_VIEWS
-from app.views.base import Scene, View
+from app.views import VIEWS
+from app.views import fitting as fitting_keys
+from app.views.base import COLUMNS, EXACT, Frame, LaneFrame, Scene, View
 from samplers import Change, Experiment, Lane, Run
 
+DENSITY_VIEWS = {key: view for key, view in VIEWS.items() if view.needs in (COLUMNS, EXACT)}
+MODEL_VIEWS = {key: view for key, view in VIEWS.items() if view.needs not in (COLUMNS, EXACT)}
+"""Of the inside of a model, and of its scores."""
 SCENES = {
     "one lane": ("gaussian", ["sgld"], 4, {}),
     "one chain": ("double_well", ["sgld"], 1, {}),
@@ -46,7 +51,7 @@ def scene_of(made, coordinate=0, dark=False, axis="steps"):
 def frames(made, axis="steps"):
     for record in made:
         record.record()
-    return [record.frame(axis) for record in made]
+    return Frame(record.frame(axis) for record in made)
 
 
 def experiment_of(made):
@@ -57,7 +62,13 @@ def experiment_of(made):
 
 
 def fitting(made):
-    return [cls for cls in DENSITY_VIEWS.values() if cls.fits(experiment_of(made))]
+    return [VIEWS[key] for key in fitting_keys(experiment_of(made))]
+
+
+def lane_of(*chains, marks=(), statistics=None):
+    """A lane of a model with these chains, as a frame finds it."""
+    run = SimpleNamespace(chains=chains, statistics=statistics)
+    return LaneFrame(run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), marks=marks)
 
 
 def check(view, data):

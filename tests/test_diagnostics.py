@@ -105,7 +105,7 @@ def test_the_score_of_a_run_of_exact_draws_is_in_the_band():
 
 def test_without_draws_there_is_no_distance():
     target = TARGETS["quartic"]()
-    empty = Statistics.empty(target, 1)
+    empty = Statistics.empty(target.columns, 1, target.dim, target.planar)
     assert np.isnan(ks.mean_distance(empty, target))
     assert np.isnan(divergence.kl_1d(empty, 0).value)
     assert np.isnan(divergence.kl_2d(empty, target).value)

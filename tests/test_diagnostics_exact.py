@@ -97,7 +97,7 @@ def test_the_error_of_an_ensembles_variance():
 
 def of_values(z):
     """Statistics of one chain of a Gaussian's column whose standardised values are ``z``, in the sums of all levels."""
-    statistics = Statistics.empty(TARGETS["gaussian"](), 1)
+    statistics = Statistics.empty(TARGETS["gaussian"]().columns, 1, 1)
     sums = statistics.sums
     sums.clock[0] = len(z)
     for level in range(N_LEVELS):

@@ -5,7 +5,7 @@ it does not. Targets and methods have their formulas in their own files.
 """
 
 import sys
-from math import exp
+from math import exp, log
 
 import numpy as np
 import pytest
@@ -149,6 +149,12 @@ def test_a_networks_snapshot_by_its_formulas(key, monkeypatch):
             assert seen["P"][a, b] == pytest.approx(1 - exp(-rate) if i != j else 0.0, abs=1e-12)
     through = [[r[z] * w[i, z] * sum(w[j, z] for j in range(n)) for z in range(k)] for i in range(n)]
     assert seen["community"].tolist() == np.argmax(through, axis=1).tolist()
+    each = [sum(r[z] * w[i, z] * w[j, z] for i in range(n) for j in range(i)) for z in range(k)]
+    assert seen["explained"] == pytest.approx(each)
+    shares = sorted((e / sum(each) for e in each), reverse=True)
+    used = exp(-sum(s * log(s) for s in shares if s > 0))
+    assert run.method.follow(model, run.state) == pytest.approx([sum(each), used, *shares[:2]])
+    assert len(model.followed) == len(model.columns) == 4
 
 
 @pytest.mark.parametrize("key", samplers_of("topics"))
@@ -162,6 +168,9 @@ def test_a_topic_models_snapshot_by_its_formulas(key):
     phi = (weights / weights.sum(axis=0)).T
     assert seen["phi"] == pytest.approx(phi)
     assert seen["topic_shares"] == pytest.approx([(state.topics == k).mean() for k in range(3)])
+    shares = sorted(((state.topics == k).mean() for k in range(3)), reverse=True)
+    used = exp(-sum(s * log(s) for s in shares if s > 0))
+    assert run.method.follow(model, state) == pytest.approx([used, *shares])
     assert seen["documents"].tolist() == state.batch.tolist()
     for row, d in zip(seen["proportions"], state.batch, strict=True):
         own = state.topics[data.offsets[d] : data.offsets[d + 1]]

@@ -590,10 +590,14 @@ class Coin(Model):
 
     key, title, tex, source = "coin", "Coin", "p", "made up"
     score_name, higher_is_better, data_name = "closeness", True, "throws"
+    followed = ("share of heads",)
     bias = Real(0.3, bounds=(0.0, 1.0), label="Bias", doc="Of the coin.")
 
     def prepare(self):
         pass
+
+    def ranges(self):
+        return ((0.0, 1.001, False),)
 
 
 class Throwing(Method):
@@ -617,6 +621,9 @@ class Throwing(Method):
 
     def snapshot(self, model, state):
         return {}
+
+    def follow(self, model, state):
+        return np.array([state[0] / max(state[1], 1)])
 
 
 COINS = """+++
@@ -724,7 +731,7 @@ def test_a_lesson_with_the_names_of_before_reads_the_same(tmp_path, coins):
         ("coin(bias", "coins(bias", 13, "there is no such target"),
         ('"coin(bias:0.25)"', '{ key = ["coin"] }', 13, "there is no such target"),
         ("throwing(throws:5)", "catching", 14, "there is no such sampler"),
-        ('measure = "score"', 'measure = "ks"', 22, "of a model there are: score, data_to_reach"),
+        ('measure = "score"', 'measure = "ks"', 22, "of a model there are: mean, variance, tau, rhat, score, data_to_reach"),
         ("above = -0.1", "above = -0.1\nerrors = 2", 24, "a standard error needs"),
         ("change.lane2.sampler.throws = 100", "change.lane4.sampler.throws = 100", 36, "there is no such value"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from app import link
 from app.lesson.course import library
 from app.state import DEFAULT, AppState, default_views
-from app.views import DENSITY_VIEWS
+from app.views import VIEWS
 from samplers import Experiment
 
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
@@ -126,7 +126,7 @@ def test_each_field_of_the_page_is_read_and_written():
     assert {name: written[name] for name in ("theme", "play", "present", "hide", "axis", "speed")} == {
         "theme": "dark", "play": "0", "present": "1", "hide": "ks,axis", "axis": "gradients", "speed": "7",
     }  # fmt: skip
-    assert set(written["views"].split(",")) <= set(DENSITY_VIEWS)
+    assert set(written["views"].split(",")) <= set(VIEWS)
 
 
 def test_a_lessons_step_brings_its_experiment_views_and_coordinate():

@@ -8,6 +8,7 @@ import io
 import itertools
 import sys
 import threading
+import time
 import weakref
 from dataclasses import replace
 from unittest.mock import AsyncMock, Mock, patch
@@ -24,7 +25,8 @@ from app.lanes import Progress, prepare
 from app.runner import Runner, Screen
 from app.state import AppState, default_views
 from app.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
-from app.views.models import MODEL_VIEWS
+from app.views import VIEWS
+from app.views.base import COLUMNS, EXACT, SCORES
 from samplers import Change, Experiment
 from samplers.cli import main
 from samplers.models import METHODS, MODELS
@@ -327,18 +329,37 @@ class Stage:
         return [chain for record in self.runner.lanes.records for chain in record.run.chains]
 
 
-def test_pages_take_turns_with_new_figures(monkeypatch):
-    """Fails where a page that asks for new figures again and again leaves the loop no time between them."""
-    clock = [100.0]
-    monkeypatch.setattr(live.time, "perf_counter", lambda: clock[0])
-    turns = live.Turns()
-    assert turns.wait() == 0
-    clock[0] += 0.2
-    turns.took(0.2)
-    waits = [turns.wait() for _ in range(3)]
-    assert waits == pytest.approx([0.2, 0.6, 1.0]), "each takes as long as the one before, and leaves as much"
-    clock[0] += 10
-    assert turns.wait() == 0, "nobody waits for those that are over"
+def test_pages_take_turns_with_new_figures():
+    """Fails where pages that ask for new figures at the same time hold the loop one after another.
+
+    The loop is left alone after each for as long as it was held, first come, first served; who gives up is not waited
+    for.
+    """
+    turns, held = live.Turns(), []
+
+    def holds(name, seconds):
+        def work():
+            began = time.perf_counter()
+            while time.perf_counter() - began < seconds:
+                pass
+            held.append((name, began, time.perf_counter()))
+            if name == "fails":
+                raise RuntimeError
+
+        return work
+
+    async def ask():
+        works = {"cheap": 0.001, "dear": 0.06, "fails": 0.04, "gives up": 1.0, "last": 0.02}
+        asked = [asyncio.create_task(turns.take(holds(*one))) for one in works.items()]
+        await asyncio.sleep(0)
+        asked[3].cancel()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    done = asyncio.run(ask())
+    assert [name for name, _, _ in held] == ["cheap", "dear", "fails", "last"]
+    assert [type(one) for one in done] == [type(None), type(None), RuntimeError, asyncio.CancelledError, type(None)]
+    for (_, began, ended), (_, following, _) in itertools.pairwise(held):
+        assert following - ended >= ended - began
 
 
 def test_a_rate_is_read_while_the_engine_goes_on():
@@ -931,5 +952,5 @@ def test_a_method_that_blows_up_says_so_and_the_others_go_on():
 
 def test_every_method_is_offered_and_every_view_belongs_to_a_model():
     assert {key for model in MODELS for key in samplers_of(model)} == set(METHODS)
-    assert all(view.model is None or view.model in MODELS for view in MODEL_VIEWS.values())
+    assert {view.needs for view in VIEWS.values()} == {COLUMNS, EXACT, SCORES, *MODELS}
     assert isinstance(opened(), AppState)

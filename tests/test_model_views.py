@@ -10,21 +10,23 @@ from bokeh.models import Image, Quad
 
 import app.views.models as package
 from app import link
-from app.lanes.models import load
+from app.lanes.models import MethodRecord, load
 from app.state import AppState
-from app.views.models import MODEL_VIEWS
+from app.views import VIEWS
+from app.views.base import COLUMNS, SCORES, Frame, Position, Scene
 from app.views.models.adjacency import HELD, in_order, observed_matrix, shades
-from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelScene
 from app.views.models.graph import agreement, held_edges, layout, matched, observed
 from app.views.models.scores import curve, ends
-from app.views.models.weights import LOWEST, expected_edges
+from app.views.models.weights import LOWEST
 from app.views.models.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
 from samplers import Experiment
 from samplers.models import METHODS, MODELS
+from samplers.models.network.model import explained
 from samplers.models.run import Score, start
 from samplers.spec import samplers_of
+from tests.checks_views import MODEL_VIEWS, lane_of
 
-CHANGED = ModelPosition(data=2.0, steps=1.0, seconds=0.5)
+CHANGED = Position(steps=1.0, gradients=np.nan, data=2.0, seconds=0.5)
 PAGES = {
     "bars": "?target=topics(corpus:bars;n_topics:10)",
     "network": "?target=network(graph:blocks;n_communities:6)",
@@ -49,7 +51,7 @@ def frames_of(query, n_steps):
         runs = start(state.experiment, model)
         for run in runs:
             run.advance(n_steps)
-        yield state, model, ModelFrame([MethodFrame(run.chains, [CHANGED]) for run in runs], 0)
+        yield state, model, Frame(MethodRecord(run).frame("steps") for run in runs)
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +60,8 @@ def pages():
 
 
 def build(key, state, model, dark=False, axis="data"):
-    MODEL_VIEWS[key].prepare(model)
-    return MODEL_VIEWS[key](ModelScene(model, state.lane_titles(), 0, axis, dark))
+    VIEWS[key].prepare(model)
+    return VIEWS[key](Scene(model, state.lane_titles(), 0, axis, dark))
 
 
 def check_data(view, data):
@@ -73,7 +75,7 @@ def check_data(view, data):
 
 
 def test_every_view_file_is_registered():
-    files = {info.name for info in pkgutil.iter_modules(package.__path__)} - {"base", "marks"}
+    files = {info.name for info in pkgutil.iter_modules(package.__path__)} - {"marks"}
     modules = {view.__module__.rpartition(".")[2] for view in MODEL_VIEWS.values()}
     assert files == modules
 
@@ -85,8 +87,8 @@ def test_every_view_shows_every_method(pages, page, dark):
     for state, model, frame in pages[page]:
         for key in state.fitting_views():
             view = build(key, state, model, dark, "seconds" if dark else "steps")
-            for place in range(len(frame.methods)):
-                data = view.compute(ModelFrame(frame.methods, place))
+            for place in range(len(frame)):
+                data = view.compute(Frame(frame, place))
                 check_data(view, data)
                 *captions, (figure, description) = view.texts(frame)
                 assert all(isinstance(text, str) for _, text in captions)
@@ -94,7 +96,7 @@ def test_every_view_shows_every_method(pages, page, dark):
             seen.add(key)
             assert view.title
             assert view.hint
-    assert {key for key, view in MODEL_VIEWS.items() if view.model in (None, model.key)} - seen <= {"pictures"}
+    assert {key for key, view in VIEWS.items() if view.needs in (COLUMNS, SCORES, model.key)} - seen <= {"pictures"}
 
 
 def test_the_check_of_arrays_can_fail(pages):
@@ -118,7 +120,7 @@ class Scored:
 
 
 def test_a_curve_is_the_mean_and_the_spread_of_the_seeds_at_common_steps():
-    frame = MethodFrame([Scored(9.0, 4.0, 2.0), Scored(9.0, 6.0, 8.0, 1.0, pace=3.0)])
+    frame = lane_of(Scored(9.0, 4.0, 2.0), Scored(9.0, 6.0, 8.0, 1.0, pace=3.0))
     x, mean, low, high = curve(frame, "data")
     np.testing.assert_array_equal(x, [50, 100])
     np.testing.assert_array_equal(mean, [5, 5])
@@ -126,7 +128,7 @@ def test_a_curve_is_the_mean_and_the_spread_of_the_seeds_at_common_steps():
     np.testing.assert_array_equal(high, [6, 8])
     np.testing.assert_array_equal(curve(frame, "seconds")[0], [2, 4])
     # A log axis cannot show what is before the first step.
-    assert not len(curve(MethodFrame([Scored(9.0)]), "steps")[0])
+    assert not len(curve(lane_of(Scored(9.0)), "steps")[0])
 
 
 @pytest.mark.parametrize(
@@ -145,14 +147,15 @@ def test_the_scores_axis_holds_all_values_between_round_numbers(values, up):
 
 def test_the_score_view_has_the_axis_of_the_link(pages):
     state, model, frame = pages["bars"][0]
-    run = frame.methods[0].runs[0]
+    run, marked = frame[0].run.chains[0], MethodRecord(frame[0].run)
+    marked.marks.append(CHANGED)
     for axis, field in (("steps", "step"), ("data", "data_seen"), ("seconds", "seconds")):
         view = build("scores", state, model, axis=axis)
-        data = view.compute(frame)
+        data = view.compute([marked.frame(axis), *frame[1:]])
         np.testing.assert_allclose(data["method 0"][0], [x for score in run.scores if (x := getattr(score, field)) > 0])
         np.testing.assert_allclose(data["marks 0"][0], [CHANGED.on(axis)])
         (shown,) = data["x"]
-        for i in range(len(frame.methods)):
+        for i in range(len(frame)):
             assert (shown[0] <= data[f"method {i}"][0]).all()
             assert (data[f"method {i}"][0] <= shown[1]).all()
         assert "x" not in view.compute(frame), "a range is sent where it moves"
@@ -161,11 +164,11 @@ def test_the_score_view_has_the_axis_of_the_link(pages):
 # Topics
 
 
-class Shown:
-    """A frame with one method whose snapshot the test sets."""
+class Shown(Frame):
+    """A frame whose snapshot the test sets."""
 
     def __init__(self, moving=True, **snapshot):
-        self.moving, self.seconds, self.methods = moving, 0.04, [None]
+        super().__init__([], moving=moving, seconds=0.04)
         self.snapshot = lambda place=None: snapshot
 
 
@@ -185,7 +188,7 @@ def words(pages):
 
 
 def test_words_stand_in_the_order_of_their_probabilities_and_glide(words):
-    n = words.scene.model.n_topics
+    n = words.scene.target.n_topics
     first = [[(4, 0.5), (3, 0.3), (2, 0.2)]] * n
     bars = np.array(words.compute(Shown(**topics(first, [1 / n] * n)))["bars"]).T
     left, right, top, bottom, topic, word = bars[:3].T
@@ -221,7 +224,7 @@ def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(pages):
     class Many:
         n_topics, vocabulary = SHOWN + 2, model.vocabulary
 
-    view = MODEL_VIEWS["words"](ModelScene(Many(), ("one",), 0, "data", False))
+    view = VIEWS["words"](Scene(Many(), ("one",), 0, "data", False))
     top = [[(1, 0.6), (2, 0.4)]] * Many.n_topics
 
     def shown(shares):
@@ -242,13 +245,13 @@ def test_sparsity_is_a_histogram_of_shares(pages):
     state, model, frame = pages["bars"][0]
     view = build("sparsity", state, model)
     data, captions = view.compute(frame), view.captions(frame)
-    for i in range(len(frame.methods)):
+    for i in range(len(frame)):
         seen = frame.snapshot(i)
         middle, share = data[f"method {i}"]
         assert share.sum() == pytest.approx(1)
         np.testing.assert_allclose(share * seen["sparsity"].sum(), seen["sparsity"])
         below = share[middle < -10.0].sum()
-        assert captions[view._labels[i].id] == f"{view.scene.methods[i]}  {below:.1%} below 10⁻¹⁰"
+        assert captions[view._labels[i].id] == f"{view.scene.lanes[i]}  {below:.1%} below 10⁻¹⁰"
         assert (seen["sparsity_edges"][:-1] < middle).all()
         assert (middle < seen["sparsity_edges"][1:]).all()
 
@@ -325,7 +328,7 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
         chosen=np.array([100]),
     )
     run = type("Run", (), {"method": Gibbs()})()
-    frame.methods = [MethodFrame([run])]
+    frame.append(lane_of(run))
     data = view.compute(frame)
     check_data(view, data)
     np.testing.assert_array_equal(data["tried"], [[400, 100, 25], [900, 300, 500]])
@@ -478,14 +481,14 @@ def test_expected_edges_are_summed_over_pairs():
     rng = np.random.default_rng(1)
     w, r = rng.gamma(1.0, size=(7, 3)), rng.gamma(1.0, size=3)
     brute = [sum(r[k] * w[i, k] * w[j, k] for i in range(7) for j in range(i)) for k in range(3)]
-    np.testing.assert_allclose(expected_edges({"W": w, "r": r}), brute)
+    np.testing.assert_allclose(explained(w, r), brute)
 
 
 def test_communities_stand_in_falling_order(pages):
     for state, model, frame in pages["network"]:
         view = build("rates", state, model)
         data, captions = view.compute(frame), view.captions(frame)
-        for i in range(len(frame.methods)):
+        for i in range(len(frame)):
             place, height = data[f"method {i}"]
             np.testing.assert_array_equal(place, np.arange(1, model.n_communities + 1))
             assert all(a >= b for a, b in pairwise(height))
@@ -516,8 +519,8 @@ def test_every_title_on_a_page_is_different():
     for key, model in MODELS.items():
         titles = [
             view.title_for(Experiment.of(key, {samplers_of(key)[0]: {}}))
-            for view in MODEL_VIEWS.values()
-            if view.model in (None, key)
+            for view in VIEWS.values()
+            if view.needs in (COLUMNS, SCORES, key)
         ]
         assert len(set(titles)) == len(titles)
         assert model.score_name in [title[:1].lower() + title[1:] for title in titles]

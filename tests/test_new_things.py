@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.views import DENSITY_VIEWS
+from app.views import VIEWS
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.targets import TARGETS
@@ -22,7 +22,7 @@ THINGS = {
     "logistic": ("Logistic", TARGETS, checks_targets, ["tried_at", "drawn_at", "textbook_draw"]),
     "unadjusted": ("Unadjusted", SAMPLERS, checks_samplers, ["bias_order", "steps_to_test", "textbook_step"]),
     "uniform": ("Uniform", GRADIENTS, checks_gradients, ["title", "tex", "textbook_gradients"]),
-    "means": ("Means", DENSITY_VIEWS, checks_views, ["title", "hint", "build", "compute"]),
+    "means": ("Means", VIEWS, checks_views, ["title", "hint", "build", "compute"]),
 }
 
 

@@ -8,7 +8,7 @@ from app import link
 from app.equations import cards
 from app.lanes.densities import LaneRecord
 from app.state import AppState
-from app.views import DENSITY_VIEWS
+from app.views import VIEWS
 from app.views.base import Scene
 from app.views.circle import ARROW, HEIGHT, LONGEST, RING, Circle, arrows, ring
 from app.views.globe import Globe, graticule, turned
@@ -123,7 +123,7 @@ def test_no_view_fails_on_a_sphere(target):
     assert {"marginal", "ks", "kl", "trace", "autocorrelation"} <= set(fitting)
     n = state.experiment.make_target().n_values
     for key in (k for k in fitting if k != "moments"):
-        page = Page(DENSITY_VIEWS[key], target, "sggmc", "gsgnht", "gmc", "exact", coordinate=n - 1)
+        page = Page(VIEWS[key], target, "sggmc", "gsgnht", "gmc", "exact", coordinate=n - 1)
         for steps in (0, 1, 2, 300):
             page.compute(steps)
             assert "nan" not in page.why() and "inf" not in page.why()

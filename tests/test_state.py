@@ -24,7 +24,7 @@ from app.live import LiveScreen
 from app.runner import Runner
 from app.shell import _SPEED
 from app.state import DEFAULT, DEFAULT_VIEWS, AppState
-from app.views import DENSITY_VIEWS
+from app.views import VIEWS, axes_of
 from app.views.base import AXIS_LABELS
 from samplers import Change, Experiment, Lane, run
 from samplers.gradients import GRADIENTS
@@ -199,14 +199,14 @@ def a_state(target, views, axis, dark, playing, speed, hidden, n_lanes, seed):
     state.set_seed(seed)
     fits = state.fitting_views()
     state.param.update(
-        views=[key for key in fits if key in views] or fits[:1], axis=axis, dark=dark, playing=playing, speed=speed, hidden=hidden
+        views=[key for key in fits if key in views] or fits[:1], axis=axis if axis in axes_of(state.experiment) else "steps", dark=dark, playing=playing, speed=speed, hidden=hidden
     )  # fmt: skip
     state.coordinate = state.experiment.make_target().n_values - 1
     return state
 
 
 STATES = st.builds(
-    a_state, st.sampled_from(list(TARGETS)), st.sets(st.sampled_from(list(DENSITY_VIEWS))), st.sampled_from(list(AXIS_LABELS)), st.booleans(),
+    a_state, st.sampled_from(list(TARGETS)), st.sets(st.sampled_from(list(VIEWS))), st.sampled_from(list(AXIS_LABELS)), st.booleans(),
     st.booleans(), st.integers(1, 10**6), st.lists(st.sampled_from(link.HIDEABLE), unique=True), st.integers(1, 4), st.integers(0, 2**32 - 1),
 )  # fmt: skip
 

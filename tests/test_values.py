@@ -16,15 +16,12 @@ CHANGING = {
     "GibbsState",
     "HMCState",
     "LaneFrame",
-    "MethodFrame",
-    "MethodRecord",
     "NormState",
     "PointState",
     "Run",
     "Rung",
     "State",
     "Statistics",
-    "ModelFrame",
 }
 """Records whose fields are meant to change."""
 

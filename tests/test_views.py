@@ -9,7 +9,7 @@ import pytest
 from bokeh.models import GlyphRenderer, Plot
 
 import app.views
-from app.views import DENSITY_VIEWS
+from app.views import VIEWS
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import Scene, View
 from app.views.components import LEVELS, Components
@@ -24,6 +24,7 @@ from samplers import Change
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import autocorrelation, moments
 from tests.checks_views import (
+    DENSITY_VIEWS,
     SCENES,
     check,
     check_scene,
@@ -52,7 +53,7 @@ def test_every_module_with_a_view_is_registered():
         ]
         found |= {cls for cls in own if hasattr(cls, "key")}
     assert found == set(DENSITY_VIEWS.values())
-    assert all(DENSITY_VIEWS[cls.key] is cls for cls in found)
+    assert all(VIEWS[cls.key] is cls for cls in found)
 
 
 def test_every_view_says_what_it_is():
@@ -88,7 +89,7 @@ def test_a_diverged_lane_stays_finite():
 )
 def test_a_frame_of_the_default_views_is_small(target, sampler):
     made = records(target, [sampler])
-    views = [DENSITY_VIEWS[key](scene_of(made)) for key in DEFAULT]
+    views = [VIEWS[key](scene_of(made)) for key in DEFAULT]
     total, n = 0, 120
     for frame in range(n):
         made[0].run.advance(200)
@@ -352,7 +353,7 @@ def test_a_lane_alone_has_no_sign():
 def test_the_arrows_are_the_forces_at_the_place_of_the_gradient():
     """Full: −∇U; used: the minibatch's in its stead. Both have one scale, and the longer is a fifth of the figure."""
     made = records("quartic", ["sgld"], gradients=[{"key": "gaussian", "params": {"variance": 400.0}}], keep=True)
-    view = DENSITY_VIEWS["state"](scene_of(made))
+    view = VIEWS["state"](scene_of(made))
     run = made[0].run
     run.advance(30)
     data = view.compute(frames(made))

@@ -13,7 +13,7 @@ import pytest
 from bokeh.core.property.vectorization import Field, Value
 from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Model, Plot
 
-from app.views import DENSITY_VIEWS
+from app.views import VIEWS, fitting
 from app.views.base import Scene
 from app.views.recipes import layouts_of
 from samplers import Experiment, Run
@@ -81,7 +81,7 @@ def figures(name):
     *_, axis, coordinate = STAGES[name]
     experiment = experiment_of(name)
     scene = Scene(Run(experiment.runs()[0]).target, NAMES, coordinate, axis, False, layouts_of(experiment))
-    return {cls.key: said(cls(scene).figure) for cls in DENSITY_VIEWS.values() if cls.fits(experiment)}
+    return {key: said(VIEWS[key](scene).figure) for key in fitting(experiment)}
 
 
 MOMENTUM = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
@@ -102,8 +102,8 @@ def test_an_image_is_where_its_axes_say(name):
     experiment = Experiment.from_dict({"target": target, "lanes": lanes})
     scene = Scene(experiment.make_target(), NAMES[: len(lanes)], 0, "steps", False, layouts_of(experiment))
     with_images = set()
-    for cls in DENSITY_VIEWS.values():
-        for plot in cls(scene).figure.select({"type": Plot}) if cls.fits(experiment) else ():
+    for cls in [VIEWS[key] for key in fitting(experiment)]:
+        for plot in cls(scene).figure.select({"type": Plot}):
             frame = (plot.x_range.start, plot.x_range.end), (plot.y_range.start, plot.y_range.end)
             if cls.key == "torus":
                 # Beside the map are the marginals.

@@ -19,18 +19,17 @@ from app import link
 from app.lanes.densities import LaneRecord
 from app.lanes.models import load
 from app.state import AppState
-from app.views import DENSITY_VIEWS, curl, evolution, moments, order, planes, spectrum, trace
-from app.views.base import Drawing, Position, Scene
+from app.views import VIEWS, curl, evolution, fitting, moments, order, planes, spectrum, trace
+from app.views.base import Frame, Position, Scene, View
 from app.views.distance import Distance
 from app.views.drift import CUT
-from app.views.models import MODEL_VIEWS
-from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelScene
 from app.views.models.scores import curve
 from app.views.recipes import RecipeView, layouts_of
 from samplers import Change, Choice, Experiment, Run
 from samplers.diagnostics import convergence
 from samplers.diagnostics import ks as diagnostics_ks
 from samplers.models.run import Score, start
+from tests.checks_views import DENSITY_VIEWS, MODEL_VIEWS, lane_of
 from tests.stages import NAMES, STAGES, experiment_of, summary
 
 BASE = (0, 1, 2)
@@ -62,7 +61,7 @@ def small_work():
                 for name in {"plot", "even_plot", "stack", "column", "row"} & vars(module).keys():
                     patch.setattr(module, name, lambda *args, **options: Canvas())
         patch.setattr(planes, "plot", lambda *args, **options: Canvas())
-        patch.setattr(Drawing, "_name_figures", lambda view: None)
+        patch.setattr(View, "_name_figures", lambda view: None)
         for module in (evolution, moments, order):
             patch.setattr(module, "WORK_SECONDS", 1e6)
         patch.setattr(evolution, "CHAINS", 300)
@@ -195,7 +194,7 @@ class Stage:
         self.target, self.layouts = self.records[0].run.target, layouts_of(self.experiment)
         solos = [(i, i, i) for i in BASE]
         swaps = [(0, 2, 1), (2, 1, 0), (1, 0, 2)]
-        self.views = [cls for cls in DENSITY_VIEWS.values() if cls.fits(self.experiment)]
+        self.views = [VIEWS[key] for key in fitting(self.experiment)]
         self.pages = {(cls.key, o, False): Page(cls, self, o) for cls in self.views for o in (BASE, *swaps, *solos)}
         faulty = {cls.key: neighbours(cls) for cls in self.views}
         self.pages |= {(key, o, True): Page(cls, self, o) for key, cls in faulty.items() for o in (BASE, *swaps[:2])}
@@ -296,7 +295,6 @@ def swapped(position):
 @pytest.mark.parametrize("key", list(DENSITY_VIEWS))
 def test_a_lane_is_shown_as_it_would_be_with_others(found, key):
     if key not in [view.key for view in found.views]:
-        assert not DENSITY_VIEWS[key].fits(found.experiment)
         return
     base = found.pages[key, BASE, False]
     for position in BASE:
@@ -385,7 +383,7 @@ def test_where_a_lane_is_on_each_axis(axis):
     leaps = made[1].run.spec.sampler.values()["n_leapfrog"]
     per_step = [1, made[1].run.sampler.gradients_per_step]
     assert per_step[1] in (leaps, leaps + 1)
-    trace, ks = DENSITY_VIEWS["trace"](scene_of(made, axis)), DENSITY_VIEWS["ks"](scene_of(made, axis))
+    trace, ks = VIEWS["trace"](scene_of(made, axis)), VIEWS["ks"](scene_of(made, axis))
     seen = [[], []]
     for steps in (30, 70):
         for record in made:
@@ -394,7 +392,8 @@ def test_where_a_lane_is_on_each_axis(axis):
         frames = [record.frame(axis) for record in made]
         drawn, curves = trace.compute(frames), ks.compute(frames)
         for i, record in enumerate(made):
-            due = Position(record.run.steps, record.run.steps * per_step[i], record.run.seconds)
+            gradients = record.run.steps * per_step[i]
+            due = Position(record.run.steps, gradients, gradients, record.run.seconds)
             assert list(record.position) == pytest.approx(due)
             assert curves[f"lane {i}"][0][-1] == pytest.approx(due.on(axis))
             x, y = drawn[f"lane {i} chain 0"]
@@ -407,7 +406,7 @@ def test_where_a_lane_is_on_each_axis(axis):
 
 def test_the_band_of_the_sparse_simplex_is_that_of_nine_odds():
     made = records("sparse_dirichlet", "exact", n_chains=4)
-    view = DENSITY_VIEWS["ks"](scene_of(made, coordinate=4))
+    view = VIEWS["ks"](scene_of(made, coordinate=4))
     made[0].run.advance(250)
     made[0].record()
     _, low, high, mean = (column[-1] for column in view.compute([made[0].frame("steps")])["noise"])
@@ -421,7 +420,7 @@ def test_the_band_of_the_sparse_simplex_is_that_of_nine_odds():
 def test_all_chains_count(n_chains):
     """What views and statistics show of many chains, from the draws themselves."""
     made = records("skew_normal", "exact", "sgld", n_chains=n_chains, n_steps=400)
-    marginal, ks = DENSITY_VIEWS["marginal"](scene_of(made)), DENSITY_VIEWS["ks"](scene_of(made))
+    marginal, ks = VIEWS["marginal"](scene_of(made)), VIEWS["ks"](scene_of(made))
     for record in made:
         record.run.advance(400)
         record.record()
@@ -447,7 +446,7 @@ def test_all_chains_count(n_chains):
 
 def test_the_paths_are_those_of_each_lanes_first_chain():
     made = records("quartic", "sgld", "hmc", n_chains=4, n_steps=16)
-    view = DENSITY_VIEWS["state"](scene_of(made))
+    view = VIEWS["state"](scene_of(made))
     for record in made:
         record.run.advance(16)
     data = view.compute([record.frame("steps") for record in made])
@@ -465,14 +464,10 @@ class StudyPage:
 
     def __init__(self, cls, model, methods, order, shown, other_seeds=False):
         names = tuple(NAMES[i] for i in order)
-        self.view, self.order = cls(ModelScene(model, names, order.index(shown), "data", False)), order
-        frames = [
-            MethodFrame(
-                [methods[i][0], methods[i][2 if other_seeds else 1]], [ModelPosition(i + 1.0, i + 1.0, i + 1.0)]
-            )
-            for i in order
-        ]
-        frame = ModelFrame(frames, order.index(shown))
+        self.view, self.order = cls(Scene(model, names, 0, "data", False, shown=order.index(shown))), order
+        chains = [(methods[i][0], methods[i][2 if other_seeds else 1]) for i in order]
+        marked = zip(chains, order, strict=True)
+        frame = Frame([lane_of(*both, marks=[i + 1.0]) for both, i in marked], order.index(shown))
         self.held = self.view.compute(frame)
         self.said = self.view.captions(frame)
 
@@ -510,7 +505,7 @@ def test_a_method_is_shown_as_it_would_be_with_others(name):
             chain.advance()
     methods = list(zip(*seeds, strict=True))
     for key, cls in MODEL_VIEWS.items():
-        if not cls.fits(studies[0].experiment):
+        if key not in fitting(studies[0].experiment):
             continue
         cls.prepare(model)
         for shown in BASE:
@@ -541,6 +536,6 @@ def test_the_band_of_scores_is_that_of_all_seeds():
         def __init__(self, *values):
             self.scores = [Score(step, 10 * step, 0.5 * step, value) for step, value in enumerate(values)]
 
-    x, mean, low, high = curve(MethodFrame([Scored(9, 4, 2), Scored(9, 6, 8), Scored(9, 8, 5)]), "data")
+    x, mean, low, high = curve(lane_of(Scored(9, 4, 2), Scored(9, 6, 8), Scored(9, 8, 5)), "data")
     assert x.tolist() == [10, 20]
     assert (mean.tolist(), low.tolist(), high.tolist()) == ([6, 5], [4, 2], [8, 8])

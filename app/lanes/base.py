@@ -4,8 +4,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from app.state import AppState
+from app.views.base import FRESH, CurvePoint, Frame, LaneFrame, Position
 from samplers import Change, Experiment
+from samplers.accumulate import TAIL
 from samplers.models.files import EndedError
 
 WORK_SECONDS = 0.04
@@ -34,11 +38,51 @@ class Progress:
             self.tell(f"First start on this machine: compiling {name}", done / total)
 
 
+class Record:
+    """What the page remembers of a lane beside its run's own statistics."""
+
+    curve: Sequence[CurvePoint] = ()
+    """The distance from the exact law so far, where there is one."""
+
+    def __init__(self, run: Any):
+        self.run = run
+        self.marks: list[Position] = []
+        """Where parameters were changed."""
+        self.seen = 0
+
+    @property
+    @abstractmethod
+    def position(self) -> Position:
+        """Where the lane is on each axis."""
+
+    @property
+    @abstractmethod
+    def made(self) -> int:
+        """The steps whose draws the statistics have seen, or will not see."""
+
+    def frame(self, axis: str) -> LaneFrame:
+        """The lane for a frame; draws that an earlier frame had are not in it."""
+        fresh = self.run.statistics.tail(min(self.made - self.seen, TAIL))
+        step = max(1, -(-len(fresh) // FRESH))
+        picked = np.arange(len(fresh) - 1, -1, -step)[::-1]
+        steps = self.made - len(fresh) + 1 + picked
+        self.seen = self.made
+        here = self.position.on(axis)
+        return LaneFrame(
+            run=self.run, x=here, fresh=fresh[picked], fresh_x=here * steps / max(self.made, 1),
+            curve=self.curve, marks=[mark.on(axis) for mark in self.marks],
+        )  # fmt: skip
+
+    def still(self) -> LaneFrame:
+        """The lane for what takes no draws out of the next frame."""
+        return LaneFrame(self.run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), self.curve)
+
+
 class Lanes:
     """The runs of an experiment, and what the page remembers of each."""
 
     records: Sequence[Any]
-    """Of each lane its ``run``, its ``position`` on the axes, and its ``marks``: where parameters were changed."""
+    """Of each lane its :class:`Record`."""
     heavy: ClassVar[bool]
     """Whether the arrays of a frame take so long that a thread computes them."""
 
@@ -81,13 +125,15 @@ class Lanes:
 
     def forget_sent(self) -> None:
         """The page has new figures: what it was sent before is not in them."""
+        for record in self.records:
+            record.seen = max(0, record.made - TAIL)
 
     @abstractmethod
-    def frame(self, state: AppState) -> Any:
+    def frame(self, state: AppState) -> Frame:
         """What views compute a frame from; what was in an earlier frame may be left out."""
 
     @abstractmethod
-    def whole(self, state: AppState) -> Any:
+    def whole(self, state: AppState) -> Frame:
         """The same for captions and for slow work, which take nothing out of the next frame."""
 
     @abstractmethod

@@ -3,15 +3,12 @@
 import time
 from collections import deque
 
-import numpy as np
-
-from app.lanes.base import WORK_SECONDS, Lanes, Progress
+from app.lanes.base import WORK_SECONDS, Lanes, Progress, Record
 from app.live import recent_rate, short
 from app.state import AppState
-from app.views.base import FRESH, Axis, CurvePoint, LaneFrame, Position, Scene
+from app.views.base import CurvePoint, Frame, Position, Scene
 from app.views.recipes import layouts_of
 from samplers import Experiment, Lane, Run, jit
-from samplers.accumulate import TAIL
 from samplers.diagnostics import divergence, ks
 from samplers.models.run import needed
 from samplers.targets.base import SIMPLEX
@@ -25,20 +22,22 @@ CURVE_SPACING = 1.03
 log axis."""
 
 
-class LaneRecord:
+class LaneRecord(Record):
     """What the page remembers of a lane beside the engine's statistics."""
 
     def __init__(self, run: Run):
-        self.run = run
+        super().__init__(run)
         self.curve: list[CurvePoint] = []
         """Evenly spaced on a log axis."""
-        self.marks: list[Position] = []
-        self.seen = 0
 
     @property
     def position(self) -> Position:
-        """Where the lane is on each axis."""
-        return Position(self.run.steps, self.run.gradients / self.run.spec.n_chains, self.run.seconds)
+        chains = self.run.spec.n_chains
+        return Position(self.run.steps, self.run.gradients / chains, self.run.data_seen / chains, self.run.seconds)
+
+    @property
+    def made(self) -> int:
+        return self.run.steps
 
     def record(self) -> None:
         """Add a point to the curve if the run has become enough longer."""
@@ -46,20 +45,6 @@ class LaneRecord:
         if run.statistics.n_draws and (not self.curve or run.steps >= self.curve[-1].position.steps * CURVE_SPACING):
             distance = ks.mean_distance(run.statistics, run.target)
             self.curve.append(CurvePoint(self.position, run.statistics.n_draws, distance, *_divergence(run)))
-
-    def frame(self, axis: Axis) -> LaneFrame:
-        """The lane for a frame; draws that an earlier frame had are not in it."""
-        run = self.run
-        fresh = run.statistics.tail(min(run.steps - self.seen, TAIL))
-        step = max(1, -(-len(fresh) // FRESH))
-        picked = np.arange(len(fresh) - 1, -1, -step)[::-1]
-        steps = run.steps - len(fresh) + 1 + picked
-        self.seen = run.steps
-        here = self.position.on(axis)
-        return LaneFrame(
-            run=run, x=here, fresh=fresh[picked], fresh_x=here * steps / max(run.steps, 1),
-            curve=self.curve, marks=[mark.on(axis) for mark in self.marks],
-        )  # fmt: skip
 
 
 class DensityLanes(Lanes):
@@ -122,18 +107,13 @@ class DensityLanes(Lanes):
                 break
         self._step_times.append((time.perf_counter(), self._steps))
 
-    def forget_sent(self) -> None:
-        for record in self.records:
-            record.seen = max(0, record.run.steps - TAIL)
-
-    def frame(self, state: AppState) -> list[LaneFrame]:
+    def frame(self, state: AppState) -> Frame:
         for record in self.records:
             record.record()
-        return [record.frame(state.axis) for record in self.records]
+        return Frame(record.frame(state.axis) for record in self.records)
 
-    def whole(self, state: AppState) -> list[LaneFrame]:
-        nothing = np.zeros((0, 1, 1)), np.zeros(0)
-        return [LaneFrame(record.run, 0.0, *nothing, record.curve) for record in self.records]
+    def whole(self, state: AppState) -> Frame:
+        return Frame(record.still() for record in self.records)
 
     def readout(self, state: AppState, frames_a_second: float) -> str:
         steps, burn_in = self._steps, self.experiment.burn_in

@@ -2,15 +2,15 @@
 
 import time
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from app.lanes.base import WORK_SECONDS, Lanes, Progress
+from app.lanes.base import WORK_SECONDS, Lanes, Progress, Record
 from app.live import recent_rate, short
 from app.state import AppState
 from app.upload import Upload
-from app.views.models import MODEL_VIEWS
-from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelScene
+from app.views import VIEWS, fitting
+from app.views.base import Frame, LaneFrame, Position, Scene
 from samplers import Experiment, jit
 from samplers.choices import Choice
 from samplers.models import Model
@@ -35,17 +35,16 @@ def load(experiment: Experiment, uploaded: Any = None) -> Model:
     return model
 
 
-@dataclass
-class MethodRecord:
-    """What the page remembers of a lane."""
-
-    run: ModelRun
-    marks: list[ModelPosition] = field(default_factory=list)
+class MethodRecord(Record):
+    """What the page remembers of a lane; on the axes it is where its first chain is."""
 
     @property
-    def position(self) -> ModelPosition:
-        """Where the lane's first chain is on each axis."""
+    def position(self) -> Position:
         return _position(self.run.chains[0])
+
+    @property
+    def made(self) -> int:
+        return self.run.rows
 
 
 class ModelLanes(Lanes):
@@ -69,18 +68,25 @@ class ModelLanes(Lanes):
             uploaded = upload.data(lambda share: progress.tell(f"Reading {upload.name}", share))
         progress.tell("Preparing the data")
         model = load(experiment, uploaded)
-        for view in MODEL_VIEWS.values():
-            if view.fits(experiment):
-                view.prepare(model)
+        for key in fitting(experiment):
+            VIEWS[key].prepare(model)
         records = []
         for i, spec in enumerate(experiment.runs()):
             progress.tell("Starting the methods", i / len(experiment.lanes))
             records.append(MethodRecord(ModelRun(spec, model)))
         return cls(experiment, model, records)
 
-    def scene(self, state: AppState) -> ModelScene:
+    def scene(self, state: AppState) -> Scene:
         """What views are built for."""
-        return ModelScene(self.model, state.lane_titles(), state.shown, state.axis, state.dark, state.present)
+        return Scene(
+            target=self.model,
+            lanes=state.lane_titles(),
+            coordinate=state.coordinate,
+            axis=state.axis,
+            dark=state.dark,
+            large=state.present,
+            shown=state.shown,
+        )
 
     @property
     def moving(self) -> bool:
@@ -113,14 +119,16 @@ class ModelLanes(Lanes):
             run.step(chain)
         self._step_times.append((time.perf_counter(), self._inside(state).steps))
 
-    def frame(self, state: AppState) -> ModelFrame:
+    def frame(self, state: AppState) -> Frame:
         now = time.perf_counter()
         since, self._pictured = now - self._pictured, now
-        return replace(self.whole(state), seconds=since)
+        return self._frame(state, [record.frame(state.axis) for record in self.records], since)
 
-    def whole(self, state: AppState) -> ModelFrame:
-        methods = [MethodFrame(record.run.chains, record.marks) for record in self.records]
-        return ModelFrame(methods, min(state.shown, len(methods) - 1), state.playing)
+    def whole(self, state: AppState) -> Frame:
+        return self._frame(state, [record.still() for record in self.records])
+
+    def _frame(self, state: AppState, lanes: list[LaneFrame], since: float = 0.0) -> Frame:
+        return Frame(lanes, min(state.shown, len(lanes) - 1), state.playing, since)
 
     def readout(self, state: AppState, frames_a_second: float) -> str:
         chain = self._inside(state)
@@ -131,5 +139,5 @@ class ModelLanes(Lanes):
         return self.runs[min(state.shown, len(self.runs) - 1)].chains[0]
 
 
-def _position(chain: ModelChain) -> ModelPosition:
-    return ModelPosition(chain.data_seen, chain.steps, chain.seconds)
+def _position(chain: ModelChain) -> Position:
+    return Position(chain.steps, float("nan"), chain.data_seen, chain.seconds)

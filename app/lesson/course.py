@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from app.views import AXES, VIEWS, axes_of, fitting
+from app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from lessons import Lesson, Library, Step, load_all
 from lessons.library import folders, paths_of
 
@@ -61,8 +61,8 @@ def _step_problems(step: Step) -> list[str]:
     axes = axes_of(spec) if spec is not None else AXES
     if step.page.get("axis", axes[0]) not in axes:
         out.append(f"page.axis = {step.page['axis']!r}: allowed is one of {', '.join(axes)}.")
-    if spec is not None and not spec.of_model:
-        n = spec.make_target().n_values
+    if spec is not None:
+        n = len(coordinates(spec))
         if step.page.get("coordinate", 1) > n:
             out.append(f"page.coordinate = {step.page['coordinate']}: allowed is a whole number from 1 to {n}.")
     return out

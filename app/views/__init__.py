@@ -1,7 +1,7 @@
-"""The views, one a file, in the order of the page: those of densities here, those of models of data in ``models``."""
+"""The views, one a file, in the order of the page; those of the inside of a model of data are in ``models``."""
 
 from app.views.autocorrelation import Autocorrelation
-from app.views.base import AXIS_LABELS, View
+from app.views.base import AXIS_LABELS, View, offers
 from app.views.circle import Circle
 from app.views.completeness import Completeness
 from app.views.components import Components
@@ -12,8 +12,17 @@ from app.views.globe import Globe
 from app.views.kl import KL
 from app.views.ks import KS
 from app.views.marginal import Marginal
-from app.views.models import MODEL_VIEWS
-from app.views.models.base import MODEL_AXES
+from app.views.models.adjacency import Adjacency
+from app.views.models.batch import Batch
+from app.views.models.documents import Documents
+from app.views.models.elbo import Elbo
+from app.views.models.graph import GraphView
+from app.views.models.pictures import Pictures
+from app.views.models.rates import Rates
+from app.views.models.scores import Scores
+from app.views.models.sparsity import Sparsity
+from app.views.models.weights import Weights
+from app.views.models.words import Words
 from app.views.modes import Modes
 from app.views.moments import Moments
 from app.views.order import Order
@@ -24,10 +33,23 @@ from app.views.temperature import Temperature
 from app.views.torus import Torus
 from app.views.trace import Trace
 from samplers import Experiment
-from samplers.registry import Registry, Union
+from samplers.models import MODELS
+from samplers.registry import Registry
+from samplers.targets import TARGETS
 
-DENSITY_VIEWS: Registry[type[View]] = Registry(
+VIEWS: Registry[type[View]] = Registry(
     "view",
+    Words,
+    Pictures,
+    GraphView,
+    Scores,
+    Sparsity,
+    Batch,
+    Documents,
+    Adjacency,
+    Rates,
+    Elbo,
+    Weights,
     State,
     Circle,
     Torus,
@@ -49,19 +71,30 @@ DENSITY_VIEWS: Registry[type[View]] = Registry(
     Moments,
     Order,
 )
-VIEWS = Union("view", DENSITY_VIEWS, MODEL_VIEWS)
 
 
-AXES = tuple(dict.fromkeys([*AXIS_LABELS, *MODEL_AXES]))
+AXES = tuple(AXIS_LABELS)
 """All that curves may be drawn against."""
 
 
 def axes_of(experiment: Experiment) -> tuple[str, ...]:
     """What curves of an experiment may be drawn against; a page begins with the first."""
-    return MODEL_AXES if experiment.of_model else tuple(AXIS_LABELS)
+    if experiment.of_model:
+        # The method that is furthest behind on it makes the next step: for the same data, not for the same steps.
+        return "data", "steps", "seconds"
+    has_data = "minibatch" in TARGETS[experiment.target.key].estimators
+    return tuple(axis for axis in AXES if axis != "data" or has_data)
+
+
+def coordinates(experiment: Experiment) -> list[str]:
+    """The names of the coordinates that one-dimensional views can show."""
+    if experiment.of_model:
+        return list(MODELS[experiment.target.key].followed)
+    target = experiment.make_target()
+    return [column.name for column in target.columns[: target.n_values]]
 
 
 def fitting(experiment: Experiment) -> list[str]:
     """The keys of the views that have something to show of an experiment, in the order of the menu."""
-    views = MODEL_VIEWS if experiment.of_model else DENSITY_VIEWS
-    return [key for key, view in views.items() if view.fits(experiment)]
+    offered = offers(experiment)
+    return [key for key, view in VIEWS.items() if view.needs in offered and view.fits(experiment)]

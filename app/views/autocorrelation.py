@@ -7,7 +7,7 @@ import numpy as np
 from bokeh.models import NumeralTickFormatter
 
 from app.theme import DASHES, plot
-from app.views.base import Data, LaneFrame, View
+from app.views.base import COLUMNS, Data, LaneFrame, View
 from app.views.marks import FEWEST_LAGS, MARKERS, lane_labels, round_up
 from samplers.diagnostics import autocorrelation
 
@@ -17,6 +17,7 @@ class Autocorrelation(View):
 
     key = "autocorrelation"
     title = "Autocorrelation"
+    needs = COLUMNS
     hint = "fast decay: few steps τ for a fresh draw"
     every = 4
 

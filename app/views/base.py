@@ -1,13 +1,13 @@
 """What every view declares.
 
 A view is *compute* → arrays → glyphs made once. ``build`` makes the figure and names its feeds; for each
-frame ``compute`` returns plain arrays for them. Tests look at the arrays. A new view is one file and one
-line in ``app/views/__init__.py``.
+frame ``compute`` returns plain arrays for them. Tests look at the arrays. A view says what it needs of an experiment,
+and fits every one that has it. A new view is one file and one line in ``app/views/__init__.py``.
 """
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import unescape
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -17,17 +17,31 @@ from bokeh.models import ColumnDataSource, Label, Model, Plot, Range1d
 from numpy.typing import NDArray
 
 from app.theme import Theme, enlarge, theme
-from samplers import Experiment, Run
+from samplers import Experiment
+from samplers.models import Model as DataModel
+from samplers.models import Snapshot
 from samplers.targets.base import Column, Target
 
 Array = NDArray[np.float64]
-Axis = Literal["steps", "gradients", "seconds"]
 
-AXIS_LABELS: dict[Axis, str] = {
+AXIS_LABELS = {
     "steps": "steps of each chain",
     "gradients": "gradient evaluations of each chain",
+    "data": "data touched by each chain",
     "seconds": "seconds of computing",
 }
+"""What curves are drawn against."""
+
+COLUMNS, EXACT, SCORES = "columns", "exact law", "scores"
+
+
+def offers(experiment: Experiment) -> frozenset[str]:
+    """What views may need of an experiment: running statistics of columns, an exact law of them, held-out scores, or
+    the snapshots of one model, by its key.
+    """
+    if experiment.of_model:
+        return frozenset({COLUMNS, SCORES, experiment.target.key})
+    return frozenset({COLUMNS, EXACT})
 
 
 @dataclass(frozen=True)
@@ -44,16 +58,19 @@ class Feed:
 class Scene:
     """What a view is built for; another scene means new views."""
 
-    target: Target
+    target: Any
+    """The density, or the model with its data."""
     lanes: tuple[str, ...]
     """The title of each lane."""
     coordinate: int
-    axis: Axis
+    axis: str
     dark: bool
     layouts: tuple[str, ...] = ()
     """The layout of each lane's recipe; empty for another sampler."""
     large: bool = False
     """Whether type is large, for people who sit far from it."""
+    shown: int = 0
+    """The lane whose inside the pictures of a model show."""
 
     @property
     def colours(self) -> Theme:
@@ -65,16 +82,29 @@ class Scene:
         """The coordinate that one-dimensional views show."""
         return self.target.columns[self.coordinate]
 
+    @property
+    def axis_label(self) -> str:
+        """What curves are drawn against."""
+        if self.axis == "data" and isinstance(self.target, DataModel):
+            return f"{self.target.data_name} seen"
+        return AXIS_LABELS[self.axis]
+
+    def values(self, draws: Array) -> Array:
+        """The columns of draws: of a model they are what was drawn."""
+        return self.target.values(draws) if isinstance(self.target, Target) else draws
+
 
 class Position(NamedTuple):
     """How far a lane's run is, on each axis."""
 
     steps: float
     gradients: float
-    """Of one chain."""
+    """Of one chain; nan of a model, whose methods need not have any."""
+    data: float
+    """Touched by one chain."""
     seconds: float
 
-    def on(self, axis: Axis) -> float:
+    def on(self, axis: str) -> float:
         """How far it is on one of them."""
         return float(getattr(self, axis))
 
@@ -97,17 +127,38 @@ class CurvePoint(NamedTuple):
 class LaneFrame:
     """One lane, as a frame finds it."""
 
-    run: Run
+    run: Any
+    """Its :class:`~samplers.Run` or :class:`~samplers.models.run.ModelRun`; both have statistics of columns."""
     x: float
     """Where the lane is on the scene's axis."""
     fresh: Array
-    """θ since the last frame, at most ``FRESH`` of them, evenly spaced, (m, watched, dim)."""
+    """Draws since the last frame, at most ``FRESH`` of them, evenly spaced, (m, watched, dim)."""
     fresh_x: Array
     """Where they are on the scene's axis, (m,)."""
     curve: Sequence[CurvePoint] = ()
     """The distance from the exact law so far."""
     marks: Sequence[float] = ()
     """Where on the scene's axis parameters were changed."""
+
+
+class Frame(list[LaneFrame]):
+    """All lanes, as a frame finds them."""
+
+    def __init__(self, lanes: Iterable[LaneFrame], shown: int = 0, moving: bool = True, seconds: float = 0.0):
+        super().__init__(lanes)
+        self.shown = shown
+        self.moving = moving
+        """Whether more frames will follow by themselves."""
+        self.seconds = seconds
+        """The time since the frame before."""
+        self._snapshots: dict[int, Snapshot] = {}
+
+    def snapshot(self, lane: int | None = None) -> Snapshot:
+        """What the first chain of a method looks like inside; by default that of the lane that is shown."""
+        lane = self.shown if lane is None else lane
+        if lane not in self._snapshots:
+            self._snapshots[lane] = self[lane].run.chains[0].snapshot()
+        return self._snapshots[lane]
 
 
 FRESH = 16
@@ -125,14 +176,16 @@ def in_words(text: str) -> str:
     return ", ".join(" ".join(unescape(re.sub("<[^>]*>", " ", line)).split()) for line in lines)
 
 
-class Drawing:
-    """A figure made once, and the sources in it that frames write to.
+class View:
+    """A live picture of the lanes: a figure made once, and the sources in it that frames write to.
 
     While it is built ``before`` is the same view of the scene before this one, for what a person has set in it.
     """
 
     key: ClassVar[str]
     title: ClassVar[str]
+    needs: ClassVar[str] = EXACT
+    """What it needs of an experiment: one of what that :func:`offers`."""
     hint: str
     """How to read it, in a few words beside the title."""
     every: ClassVar[int] = 1
@@ -142,7 +195,7 @@ class Drawing:
     of_first: ClassVar[tuple[str, ...]] = ()
     """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 
-    def __init__(self, scene: Any, before: "Drawing | None" = None):
+    def __init__(self, scene: Scene, before: "View | None" = None):
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
         self.before = before
@@ -158,29 +211,45 @@ class Drawing:
         """Its title beside the lanes of this experiment."""
         return cls.title
 
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        """Whether the view has something to show of an experiment that offers what it needs."""
+        return True
+
+    @classmethod
+    def prepare(cls, model: Any) -> None:
+        """Slow work for a new model, in a worker thread, before the view is built."""
+
     @abstractmethod
     def build(self) -> Any:
         """The figure, with what does not move drawn in; fills ``feeds``."""
 
-    def captions(self, now: Any) -> dict[str, str]:
+    @abstractmethod
+    def compute(self, lanes: Frame) -> Data:
+        """Arrays for some of the feeds, by name; each has one array a column.
+
+        The feed of one lane has the lane's number in its name, ``lane 0``: tests see by it that no lane shows another.
+        """
+
+    def captions(self, lanes: Frame) -> dict[str, str]:
         """Texts for labels, by the label's id; asked for about once a second, in a worker thread."""
         return {}
 
-    def background(self, now: Any) -> bool:
+    def background(self, lanes: Frame) -> bool:
         """Slow work of the view's own, called a few times a second in a worker thread while it is shown.
 
         Returns whether there is something new to draw.
         """
         return False
 
-    def words(self, now: Any) -> str:
+    def words(self, lanes: Frame) -> str:
         """What the picture shows now that no caption says; asked for with the captions."""
         return ""
 
-    def texts(self, now: Any) -> list[tuple[str, str]]:
+    def texts(self, lanes: Frame) -> list[tuple[str, str]]:
         """The captions, and the figure's description for people who do not see it, by the model's id."""
-        captions = self.captions(now)
-        said = [text for text in map(in_words, (self.words(now), *captions.values())) if text]
+        captions = self.captions(lanes)
+        said = [text for text in map(in_words, (self.words(lanes), *captions.values())) if text]
         return [*captions.items(), (self.figure.id, f"{self._name}. {'; '.join(said)}")]
 
     def _name_figures(self) -> None:
@@ -212,12 +281,6 @@ class Drawing:
         figure.add_layout(label)
         return label
 
-
-class View(Drawing):
-    """A live picture of the lanes."""
-
-    scene: Scene
-
     def means(self, lanes: Sequence[LaneFrame], coordinates: Sequence[int]) -> str:
         """The means of coordinates so far, in words: all lanes, but of many coordinates the first few."""
         said = []
@@ -226,15 +289,3 @@ class View(Drawing):
             each = [f"{columns[k].name} {found.mean(k):.3g}" for k in coordinates[:SAID] if found.n_draws]
             said.append(f"{name}: " + ("mean of " + ", ".join(each) if each else "no draws yet"))
         return "; ".join(said)
-
-    @classmethod
-    def fits(cls, experiment: Experiment) -> bool:
-        """Whether the view has something to show of this experiment."""
-        return True
-
-    @abstractmethod
-    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
-        """Arrays for some of the feeds, by name; each has one array a column.
-
-        The feed of one lane has the lane's number in its name, ``lane 0``: tests see by it that no lane shows another.
-        """

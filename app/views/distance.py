@@ -8,7 +8,7 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
-from app.views.base import AXIS_LABELS, Array, CurvePoint, Data, LaneFrame, View
+from app.views.base import Array, CurvePoint, Data, LaneFrame, View
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
@@ -46,7 +46,7 @@ class Distance(View):
         start = 1e-4 if scene.axis == "seconds" else 1.0
         p = plot(
             colours,
-            AXIS_LABELS[scene.axis],
+            scene.axis_label,
             self.label,
             (start, start * 1e3),
             (1e-3, self.top),

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from app.theme import DASHES, plot
-from app.views.base import Data, LaneFrame, View
+from app.views.base import COLUMNS, Data, LaneFrame, View
+from app.views.marks import lane_labels
 from app.views.scales import Scale
 from samplers.accumulate import bin_edges
+from samplers.diagnostics import autocorrelation
 
 BARS = 64
 """Bars on the axis: wide enough to see, narrow enough for a mode of a tenth of the axis."""
@@ -19,6 +21,7 @@ class Marginal(View):
 
     key = "marginal"
     title = "Marginal"
+    needs = COLUMNS
     hint = "line: the exact law"
     every = 2
 
@@ -26,19 +29,12 @@ class Marginal(View):
         scene = self.scene
         column, colours = scene.column, scene.colours
         scale = Scale.of(column)
-        positions = scale.forward(bin_edges(column))
+        self._positions = scale.forward(bin_edges(column))
         low, high = scale.range
-        # Bars are whole groups of the fine bins, so that counts are exact.
-        first, last = np.searchsorted(positions, [low, high])
-        group = max(1, round((last - first) / BARS))
-        self._starts = np.arange(max(first - 1, 0), min(last + 1, len(positions) - 1), group)
-        self._ends = np.minimum(self._starts + group, len(positions) - 1)
-        left, right = positions[self._starts], positions[self._ends]
-        self._widths = right - left
-        exact = np.diff(column.cdf(bin_edges(column))[np.stack([self._starts, self._ends])], axis=0)[0] / self._widths
-        p = plot(colours, scale.label(column.name), "density", (low, high), (0, float(np.max(exact)) * 1.35))
+        self._divide(*np.searchsorted(self._positions, [low, high]))
+        centres = self._centres
+        p = plot(colours, scale.label(column.name), "density", (low, high), (0, 1))
         scale.apply(p.xaxis)
-        centres = (left + right) / 2
         for i, _ in enumerate(scene.lanes):
             source = self.feed(f"lane {i}", "x", "y")
             # Bokeh's step glyph loops for ever over an empty source.
@@ -55,18 +51,68 @@ class Marginal(View):
                 line_width=2,
                 line_dash=DASHES[i],
             )
-        p.line(centres, exact, line_color=colours.exact, line_width=2)
-        self._centres = centres
+        if column.exact:
+            shares = np.diff(column.cdf(bin_edges(column))[np.stack([self._starts, self._ends])], axis=0)[0]
+            p.y_range.end = float(np.max(shares / self._widths)) * 1.35
+            p.line(centres, shares / self._widths, line_color=colours.exact, line_width=2)
+        else:
+            self.hint = "the law is not known; means of the later steps"
+            self.moving_range("x", p.x_range)
+            self.moving_range("y", p.y_range)
+            self._labels = lane_labels(self, p, top=True)
         return p
+
+    def _divide(self, first: int, last: int) -> None:
+        """Take bars for these fine bins: whole groups of them, so that counts are exact."""
+        group = max(1, round((last - first) / BARS))
+        self._starts = np.arange(max(first - 1, 0), min(last + 1, len(self._positions) - 1), group)
+        self._ends = np.minimum(self._starts + group, len(self._positions) - 1)
+        left, right = self._positions[self._starts], self._positions[self._ends]
+        self._widths, self._centres = right - left, (left + right) / 2
+
+    def _occupied(self, lanes: Sequence[LaneFrame]) -> tuple[int, int] | None:
+        """The first and the last fine bin in which draws are, but for a thousandth at either end."""
+        below = np.cumsum(sum(lane.run.statistics.counts(self.scene.coordinate)[1:-1] for lane in lanes))
+        if below[-1] == 0:
+            return None
+        first, last = np.searchsorted(below, [0.001 * below[-1], 0.999 * below[-1]])
+        room = max(4, (last - first) // 8)
+        return max(first - room, 0), min(last + room, len(below))
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
+        found = self._occupied(lanes) if "x" in self.feeds else None
+        if found is not None:
+            self._divide(*found)
+            out["x"] = (self._positions[list(found)],)
+        highest = 0.0
         for i, lane in enumerate(lanes):
             statistics = lane.run.statistics
             below = np.cumsum(statistics.counts(self.scene.coordinate))
             counts = below[self._ends] - below[self._starts]
-            out[f"lane {i}"] = (self._centres, counts / (max(statistics.n_draws, 1) * self._widths))
+            density = counts / (max(statistics.n_draws, 1) * self._widths)
+            out[f"lane {i}"] = (self._centres, density)
+            highest = max(highest, float(density.max()))
+        if found is not None and highest > 0:
+            # Above the bars is room for the captions.
+            out["y"] = (np.array([0.0, highest * (1.15 + 0.12 * len(lanes))]),)
         return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        """Without an exact law the means, with their standard errors."""
+        if self.scene.column.exact:
+            return {}
+        named = zip(self._labels, self.scene.lanes, lanes, strict=True)
+        return {label.id: f"{name}  {self._mean(lane)}" for label, name, lane in named}
+
+    def _mean(self, lane: LaneFrame) -> str:
+        statistics, k = lane.run.statistics, self.scene.coordinate
+        if not statistics.n_draws:
+            return "no draws yet"
+        tau = autocorrelation.tau_int(statistics, k)
+        error = np.sqrt(max(statistics.variance(k), 0.0) * max(tau, 1.0) / statistics.n_draws)
+        said = f"mean {statistics.mean(k):.4g}"
+        return f"{said} ± {error:.1g}" if np.isfinite(error) else f"{said}, τ needs more steps"
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, [self.scene.coordinate])

@@ -7,8 +7,8 @@ from bokeh.models import Label, Node
 
 from app.views.base import View
 
-MARKERS = ("circle", "square", "triangle", "diamond")
-SIGNS = "●■▲◆"
+MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star")
+SIGNS = "●■▲◆▼★"
 """The same shapes as text."""
 LINE = 17
 """The height of a line of a caption, in pixels."""

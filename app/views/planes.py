@@ -12,7 +12,7 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, Div, LinearColorMapper
 
 from app.theme import plot
-from app.views.base import Array, Data, Drawing, Feed, LaneFrame, Scene, View
+from app.views.base import Array, Data, Feed, LaneFrame, Scene, View
 from app.views.marks import LINE, SIGNS
 from app.views.recipes import recipe_of
 from samplers.expressions import ZERO
@@ -124,7 +124,7 @@ class LiveImage:
     A feed holds plain numbers, an image a matrix: the page copies the one into the other.
     """
 
-    def __init__(self, view: Drawing, figure: Any, name: str, mapper: LinearColorMapper, cells: tuple[int, int],
+    def __init__(self, view: View, figure: Any, name: str, mapper: LinearColorMapper, cells: tuple[int, int],
                  x: tuple[float, float], y: tuple[float, float], **options: Any):  # fmt: skip
         self.name, self.cells = name, cells
         self._page = np.zeros(cells[0] * cells[1])

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from app.views.base import Drawing, LaneFrame, Scene, View
+from app.views.base import LaneFrame, Scene, View
 from samplers import Experiment
 from samplers.kernels.recipe import RecipeSampler
 from samplers.recipe.recipe import Recipe
@@ -28,7 +28,7 @@ class RecipeView(View):
     most: ClassVar[int | None] = None
     """It shows so many recipes, the first ones; None where it shows all of them."""
 
-    def __init__(self, scene: Scene, before: Drawing | None = None):
+    def __init__(self, scene: Scene, before: View | None = None):
         super().__init__(scene, before)
         if self.most == 1 and sum(map(bool, scene.layouts)) > 1:
             self.hint += ", of the first recipe"

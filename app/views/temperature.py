@@ -8,7 +8,7 @@ import numpy as np
 from bokeh.models import BasicTicker, NumeralTickFormatter
 
 from app.theme import plot
-from app.views.base import AXIS_LABELS, Data, LaneFrame, View
+from app.views.base import Data, LaneFrame, View
 from app.views.marks import round_up
 from samplers import Experiment, Run, jit
 from samplers.kernels import SAMPLERS
@@ -66,7 +66,7 @@ class Temperature(View):
         scene, colours = self.scene, self.scene.colours
         # Below 0 is room for the caption.
         self._room = 0.13 * len(scene.lanes) + 0.05
-        p = plot(colours, AXIS_LABELS[scene.axis], "‖v‖²/m and ξ/C", (0, 1), (-self._room * 2, 2))
+        p = plot(colours, scene.axis_label, "‖v‖²/m and ξ/C", (0, 1), (-self._room * 2, 2))
         p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
         p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
         p.hspan(y=[1.0], line_color=colours.exact, line_width=1.5)

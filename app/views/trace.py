@@ -8,7 +8,7 @@ import numpy as np
 from bokeh.models import BasicTicker, BoxAnnotation, NumeralTickFormatter
 
 from app.theme import plot
-from app.views.base import AXIS_LABELS, Data, LaneFrame, View
+from app.views.base import COLUMNS, Data, LaneFrame, View
 from app.views.marks import lane_labels
 from app.views.scales import Scale
 from samplers.diagnostics import convergence
@@ -33,6 +33,7 @@ class Trace(View):
 
     key = "trace"
     title = "Trace"
+    needs = COLUMNS
     hint = "grey band: the exact 5–95 %"
 
     def build(self) -> Any:
@@ -41,17 +42,21 @@ class Trace(View):
         self._scale = scale = Scale.of(column)
         low, high = scale.range
         # Below the law is room for the caption.
-        room = 0.09 * (len(scene.lanes) + 1) * (high - low)
-        p = plot(colours, AXIS_LABELS[scene.axis], scale.label(column.name), (0, 1), (low - room, high))
+        self._room = 0.09 * (len(scene.lanes) + 1)
+        p = plot(colours, scene.axis_label, scale.label(column.name), (0, 1), (low - self._room * (high - low), high))
         scale.apply(p.yaxis)
         p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
         p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
-        bottom, top = exact_quantiles(scale, *edges_and_cdf(column), BAND)
-        p.add_layout(
-            BoxAnnotation(
-                bottom=bottom, top=top, fill_color=colours.faint, fill_alpha=0.16, line_color=None, level="underlay"
+        if column.exact:
+            bottom, top = exact_quantiles(scale, *edges_and_cdf(column), BAND)
+            p.add_layout(
+                BoxAnnotation(
+                    bottom=bottom, top=top, fill_color=colours.faint, fill_alpha=0.16, line_color=None, level="underlay"
+                )
             )
-        )
+        else:
+            self.hint = "the law is not known: do the chains agree?"
+            self.moving_range("y", p.y_range)
         one = len(scene.lanes) == 1
         for i, _ in enumerate(scene.lanes):
             # The first chain is drawn last, on top.
@@ -70,6 +75,7 @@ class Trace(View):
             )
         self.moving_range("x", p.x_range)
         self._shown: list[deque[float]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
+        self._ends: list[deque[tuple[float, float]]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
         self._labels = lane_labels(self, p, top=False)
         self._kept = self.caption(p)
         return p
@@ -81,17 +87,23 @@ class Trace(View):
             if not len(fresh):
                 continue
             with np.errstate(invalid="ignore"):
-                y = self._scale.forward(self.scene.target.values(fresh)[..., self.scene.coordinate])
+                y = self._scale.forward(self.scene.values(fresh)[..., self.scene.coordinate])
             good = np.isfinite(y).all(axis=1) & np.isfinite(lane.fresh_x)
             x, y = lane.fresh_x[good], y[good]
             for c in range(y.shape[1]):
                 out[f"lane {i} chain {c}"] = (x, y[:, c])
             self._shown[i].extend(x.tolist())
+            self._ends[i].extend(zip(y.min(axis=1).tolist(), y.max(axis=1).tolist(), strict=True))
         first = [x[0] for x in self._shown if x]
         if out:
             start, end = min(first), max(x[-1] for x in self._shown if x)
             room = 0.03 * (end - start) if end > start else 1e-3
             out["x"] = (np.array([start, end + room]),)
+            if "y" in self.feeds:
+                ends = np.array([pair for pairs in self._ends for pair in pairs])
+                low, high = ends.min(), ends.max()
+                high += max(0.05 * (high - low), 1e-3 * abs(high), 1e-9)
+                out["y"] = (np.array([low - self._room * (high - low), high]),)
         for i, lane in enumerate(lanes):
             marks = np.array([x for x in lane.marks if first and x >= min(first)][-SHOWN_MARKS:], dtype=float)
             out[f"marks {i}"] = (marks,)

@@ -1,10 +1,13 @@
 """The integrated autocorrelation time, and what an independent draw costs by it."""
 
+from typing import Any
+
 import numpy as np
 
-from lessons.measures.base import Estimate, Evidence, OfColumn
+from lessons.measures.base import Estimate, OfColumn
 from samplers.diagnostics.autocorrelation import integrated_time
-from samplers.parameters import Option, Real
+from samplers.parameters import Option, Real, SpecError
+from samplers.spec import RunSpec, is_model
 
 
 class Tau(OfColumn):
@@ -12,10 +15,16 @@ class Tau(OfColumn):
 
     key = "tau"
     title = "Autocorrelation time"
+    of_model = True
     unit = Option(default="steps", objects=["steps", "time"], label="Unit", doc="Steps, or the time that they advance.")
 
-    def of(self, lane: Evidence) -> Estimate:
-        found = integrated_time(lane.trace.statistics, self.k)
+    def check(self, spec: RunSpec) -> None:
+        super().check(spec)
+        if self.unit == "time" and is_model(spec.target.key):
+            raise SpecError("measure.unit", self.unit, "allowed is steps: a method of a model has no time")
+
+    def of(self, lane: Any) -> Estimate:
+        found = integrated_time(lane.statistics, self.k)
         scale = lane.trace.spec.make_sampler().time_per_step if self.unit == "time" else 1.0
         error = found.standard_error * scale
         return Estimate(found.tau * scale, error if np.isfinite(error) else None)
@@ -29,10 +38,11 @@ class Cost(Tau):
 
     key = "cost"
     title = "Cost of an independent draw"
+    of_model = False
     per_datum = Real(1.0, bounds=(0.0, 1e9), label="Cost of a datum", doc="w_z: what it costs to look at one datum.")
     per_step = Real(1.0, bounds=(0.0, 1e9), label="Cost of a step", doc="w_θ: what a step costs beside its data.")
 
-    def of(self, lane: Evidence) -> Estimate:
+    def of(self, lane: Any) -> Estimate:
         found, spec = super().of(lane), lane.trace.spec
         n = spec.make_gradient().data_per_gradient(lane.trace.target)
         scale = n * self.per_datum + self.per_step

@@ -1,9 +1,9 @@
 """What every measure declares, and what measures share.
 
 A measure of a lane on a density reads its :class:`Evidence`: the trace, and what else the measure says it ``needs``. A
-measure of a lane on a model of data reads its run. All are functions of numbers that the run gives, so that the same
-measure serves the headless run and the live check mark; those that need more than the running statistics are for the
-headless run only.
+measure of a lane on a model of data reads its run. Both have running statistics of columns. All are functions of
+numbers that the run gives, so that the same measure serves the headless run and the live check mark; those that need
+more than the running statistics are for the headless run only.
 
 Standard errors are those of the spread between chains, divided by the root of their number, where nothing else is said;
 they are given from :data:`FEWEST` chains on.
@@ -16,8 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 import param
 
+from samplers.accumulate import Statistics
+from samplers.models import MODELS
 from samplers.parameters import Count, SpecError, Value, check_all
-from samplers.spec import RunSpec
+from samplers.spec import ANY_TARGET, RunSpec, is_model
 from samplers.targets.base import Array
 from samplers.trace import Divergence, Trace
 
@@ -48,6 +50,11 @@ class Evidence:
     """Snapshots of what chains have beside θ, evenly spaced after the burn-in, (snapshots, chains, …)."""
 
     @property
+    def statistics(self) -> Statistics:
+        """The running statistics of its columns."""
+        return self.trace.statistics
+
+    @property
     def divergence(self) -> Divergence | None:
         """Why the lane stopped, where it did."""
         return self.trace.divergence
@@ -61,8 +68,9 @@ class Measure(param.Parameterized):
     needs: ClassVar[str] = STATISTICS
     has_error: ClassVar[bool] = True
     """Whether a standard error comes with it."""
+    of_density: ClassVar[bool] = True
     of_model: ClassVar[bool] = False
-    """Whether it is a number of lanes on a model of data, not of those on a density."""
+    """Whether it is a number of lanes on a density, and of those on a model of data."""
 
     def __init__(self, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
@@ -77,7 +85,7 @@ class Measure(param.Parameterized):
 
 
 class OfColumn(Measure):
-    """A number of one column: of θ, or of ω on the simplex, counted from 1."""
+    """A number of one column: of θ, of ω on the simplex, or of what is followed of a model; counted from 1."""
 
     column = Count(1, bounds=(1, 400), label="Column", doc="Which coordinate, counted from 1.")
 
@@ -87,9 +95,10 @@ class OfColumn(Measure):
         return int(self.column) - 1
 
     def check(self, spec: RunSpec) -> None:
-        target = spec.make_target()
-        if self.column > len(target.columns):
-            raise SpecError("measure.column", self.column, f"{target.title} has the columns 1 to {len(target.columns)}")
+        key = spec.target.key
+        n = len(MODELS[key].followed if is_model(key) else spec.make_target().columns)
+        if self.column > n:
+            raise SpecError("measure.column", self.column, f"{ANY_TARGET[key].title} has the columns 1 to {n}")
 
 
 def spread(values: Array) -> float | None:

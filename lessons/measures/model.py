@@ -12,7 +12,7 @@ from samplers.parameters import Count, Real
 class OfModel(Measure):
     """A number of each chain; of one that blew up there is none."""
 
-    of_model = True
+    of_density, of_model = False, True
     has_error = False
 
     def of(self, lane: ModelRun) -> Estimate:

@@ -5,13 +5,14 @@ from math import comb
 import numpy as np
 
 from lessons.measures.base import Estimate, Evidence, OfColumn, spread
+from samplers.models.run import ModelRun
 from samplers.parameters import Count
 from samplers.targets.base import Array, Target
 
 
-def central_powers(lane: Evidence, k: int, centre: float) -> Array:
+def central_powers(lane: Evidence | ModelRun, k: int, centre: float) -> Array:
     """The mean of (x − centre)ᵖ, p = 0…4, in every chain: (5, chains)."""
-    statistics = lane.trace.statistics
+    statistics = lane.statistics
     column = statistics.columns[k]
     scale = np.sqrt(column.variance)
     z = np.vstack([np.ones(statistics.n_chains), statistics.sums.powers[k].T / max(statistics.n_steps, 1)])
@@ -30,10 +31,11 @@ class Mean(OfColumn):
 
     key = "mean"
     title = "Mean"
+    of_model = True
 
-    def of(self, lane: Evidence) -> Estimate:
-        values = lane.trace.statistics.chain_means(self.k)
-        return Estimate(float(values.mean()), spread(values), lane.trace.statistics.columns[self.k].mean)
+    def of(self, lane: Evidence | ModelRun) -> Estimate:
+        values, column = lane.statistics.chain_means(self.k), lane.statistics.columns[self.k]
+        return Estimate(float(values.mean()), spread(values), column.mean if column.exact else None)
 
 
 class Variance(OfColumn):
@@ -41,10 +43,11 @@ class Variance(OfColumn):
 
     key = "variance"
     title = "Variance"
+    of_model = True
 
-    def of(self, lane: Evidence) -> Estimate:
-        values = central_powers(lane, self.k, lane.trace.statistics.mean(self.k))[2]
-        return Estimate(float(values.mean()), spread(values), lane.trace.statistics.columns[self.k].variance)
+    def of(self, lane: Evidence | ModelRun) -> Estimate:
+        values, column = central_powers(lane, self.k, lane.statistics.mean(self.k))[2], lane.statistics.columns[self.k]
+        return Estimate(float(values.mean()), spread(values), column.variance if column.exact else None)
 
 
 class Power(OfColumn):

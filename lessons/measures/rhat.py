@@ -2,6 +2,7 @@
 
 from lessons.measures.base import Estimate, Evidence, OfColumn
 from samplers.diagnostics import convergence
+from samplers.models.run import ModelRun
 
 
 class RHat(OfColumn):
@@ -10,7 +11,8 @@ class RHat(OfColumn):
     key = "rhat"
     title = "R-hat"
     has_error = False
+    of_model = True
 
-    def of(self, lane: Evidence) -> Estimate:
-        found = convergence.summary(lane.trace.statistics.history(), self.k)
+    def of(self, lane: Evidence | ModelRun) -> Estimate:
+        found = convergence.summary(lane.statistics.history(), self.k)
         return Estimate(found.rhat, None, 1.0)

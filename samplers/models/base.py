@@ -6,6 +6,7 @@ method what a sampler is. There is no exact law here: a converged exact sampler 
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 import param
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from samplers.models.files import Tell, untold
 from samplers.parameters import Value, check_all
+from samplers.targets.base import Array, Column, unknown
 
 UPLOADED = "uploaded"
 """What the parameter that names a model's data is for somebody's own."""
@@ -41,6 +43,8 @@ class Model(param.Parameterized):
     """What :attr:`Run.data_seen` counts, for axes: ``documents``."""
     data_parameter: ClassVar[str]
     """The parameter that names the data; ``UPLOADED`` where they are somebody's own."""
+    followed: ClassVar[tuple[str, ...]]
+    """Names of numbers that mean the same in every chain, whatever its labels are: their means and R-hat make sense."""
 
     def __init__(self, uploaded: Any = None, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed and for missing data."""
@@ -63,6 +67,19 @@ class Model(param.Parameterized):
     def facts(self) -> Mapping[str, str]:
         """What the data are, for their card: documents, words, edges, …, as text."""
         return {}
+
+    @abstractmethod
+    def ranges(self) -> tuple[tuple[float, float, bool], ...]:
+        """Between which values each of the numbers that are :attr:`followed` may lie, and whether on a log axis."""
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """What is accumulated of the numbers that are :attr:`followed`, whose law nobody knows."""
+        out = []
+        for name, (low, high, log) in zip(self.followed, self.ranges(), strict=True):
+            middle = (low * high) ** 0.5 if log else (low + high) / 2
+            out.append(Column(name, low, high, unknown, middle, (middle / 2) ** 2, log=log))
+        return tuple(out)
 
 
 class Method(param.Parameterized):
@@ -115,3 +132,7 @@ class Method(param.Parameterized):
     @abstractmethod
     def snapshot(self, model: Any, state: Any) -> Snapshot:
         """What the views show of the state."""
+
+    @abstractmethod
+    def follow(self, model: Any, state: Any) -> Array:
+        """The numbers that the model's ``followed`` names, after each step; next to nothing beside the step."""

@@ -12,9 +12,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from samplers import engine, jit
+from samplers.accumulate import N_LAGS, Statistics, count_row
 from samplers.choices import Choice
 from samplers.models import METHODS, Method, Model
 from samplers.spec import Change, Experiment, RunSpec
+from samplers.targets.base import Array, Column
 from samplers.trace import Divergence
 
 SCORE_SPACING = 1.1
@@ -91,6 +93,35 @@ class ModelChain:
         self.scores.append(Score(self.steps, self.data_seen, self.seconds, value))
 
 
+class Later:
+    """Running statistics of the later steps: of the last half to three quarters.
+
+    There are two, the younger one begun at the last power of two and the other at the one before, so that the start is
+    forgotten at a fixed pace whatever the number of steps will be, as the score's running average forgets it.
+    """
+
+    def __init__(self, columns: tuple[Column, ...], n_chains: int):
+        self._columns, self._n_chains = columns, n_chains
+        self.rows = 0
+        """The steps that all chains have made."""
+        self.statistics, self._younger = self._empty(), self._empty()
+        self._scratch = np.empty((2, 1 + N_LAGS))
+
+    def _empty(self) -> Statistics:
+        return Statistics.empty(self._columns, self._n_chains, len(self._columns))
+
+    def add(self, values: Array) -> None:
+        """Count a step, (columns, chains), unless a number is not finite: a histogram has no place for it."""
+        self.rows += 1
+        if self.rows.bit_count() == 1:
+            self.statistics, self._younger = self._younger, self._empty()
+        if not np.isfinite(values).all():
+            return
+        row, draws = np.ascontiguousarray(values[:, :, None]), np.ascontiguousarray(values.T[None])
+        for statistics in (self.statistics, self._younger):
+            count_row(statistics.sums, draws, row, self._scratch)
+
+
 class ModelRun:
     """A lane in progress: a method with ``n_chains`` independent runs, which stay within a step of each other."""
 
@@ -100,6 +131,7 @@ class ModelRun:
         """The changes made so far, and those that the spec still has to come; with the spec they reproduce the run."""
         method = make_method(spec.sampler)
         self.chains = [ModelChain(model, method, spec.generator(i)) for i in range(spec.n_chains)]
+        self._later = Later(model.columns, spec.n_chains)
         self._pending = [list[Change]() for _ in self.chains]
         for change in spec.changes:
             make_method(change.sampler).check(model)
@@ -114,6 +146,16 @@ class ModelRun:
     def counted(self) -> int:
         """The same: every step counts."""
         return self.steps
+
+    @property
+    def statistics(self) -> Statistics:
+        """Of the numbers that the model follows, at the later steps; they stop where a chain does."""
+        return self._later.statistics
+
+    @property
+    def rows(self) -> int:
+        """The steps that all chains have made."""
+        return self._later.rows
 
     @property
     def next(self) -> ModelChain | None:
@@ -138,6 +180,9 @@ class ModelRun:
         while pending and pending[0].step <= chain.steps:
             chain.method = make_method(pending.pop(0).sampler)
         chain.advance()
+        if all(one.steps > self.rows for one in self.chains):
+            # None of them goes on before the others have made this step.
+            self._later.add(np.array([one.method.follow(self.model, one.state) for one in self.chains]).T)
 
     def change(self, change: Change) -> None:
         """Go on with other values of the method's parameters, from here in all chains: one that is a step behind makes
@@ -165,7 +210,8 @@ def start(experiment: Experiment, model: Model) -> tuple[ModelRun, ...]:
 def functions(method: Method | type[Method]) -> list[Any]:
     """The compiled functions that a method needs: what it names, or else all that lies beside it."""
     package = method.__module__.rpartition(".")[0] + "."
-    return list(method.compiled) or [f for f in jit.declared() if f.py_func.__module__.startswith(package)]
+    own = list(method.compiled) or [f for f in jit.declared() if f.py_func.__module__.startswith(package)]
+    return [*own, count_row]
 
 
 def needed(experiment: Experiment) -> list[Any]:

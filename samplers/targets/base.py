@@ -28,12 +28,18 @@ MANIFOLD = "manifold"
 """A curved one, in the coordinates of the space around it."""
 
 
+def unknown(x: Array) -> Array:
+    """The CDF of a column whose law is not known."""
+    return np.full(np.shape(x), np.nan)
+
+
 @dataclass(frozen=True)
 class Column:
     """One coordinate that the engine accumulates: a histogram, moments and autocovariances.
 
     ``low`` and ``high`` bound the histogram; what falls outside is counted in two outer bins, so the
-    KS distance stays exact at every edge. ``log`` bins the logarithm.
+    KS distance stays exact at every edge. ``log`` bins the logarithm. Where the law is :func:`unknown`, ``mean`` and
+    ``variance`` are no more than the scale that sums are taken on.
     """
 
     name: str
@@ -47,6 +53,11 @@ class Column:
     log: bool = False
     shown: tuple[float, float] = (0.0, 0.0)
     """The range of an axis that shows the bulk of the law; ``(low, high)`` where it is not given."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the law is known."""
+        return self.cdf is not unknown
 
     @property
     def axis(self) -> tuple[float, float]:

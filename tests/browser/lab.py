@@ -7,6 +7,7 @@ waits for what must come, and only a wait without an end fails.
 import os
 import re
 import time
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -71,6 +72,8 @@ def wait_until(condition, what, patience=PATIENCE):
         time.sleep(0.1)
 
 
+AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
+SERIOUS = ("moderate", "serious", "critical")
 MARKUP = "<i class=typed>*x*"
 """What is typed is text, and becomes no part of the page: see :func:`check_text`."""
 
@@ -171,6 +174,14 @@ class Lab:
         """Wait until the readout has grown."""
         start = self.steps()
         self.until(lambda: self.steps() >= max(start, 0) + more, "more steps")
+
+    def axe(self, *rules):
+        """What axe finds on the page, or by some rules of it."""
+        if self.page.evaluate("!window.axe"):
+            self.page.evaluate(AXE)
+        options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+        found = self.page.evaluate("(options) => axe.run(document, options)", options)["violations"]
+        return [f"{one['impact']} {one['id']}: {node['html'][:300]}" for one in found if one["impact"] in SERIOUS for node in one["nodes"]]  # fmt: skip
 
     def settled(self):
         """Wait until nothing moves any more, and return the step at which it rests."""

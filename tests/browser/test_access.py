@@ -4,7 +4,6 @@ axe-core (tests/browser/axe, MPL-2.0, unchanged) looks at every kind of page; wh
 """
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,6 @@ from lessons.library import VARIABLE
 from tests.browser import serve
 from tests.browser.lab import FOCUS, FOCUSED, PATIENCE, WALK, Lab, wait_until
 
-AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
-SERIOUS = ("moderate", "serious", "critical")
 LESSON = r"""+++
 title = "Signs"
 minutes = 3
@@ -69,15 +66,6 @@ def lab(page, school):
     return Lab(page, school)
 
 
-def findings(lab, *rules):
-    """What axe finds on the page, or by some rules of it."""
-    if lab.page.evaluate("!window.axe"):
-        lab.page.evaluate(AXE)
-    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
-    found = lab.page.evaluate("(options) => axe.run(document, options)", options)["violations"]
-    return [f"{one['impact']} {one['id']}: {node['html'][:300]}" for one in found if one["impact"] in SERIOUS for node in one["nodes"]]  # fmt: skip
-
-
 def pictures(lab):
     """The role and the name of every figure, in order."""
     return lab.page.evaluate(
@@ -127,11 +115,11 @@ def test_axe_finds_nothing(lab, kind):
         # The mouse stands on the button that it pressed: while its help fades in, that has no contrast yet.
         lab.page.mouse.move(0, 0)
         lab.until(lambda: lab.page.locator(".MuiTooltip-tooltip").count() == 0, "no help")
-    assert findings(lab) == []
+    assert lab.axe() == []
     if kind == "first":
         # axe sees into shadow roots: a button without its name is found.
         lab.button("Toggle theme").evaluate("(one) => one.removeAttribute('aria-label')")
-        assert any("button-name" in one for one in findings(lab, "button-name"))
+        assert any("button-name" in one for one in lab.axe("button-name"))
         return
     light = lab.page.evaluate("getComputedStyle(document.body).backgroundColor")
     if kind == "presenter":
@@ -141,7 +129,7 @@ def test_axe_finds_nothing(lab, kind):
     lab.until(lambda: lab.page.evaluate("getComputedStyle(document.body).backgroundColor") != light, "a dark page")
     lab.until(lambda: len(pictures(lab)) >= len(lab.titles()), "dark pictures")
     # What else axe looks at has no colours, and colours take a moment to change.
-    lab.until(lambda: findings(lab, "color-contrast") == [], lambda: findings(lab, "color-contrast"))
+    lab.until(lambda: lab.axe("color-contrast") == [], lambda: lab.axe("color-contrast"))
 
 
 def test_formulas_are_read_as_formulas(lab):

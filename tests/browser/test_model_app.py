@@ -139,6 +139,10 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
     lab.says(f"{MARKUP}.csv, line 42", "3 fields")
     check_text(lab.page)
     lab.until(lambda: lab.field("target") == before, "the corpus before")
+    lab.press("Pause")
+    lab.settled()
+    assert lab.axe() == []
+    lab.press("Play")
     lab.moves()
     lab.upload("letters.csv", PETS)
     lab.until(lambda: "corpus:uploaded" in lab.field("target"), "the file in the link's place")

@@ -6,8 +6,7 @@ import numpy as np
 from bokeh.models import Label, LinearColorMapper
 
 from app.theme import even_plot
-from app.views.base import Array, Data
-from app.views.models.base import ModelFrame, ModelView
+from app.views.base import Array, Data, Frame, View
 from app.views.planes import LiveImage
 
 GAP = 1.06
@@ -24,17 +23,17 @@ def shades(low: str, high: str, n: int = 64) -> list[str]:
     ]
 
 
-class Adjacency(ModelView):
+class Adjacency(View):
     """The observed edges, and the probability of every edge; nodes of one community stand together."""
 
     key = "adjacency"
     title = "Edge probabilities"
     hint = "nodes by community; grey: held out"
-    model = "network"
+    needs = "network"
     every = 8
 
     def build(self) -> Any:
-        colours, model = self.scene.colours, self.scene.model
+        colours, model = self.scene.colours, self.scene.target
         n = len(model.shown)
         p = even_plot(colours, (0, 1 + GAP), (0, 1.12))
         self._observed = observed_matrix(model)
@@ -48,19 +47,19 @@ class Adjacency(ModelView):
             p.quad(x, x + 1, 1, 0, fill_color=None, line_color=colours.grid)
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
-        seen = frame.snapshot()
-        order = in_order(seen["community"][self.scene.model.shown])
+    def compute(self, lanes: Frame) -> Data:
+        seen = lanes.snapshot()
+        order = in_order(seen["community"][self.scene.target.shown])
         # Rows of an image go upwards; a matrix is read downwards.
         return {
             **self._left.data(self._observed[np.ix_(order, order[::-1])]),
             **self._right.data(seen["P"][np.ix_(order, order[::-1])]),
         }
 
-    def words(self, frame: ModelFrame) -> str:
+    def words(self, lanes: Frame) -> str:
         """How probable edges are within communities, and between them."""
-        seen = frame.snapshot()
-        community = seen["community"][self.scene.model.shown]
+        seen = lanes.snapshot()
+        community = seen["community"][self.scene.target.shown]
         within = (community[:, None] == community) & ~np.eye(len(community), dtype=bool)
         inside, outside = (
             seen["P"][mask].mean() if mask.any() else 0.0 for mask in (within, community[:, None] != community)

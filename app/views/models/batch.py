@@ -6,30 +6,29 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.theme import plot
-from app.views.base import Data
-from app.views.models.base import ModelFrame, ModelView
+from app.views.base import Data, Frame, View
 from samplers import Experiment
 
 METHOD = "minibatch_gibbs"
 FIRST_ENDS = (1e2, 1e4)
 
 
-class Batch(ModelView):
+class Batch(View):
     """The time that an independent draw takes with m documents in a step; the sizes are tried one after another."""
 
     key = "batch"
     title = "Cost of a batch size"
     hint = "f(m) = (m w_z + w_θ) τ, the price of a draw"
-    model = "topics"
+    needs = "topics"
     every = 3
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return super().fits(experiment) and any(lane.sampler.key == METHOD for lane in experiment.lanes)
+        return any(lane.sampler.key == METHOD for lane in experiment.lanes)
 
     def build(self) -> Any:
         colours = self.scene.colours
-        most = 1.5 * self.scene.model.training.n_documents
+        most = 1.5 * self.scene.target.training.n_documents
         p = plot(
             colours,
             "documents in a step, m",
@@ -54,8 +53,8 @@ class Batch(ModelView):
         self._ends = FIRST_ENDS
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
-        seen = adaptive(frame)
+    def compute(self, lanes: Frame) -> Data:
+        seen = adaptive(lanes)
         if seen is None:
             return {}
         sizes, cost = seen["batch_sizes"].astype(float), seen["objective"]
@@ -73,9 +72,9 @@ class Batch(ModelView):
         out["slow"] = (slow, np.full(len(slow), 0.93 * self._ends[1]))
         return out
 
-    def captions(self, frame: ModelFrame) -> dict[str, str]:
+    def captions(self, lanes: Frame) -> dict[str, str]:
         """What is tried, and what was chosen."""
-        seen = adaptive(frame)
+        seen = adaptive(lanes)
         if seen is None:
             return {self._label.id: "set Documents in a step to 0, and the sizes are tried"}
         tried, unknown = len(seen["objective"]), int((~np.isfinite(seen["objective"])).sum())
@@ -85,9 +84,10 @@ class Batch(ModelView):
         return {self._label.id: f"{what}\n{tried} tried{slow}"}
 
 
-def adaptive(frame: ModelFrame) -> Any:
+def adaptive(lanes: Frame) -> Any:
     """The snapshot of the first minibatch Gibbs that chooses its size itself; None where there is none."""
-    for i, method in enumerate(frame.methods):
-        if method.runs[0].method.key == METHOD and method.runs[0].method.batch_size == 0:
-            return frame.snapshot(i)
+    for i, lane in enumerate(lanes):
+        method = lane.run.chains[0].method
+        if method.key == METHOD and method.batch_size == 0:
+            return lanes.snapshot(i)
     return None

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.theme import plot
-from app.views.base import SAID, Array, Data
-from app.views.models.base import ModelFrame, ModelView
+from app.views.base import SAID, Array, Data, Frame, View
 from app.views.models.marks import group_colour, shortened, text_of
 
 SHOWN = 8
@@ -15,16 +14,16 @@ NUMBERED = 0.06
 """A part of a bar that is this wide has its topic's number in it."""
 
 
-class Documents(ModelView):
+class Documents(View):
     """The first documents that are learned from, as bars of their topics."""
 
     key = "documents"
     title = "Documents by topic"
     hint = "a bar's parts are the document's topics"
-    model = "topics"
+    needs = "topics"
 
     def build(self) -> Any:
-        colours, model = self.scene.colours, self.scene.model
+        colours, model = self.scene.colours, self.scene.target
         self._n = min(SHOWN, model.training.n_documents)
         self._proportions: dict[int, Array] = {}
         p = plot(colours, "", "", (0, 1), (self._n, 0))
@@ -57,8 +56,8 @@ class Documents(ModelView):
         )  # fmt: skip
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
-        seen = frame.snapshot()
+    def compute(self, lanes: Frame) -> Data:
+        seen = lanes.snapshot()
         for d, proportions in zip(seen["documents"], seen["proportions"], strict=True):
             if d < self._n:
                 self._proportions[int(d)] = proportions
@@ -76,9 +75,9 @@ class Documents(ModelView):
             numbers.append(np.column_stack([(left + right)[wide] / 2, np.full(wide.sum(), d + 0.77), order[wide]]))
         return {"parts": tuple(np.concatenate(parts).T), "numbers": tuple(np.concatenate(numbers).T)}
 
-    def words(self, frame: ModelFrame) -> str:
+    def words(self, lanes: Frame) -> str:
         """The largest topic of the first documents."""
         return "; ".join(
-            f"{self.scene.model.training.titles[d]}: topic {np.argmax(shares) + 1}, {shares.max():.0%}"
+            f"{self.scene.target.training.titles[d]}: topic {np.argmax(shares) + 1}, {shares.max():.0%}"
             for d, shares in list(self._proportions.items())[:SAID]
         )

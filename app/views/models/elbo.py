@@ -5,18 +5,17 @@ from typing import Any
 import numpy as np
 
 from app.theme import DASHES, plot
-from app.views.base import Data
-from app.views.models.base import ModelFrame, ModelView
+from app.views.base import Data, Frame, View
 from app.views.models.marks import method_labels
 
 
-class Elbo(ModelView):
+class Elbo(View):
     """What variational methods climb; an exact sampler has none."""
 
     key = "elbo"
     title = "ELBO"
     hint = "variational methods climb it; a sampler has none"
-    model = "network"
+    needs = "network"
     every = 3
 
     def build(self) -> Any:
@@ -24,19 +23,17 @@ class Elbo(ModelView):
         p = plot(colours, "steps", "evidence lower bound", (0, 100), (-1, 0))
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        for i, _ in enumerate(self.scene.methods):
+        for i, _ in enumerate(self.scene.lanes):
             source = self.feed(f"method {i}", "x", "y")
-            p.line(
-                "x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i % len(DASHES)]
-            )
+            p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i])
         self._labels = method_labels(self, p, right=True)
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
+    def compute(self, lanes: Frame) -> Data:
         out: Data = {}
         right, shown = 100.0, []
-        for i in range(len(frame.methods)):
-            seen = frame.snapshot(i)
+        for i in range(len(lanes)):
+            seen = lanes.snapshot(i)
             if "elbo" in seen and len(seen["elbo"]):
                 x, y = seen["elbo_steps"].astype(float), seen["elbo"].astype(float)
                 out[f"method {i}"] = (x, y)
@@ -50,11 +47,11 @@ class Elbo(ModelView):
             out["x"], out["y"] = (np.array([0.0, right]),), (np.array([low - room, high + room]),)
         return out
 
-    def captions(self, frame: ModelFrame) -> dict[str, str]:
+    def captions(self, lanes: Frame) -> dict[str, str]:
         """The bound of each method that has one."""
-        seen = [frame.snapshot(i) for i in range(len(frame.methods))]
+        seen = [lanes.snapshot(i) for i in range(len(lanes))]
         return {
             label.id: f"{name}  {snapshot['elbo'][-1]:,.0f}"
-            for label, name, snapshot in zip(self._labels, self.scene.methods, seen, strict=True)
+            for label, name, snapshot in zip(self._labels, self.scene.lanes, seen, strict=True)
             if len(snapshot.get("elbo", ()))
         }

@@ -8,8 +8,7 @@ from bokeh.models import ColumnDataSource, HoverTool
 from scipy.optimize import linear_sum_assignment
 
 from app.theme import plot
-from app.views.base import Array, Data, Feed
-from app.views.models.base import ModelFrame, ModelView
+from app.views.base import Array, Data, Feed, Frame, View
 from app.views.models.marks import group_colour, shortened
 from samplers.models import Model
 
@@ -76,13 +75,13 @@ def agreement(found: Array, known: Array) -> float:
     return 2 * (a + b - entropy(table.ravel())) / (a + b) if a + b > 0 else 1.0
 
 
-class GraphView(ModelView):
+class GraphView(View):
     """Nodes coloured by the community through which they have most edges."""
 
     key = "graph"
     title = "Network"
     hint = "colour: community; strong lines: likely edges; dashed: held out"
-    model = "network"
+    needs = "network"
     tall = True
 
     @classmethod
@@ -90,7 +89,7 @@ class GraphView(ModelView):
         layout(model)
 
     def build(self) -> Any:
-        colours, model = self.scene.colours, self.scene.model
+        colours, model = self.scene.colours, self.scene.target
         places = layout(model)
         n = len(places)
         room = 0.12 if n <= NAMED else 0.06
@@ -162,23 +161,23 @@ class GraphView(ModelView):
         self._label = self.caption(p)
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
-        seen = frame.snapshot()
-        community = seen["community"][self.scene.model.shown]
+    def compute(self, lanes: Frame) -> Data:
+        seen = lanes.snapshot()
+        community = seen["community"][self.scene.target.shown]
         out: Data = {"nodes": (community.astype(float),)}
         if self._groups is not None:
-            known = matched(community, self._groups, self.scene.model.n_communities)[self._groups]
+            known = matched(community, self._groups, self.scene.target.n_communities)[self._groups]
             out["nodes"] = (community.astype(float), known.astype(float))
         for name, ends in self._ends.items():
             probability = seen["P"][ends[:, 0], ends[:, 1]]
             out[name] = (0.08 + 0.72 * probability, 0.6 + 2.2 * probability)
         return out
 
-    def captions(self, frame: ModelFrame) -> dict[str, str]:
+    def captions(self, lanes: Frame) -> dict[str, str]:
         """How many communities are in use, and how well they agree with known groups."""
-        community = frame.snapshot()["community"]
+        community = lanes.snapshot()["community"]
         text = f"communities with nodes: {len(np.unique(community))}"
-        groups = self.scene.model.data.groups
+        groups = self.scene.target.data.groups
         if groups is not None:
             text += f"\nagreement with the {groups.max() + 1} known groups: {agreement(community, groups):.2f} of 1"
         return {self._label.id: text}

@@ -6,8 +6,8 @@ from typing import Any
 from bokeh.models import CustomJSTransform, Label, LinearColorMapper, Node
 from bokeh.palettes import Category20_20
 
+from app.views.base import View
 from app.views.marks import LINE
-from app.views.models.base import ModelView
 
 # The strong ones first, then their pale twins.
 PALETTE = (*Category20_20[0::2], *Category20_20[1::2])
@@ -29,11 +29,11 @@ def text_of(column: str, texts: Sequence[str]) -> dict[str, Any]:
     return {"field": column, "transform": chosen}
 
 
-def method_labels(view: ModelView, figure: Any, right: bool = False, top: bool = False) -> list[Label]:
+def method_labels(view: View, figure: Any, right: bool = False, top: bool = False) -> list[Label]:
     """A label for each method, in its colour, in the corner of a figure that is empty for the longest time."""
     scene, labels = view.scene, []
-    for i, _ in enumerate(scene.methods):
-        label = view.caption(figure, y=6 + LINE * (len(scene.methods) - 1 - i))
+    for i, _ in enumerate(scene.lanes):
+        label = view.caption(figure, y=6 + LINE * (len(scene.lanes) - 1 - i))
         label.text_color = scene.colours.lanes[i]
         if right:
             label.x, label.text_align = Node(target="frame", symbol="right", offset=-6), "right"

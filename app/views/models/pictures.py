@@ -6,9 +6,8 @@ import numpy as np
 from bokeh.models import LinearColorMapper
 
 from app.theme import even_plot
-from app.views.base import Array, Data
+from app.views.base import Array, Data, Frame, View
 from app.views.models.adjacency import shades
-from app.views.models.base import ModelFrame, ModelView
 from app.views.planes import LiveImage
 from samplers import Experiment
 
@@ -21,21 +20,21 @@ FOUND = 0.2
 """A true topic is found where some topic's probabilities differ from its own by at most this in total variation."""
 
 
-class Pictures(ModelView):
+class Pictures(View):
     """Each word is a pixel of a square, each topic a picture; the documents were drawn from rows and columns."""
 
     key = "pictures"
     title = "Topics as pictures"
     hint = "true topics are the rows and columns"
-    model = "topics"
+    needs = "topics"
     every = 2
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return super().fits(experiment) and experiment.target.values().get("corpus") == "bars"
+        return experiment.target.values().get("corpus") == "bars"
 
     def build(self) -> Any:
-        colours, model = self.scene.colours, self.scene.model
+        colours, model = self.scene.colours, self.scene.target
         self._n = min(model.n_topics, SHOWN)
         self._side = max(int(number) for word in model.vocabulary for number in word.split(","))
         pixels = np.array([[int(number) - 1 for number in word.split(",")] for word in model.vocabulary])
@@ -52,8 +51,8 @@ class Pictures(ModelView):
         self._label = self.caption(p, y=2)
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
-        return self._image.data(self.sheet(frame.snapshot()["phi"][: self._n]))
+    def compute(self, lanes: Frame) -> Data:
+        return self._image.data(self.sheet(lanes.snapshot()["phi"][: self._n]))
 
     def sheet(self, phi: Array) -> Array:
         """All topics on one sheet, (across, down); each beside its own largest probability, −1 between them."""
@@ -64,11 +63,11 @@ class Pictures(ModelView):
             sheet[across * step + self._columns, down * step + self._rows] = row / max(row.max(), 1e-300)
         return sheet
 
-    def captions(self, frame: ModelFrame) -> dict[str, str]:
+    def captions(self, lanes: Frame) -> dict[str, str]:
         """How many of the topics that the documents were drawn from have been found."""
-        true = self.scene.model.true_topics
+        true = self.scene.target.true_topics
         if true is None:
             return {}
-        distance = np.abs(true[:, None] - frame.snapshot()["phi"]).sum(axis=2) / 2
+        distance = np.abs(true[:, None] - lanes.snapshot()["phi"]).sum(axis=2) / 2
         found = int((distance.min(axis=1) <= FOUND).sum())
         return {self._label.id: f"true topics found: {found} of {len(true)}"}

@@ -7,20 +7,19 @@ import numpy as np
 from bokeh.models import FixedTicker, VSpan
 
 from app.theme import DASHES, plot
-from app.views.base import Array, Data
-from app.views.models.base import MethodFrame, ModelFrame, ModelPosition, ModelView
+from app.views.base import SCORES, Array, Data, Frame, LaneFrame, Position, View
 from app.views.models.marks import method_labels
 from samplers import Experiment
 from samplers.models import MODELS, Model
 from samplers.models.run import Score
 
 
-def curve(frame: MethodFrame, axis: str) -> tuple[Array, Array, Array, Array]:
+def curve(lane: LaneFrame, axis: str) -> tuple[Array, Array, Array, Array]:
     """(x, mean, lowest, highest) over the seeds, at the steps that all of them have reached.
 
     All seeds are scored at the same steps. The first score comes before the first step, which a log axis cannot show.
     """
-    seeds = frame.scores()
+    seeds = [chain.scores for chain in lane.run.chains]
     n = min(map(len, seeds))
     x = np.array([[_position(score).on(axis) for score in scores[:n]] for scores in seeds]).mean(axis=0)
     value = np.array([[score.value for score in scores[:n]] for scores in seeds])
@@ -28,8 +27,8 @@ def curve(frame: MethodFrame, axis: str) -> tuple[Array, Array, Array, Array]:
     return x[there], value.mean(axis=0)[there], value.min(axis=0)[there], value.max(axis=0)[there]
 
 
-def _position(score: Score) -> ModelPosition:
-    return ModelPosition(score.data_seen, score.step, score.seconds)
+def _position(score: Score) -> Position:
+    return Position(score.step, float("nan"), score.data_seen, score.seconds)
 
 
 def ends(values: Sequence[float], high_is_good: bool) -> tuple[float, float]:
@@ -45,11 +44,12 @@ def title_of(model: type[Model]) -> str:
     return model.score_name[:1].upper() + model.score_name[1:]
 
 
-class Scores(ModelView):
+class Scores(View):
     """The score of the running average over the draws, on data that no method has seen; one curve for each method."""
 
     key = "scores"
     title = "Held-out score"
+    needs = SCORES
 
     @classmethod
     def title_for(cls, experiment: Experiment) -> str:
@@ -57,7 +57,7 @@ class Scores(ModelView):
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
-        model = type(scene.model)
+        model = type(scene.target)
         self.title = title_of(model)
         self.hint = f"{'higher' if model.higher_is_better else 'lower'} is better"
         p = plot(colours, scene.axis_label, model.score_name, (1, 100), (0, 1), x_axis_type="log")
@@ -66,12 +66,12 @@ class Scores(ModelView):
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
         self._shown, self._ends = (0.0, 0.0), (0.0, 0.0)
-        for i, _ in enumerate(scene.methods):
+        for i, _ in enumerate(scene.lanes):
             colour = colours.lanes[i]
             band = self.feed(f"band {i}", "x", "low", "high")
             p.varea("x", "low", "high", source=band, fill_color=colour, fill_alpha=0.2)
             line = self.feed(f"method {i}", "x", "y")
-            p.line("x", "y", source=line, line_color=colour, line_width=2.5, line_dash=DASHES[i % len(DASHES)])
+            p.line("x", "y", source=line, line_color=colour, line_width=2.5, line_dash=DASHES[i])
             p.scatter("x", "y", source=line, color=colour, size=3)
             marks = self.feed(f"marks {i}", "x")
             p.add_glyph(marks, VSpan(x="x", line_color=colour, line_dash="dashed", line_alpha=0.6))
@@ -79,15 +79,15 @@ class Scores(ModelView):
         self._labels = method_labels(self, p, right=True, top=not model.higher_is_better)
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
+    def compute(self, lanes: Frame) -> Data:
         out: Data = {}
         shown_x, values = [], []
         axis = self.scene.axis
-        for i, method in enumerate(frame.methods):
-            x, mean, low, high = curve(method, axis)
+        for i, lane in enumerate(lanes):
+            x, mean, low, high = curve(lane, axis)
             out[f"method {i}"] = (x, mean)
-            out[f"marks {i}"] = (np.array([at for mark in method.marks if (at := mark.on(axis)) > 0]),)
-            if len(method.runs) > 1:
+            out[f"marks {i}"] = (np.array([at for at in lane.marks if at > 0]),)
+            if len(lane.run.chains) > 1:
                 out[f"band {i}"] = (x, low, high)
             if len(x):
                 shown_x += [x[0], x[-1]]
@@ -98,21 +98,21 @@ class Scores(ModelView):
             if shown != self._shown:
                 self._shown = shown
                 out["x"] = (np.array(shown),)
-        if values and (found := ends(values, self.scene.model.higher_is_better)) != self._ends:
+        if values and (found := ends(values, self.scene.target.higher_is_better)) != self._ends:
             self._ends = found
             out["y"] = (np.array(found),)
         return out
 
-    def captions(self, frame: ModelFrame) -> dict[str, str]:
+    def captions(self, lanes: Frame) -> dict[str, str]:
         """Each method's score now."""
         out = {}
-        for i, method in enumerate(frame.methods):
-            last = [scores[-1].value for scores in method.scores() if scores]
+        for i, lane in enumerate(lanes):
+            last = [chain.scores[-1].value for chain in lane.run.chains if chain.scores]
             if last:
                 value = (
                     f"{np.mean(last):.3f}"
-                    if self.scene.model.higher_is_better
+                    if self.scene.target.higher_is_better
                     else f"{float(f'{np.mean(last):.4g}'):,g}"
                 )
-                out[self._labels[i].id] = f"{self.scene.methods[i]}  {value}"
+                out[self._labels[i].id] = f"{self.scene.lanes[i]}  {value}"
         return out

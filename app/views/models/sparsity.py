@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.theme import DASHES, plot
-from app.views.base import Data
-from app.views.models.base import ModelFrame, ModelView
+from app.views.base import Data, Frame, View
 from app.views.models.marks import method_labels
 from app.views.scales import Scale
 
@@ -16,13 +15,13 @@ TINY = -10.0
 """The label of a method says how much of its φ is below this."""
 
 
-class Sparsity(ModelView):
+class Sparsity(View):
     """A histogram of log₁₀ φ of each method's draw: SGRLD's steps cannot reach tiny values, SCIR's can."""
 
     key = "sparsity"
     title = "Sparsity of φ"
     hint = "how small word probabilities get"
-    model = "topics"
+    needs = "topics"
     every = 3
 
     def build(self) -> Any:
@@ -31,7 +30,7 @@ class Sparsity(ModelView):
         Scale(True, (LOWEST, HIGHEST)).apply(p.xaxis)
         self.moving_range("y", p.y_range)
         self._top = 0.0
-        for i, _ in enumerate(self.scene.methods):
+        for i, _ in enumerate(self.scene.lanes):
             line = self.feed(f"method {i}", "x", "y")
             p.step(
                 "x",
@@ -40,16 +39,16 @@ class Sparsity(ModelView):
                 mode="center",
                 line_color=colours.lanes[i],
                 line_width=2,
-                line_dash=DASHES[i % len(DASHES)],
+                line_dash=DASHES[i],
             )
         self._labels = method_labels(self, p, top=True)
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
+    def compute(self, lanes: Frame) -> Data:
         out: Data = {}
         top = 0.05
-        for i in range(len(frame.methods)):
-            seen = frame.snapshot(i)
+        for i in range(len(lanes)):
+            seen = lanes.snapshot(i)
             edges, counts = seen["sparsity_edges"], seen["sparsity"]
             share = counts / max(counts.sum(), 1)
             out[f"method {i}"] = ((edges[1:] + edges[:-1]) / 2, share)
@@ -60,11 +59,11 @@ class Sparsity(ModelView):
             out["y"] = (np.array([0.0, top]),)
         return out
 
-    def captions(self, frame: ModelFrame) -> dict[str, str]:
+    def captions(self, lanes: Frame) -> dict[str, str]:
         """How much of each method's φ is tiny."""
         out = {}
         for i, label in enumerate(self._labels):
-            seen = frame.snapshot(i)
+            seen = lanes.snapshot(i)
             tiny = seen["sparsity"][seen["sparsity_edges"][1:] <= TINY].sum() / max(seen["sparsity"].sum(), 1)
-            out[label.id] = f"{self.scene.methods[i]}  {tiny:.1%} below 10⁻¹⁰"
+            out[label.id] = f"{self.scene.lanes[i]}  {tiny:.1%} below 10⁻¹⁰"
         return out

@@ -6,28 +6,26 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.theme import plot
-from app.views.base import SAID, Array, Data
-from app.views.models.base import ModelFrame, ModelView
+from app.views.base import SAID, Data, Frame, View
 from app.views.models.marks import group_colour
 from app.views.scales import Scale
-from samplers.models import Snapshot
 
 LOWEST, HIGHEST = -12.0, 2.0
 """The ends of the axis of log₁₀; smaller weights lie at its lower end."""
 MAX_POINTS = 3000
 
 
-class Weights(ModelView):
+class Weights(View):
     """Each point is a node's weight in a community; communities from the strongest to the weakest."""
 
     key = "weights"
     title = "Weights w"
     hint = "a point: a node in a community; lowest: all below"
-    model = "network"
+    needs = "network"
     every = 4
 
     def build(self) -> Any:
-        model = self.scene.model
+        model = self.scene.target
         k = model.n_communities
         p = plot(
             self.scene.colours,
@@ -48,22 +46,16 @@ class Weights(ModelView):
         self._beside = 0.7 * (np.random.default_rng(1).random(len(self._nodes)) - 0.5)
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
-        seen = frame.snapshot()
-        order = np.argsort(-expected_edges(seen), kind="stable")
+    def compute(self, lanes: Frame) -> Data:
+        seen = lanes.snapshot()
+        order = np.argsort(-seen["explained"], kind="stable")
         weights = seen["W"][self._nodes][:, order] * np.sqrt(seen["r"][order])
         places = np.clip(np.log10(np.maximum(weights, 1e-300)), LOWEST, HIGHEST)
         x = np.arange(1, len(order) + 1) + self._beside[:, None]
         return {"points": (x.ravel(), places.ravel(), np.broadcast_to(order, weights.shape).ravel().astype(float))}
 
-    def words(self, frame: ModelFrame) -> str:
+    def words(self, lanes: Frame) -> str:
         """The communities that explain most edges."""
-        edges = expected_edges(frame.snapshot())
+        edges = lanes.snapshot()["explained"]
         order = np.argsort(-edges, kind="stable")[:SAID]
         return "edges that communities explain: " + ", ".join(f"{k + 1}: {edges[k]:.3g}" for k in order)
-
-
-def expected_edges(seen: Snapshot) -> Array:
-    """How many edges each community explains, r_k Σ_{i<j} w_ik w_jk, (K,)."""
-    w = seen["W"]
-    return seen["r"] * (w.sum(axis=0) ** 2 - (w**2).sum(axis=0)) / 2

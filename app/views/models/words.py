@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.theme import plot
-from app.views.base import SAID, Array, Data
-from app.views.models.base import ModelFrame, ModelView
+from app.views.base import SAID, Array, Data, Frame, View
 from app.views.models.marks import group_colour, shortened, text_of
 
 COLUMNS, ROWS = 3, 4
@@ -24,18 +23,18 @@ LARGER = 1.3
 """A topic takes another one's place when it is so much larger."""
 
 
-class Words(ModelView):
+class Words(View):
     """The largest topics; each word's bar is its probability in the topic."""
 
     key = "words"
     title = "Topics"
     hint = "with their shares of all words; a bar: the word's probability"
-    model = "topics"
+    needs = "topics"
     tall = True
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
-        n = min(scene.model.n_topics, SHOWN)
+        n = min(scene.target.n_topics, SHOWN)
         self._rows = -(-n // COLUMNS)
         p = plot(colours, "", "", (0, COLUMNS), (self._rows, 0))
         p.axis.visible = p.grid.visible = False
@@ -52,12 +51,12 @@ class Words(ModelView):
             line_color=None,
         )
         p.text(
-            "left", "bottom", text=text_of("word", [shortened(word, 17) for word in scene.model.vocabulary]), source=bars,
+            "left", "bottom", text=text_of("word", [shortened(word, 17) for word in scene.target.vocabulary]), source=bars,
             x_offset=3, text_font_size="13px", text_color=colours.text, text_baseline="bottom",
         )  # fmt: skip
         heads = self.feed("heads", "x", "y", "topic", "right", "percent")
         p.text(
-            "x", "y", text=text_of("topic", [f"topic {k + 1}" for k in range(scene.model.n_topics)]), source=heads,
+            "x", "y", text=text_of("topic", [f"topic {k + 1}" for k in range(scene.target.n_topics)]), source=heads,
             text_font_size="12px", text_font_style="bold", text_color=colours.faint, text_baseline="bottom",
         )  # fmt: skip
         p.text(
@@ -69,12 +68,12 @@ class Words(ModelView):
         self._means: list[dict[int, float]] = [{} for _ in range(n)]
         return p
 
-    def compute(self, frame: ModelFrame) -> Data:
-        seen = frame.snapshot()
+    def compute(self, lanes: Frame) -> Data:
+        seen = lanes.snapshot()
         words, probabilities, shares = seen["top_words"], seen["top_probabilities"], seen["topic_shares"]
         self._choose(shares)
         line = 1 / (WORDS + 1.4)
-        glide = 1 - np.exp(-frame.seconds / GLIDE)
+        glide = 1 - np.exp(-lanes.seconds / GLIDE)
         bars: list[tuple[float, ...]] = []
         heads = []
         for slot, k in enumerate(self._slots):
@@ -83,10 +82,10 @@ class Words(ModelView):
             heads.append((left, row + line, k, column + 0.95, round(1000 * shares[k])))
             means = self._means[slot] = self._smooth(self._means[slot], words[k], probabilities[k])
             places, moved = self._places[slot], {}
-            ranked = in_lines(means, places if frame.moving else {})[:WORDS]
+            ranked = in_lines(means, places if lanes.moving else {})[:WORDS]
             for rank, word in enumerate(ranked):
                 # A word that is new comes up from below.
-                at = places.get(word, WORDS - 0.5) if places and frame.moving else float(rank)
+                at = places.get(word, WORDS - 0.5) if places and lanes.moving else float(rank)
                 at += glide * (rank - at)
                 moved[word] = at
                 top = row + (1.05 + at) * line
@@ -95,9 +94,9 @@ class Words(ModelView):
             self._places[slot] = moved
         return {"bars": tuple(np.array(bars, dtype=float).T), "heads": tuple(np.array(heads, dtype=float).T)}
 
-    def words(self, frame: ModelFrame) -> str:
+    def words(self, lanes: Frame) -> str:
         """The topics on the screen: their shares, and their first words."""
-        seen, names = frame.snapshot(), self.scene.model.vocabulary
+        seen, names = lanes.snapshot(), self.scene.target.vocabulary
         return "; ".join(
             f"topic {k + 1}, {seen['topic_shares'][k]:.1%}: {', '.join(names[int(w)] for w in seen['top_words'][k][:5])}"
             for k in self._slots[:SAID]

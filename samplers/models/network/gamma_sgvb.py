@@ -78,7 +78,6 @@ class GammaSGVB(AscentMethod):
 
     key = "network_sgvb"
     title = "Gamma SGVB"
-    model = "network"
     update = (
         r"\begin{aligned}x_d &\sim \mathrm{Gamma}(a_d, b_d),\quad g = \nabla_x\bigl[\log p(Y, x) - \log q(x)\bigr]\\"
         r"g^\alpha_d &= g_d\,\frac{-\partial_a F_{a_d}(b_d x_d)}{b_d f_{a_d}(b_d x_d)}\,\frac{1}{1+e^{-\alpha_d}},\quad "
@@ -117,10 +116,14 @@ class GammaSGVB(AscentMethod):
             predict(state.predict, w_shape, w_rate, r_shape, r_rate, model.held, total)
         return model.score(total)
 
+    def weights(self, model: Network, state: GammaState) -> tuple[Array, Array]:
+        """The means of q."""
+        shape, rate = softplus(state.theta)
+        return model.weights(shape / rate)
+
     def snapshot(self, model: Network, state: GammaState) -> Snapshot:
         """The means of q, and the ELBO."""
-        shape, rate = softplus(state.theta)
-        return {**model.picture(*model.weights(shape / rate)), **trace(state.elbo)}
+        return {**super().snapshot(model, state), **trace(state.elbo)}
 
     tried_at = ({},)
 

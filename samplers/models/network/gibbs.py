@@ -8,8 +8,8 @@ from numba import types
 from numpy.random import Generator
 
 from samplers import jit, textbook
-from samplers.models.base import Method, Snapshot
 from samplers.models.network.joint import add_probabilities
+from samplers.models.network.method import NetworkMethod
 from samplers.models.network.model import Array, Network, RunningAverage
 
 TINY = 1e-300
@@ -156,7 +156,7 @@ class GibbsState:
     average: RunningAverage
 
 
-class NetworkGibbs(Method):
+class NetworkGibbs(NetworkMethod):
     """The Gibbs sampler of Zhou 2015 with the r_k in the rate; its law is the exact posterior.
 
     Hidden counts m_ijk ~ Poisson(r_k w_ik w_jk) with y_ij = 1(Σ_k m_ijk > 0) make every conditional a gamma.
@@ -166,7 +166,6 @@ class NetworkGibbs(Method):
 
     key = "network_gibbs"
     title = "Gibbs"
-    model = "network"
     update = (
         r"\begin{aligned}m_{ij} &\sim \mathrm{Poisson}_{+}\Bigl(\sum_k r_k w_{ik} w_{jk}\Bigr),\quad "
         r"(m_{ijk})_k \sim \mathrm{Mult}\bigl(m_{ij}, \propto r_k w_{ik} w_{jk}\bigr)\\"
@@ -196,9 +195,9 @@ class NetworkGibbs(Method):
         """AUC of the running average."""
         return model.score(state.average.total())
 
-    def snapshot(self, model: Network, state: GibbsState) -> Snapshot:
-        """The last draw."""
-        return model.picture(state.w, state.r)
+    def weights(self, model: Network, state: GibbsState) -> tuple[Array, Array]:
+        """Of the last draw."""
+        return state.w, state.r
 
     tried_at = ({},)
 

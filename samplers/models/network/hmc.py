@@ -6,8 +6,9 @@ from math import exp
 import numpy as np
 from numpy.random import Generator
 
-from samplers.models.base import Method, Snapshot
+from samplers.models.base import Snapshot
 from samplers.models.network.joint import add_probabilities, log_joint
+from samplers.models.network.method import NetworkMethod
 from samplers.models.network.model import Array, Network, RunningAverage
 from samplers.parameters import Count, Real
 
@@ -33,7 +34,7 @@ def potential(model: Network, log_x: Array, grad: Array) -> float:
     return -value - float(log_x.sum())
 
 
-class NetworkHMC(Method):
+class NetworkHMC(NetworkMethod):
     """Hamiltonian Monte Carlo with the leapfrog and the accept step (Duane et al. 1987; Neal 2011) on θ = log x.
 
     e^{−U} with U(θ) = −log p(Y, e^θ) − Σ θ_d is invariant for every step size. A step is one trajectory of L leapfrog
@@ -42,7 +43,6 @@ class NetworkHMC(Method):
 
     key = "network_hmc"
     title = "HMC"
-    model = "network"
     update = (
         r"\begin{aligned}p &\sim \mathcal N(0, I);\quad \text{then } L \text{ times:}\\"
         r"p &\leftarrow p - \tfrac{\epsilon}{2}\nabla U(\theta),\quad \theta \leftarrow \theta + \epsilon\, p,\quad "
@@ -91,10 +91,14 @@ class NetworkHMC(Method):
         """AUC of the running average."""
         return model.score(state.average.total())
 
+    def weights(self, model: Network, state: HMCState) -> tuple[Array, Array]:
+        """Of the last draw."""
+        return model.weights(np.exp(state.log_x))
+
     def snapshot(self, model: Network, state: HMCState) -> Snapshot:
         """The last draw, and the share of accepted proposals."""
         share = state.accepted / max(state.proposed, 1)
-        return {**model.picture(*model.weights(np.exp(state.log_x))), "accepted": np.array(share)}
+        return {**super().snapshot(model, state), "accepted": np.array(share)}
 
     tried_at = ({"n_leapfrog": 3},)
 

@@ -35,7 +35,6 @@ class NetworkMAP(AscentMethod):
 
     key = "network_map"
     title = "MAP"
-    model = "network"
     update = (
         r"\theta_d \leftarrow \theta_d + \gamma\,\frac{\partial}{\partial x_d}\log p(Y, x)\,\frac{1}{1+e^{-\theta_d}},"
         r"\quad x_d = \log(1+e^{\theta_d})"
@@ -74,9 +73,13 @@ class NetworkMAP(AscentMethod):
         model.add_held_out(*model.weights(softplus(state.theta)), total)
         return model.score(total)
 
+    def weights(self, model: Network, state: PointState) -> tuple[Array, Array]:
+        """Of the point."""
+        return model.weights(softplus(state.theta))
+
     def snapshot(self, model: Network, state: PointState) -> Snapshot:
         """The point, and log p(Y, x) on the way to it."""
-        return {**model.picture(*model.weights(softplus(state.theta))), **trace(state.log_joint, "log_joint")}
+        return {**super().snapshot(model, state), **trace(state.log_joint, "log_joint")}
 
     tried_at = ({}, {"density": "log x"})
 

@@ -75,6 +75,11 @@ def auc(scores: Array, truth: NDArray[np.bool_]) -> float:
     return float((ranks[truth].sum() - n_edges * (n_edges + 1) / 2) / (n_edges * (len(truth) - n_edges)))
 
 
+def explained(w: Array, r: Array) -> Array:
+    """How many edges each community explains, r_k Σ_{i<j} w_ik w_jk, (K,): the expected number, to first order."""
+    return r * (w.sum(axis=0) ** 2 - (w**2).sum(axis=0)) / 2
+
+
 class Network(Model):
     """The infinite edge partition model (Zhou 2015; Knowles 2015, section 3.1), truncated at K communities.
 
@@ -95,6 +100,7 @@ class Network(Model):
     higher_is_better = True
     data_name = "observed pairs"
     data_parameter = "graph"
+    followed = ("total rate", "communities in use", "largest community", "second community")
 
     graph = Option(default="blocks", objects=[*BUILT_IN, UPLOADED], label="Graph",
                    doc="Built-in graphs, one drawn from four blocks, or an uploaded edge list (CSV) or GraphML file.")  # fmt: skip
@@ -146,6 +152,25 @@ class Network(Model):
             facts["known groups"] = f"{graph.groups.max() + 1}: {graph.group_source}"
         return facts
 
+    def ranges(self) -> tuple[tuple[float, float, bool], ...]:
+        """The total rate is about the number of edges, and more where some are certain; shares of it."""
+        edges = float(max(len(self.data.edges), 1))
+        share = (0.0, 1.0001, False)
+        return (1e-4 * edges, 1e4 * edges, True), (0.99, 1.01 * self.n_communities + 0.01, False), share, share
+
+    def followed_of(self, w: Array, r: Array) -> Array:
+        """The numbers that are followed.
+
+        The rates of all pairs sum to Σ_k e_k with e_k = r_k Σ_{i<j} w_ik w_jk. In use are e^{entropy} communities: as
+        many equal ones would have the entropy of the shares e_k / Σ e.
+        """
+        each = explained(w, r)
+        total = each.sum()
+        shares = np.sort(each)[::-1] / max(total, 1e-300)
+        some = shares[shares > 0]
+        second = shares[1] if len(shares) > 1 else 0.0
+        return np.array([total, np.exp(-(some * np.log(some)).sum()), shares[0], second])
+
     # The vector of all unknowns: W, r, a, c, γ₀, c₀
 
     @property
@@ -187,7 +212,8 @@ class Network(Model):
     def picture(self, w: Array, r: Array) -> Snapshot:
         """What the views show of every method.
 
-        ``r`` (K,), ``W`` (N, K), ``community`` (N,): argmax_k r_k w_ik Σ_j w_jk, through which a node has most edges;
+        ``r`` (K,), ``W`` (N, K), ``explained`` (K,): the edges of each community; ``community`` (N,): argmax_k r_k w_ik
+        Σ_j w_jk, through which a node has most edges;
         ``shown``: the nodes of ``P``, all of them where there are few; ``P``: their edges' probabilities.
         """
         shown = self.shown
@@ -200,6 +226,7 @@ class Network(Model):
             "community": (r * w * w.sum(axis=0)).argmax(axis=1),
             "shown": shown.copy(),
             "P": -np.expm1(-rates),
+            "explained": explained(w, r),
         }
 
 

@@ -69,7 +69,6 @@ class NormSGVB(AscentMethod):
 
     key = "network_norm_sgvb"
     title = "NormSGVB"
-    model = "network"
     update = (
         r"\begin{aligned}\theta_d &= m_d + s_d\,\xi_d,\quad \xi_d\sim\mathcal N(0,1),\quad x_d = \log(1+e^{\theta_d})\\"
         r"g &= \nabla_\theta\Bigl[\log p(Y, x) + \log\Bigl|\tfrac{dx}{d\theta}\Bigr| - \log q(\theta)\Bigr],\quad "
@@ -134,12 +133,13 @@ class NormSGVB(AscentMethod):
             model.add_held_out(*model.weights(np.exp(log_x)), total)
         return model.score(total)
 
+    def weights(self, model: Network, state: NormState) -> tuple[Array, Array]:
+        """The medians of q."""
+        return model.weights(np.exp(log_positive(state.centre, state.transform)))
+
     def snapshot(self, model: Network, state: NormState) -> Snapshot:
         """The medians of q, and the ELBO."""
-        return {
-            **model.picture(*model.weights(np.exp(log_positive(state.centre, state.transform)))),
-            **trace(state.elbo),
-        }
+        return {**super().snapshot(model, state), **trace(state.elbo)}
 
     tried_at = ({},)
 

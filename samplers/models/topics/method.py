@@ -112,6 +112,10 @@ class TopicMethod(Method):
             out["phi"] = np.ascontiguousarray(((state.weights + prior) * scale)[:, :n_topics].T)
         return out
 
+    def follow(self, model: Topics, state: State) -> Array:
+        """By the last topics of all words; a minibatch changes those of its own documents."""
+        return model.shares(state.counts[:, : model.n_topics])
+
     def textbook_unknowns(self, model, state):
         return state.weights[:, : model.n_topics]
 

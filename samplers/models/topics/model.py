@@ -15,6 +15,8 @@ MAX_CELLS = 5_000_000
 """Topics × words."""
 MAX_TEST = 1000
 """Test documents: with more of them a score would take longer than many steps."""
+FOLLOWED = 1000
+"""Training documents whose topics are followed: to count those of more would take longer than a small minibatch."""
 SPLIT_SEED = 20_130_612
 """All studies of a corpus hold out the same words, so that their perplexities can be compared."""
 
@@ -46,6 +48,7 @@ class Topics(Model):
     higher_is_better = False
     data_name = "documents"
     data_parameter = "corpus"
+    followed = ("topics in use", "largest topic", "second topic", "third topic")
 
     corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns. Synthetic: 500 documents of four topics that share few words.")  # fmt: skip
     n_topics = Count(20, bounds=(2, 500), log=True, tex="K", label="Topics K", doc="How many topics there are.")
@@ -89,6 +92,21 @@ class Topics(Model):
         if not isinstance(self.uploaded, Corpus):
             raise SpecError("model.corpus", self.corpus, f"no corpus was uploaded; built in are {', '.join(BUILT_IN)}")
         return self.uploaded.trimmed(self.min_documents, self.max_share, self.max_words)
+
+    def ranges(self) -> tuple[tuple[float, float, bool], ...]:
+        """Topics in use from 1 to K; shares of the words."""
+        return ((0.99, 1.01 * self.n_topics, False), *((0.0, 1.0001, False),) * 3)
+
+    def shares(self, counts: np.ndarray) -> np.ndarray:
+        """The numbers that are followed, by the words of the first documents in each topic, (documents, K).
+
+        In use are e^{entropy} topics: as many equal ones would have the entropy of the topics' shares of the words.
+        """
+        words = np.sort(counts[:FOLLOWED].sum(axis=0))[::-1] / max(counts[:FOLLOWED].sum(), 1.0)
+        first = np.zeros(3)
+        first[: len(words[:3])] = words[:3]
+        some = words[words > 0]
+        return np.array([np.exp(-(some * np.log(some)).sum()), *first])
 
     def facts(self) -> dict[str, str]:
         tokens = self.training.n_tokens + self.folded.n_tokens + self.scored.n_tokens

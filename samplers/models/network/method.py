@@ -1,0 +1,23 @@
+"""What all methods for networks have in common: what the views see, and what is followed."""
+
+from abc import abstractmethod
+from typing import Any
+
+from samplers.models.base import Method, Snapshot
+from samplers.models.network.model import Array, Network
+
+
+class NetworkMethod(Method):
+    """A method for :class:`Network`."""
+
+    model = "network"
+
+    @abstractmethod
+    def weights(self, model: Network, state: Any) -> tuple[Array, Array]:
+        """W (nodes, communities) and r (communities,) of the state."""
+
+    def snapshot(self, model: Network, state: Any) -> Snapshot:
+        return model.picture(*self.weights(model, state))
+
+    def follow(self, model: Network, state: Any) -> Array:
+        return model.followed_of(*self.weights(model, state))
