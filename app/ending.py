@@ -23,9 +23,10 @@ from app.state import AppState
 REST_SECONDS = 2.0
 """How long after the end of a page its parts are kept whole, for work that is under way."""
 
-WHOLE = 100
+WHOLE = 10
 """Once in so many pages the collector looks at all. What a page leaves behind when it is cut is some hundred objects of
-its connection, and its earlier figures where another page was opened before they were replaced."""
+its connection; and of an edit that replaces widgets or figures some thousand, where another page was opened in between.
+A hundred pages under hostile edits left 1.4 million, which took 3.7 s at once."""
 
 _CONTAINERS = (list, tuple, set, frozenset)
 _made = count(1)

@@ -506,17 +506,17 @@ def test_the_log_likelihood_is_that_of_lda():
 
 @pytest.mark.slow
 def test_collapsed_gibbs_agrees_with_lda_on_reuters():
-    """log p(x, z) after 200 sweeps, K = 20: 4 seeds each, a false alarm in 100. The fault: another topic prior."""
+    """log p(x, z) after 100 sweeps, K = 20: 4 seeds each, a false alarm in 100. The fault: another topic prior."""
     pytest.importorskip("lda")
     model = Topics(n_topics=20, alpha=0.1, beta=0.01)
     matrix = model.training.matrix()
-    theirs = np.array([lda_model(model, seed, 200).fit(matrix).loglikelihood() for seed in range(4)])
+    theirs = np.array([lda_model(model, seed, 100).fit(matrix).loglikelihood() for seed in range(4)])
     ours, faulty = [], []
     for seed in range(4):
-        run = sweeps(make_run(model, CollapsedGibbs(), seed), 200)
+        run = sweeps(make_run(model, CollapsedGibbs(), seed), 100)
         ours.append(log_likelihood(model, run.state))
         other = Topics(n_topics=20, alpha=0.1, beta=0.05)
-        faulty.append(log_likelihood(model, sweeps(make_run(other, CollapsedGibbs(), seed), 200).state))
+        faulty.append(log_likelihood(model, sweeps(make_run(other, CollapsedGibbs(), seed), 100).state))
     for values, right in ((np.array(ours), True), (np.array(faulty), False)):
         error = np.sqrt(values.var(ddof=1) / 4 + theirs.var(ddof=1) / 4)
         verdict = z_verdict("log-likelihood", values.mean(), theirs.mean(), error, 1e-2, freedom=6)
