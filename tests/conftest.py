@@ -31,7 +31,7 @@ hypothesis.settings.load_profile("sgmcmc-lab")
 pytest.register_assert_rewrite(*(f"tests.checks_{what}" for what in ("gradients", "samplers", "targets", "views")))
 
 BROWSER = "tests/browser/"
-TOGETHER = (BROWSER, "tests/test_views_lanes.py")
+TOGETHER = (BROWSER, "tests/app/views/test_views_lanes.py")
 """A browser and a server take a core each; the lanes of a stage run once for all tests of them."""
 
 

@@ -128,7 +128,8 @@ def _tests(group: str) -> list[str]:
     found = []
     for entry in GROUPS[group]:
         pattern, _, words = entry.partition("::")
-        found += [f"tests/{file.name}::{words}" for file in sorted((ROOT / "tests").glob(f"{pattern}.py"))]
+        files = sorted((ROOT / "tests").rglob(f"{pattern}.py"))
+        found += [f"{file.relative_to(ROOT).as_posix()}::{words}" for file in files]
     return found
 
 

@@ -23,7 +23,7 @@ from lessons.sweep import Cluster, Processes, Results, in_process, in_threads, r
 from samplers import RunSpec, engine
 from samplers.diagnostics import ks
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "lessons"]
 
 SWEEP = """+++

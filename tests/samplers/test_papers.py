@@ -1,7 +1,7 @@
 """The papers' numbers, as PAPERS.md lists them, reproduced by the engine from its specs.
 
 Where a number was measured from five seeds, ours comes from more chains, and the two must agree within their common
-seed-to-seed spread. ``python -m tests.test_papers`` prints the whole table of KS distances.
+seed-to-seed spread. ``python -m tests.samplers.test_papers`` prints the whole table of KS distances.
 """
 
 from functools import cache
@@ -33,7 +33,8 @@ CHAINS = 20
 TABLE_FALSE_ALARM = 0.01
 """Of the table's 20 comparisons together; the limit is Student's, since the spread is that of the chains."""
 # h of the paper; SGRLD's ε is h/2. The tests look at the steps near the best; the minima over the whole grids, which
-# ``python -m tests.test_papers`` prints, differ from theirs by at most .001 (dense, SCIR, n = 1: .341 at h = .005).
+# ``python -m tests.samplers.test_papers`` prints, differ from theirs by at most .001 (dense, SCIR, n = 1: .341 at
+# h = .005).
 WHOLE = {"scir": (1.0, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001), "sgrld": (0.05, 0.01, 0.005, 0.001, 0.0005, 0.0001)}
 GRIDS = {"scir": (0.5, 0.1, 0.05, 0.01), "sgrld": (0.01, 0.005, 0.001)}
 

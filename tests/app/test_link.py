@@ -1,4 +1,4 @@
-"""What a link says, field by field and to the letter; ``tests/test_state.py`` has whole links and bad ones."""
+"""What a link says, field by field and to the letter; ``test_state.py`` has whole links and bad ones."""
 
 from dataclasses import replace
 

@@ -26,7 +26,7 @@ from samplers.targets import TARGETS
 
 LISTED = {"targets": TARGETS, "samplers": SAMPLERS, "gradients": GRADIENTS, "models": MODELS, "methods": METHODS}
 COMMAND = [sys.executable, "-m", "samplers"]
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def spec_file(folder, text):

@@ -31,7 +31,7 @@ from app.guard.writes import MAX_EVENTS, WRITABLE, passed_on
 from tests.browser import serve
 from tests.raw_client import Client, event, get, models, run, token, write
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SECRETS = (str(ROOT), "site-packages", "Traceback", 'File "', ".py")
 PAUSED = "?play=0"
 PAGES = [

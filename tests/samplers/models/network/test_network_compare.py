@@ -10,7 +10,7 @@ from samplers.models.network import model as module
 from samplers.models.network.compare import agreement, group_agreement, row, run_method
 from samplers.models.network.graph import BUILT_IN, block_graph, read_upload
 
-NIPS = Path(__file__).parents[2] / "shared" / "data" / "nips234.csv"
+NIPS = Path(__file__).parents[5] / "shared" / "data" / "nips234.csv"
 needs_nips = pytest.mark.skipif(
     not NIPS.is_file(), reason="../shared/data/nips234.csv is not there; it is not ours to ship"
 )
