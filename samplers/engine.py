@@ -122,6 +122,7 @@ class Run:
         self._aim(spec.target)
         self.sampler = spec.make_sampler()
         self.gradient = spec.make_gradient()
+        self.gradient_params = self.gradient.packed(self.target)
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
         self.position = np.tile(self.target.start(), (n, 1))
@@ -200,6 +201,7 @@ class Run:
             shared = min(before.shape[1], width)
             self.momentum[:, :shared] = before[:, :shared]
         self.gradient = GRADIENTS[change.gradient.key](**change.gradient.values())
+        self.gradient_params = self.gradient.packed(self.target)
         self.changes.append(change)
         self.restart_statistics()
         if self.divergence is not None and self.divergence.refused:
@@ -224,7 +226,7 @@ class Run:
             self.target.potential, self.target.gradient, self.target.batch, self.target.draw, self.target_params,
             self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
-            self.gradient.estimate, self.gradient.packed(), self.limits, self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
+            self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
             self.kept, self.kept_clock, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began

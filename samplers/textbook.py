@@ -4,6 +4,7 @@ A sampler declares its own step, or one from here that it shares, as ``textbook_
 changes θ and r (chains, …), and the data's order, in place, and takes the random numbers in the kernel's order.
 """
 
+from functools import lru_cache
 from math import exp
 from typing import Any
 
@@ -20,6 +21,12 @@ def batch(rng, data, size, replacement):
             i = k
         out.append(data[i])
     return out
+
+
+@lru_cache(maxsize=8)
+def slope_at_mode(target):
+    """∇U(θ̂), the mean over the data of what each would have if it stood for all."""
+    return np.mean([target.textbook_slope(target.mode, datum) for datum in target.data()], axis=0)
 
 
 def pick(p, u):

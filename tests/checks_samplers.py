@@ -94,7 +94,9 @@ def variants(s, t, g):
     positive = s == "recipe" and TARGETS[t].support == "positive"
     first = TARGETS[t].first_steps
     params = {"diffusion_entries": ("theta",)} if positive else {}
-    if g.startswith("minibatch_"):
+    noise = GRADIENTS[g]().noise()
+    subtracted = noise.batch_size and (noise.estimated or noise.correction)
+    if subtracted:
         # Small enough for nothing to be clipped.
         params = {"step_size": 1e-6}
         if "friction" in dict(declared(SAMPLERS[s])):
@@ -105,7 +107,7 @@ def variants(s, t, g):
         params = {"step_size": 0.003, "n_leapfrog": 3}
     yield params, {}
     if s == "recipe" and not positive:
-        yield {**riemannian(TARGETS[t]().dim), "step_size": 1e-4 if g.startswith("minibatch_") else 0.03}, {}
+        yield {**riemannian(TARGETS[t]().dim), "step_size": 1e-4 if subtracted else 0.03}, {}
     if g.startswith("minibatch"):
         yield params, {"replacement": False, "batch_size": 7}
     if s == "gmc":

@@ -6,10 +6,21 @@ from samplers.gradients.gaussian import Gaussian
 from samplers.gradients.gaussian_corrected import GaussianCorrected
 from samplers.gradients.gaussian_estimated import GaussianEstimated
 from samplers.gradients.minibatch import Minibatch
+from samplers.gradients.minibatch_cv import MinibatchCV
+from samplers.gradients.minibatch_cv_fisher import MinibatchCVFisher
 from samplers.gradients.minibatch_fisher import MinibatchFisher
 from samplers.gradients.minibatch_known import MinibatchKnown
 from samplers.registry import Registry
 
 GRADIENTS: Registry[type[Estimator]] = Registry(
-    "gradient", Full, Gaussian, GaussianCorrected, GaussianEstimated, Minibatch, MinibatchKnown, MinibatchFisher
+    "gradient",
+    Full,
+    Gaussian,
+    GaussianCorrected,
+    GaussianEstimated,
+    Minibatch,
+    MinibatchKnown,
+    MinibatchFisher,
+    MinibatchCV,
+    MinibatchCVFisher,
 )

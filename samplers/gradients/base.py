@@ -47,8 +47,8 @@ class Estimator(param.Parameterized):
         """What the kernels read."""
         return jit.Noise()
 
-    def packed(self) -> NDArray[np.float64]:
-        """The parameters as :attr:`estimate` reads them."""
+    def packed(self, target: Target) -> NDArray[np.float64]:
+        """The parameters as :attr:`estimate` reads them, with what they need to know of the target."""
         return np.zeros(0)
 
     def data_per_gradient(self, target: Target) -> int:

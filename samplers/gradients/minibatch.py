@@ -68,7 +68,7 @@ class Minibatch(Estimator):
     def noise(self) -> jit.Noise:
         return jit.Noise(batch_size=self.batch_size, replacement=self.replacement)
 
-    def packed(self) -> NDArray[np.float64]:
+    def packed(self, target: Target) -> NDArray[np.float64]:
         return np.array([self.batch_size, self.replacement], dtype=float)
 
     def data_per_gradient(self, target: Target) -> int:

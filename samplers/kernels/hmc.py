@@ -87,7 +87,7 @@ class HMC(Sampler):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Leapfrog, accept step optional"
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
-    estimators = frozenset({"full", "gaussian", "minibatch"})
+    estimators = frozenset({"full", "gaussian", "minibatch", "minibatch_cv"})
     gradient_age = None
     moving = True
     advance = advance

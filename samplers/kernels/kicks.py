@@ -13,7 +13,12 @@ from samplers import jit
 from samplers.kernels.base import Sampler
 from samplers.targets.base import Target
 
-ESTIMATORS = frozenset({"full", "gaussian", "gaussian_corrected", "minibatch", "minibatch_known", "minibatch_fisher"})
+ESTIMATORS = frozenset(
+    {
+        *("full", "gaussian", "gaussian_corrected"),
+        *("minibatch", "minibatch_known", "minibatch_fisher", "minibatch_cv", "minibatch_cv_fisher"),
+    }
+)
 """The gradients whose noise :func:`kicks` and :func:`batch_kicks` make room for in the noise that they inject."""
 
 

@@ -28,6 +28,10 @@ MANIFOLD = "manifold"
 """A curved one, in the coordinates of the space around it."""
 
 
+MINIBATCHES = frozenset({"minibatch", "minibatch_known", "minibatch_fisher", "minibatch_cv", "minibatch_cv_fisher"})
+"""The estimators for a target on ℝᵈ with data and a mode."""
+
+
 def unknown(x: Array) -> Array:
     """The CDF of a column whose law is not known."""
     return np.full(np.shape(x), np.nan)
@@ -161,6 +165,11 @@ class Target(param.Parameterized):
     def succeeds(self, other: "Target") -> bool:
         """Whether a chain of the other target can go on here: the same one with other parameters, in the same space."""
         return type(self) is type(other) and self.dim == other.dim
+
+    @cached_property
+    def mode(self) -> Array:
+        """Where the density is largest, or nearly, (dim,): control variates are taken there. Few targets say it."""
+        raise NotImplementedError(f"{self.title} has no mode")
 
     def packed(self) -> Array:
         """The parameters as the compiled functions read them."""

@@ -15,7 +15,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 from samplers import jit
 from samplers.parameters import Real, SpecError
-from samplers.targets.base import Array, Column, FirstSteps, Target
+from samplers.targets.base import MINIBATCHES, Array, Column, FirstSteps, Target
 
 NAMES = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
 """The coefficients' names: of the diabetes data's columns, the last six of which are measured in the blood."""
@@ -101,7 +101,7 @@ class BayesianLasso(Target):
     title = "Bayesian lasso"
     tex = r"U(\theta) = \frac{1}{2\sigma^2}\sum_{i=1}^{N}\bigl(y_i - \theta\cdot x_i\bigr)^2 + \frac{\lambda}{\sigma}\sum_{j=1}^{10}|\theta_j|"
     source = "Park & Casella 2008; Smolyakov et al., eq (16); diabetes data of Efron et al. 2004, from scikit-learn"
-    estimators = Target.estimators | {"minibatch", "minibatch_known", "minibatch_fisher"}
+    estimators = Target.estimators | MINIBATCHES
     potential, gradient, batch, draw = potential, gradient, batch, draw
     # The eigenvalues of XᵀX/σ² are from 8 to 3600, and ten of the 442 data make noise of V ≈ 40,000 in each direction.
     first_steps = FirstSteps(moving=0.01, batch=5e-4, friction=100.0, other=5e-5)

@@ -8,7 +8,7 @@ from scipy import special
 
 from samplers import jit
 from samplers.parameters import Count, Real
-from samplers.targets.base import Array, Column, FirstSteps, Moment, Target
+from samplers.targets.base import MINIBATCHES, Array, Column, FirstSteps, Moment, Target
 
 # The packed parameters: σ², τ², the mean and the Cholesky factor of the posterior's covariance, how many data there
 # are, and of each x₁, x₂, y.
@@ -76,7 +76,7 @@ class LinearRegression(Target):
     title = "Linear regression"
     tex = r"U(\theta) = \frac{1}{2\sigma^2}\sum_{i=1}^{N}\bigl(y_i - \theta\cdot x_i\bigr)^2 + \frac{\lVert\theta\rVert^2}{2\tau^2}"
     source = "The conjugate posterior; Welling & Teh 2011 for its minibatches"
-    estimators = Target.estimators | {"minibatch", "minibatch_known", "minibatch_fisher"}
+    estimators = Target.estimators | MINIBATCHES
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 2
     # U″ is N(1 + ½)/σ² = 150 across the ridge, and ten of the 100 data make noise of V ≈ 1000 in each direction.
@@ -115,6 +115,11 @@ class LinearRegression(Target):
         """Of the posterior, (2,)."""
         x, y = self.observations[:, :2], self.observations[:, 2]
         return np.asarray(self.covariance @ (x.T @ y) / self.noise_sd**2)
+
+    @property
+    def mode(self) -> Array:
+        """The mean."""
+        return self.mean
 
     def packed(self) -> Array:
         factor = np.linalg.cholesky(self.covariance)

@@ -170,3 +170,27 @@ def test_a_link_to_a_step_has_its_coordinate():
     assert any(1 < coordinate < n_values for coordinate, n_values in pages.values())
     for (key, number), (coordinate, _) in pages.items():
         assert state_of(f"?lesson={key}&step={number}")[0].coordinate == coordinate - 1
+
+
+def test_the_lane_whose_inside_is_shown_and_the_coordinate_are_written_as_they_are_read():
+    lanes = "?target=network(graph:florentine)&lane=network_gibbs&lane=network_map&lane=network_hmc"
+    for asked, shown in (("", 0), ("&show=1", 0), ("&show=2", 1), ("&show=3", 2)):
+        state, messages = state_of(lanes + asked)
+        assert (messages, state.shown) == ([], shown)
+        assert fields_of(state)["show"] == str(shown + 1)
+    for asked, coordinate in (("", 0), ("&coordinate=1", 0), ("&coordinate=2", 1)):
+        for target in ("?target=quartic&lane=sgld", lanes):
+            state, messages = state_of(target + asked)
+            assert (messages, state.coordinate) == ([], coordinate)
+            assert fields_of(state)["coordinate"] == str(coordinate + 1)
+
+
+def test_a_density_beside_a_step_on_a_model_has_its_own_settings():
+    """Fails where it takes the step's number of runs for its number of chains, or a model the step's chains."""
+    state, _ = state_of("?lesson=topics&step=1")
+    assert state.experiment.of_model and state.experiment.n_chains != DEFAULT.n_chains
+    beside, _ = state_of("?lesson=topics&step=1&target=quartic&lane=sgld")
+    assert (beside.experiment.n_chains, beside.experiment.seed) == (DEFAULT.n_chains, DEFAULT.seed)
+    chains = state_of("?lesson=langevin&step=2")[0].experiment.n_chains
+    other, _ = state_of("?lesson=langevin&step=2&target=network(graph:florentine)&lane=network_gibbs")
+    assert other.experiment.n_chains == 1 != chains

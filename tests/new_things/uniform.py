@@ -31,7 +31,7 @@ class Uniform(Estimator):
     def noise(self) -> jit.Noise:
         return jit.Noise(batch_size=1, correction=self.variance)
 
-    def packed(self):
+    def packed(self, target):
         return np.array([sqrt(3 * self.variance)])
 
     def textbook_gradients(self, rng, target, theta, data):

@@ -31,6 +31,8 @@ def test_an_estimator_is_its_words_and_its_textbook(key):
         ("minibatch_known", {"batch_size": 7, "variance": 3.0, "replacement": False}, (0.0, 3.0, 0, 7, False, False)),
         ("minibatch_fisher", {"batch_size": 7}, (0.0, 0.0, 0, 7, True, True)),
         ("minibatch_fisher", {"batch_size": 7, "replacement": False}, (0.0, 0.0, 0, 7, False, True)),
+        ("minibatch_cv", {"batch_size": 7}, (0.0, 0.0, 0, 7, True, False)),
+        ("minibatch_cv_fisher", {"batch_size": 7, "replacement": False}, (0.0, 0.0, 0, 7, False, True)),
     ],
 )
 def test_what_the_kernels_read(key, values, noise):
@@ -51,14 +53,16 @@ def test_the_data_that_a_gradient_touches():
 def test_a_batch_is_at_most_the_data_and_for_a_spread_at_least_two():
     target = TARGETS["dense_dirichlet"]()
     n_data = len(target.data())
-    for key in ("minibatch", "minibatch_known", "minibatch_fisher"):
+    for key in [key for key in GRADIENTS if key.startswith("minibatch")]:
         GRADIENTS[key](batch_size=n_data).check(target)
         with pytest.raises(SpecError, match=f"batch_size = {n_data + 1}.*at most N = {n_data}"):
             GRADIENTS[key](batch_size=n_data + 1).check(target)
     GRADIENTS["minibatch"](batch_size=1).check(target)
+    GRADIENTS["minibatch_cv"](batch_size=1).check(target)
     GRADIENTS["minibatch_fisher"](batch_size=2).check(target)
-    with pytest.raises(SpecError, match=r"batch_size = 1\b.*at least 2"):
-        GRADIENTS["minibatch_fisher"](batch_size=1).check(target)
+    for key in ("minibatch_fisher", "minibatch_cv_fisher"):
+        with pytest.raises(SpecError, match=r"batch_size = 1\b.*at least 2"):
+            GRADIENTS[key](batch_size=1).check(target)
 
 
 @pytest.mark.parametrize(
@@ -80,38 +84,103 @@ def test_minibatches_are_drawn_with_replacement_where_nothing_is_said():
     assert all(GRADIENTS[key]().replacement is True for key in GRADIENTS if key.startswith("minibatch"))
 
 
+THETA = np.array([0.7, -0.2])
+
+
+def slopes(target, theta, gradient):
+    """What a datum contributes to the estimate at θ, (N, 2), by the formula of the estimator."""
+    x, y = target.observations[:, :2], target.observations[:, 2]
+
+    def plain(at):
+        return at / target.prior_sd**2 - target.items * (y - x @ at)[:, None] * x / target.noise_sd**2
+
+    if not gradient.startswith("minibatch_cv"):
+        return plain(theta)
+    return plain(theta) - plain(target.mean) + plain(target.mean).mean(axis=0)
+
+
 @pytest.mark.parametrize("replacement", [True, False])
-def test_a_minibatch_is_unbiased_and_as_noisy_as_its_formula_says(replacement):
+@pytest.mark.parametrize("gradient", ["minibatch", "minibatch_cv"])
+def test_a_minibatch_is_unbiased_and_as_noisy_as_its_formula_says(gradient, replacement):
     """10,000 chains at one θ: mean and covariance of their gradients, and that no chain's batch goes by another's.
 
-    Each of nine numbers is within 4 standard errors (false alarms: 6e-4 in all). Planted fault: the covariance of the
-    other kind of minibatch, which is twice or half as large.
+    Each of nine numbers is within 4 standard errors (false alarms: 6e-4 in all). Planted faults: the covariance of the
+    other kind of sample, which is twice or half as large, and that without, or with, control variates.
     """
     n, batch = 10_000, 50
     choice = {"batch_size": batch, "replacement": replacement}
-    spec = RunSpec.of("linear_regression", "sgld", "minibatch", sampler_params={"step_size": 1e-6}, gradient_params=choice, n_chains=n, seed=5)  # fmt: skip
+    spec = RunSpec.of("linear_regression", "sgld", gradient, sampler_params={"step_size": 1e-6}, gradient_params=choice, n_chains=n, seed=5)  # fmt: skip
     run = Run(spec)
-    target, theta = run.target, np.array([0.7, -0.2])
-    run.position[:] = theta
+    target = run.target
+    run.position[:] = THETA
     run.advance(1)
-    found = run.last_gradient
-    x, y = target.observations[:, :2], target.observations[:, 2]
-    each = theta / target.prior_sd**2 - target.items * (y - x @ theta)[:, None] * x / target.noise_sd**2
-    np.testing.assert_allclose(each.mean(axis=0), target.gradient_at(theta[None])[0])
+    found, each = run.last_gradient, slopes(target, THETA, gradient)
+    np.testing.assert_allclose(each.mean(axis=0), target.gradient_at(THETA[None])[0])
 
-    def covariance(replacement):
+    def covariance(replacement, gradient=gradient):
         left = 1.0 if replacement else (target.items - batch) / (target.items - 1)
-        return left * np.cov(each.T, ddof=0) / batch
+        return left * np.cov(slopes(target, THETA, gradient).T, ddof=0) / batch
 
     expected = covariance(replacement)
     sd = np.sqrt(np.diag(expected))
     assert (np.abs(found.mean(axis=0) - each.mean(axis=0)) < 4 * sd / np.sqrt(n)).all()
     error = np.sqrt((np.outer(sd, sd) ** 2 + expected**2) / n)
     assert (np.abs(np.cov(found.T) - expected) < 4 * error).all()
-    assert (np.abs(np.cov(found.T) - covariance(not replacement)) > 20 * error).all()
+    other = "minibatch" if gradient == "minibatch_cv" else "minibatch_cv"
+    for fault in (covariance(not replacement), covariance(replacement, other)):
+        assert (np.abs(np.cov(found.T) - fault) > 4 * error).all()
     apart = (found - each.mean(axis=0)) / sd
     for chains in (apart[::2].T @ apart[1::2], apart[:-2:2].T @ apart[2::2]):
         assert (np.abs(chains) < 4 * np.sqrt(n / 2)).all()
+
+
+def test_control_variates_leave_no_noise_at_the_mode_and_little_near_it():
+    """The noise's standard deviation goes with the distance from the mode; that of a plain minibatch stays."""
+
+    def spread(gradient, distance):
+        run = Run(RunSpec.of("linear_regression", "sgld", gradient, sampler_params={"step_size": 1e-6}, n_chains=4000, seed=2))  # fmt: skip
+        run.position[:] = run.target.mean + distance * np.array([0.6, 0.8])
+        run.advance(1)
+        return run.last_gradient.std(axis=0)
+
+    assert (spread("minibatch_cv", 0.0) < 1e-9).all()
+    near, far = spread("minibatch_cv", 0.1), spread("minibatch_cv", 0.2)
+    np.testing.assert_allclose(far / near, 2, rtol=1e-6)
+    plain = spread("minibatch", 0.1)
+    assert (near < 0.3 * plain).all()
+    np.testing.assert_allclose(spread("minibatch", 0.2) / plain, 1, atol=0.3)
+
+
+@pytest.mark.slow
+def test_the_heat_of_a_batch_does_not_grow_with_the_data_where_there_are_control_variates():
+    """SGLD at ε = .02/N, ten data a step: what the noise adds to the variance of the chains, as a part of the
+    posterior's, εV/2 where V is the noise's variance, with its error from 1000 chains.
+
+    V of a plain batch is as N², so that the part grows as N; with control variates V is as N²|θ − θ̂|², and |θ − θ̂|² as
+    1/N, so that it stays. Fails where a plain batch's heat is not ten times as large with ten times the data, to a
+    fifth, or that with control variates is above .01 by more than 4 standard errors anywhere.
+    """
+
+    def excess(gradient, items):
+        spec = RunSpec.of("linear_regression", "sgld", gradient, target_params={"items": items}, sampler_params={"step_size": 0.02 / items}, n_chains=1000, seed=6)  # fmt: skip
+        run = Run(spec)
+        target = run.target
+        run.position[:] = target.sample(8, 1000)
+        run.advance(300)
+        squares = []
+        for _ in range(20):
+            run.advance(30)
+            apart = run.position - target.mean
+            squares.append(np.einsum("ci,ij,cj->c", apart, target.precision, apart) / 2)
+        mean = np.mean(squares, axis=0)
+        wider = (1 / (1 - 0.01 / items * np.linalg.eigvalsh(target.precision))).mean()
+        return mean.mean() - wider, mean.std() / np.sqrt(len(mean))
+
+    (few, _), (many, _) = (excess("minibatch", items) for items in (100, 1000))
+    variates = [excess("minibatch_cv", items) for items in (100, 1000)]
+    print(few, many, variates)
+    assert many / few == pytest.approx(10, rel=0.2)
+    assert all(abs(heat) < 0.01 + 4 * error for heat, error in variates)
 
 
 @pytest.mark.slow
