@@ -157,7 +157,7 @@ TARGET_PARAMS = {
     ("sggmc", "funnel"): {"scale": 0.5},
     ("gsgnht", "funnel"): {"scale": 0.5},
 }
-FEW_DATA = {"linear_regression": {"items": 25}}
+FEW_DATA = {"linear_regression": {"items": 25}, "logistic_regression": {"items": 25}}
 """A gradient of all data costs a quarter of what it does with the default, and the prior counts for more."""
 N_CHAINS, N_KEPT = 1000, 100
 MOST_DATA = 100_000

@@ -13,6 +13,7 @@ from samplers.targets.gaussian import Gaussian
 from samplers.targets.gaussian_mixture import GaussianMixture
 from samplers.targets.lasso import BayesianLasso
 from samplers.targets.linear_regression import LinearRegression
+from samplers.targets.logistic_regression import LogisticRegression
 from samplers.targets.lognormal import LogNormal
 from samplers.targets.matrix_langevin import MatrixLangevin
 from samplers.targets.quartic import Quartic
@@ -39,6 +40,7 @@ TARGETS: Registry[type[Target]] = Registry(
     SparseDirichlet,
     DenseDirichlet,
     LinearRegression,
+    LogisticRegression,
     BayesianLasso,
     Typed,
     VonMises,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
+from numpy.polynomial.legendre import leggauss, legint, legval
 from scipy.interpolate import CubicHermiteSpline
 
 from samplers.targets.base import Array
@@ -48,6 +48,29 @@ def rule(low: Array | float, high: Array | float, panels: int) -> tuple[Array, A
     places = (np.arange(panels)[:, None] + (_NODES + 1) / 2).ravel() / panels
     weights = np.tile(_WEIGHTS / 2, panels) / panels
     return low + (high - low) * places, (high - low) * weights
+
+
+def rule_cdf(low: float, high: float, density: Array) -> Callable[[Array], Array]:
+    """The CDF of a density that is known at the points of :func:`rule` on [low, high], (16 panels,).
+
+    In each panel the density is the polynomial of degree 15 through its points, and the CDF the integral of that.
+    """
+    n = len(_NODES)
+    values = density.reshape(-1, n)
+    half = (high - low) / len(values) / 2
+    # Legendre coefficients, and those of the antiderivative that is 0 at the panel's left end.
+    coefficients = np.array([(2 * k + 1) / 2 * (values * _WEIGHTS * legval(_NODES, np.eye(n)[k])).sum(axis=1) for k in range(n)])  # fmt: skip
+    integrals = half * legint(coefficients, lbnd=-1)
+    before = np.concatenate([[0.0], np.cumsum((values * _WEIGHTS).sum(axis=1) * half)])
+
+    def cdf(x: Array) -> Array:
+        x = np.clip(np.asarray(x, dtype=float), low, high)
+        panel = np.minimum(((x - low) / (2 * half)).astype(int), len(values) - 1)
+        place = (x - low) / half - 2 * panel - 1
+        inside = legval(place, integrals[:, panel], tensor=False)
+        return np.clip((before[panel] + inside) / before[-1], 0.0, 1.0)
+
+    return cdf
 
 
 def in_blocks(cdf: Callable[[Array], Array], low: float = -np.inf, high: float = np.inf) -> Callable[[Array], Array]:
