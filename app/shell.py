@@ -140,7 +140,8 @@ class Page(Session):
             needs = {VIEWS[key].needs for key in state.shown_views()}
             one_of_them = not of_model or COLUMNS in needs
             coordinate.param.update(
-                visible=len(names) > 1 and one_of_them and state.shows("coordinate"), width=190 if of_model else 110
+                visible=len(names) > 1 and one_of_them and state.shows("coordinate"),
+                width=190 if max(map(len, names)) > 4 else 110,
             )
             _offer(inside, {f"{i + 1}. {title}": i for i, title in enumerate(titles)}, state.shown)
             inside.visible = experiment.target.key in needs and len(titles) > 1 and "show" not in state.hidden

@@ -109,7 +109,7 @@ def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
     lab.step(2)
     first, figures = lab.url, lab.figures()
     assert list(figures) == ["Network", "Held-out AUC", "Communities in use"]
-    assert figures["Held-out AUC"]["label"] == "steps"
+    assert figures["Held-out AUC"]["label"] == "steps of each chain"
     nodes = next(g for g in lab.glyphs("Network", "Scatter") if "community" in g)
     assert len(nodes["x"]) == 60
     lab.page.reload()

@@ -31,6 +31,7 @@ class Wire:
         self._whole.set()
         self._refuses = False
         self._open: set[Connection] = set()
+        self._ends: set[asyncio.StreamWriter] = set()
 
     def stall(self) -> None:
         """From now on nothing arrives, and nobody is told."""
@@ -63,10 +64,12 @@ class Wire:
         asyncio.run_coroutine_threadsafe(now(), self._loop).result()
 
     async def _connect(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
+        self._ends.add(near)
         if self._refuses:
             near.close()
             return
         answers, far = await asyncio.open_connection("127.0.0.1", self.target)
+        self._ends.add(far)
         connection = Connection(near, far)
         self._open.add(connection)
         await asyncio.gather(self._pump(connection, reader, far), self._pump(connection, answers, near))
@@ -90,9 +93,9 @@ class Wire:
         ready.set()
         await end.wait()
         listening.close()
-        for one in list(self._open):
-            one.forgotten = False
-            one.close()
+        # What nobody reads any more would keep a connection that is closed in the usual way open for ever.
+        for writer in self._ends:
+            writer.transport.abort()
         await asyncio.sleep(0.1)  # until they are closed
 
 
