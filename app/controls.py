@@ -264,6 +264,11 @@ class Panel:
         return self._follow(lambda: self.state.seed, make)
 
 
+def at_once(work: Callable[[], None]) -> None:
+    """Do it now."""
+    work()
+
+
 FIRST = 2
 """Parameters of a model, its data among them, that stand above its methods; the others are seldom changed."""
 
@@ -273,14 +278,18 @@ class Controls(Panel):
 
     state: AppState
 
-    def __init__(self, state: AppState, notify: Callable[[str, str], None], of_lesson: bool = False):
+    def __init__(
+        self, state: AppState, notify: Callable[[str, str], None], of_lesson: bool = False,
+        later: Callable[[Callable[[], None]], None] = at_once,
+    ):  # fmt: skip
+        """``later`` puts work off until the frame is out: new widgets take the server as long as all else together."""
         super().__init__(state, notify, of_lesson)
         self._boxes: dict[str, FileBox] = {}
         # Beside the box, not drawn again with it: a file may be on its way.
         self._own = pn.pane.HTML("", visible=False, margin=(0, 12, 6, 12))
         self._problem = Notice(margin=(4, 10))
-        state.param.watch(lambda *_: self.refresh(), ["experiment", "upload", "dark"])
-        state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free"])
+        state.param.watch(lambda *_: later(self.refresh), ["experiment", "upload", "dark"])
+        state.place.param.watch(lambda *_: later(self.refresh), ["lesson", "number", "free"])
         self.refresh()
 
     def show_problem(self, message: str) -> None:

@@ -39,7 +39,7 @@ class Page(Session):
         super().__init__()
         self.state = AppState()
         self._messages = link.read_query(self.state, self.query())
-        self.controls = Controls(self.state, self.notify)
+        self.controls = Controls(self.state, self.notify, later=self.later)
         self.runner = Runner(self.state, self)
         self._facts: dict[str, str] = {}
         self._shown_cards: Any = None
@@ -48,7 +48,7 @@ class Page(Session):
         self.export = ExportMenu(self.state, self.runner, self.notify)
         self.readout.width = READOUT
         self.runner.readout = self.readout
-        self.add_lessons(Controls(self.state, self.notify, of_lesson=True))
+        self.add_lessons(Controls(self.state, self.notify, of_lesson=True, later=self.later))
         self._make_work()
         self.guide = pn.pane.HTML(sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"})
         self.transport = self._transport()

@@ -1,0 +1,78 @@
+"""A minibatch with control variates from when each datum was last seen."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from samplers import jit, textbook
+from samplers.gradients.minibatch import Minibatch, choose
+from samplers.needs import BATCH, MEMORY
+from samplers.targets.base import Target
+
+# A chain's memory: whether there is a table yet, the mean of its rows, and a row for each datum.
+_BEGUN, _MEAN = 0, 1
+
+
+@jit.estimate
+def estimate(rng, theta, out, each, model, data, params, memory):
+    batch_size, replacement, dim = int(params[0]), params[1] > 0, theta.shape[1]
+    mean, table = memory[_MEAN : _MEAN + dim], memory[_MEAN + dim :].reshape((data.size, dim))
+    if memory[_BEGUN] == 0:
+        model.batch(theta, np.arange(data.size), table, model.params)
+        for k in range(data.size):
+            for i in range(dim):
+                mean[i] += table[k, i] / data.size
+        memory[_BEGUN] = 1
+    batch, fresh = np.empty(batch_size, dtype=np.int64), np.empty((batch_size, dim))
+    for k in range(batch_size):
+        batch[k] = choose(rng, data, k, replacement)
+    model.batch(theta, batch, fresh, model.params)
+    out[0] = 0.0
+    for k in range(batch_size):
+        for i in range(dim):
+            each[k, i] = mean[i] + fresh[k, i] - table[batch[k], i]
+            out[0, i] += each[k, i] / batch_size
+    # Of a datum that is twice in the batch the second time changes nothing.
+    for k in range(batch_size):
+        for i in range(dim):
+            mean[i] += (fresh[k, i] - table[batch[k], i]) / data.size
+            table[batch[k], i] = fresh[k, i]
+
+
+class MinibatchSAGA(Minibatch):
+    """∇Ũ = g̅ + (N/n) Σ_{i∈S} (∇u_i(θ) − g_i), g_i the gradient of datum i when it was last seen, g̅ the sum of all.
+
+    SAGA for Langevin dynamics (Dubey et al. 2016, SAGA-LD): control variates as in SVRG, but none of the data is older
+    than some N/n steps, and no step looks at all of them. The variance is Var_i(∇u_i(θ) − g_i)/n for a sample of n with
+    replacement, where each gradient stands for all data.
+
+    A gradient touches n data; the table is filled at a chain's first θ, which took all of them once. It holds N·d
+    numbers for each chain.
+    """
+
+    key = "minibatch_saga"
+    title = "Minibatch, SAGA"
+    tex = r"\nabla\tilde U = \bar g + \tfrac{N}{n}\textstyle\sum_{i\in S}\bigl(\nabla u_i(\theta) - g_i\bigr),\quad g_i \leftarrow \nabla u_i(\theta)\ \text{for } i \in S"
+    needs = frozenset({BATCH, MEMORY})
+    estimate = estimate
+
+    def first_memory(self, target: Target) -> NDArray[np.float64]:
+        return np.zeros(_MEAN + (len(target.data()) + 1) * target.dim)
+
+    def contributions(
+        self, target: Target, theta: NDArray[np.float64], memory: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        now = target.slopes_at(theta)
+        table = memory[_MEAN + target.dim :].reshape(now.shape) if memory[_BEGUN] > 0 else now
+        return now - table + table.mean(axis=0)
+
+    def textbook_gradients(self, rng, target, theta, data, memory):
+        table = memory[_MEAN + target.dim :].reshape(len(data), target.dim)
+        if memory[_BEGUN] == 0:
+            table[:] = [target.textbook_slope(theta, datum) for datum in range(len(data))]
+            memory[_BEGUN] = 1
+        chosen = textbook.batch(rng, data, self.batch_size, self.replacement)
+        fresh = {datum: target.textbook_slope(theta, datum) for datum in chosen}
+        out = np.array([table.mean(axis=0) + fresh[datum] - table[datum] for datum in chosen])
+        for datum, gradient in fresh.items():
+            table[datum] = gradient
+        return out

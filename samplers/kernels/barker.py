@@ -1,0 +1,96 @@
+"""Barker proposals: a gradient that chooses directions, not distances."""
+
+from math import exp, log1p
+
+import numpy as np
+
+from samplers import jit
+from samplers.kernels.base import Sampler
+from samplers.needs import FULL
+from samplers.parameters import Real
+
+
+@jit.helper
+def _log_one_plus_exp(x):
+    """log(1 + eˣ), which does not overflow."""
+    return log1p(exp(x)) if x < 0 else x + log1p(exp(-x))
+
+
+@jit.kernel
+def advance(rng, state, model, source, params, out, n, info):
+    scale, theta, grad = params[0], state.position, info.gradient
+    n_chains, dim = theta.shape
+    proposal, slope = np.empty_like(theta), np.empty_like(theta)
+    energy, proposed = np.empty(n_chains), np.empty(n_chains)
+    model.potential(theta, energy, model.params)
+    model.gradient(theta, grad, model.params)
+    for t in range(n):
+        for c in range(n_chains):
+            for i in range(dim):
+                z = scale * rng.standard_normal()
+                kept = rng.random() < exp(-_log_one_plus_exp(z * grad[c, i]))
+                proposal[c, i] = theta[c, i] + (z if kept else -z)
+        model.potential(proposal, proposed, model.params)
+        model.gradient(proposal, slope, model.params)
+        for c in range(n_chains):
+            ratio = energy[c] - proposed[c]
+            for i in range(dim):
+                moved = proposal[c, i] - theta[c, i]
+                ratio += _log_one_plus_exp(moved * grad[c, i]) - _log_one_plus_exp(-moved * slope[c, i])
+            # A NaN energy compares false, and so is rejected.
+            if rng.random() < exp(ratio):
+                info.counts[jit.ACCEPTED] += 1
+                theta[c] = proposal[c]
+                grad[c] = slope[c]
+                energy[c] = proposed[c]
+            for i in range(dim):
+                out[t, c, i] = theta[c, i]
+
+
+class Barker(Sampler):
+    """The Barker proposal with its accept step (Livingstone & Zanella 2022).
+
+    Proposal, for each coordinate: z ~ N(0, s²), and θ'_i = θ_i + z with probability 1/(1 + e^{z ∂_iU(θ)}), else
+    θ_i − z: the gradient says which way, never how far. Its density is 2N(δ; 0, s²)/(1 + e^{δ ∂_iU}), δ = θ'_i − θ_i,
+    and the accept step has the ratio of these.
+    Invariant law: e^{−U}, exactly, for every s. Where a gradient is so steep that a Langevin step of the same scale
+    leaves the law at once, it still proposes within s.
+    """
+
+    key = "barker"
+    title = "Barker"
+    update = (
+        r"\begin{aligned}z_i &\sim \mathcal N(0, s^2),\quad \theta'_i = \theta_i \pm z_i,\quad P(+) = \frac{1}{1 + e^{z_i\,\partial_i U(\theta_t)}}\\"
+        r"&\text{accept with probability } \min\Bigl(1,\ e^{U(\theta_t) - U(\theta')}\prod_i \frac{1 + e^{(\theta'_i - \theta_i)\,\partial_i U(\theta_t)}}{1 + e^{(\theta_i - \theta'_i)\,\partial_i U(\theta')}}\Bigr)\end{aligned}"
+    )
+    diffusion = "D = I"
+    curl = "Q = 0"
+    integrator = "None: a skewed proposal and an accept step"
+    source = "Livingstone & Zanella 2022"
+    takes = frozenset({FULL})
+    moving = True
+    gradient_age = 0
+    advance = advance
+
+    step_size = Real(0.7, bounds=(1e-4, 100.0), log=True, tex="s", label="Proposal's scale s",
+                     doc="The standard deviation of a proposal's length in each coordinate.")  # fmt: skip
+
+    @property
+    def time_per_step(self) -> float:
+        return self.step_size**2 / 2
+
+    bias_order = None
+    steps_to_test = 400
+
+    def textbook_step(self, rng, run, theta, r, data):
+        target, proposal = run.target, theta.copy()
+        grad = target.gradient_at(theta)
+        for c, i in np.ndindex(theta.shape):
+            z = self.step_size * rng.standard_normal()
+            proposal[c, i] += z if rng.random() < 1 / (1 + np.exp(z * grad[c, i])) else -z
+        moved, slope = proposal - theta, target.gradient_at(proposal)
+        skew = np.logaddexp(0, moved * grad) - np.logaddexp(0, -moved * slope)
+        ratio = target.log_density(proposal) - target.log_density(theta) + skew.sum(axis=1)
+        for c in range(len(theta)):
+            if rng.random() < np.exp(ratio[c]):
+                theta[c] = proposal[c]

@@ -1,0 +1,86 @@
+"""SGLD whose step size goes round in cycles."""
+
+from math import cos, pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from samplers import jit, textbook
+from samplers.kernels.base import Sampler
+from samplers.kernels.kicks import batch_kicks, kicks, workspace
+from samplers.needs import STOCHASTIC
+from samplers.parameters import Count, Real
+from samplers.targets.base import Target
+
+
+@jit.kernel
+def advance(rng, state, model, source, params, out, n, info):
+    largest, period = params[0], params[1]
+    theta, grad = state.position, info.gradient
+    n_chains, dim = theta.shape
+    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    noise_scale = sqrt(source.variance)
+    # Behind what would be a momentum is the number of the step in its cycle, the same in every chain.
+    place = state.momentum[0, dim] % period
+    for t in range(n):
+        step_size = largest / 2 * (cos(pi * place / period) + 1)
+        if source.batch_size == 0:
+            injected = step_size * (2 - step_size * source.correction)
+            scale = sqrt(max(injected, 0.0))
+            if injected < 0:
+                info.counts[jit.CLIPPED] += n_chains
+            kicks(rng, model.gradient, theta, model.params, grad, noise_scale, step_size, scale, kick)
+        else:
+            info.counts[jit.CLIPPED] += batch_kicks(
+                rng, state, model, source, step_size, 2 * step_size, grad, work, kick
+            )
+        for c in range(n_chains):
+            for i in range(dim):
+                theta[c, i] += kick[c, i]
+                out[t, c, i] = theta[c, i]
+        place = place + 1 if place + 1 < period else 0.0
+    for c in range(n_chains):
+        state.momentum[c, dim] = place
+
+
+class CyclicalSGLD(Sampler):
+    """Cyclical SGLD (Zhang et al. 2020).
+
+    SDE and step are SGLD's, θ ← θ − ε_k∇Ũ(θ) + N(0, ε_k(2 − ε_kB̂)), with ε_k = (ε/2)(1 + cos(πk/M)) in the k-th of
+    each M steps: large at first, to leave a mode, then small, to draw from it with little bias.
+    Invariant law: e^{−U} as ε → 0; the bias goes along with the cycle. All draws are counted, also those of large
+    steps.
+    """
+
+    key = "cyclical_sgld"
+    title = "Cyclical SGLD"
+    update = (
+        r"\begin{aligned}\epsilon_k &= \tfrac{\epsilon}{2}\bigl(1 + \cos(\pi k/M)\bigr),\quad k = t \bmod M\\"
+        r"\theta_{t+1} &= \theta_t - \epsilon_k\,\nabla\tilde U(\theta_t) + \mathcal N\bigl(0,\ \epsilon_k(2 - \epsilon_k\hat B)\bigr)\end{aligned}"
+    )
+    diffusion = "D = I"
+    curl = "Q = 0"
+    integrator = "Euler–Maruyama with a cyclical step size"
+    source = "Zhang et al. 2020"
+    takes = STOCHASTIC
+    advance = advance
+
+    step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Largest step size ε",
+                     doc="The time that the first step of a cycle advances; from there it falls to nearly nothing.")  # fmt: skip
+    period = Count(100, bounds=(2, 100_000), log=True, tex="M", label="Steps in a cycle M", doc="After so many steps the step size is large again.")  # fmt: skip
+
+    @property
+    def time_per_step(self) -> float:
+        return self.step_size / 2
+
+    def auxiliary(self, target: Target) -> NDArray[np.float64]:
+        return np.zeros(target.dim + 1)
+
+    bias_order = 1
+    steps_to_test = 1000
+
+    def textbook_step(self, rng, run, theta, r, data):
+        place = r[0, -1] % self.period
+        eps = self.step_size / 2 * (1 + cos(pi * place / self.period))
+        theta += textbook.kicks(rng, run, theta, data, 2 * eps, eps)
+        r[:, -1] = (place + 1) % self.period

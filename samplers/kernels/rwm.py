@@ -1,0 +1,76 @@
+"""Random-walk Metropolis: what one can do without a gradient."""
+
+from math import exp
+
+import numpy as np
+
+from samplers import jit
+from samplers.kernels.base import Sampler
+from samplers.needs import FULL
+from samplers.parameters import Real
+
+
+@jit.kernel
+def advance(rng, state, model, source, params, out, n, info):
+    scale, theta = params[0], state.position
+    n_chains, dim = theta.shape
+    proposal = np.empty_like(theta)
+    energy, proposed = np.empty(n_chains), np.empty(n_chains)
+    model.potential(theta, energy, model.params)
+    for t in range(n):
+        for c in range(n_chains):
+            for i in range(dim):
+                proposal[c, i] = theta[c, i] + scale * rng.standard_normal()
+        model.potential(proposal, proposed, model.params)
+        for c in range(n_chains):
+            # A NaN energy compares false, and so is rejected.
+            if rng.random() < exp(energy[c] - proposed[c]):
+                info.counts[jit.ACCEPTED] += 1
+                theta[c] = proposal[c]
+                energy[c] = proposed[c]
+            for i in range(dim):
+                out[t, c, i] = theta[c, i]
+
+
+class RWM(Sampler):
+    """Random-walk Metropolis (Metropolis et al. 1953).
+
+    Proposal: θ' = θ + sN(0, I), which is symmetric; accepted with probability min(1, e^{U(θ) − U(θ')}).
+    Invariant law: e^{−U}, exactly, for every s. It takes the energy of all data at each step, and no gradient; that
+    energy is counted as one, for it looks at as many data. In d dimensions the best s falls as 1/√d, where about a
+    quarter is accepted (Roberts, Gelman & Gilks 1997).
+    """
+
+    key = "rwm"
+    title = "Random-walk Metropolis"
+    update = (
+        r"\begin{aligned}\theta' &= \theta_t + s\,\mathcal N(0, I)\\"
+        r"&\text{accept with probability } \min\bigl(1, e^{U(\theta_t) - U(\theta')}\bigr)\end{aligned}"
+    )
+    diffusion = r"\text{none}"
+    curl = r"\text{none}"
+    integrator = "None: a proposal and an accept step"
+    source = "Metropolis et al. 1953"
+    takes = frozenset({FULL})
+    moving = True
+    gradient_age = None
+    advance = advance
+
+    step_size = Real(1.0, bounds=(1e-4, 100.0), log=True, tex="s", label="Proposal's scale s",
+                     doc="The standard deviation of a proposal. Small ones are accepted and lead nowhere; large ones are rejected.")  # fmt: skip
+
+    @property
+    def time_per_step(self) -> float:
+        return 0.0
+
+    bias_order = None
+    steps_to_test = 1000
+
+    def textbook_step(self, rng, run, theta, r, data):
+        proposal = theta.copy()
+        for c, i in np.ndindex(theta.shape):
+            proposal[c, i] += self.step_size * rng.standard_normal()
+        ratio = run.target.log_density(proposal) - run.target.log_density(theta)
+        for c in range(len(theta)):
+            if rng.random() < np.exp(ratio[c]):
+                theta[c] = proposal[c]
