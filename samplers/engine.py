@@ -14,7 +14,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from samplers import jit
 from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
-from samplers.gradients import GRADIENTS
+from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS
 from samplers.spec import Change, Choice, RunSpec, make_target
 from samplers.targets.base import MANIFOLD, Array
@@ -25,7 +25,7 @@ from samplers.trace import Divergence, Trace
 ESCAPE = 1e8
 
 _LOOP = types.int64(
-    jit.rng_type, jit.matrix, jit.matrix, jit.integers,
+    jit.rng_type, jit.matrix, jit.matrix, jit.integers, jit.matrix,
     types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.BATCH), types.FunctionType(jit.DRAW), jit.vector,
     types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), jit.integers,
     types.FunctionType(jit.OBSERVE), types.FunctionType(jit.KERNEL), jit.vector, jit.noise_type, types.FunctionType(jit.ESTIMATE), jit.vector, jit.vector,
@@ -45,7 +45,7 @@ def _any_outside(draws, n, limit):
 
 @jit.loop(_LOOP)
 def _loop(
-    rng, position, momentum, data, potential, gradient, batch, draw, target_params, project, flow, shape, observe, kernel, params,
+    rng, position, momentum, data, memory, potential, gradient, batch, draw, target_params, project, flow, shape, observe, kernel, params,
     noise, estimate, estimate_params, limits, last_gradient, counts, sums, counting, kept, kept_clock, n,
 ):  # fmt: skip
     """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
@@ -53,7 +53,7 @@ def _loop(
     ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from index ``kept_clock[0]`` on.
     """
     n_chains, dim = position.shape
-    state = jit.State(position, momentum, data)
+    state = jit.State(position, momentum, data, memory)
     model = jit.Model(potential, gradient, batch, draw, target_params, project, flow, shape)
     source = jit.Source(
         noise.variance, noise.correction, noise.sample_size, noise.batch_size, noise.replacement, noise.estimated,
@@ -108,8 +108,6 @@ class Run:
     """Time spent in the compiled loop."""
     gradients: int = 0
     """Gradient evaluations so far, of all chains."""
-    data_seen: int = 0
-    """Data touched by gradients so far, of all chains."""
     counted_from: int = 0
     """The step from which the statistics count."""
     divergence: Divergence | None = None
@@ -121,8 +119,8 @@ class Run:
         jit.prepare(functions(spec))
         self._aim(spec.target)
         self.sampler = spec.make_sampler()
-        self.gradient = spec.make_gradient()
-        self.gradient_params = self.gradient.packed(self.target)
+        self._touched_before, self._gradients_before, self._data_per_gradient = 0, 0, 0.0
+        self._estimate_by(spec.make_gradient())
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
         self.position = np.tile(self.target.start(), (n, 1))
@@ -148,6 +146,13 @@ class Run:
         self.shape = self.manifold.shape()
         self.limits = self._limits()
         self.statistics = Statistics.empty(self.target.columns, self.spec.n_chains, self.target.dim, self.target.planar)
+
+    def _estimate_by(self, gradient: Estimator) -> None:
+        """Take gradients by this estimator, which knows nothing of the chains yet."""
+        self._touched_before, self._gradients_before = self.data_seen, self.gradients
+        self.gradient, self._data_per_gradient = gradient, gradient.data_per_gradient(self.target)
+        self.gradient_params = gradient.packed(self.target)
+        self.memory = np.tile(gradient.first_memory(self.target), (self.spec.n_chains, 1))
 
     @property
     def now(self) -> RunSpec:
@@ -189,6 +194,7 @@ class Run:
             self.changes[-2:] = [change._replace(target=change.target or last.target)]
 
     def _apply(self, change: Change) -> None:
+        before = self.now
         if change.target is not None:
             self._aim(change.target)
         self.sampler = SAMPLERS[change.sampler.key](**change.sampler.values())
@@ -197,11 +203,11 @@ class Run:
         if width != self.momentum.shape[1]:
             # A recipe with other variables: what both have goes on, the rest starts afresh.
             self._redrawn_at = self.steps
-            before, self.momentum = self.momentum, self.sampler.first_auxiliary(self.target, self.position, self.rng)
-            shared = min(before.shape[1], width)
-            self.momentum[:, :shared] = before[:, :shared]
-        self.gradient = GRADIENTS[change.gradient.key](**change.gradient.values())
-        self.gradient_params = self.gradient.packed(self.target)
+            old, self.momentum = self.momentum, self.sampler.first_auxiliary(self.target, self.position, self.rng)
+            shared = min(old.shape[1], width)
+            self.momentum[:, :shared] = old[:, :shared]
+        if change.target is not None or change.gradient != before.gradient:
+            self._estimate_by(GRADIENTS[change.gradient.key](**change.gradient.values()))
         self.changes.append(change)
         self.restart_statistics()
         if self.divergence is not None and self.divergence.refused:
@@ -222,7 +228,7 @@ class Run:
     def _advance(self, n: int) -> None:
         began = time.perf_counter()
         done = _loop(
-            self.rng, self.position, self.momentum, self.data,
+            self.rng, self.position, self.momentum, self.data, self.memory,
             self.target.potential, self.target.gradient, self.target.batch, self.target.draw, self.target_params,
             self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
@@ -231,14 +237,18 @@ class Run:
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
         self.steps += done
-        gradients = done * self.spec.n_chains * self.sampler.gradients_per_step
-        self.gradients += gradients
-        self.data_seen += gradients * self.gradient.data_per_gradient(self.target)
+        self.gradients += done * self.spec.n_chains * self.sampler.gradients_per_step
         if self.steps <= self.spec.burn_in:
             self.counted_from = self.steps
             self.counts[:] = 0
         if done < n:
             self.divergence = Divergence.of(self.sampler, self.target, self.steps)
+
+    @property
+    def data_seen(self) -> int:
+        """Data touched by gradients so far, of all chains."""
+        since = self.gradients - self._gradients_before
+        return self._touched_before + round(since * self._data_per_gradient)
 
     @property
     def counted(self) -> int:

@@ -67,6 +67,8 @@ class State(NamedTuple):
     """r, (chains, dim), and behind it what a sampler has besides; zero for samplers without one."""
     data: Any
     """The categories of the data (items,); minibatches without replacement permute it."""
+    memory: Any
+    """What the gradient's estimator keeps of each chain, (chains, …): an anchor, a table of gradients."""
 
 
 class Model(NamedTuple):
@@ -125,7 +127,7 @@ class Info(NamedTuple):
 
 ACCEPTED, CLIPPED, SQUARE, THERMOSTAT = 0, 1, 2, 3
 
-state_type = types.NamedTuple([matrix, matrix, integers], State)
+state_type = types.NamedTuple([matrix, matrix, integers, matrix], State)
 model_type = types.NamedTuple(
     [
         types.FunctionType(POTENTIAL),
@@ -143,9 +145,9 @@ _noise_fields = [float64, float64, int64, int64, types.boolean, types.boolean]
 noise_type = types.NamedTuple(_noise_fields, Noise)
 info_type = types.NamedTuple([matrix, vector], Info)
 
-ESTIMATE = types.void(rng_type, matrix, matrix, matrix, model_type, integers, vector)
-"""estimate(rng, theta (1, dim), out (1, dim), each (S, dim), model, data, params): writes the gradient of a minibatch,
-and those of its data, whose mean it is, as :data:`BATCH` does."""
+ESTIMATE = types.void(rng_type, matrix, matrix, matrix, model_type, integers, vector, vector)
+"""estimate(rng, theta (1, dim), out (1, dim), each (S, dim), model, data, params, memory): writes the gradient of a
+minibatch, and those of its data, whose mean it is, as :data:`BATCH` does. ``memory`` is the chain's own."""
 source_type = types.NamedTuple([*_noise_fields, types.FunctionType(ESTIMATE), vector], Source)
 
 KERNEL = types.void(rng_type, state_type, model_type, source_type, vector, cube, int64, info_type)

@@ -1,9 +1,11 @@
-"""A registry: named classes, each added by one line."""
+"""A registry: named classes, each added by one line, or by a package of somebody else's."""
 
+import logging
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from samplers.parameters import SpecError
 
@@ -38,6 +40,25 @@ class Registry(Named[T]):
         if key in self._entries:
             raise ValueError(f"two {self.what}s are called {key}")
         self._entries[key] = entry
+
+    def add_installed(self, group: str, base: type) -> None:
+        """Add what installed packages name among their entry points of this group, as subclasses of ``base``.
+
+        One that cannot be had is passed over, and a line of the log says why: somebody else's mistake stops nobody.
+        """
+        for point in entry_points(group=group):
+            try:
+                entry = point.load()
+                if not (isinstance(entry, type) and issubclass(entry, base)):
+                    raise TypeError(f"it is no subclass of {base.__module__}.{base.__name__}")
+                texts = [name for name, kind in base.__annotations__.items() if kind == ClassVar[str]]
+                missing = [name for name in texts if not isinstance(getattr(entry, name, None), str)]
+                if missing:
+                    raise TypeError(f"it declares no {', no '.join(missing)}")
+                self.add(cast(T, entry))
+            except Exception as error:
+                where = f"{point.value} of the entry points {group}"
+                logging.getLogger(__name__).warning("%s is left out: %s: %s", where, type(error).__name__, error)
 
     def remove(self, key: str) -> None:
         """Take one out again."""

@@ -42,6 +42,8 @@ MAX_CHANGES = 1000
 """Of a lane."""
 # The largest full trace, in numbers: 2 GiB of draws.
 MAX_DRAWS = 2**28
+# The most that the gradients of a lane remember, in numbers: 32 MiB.
+MAX_MEMORY = 2**22
 
 OWN_GRADIENT = Choice("", ())
 """What a model's method has in place of a gradient estimator: it brings its own."""
@@ -403,8 +405,21 @@ class _Reader(Reader):
         for name, parameter in parameters.items():
             settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
         if density is not None:
+            self.bound_memory(settings, lanes, density)
             self.bound_trace(settings, density.dim)
         return Experiment(target, lanes, **settings)
+
+    def bound_memory(self, settings: dict[str, Any], lanes: Sequence[Lane], target: Target) -> None:
+        """Keep what the gradients of each lane remember as small as it may be."""
+        for lane in lanes:
+            for gradient, of in [(lane.gradient, target), *((x.gradient, make_target(x.target) if x.target else target) for x in lane.changes)]:  # fmt: skip
+                estimator = GRADIENTS[gradient.key](**gradient.values())
+                each, n_chains = len(estimator.first_memory(of)), settings["n_chains"]
+                if each * n_chains > MAX_MEMORY:
+                    used = max(MAX_MEMORY // each, 1)
+                    allowed = f"{estimator.title} keeps {each:,} numbers a chain; allowed are {used} chains"
+                    self.problem(SpecError("n_chains", n_chains, allowed), used)
+                    settings["n_chains"] = used
 
     def bound_trace(self, settings: dict[str, Any], dim: int) -> None:
         """Keep the full trace as small as it may be."""

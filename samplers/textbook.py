@@ -1,7 +1,8 @@
 """Parts of steps in plain Python: what the compiled steps are tested against.
 
 A sampler declares its own step, or one from here that it shares, as ``textbook_step(rng, run, theta, r, data)``. It
-changes θ and r (chains, …), and the data's order, in place, and takes the random numbers in the kernel's order.
+changes θ and r (chains, …), the data's order and ``run.memory`` in place, and takes the random numbers in the kernel's
+order.
 """
 
 from functools import lru_cache
@@ -23,10 +24,15 @@ def batch(rng, data, size, replacement):
     return out
 
 
+def slope(target, theta):
+    """∇U, the mean over the data of what each would have if it stood for all."""
+    return np.mean([target.textbook_slope(theta, datum) for datum in target.data()], axis=0)
+
+
 @lru_cache(maxsize=8)
 def slope_at_mode(target):
-    """∇U(θ̂), the mean over the data of what each would have if it stood for all."""
-    return np.mean([target.textbook_slope(target.mode, datum) for datum in target.data()], axis=0)
+    """∇U(θ̂)."""
+    return slope(target, target.mode)
 
 
 def pick(p, u):
@@ -34,9 +40,15 @@ def pick(p, u):
     return min(int(np.searchsorted(np.cumsum(p), u * p.sum(), side="right")), len(p) - 1)
 
 
+def of_each_chain(rng, run, x, data):
+    """The gradients (n, dim) whose mean is ∇Ũ, chain by chain."""
+    for theta, memory in zip(x, run.memory, strict=True):
+        yield run.gradient.textbook_gradients(rng, run.target, theta, data, memory)
+
+
 def gradients(rng, run, x, data):
     """∇Ũ of every chain, (chains, dim)."""
-    return np.array([run.gradient.textbook_gradients(rng, run.target, each, data).mean(axis=0) for each in x])
+    return np.array([each.mean(axis=0) for each in of_each_chain(rng, run, x, data)])
 
 
 def subtracted(rng, run, each):
@@ -44,10 +56,10 @@ def subtracted(rng, run, each):
     return run.gradient.textbook_subtracted(rng, each, len(run.data))
 
 
-def kicks(rng, run, x, data, heat):
-    """−ε∇Ũ + N(0, heat − ε²B̂) of every chain, not projected."""
-    eps, dim, target = run.sampler.step_size, x.shape[1], run.target
-    one_by_one = (run.gradient.textbook_gradients(rng, target, theta, data) for theta in x)
+def kicks(rng, run, x, data, heat, step_size=None):
+    """−ε∇Ũ + N(0, heat − ε²B̂) of every chain, not projected; ε is the sampler's, or another step size."""
+    eps, dim = run.sampler.step_size if step_size is None else step_size, x.shape[1]
+    one_by_one = of_each_chain(rng, run, x, data)
     # Without minibatches the kernels take the gradients of all chains before they inject any noise.
     every_chain = one_by_one if run.gradient.noise().batch_size else list(one_by_one)
     out = np.empty_like(x)
@@ -115,7 +127,7 @@ def recipe(self, rng, run, theta, r, data):
     dθ = g r dt, dr = −g∇U dt + ∇g dt − g² r dt + √2 g dW.
     """
     eps, dim = self.step_size, theta.shape[1]
-    one_by_one = (run.gradient.textbook_gradients(rng, run.target, x, data) for x in theta)
+    one_by_one = of_each_chain(rng, run, theta, data)
     # Without minibatches the gradients of all chains come first, and then one B̂ for all of them.
     common = None
     chains: Any = one_by_one

@@ -24,6 +24,8 @@ SCENES = {
     "positive": ("gamma", ["cir", "sgrld"], 4, {}),
     "log-normal": ("lognormal", ["geometric_ou"], 4, {}),
     "simplex": ("sparse_dirichlet", ["scir", "sgrld", "cir", "exact"], 4, {}),
+    "data on a line": ("poisson_regression", ["sgld", "hmc"], 4, {}),
+    "a sample": ("student_mean", ["sgld"], 4, {}),
     "ten coefficients": ("lasso", ["hmc", "sgld"], 4, {}),
     "large simplex": ("dense_dirichlet", ["scir"], 4, {"dimension": 100, "alpha": 0.005}),
 }

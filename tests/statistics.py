@@ -156,12 +156,16 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
     """
     run.position[:] = run.target.sample(seed, len(run.position))
     rng = np.random.default_rng(seed)
-    run.momentum[:] = rng.standard_normal(run.momentum.shape)
-    if getattr(run.sampler, "thermostat", False) is True:
-        # H has (m/2)(ξ − C)², and unknown noise of variance V in the gradient moves the mean by Vε/2.
-        noise, sampler = run.gradient.noise(), run.sampler
+    dim, sampler = run.target.dim, run.sampler
+    normals = rng.standard_normal(run.momentum.shape)
+    run.momentum[:] = sampler.first_auxiliary(run.target, run.position, rng)
+    run.momentum[:, :dim] = normals[:, :dim]
+    if getattr(sampler, "thermostat", False) is True:
+        # H has (m/2)(ξ − C)², or with a ξ for each coordinate half of each of the squares. Unknown noise of variance V
+        # in the gradient moves the mean by Vε/2.
+        noise, behind = run.gradient.noise(), normals[:, dim:]
         mean = sampler.friction + (noise.variance - noise.correction) * sampler.step_size / 2
-        run.momentum[:, -1] = mean + run.momentum[:, -1] / np.sqrt(run.manifold.dim)
+        run.momentum[:, dim:] = mean + behind / np.sqrt(run.manifold.dim / behind.shape[1])
 
 
 def uncounted(run: engine.Run) -> None:

@@ -8,7 +8,9 @@ from app.views.components import Components
 from app.views.curl import Curl
 from app.views.drift import Drift
 from app.views.evolution import Evolution
+from app.views.fit import Fit
 from app.views.globe import Globe
+from app.views.gradient_noise import GradientNoise
 from app.views.kl import KL
 from app.views.ks import KS
 from app.views.marginal import Marginal
@@ -34,6 +36,7 @@ from app.views.torus import Torus
 from app.views.trace import Trace
 from samplers import Experiment
 from samplers.models import MODELS
+from samplers.needs import BATCH
 from samplers.registry import Registry
 from samplers.targets import TARGETS
 
@@ -55,6 +58,8 @@ VIEWS: Registry[type[View]] = Registry(
     Torus,
     Globe,
     Components,
+    Fit,
+    GradientNoise,
     Drift,
     Marginal,
     KS,
@@ -71,6 +76,7 @@ VIEWS: Registry[type[View]] = Registry(
     Moments,
     Order,
 )
+VIEWS.add_installed("sgmcmc_lab.views", View)
 
 
 AXES = tuple(AXIS_LABELS)
@@ -82,7 +88,7 @@ def axes_of(experiment: Experiment) -> tuple[str, ...]:
     if experiment.of_model:
         # The method that is furthest behind on it makes the next step: for the same data, not for the same steps.
         return "data", "steps", "seconds"
-    has_data = "minibatch" in TARGETS[experiment.target.key].estimators
+    has_data = BATCH in TARGETS[experiment.target.key].gives
     return tuple(axis for axis in AXES if axis != "data" or has_data)
 
 

@@ -16,7 +16,7 @@ from samplers.targets.base import Target
 
 
 @jit.estimate
-def exact(rng, theta, out, each, model, data, params):
+def exact(rng, theta, out, each, model, data, params, memory):
     """The gradient itself."""
     model.gradient(theta, out, model.params)
 
@@ -27,14 +27,16 @@ class Estimator(param.Parameterized):
     key: ClassVar[str]
     title: ClassVar[str]
     tex: ClassVar[str]
+    needs: ClassVar[frozenset[str]]
+    """What of :mod:`samplers.needs` a target must give, and a sampler take."""
 
     estimate: ClassVar[Any] = staticmethod(exact)
     """The compiled function that kernels call for a gradient where :meth:`noise` has a batch size."""
 
     # What its tests need: every estimator declares it at the end of its class, and a test names what is missing.
     textbook_gradients: ClassVar[Any]
-    """``textbook_gradients(rng, target, theta (dim,), data)``: gradients (n, dim) whose mean is the estimate, in plain
-    Python, from the random numbers that the kernels take."""
+    """``textbook_gradients(rng, target, theta (dim,), data, memory)``: gradients (n, dim) whose mean is the estimate,
+    in plain Python, from the random numbers that the kernels take. ``memory`` is the chain's, changed in place."""
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
@@ -51,8 +53,12 @@ class Estimator(param.Parameterized):
         """The parameters as :attr:`estimate` reads them, with what they need to know of the target."""
         return np.zeros(0)
 
-    def data_per_gradient(self, target: Target) -> int:
-        """How many data one gradient touches; 1 where the target has no data."""
+    def first_memory(self, target: Target) -> NDArray[np.float64]:
+        """What :attr:`estimate` keeps of a chain from one gradient to the next, before the first, (numbers,)."""
+        return np.zeros(0)
+
+    def data_per_gradient(self, target: Target) -> float:
+        """How many data one gradient touches on average; 1 where the target has no data."""
         return max(len(target.data()), 1)
 
     def check(self, target: Target) -> None:

@@ -1,6 +1,7 @@
 """The gradient itself."""
 
 from samplers.gradients.base import Estimator
+from samplers.needs import FULL
 
 
 class Full(Estimator):
@@ -9,6 +10,7 @@ class Full(Estimator):
     key = "full"
     title = "Full"
     tex = r"\nabla\tilde U = \nabla U"
+    needs = frozenset({FULL})
 
-    def textbook_gradients(self, rng, target, theta, data):
+    def textbook_gradients(self, rng, target, theta, data, memory):
         return target.gradient_at(theta[None])

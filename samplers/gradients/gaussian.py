@@ -4,6 +4,7 @@ from math import sqrt
 
 from samplers import jit
 from samplers.gradients.base import Estimator
+from samplers.needs import NOISE
 from samplers.parameters import Real
 
 
@@ -13,6 +14,7 @@ class Gaussian(Estimator):
     key = "gaussian"
     title = "Noisy"
     tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I)"
+    needs = frozenset({NOISE})
 
     variance = Real(4.0, bounds=(1e-3, 1e5), log=True, tex="V", label="Noise variance V",
                     doc="The variance of the noise added to each component of the gradient. A minibatch makes such noise; here its size is yours to choose.")  # fmt: skip
@@ -20,5 +22,5 @@ class Gaussian(Estimator):
     def noise(self) -> jit.Noise:
         return jit.Noise(variance=self.variance)
 
-    def textbook_gradients(self, rng, target, theta, data):
+    def textbook_gradients(self, rng, target, theta, data, memory):
         return target.gradient_at(theta[None]) + sqrt(self.variance) * rng.standard_normal((1, len(theta)))

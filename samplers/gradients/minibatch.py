@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from samplers import jit, textbook
 from samplers.gradients.base import Estimator
+from samplers.needs import BATCH
 from samplers.parameters import Count, Flag, SpecError
 from samplers.targets.base import Target
 
@@ -25,29 +26,27 @@ def choose(rng, data, k, replacement):
     return data[i]
 
 
+@jit.inlined
+def average(theta, batch, out, each, model):
+    """Write the gradients of these data, and their mean."""
+    model.batch(theta, batch, each, model.params)
+    out[0] = 0.0
+    for k in range(batch.size):
+        for i in range(theta.shape[1]):
+            out[0, i] += each[k, i] / batch.size
+
+
 @jit.estimate
-def estimate(rng, theta, out, each, model, data, params):
+def estimate(rng, theta, out, each, model, data, params, memory):
     batch_size, replacement = int(params[0]), params[1] > 0
     batch = np.empty(batch_size, dtype=np.int64)
-    for c in range(theta.shape[0]):
-        for k in range(batch_size):
-            batch[k] = choose(rng, data, k, replacement)
-        model.batch(theta[c : c + 1], batch, each, model.params)
-        out[c] = 0.0
-        for k in range(batch_size):
-            for i in range(theta.shape[1]):
-                out[c, i] += each[k, i] / batch_size
+    for k in range(batch_size):
+        batch[k] = choose(rng, data, k, replacement)
+    average(theta, batch, out, each, model)
 
 
-class Minibatch(Estimator):
-    """The sum over the data is estimated by N/n times that over a minibatch of n data.
-
-    For categorical data that is: the counts N_j by (N/n)·(how often category j is in the minibatch).
-    """
-
-    key = "minibatch"
-    title = "Minibatch"
-    tex = r"\hat N_j = \tfrac{N}{n} \textstyle\sum_{i\in S} z_{ij}"
+class Batches(Estimator):
+    """A gradient from n of the N data."""
 
     batch_size = Count(
         10,
@@ -57,6 +56,41 @@ class Minibatch(Estimator):
         label="Batch size n",
         doc="How many data a step looks at. Larger batches cost more and are less noisy.",
     )
+
+    def noise(self) -> jit.Noise:
+        return jit.Noise(batch_size=self.batch_size, replacement=False)
+
+    def packed(self, target: Target) -> NDArray[np.float64]:
+        return np.array([self.batch_size], dtype=float)
+
+    def data_per_gradient(self, target: Target) -> float:
+        return self.batch_size
+
+    def contributions(
+        self, target: Target, theta: NDArray[np.float64], memory: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """What each datum's part of the estimate at θ (dim,) is, (N, dim): a batch has the mean of its own."""
+        return target.slopes_at(theta)
+
+    def check(self, target: Target) -> None:
+        n_data = len(target.data())
+        if self.batch_size > n_data:
+            raise SpecError(
+                "gradient.batch_size", self.batch_size, f"allowed is at most N = {n_data}, the number of data"
+            )
+
+
+class Minibatch(Batches):
+    """The sum over the data is estimated by N/n times that over a minibatch of n data.
+
+    For categorical data that is: the counts N_j by (N/n)·(how often category j is in the minibatch).
+    """
+
+    key = "minibatch"
+    title = "Minibatch"
+    tex = r"\hat N_j = \tfrac{N}{n} \textstyle\sum_{i\in S} z_{ij}"
+    needs = frozenset({BATCH})
+
     replacement = Flag(
         True,
         label="With replacement",
@@ -71,16 +105,6 @@ class Minibatch(Estimator):
     def packed(self, target: Target) -> NDArray[np.float64]:
         return np.array([self.batch_size, self.replacement], dtype=float)
 
-    def data_per_gradient(self, target: Target) -> int:
-        return self.batch_size
-
-    def check(self, target: Target) -> None:
-        n_data = len(target.data())
-        if self.batch_size > n_data:
-            raise SpecError(
-                "gradient.batch_size", self.batch_size, f"allowed is at most N = {n_data}, the number of data"
-            )
-
-    def textbook_gradients(self, rng, target, theta, data):
+    def textbook_gradients(self, rng, target, theta, data, memory):
         chosen = textbook.batch(rng, data, self.batch_size, self.replacement)
         return np.array([target.textbook_slope(theta, datum) for datum in chosen])

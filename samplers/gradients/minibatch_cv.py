@@ -5,28 +5,34 @@ from numpy.typing import NDArray
 
 from samplers import jit, textbook
 from samplers.gradients.minibatch import Minibatch, choose
+from samplers.needs import BATCH, MODE
 from samplers.targets.base import Target
 
 # The packed parameters: n, whether with replacement, θ̂ and ∇U(θ̂).
 _MODE = 2
 
 
+@jit.inlined
+def vary(rng, theta, out, each, model, data, params, anchor, slope):
+    """Write a minibatch's gradient with control variates at ``anchor`` (1, dim), where the whole one is ``slope``."""
+    batch_size, replacement, dim = int(params[0]), params[1] > 0, theta.shape[1]
+    batch, at_anchor = np.empty(batch_size, dtype=np.int64), np.empty((batch_size, dim))
+    for k in range(batch_size):
+        batch[k] = choose(rng, data, k, replacement)
+    model.batch(theta, batch, each, model.params)
+    model.batch(anchor, batch, at_anchor, model.params)
+    out[0] = 0.0
+    for k in range(batch_size):
+        for i in range(dim):
+            each[k, i] += slope[i] - at_anchor[k, i]
+            out[0, i] += each[k, i] / batch_size
+
+
 @jit.estimate
-def estimate(rng, theta, out, each, model, data, params):
-    batch_size, replacement = int(params[0]), params[1] > 0
+def estimate(rng, theta, out, each, model, data, params, memory):
     dim = theta.shape[1]
     mode, slope = params[_MODE : _MODE + dim].reshape((1, dim)), params[_MODE + dim : _MODE + 2 * dim]
-    batch, at_mode = np.empty(batch_size, dtype=np.int64), np.empty((batch_size, dim))
-    for c in range(theta.shape[0]):
-        for k in range(batch_size):
-            batch[k] = choose(rng, data, k, replacement)
-        model.batch(theta[c : c + 1], batch, each, model.params)
-        model.batch(mode, batch, at_mode, model.params)
-        out[c] = 0.0
-        for k in range(batch_size):
-            for i in range(dim):
-                each[k, i] += slope[i] - at_mode[k, i]
-                out[c, i] += each[k, i] / batch_size
+    vary(rng, theta, out, each, model, data, params, mode, slope)
 
 
 class MinibatchCV(Minibatch):
@@ -43,6 +49,7 @@ class MinibatchCV(Minibatch):
     key = "minibatch_cv"
     title = "Minibatch, control variates"
     tex = r"\nabla\tilde U = \nabla U(\hat\theta) + \tfrac{N}{n}\textstyle\sum_{i\in S}\bigl(\nabla u_i(\theta) - \nabla u_i(\hat\theta)\bigr)"
+    needs = frozenset({BATCH, MODE})
 
     estimate = estimate
 
@@ -50,7 +57,13 @@ class MinibatchCV(Minibatch):
         mode = np.asarray(target.mode, dtype=float)
         return np.concatenate([super().packed(target), mode, target.gradient_at(mode[None])[0]])
 
-    def textbook_gradients(self, rng, target, theta, data):
+    def contributions(
+        self, target: Target, theta: NDArray[np.float64], memory: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        at_mode = target.slopes_at(np.asarray(target.mode, dtype=float))
+        return target.slopes_at(theta) - at_mode + at_mode.mean(axis=0)
+
+    def textbook_gradients(self, rng, target, theta, data, memory):
         chosen = textbook.batch(rng, data, self.batch_size, self.replacement)
         everything = textbook.slope_at_mode(target)
         return np.array([

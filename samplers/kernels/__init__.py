@@ -1,7 +1,10 @@
 """The samplers, one a file, in the order of the menu."""
 
+from samplers.kernels.baoab import BAOAB
+from samplers.kernels.barker import Barker
 from samplers.kernels.base import Sampler
 from samplers.kernels.cir import CIR
+from samplers.kernels.cyclical_sgld import CyclicalSGLD
 from samplers.kernels.exact import Exact
 from samplers.kernels.geodesic_sgld import GeodesicSGLD
 from samplers.kernels.geometric_ou import GeometricOU
@@ -9,8 +12,11 @@ from samplers.kernels.gmc import GMC
 from samplers.kernels.gsgnht import GSGNHT
 from samplers.kernels.gsgnht_euler import GSGNHTEuler
 from samplers.kernels.hmc import HMC
+from samplers.kernels.mala import MALA
+from samplers.kernels.msgnht import MSGNHT
 from samplers.kernels.normalised_sgld import NormalisedSGLD
 from samplers.kernels.recipe import RecipeSampler
+from samplers.kernels.rwm import RWM
 from samplers.kernels.scir import SCIR
 from samplers.kernels.sggmc import SGGMC
 from samplers.kernels.sggmc_euler import SGGMCEuler
@@ -37,4 +43,11 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     NormalisedSGLD,
     Exact,
     RecipeSampler,
+    BAOAB,
+    MSGNHT,
+    CyclicalSGLD,
+    MALA,
+    Barker,
+    RWM,
 )
+SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -12,7 +12,9 @@ import param
 from numpy.typing import NDArray
 
 from samplers import jit
+from samplers.gradients import GRADIENTS
 from samplers.manifolds import Manifold
+from samplers.needs import BATCH, FULL
 from samplers.parameters import Value, check_all, declared
 from samplers.targets.base import LINE, Target
 
@@ -35,7 +37,8 @@ class Sampler(param.Parameterized):
     """The state spaces it can move in."""
     geometries: ClassVar[tuple[type[Manifold], ...]] = (Manifold,)
     """The manifolds it can move on: all, where it only follows geodesics."""
-    estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected"})
+    takes: ClassVar[frozenset[str]] = frozenset({FULL})
+    """What estimators of the gradient may need, for it to make room for."""
     process: ClassVar[str | None] = None
     """Set where the sampler is the exact transition of one process, and so needs a target with its law."""
     gradient_age: ClassVar[int | None] = 1
@@ -97,7 +100,8 @@ class Sampler(param.Parameterized):
     @classmethod
     def gradients_for(cls, target: type[Target]) -> frozenset[str]:
         """The gradient estimators that fit both."""
-        return cls.estimators & target.estimators
+        both = cls.takes & target.gives
+        return frozenset(key for key, estimator in GRADIENTS.items() if estimator.needs <= both)
 
     @classmethod
     def first_values(cls, target: type[Target], gradient: str) -> dict[str, float]:
@@ -105,7 +109,7 @@ class Sampler(param.Parameterized):
         first, known = target.first_steps, dict(declared(cls))
         if first is None or "step_size" not in known:
             return {}
-        batch = cls.moving and gradient.startswith("minibatch")
+        batch = cls.moving and gradient in GRADIENTS and BATCH in GRADIENTS[gradient].needs
         largest = first.batch if batch else first.moving if cls.moving else first.other
         out = {"step_size": min(known["step_size"].default, largest)}
         if batch and "friction" in known:

@@ -4,6 +4,7 @@ from math import expm1
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
+from samplers.needs import FULL
 from samplers.parameters import Real
 from samplers.targets.base import POSITIVE, SIMPLEX
 
@@ -53,7 +54,7 @@ class CIR(Sampler):
     integrator = "Exact transition"
     source = "Cox, Ingersoll & Ross 1985; Baker et al. 2018, eq (2.2)"
     supports = frozenset({POSITIVE, SIMPLEX})
-    estimators = frozenset({"full"})
+    takes = frozenset({FULL})
     process = "cir"
     gradient_age = None
     advance = advance

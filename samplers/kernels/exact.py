@@ -2,6 +2,7 @@
 
 from samplers import jit
 from samplers.kernels.base import Sampler
+from samplers.needs import FULL
 from samplers.targets.base import LINE, MANIFOLD, POSITIVE, SIMPLEX
 
 
@@ -26,7 +27,7 @@ class Exact(Sampler):
     integrator = "None: independent draws"
     source = "The target's own exact sampler"
     supports = frozenset({LINE, POSITIVE, SIMPLEX, MANIFOLD})
-    estimators = frozenset({"full"})
+    takes = frozenset({FULL})
     gradient_age = None
     advance = advance
 

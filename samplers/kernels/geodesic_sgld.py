@@ -4,7 +4,8 @@ import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import ESTIMATORS, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
+from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD
 
@@ -51,7 +52,7 @@ class GeodesicSGLD(Sampler):
     integrator = "Euler–Maruyama along geodesics"
     source = "Welling & Teh 2011, in the angle; compared with in Liu, Zhu & Song 2016, section 5.1"
     supports = frozenset({MANIFOLD})
-    estimators = ESTIMATORS
+    takes = STOCHASTIC
     advance = advance
 
     step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

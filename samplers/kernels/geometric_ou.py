@@ -4,6 +4,7 @@ from math import exp, log, sqrt
 
 from samplers import jit
 from samplers.kernels.base import Sampler
+from samplers.needs import FULL
 from samplers.parameters import Real
 from samplers.targets.base import POSITIVE
 
@@ -36,7 +37,7 @@ class GeometricOU(Sampler):
     integrator = "Exact transition"
     source = "Baker et al. 2018, section 2.3, corrected"
     supports = frozenset({POSITIVE})
-    estimators = frozenset({"full"})
+    takes = frozenset({FULL})
     process = "geometric_ou"
     gradient_age = None
     advance = advance

@@ -6,6 +6,7 @@ import numpy as np
 
 from samplers import jit
 from samplers.kernels.base import Sampler
+from samplers.needs import FULL
 from samplers.parameters import Count, Flag, Real
 from samplers.targets.base import MANIFOLD
 
@@ -80,7 +81,7 @@ class GMC(Sampler):
     integrator = "Geodesic leapfrog, accept step optional"
     source = "Byrne & Girolami 2013; Liu, Zhu & Song 2016, section 2"
     supports = frozenset({MANIFOLD})
-    estimators = frozenset({"full"})
+    takes = frozenset({FULL})
     gradient_age = None
     moving = True
     advance = advance

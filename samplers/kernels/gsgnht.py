@@ -5,7 +5,8 @@ from math import exp
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import Moving, batch_kicks, kicks, scales, workspace
+from samplers.needs import STOCHASTIC
 from samplers.parameters import Flag, Real
 from samplers.targets.base import LINE, MANIFOLD
 
@@ -82,7 +83,7 @@ class GSGNHT(Moving):
     integrator = "ABOBA splitting along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, the signs of Q corrected"
     supports = frozenset({LINE, MANIFOLD})
-    estimators = ESTIMATORS
+    takes = STOCHASTIC
     gradient_age = None
     thermostat = True
     advance = advance

@@ -3,7 +3,8 @@
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import Moving, batch_kicks, kicks, scales, workspace
+from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD
 
@@ -65,7 +66,7 @@ class GSGNHTEuler(Moving):
     integrator = "Explicit Euler along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, at first order"
     supports = frozenset({MANIFOLD})
-    estimators = ESTIMATORS
+    takes = STOCHASTIC
     thermostat = True
     # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
     moving = False

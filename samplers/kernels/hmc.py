@@ -7,6 +7,7 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
+from samplers.needs import BATCH, FULL, MODE, NOISE
 from samplers.parameters import Count, Flag, Real
 
 
@@ -87,7 +88,7 @@ class HMC(Sampler):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Leapfrog, accept step optional"
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
-    estimators = frozenset({"full", "gaussian", "minibatch", "minibatch_cv"})
+    takes = frozenset({FULL, NOISE, BATCH, MODE})
     gradient_age = None
     moving = True
     advance = advance

@@ -13,14 +13,6 @@ from samplers import jit
 from samplers.kernels.base import Sampler
 from samplers.targets.base import Target
 
-ESTIMATORS = frozenset(
-    {
-        *("full", "gaussian", "gaussian_corrected"),
-        *("minibatch", "minibatch_known", "minibatch_fisher", "minibatch_cv", "minibatch_cv_fisher"),
-    }
-)
-"""The gradients whose noise :func:`kicks` and :func:`batch_kicks` make room for in the noise that they inject."""
-
 
 @jit.helper
 def shorten(factor, i, pivot):
@@ -107,7 +99,7 @@ def batch_gradients(rng, state, model, source, each, grad):
     """Write every chain's gradient, from a fresh minibatch, to ``grad`` (chains, dim); ``each`` is for one batch's."""
     x = state.position
     for c in range(x.shape[0]):
-        source.estimate(rng, x[c : c + 1], grad[c : c + 1], each, model, state.data, source.params)
+        source.estimate(rng, x[c : c + 1], grad[c : c + 1], each, model, state.data, source.params, state.memory[c])
 
 
 @jit.helper
@@ -124,7 +116,7 @@ def batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick):
     n_chains, dim = x.shape
     clipped = 0
     for c in range(n_chains):
-        source.estimate(rng, x[c : c + 1], grad[c : c + 1], each, model, state.data, source.params)
+        source.estimate(rng, x[c : c + 1], grad[c : c + 1], each, model, state.data, source.params, state.memory[c])
         if source.estimated:
             for k in range(source.batch_size):
                 model.project(x[c : c + 1], each[k : k + 1], model.shape)

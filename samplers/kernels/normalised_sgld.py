@@ -6,8 +6,9 @@ import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import ESTIMATORS, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
 from samplers.manifolds import Sphere, Spheres
+from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD
 
@@ -58,7 +59,7 @@ class NormalisedSGLD(Sampler):
     integrator = "Euler–Maruyama, then normalise"
     source = "The naive comparison"
     supports, geometries = frozenset({MANIFOLD}), (Sphere, Spheres)
-    estimators = ESTIMATORS
+    takes = STOCHASTIC
     advance = advance
 
     step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

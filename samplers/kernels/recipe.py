@@ -10,7 +10,8 @@ from samplers import jit, textbook
 from samplers.expressions import ZERO, Expression, name
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import ESTIMATORS, add_noise, shorten
+from samplers.kernels.kicks import add_noise, shorten
+from samplers.needs import REDRAWN, STOCHASTIC
 from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
 from samplers.recipe.flow import shown
 from samplers.recipe.recipe import KINDS, MAX_REFRESH, THETA, Layout, Recipe
@@ -88,7 +89,7 @@ def _take_batches(rng, state, model, source, each, grad, spreads, normals):
     x, size = state.position, source.batch_size
     left = 1.0 if source.replacement else 1 - size / state.data.size
     for c in range(x.shape[0]):
-        source.estimate(rng, x[c : c + 1], grad[c : c + 1], each, model, state.data, source.params)
+        source.estimate(rng, x[c : c + 1], grad[c : c + 1], each, model, state.data, source.params, state.memory[c])
         at = 0
         for i in range(x.shape[1]):
             for j in range(i + 1):
@@ -233,7 +234,7 @@ class RecipeSampler(Sampler):
     integrator = "Euler–Maruyama or semi-implicit Euler"
     source = "Ma, Chen & Fox 2015, eqs (3) and (9), the sign of Γ corrected"
     supports = frozenset({LINE, POSITIVE})
-    estimators = ESTIMATORS | {"gaussian_estimated"}
+    takes = STOCHASTIC | {REDRAWN}
     advance = advance
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
@@ -367,7 +368,7 @@ class Programs(NamedTuple):
     noise: Array
     """That triangle, where it is fixed."""
     batch: Array
-    """That triangle with the matrix V of a minibatch, of targets that have data."""
+    """That triangle with the matrix V of a minibatch, or of targets without data with its first entry for all."""
 
 
 @lru_cache(maxsize=64)
@@ -398,10 +399,13 @@ def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> P
         raise SpecError(
             "sampler.scheme", scheme, f"θ must be moved by the momentum alone for it; with D or Q in θ's own block allowed is {EULER}"
         )  # fmt: skip
-    of_batch: list[Expression] = []
-    if batches:
-        wide = recipe.correction([[name(label) for label in row] for row in matrix])
-        of_batch = [2 * recipe.D[i][j] - step_size * wide[i][j] for i in noisy for j in noisy if j <= i]
+    # Without data an estimator of its own can only say one number for all coordinates.
+    wide = (
+        recipe.correction([[name(label) for label in row] for row in matrix])
+        if batches
+        else [[name("V11") * entry for entry in row] for row in spread]
+    )
+    of_batch = [2 * recipe.D[i][j] - step_size * wide[i][j] for i in noisy for j in noisy if j <= i]
     inputs = [
         *names,
         *(f"g{i + 1}" for i in range(dim)),

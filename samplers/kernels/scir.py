@@ -6,6 +6,7 @@ from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.cir import scale_and_rate, transition
 from samplers.kernels.minibatch import estimate_counts
+from samplers.needs import BATCH
 from samplers.parameters import Real
 from samplers.targets.base import SIMPLEX
 
@@ -40,7 +41,7 @@ class SCIR(Sampler):
     integrator = "Exact transition"
     source = "Baker et al. 2018, Algorithm 1"
     supports = frozenset({SIMPLEX})
-    estimators = frozenset({"minibatch"})
+    takes = frozenset({BATCH})
     process = "cir"
     gradient_age = None
     advance = advance

@@ -5,7 +5,8 @@ from math import exp
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import Moving, batch_kicks, kicks, scales, workspace
+from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 from samplers.targets.base import LINE, MANIFOLD
 
@@ -65,7 +66,7 @@ class SGGMC(Moving):
     integrator = "ABOBA splitting along geodesics"
     source = "Liu, Zhu & Song 2016, eqs (5)–(8)"
     supports = frozenset({LINE, MANIFOLD})
-    estimators = ESTIMATORS
+    takes = STOCHASTIC
     gradient_age = None
     advance = advance
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.kicks import ESTIMATORS, Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import Moving, batch_kicks, kicks, scales, workspace
+from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD
 
@@ -59,7 +60,7 @@ class SGGMCEuler(Moving):
     integrator = "Explicit Euler along geodesics"
     source = "Liu, Zhu & Song 2016, eq (5), at first order"
     supports = frozenset({MANIFOLD})
-    estimators = ESTIMATORS
+    takes = STOCHASTIC
     # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
     moving = False
     advance = advance

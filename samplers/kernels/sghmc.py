@@ -6,7 +6,8 @@ import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import ESTIMATORS, add_noise, batch_kicks, workspace
+from samplers.kernels.kicks import add_noise, batch_kicks, workspace
+from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 
 
@@ -68,7 +69,7 @@ class SGHMC(Sampler):
     diffusion = r"D = \begin{pmatrix}0&0\\0&C\end{pmatrix}"
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Semi-implicit Euler"
-    estimators = ESTIMATORS
+    takes = STOCHASTIC
     gradient_age = 0
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
     moving = True

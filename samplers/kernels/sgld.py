@@ -6,7 +6,8 @@ import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import ESTIMATORS, add_noise, batch_kicks, workspace
+from samplers.kernels.kicks import add_noise, batch_kicks, workspace
+from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 
 
@@ -63,7 +64,7 @@ class SGLD(Sampler):
     diffusion = "D = I"
     curl = "Q = 0"
     integrator = "Euler–Maruyama"
-    estimators = ESTIMATORS
+    takes = STOCHASTIC
     source = "Welling & Teh 2011; Ma, Chen & Fox 2015, eq (13)"
     advance = advance
 

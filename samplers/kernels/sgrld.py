@@ -5,6 +5,7 @@ from math import sqrt
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.minibatch import estimate_counts
+from samplers.needs import BATCH, FULL
 from samplers.parameters import Real
 from samplers.targets.base import POSITIVE, SIMPLEX
 
@@ -53,7 +54,7 @@ class SGRLD(Sampler):
     integrator = "Euler–Maruyama with reflection"
     source = "Patterson & Teh 2013; Baker et al. 2018, section 1.2"
     supports = frozenset({POSITIVE, SIMPLEX})
-    estimators = frozenset({"full", "minibatch"})
+    takes = frozenset({FULL, BATCH})
     advance = advance
 
     step_size = Real(0.0025, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -16,9 +16,12 @@ from samplers.targets.linear_regression import LinearRegression
 from samplers.targets.logistic_regression import LogisticRegression
 from samplers.targets.lognormal import LogNormal
 from samplers.targets.matrix_langevin import MatrixLangevin
+from samplers.targets.poisson_regression import PoissonRegression
 from samplers.targets.quartic import Quartic
 from samplers.targets.ring import Ring
 from samplers.targets.skew_normal import SkewNormal
+from samplers.targets.student_mean import StudentMean
+from samplers.targets.tied_means import TiedMeans
 from samplers.targets.typed import Typed
 from samplers.targets.vmf import Fisher, VonMises
 from samplers.targets.vmf_mixture import CircleMixture, SphereMixture
@@ -41,6 +44,9 @@ TARGETS: Registry[type[Target]] = Registry(
     DenseDirichlet,
     LinearRegression,
     LogisticRegression,
+    PoissonRegression,
+    StudentMean,
+    TiedMeans,
     BayesianLasso,
     Typed,
     VonMises,
@@ -51,3 +57,4 @@ TARGETS: Registry[type[Target]] = Registry(
     MisesPosterior,
     MatrixLangevin,
 )
+TARGETS.add_installed("sgmcmc_lab.targets", Target)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from samplers import jit
 from samplers.manifolds import Euclidean, Manifold
+from samplers.needs import ADDED
 from samplers.parameters import Value, check_all, declared
 
 Array = NDArray[np.float64]
@@ -26,10 +27,6 @@ POSITIVE = "positive"
 SIMPLEX = "simplex"
 MANIFOLD = "manifold"
 """A curved one, in the coordinates of the space around it."""
-
-
-MINIBATCHES = frozenset({"minibatch", "minibatch_known", "minibatch_fisher", "minibatch_cv", "minibatch_cv_fisher"})
-"""The estimators for a target on ℝᵈ with data and a mode."""
 
 
 def unknown(x: Array) -> Array:
@@ -93,6 +90,37 @@ class Moment:
     exact: float
 
 
+@dataclass(frozen=True)
+class Fit:
+    """Data in a plane, and the curve that a draw of θ is there."""
+
+    data: Array
+    """(N, 2)."""
+    axes: tuple[str, str]
+    grid: Array
+    """Where the curves are computed, from one end of the axis to the other."""
+    curves: Callable[[Array], Array]
+    """Takes θ (n, dim) and returns (n, len(grid))."""
+    shown: tuple[float, float]
+    """The range of the other axis."""
+    kinds: NDArray[np.int64]
+    """Of which kind each datum is, (N,)."""
+
+    @classmethod
+    def of(
+        cls, data: Array, axes: tuple[str, str], function: Callable[[Array, Array], Array], kinds: Array | None = None,
+        shown: tuple[float, float] | None = None, points: int = 41,
+    ) -> "Fit":  # fmt: skip
+        """From ``function(theta (n, 1, dim), x (points,))``, on axes a little longer than the data are wide."""
+        (x0, x1), (y0, y1) = ((float(v.min()), float(v.max())) for v in data.T)
+        x_room, y_room = 0.06 * (x1 - x0), 0.06 * (y1 - y0)
+        grid = np.linspace(x0 - x_room, x1 + x_room, points)
+        return cls(
+            data, axes, grid, lambda theta: function(theta[:, None, :], grid), shown or (y0 - y_room, y1 + y_room),
+            np.zeros(len(data), dtype=np.int64) if kinds is None else np.asarray(kinds, dtype=np.int64),
+        )  # fmt: skip
+
+
 @jit.observe
 def observe_coordinates(draws, n, out):
     """The coordinates themselves."""
@@ -120,8 +148,8 @@ class Target(param.Parameterized):
     support: ClassVar[str] = LINE
     geometry: ClassVar[type[Manifold]] = Euclidean
     """What kind of manifold θ moves on; :attr:`manifold` is the one itself."""
-    estimators: ClassVar[frozenset[str]] = frozenset({"full", "gaussian", "gaussian_corrected", "gaussian_estimated"})
-    """The gradient estimators that make sense here."""
+    gives: ClassVar[frozenset[str]] = ADDED
+    """What estimators of its gradient can have of it."""
     first_steps: ClassVar[FirstSteps | None] = None
     """Set where the samplers' own step sizes would be too large."""
     process: ClassVar[str | None] = None
@@ -195,6 +223,10 @@ class Target(param.Parameterized):
         rest = range(self.n_values, len(self.columns))
         return rest or range(len(self.columns))
 
+    def fit(self) -> Fit | None:
+        """The data and a draw's curve beside them; None where there is no such picture."""
+        return None
+
     @cached_property
     def manifold(self) -> Manifold:
         """Where θ moves."""
@@ -253,6 +285,13 @@ class Target(param.Parameterized):
         jit.prepare([self.observe])
         self.observe(flat, len(flat), out)
         return out[:, 0, :].T.reshape(*theta.shape[:-1], len(self.columns))
+
+    def slopes_at(self, theta: Array) -> Array:
+        """∂U/∂θ at θ (dim,) as each datum would have it if it stood for all, (N, dim)."""
+        jit.prepare([self.batch])
+        out = np.empty((len(self.data()), self.dim))
+        self.batch(np.array(theta, dtype=float)[None], np.arange(len(out)), out, self.packed())
+        return out
 
     def gradient_at(self, theta: Array) -> Array:
         """∂U/∂θ at θ (n, dim), (n, dim)."""

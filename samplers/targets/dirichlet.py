@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from samplers import jit
+from samplers.needs import BATCH, FULL
 from samplers.parameters import Count, CountVector, Real, SpecError
 from samplers.targets.base import SIMPLEX, Array, Column, Target
 from samplers.targets.ranges import TINY, log_range
@@ -75,7 +76,7 @@ class Dirichlet(Target):
 
     tex = r"U(\theta) = \sum_j \theta_j - (\alpha-1)\log\theta_j - N_j \log\omega_j,\quad \omega_j = \theta_j / \textstyle\sum_l\theta_l"
     support = SIMPLEX
-    estimators = frozenset({"full", "minibatch"})
+    gives = frozenset({FULL, BATCH})
     process = "cir"
     potential, gradient, draw, observe = potential, gradient, draw, observe_simplex
 

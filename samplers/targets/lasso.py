@@ -1,11 +1,9 @@
 """The Bayesian lasso: the posterior of a linear regression's coefficients under a Laplace prior, on real data."""
 
-import importlib.util
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import exp
-from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -14,8 +12,10 @@ from scipy import special
 from scipy.interpolate import CubicHermiteSpline
 
 from samplers import jit
-from samplers.parameters import Real, SpecError
-from samplers.targets.base import MINIBATCHES, Array, Column, FirstSteps, Target
+from samplers.needs import DATA, MODE
+from samplers.parameters import Real
+from samplers.targets.base import Array, Column, FirstSteps, Fit, Target
+from samplers.targets.tables import table
 
 NAMES = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
 """The coefficients' names: of the diabetes data's columns, the last six of which are measured in the blood."""
@@ -101,7 +101,7 @@ class BayesianLasso(Target):
     title = "Bayesian lasso"
     tex = r"U(\theta) = \frac{1}{2\sigma^2}\sum_{i=1}^{N}\bigl(y_i - \theta\cdot x_i\bigr)^2 + \frac{\lambda}{\sigma}\sum_{j=1}^{10}|\theta_j|"
     source = "Park & Casella 2008; Smolyakov et al., eq (16); diabetes data of Efron et al. 2004, from scikit-learn"
-    estimators = Target.estimators | MINIBATCHES
+    gives = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     # The eigenvalues of XᵀX/σ² are from 8 to 3600, and ten of the 442 data make noise of V ≈ 40,000 in each direction.
     first_steps = FirstSteps(moving=0.01, batch=5e-4, friction=100.0, other=5e-5)
@@ -124,6 +124,15 @@ class BayesianLasso(Target):
 
     def data(self) -> NDArray[np.int64]:
         return np.arange(len(self.observations))
+
+    def fit(self) -> Fit | None:
+        """Along the lasso, where it is not nothing: what θ says at the point x̂·z of its direction."""
+        mode = self.mode
+        if not mode.any():
+            return None
+        along = self.observations[:, :-1] @ mode
+        data = np.column_stack([along, self.observations[:, -1]])
+        return Fit.of(data, ("fitted by the lasso", "progression"), lambda theta, z: (theta @ mode) / (mode @ mode) * z)
 
     @cached_property
     def quadratic(self) -> tuple[Array, Array, float]:
@@ -226,15 +235,9 @@ class BayesianLasso(Target):
 @lru_cache(maxsize=1)
 def diabetes() -> Array:
     """The ten measurements of each patient, and the disease's progression a year later, all of them standardised."""
-    # Only the files are of interest: to import the package takes longer than all else of a start.
-    spec = importlib.util.find_spec("sklearn")
-    if spec is None or not spec.submodule_search_locations:
-        raise SpecError("target", "lasso", "the package scikit-learn, which has its data, is not installed")
-    folder = Path(spec.submodule_search_locations[0]) / "datasets" / "data"
-    parts = [np.loadtxt(folder / f"diabetes_{name}.csv.gz", ndmin=2) for name in ("data_raw", "target")]
-    parts[1] = parts[1].reshape(-1, 1)
-    table = np.concatenate(parts, axis=1)
-    return np.asarray((table - table.mean(axis=0)) / table.std(axis=0))
+    raw, outcome = (table("lasso", f"diabetes_{name}.csv.gz", skip=0) for name in ("data_raw", "target"))
+    rows = np.column_stack([raw, outcome])
+    return np.asarray((rows - rows.mean(axis=0)) / rows.std(axis=0))
 
 
 # --- the exact answers: importance sampling, and a density in closed form for the last coordinate ---------------------

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from samplers import jit
+from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
-from samplers.targets.base import MINIBATCHES, Array, Column, FirstSteps, Moment, Target
+from samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
 
 # The packed parameters: σ², τ², the mean and the Cholesky factor of the posterior's covariance, how many data there
 # are, and of each x₁, x₂, y.
@@ -76,7 +77,7 @@ class LinearRegression(Target):
     title = "Linear regression"
     tex = r"U(\theta) = \frac{1}{2\sigma^2}\sum_{i=1}^{N}\bigl(y_i - \theta\cdot x_i\bigr)^2 + \frac{\lVert\theta\rVert^2}{2\tau^2}"
     source = "The conjugate posterior; Welling & Teh 2011 for its minibatches"
-    estimators = Target.estimators | MINIBATCHES
+    gives = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 2
     # U″ is N(1 + ½)/σ² = 150 across the ridge, and ten of the 100 data make noise of V ≈ 1000 in each direction.
@@ -98,6 +99,14 @@ class LinearRegression(Target):
 
     def data(self) -> NDArray[np.int64]:
         return np.arange(self.items)
+
+    def fit(self) -> Fit:
+        """Along the mean: what θ says of y at a point x is θ·x, and at that point of the mean's direction x̂·z."""
+        along = self.observations[:, :2] @ self.mean
+        return Fit.of(np.column_stack([along, self.observations[:, 2]]), ("fitted by the mean", "y"), self._line)
+
+    def _line(self, theta: Array, z: Array) -> Array:
+        return np.asarray((theta @ self.mean) / (self.mean @ self.mean) * z)
 
     @cached_property
     def precision(self) -> Array:

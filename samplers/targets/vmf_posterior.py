@@ -8,6 +8,7 @@ from scipy.interpolate import CubicSpline
 
 from samplers import jit
 from samplers.manifolds import Manifold, Spheres
+from samplers.needs import DATA
 from samplers.parameters import Count, Real
 from samplers.targets.base import MANIFOLD, Array, Column, FirstSteps, Moment, Target
 
@@ -123,17 +124,7 @@ class MisesPosterior(Target):
     )
     source = "Liu, Zhu & Song 2016, section 5.2, Fig 4"
     support, geometry = MANIFOLD, Spheres
-    estimators = frozenset(
-        {
-            "full",
-            "gaussian",
-            "gaussian_corrected",
-            "gaussian_estimated",
-            "minibatch",
-            "minibatch_known",
-            "minibatch_fisher",
-        }
-    )
+    gives = DATA
     potential, gradient, batch, draw, observe = potential, gradient, batch, draw, observe_angles
     dim = 4
     first_steps = FirstSteps(moving=0.01, batch=0.002, friction=20.0, other=2e-4)

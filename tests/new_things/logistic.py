@@ -38,7 +38,6 @@ class Logistic(Target):
     title = "Logistic"
     tex = r"U(\theta) = z + 2\log(1 + e^{-z}),\quad z = (\theta - \mu)/s"
     source = "Balakrishnan 1991"
-    estimators = Target.estimators | {"uniform"}
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 

@@ -6,11 +6,12 @@ import numpy as np
 
 from samplers import jit
 from samplers.gradients.base import Estimator
+from samplers.needs import KNOWN, NOISE
 from samplers.parameters import Real
 
 
 @jit.estimate
-def estimate(rng, theta, out, each, model, data, params):
+def estimate(rng, theta, out, each, model, data, params, memory):
     model.gradient(theta, out, model.params)
     for c in range(theta.shape[0]):
         for i in range(theta.shape[1]):
@@ -23,6 +24,7 @@ class Uniform(Estimator):
     key = "uniform"
     title = "Uniform noise"
     tex = r"\nabla\tilde U = \nabla U + \mathcal U(-\sqrt{3V}, \sqrt{3V})"
+    needs = frozenset({NOISE, KNOWN})
 
     variance = Real(1.0, bounds=(1e-3, 10.0), log=True, tex="V", label="Noise variance V", doc="Of each component's noise.")  # fmt: skip
 
@@ -34,7 +36,7 @@ class Uniform(Estimator):
     def packed(self, target):
         return np.array([sqrt(3 * self.variance)])
 
-    def textbook_gradients(self, rng, target, theta, data):
+    def textbook_gradients(self, rng, target, theta, data, memory):
         noise = sqrt(3 * self.variance) * (2 * np.array([rng.random() for _ in theta]) - 1)
         return target.gradient_at(theta[None]) + noise
 

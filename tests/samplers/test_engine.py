@@ -69,6 +69,7 @@ def test_chunks_do_not_change_the_draws(s, t, g):
         np.testing.assert_array_equal(parts.kept, whole.kept)
         np.testing.assert_array_equal(parts.position, whole.position)
         np.testing.assert_array_equal(parts.momentum, whole.momentum)
+        np.testing.assert_array_equal(parts.memory, whole.memory)
         np.testing.assert_array_equal(parts.counts[:2], whole.counts[:2])
         np.testing.assert_allclose(parts.counts[2:], whole.counts[2:], rtol=1e-9)
         assert (parts.gradients, parts.data_seen, parts.counted_from) == (
@@ -588,6 +589,41 @@ def test_advance_releases_the_lock_and_runs_do_not_disturb_each_other():
         np.testing.assert_array_equal(a.statistics.sums.bins, b.statistics.sums.bins)
 
 
+def anchored_change(run, values):
+    """A change to SVRG with these values."""
+    return Change(run.steps, run.now.sampler, Choice("minibatch_svrg", tuple({**run.now.gradient.values(), **values}.items())))  # fmt: skip
+
+
+def test_a_gradient_remembers_while_it_is_the_same():
+    """Fails where another step size makes a chain forget its anchor, or another period, batch size or law does not."""
+
+    def changed(**what):
+        run = engine.Run(RunSpec.of("linear_regression", "sgld", "minibatch_svrg", target_params={"items": 100}, n_chains=3, seed=4))  # fmt: skip
+        run.advance(5)
+        assert (run.memory[:, 0] == 45).all()
+        before = run.memory.copy()
+        now = run.now
+        fields = {"sampler": now.sampler, "gradient": now.gradient, "target": None}
+        for name, values in what.items():
+            choice = getattr(now, name)
+            fields[name] = Choice(choice.key, tuple({**choice.values(), **values}.items()))
+        run.change(Change(run.steps, **fields))
+        return before, run
+
+    before, run = changed(sampler={"step_size": 1e-4})
+    np.testing.assert_array_equal(run.memory, before)
+    for what in ({"gradient": {"period": 7}}, {"gradient": {"batch_size": 3}}, {"target": {"prior_sd": 0.5}}):
+        _, run = changed(**what)
+        assert not run.memory.any()
+        np.testing.assert_array_equal(run.target.gradient_at(run.position), anchors(run))
+
+
+def anchors(run):
+    """What a step takes for the whole gradient at each chain's anchor, where the chain is itself."""
+    run.advance(1)
+    return run.memory[:, 3:]
+
+
 def test_work_is_counted():
     """Fails where gradients or data are not counted as they are used: n_leapfrog + 1 for HMC, none for exact draws,
     the minibatch's size and not N."""
@@ -595,6 +631,14 @@ def test_work_is_counted():
     assert hmc.gradients == 30 * 2 * 5
     scir = collect(RunSpec.of("sparse_dirichlet", "scir", gradient="minibatch", gradient_params={"batch_size": 25}, n_steps=10, n_chains=3), [7])  # fmt: skip
     assert (scir.gradients, scir.data_seen) == (30, 750)
+    svrg = {"batch_size": 10, "period": 3}
+    anchored = engine.Run(RunSpec.of("linear_regression", "sgld", "minibatch_svrg", target_params={"items": 100}, gradient_params=svrg, n_steps=9, n_chains=2))  # fmt: skip
+    anchored.advance(9)
+    # A tenth of the data at each gradient, and all of them at every third.
+    assert anchored.data_seen == 2 * (9 * 10 + 3 * 100)
+    anchored.change(anchored_change(anchored, {**svrg, "period": 100}))
+    anchored.advance(100)
+    assert anchored.data_seen == 2 * (9 * 10 + 3 * 100 + 100 * 10 + 100)
     full = collect(RunSpec.of("sparse_dirichlet", "sgrld", "full", n_steps=10, n_chains=1), [7])
     assert full.data_seen == 10_000
     assert collect(RunSpec.of("quartic", "exact", n_steps=10), [7]).gradients == 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from samplers import Run, RunSpec, jit
+from samplers import Experiment, Run, RunSpec, jit
 from samplers.gradients import GRADIENTS
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
@@ -33,6 +33,11 @@ def test_an_estimator_is_its_words_and_its_textbook(key):
         ("minibatch_fisher", {"batch_size": 7, "replacement": False}, (0.0, 0.0, 0, 7, False, True)),
         ("minibatch_cv", {"batch_size": 7}, (0.0, 0.0, 0, 7, True, False)),
         ("minibatch_cv_fisher", {"batch_size": 7, "replacement": False}, (0.0, 0.0, 0, 7, False, True)),
+        ("minibatch_epochs", {"batch_size": 7}, (0.0, 0.0, 0, 7, False, False)),
+        ("minibatch_svrg", {"batch_size": 7}, (0.0, 0.0, 0, 7, True, False)),
+        ("minibatch_svrg_fisher", {"batch_size": 7, "replacement": False}, (0.0, 0.0, 0, 7, False, True)),
+        ("minibatch_saga", {"batch_size": 7}, (0.0, 0.0, 0, 7, True, False)),
+        ("minibatch_saga_fisher", {"batch_size": 7, "replacement": False}, (0.0, 0.0, 0, 7, False, True)),
     ],
 )
 def test_what_the_kernels_read(key, values, noise):
@@ -46,7 +51,8 @@ def test_the_data_that_a_gradient_touches():
     assert n_data > 10
     for key in GRADIENTS:
         found = GRADIENTS[key]()
-        assert found.data_per_gradient(categories) == (10 if key.startswith("minibatch") else n_data)
+        anchors = n_data / 50 if "svrg" in key else 0
+        assert found.data_per_gradient(categories) == (10 + anchors if key.startswith("minibatch") else n_data)
     assert GRADIENTS["full"]().data_per_gradient(quartic) == 1
 
 
@@ -60,7 +66,7 @@ def test_a_batch_is_at_most_the_data_and_for_a_spread_at_least_two():
     GRADIENTS["minibatch"](batch_size=1).check(target)
     GRADIENTS["minibatch_cv"](batch_size=1).check(target)
     GRADIENTS["minibatch_fisher"](batch_size=2).check(target)
-    for key in ("minibatch_fisher", "minibatch_cv_fisher"):
+    for key in ("minibatch_fisher", "minibatch_cv_fisher", "minibatch_svrg_fisher", "minibatch_saga_fisher"):
         with pytest.raises(SpecError, match=r"batch_size = 1\b.*at least 2"):
             GRADIENTS[key](batch_size=1).check(target)
 
@@ -72,6 +78,7 @@ def test_a_batch_is_at_most_the_data_and_for_a_spread_at_least_two():
         ("gaussian_estimated", "sample_size", 10, (2, 10_000)),
         ("minibatch", "batch_size", 10, (1, 100_000)),
         ("minibatch_known", "variance", 5700.0, (1e-3, 1e7)),
+        ("minibatch_svrg", "period", 50, (1, 100_000)),
     ],
 )
 def test_links_and_files_mean_the_same_as_when_they_were_made(key, name, default, bounds):
@@ -81,10 +88,12 @@ def test_links_and_files_mean_the_same_as_when_they_were_made(key, name, default
 
 
 def test_minibatches_are_drawn_with_replacement_where_nothing_is_said():
-    assert all(GRADIENTS[key]().replacement is True for key in GRADIENTS if key.startswith("minibatch"))
+    assert all(getattr(GRADIENTS[key](), "replacement", True) is True for key in GRADIENTS)
 
 
-THETA = np.array([0.7, -0.2])
+# A chain's table of SAGA has a row for each.
+ITEMS = 100
+THETA, ELSEWHERE = np.array([0.7, -0.2]), np.array([0.9, 0.1])
 
 
 def slopes(target, theta, gradient):
@@ -94,26 +103,32 @@ def slopes(target, theta, gradient):
     def plain(at):
         return at / target.prior_sd**2 - target.items * (y - x @ at)[:, None] * x / target.noise_sd**2
 
-    if not gradient.startswith("minibatch_cv"):
+    anchors = {"minibatch_cv": target.mean, "minibatch_svrg": ELSEWHERE, "minibatch_saga": ELSEWHERE}
+    if gradient not in anchors:
         return plain(theta)
-    return plain(theta) - plain(target.mean) + plain(target.mean).mean(axis=0)
+    return plain(theta) - plain(anchors[gradient]) + plain(anchors[gradient]).mean(axis=0)
 
 
-@pytest.mark.parametrize("replacement", [True, False])
-@pytest.mark.parametrize("gradient", ["minibatch", "minibatch_cv"])
+@pytest.mark.parametrize(
+    ("gradient", "replacement"),
+    [*((g, kind) for g in ("minibatch", "minibatch_cv", "minibatch_svrg", "minibatch_saga") for kind in (True, False)), ("minibatch_epochs", False)],
+)  # fmt: skip
 def test_a_minibatch_is_unbiased_and_as_noisy_as_its_formula_says(gradient, replacement):
     """10,000 chains at one θ: mean and covariance of their gradients, and that no chain's batch goes by another's.
+
+    Their first gradients were elsewhere, which is where those with a memory have their anchors and tables.
 
     Each of nine numbers is within 4 standard errors (false alarms: 6e-4 in all). Planted faults: the covariance of the
     other kind of sample, which is twice or half as large, and that without, or with, control variates.
     """
     n, batch = 10_000, 50
-    choice = {"batch_size": batch, "replacement": replacement}
-    spec = RunSpec.of("linear_regression", "sgld", gradient, sampler_params={"step_size": 1e-6}, gradient_params=choice, n_chains=n, seed=5)  # fmt: skip
+    choice = {"batch_size": batch} | ({} if gradient == "minibatch_epochs" else {"replacement": replacement})
+    spec = RunSpec.of("linear_regression", "sgld", gradient, target_params={"items": ITEMS}, sampler_params={"step_size": 1e-6}, gradient_params=choice, n_chains=n, seed=5)  # fmt: skip
     run = Run(spec)
     target = run.target
-    run.position[:] = THETA
-    run.advance(1)
+    for place in (ELSEWHERE, THETA):
+        run.position[:] = place
+        run.advance(1)
     found, each = run.last_gradient, slopes(target, THETA, gradient)
     np.testing.assert_allclose(each.mean(axis=0), target.gradient_at(THETA[None])[0])
 
@@ -126,12 +141,46 @@ def test_a_minibatch_is_unbiased_and_as_noisy_as_its_formula_says(gradient, repl
     assert (np.abs(found.mean(axis=0) - each.mean(axis=0)) < 4 * sd / np.sqrt(n)).all()
     error = np.sqrt((np.outer(sd, sd) ** 2 + expected**2) / n)
     assert (np.abs(np.cov(found.T) - expected) < 4 * error).all()
-    other = "minibatch" if gradient == "minibatch_cv" else "minibatch_cv"
+    other = "minibatch_cv" if gradient in ("minibatch", "minibatch_epochs") else "minibatch"
     for fault in (covariance(not replacement), covariance(replacement, other)):
         assert (np.abs(np.cov(found.T) - fault) > 4 * error).all()
     apart = (found - each.mean(axis=0)) / sd
     for chains in (apart[::2].T @ apart[1::2], apart[:-2:2].T @ apart[2::2]):
         assert (np.abs(chains) < 4 * np.sqrt(n / 2)).all()
+
+
+def test_the_batches_of_an_epoch_are_all_of_the_data():
+    """At one θ the gradients of an epoch have the whole one for their mean, in every chain, for two epochs; those of
+    fresh batches without replacement do not. Without the shuffle between them the epochs would be the same."""
+
+    def epochs(gradient, choice):
+        run = Run(RunSpec.of("linear_regression", "sgld", gradient, target_params={"items": ITEMS}, sampler_params={"step_size": 1e-6}, gradient_params={"batch_size": 20, **choice}, n_chains=50, seed=5))  # fmt: skip
+        found = np.empty((2, 5, 50, 2))
+        for epoch, batch in np.ndindex(2, 5):
+            run.position[:] = THETA
+            run.advance(1)
+            found[epoch, batch] = run.last_gradient
+        return found, run.target.gradient_at(THETA[None])[0]
+
+    found, whole = epochs("minibatch_epochs", {})
+    np.testing.assert_allclose(found.mean(axis=1) / whole, 1, rtol=1e-9)
+    assert (np.abs(found[0] - found[1]) > 1e-3).any(axis=(0, 2)).all()
+    assert (np.abs(np.diff(found[0, 0], axis=0)) > 1e-3).any(axis=1).all()
+    fresh, _ = epochs("minibatch", {"replacement": False})
+    assert (np.abs(fresh.mean(axis=1) / whole - 1) > 1e-3).any(axis=2).all()
+
+
+def test_many_chains_do_not_remember_more_than_there_is_room_for():
+    """Fails where a link may ask for 10,000 tables of 1,000 gradients: it gets as many chains as there is room for, and
+    is told so; a file is refused."""
+    asked = {"target": {"key": "linear_regression", "params": {"items": 1000}}, "n_chains": 10_000,
+             "lanes": [{"sampler": {"key": "sgld"}, "gradient": {"key": "minibatch_saga"}}]}  # fmt: skip
+    with pytest.raises(SpecError, match=r"n_chains = 10000.*SAGA keeps 2,003 numbers a chain; allowed are 2094 chains"):
+        Experiment.from_dict(asked)
+    link = "target=linear_regression(items:1000)&lane=sgld()~minibatch_saga()&n_chains=10000"
+    made, messages = Experiment.from_query(link, Experiment.from_dict({**asked, "n_chains": 2094}))
+    assert made.n_chains == 2094
+    assert any("2,003 numbers a chain" in message for message in messages)
 
 
 def test_control_variates_leave_no_noise_at_the_mode_and_little_near_it():

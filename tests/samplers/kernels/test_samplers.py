@@ -125,6 +125,91 @@ def accept_without_kinetic_energy(rng, state, model, noise, params, out, n, info
 
 
 @jit.kernel
+def proposals_as_if_symmetric(rng, state, model, noise, params, out, n, info):
+    """MALA that compares energies only in its accept step."""
+    theta, grad = state.position, info.gradient
+    step = params[0]
+    before = theta.copy()
+    old, new = np.empty(theta.shape[0]), np.empty(theta.shape[0])
+    for t in range(n):
+        before[:] = theta
+        model.potential(theta, old, model.params)
+        model.gradient(theta, grad, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                theta[c, i] += -step * grad[c, i] + sqrt(2 * step) * rng.standard_normal()
+        model.potential(theta, new, model.params)
+        for c in range(theta.shape[0]):
+            if rng.random() >= exp(min(0.0, old[c] - new[c])):
+                theta[c] = before[c]
+            for i in range(theta.shape[1]):
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
+def skew_left_out(rng, state, model, noise, params, out, n, info):
+    """Barker proposals whose skewness the accept step does not know."""
+    theta, grad = state.position, info.gradient
+    before = theta.copy()
+    old, new = np.empty(theta.shape[0]), np.empty(theta.shape[0])
+    for t in range(n):
+        before[:] = theta
+        model.potential(theta, old, model.params)
+        model.gradient(theta, grad, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                z = params[0] * rng.standard_normal()
+                theta[c, i] += z if rng.random() < 1 / (1 + exp(min(z * grad[c, i], 700.0))) else -z
+        model.potential(theta, new, model.params)
+        for c in range(theta.shape[0]):
+            if rng.random() >= exp(min(0.0, old[c] - new[c])):
+                theta[c] = before[c]
+            for i in range(theta.shape[1]):
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
+def half_the_rejections(rng, state, model, noise, params, out, n, info):
+    """Random-walk Metropolis that accepts with probability min(1, e^{−ΔU/2})."""
+    theta = state.position
+    before = theta.copy()
+    old, new = np.empty(theta.shape[0]), np.empty(theta.shape[0])
+    for t in range(n):
+        before[:] = theta
+        model.potential(theta, old, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                theta[c, i] += params[0] * rng.standard_normal()
+        model.potential(theta, new, model.params)
+        for c in range(theta.shape[0]):
+            if rng.random() >= exp(min(0.0, (old[c] - new[c]) / 2)):
+                theta[c] = before[c]
+            for i in range(theta.shape[1]):
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
+def heat_of_half_a_step(rng, state, model, noise, params, out, n, info):
+    """BAOAB whose exact transition forgets for ε and heats for ε/2."""
+    theta, grad = state.position, info.gradient
+    step, decay = params[0], exp(-params[0] * params[1])
+    dim = theta.shape[1]
+    for t in range(n):
+        for c in range(theta.shape[0]):
+            for i in range(dim):
+                state.momentum[c, i] -= step / 2 * state.momentum[c, dim + i]
+                theta[c, i] += step / 2 * state.momentum[c, i]
+                state.momentum[c, i] = decay * state.momentum[c, i] + sqrt(1 - decay) * rng.standard_normal()
+                theta[c, i] += step / 2 * state.momentum[c, i]
+        model.gradient(theta, grad, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(dim):
+                state.momentum[c, dim + i] = grad[c, i]
+                state.momentum[c, i] -= step / 2 * grad[c, i]
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
 def whole_kicks(rng, state, model, noise, params, out, n, info):
     """HMC without its accept step, by symplectic Euler: no half kicks at the ends of the trajectory."""
     theta, r, grad = state.position, state.momentum, info.gradient
@@ -201,6 +286,11 @@ FAULTS = {
     "sgld": [lost_root_two, sign_flipped],
     "sghmc": [friction_without_heat],
     "hmc": [accept_without_kinetic_energy],
+    "mala": [proposals_as_if_symmetric],
+    "barker": [skew_left_out],
+    "rwm": [half_the_rejections],
+    "baoab": [heat_of_half_a_step],
+    "cyclical_sgld": [lost_root_two],
     "sgrld": [gamma_term_dropped],
     "cir": [shape_off_by_one],
     "geometric_ou": [decay_not_squared],
@@ -223,8 +313,8 @@ def test_textbook_formulas_catch_planted_faults(s, kernel):
     run = engine.Run(spec, keep_draws=True)
     expected = reference_draws(run, 25)
     broken = start_with(spec, faulty(run.sampler, kernel))
-    draws = draws_of(broken, 5, 1)
-    assert not np.allclose(draws, expected[:, :5], rtol=1e-3)
+    draws = draws_of(broken, 15, 1)
+    assert not np.allclose(draws, expected[:, :15], rtol=1e-3)
 
 
 def test_sgrld_without_its_reflection_would_be_seen():
@@ -301,6 +391,55 @@ def test_gaussian_law_of_the_discretised_chain(t, s, g, params):
         assert failures(covariance_verdicts(spec, LAWS[s](a, values, noise.variance, 0.0)))
     if g == "full" and s in ("sgld", "sghmc"):
         assert failures(covariance_verdicts(spec, expected, faulty(run.sampler, FAULTS[s][0])))
+
+
+@pytest.mark.parametrize("t", GAUSSIANS)
+def test_baoab_has_no_bias_in_theta_on_gaussians(t):
+    """Fails where the covariance of θ at a step of 1.2 is not the target's (false alarms: 1e-4 in all). Planted fault:
+    heat of half a step."""
+    spec = RunSpec.of(t, "baoab", "full", target_params=GAUSSIANS[t], sampler_params={"step_size": 1.2, "friction": 0.7}, n_chains=1000, n_steps=1, seed=23)  # fmt: skip
+    run = engine.Run(spec)
+    expected = np.linalg.inv(precision(run.target))
+    assert not failures(covariance_verdicts(spec, expected))
+    assert failures(covariance_verdicts(spec, expected, faulty(run.sampler, heat_of_half_a_step)))
+
+
+def test_each_thermostat_takes_up_the_noise_of_its_own_coordinate():
+    """Minibatches whose noise is not the same along both coefficients: ξ_i − C is V_iε/2, V_i the variance of ∂_iŨ in
+    the posterior, to a twentieth, and Var θ is the posterior's to a quarter, where SGHMC has half more. No nearer, for
+    the noise of the two is correlated, which no thermostat of one alone takes up.
+    """
+    params = {"step_size": 0.004, "friction": 10.0}
+    data = {"items": 100, "prior_sd": 0.3}
+
+    def settled(sampler):
+        spec = RunSpec.of("linear_regression", sampler, "minibatch", target_params=data, sampler_params=params, gradient_params={"batch_size": 2}, n_chains=1000, seed=3)  # fmt: skip
+        run = engine.Run(spec)
+        exact_start(run)
+        if sampler == "msgnht":
+            # It takes some C/ε steps to find them from C.
+            run.momentum[:, 2:] += noise * params["step_size"] / 2
+        run.advance(3000)
+        return run
+
+    target = TARGETS["linear_regression"](**data)
+    slopes = np.array([target.slopes_at(theta) for theta in target.sample(5, 300)])
+    noise = slopes.var(axis=1).mean(axis=0) / 2
+    run = settled("msgnht")
+    xi, positions = [], []
+    for _ in range(40):
+        run.advance(25)
+        xi.append(run.momentum[:, 2:].mean(axis=0) - params["friction"])
+        positions.append(run.position.copy())
+    wide = np.concatenate(positions).var(axis=0) / np.diag(target.covariance)
+    np.testing.assert_allclose(np.mean(xi, axis=0) / (noise * params["step_size"] / 2), 1, atol=0.05)
+    np.testing.assert_allclose(wide, 1, atol=0.25)
+    hot = settled("sghmc")
+    positions = []
+    for _ in range(40):
+        hot.advance(25)
+        positions.append(hot.position.copy())
+    assert (np.concatenate(positions).var(axis=0) > 1.5 * np.diag(target.covariance)).all()
 
 
 def test_lyapunov_solutions_are_the_printed_formulas():
