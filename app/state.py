@@ -1,6 +1,6 @@
 """The state of one browser session: what the person has chosen. Views and controls only read it or ask it to change."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import param
@@ -11,7 +11,8 @@ from app.upload import KINDS, Upload
 from app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from app.views.base import COLUMNS
 from lessons import Step
-from samplers import Experiment
+from samplers import Experiment, Lane
+from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import RecipeSampler, parameters_of
 from samplers.models import MODELS
@@ -330,23 +331,44 @@ class AppState(param.Parameterized):
 
 
 def _kernel_titles(experiment: Experiment) -> tuple[str, ...]:
-    lanes = experiment.lanes
-    titles = [SAMPLERS[lane.sampler.key].title for lane in lanes]
-    out: list[str] = []
-    for i, (lane, title) in enumerate(zip(lanes, titles, strict=True)):
-        if lane.sampler.key == RecipeSampler.key and titles.count(title) > 1:
-            out.append(f"{title} {i + 1}")
-        elif titles.count(title) > 1:
-            symbols = {name: getattr(p, "tex", "") for name, p in declared(SAMPLERS[lane.sampler.key])}
-            step = next(iter(lane.sampler.values().items()), None)
-            extra = (
-                f" {'h' if symbols[step[0]] == 'h' else 'ε'}={step[1]:g}" if step and isinstance(step[1], float) else ""
-            )
-            size = lane.gradient.values().get("batch_size")
-            out.append(title + extra + (f" n={size}" if size else ""))
-        else:
-            out.append(title)
-    return tuple(out)
+    """The samplers' titles. Those of the same sampler go on with what is not the same: gradient, values."""
+    lanes, out = experiment.lanes, []
+    for i, lane in enumerate(lanes):
+        title, key = SAMPLERS[lane.sampler.key].title, lane.sampler.key
+        twins = [other for j, other in enumerate(lanes) if other.sampler.key == key and j != i]
+        if twins:
+            title += f" {i + 1}" if key == RecipeSampler.key else _apart(lane, twins)
+        out.append(title)
+    return tuple(f"{title} ({i})" if out.count(title) > 1 else title for i, title in enumerate(out, start=1))
+
+
+TOLD = 2
+"""Values that differ are in a lane's title, at most so many."""
+
+
+def _apart(lane: Lane, twins: Sequence[Lane]) -> str:
+    """What sets a lane apart from others with the same sampler."""
+    kinds = {twin.gradient.key for twin in twins} - {lane.gradient.key}
+    told = f" · {GRADIENTS[lane.gradient.key].title}" if kinds else ""
+    numbers = 0
+    for cls, part in ((SAMPLERS[lane.sampler.key], "sampler"), (GRADIENTS[lane.gradient.key], "gradient")):
+        if part == "gradient" and kinds:
+            continue
+        for name, parameter in declared(cls):
+            value, others = getattr(lane, part).values()[name], [getattr(twin, part).values()[name] for twin in twins]
+            if all(other == value for other in others) or numbers == TOLD:
+                continue
+            if isinstance(value, bool):
+                told += f" {parameter.label.lower()} {'on' if value else 'off'}"
+                numbers += 1
+            elif isinstance(value, int | float):
+                told += f" {SYMBOLS.get(parameter.tex, parameter.tex) or parameter.label}={value:g}"
+                numbers += 1
+    return told
+
+
+SYMBOLS = {r"\epsilon": "ε", r"\tau": "τ"}
+"""Of parameters, as plain text."""
 
 
 def _method_titles(experiment: Experiment) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import AXIS_LABELS, View, offers
+from app.views.bought import Bought
 from app.views.circle import Circle
 from app.views.completeness import Completeness
 from app.views.components import Components
@@ -64,6 +65,7 @@ VIEWS: Registry[type[View]] = Registry(
     Marginal,
     KS,
     KL,
+    Bought,
     Temperature,
     Stationarity,
     Evolution,

@@ -78,7 +78,7 @@ class GradientNoise(View):
         # An axis that followed every frame would say that nothing changes.
         for k in range(2):
             if largest[k] > 0 and not 0.4 * self._range[k] < WIDE * largest[k] < self._range[k]:
-                self._range[k] = 1.5 * WIDE * largest[k]
+                self._range[k] = 1.2 * WIDE * largest[k]
             if self._range[k] > 0:
                 out[f"range {k}"] = (np.array([-self._range[k], self._range[k]]),)
         return out

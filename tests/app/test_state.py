@@ -188,6 +188,23 @@ def test_equal_samplers_have_different_titles():
     assert "0.1" in titles[1]
 
 
+@pytest.mark.parametrize(
+    ("lanes", "titles"),
+    [
+        (("sgld()~minibatch", "sgld()~minibatch_cv"), ("SGLD · Minibatch", "SGLD · Minibatch, control variates")),
+        (("sgld(step_size:0.001)~full", "sgld(step_size:0.0005)~full"), ("SGLD ε=0.001", "SGLD ε=0.0005")),
+        (("sgld()~minibatch(batch_size:5)", "sgld()~minibatch(batch_size:20)"), ("SGLD n=5", "SGLD n=20")),
+        (("sgld()~full", "sgld()~full", "hmc()~full"), ("SGLD (1)", "SGLD (2)", "HMC")),
+        (("hmc(accept:true)~full", "hmc(accept:false)~full"), ("HMC accept step on", "HMC accept step off")),
+        (("sghmc(step_size:0.01;friction:1)~full", "sghmc(step_size:0.02;friction:2)~minibatch"), ("SGHMC · Full ε=0.01 C=1", "SGHMC · Minibatch ε=0.02 C=2")),
+    ],
+)  # fmt: skip
+def test_titles_say_what_is_not_the_same(lanes, titles):
+    state, messages = state_of("?target=linear_regression&" + "&".join(f"lane={lane}" for lane in lanes))
+    assert not messages
+    assert state.lane_titles() == titles
+
+
 # The link
 
 

@@ -114,6 +114,20 @@ def test_a_lane_without_minibatches_has_none_and_says_so():
     assert "no minibatches" in list(view.captions(frames(made)).values())[1]
 
 
+def test_what_a_datum_buys_is_the_distance_against_data_on_every_axis():
+    made = records("linear_regression", ["sgld", "sgld"], gradients=[{"key": "minibatch"}, {"key": "full"}])
+    for _ in range(3):
+        for record in made:
+            record.run.advance(40)
+            record.record()
+    shown = {key: VIEWS[key](scene_of(made, axis=axis)).compute(frames(made, axis)) for key, axis in (("bought", "steps"), ("ks", "data"))}  # fmt: skip
+    for lane, each in (("lane 0", 10), ("lane 1", 100)):
+        np.testing.assert_array_equal(shown["bought"][lane], shown["ks"][lane])
+        assert shown["bought"][lane][0][-1] == 120 * each
+    assert "bought" in fitting(experiment_of(made))
+    assert "bought" not in fitting(experiment_of(records("gaussian", ["sgld"])))
+
+
 @pytest.mark.parametrize(
     ("target", "gradient", "offered"),
     [("linear_regression", "minibatch", True), ("linear_regression", "full", False), ("student_mean", "minibatch", False), ("gaussian", "full", False), ("dense_dirichlet", "minibatch", False)],

@@ -1,0 +1,24 @@
+"""The distance from the exact law against the data that were looked at for it."""
+
+from dataclasses import replace
+
+from app.views.base import Scene, View
+from app.views.ks import KS
+from samplers import Experiment
+from samplers.needs import BATCH
+from samplers.targets import TARGETS
+
+
+class Bought(KS):
+    """The KS distance of each lane against data touched, whatever the other curves are drawn against."""
+
+    key = "bought"
+    title = "What a datum buys"
+    hint = "the lowest curve makes most of the same data"
+
+    def __init__(self, scene: Scene, before: View | None = None):
+        super().__init__(replace(scene, axis="data"), before)
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        return BATCH in TARGETS[experiment.target.key].gives
