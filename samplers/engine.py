@@ -127,7 +127,7 @@ class Run:
         self.momentum = self.sampler.first_auxiliary(self.target, self.position, self.rng)
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
-        self.counts = np.zeros(4)
+        self.counts = np.zeros(jit.GRADIENTS + 1)
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
         self.kept = np.empty((n, n_kept, dim))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
@@ -237,7 +237,8 @@ class Run:
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
         self.steps += done
-        self.gradients += done * self.spec.n_chains * self.sampler.gradients_per_step
+        self.gradients += done * self.spec.n_chains * self.sampler.gradients_per_step + int(self.counts[jit.GRADIENTS])
+        self.counts[jit.GRADIENTS] = 0
         if self.steps <= self.spec.burn_in:
             self.counted_from = self.steps
             self.counts[:] = 0

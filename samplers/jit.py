@@ -121,11 +121,12 @@ class Info(NamedTuple):
     gradient: Any
     """The gradient that the last step used, with its noise, (chains, dim)."""
     counts: Any
-    """Running sums over chains and steps: [accepted proposals, clipped injected variances, ‖v‖², ξ], the last two of
-    samplers with a velocity. With a third array here the generic recipe took 50 ns a step longer."""
+    """Running sums over chains and steps: [accepted proposals, clipped injected variances, ‖v‖², ξ, gradients]; ‖v‖²
+    and ξ of samplers with a velocity, gradients of those whose steps differ in them. With a third array here the
+    generic recipe took 50 ns a step longer."""
 
 
-ACCEPTED, CLIPPED, SQUARE, THERMOSTAT = 0, 1, 2, 3
+ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS = range(5)
 
 state_type = types.NamedTuple([matrix, matrix, integers, matrix], State)
 model_type = types.NamedTuple(

@@ -121,6 +121,8 @@ def variants(s, t, g):
     if (s, t) == ("gmc", "mises_posterior"):
         # On long paths through this steep law rounding grows.
         params = {"step_size": 0.003, "n_leapfrog": 3}
+    if s == "nuts":
+        params = {"step_size": min(0.1, first.moving) if first else 0.1, "max_depth": 4}
     yield params, {}
     if s == "recipe" and not positive:
         yield {**riemannian(TARGETS[t]().dim), "step_size": 1e-4 if subtracted and first else 0.03}, {}

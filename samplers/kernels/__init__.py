@@ -15,6 +15,7 @@ from samplers.kernels.hmc import HMC
 from samplers.kernels.mala import MALA
 from samplers.kernels.msgnht import MSGNHT
 from samplers.kernels.normalised_sgld import NormalisedSGLD
+from samplers.kernels.nuts import NUTS
 from samplers.kernels.recipe import RecipeSampler
 from samplers.kernels.rwm import RWM
 from samplers.kernels.scir import SCIR
@@ -46,6 +47,7 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     BAOAB,
     MSGNHT,
     CyclicalSGLD,
+    NUTS,
     MALA,
     Barker,
     RWM,

@@ -631,6 +631,12 @@ def test_work_is_counted():
     assert hmc.gradients == 30 * 2 * 5
     scir = collect(RunSpec.of("sparse_dirichlet", "scir", gradient="minibatch", gradient_params={"batch_size": 25}, n_steps=10, n_chains=3), [7])  # fmt: skip
     assert (scir.gradients, scir.data_seen) == (30, 750)
+    # A trajectory of NUTS with at most two doublings has one or three points besides its start.
+    nuts = collect(
+        RunSpec.of("gaussian", "nuts", n_steps=200, n_chains=3, sampler_params={"max_depth": 2, "step_size": 0.01}), [7]
+    )
+    # Once in many a momentum is so small that the first doubling already turns.
+    assert 0.98 * 200 * 3 * 3 < nuts.gradients <= 200 * 3 * 3
     svrg = {"batch_size": 10, "period": 3}
     anchored = engine.Run(RunSpec.of("linear_regression", "sgld", "minibatch_svrg", target_params={"items": 100}, gradient_params=svrg, n_steps=9, n_chains=2))  # fmt: skip
     anchored.advance(9)
@@ -692,6 +698,8 @@ OTHER_FORMULAS = {
 }
 # Knobs that turn nothing at the defaults, or cannot be turned there: what must be beside them.
 BESIDE = {
+    # So that the second doubling is made.
+    ("nuts", "max_depth"): {"step_size": 0.001},
     ("recipe", "scheme"): preset("sghmc"),
     ("recipe", "thermostat"): preset("sgnht"),
     ("recipe", "refresh"): preset("sghmc"),

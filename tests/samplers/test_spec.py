@@ -331,7 +331,7 @@ MENDED = [
     ("target=gaussian&lane=sgld(step_size:nan)~full", ["sampler.step_size"]),
     ("target=gaussian&lane=sgld(step_size:)~full", ["sampler.step_size"]),
     ("target=gaussian&lane=sgld(speed:1)~full", ["sampler.speed"]),
-    ("target=gaussian&lane=nuts~full", ["nuts", "there is no such sampler"]),
+    ("target=gaussian&lane=walk~full", ["walk", "there is no such sampler"]),
     ("target=gaussian&lane=scir~full", ["scir", "does not fit the target gaussian"]),
     ("target=cauchy&lane=sgld~full", ["cauchy", "there is no such target"]),
     ("target=gaussian&lane=sgld~minibatch", ["minibatch", "does not fit sgld"]),

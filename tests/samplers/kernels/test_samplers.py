@@ -289,6 +289,7 @@ FAULTS = {
     "mala": [proposals_as_if_symmetric],
     "barker": [skew_left_out],
     "rwm": [half_the_rejections],
+    "nuts": [accept_without_kinetic_energy],
     "baoab": [heat_of_half_a_step],
     "cyclical_sgld": [lost_root_two],
     "sgrld": [gamma_term_dropped],

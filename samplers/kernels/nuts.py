@@ -1,0 +1,182 @@
+"""The no-U-turn sampler: Hamiltonian Monte Carlo that finds the length of its trajectories."""
+
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from samplers import jit
+from samplers.kernels.base import Sampler
+from samplers.needs import FULL
+from samplers.parameters import Count, Real
+
+_DIVERGED = 1000.0
+"""An energy so far above that of the start has no weight, and the trajectory cannot be trusted."""
+
+
+@jit.helper
+def _turned(x, r, first, last):
+    """Whether a trajectory from one row to the other, in the order of time, has turned back at either end."""
+    at_first = at_last = 0.0
+    for i in range(x.shape[1]):
+        across = x[last, i] - x[first, i]
+        at_first += across * r[first, i]
+        at_last += across * r[last, i]
+    return at_first < 0 or at_last < 0
+
+
+@jit.kernel
+def advance(rng, state, model, source, params, out, n, info):
+    step_size, max_depth = params[0], int(params[1])
+    theta, grad = state.position, info.gradient
+    n_chains, dim = theta.shape
+    # Of the new half of the tree each leaf; of the tree the ends, at its left 0 and its right 1.
+    leaves, leaf_r = np.empty((2 ** (max_depth - 1), dim)), np.empty((2 ** (max_depth - 1), dim))
+    ends, end_r, end_grad = np.empty((2, dim)), np.empty((2, dim)), np.empty((2, dim))
+    x, r, slope, energy = np.empty((1, dim)), np.empty((1, dim)), np.empty((1, dim)), np.empty(1)
+    picked, picked_grad = np.empty(dim), np.empty(dim)
+    model.gradient(theta, grad, model.params)
+    for t in range(n):
+        for c in range(n_chains):
+            model.potential(theta[c : c + 1], energy, model.params)
+            start = energy[0]
+            for i in range(dim):
+                momentum = rng.standard_normal()
+                start += momentum * momentum / 2
+                ends[0, i] = ends[1, i] = theta[c, i]
+                end_r[0, i] = end_r[1, i] = momentum
+                end_grad[0, i] = end_grad[1, i] = grad[c, i]
+            weight, moved = 1.0, False
+            for depth in range(max_depth):
+                side = 1 if rng.random() < 0.5 else 0
+                time = step_size if side == 1 else -step_size
+                x[0], r[0], slope[0] = ends[side], end_r[side], end_grad[side]
+                new, sound = 0.0, True
+                for k in range(2**depth):
+                    for i in range(dim):
+                        r[0, i] -= time / 2 * slope[0, i]
+                        x[0, i] += time * r[0, i]
+                    model.gradient(x, slope, model.params)
+                    model.potential(x, energy, model.params)
+                    info.counts[jit.GRADIENTS] += 1
+                    above = energy[0] - start
+                    for i in range(dim):
+                        r[0, i] -= time / 2 * slope[0, i]
+                        above += r[0, i] * r[0, i] / 2
+                    # A NaN energy compares false, and so ends the trajectory.
+                    if not above < _DIVERGED:
+                        sound = False
+                        break
+                    leaves[k], leaf_r[k] = x[0], r[0]
+                    new += exp(-above)
+                    if rng.random() * new < exp(-above):
+                        picked[:], picked_grad[:] = x[0], slope[0]
+                    size = 2
+                    while (k + 1) % size == 0:
+                        first, last = (k + 1 - size, k) if side == 1 else (k, k + 1 - size)
+                        sound = sound and not _turned(leaves, leaf_r, first, last)
+                        size *= 2
+                    if not sound:
+                        break
+                if not sound:
+                    break
+                if rng.random() * weight < new:
+                    theta[c], grad[c], moved = picked, picked_grad, True
+                weight += new
+                ends[side], end_r[side], end_grad[side] = x[0], r[0], slope[0]
+                if _turned(ends, end_r, 0, 1):
+                    break
+            info.counts[jit.ACCEPTED] += moved
+            for i in range(dim):
+                out[t, c, i] = theta[c, i]
+
+
+class NUTS(Sampler):
+    """The no-U-turn sampler (Hoffman & Gelman 2014), with multinomial draws from the trajectory (Betancourt 2017).
+
+    Dynamics as in HMC, r ~ N(0, I) and leapfrog steps. The trajectory is doubled, forwards or backwards by a coin,
+    until it turns back on itself, (θ₊ − θ₋)·r₊ < 0 or (θ₊ − θ₋)·r₋ < 0, as a whole or within the new half, or has 2^J
+    points. The next state is a point of it with probability ∝ e^{−H}, those of the new half preferred.
+    Invariant law: e^{−H}, exactly, for every ε. No length has to be chosen; what a step costs is counted as it is.
+    """
+
+    key = "nuts"
+    title = "NUTS"
+    update = (
+        r"\begin{aligned}r &\sim \mathcal N(0, I);\quad \text{double the trajectory until } (\theta_+ - \theta_-)\cdot r_\pm < 0\\"
+        r"\theta_{t+1} &\sim \text{a point of it, with probability} \propto e^{-H}\end{aligned}"
+    )
+    diffusion = "D = 0"
+    curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
+    integrator = "Leapfrog, a trajectory without a turn"
+    source = "Hoffman & Gelman 2014; Betancourt 2017, appendix A"
+    takes = frozenset({FULL})
+    gradient_age = 0
+    moving = True
+    advance = advance
+
+    step_size = Real(0.15, bounds=(1e-4, 5.0), log=True, tex=r"\epsilon", label="Step size ε",
+                     doc="The time of one leapfrog step. Too large, and trajectories lose their energy at once; small ones are long to compute.")  # fmt: skip
+    max_depth = Count(8, bounds=(1, 10), tex="J", label="Doublings at most J",
+                      doc="A trajectory has at most 2^J points; each costs one gradient.")  # fmt: skip
+
+    @property
+    def gradients_per_step(self) -> int:
+        """None besides those that the kernel counts."""
+        return 0
+
+    @property
+    def time_per_step(self) -> float:
+        return 0.0
+
+    bias_order = None
+    steps_to_test = 100
+
+    def textbook_step(self, rng, run, theta, r, data):
+        eps, target = self.step_size, run.target
+
+        def leapfrog(end, side):
+            x, p = end
+            p = p - side * eps / 2 * target.gradient_at(x[None])[0]
+            x = x + side * eps * p
+            return x, p - side * eps / 2 * target.gradient_at(x[None])[0]
+
+        def energy(x, p):
+            return -float(target.log_density(x)) + p @ p / 2
+
+        def turned(left, right):
+            across = right[0] - left[0]
+            return across @ left[1] < 0 or across @ right[1] < 0
+
+        def half(end, side, size, start):
+            """The new half: its leaves, a draw from them and their weight; nothing where it turns or diverges."""
+            leaves: list[Any] = []
+            total, drawn = 0.0, end[0]
+            for k in range(size):
+                leaves.append(leapfrog(leaves[-1] if leaves else end, side))
+                above = energy(*leaves[-1]) - start
+                if not above < _DIVERGED:
+                    return None
+                total += exp(-above)
+                if rng.random() * total < exp(-above):
+                    drawn = leaves[-1][0]
+                blocks = [leaves[k + 1 - 2**j : k + 1] for j in range(1, 12) if (k + 1) % 2**j == 0]
+                if any(turned(*((b[0], b[-1]) if side > 0 else (b[-1], b[0]))) for b in blocks):
+                    return None
+            return leaves[-1], drawn, total
+
+        for c in range(len(theta)):
+            momentum = np.array([rng.standard_normal() for _ in theta[c]])
+            ends = {-1: (theta[c].copy(), momentum), 1: (theta[c].copy(), momentum)}
+            start, weight = energy(theta[c], momentum), 1.0
+            for depth in range(self.max_depth):
+                side = 1 if rng.random() < 0.5 else -1
+                made = half(ends[side], side, 2**depth, start)
+                if made is None:
+                    break
+                ends[side], drawn, total = made
+                if rng.random() * weight < total:
+                    theta[c] = drawn
+                weight += total
+                if turned(ends[-1], ends[1]):
+                    break
