@@ -349,7 +349,7 @@ TOLD = 2
 def _apart(lane: Lane, twins: Sequence[Lane]) -> str:
     """What sets a lane apart from others with the same sampler."""
     kinds = {twin.gradient.key for twin in twins} - {lane.gradient.key}
-    told = f" · {GRADIENTS[lane.gradient.key].title}" if kinds else ""
+    told = f" · {GRADIENTS[lane.gradient.key].title.removeprefix('Minibatch, ')}" if kinds else ""
     numbers = 0
     for cls, part in ((SAMPLERS[lane.sampler.key], "sampler"), (GRADIENTS[lane.gradient.key], "gradient")):
         if part == "gradient" and kinds:

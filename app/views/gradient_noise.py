@@ -17,6 +17,8 @@ from samplers.targets.base import LINE
 BATCHES = 200
 """Minibatches of each lane in a frame."""
 TURN = np.linspace(0, 2 * np.pi, 49)
+NOTHING = 1e-12
+"""What rounding leaves of the gradients of data that are the same as at the anchor."""
 WIDE = 3.0
 """Standard deviations that the axes reach at first."""
 REACH = 2.0
@@ -93,7 +95,7 @@ class GradientNoise(View):
                 continue
             _, real, subtracted = found
             v, b = (float(np.trace(matrix)) / len(matrix) for matrix in (real, subtracted))
-            out[label.id] = f"{name}  V {v:.3g}, subtracted {b:.3g}"
+            out[label.id] = f"{name}  V {v:.3g}" + (f", subtracted {b:.3g}" if b > 0 else "")
         return out
 
 
@@ -112,6 +114,8 @@ def _noise(lane: LaneFrame) -> tuple[Array, Array, Array] | None:
     if not np.isfinite(each).all():
         return None
     apart = each - each.mean(axis=0)
+    if np.abs(apart).max() < NOTHING * np.abs(run.target.slopes_at(run.position[0])).max():
+        apart[:] = 0.0
     noise, n_data = run.gradient.noise(), len(each)
     spread = apart.T @ apart / n_data / noise.batch_size
     # As the sampler has it on average: unbiased with replacement, and without but for (N − n)/N in place of /(N − 1).

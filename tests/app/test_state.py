@@ -191,7 +191,7 @@ def test_equal_samplers_have_different_titles():
 @pytest.mark.parametrize(
     ("lanes", "titles"),
     [
-        (("sgld()~minibatch", "sgld()~minibatch_cv"), ("SGLD · Minibatch", "SGLD · Minibatch, control variates")),
+        (("sgld()~minibatch", "sgld()~minibatch_cv"), ("SGLD · Minibatch", "SGLD · control variates")),
         (("sgld(step_size:0.001)~full", "sgld(step_size:0.0005)~full"), ("SGLD ε=0.001", "SGLD ε=0.0005")),
         (("sgld()~minibatch(batch_size:5)", "sgld()~minibatch(batch_size:20)"), ("SGLD n=5", "SGLD n=20")),
         (("sgld()~full", "sgld()~full", "hmc()~full"), ("SGLD (1)", "SGLD (2)", "HMC")),
