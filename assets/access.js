@@ -116,6 +116,11 @@ const walk = function* (root) {
     if (one.shadowRoot) yield* walk(one.shadowRoot)
   }
 }
+const focus = () => {
+  let here = document.activeElement
+  while (here?.shadowRoot?.activeElement) here = here.shadowRoot.activeElement
+  return here
+}
 const OVER = "[role=dialog], [role=menu], .MuiModal-root, [data-pmui-layer]"
 const iconOf = (one) => one.querySelector(".material-icons, .MuiIcon-root")?.textContent ?? ""
 const nameOf = (one) => `${one.tagName} ${one.getAttribute("aria-label") ?? (labelOf(one) || one.textContent.trim())}`
@@ -126,27 +131,34 @@ export function render({ model }) {
   let at = null
   let name = ""
   let icon = ""
-  let over = 0
+  let over = null
   const keep = (one) => {
     at = one
     name = one ? nameOf(one) : ""
     icon = one ? iconOf(one) : ""
   }
+  const layerOf = (one) => {
+    while (one && !one.matches(OVER)) one = one.parentElement ?? one.getRootNode().host
+    return one ?? null
+  }
+  const isOpen = (layer) => layer?.isConnected && layer.checkVisibility({ visibilityProperty: true })
   const focused = (event) => {
     const [here] = event.composedPath()
-    let layer = here
-    while (layer && !layer.matches(OVER)) layer = layer.parentElement ?? layer.getRootNode().host
+    const layer = layerOf(here)
     if (layer) {
-      over ||= setInterval(closed, 100, layer)
+      // The newest one: a menu may open while a dialog before it still fades out.
+      if (!over) setTimeout(closed, 100)
+      over = layer
     } else if (!over) {
       keep(here.matches(":focus-visible") ? here : null)
     }
   }
   // The libraries look for the place in the wrong tree, and come to the page's first button or to none.
-  const closed = (layer) => {
-    if (layer.isConnected && layer.checkVisibility({ visibilityProperty: true })) return
-    clearInterval(over)
-    over = 0
+  const closed = () => {
+    // A layer may be made again while it is open: then the focus is in the new one, and stays there.
+    if (!isOpen(over)) over = layerOf(focus())
+    if (isOpen(over)) return setTimeout(closed, 100)
+    over = null
     if (!at?.isConnected) return comeBack(20)
     at.focus()
     // What was chosen in the menu may be its name now.
