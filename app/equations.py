@@ -12,6 +12,7 @@ from app.state import AppState
 from app.theme import theme
 from samplers.gradients import GRADIENTS
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT
+from samplers.targets import Target
 
 
 def _formula(tex: str) -> Any:
@@ -63,7 +64,7 @@ def about(target: Any, facts: Mapping[str, str]) -> str:
     """The entries of a target's card: what it is, what its data are, where it comes from."""
     of_data = "".join(entry(label.capitalize(), text) for label, text in facts.items())
     return (
-        entry("Model" if facts else "Law", sentence(target))
+        entry("Law" if isinstance(target, Target) else "Model", sentence(target))
         + of_data
         + (entry("Source", target.source) if target.source else "")
     )

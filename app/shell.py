@@ -41,7 +41,8 @@ class Page(Session):
         self._messages = link.read_query(self.state, self.query())
         self.controls = Controls(self.state, self.notify, later=self.later)
         self.runner = Runner(self.state, self)
-        self._facts: dict[str, str] = {}
+        self._facts: tuple[Any, dict[str, str]] = (None, {})
+        """Of which target, and what they are."""
         self._shown_cards: Any = None
         self._told = False
         self.workbench = Workbench(self.state, self.notify, self.later)
@@ -195,7 +196,7 @@ class Page(Session):
             self.notify("warning", message)
 
     def show_facts(self, facts: dict[str, str]) -> None:
-        self._facts = facts
+        self._facts = self.state.experiment.target, facts
         if self._told:
             self.later(self._refresh_cards)
 
@@ -207,8 +208,9 @@ class Page(Session):
             self._shown_cards = shown
             self.show_cards(cards(state))
         # Formulas take the browser and the server a moment; other data change no formula.
-        if experiment.of_model:
-            self._formulas[0][-1].object = description(about(MODELS[experiment.target.key], self._facts))
+        of, facts = self._facts
+        known = MODELS[experiment.target.key] if experiment.of_model else experiment.make_target()
+        self._formulas[0][-1].object = description(about(known, facts if of == experiment.target else {}))
 
 
 def _offer(menu: Any, options: dict[str, Any], value: Any) -> None:

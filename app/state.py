@@ -158,9 +158,10 @@ class AppState(param.Parameterized):
             return []
         messages: list[str] = []
         lanes: list[dict[str, Any]] = []
+        made = Experiment.from_dict({"target": key, "lanes": [{"sampler": "exact"}]}).make_target()
         for lane in self._lanes():
             if SAMPLERS[lane["sampler"]["key"]].accepts(target):
-                _fit_recipe(lane, Experiment.from_dict({"target": key, "lanes": [{"sampler": "exact"}]}).make_target())
+                _fit_recipe(lane, made)
                 gradients = SAMPLERS[lane["sampler"]["key"]].gradients_for(target)
                 if lane["gradient"]["key"] not in gradients:
                     del lane["gradient"]
@@ -177,7 +178,7 @@ class AppState(param.Parameterized):
                 f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[first].title} takes its place."
             ]
         for lane in lanes:
-            _fit_step(lane, key)
+            _fit_step(lane, made)
         self._set(target={"key": key}, lanes=lanes)
         return messages
 
@@ -194,6 +195,7 @@ class AppState(param.Parameterized):
             made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
             for lane in lanes:
                 _fit_recipe(lane, made)
+                _fit_step(lane, made)
         self._set(target=target, lanes=lanes)
 
     def bring(self, files: Mapping[str, bytes]) -> None:
@@ -217,14 +219,14 @@ class AppState(param.Parameterized):
         if not self.experiment.of_model:
             if gradient["key"] in SAMPLERS.find("sampler", key).gradients_for(TARGETS[target]):
                 lanes[lane]["gradient"] = gradient
-            _fit_step(lanes[lane], target)
+            _fit_step(lanes[lane], self.experiment.make_target())
         self._set(lanes=lanes)
 
     def set_gradient(self, lane: int, key: str) -> None:
         """Another gradient estimator for a lane, with its defaults."""
         lanes = self._lanes()
         lanes[lane]["gradient"] = {"key": key}
-        _fit_step(lanes[lane], self.experiment.target.key)
+        _fit_step(lanes[lane], self.experiment.make_target())
         self._set(lanes=lanes)
 
     def set_lane_param(self, lane: int, part: str, name: str, value: Any) -> None:
@@ -292,7 +294,7 @@ class AppState(param.Parameterized):
         if free and lanes[-1]["sampler"]["key"] != RecipeSampler.key:
             new: dict[str, Any] = {"sampler": {"key": free[0]}}
             if not is_model(target):
-                _fit_step(new, target)
+                _fit_step(new, self.experiment.make_target())
             lanes.append(new)
         else:
             lanes.append(lanes[-1])
@@ -414,9 +416,9 @@ def _fit_recipe(lane: dict[str, Any], target: Target) -> None:
         params.update(parameters_of(made))
 
 
-def _fit_step(lane: dict[str, Any], target: str) -> None:
+def _fit_step(lane: dict[str, Any], target: Target) -> None:
     """Make a lane's step small enough for a steep target, and its friction large enough for minibatches."""
     params = lane["sampler"].get("params", {})
-    first = SAMPLERS[lane["sampler"]["key"]].first_values(TARGETS[target], lane.get("gradient", {}).get("key", ""))
+    first = SAMPLERS[lane["sampler"]["key"]].first_values(target.first_steps, lane.get("gradient", {}).get("key", ""))
     for name in params.keys() & first.keys():
         params[name] = (min if name == "step_size" else max)(params[name], first[name])

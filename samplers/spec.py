@@ -34,6 +34,7 @@ from samplers.kernels import SAMPLERS, Sampler
 from samplers.migrations import VERSION
 from samplers.models import METHODS, MODELS, Model
 from samplers.models.base import UPLOADED
+from samplers.needs import MEMORY
 from samplers.parameters import Count, SpecError, check, check_all, declared
 from samplers.registry import Union
 from samplers.targets import TARGETS, Target
@@ -44,6 +45,8 @@ MAX_CHANGES = 1000
 MAX_DRAWS = 2**28
 # The most that the gradients of a lane remember, in numbers: 32 MiB.
 MAX_MEMORY = 2**22
+# The most numbers of data that the chains of a lane look at for one gradient each: a tenth of a second or two.
+MAX_NUMBERS = 10**8
 
 OWN_GRADIENT = Choice("", ())
 """What a model's method has in place of a gradient estimator: it brings its own."""
@@ -405,21 +408,23 @@ class _Reader(Reader):
         for name, parameter in parameters.items():
             settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
         if density is not None:
-            self.bound_memory(settings, lanes, density)
+            self.bound_chains(settings, lanes, density)
             self.bound_trace(settings, density.dim)
         return Experiment(target, lanes, **settings)
 
-    def bound_memory(self, settings: dict[str, Any], lanes: Sequence[Lane], target: Target) -> None:
-        """Keep what the gradients of each lane remember as small as it may be."""
+    def bound_chains(self, settings: dict[str, Any], lanes: Sequence[Lane], target: Target) -> None:
+        """Keep what the gradients of each lane remember and what they look at in a step as little as it may be."""
         for lane in lanes:
             for gradient, of in [(lane.gradient, target), *((x.gradient, make_target(x.target) if x.target else target) for x in lane.changes)]:  # fmt: skip
                 estimator = GRADIENTS[gradient.key](**gradient.values())
-                each, n_chains = len(estimator.first_memory(of)), settings["n_chains"]
-                if each * n_chains > MAX_MEMORY:
-                    used = max(MAX_MEMORY // each, 1)
-                    allowed = f"{estimator.title} keeps {each:,} numbers a chain; allowed are {used} chains"
-                    self.problem(SpecError("n_chains", n_chains, allowed), used)
-                    settings["n_chains"] = used
+                memory, numbers = len(estimator.first_memory(of)), _numbers(estimator, of)
+                for each, most, does in ((memory, MAX_MEMORY, "keeps"), (numbers, MAX_NUMBERS, "looks at")):
+                    n_chains = settings["n_chains"]
+                    if each * n_chains > most:
+                        used = most // each
+                        allowed = f"{estimator.title} {does} {each:,} numbers a chain; allowed are {used} chains"
+                        self.problem(SpecError("n_chains", n_chains, allowed), used)
+                        settings["n_chains"] = used
 
     def bound_trace(self, settings: dict[str, Any], dim: int) -> None:
         """Keep the full trace as small as it may be."""
@@ -535,16 +540,30 @@ class _Reader(Reader):
             GRADIENTS[choice.key](**choice.values()).check(target)
         except SpecError as error:
             self.problem(error, "the nearest")
-            return _fitting_default(choice.key, target)
+            choice = _fitting_default(choice.key, target)
+        kept = len(GRADIENTS[choice.key](**choice.values()).first_memory(target))
+        if kept > MAX_MEMORY:
+            allowed = f"it would keep {kept:,} numbers of N = {len(target.data()):,} data; allowed are {MAX_MEMORY:,}"
+            self.problem(SpecError("gradient", choice.key, allowed), fitting[0])
+            return _fitting_default(fitting[0], target)
         return choice
 
 
 def _with_first_values(choice: Choice, data: Any, gradient: Choice, target: Target) -> Choice:
     """The sampler with values that fit the target, where ``data`` gives none."""
     given = data.get("params", {}) if isinstance(data, Mapping) else {}
-    first = SAMPLERS[choice.key].first_values(type(target), gradient.key)
+    first = SAMPLERS[choice.key].first_values(target.first_steps, gradient.key)
     values = {name: value for name, value in first.items() if name not in given}
     return Choice(choice.key, tuple({**choice.values(), **values}.items()))
+
+
+def _numbers(estimator: Estimator, target: Target) -> int:
+    """How many numbers of data one gradient of a chain looks at, at most: what remembers begins with all data."""
+    batch = estimator.noise().batch_size
+    if MEMORY not in target.gives:
+        # Categories, of which the whole gradient needs the counts alone.
+        return max(batch, target.dim)
+    return (len(target.data()) if MEMORY in estimator.needs else batch or len(target.data())) * target.dim
 
 
 def _fitting_default(key: str, target: Target) -> Choice:

@@ -53,8 +53,9 @@ def in_turn(found):
     yield from ((*pair, each[turn % len(each)]) for turn, (pair, each) in enumerate(others.items()))
 
 
-# The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics.
-TRIPLES = list(in_turn((s, t, g) for s, t, g in triples() if s == "exact" or TARGETS[t].support != MANIFOLD))
+# The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics. Where the law is
+# known less well than 1e5 draws would have it, nothing can be said of a sampler; its draws are compared one by one.
+TRIPLES = list(in_turn((s, t, g) for s, t, g in triples() if s == "exact" or (TARGETS[t].support != MANIFOLD and TARGETS[t].exact_law)))  # fmt: skip
 
 
 def missing(cls):
@@ -108,7 +109,7 @@ def variants(s, t, g):
     elsewhere D = 1 or a metric with momentum.
     """
     positive = s == "recipe" and TARGETS[t].support == "positive"
-    first = TARGETS[t].first_steps
+    first = TARGETS[t]().first_steps
     params = {"diffusion_entries": ("theta",)} if positive else {}
     noise = GRADIENTS[g]().noise()
     subtracted = noise.batch_size and (noise.estimated or noise.correction)
@@ -148,7 +149,7 @@ def check_formula(s, t, g, params, gradient_params):
     The plain-Python chain on the same random numbers must agree to 1e-8 over 25 steps of two chains; the planted
     fault, the same chain with a step size larger by one part in a million, must not.
     """
-    few = FEW_DATA.get(t) if g.startswith("minibatch") else None
+    few = FEW_DATA.get(t) if g.startswith("minibatch") or not TARGETS[t].exact_law else None
     spec = RunSpec.of(t, s, g, target_params=few, sampler_params=params, gradient_params=gradient_params, n_chains=2, n_steps=25, seed=17)  # fmt: skip
     run = engine.Run(spec, keep_draws=True)
     expected = reference_draws(run, 25)
@@ -180,7 +181,13 @@ TARGET_PARAMS = {
     ("sggmc", "funnel"): {"scale": 0.5},
     ("gsgnht", "funnel"): {"scale": 0.5},
 }
-FEW_DATA = {"linear_regression": {"items": 25}, "logistic_regression": {"items": 25}, "tied_means": {"items": 25}}
+FEW_DATA = {
+    "linear_regression": {"items": 25},
+    "logistic_regression": {"items": 25},
+    "logistic_tumours": {"items": 50},
+    "logistic_large": {"items": 100, "features": 2},
+    "tied_means": {"items": 25},
+}
 """A gradient of all data costs a quarter of what it does with the default, and the prior counts for more."""
 N_CHAINS, N_KEPT = 1000, 100
 MOST_DATA = 100_000

@@ -105,7 +105,7 @@ class Lanes:
         """The experiment with the changes made so far: run for as many steps it gives the same draws."""
 
     def facts(self) -> dict[str, str]:
-        """What the data are, for the target's card."""
+        """What the data are, or how the exact law was found, for the target's card."""
         return {}
 
     def change(self, lane: int, change: Change) -> None:

@@ -60,15 +60,19 @@ class DensityLanes(Lanes):
 
     @classmethod
     def prepare(cls, progress: Progress, experiment: Experiment) -> "DensityLanes":
-        """The lanes, with what they need compiled."""
+        """The lanes, with what they need compiled, and the exact law known."""
+        experiment.make_target().prepare(progress.tell)
         jit.prepare(needed(experiment), progress.compiling)
         return cls(experiment)
 
     @staticmethod
-    def scene(state: AppState) -> Scene:
-        """What views are built for: they show the exact law before anything moves."""
+    def scene(state: AppState) -> Scene | None:
+        """What views are built for: they show the exact law before anything moves. None while that is not known."""
+        target = state.experiment.make_target()
+        if not target.ready:
+            return None
         return Scene(
-            target=state.experiment.make_target(),
+            target=target,
             lanes=state.lane_titles(),
             coordinate=state.coordinate,
             axis=state.axis,
@@ -76,6 +80,9 @@ class DensityLanes(Lanes):
             layouts=layouts_of(state.experiment),
             large=state.present,
         )
+
+    def facts(self) -> dict[str, str]:
+        return dict(self.runs[0].target.facts())
 
     @property
     def moving(self) -> bool:

@@ -98,8 +98,7 @@ def coordinates(experiment: Experiment) -> list[str]:
     """The names of the coordinates that one-dimensional views can show."""
     if experiment.of_model:
         return list(MODELS[experiment.target.key].followed)
-    target = experiment.make_target()
-    return [column.name for column in target.columns[: target.n_values]]
+    return list(experiment.make_target().column_names)
 
 
 def fitting(experiment: Experiment) -> list[str]:

@@ -58,7 +58,9 @@ class Components(View):
         every = 1 if d <= 20 else 5 if d <= 50 else 10
         p.xaxis.ticker = FixedTicker(ticks=[j for j in range(1, d + 1) if every == 1 or j == 1 or j % every == 0])
         if not log:
-            p.xaxis.major_label_overrides = {j: column.name for j, column in enumerate(columns, start=1)}
+            # Of many there is room for their symbols alone.
+            names = [column.name if d <= 20 else column.name.split()[0] for column in columns]
+            p.xaxis.major_label_overrides = dict(enumerate(names, start=1))
             p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
         p.xgrid.grid_line_color = None
         x = np.arange(1.0, d + 1)

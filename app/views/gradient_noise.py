@@ -16,6 +16,8 @@ from samplers.targets.base import LINE
 
 BATCHES = 200
 """Minibatches of each lane in a frame."""
+MOST = 500_000
+"""N·d at most: a frame looks at the gradient of every datum."""
 TURN = np.linspace(0, 2 * np.pi, 49)
 NOTHING = 1e-12
 """What rounding leaves of the gradients of data that are the same as at the anchor."""
@@ -39,7 +41,8 @@ class GradientNoise(View):
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
         numbered = target.support == LINE and MEMORY in target.gives
-        return numbered and target.dim > 1 and any(map(_has_batches, experiment.lanes))
+        few = len(target.data()) * target.dim <= MOST
+        return numbered and few and target.dim > 1 and any(map(_has_batches, experiment.lanes))
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours

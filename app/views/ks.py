@@ -24,6 +24,11 @@ class KS(Distance):
         noise = self.feed("noise", "x", "low", "high", "mean", rollover=POINTS)
         figure.varea(x="x", y1="low", y2="high", source=noise, fill_color=colours.faint, fill_alpha=0.25)
         figure.line("x", "mean", source=noise, line_color=colours.exact, line_width=1.5)
+        if not self.scene.target.exact_law:
+            figure.hspan(
+                y=[self.scene.target.uncertainty], line_color=colours.exact, line_width=1.5, line_dash="dotted"
+            )
+            self.hint = "grey: exact draws; dotted: the error of the law itself"
 
     def distance(self, point: CurvePoint) -> float:
         return point.ks

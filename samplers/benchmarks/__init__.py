@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 from samplers.benchmarks.kernels import PeerRate, SamplerRate, default_spec, peer_rates, requirements, sampler_rate
+from samplers.benchmarks.minibatches import minibatch_requirements
 from samplers.benchmarks.recipes import recipe_requirements
 from samplers.benchmarks.timing import CHAINS, FULL, QUICK, Requirement
 from samplers.benchmarks.topics import TokenRate, requirement, token_rates
@@ -49,6 +50,8 @@ def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: 
     peers, ratio = peer_rates(effort)
     progress("recipes")
     needs = [*requirements(rates, ratio), *recipe_requirements(effort)]
+    progress("minibatches of many data")
+    needs += minibatch_requirements(effort)
     progress("topics")
     tokens = token_rates(effort)
     return Report(machine(), rates, peers, tokens, [*needs, requirement(tokens)])

@@ -16,7 +16,7 @@ from samplers.gradients import GRADIENTS
 from samplers.manifolds import Manifold
 from samplers.needs import BATCH, FULL
 from samplers.parameters import Value, check_all, declared
-from samplers.targets.base import LINE, Target
+from samplers.targets.base import LINE, FirstSteps, Target
 
 
 class Sampler(param.Parameterized):
@@ -104,9 +104,9 @@ class Sampler(param.Parameterized):
         return frozenset(key for key, estimator in GRADIENTS.items() if estimator.needs <= both)
 
     @classmethod
-    def first_values(cls, target: type[Target], gradient: str) -> dict[str, float]:
-        """The parameters that begin with another value on this target than the one declared."""
-        first, known = target.first_steps, dict(declared(cls))
+    def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
+        """The parameters that begin with another value than the one declared, on a target with these first steps."""
+        known = dict(declared(cls))
         if first is None or "step_size" not in known:
             return {}
         batch = cls.moving and gradient in GRADIENTS and BATCH in GRADIENTS[gradient].needs

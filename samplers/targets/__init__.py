@@ -13,7 +13,9 @@ from samplers.targets.gaussian import Gaussian
 from samplers.targets.gaussian_mixture import GaussianMixture
 from samplers.targets.lasso import BayesianLasso
 from samplers.targets.linear_regression import LinearRegression
+from samplers.targets.logistic_large import LargeLogistic
 from samplers.targets.logistic_regression import LogisticRegression
+from samplers.targets.logistic_tumours import TumoursLogistic
 from samplers.targets.lognormal import LogNormal
 from samplers.targets.matrix_langevin import MatrixLangevin
 from samplers.targets.poisson_regression import PoissonRegression
@@ -44,6 +46,8 @@ TARGETS: Registry[type[Target]] = Registry(
     DenseDirichlet,
     LinearRegression,
     LogisticRegression,
+    TumoursLogistic,
+    LargeLogistic,
     PoissonRegression,
     StudentMean,
     TiedMeans,

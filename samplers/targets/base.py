@@ -6,7 +6,7 @@ answer: CDF, moments and an i.i.d. sampler. A new target is one file with a subc
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import param
 from numpy.typing import NDArray
+from scipy import special
 
 from samplers import jit
 from samplers.manifolds import Euclidean, Manifold
@@ -27,6 +28,15 @@ POSITIVE = "positive"
 SIMPLEX = "simplex"
 MANIFOLD = "manifold"
 """A curved one, in the coordinates of the space around it."""
+
+
+Tell = Callable[[str, float | None], None]
+"""``tell(what, share)``: says what is being computed, and how much of it is done, where that is known. It may raise."""
+
+
+def subscript(j: int) -> str:
+    """As in ``θ₁``."""
+    return str(j).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
 
 
 def unknown(x: Array) -> Array:
@@ -54,6 +64,15 @@ class Column:
     log: bool = False
     shown: tuple[float, float] = (0.0, 0.0)
     """The range of an axis that shows the bulk of the law; ``(low, high)`` where it is not given."""
+
+    @classmethod
+    def gaussian(cls, name: str, mean: float, variance: float) -> "Column":
+        """Of the law N(mean, variance)."""
+        sd = float(np.sqrt(variance))
+        return cls(
+            name, mean - 7.5 * sd, mean + 7.5 * sd, lambda x: special.ndtr((x - mean) / sd), mean, variance,
+            shown=(mean - 3.6 * sd, mean + 3.6 * sd),
+        )  # fmt: skip
 
     @property
     def exact(self) -> bool:
@@ -150,8 +169,8 @@ class Target(param.Parameterized):
     """What kind of manifold θ moves on; :attr:`manifold` is the one itself."""
     gives: ClassVar[frozenset[str]] = ADDED
     """What estimators of its gradient can have of it."""
-    first_steps: ClassVar[FirstSteps | None] = None
-    """Set where the samplers' own step sizes would be too large."""
+    exact_law: ClassVar[bool] = True
+    """Whether the answers are exact but for rounding; else :attr:`uncertainty` says how far off they may be."""
     process: ClassVar[str | None] = None
     """The process with this stationary law whose transition is known exactly: ``cir`` or ``geometric_ou``."""
 
@@ -186,6 +205,11 @@ class Target(param.Parameterized):
         """Raise :class:`SpecError` where the parameters do not fit each other."""
 
     @property
+    def first_steps(self) -> FirstSteps | None:
+        """Set where the samplers' own step sizes would be too large."""
+        return None
+
+    @property
     @abstractmethod
     def dim(self) -> int:
         """The number of coordinates of θ."""
@@ -213,9 +237,34 @@ class Target(param.Parameterized):
         """What the engine accumulates; ``observe`` writes the columns in this order."""
 
     @property
+    def ready(self) -> bool:
+        """Whether the exact answers are there, or are had in less than a frame."""
+        return True
+
+    def prepare(self, tell: Tell) -> None:
+        """Find the exact answers where that takes longer, once for all who ask for this very target.
+
+        Whoever needs them earlier waits for them. What ``tell`` raises gives them up.
+        """
+
+    @property
+    def uncertainty(self) -> float:
+        """How far the marginal CDFs may be off, as a KS distance; 0 where they are exact."""
+        return 0.0
+
+    def facts(self) -> Mapping[str, str]:
+        """What is to be said of the exact answers once they are there, for the target's card."""
+        return {}
+
+    @property
     def n_values(self) -> int:
         """How many of the first columns a person looks at; the KS distance reads the rest, or these without a rest."""
         return len(self.columns)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Of the columns that a person looks at; known before the exact answers are."""
+        return tuple(column.name for column in self.columns[: self.n_values])
 
     @property
     def ks_columns(self) -> range:

@@ -5,7 +5,6 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from samplers import jit
 from samplers.parameters import Real
@@ -81,7 +80,7 @@ class CorrelatedGaussian(Target):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return _gaussian("θ₁", self.sd1), _gaussian("θ₂", self.sd2)
+        return Column.gaussian("θ₁", 0.0, self.sd1**2), Column.gaussian("θ₂", 0.0, self.sd2**2)
 
     @property
     def moments(self) -> tuple[Moment, ...]:
@@ -94,7 +93,3 @@ class CorrelatedGaussian(Target):
     def textbook_draw(self, rng: np.random.Generator) -> list[float]:
         one, two = rng.standard_normal(), rng.standard_normal()
         return [self.sd1 * one, self.sd2 * (self.rho * one + sqrt(1 - self.rho**2) * two)]
-
-
-def _gaussian(name: str, sd: float) -> Column:
-    return Column(name, -7.5 * sd, 7.5 * sd, lambda x: special.ndtr(x / sd), 0.0, sd**2, shown=(-3.6 * sd, 3.6 * sd))

@@ -9,7 +9,7 @@ from scipy import special, stats
 from samplers import jit
 from samplers.needs import BATCH, FULL
 from samplers.parameters import Count, CountVector, Real, SpecError
-from samplers.targets.base import SIMPLEX, Array, Column, Target
+from samplers.targets.base import SIMPLEX, Array, Column, Target, subscript
 from samplers.targets.ranges import TINY, log_range
 
 
@@ -142,7 +142,7 @@ def _share(j: int, a: float, b: float) -> Column:
     # The last bin ends beyond 1, so that it holds the shares that round to 1; a thousandth of the range is enough.
     edge_high = min(edge_high, edge_low**-0.001)
     return Column(
-        f"ω{_subscript(j + 1)}", edge_low, edge_high, lambda x: special.betainc(a, b, np.minimum(x, 1.0)), mean,
+        f"ω{subscript(j + 1)}", edge_low, edge_high, lambda x: special.betainc(a, b, np.minimum(x, 1.0)), mean,
         mean * (1 - mean) / (a + b + 1), log=True, shown=(max(low, TINY), high),
     )  # fmt: skip
 
@@ -178,10 +178,6 @@ def _smallest_odds(rest: float) -> float:
     """
     remainder = float(special.gammaincinv(rest, 1e-3))
     return min(TINY / max(remainder, TINY), TINY**0.5)
-
-
-def _subscript(j: int) -> str:
-    return str(j).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
 
 
 class SparseDirichlet(Dirichlet):

@@ -103,6 +103,7 @@ class LogisticRegression(LogConcave):
     def rows(self) -> Array:
         """s_i x_i, (N, 2)."""
         measured, kind = tumours()
+        # The means come first in the file.
         picked = measured[:, [FEATURES.index(self.first), FEATURES.index(self.second)]]
         return np.asarray((picked * kind[:, None])[: self.items])
 
@@ -155,8 +156,10 @@ def _boundary(theta: Array, x: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def tumours() -> tuple[Array, Array]:
-    """The ten measurements of each tumour, standardised, and whether it is malignant (1) or benign (−1)."""
+    """Of each tumour the means, standard errors and worst values of the ten measurements, standardised, (569, 30), and
+    whether it is malignant (1) or benign (−1).
+    """
     read = table("logistic_regression", "breast_cancer.csv", ",")
-    measured = read[:, : len(FEATURES)]
+    measured = read[:, :-1]
     # The file has 0 for malignant.
     return np.asarray((measured - measured.mean(axis=0)) / measured.std(axis=0)), 1.0 - 2.0 * read[:, -1]

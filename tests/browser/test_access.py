@@ -183,9 +183,14 @@ def test_all_by_keyboard(lab):
     lab.until(lambda: lab.focus().startswith("menuitem"), "the focus in the menu")
     first = lab.focus()
     press(lab, "ArrowDown")
-    lab.until(lambda: lab.focus().startswith("menuitem") and lab.focus() != first, lambda: f"the next item, not {lab.focus()}")
+    lab.until(
+        lambda: lab.focus().startswith("menuitem") and lab.focus() != first, lambda: f"the next item, not {lab.focus()}"
+    )
     press(lab, "Escape")
-    lab.until(lambda: re.match(r"button\b.*\bExport$", lab.focus(), re.DOTALL), lambda: f"the focus back, not on {lab.focus()}")
+    lab.until(
+        lambda: re.match(r"button\b.*\bExport$", lab.focus(), re.DOTALL),
+        lambda: f"the focus back, not on {lab.focus()}",
+    )
     # While it closes a Tab would still go round in it.
     gone(lab, "[role=menuitem]")
     # Help is shown at its Tab stop, and goes with Escape.
@@ -243,7 +248,10 @@ def test_a_menu_that_is_drawn_again_keeps_the_focus(lab):
     page.wait_for_timeout(500)
     assert lab.focus().startswith("menuitem"), "the focus stays in the menu that is open"
     press(lab, "Escape")
-    lab.until(lambda: re.match(r"button\b.*\bExport$", lab.focus(), re.DOTALL), lambda: f"the focus back, not on {lab.focus()}")
+    lab.until(
+        lambda: re.match(r"button\b.*\bExport$", lab.focus(), re.DOTALL),
+        lambda: f"the focus back, not on {lab.focus()}",
+    )
     gone(lab, "[role=menuitem]")
 
 

@@ -1,0 +1,268 @@
+"""Laws of many coordinates whose exact answers are the draws of a long run that is exact but for its length."""
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.random import SFC64, Generator
+from scipy import special
+from scipy.interpolate import PchipInterpolator
+
+from samplers import jit
+from samplers.targets.base import Array, Column, Target, Tell
+from samplers.targets.quadrature import rule
+
+CHAINS = 4
+ESS, RHAT = 10_000, 1.005
+"""What the run goes on for: effective draws of centre and tails of every coordinate, and the largest R-hat."""
+MAX_DRAWS = 80_000
+"""Of all chains. A run that is not done by then gives the answers that it has, which :attr:`uncertainty` says."""
+_FIRST_DRAWS = 1000
+"""A chain; twice as many each time that the run is not long enough yet."""
+_WARM_UP = 200
+"""Steps of a chain at each step size that is tried, not kept."""
+_TIME = np.pi / 2
+"""How long a path is, where standard deviations are 1: of a Gaussian its end does not depend on where it began."""
+_LEVELS = np.linspace(-3.0, 3.0, 37)
+"""The quantiles, as normal scores, that a marginal's CDF goes through. Beyond, its tails are Gaussian."""
+
+_HMC = types.int64(
+    jit.rng_type, jit.matrix, types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), jit.vector, jit.vector, jit.matrix,
+    types.float64, types.int64, jit.cube,
+)  # fmt: skip
+
+
+@jit.loop(_HMC)
+def hmc(rng, position, potential, gradient, params, mode, factor, step_size, n_leapfrog, kept):
+    """Hamiltonian Monte Carlo of q in θ = θ̂ + Lq, with an accept step; ``kept`` (draws, chains, dim) takes every θ.
+
+    ``position`` (chains, dim) is q, changed in place. The steps of a path are of one length, between .8 and 1.2 of
+    ``step_size``, so that no path comes back to where it began. Returns how many proposals were accepted.
+    """
+    n_chains, dim = position.shape
+    momentum, proposal, slope = np.empty((n_chains, dim)), np.empty((n_chains, dim)), np.empty((n_chains, dim))
+    theta, at_theta = np.empty((n_chains, dim)), np.empty((n_chains, dim))
+    height, energy, before = np.empty(n_chains), np.empty(n_chains), np.empty(n_chains)
+
+    for c in range(n_chains):
+        for i in range(dim):
+            theta[c, i] = mode[i]
+            for j in range(i + 1):
+                theta[c, i] += factor[i, j] * position[c, j]
+    potential(theta, height, params)
+    accepted = 0
+    for t in range(kept.shape[0]):
+        eps = step_size * (0.8 + 0.4 * rng.random())
+        for c in range(n_chains):
+            before[c] = height[c]
+            for i in range(dim):
+                momentum[c, i] = rng.standard_normal()
+                before[c] += momentum[c, i] ** 2 / 2
+                proposal[c, i] = position[c, i]
+        for leap in range(n_leapfrog + 1):
+            for c in range(n_chains):
+                for i in range(dim):
+                    theta[c, i] = mode[i]
+                    for j in range(i + 1):
+                        theta[c, i] += factor[i, j] * proposal[c, j]
+            gradient(theta, at_theta, params)
+            # Half a kick at both ends of the path.
+            kick = eps / 2 if leap in (0, n_leapfrog) else eps
+            for c in range(n_chains):
+                for j in range(dim):
+                    slope[c, j] = 0.0
+                    for i in range(j, dim):
+                        slope[c, j] += factor[i, j] * at_theta[c, i]
+                    momentum[c, j] -= kick * slope[c, j]
+                    if leap < n_leapfrog:
+                        proposal[c, j] += eps * momentum[c, j]
+        potential(theta, energy, params)
+        for c in range(n_chains):
+            after = energy[c]
+            for i in range(dim):
+                after += momentum[c, i] ** 2 / 2
+            if rng.random() < np.exp(min(before[c] - after, 0.0)):
+                accepted += 1
+                height[c] = energy[c]
+                for i in range(dim):
+                    position[c, i] = proposal[c, i]
+            for i in range(dim):
+                kept[t, c, i] = mode[i]
+                for j in range(i + 1):
+                    kept[t, c, i] += factor[i, j] * position[c, j]
+    return accepted
+
+
+class Reference(NamedTuple):
+    """The draws of a long run, and how good they are."""
+
+    draws: Array
+    """θ, (chains, draws, dim)."""
+    rhat: float
+    """The largest of any coordinate."""
+    ess: float
+    """The smallest of any coordinate, of centre and tails."""
+
+    @classmethod
+    def of(cls, draws: Array) -> "Reference":
+        """Of θ (chains, draws, dim)."""
+        from samplers.diagnostics.convergence import summary
+
+        found = [summary(draws, k) for k in range(draws.shape[2])]
+        return cls(draws, max(c.rhat for c in found), min(min(c.ess_bulk, c.ess_tail) for c in found))
+
+
+class LongRun(Target):
+    """A law whose coordinates have the marginals of a long run of Hamiltonian Monte Carlo with the accept step.
+
+    The run is in coordinates in which the law is like N(0, I) at its mode. Four chains begin away from it, and go on
+    until R-hat of every coordinate is below 1.005 and every ESS, of centre and tails, above 10,000. An exact draw is
+    one of the run's. The log density lacks a constant: it is normalised as if the law were the Gaussian that is alike
+    at the mode.
+    """
+
+    exact_law = False
+    _making = threading.Lock()
+    """Of two pages that ask for the same answers at once the second one waits for the first one's."""
+
+    @property
+    @abstractmethod
+    def curvature(self) -> Array:
+        """U″ at the mode, (dim, dim)."""
+
+    @property
+    @abstractmethod
+    def column_names(self) -> tuple[str, ...]:
+        """Of the columns, which are the coordinates."""
+
+    @abstractmethod
+    def without_draws(self) -> Array:
+        """What the compiled potential and gradient read, (n,)."""
+
+    def _found(self, tell: Tell) -> Reference:
+        jit.prepare([hmc, self.potential, self.gradient])
+        factor = np.ascontiguousarray(np.linalg.cholesky(np.linalg.inv(self.curvature)))
+        rng, params = Generator(SFC64(1)), self.without_draws()
+        position = 2 * rng.standard_normal((CHAINS, self.dim))
+
+        def go_on(n: int, step_size: float) -> tuple[Array, float]:
+            kept = np.empty((n, CHAINS, self.dim))
+            leaps = max(round(_TIME / step_size), 1)
+            accepted = hmc(
+                rng, position, self.potential, self.gradient, params, self.mode, factor, step_size, leaps, kept
+            )
+            return kept.transpose(1, 0, 2), accepted / (n * CHAINS)
+
+        tell("The exact answer by a long run: finding its step size", None)
+        step_size = self.dim**-0.25
+        go_on(_WARM_UP, step_size / 4)
+        # Shorter until most paths are accepted: longer steps cost less, but for the draws that are refused.
+        while go_on(_WARM_UP, step_size)[1] < 0.8:
+            step_size /= 1.4
+        parts: list[Array] = []
+        made, n, found = 0, _FIRST_DRAWS, None
+        while found is None or ((found.ess < ESS or found.rhat > RHAT) and made < MAX_DRAWS):
+            for _ in range(0, n, _FIRST_DRAWS // 4):
+                share = min((found.ess / ESS) if found else 0.0, 1.0)
+                tell(f"The exact answer by a long run: {made:,} draws", share)
+                parts.append(go_on(_FIRST_DRAWS // 4, step_size)[0])
+                made += CHAINS * _FIRST_DRAWS // 4
+            draws = np.concatenate(parts, axis=1)
+            found, n = Reference.of(draws), made // CHAINS
+        return found
+
+    @property
+    def reference(self) -> Reference:
+        """The long run, which is made where it is not there."""
+        self.prepare(lambda what, share: None)
+        return self._reference
+
+    @property
+    def ready(self) -> bool:
+        return "_reference" in self.__dict__
+
+    def prepare(self, tell: Tell) -> None:
+        with self._making:
+            if not self.ready:
+                self._reference = self._found(tell)
+
+    @property
+    def uncertainty(self) -> float:
+        return float(np.sqrt(np.pi / 2) * np.log(2) / np.sqrt(self.reference.ess))
+
+    def facts(self) -> Mapping[str, str]:
+        chains, draws, _ = self.reference.draws.shape
+        return {
+            "Exact law": f"{chains * draws:,} draws of Hamiltonian Monte Carlo, R̂ at most {self.reference.rhat:.4f}, ESS at least {self.reference.ess:,.0f}: known up to a KS distance of {self.uncertainty:.2g}"
+        }
+
+    @cached_property
+    def _packed(self) -> Array:
+        draws = self.reference.draws.reshape(-1, self.dim)
+        return np.concatenate([self.without_draws(), [len(draws)], draws.ravel()])
+
+    def packed(self) -> Array:
+        return self._packed
+
+    @property
+    def n_values(self) -> int:
+        return self.dim
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        values = self.reference.draws.reshape(-1, self.dim)
+        return tuple(_column(name, values[:, k]) for k, name in enumerate(self.column_names))
+
+    def log_density(self, theta: Array) -> Array:
+        params, flat = self.without_draws(), np.ascontiguousarray(theta.reshape(-1, self.dim))
+        jit.prepare([self.potential])
+        out, lowest = np.empty(len(flat)), np.empty(1)
+        self.potential(flat, out, params)
+        self.potential(self.mode[None], lowest, params)
+        constant = (np.linalg.slogdet(self.curvature)[1] - self.dim * np.log(2 * np.pi)) / 2
+        return (lowest[0] - out + constant).reshape(theta.shape[:-1])
+
+    def textbook_draw(self, rng: np.random.Generator) -> Array:
+        draws = self.reference.draws.reshape(-1, self.dim)
+        return np.asarray(draws[int(rng.random() * len(draws))])
+
+
+@jit.inlined
+def draw_kept(rng, out, params, first):
+    """Write one of the kept draws for every chain; their number is ``params[first]``, and they follow it."""
+    n_chains, dim = out.shape
+    for c in range(n_chains):
+        at = first + 1 + int(rng.random() * params[first]) * dim
+        for i in range(dim):
+            out[c, i] = params[at + i]
+
+
+def _column(name: str, values: Array) -> Column:
+    """A column whose CDF goes through the quantiles of the values, and is smooth between them."""
+    points = np.quantile(values, special.ndtr(_LEVELS))
+    score = PchipInterpolator(points, _LEVELS)
+    low_slope, high_slope = (float(score.derivative()(points[i])) for i in (0, -1))
+
+    def scores(x: Array) -> Array:
+        x = np.asarray(x, dtype=float)
+        inside = score(np.clip(x, points[0], points[-1]))
+        return inside + low_slope * np.minimum(x - points[0], 0.0) + high_slope * np.maximum(x - points[-1], 0.0)
+
+    cdf: Callable[[Array], Array] = lambda x: special.ndtr(scores(x))  # noqa: E731
+    ends = points[0] - 6.0 / low_slope, points[-1] + 6.0 / high_slope
+    x, w = (part.ravel() for part in rule(*_pairs(np.concatenate([[ends[0]], points, [ends[1]]])), 2))
+    slopes = np.where(x < points[0], low_slope, np.where(x > points[-1], high_slope, score.derivative()(x)))
+    mass = w * slopes * np.exp(-(scores(x) ** 2) / 2) / np.sqrt(2 * np.pi)
+    mean = float(mass @ x)
+    variance = float(mass @ (x - mean) ** 2)
+    sd = variance**0.5
+    shown = max(ends[0], mean - 3.6 * sd), min(ends[1], mean + 3.6 * sd)
+    return Column(name, *ends, cdf, mean, variance, shown=shown)
+
+
+def _pairs(edges: Array) -> tuple[Array, Array]:
+    return edges[:-1], edges[1:]
