@@ -17,7 +17,7 @@ from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS
 from samplers.spec import Change, Choice, RunSpec, make_target
-from samplers.targets.base import MANIFOLD, Array
+from samplers.targets.base import MANIFOLD, SIMPLEX, Array
 from samplers.trace import Divergence, Trace
 
 # A chain this many standard deviations from the target's mean has left it for good: an Euler step that
@@ -161,11 +161,11 @@ class Run:
         return replace(self.spec, target=self._aimed, sampler=last.sampler, gradient=last.gradient, changes=())
 
     def _limits(self) -> Array:
-        if self.target.support == MANIFOLD:
-            # Only what is no number leaves a manifold.
+        if self.target.support == MANIFOLD or not (self.target.of_coordinates or self.target.support == SIMPLEX):
+            # Only what is no number leaves a manifold. Where columns say nothing of coordinates, those are of scale 1.
             return np.full(self.target.dim, ESCAPE)
         columns = self.target.columns[: self.target.dim]
-        if self.target.support == "simplex":
+        if self.target.support == SIMPLEX:
             return np.full(self.target.dim, ESCAPE * max(1.0, float(self.target_params.sum())))
         return np.array([abs(c.mean) + ESCAPE * np.sqrt(c.variance) for c in columns])
 

@@ -25,8 +25,11 @@ Case = tuple[str, tuple[tuple[str, Any], ...]]
 
 
 def cases_of(key: str) -> list[Case]:
-    """The defaults, and the settings that the target declares."""
-    return [(key, ()), *((key, tuple(values.items())) for values in getattr(TARGETS[key], "tried_at", ()))]
+    """The defaults, where no long run is needed for them, and the settings that the target declares."""
+    return [
+        *([(key, ())] if TARGETS[key].exact_law else []),
+        *((key, tuple(values.items())) for values in getattr(TARGETS[key], "tried_at", ())),
+    ]
 
 
 CASES = [case for key in TARGETS for case in cases_of(key)]
@@ -139,6 +142,8 @@ def scale_of(target: Target, theta: Array, i: int) -> Array:
     """The spread of a column, a tenth of a unit vector, or θ_i itself, (n,)."""
     if target.support == MANIFOLD:
         return np.full(len(theta), 0.1)
+    if target.support == LINE and not target.of_coordinates:
+        return np.full(len(theta), 0.3)
     return np.full(len(theta), np.sqrt(target.columns[i].variance)) if target.support == LINE else np.abs(theta[:, i])
 
 

@@ -51,7 +51,12 @@ class Components(View):
             self._bottom = float(np.floor(lowest / step) * step)
             x_label, label, top = "component j", "ω", -0.02 * self._bottom
         else:
-            self._bottom, x_label, label, top = lowest, "", "coefficient", float(exact[:, -1].max())
+            self._bottom, x_label, label, top = (
+                lowest,
+                "",
+                "coefficient" if scene.target.of_coordinates else "value",
+                float(exact[:, -1].max()),
+            )
             self.hint = "wide grey boxes: exact; lines from 5 to 95 %"
         p = plot(colours, x_label, self._scales[0].label(label), (0.4, d + 0.6), (self._bottom, top))
         self._scales[0].apply(p.yaxis)

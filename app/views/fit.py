@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from app.theme import DASHES, plot
 from app.views.base import Array, Data, LaneFrame, View
@@ -69,7 +70,12 @@ class Fit(View):
         if len(draws) == 0:
             return None
         some = draws[np.linspace(0, len(draws) - 1, min(DRAWS, len(draws))).astype(int)]
-        return np.asarray(np.quantile(self._fit.curves(some), SHARE, axis=0))
+        followed, grid = self._fit.followed, self._fit.grid
+        if followed is None:
+            return np.asarray(np.quantile(self._fit.curves(some), SHARE, axis=0))
+        # Smooth between the points that are followed, and level beyond them.
+        ends = PchipInterpolator(followed, np.quantile(some, SHARE, axis=0), axis=1)
+        return np.asarray(ends(np.clip(grid, followed[0], followed[-1])))
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return f"{len(self._fit.data)} data; " + self.means(lanes, range(self.scene.target.n_values))

@@ -46,7 +46,7 @@ class GradientNoise(View):
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
-        one, two = (column.name for column in scene.target.columns[:2])
+        one, two = scene.target.column_names[:2] if scene.target.of_coordinates else ("θ₁", "θ₂")
         p = plot(colours, f"noise of ∂U along {one}", f"along {two}", (-1.0, 1.0), (-1.0, 1.0))
         for k, axis in enumerate((p.x_range, p.y_range)):
             assert isinstance(axis, Range1d)

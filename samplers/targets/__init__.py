@@ -5,6 +5,7 @@ from samplers.targets.banana import Banana
 from samplers.targets.base import Target
 from samplers.targets.bingham import Bingham
 from samplers.targets.correlated_gaussian import CorrelatedGaussian
+from samplers.targets.curve_network import CurveNetwork
 from samplers.targets.dirichlet import DenseDirichlet, SparseDirichlet
 from samplers.targets.double_well import DoubleWell
 from samplers.targets.funnel import Funnel
@@ -52,6 +53,7 @@ TARGETS: Registry[type[Target]] = Registry(
     StudentMean,
     TiedMeans,
     BayesianLasso,
+    CurveNetwork,
     Typed,
     VonMises,
     CircleMixture,

@@ -124,11 +124,13 @@ class Fit:
     """The range of the other axis."""
     kinds: NDArray[np.int64]
     """Of which kind each datum is, (N,)."""
+    followed: Array | None = None
+    """Where the columns are the curve itself; None where they are the coordinates, of which ``curves`` makes it."""
 
     @classmethod
     def of(
         cls, data: Array, axes: tuple[str, str], function: Callable[[Array, Array], Array], kinds: Array | None = None,
-        shown: tuple[float, float] | None = None, points: int = 41,
+        shown: tuple[float, float] | None = None, points: int = 41, followed: Array | None = None,
     ) -> "Fit":  # fmt: skip
         """From ``function(theta (n, 1, dim), x (points,))``, on axes a little longer than the data are wide."""
         (x0, x1), (y0, y1) = ((float(v.min()), float(v.max())) for v in data.T)
@@ -136,7 +138,7 @@ class Fit:
         grid = np.linspace(x0 - x_room, x1 + x_room, points)
         return cls(
             data, axes, grid, lambda theta: function(theta[:, None, :], grid), shown or (y0 - y_room, y1 + y_room),
-            np.zeros(len(data), dtype=np.int64) if kinds is None else np.asarray(kinds, dtype=np.int64),
+            np.zeros(len(data), dtype=np.int64) if kinds is None else np.asarray(kinds, dtype=np.int64), followed,
         )  # fmt: skip
 
 
@@ -257,9 +259,19 @@ class Target(param.Parameterized):
         return {}
 
     @property
+    def of_coordinates(self) -> bool:
+        """Whether the columns are the coordinates of θ."""
+        return self.observe is observe_coordinates
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are."""
+        return len(self.columns)
+
+    @property
     def n_values(self) -> int:
         """How many of the first columns a person looks at; the KS distance reads the rest, or these without a rest."""
-        return len(self.columns)
+        return self.n_columns
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -330,10 +342,10 @@ class Target(param.Parameterized):
     def values(self, theta: Array) -> Array:
         """The columns (..., columns) of draws θ (..., dim)."""
         flat = np.ascontiguousarray(theta.reshape(-1, 1, self.dim))
-        out = np.empty((len(self.columns), 1, len(flat)))
+        out = np.empty((self.n_columns, 1, len(flat)))
         jit.prepare([self.observe])
         self.observe(flat, len(flat), out)
-        return out[:, 0, :].T.reshape(*theta.shape[:-1], len(self.columns))
+        return out[:, 0, :].T.reshape(*theta.shape[:-1], self.n_columns)
 
     def slopes_at(self, theta: Array) -> Array:
         """∂U/∂θ at θ (dim,) as each datum would have it if it stood for all, (N, dim)."""

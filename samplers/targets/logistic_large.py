@@ -174,7 +174,7 @@ class LargeLogistic(Logistic):
         return {"Exact law": f"an expansion at the mode, right up to a KS distance of {self.uncertainty:.2g}"}
 
     @property
-    def n_values(self) -> int:
+    def n_columns(self) -> int:
         return self.dim
 
     @property

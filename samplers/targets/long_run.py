@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 from numpy.random import SFC64, Generator
 from scipy import special
-from scipy.interpolate import PchipInterpolator
+from scipy.interpolate import CubicSpline, PchipInterpolator
 
 from samplers import jit
 from samplers.targets.base import Array, Column, Target, Tell
@@ -18,16 +18,17 @@ from samplers.targets.quadrature import rule
 
 CHAINS = 4
 ESS, RHAT = 10_000, 1.005
-"""What the run goes on for: effective draws of centre and tails of every coordinate, and the largest R-hat."""
-MAX_DRAWS = 80_000
-"""Of all chains. A run that is not done by then gives the answers that it has, which :attr:`uncertainty` says."""
+"""What the run goes on for: effective draws of centre and tails of every column, and the largest R-hat."""
+MAX_DRAWS, MAX_NUMBERS = 80_000, 6 * 10**9
+"""Of all chains; and how many numbers of data their gradients look at, some 10 to 30 seconds. A run that is not done by
+then gives the answers that it has, and :attr:`uncertainty` says how good they are."""
 _FIRST_DRAWS = 1000
 """A chain; twice as many each time that the run is not long enough yet."""
 _WARM_UP = 200
 """Steps of a chain at each step size that is tried, not kept."""
 _TIME = np.pi / 2
 """How long a path is, where standard deviations are 1: of a Gaussian its end does not depend on where it began."""
-_LEVELS = np.linspace(-3.0, 3.0, 37)
+_LEVELS = np.linspace(-3.0, 3.0, 17)
 """The quantiles, as normal scores, that a marginal's CDF goes through. Beyond, its tails are Gaussian."""
 
 _HMC = types.int64(
@@ -103,24 +104,24 @@ class Reference(NamedTuple):
     draws: Array
     """θ, (chains, draws, dim)."""
     rhat: float
-    """The largest of any coordinate."""
+    """The largest of any column."""
     ess: float
-    """The smallest of any coordinate, of centre and tails."""
+    """The smallest of any column, of centre and tails."""
 
     @classmethod
-    def of(cls, draws: Array) -> "Reference":
-        """Of θ (chains, draws, dim)."""
+    def of(cls, draws: Array, values: Array) -> "Reference":
+        """Of θ (chains, draws, dim), and the columns there (chains, draws, columns)."""
         from samplers.diagnostics.convergence import summary
 
-        found = [summary(draws, k) for k in range(draws.shape[2])]
+        found = [summary(values, k) for k in range(values.shape[2])]
         return cls(draws, max(c.rhat for c in found), min(min(c.ess_bulk, c.ess_tail) for c in found))
 
 
 class LongRun(Target):
-    """A law whose coordinates have the marginals of a long run of Hamiltonian Monte Carlo with the accept step.
+    """A law whose columns have the marginals of a long run of Hamiltonian Monte Carlo with the accept step.
 
     The run is in coordinates in which the law is like N(0, I) at its mode. Four chains begin away from it, and go on
-    until R-hat of every coordinate is below 1.005 and every ESS, of centre and tails, above 10,000. An exact draw is
+    until R-hat of every column is below 1.005 and every ESS, of centre and tails, above 10,000. An exact draw is
     one of the run's. The log density lacks a constant: it is normalised as if the law were the Gaussian that is alike
     at the mode.
     """
@@ -137,7 +138,7 @@ class LongRun(Target):
     @property
     @abstractmethod
     def column_names(self) -> tuple[str, ...]:
-        """Of the columns, which are the coordinates."""
+        """Of the columns."""
 
     @abstractmethod
     def without_draws(self) -> Array:
@@ -164,15 +165,17 @@ class LongRun(Target):
         while go_on(_WARM_UP, step_size)[1] < 0.8:
             step_size /= 1.4
         parts: list[Array] = []
+        each = (max(round(_TIME / step_size), 1) + 1) * max(len(self.data()), 1) * self.dim
+        most = min(MAX_DRAWS, max(MAX_NUMBERS // each, 4 * _FIRST_DRAWS))
         made, n, found = 0, _FIRST_DRAWS, None
-        while found is None or ((found.ess < ESS or found.rhat > RHAT) and made < MAX_DRAWS):
-            for _ in range(0, n, _FIRST_DRAWS // 4):
+        while found is None or ((found.ess < ESS or found.rhat > RHAT) and made < most):
+            for _ in range(0, min(n, (most - made) // CHAINS), _FIRST_DRAWS // 4):
                 share = min((found.ess / ESS) if found else 0.0, 1.0)
                 tell(f"The exact answer by a long run: {made:,} draws", share)
                 parts.append(go_on(_FIRST_DRAWS // 4, step_size)[0])
                 made += CHAINS * _FIRST_DRAWS // 4
             draws = np.concatenate(parts, axis=1)
-            found, n = Reference.of(draws), made // CHAINS
+            found, n = Reference.of(draws, self.values(draws)), made // CHAINS
         return found
 
     @property
@@ -209,12 +212,12 @@ class LongRun(Target):
         return self._packed
 
     @property
-    def n_values(self) -> int:
-        return self.dim
+    def n_columns(self) -> int:
+        return len(self.column_names)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        values = self.reference.draws.reshape(-1, self.dim)
+        values = self.values(self.reference.draws).reshape(-1, self.n_columns)
         return tuple(_column(name, values[:, k]) for k, name in enumerate(self.column_names))
 
     def log_density(self, theta: Array) -> Array:
@@ -243,9 +246,14 @@ def draw_kept(rng, out, params, first):
 
 def _column(name: str, values: Array) -> Column:
     """A column whose CDF goes through the quantiles of the values, and is smooth between them."""
-    points = np.quantile(values, special.ndtr(_LEVELS))
-    score = PchipInterpolator(points, _LEVELS)
-    low_slope, high_slope = (float(score.derivative()(points[i])) for i in (0, -1))
+    # Draws that were refused are there twice, and so may be quantiles.
+    points, kept = np.unique(np.quantile(values, special.ndtr(_LEVELS)), return_index=True)
+    score = CubicSpline(points, _LEVELS[kept], bc_type="natural")
+    if score.derivative()(np.linspace(points[0], points[-1], 1001)).min() <= 0:
+        # Where quantiles are far from even, as between two modes.
+        score = PchipInterpolator(points, _LEVELS[kept])
+    # Not the spline's own slopes at its ends, which may be 0.
+    low_slope, high_slope = (float(slope) for slope in (np.diff(_LEVELS[kept]) / np.diff(points))[[0, -1]])
 
     def scores(x: Array) -> Array:
         x = np.asarray(x, dtype=float)

@@ -59,6 +59,15 @@ FAULTS = {
     ("control-variates", 2): [((2, 3), (1, 2))],
     ("control-variates", 3): [((1, 2), (1, 2, 3, 4))],
     ("control-variates", 4): [((2, 3), (1, 2)), ((2, 4), (3,)), ((1, 3), (4,))],
+    ("gap", 1): [
+        ({"target": {"noise_sd": 1.0}}, (1,)),
+        ({"lane1": {"sampler": {"step_size": 0.0001, "n_leapfrog": 1}}}, (2, 3)),
+    ],
+    ("gap", 2): [
+        ((1, 2), (1, 4)),
+        ({"lane2": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (2,)),
+        ((1, 3), (3,)),
+    ],
     ("momentum", 1): [((1, 2), (1, 2)), ({"target": {"sd1": 1.1}}, (3,))],
     ("momentum", 2): [((1, 2), (1, 2)), ((2, 3), (3,))],
     ("momentum", 3): [((1, 2), (1, 2))],

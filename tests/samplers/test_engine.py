@@ -20,7 +20,7 @@ from samplers.parameters import Count, CountVector, Flag, Option, SpecError, dec
 from samplers.recipe.presets import PRESETS
 from samplers.spec import Change, Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
-from tests.checks_samplers import check_card, triples
+from tests.checks_samplers import check_card, soon_known, triples
 from tests.statistics import put_sampler
 
 
@@ -490,7 +490,9 @@ def test_every_target_refuses_a_wild_step_or_survives_it(t):
         if not sampler.accepts(TARGETS[t]):
             continue
         params = {"step_size": dict(declared(sampler))["step_size"].bounds[1]} if s != "exact" else {}
-        run = collect_until(RunSpec.of(t, s, sampler_params=params, n_steps=300, n_chains=2))
+        run = collect_until(
+            RunSpec.of(t, s, target_params=soon_known(t), sampler_params=params, n_steps=300, n_chains=2)
+        )
         assert finite(run), s
 
 
@@ -669,19 +671,19 @@ def test_every_sampler_has_its_card(s):
     check_card(SAMPLERS[s])
 
 
-def moved(parameter):
+def moved(parameter, value):
     """Another allowed value."""
     if isinstance(parameter, Flag):
-        return not parameter.default
+        return not value
     if isinstance(parameter, Option):
-        return next(x for x in parameter.objects if x != parameter.default)
+        return next(x for x in parameter.objects if x != value)
     if isinstance(parameter, CountVector):
-        return (*parameter.default[:-1], parameter.default[-1] + 50)
+        return (*value[:-1], value[-1] + 50)
     low, high = parameter.bounds
     if isinstance(parameter, Count):
-        return parameter.default + (1 if parameter.default < high else -1)
-    near = parameter.default * 1.1 if parameter.default else 0.1 * high
-    return near if low <= near <= high else parameter.default * 0.9
+        return value + (1 if value < high else -1)
+    near = value * 1.1 if value else 0.1 * high
+    return near if low <= near <= high else value * 0.9
 
 
 def preset(key):
@@ -729,13 +731,14 @@ def knobs():
 def test_every_parameter_has_an_effect(s, t, g, owner, name):
     """Fails where a knob turns nothing: from the same start and seed, another value must give other draws."""
     cls = {"sampler": SAMPLERS[s], "target": TARGETS[t], "gradient": GRADIENTS[g]}[owner]
-    value = OTHER_FORMULAS.get((cls.key, name)) or moved(dict(declared(cls))[name])
-    beside = BESIDE.get((cls.key, name), {})
+    beside = BESIDE.get((cls.key, name), soon_known(t) if owner == "target" else {})
+    parameter = dict(declared(cls))[name]
+    value = OTHER_FORMULAS.get((cls.key, name)) or moved(parameter, beside.get(name, parameter.default))
     pair = []
     for params in (beside, {**beside, name: value}):
         run = engine.Run(RunSpec.of(t, s, g, **{f"{owner}_params": params}, seed=2))
         if pair and pair[0].position.shape == run.position.shape:
-            run.position[:] = RunSpec.of(t, s, g).make_target().start()
+            run.position[:] = pair[0].target.start()
         run.advance(60)
         assert run.divergence is None
         pair.append(run)

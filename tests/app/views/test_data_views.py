@@ -8,13 +8,15 @@ from app.views.fit import Fit
 from app.views.gradient_noise import GradientNoise, _noise
 from samplers import Run
 from samplers.targets import TARGETS
+from samplers.targets.curve_network import LOOKED_AT
 from tests.checks_views import check, experiment_of, frames, records, scene_of
 
 WITH_A_FIT = ["linear_regression", "logistic_regression", "poisson_regression", "student_mean", "tied_means", "lasso"]
 
 
 def test_every_target_with_numbered_data_on_a_line_has_a_fit():
-    assert [key for key in TARGETS if TARGETS[key]().fit() is not None] == sorted(WITH_A_FIT, key=list(TARGETS).index)
+    found = [*WITH_A_FIT, "curve_network"]
+    assert [key for key in TARGETS if TARGETS[key]().fit() is not None] == sorted(found, key=list(TARGETS).index)
 
 
 @pytest.mark.parametrize("target", WITH_A_FIT)
@@ -44,6 +46,30 @@ def test_the_band_of_exact_draws_is_the_exact_band(target, monkeypatch):
     monkeypatch.setattr("app.views.fit.SHARE", (0.15, 0.85))
     low, high = levels(view.compute(frames(made))["band 0"])
     assert min(np.abs(low - 0.05).min(), np.abs(high - 0.95).min()) > 0.05
+
+
+def test_every_view_of_a_law_whose_columns_are_no_coordinates():
+    """Each that fits gives sound data; the band goes through the quantiles of the curve where it is followed."""
+    params = {"hidden": 2, "items": 10, "noise_sd": 0.5}
+    made = records("curve_network", ["exact", "sgld"], target_params=params, gradients=["full", "minibatch"])
+    for record in made:
+        record.run.advance(3000)
+    scene = scene_of(made)
+    keys = fitting(experiment_of(made))
+    assert {"fit", "state", "components", "gradient_noise", "marginal", "ks", "trace"} <= set(keys)
+    for key in keys:
+        view = VIEWS[key](scene)
+        check(view, view.compute(frames(made)))
+        view.captions(frames(made))
+        view.words(frames(made))
+    view = Fit(scene)
+    grid, low, high = view.compute(frames(made))["band 0"]
+    exact = scene.target.values(scene.target.sample(3, 4000))
+    inner = slice(1, -1)
+    for side, level in ((low, 0.05), (high, 0.95)):
+        there = np.interp(LOOKED_AT[inner], grid, side)
+        levels = [(exact[:, k] <= y).mean() for k, y in zip(range(1, 8), there, strict=True)]
+        assert np.abs(np.array(levels) - level).max() < 0.05
 
 
 def test_the_lines_are_where_the_chains_are_now():
