@@ -234,6 +234,15 @@ def bias_of(spec, target, sampler):
     if order == 1 and target.support == "line":
         first = first_order_bias(target, heat)
         return first.theta, lambda g: eps * first(g)
+    if order == 2 and not hasattr(sampler, "friction"):
+        # A skewed move for the time ε = s²/2: Euler's terms, |∇U|²/2 besides, and three times the heat.
+        curved, heated = first_order_bias(target), first_order_bias(target, 3 * heat)
+        square = (target.gradient_at(curved.theta) ** 2).sum(axis=1) / 2
+        square -= square.mean()
+        return (
+            curved.theta,
+            lambda g: eps**2 / 2 * (abs(curved(g)) + abs(float((g * square).mean())) + abs(heated(g) - curved(g))),
+        )
     if order == 2:
         # A thermostat takes up the heat; ABOBA's own bias is of the second order, with the same terms.
         heat = 0.0 if getattr(sampler, "thermostat", False) is True else heat

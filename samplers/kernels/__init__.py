@@ -19,6 +19,7 @@ from samplers.kernels.nuts import NUTS
 from samplers.kernels.recipe import RecipeSampler
 from samplers.kernels.rwm import RWM
 from samplers.kernels.scir import SCIR
+from samplers.kernels.sg_barker import StochasticBarker
 from samplers.kernels.sggmc import SGGMC
 from samplers.kernels.sggmc_euler import SGGMCEuler
 from samplers.kernels.sghmc import SGHMC
@@ -50,6 +51,7 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     NUTS,
     MALA,
     Barker,
+    StochasticBarker,
     RWM,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)
