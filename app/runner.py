@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 PATIENT_SECONDS = 0.1
 """While something is being made ready, the page is told this often how long it has taken."""
 _LOADER = ThreadPoolExecutor(max_workers=2, thread_name_prefix="loader")
+_FINDER = ThreadPoolExecutor(max_workers=2, thread_name_prefix="finder")
+"""Where an exact law is still to be found, which takes many seconds: no other page waits for it."""
 
 
 class Screen(LiveScreen, Protocol):
@@ -125,7 +127,9 @@ class Runner(Live):
         """The lanes; None where the person cancelled them or asked for something else meanwhile."""
         began = time.perf_counter()
         progress = Progress()
-        job = asyncio.get_running_loop().run_in_executor(_LOADER, prepare, progress, experiment, upload)
+        known = experiment.of_model or experiment.make_target().ready
+        pool = _LOADER if known else _FINDER
+        job = asyncio.get_running_loop().run_in_executor(pool, prepare, progress, experiment, upload)
         # Nobody may be there to hear of an error any more.
         job.add_done_callback(lambda done: done.cancelled() or done.exception())
         told = False

@@ -37,6 +37,7 @@ from samplers.models.topics.corpus import TOLD_EVERY
 from samplers.models.topics.model import FIRST
 from samplers.parameters import SpecError, declared
 from samplers.spec import MAX_CHANGES, OWN_GRADIENT, max_lanes, samplers_of
+from samplers.targets.logistic_tumours import TumoursLogistic
 
 CORPUS = "?target=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
 BARS = f"{CORPUS}&lane=collapsed_gibbs&lane=lda_scir"
@@ -603,6 +604,40 @@ async def _begun(query):
     stage = Stage(query)
     await stage.ready()
     return stage
+
+
+def test_no_page_waits_for_the_exact_law_of_another(monkeypatch):
+    """Two long runs are under way, as many as there are threads for them and for all other pages' beginnings."""
+    go_on, asked = threading.Event(), []
+    longest = time.monotonic() + 60
+
+    def found(self, tell):
+        asked.append(self)
+        while not go_on.is_set() and time.monotonic() < longest:
+            tell("Looking", None)
+            time.sleep(0.01)
+        raise SpecError("target", self.key, "nothing was found")
+
+    monkeypatch.setattr(TumoursLogistic, "prepare", found)
+
+    async def open_all():
+        slow = [Stage(f"target=logistic_tumours(items:{n})&lane=sgld") for n in (51, 52)]
+        waiting = [asyncio.create_task(stage.runner._begin()) for stage in slow]
+        while len(asked) < 2:
+            await asyncio.sleep(0.01)
+        # Of a law that is not known there are no pictures yet.
+        assert [stage.runner.view_builders() for stage in slow] == [[], []]
+        quick = await _begun("target=gaussian&lane=sgld")
+        await quick.frames(2)
+        assert not any(task.done() for task in waiting)
+        go_on.set()
+        await asyncio.gather(*waiting)
+        return quick, slow
+
+    quick, slow = asyncio.run(open_all())
+    assert quick.runner.lanes.runs[0].steps > 0
+    for stage in slow:
+        stage.screen.show_problem.assert_called_with("target = 'logistic_tumours': nothing was found.")
 
 
 def test_a_page_that_nobody_sees_or_that_is_paused_computes_nothing():
