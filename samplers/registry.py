@@ -3,6 +3,7 @@
 import logging
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from itertools import chain
 from typing import Any, ClassVar, TypeVar, cast
@@ -10,6 +11,9 @@ from typing import Any, ClassVar, TypeVar, cast
 from samplers.parameters import SpecError
 
 T = TypeVar("T")
+
+LONGEST_LIST, NEAREST, LONGEST_NAME = 400, 5, 40
+"""A list of names that is no longer is given whole, of another the nearest; and so much of a wrong name is compared."""
 
 
 class Named(Mapping[str, T]):
@@ -19,9 +23,14 @@ class Named(Mapping[str, T]):
     """What each of them is, for messages."""
 
     def find(self, field: str, key: Any) -> T:
-        """The entry of that name, or :class:`SpecError` with the names there are."""
+        """The entry of that name, or :class:`SpecError` with the names there are; of many with those most like it."""
         if not isinstance(key, str) or key not in self:
-            raise SpecError(field, key, f"there is no such {self.what}; there are: {', '.join(self)}")
+            names = ", ".join(self)
+            if len(names) <= LONGEST_LIST:
+                raise SpecError(field, key, f"there is no such {self.what}; there are: {names}")
+            # To compare a long text with every name takes long.
+            like = ", ".join(get_close_matches(str(key)[:LONGEST_NAME], list(self), NEAREST, 0.0))
+            raise SpecError(field, key, f"there is no such {self.what}; of {len(self)} most like it are: {like}")
         return self[key]
 
 

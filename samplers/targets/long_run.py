@@ -28,7 +28,7 @@ _WARM_UP = 200
 """Steps of a chain at each step size that is tried, not kept."""
 _TIME = np.pi / 2
 """How long a path is, where standard deviations are 1: of a Gaussian its end does not depend on where it began."""
-_LEVELS = np.linspace(-3.0, 3.0, 17)
+_LEVELS = np.linspace(-3.0, 3.0, 25)
 """The quantiles, as normal scores, that a marginal's CDF goes through. Beyond, its tails are Gaussian."""
 
 _HMC = types.int64(
