@@ -195,7 +195,8 @@ class AppState(param.Parameterized):
             made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
             for lane in lanes:
                 _fit_recipe(lane, made)
-                _fit_step(lane, made)
+                if made.first_steps != self.experiment.make_target().first_steps:
+                    _fit_step(lane, made)
         self._set(target=target, lanes=lanes)
 
     def bring(self, files: Mapping[str, bytes]) -> None:

@@ -37,6 +37,15 @@ _HMC = types.int64(
 )  # fmt: skip
 
 
+@jit.helper
+def _place(q, mode, factor, theta):
+    """Write θ̂ + Lq of one chain."""
+    for i in range(q.size):
+        theta[i] = mode[i]
+        for j in range(i + 1):
+            theta[i] += factor[i, j] * q[j]
+
+
 @jit.loop(_HMC)
 def hmc(rng, position, potential, gradient, params, mode, factor, step_size, n_leapfrog, kept):
     """Hamiltonian Monte Carlo of q in θ = θ̂ + Lq, with an accept step; ``kept`` (draws, chains, dim) takes every θ.
@@ -50,10 +59,7 @@ def hmc(rng, position, potential, gradient, params, mode, factor, step_size, n_l
     height, energy, before = np.empty(n_chains), np.empty(n_chains), np.empty(n_chains)
 
     for c in range(n_chains):
-        for i in range(dim):
-            theta[c, i] = mode[i]
-            for j in range(i + 1):
-                theta[c, i] += factor[i, j] * position[c, j]
+        _place(position[c], mode, factor, theta[c])
     potential(theta, height, params)
     accepted = 0
     for t in range(kept.shape[0]):
@@ -66,10 +72,7 @@ def hmc(rng, position, potential, gradient, params, mode, factor, step_size, n_l
                 proposal[c, i] = position[c, i]
         for leap in range(n_leapfrog + 1):
             for c in range(n_chains):
-                for i in range(dim):
-                    theta[c, i] = mode[i]
-                    for j in range(i + 1):
-                        theta[c, i] += factor[i, j] * proposal[c, j]
+                _place(proposal[c], mode, factor, theta[c])
             gradient(theta, at_theta, params)
             # Half a kick at both ends of the path.
             kick = eps / 2 if leap in (0, n_leapfrog) else eps
@@ -91,10 +94,7 @@ def hmc(rng, position, potential, gradient, params, mode, factor, step_size, n_l
                 height[c] = energy[c]
                 for i in range(dim):
                     position[c, i] = proposal[c, i]
-            for i in range(dim):
-                kept[t, c, i] = mode[i]
-                for j in range(i + 1):
-                    kept[t, c, i] += factor[i, j] * position[c, j]
+            _place(position[c], mode, factor, kept[t, c])
     return accepted
 
 
@@ -195,7 +195,9 @@ class LongRun(Target):
 
     @property
     def uncertainty(self) -> float:
-        return float(np.sqrt(np.pi / 2) * np.log(2) / np.sqrt(self.reference.ess))
+        from samplers.diagnostics.ks import baseline
+
+        return baseline(self.reference.ess)
 
     def facts(self) -> Mapping[str, str]:
         chains, draws, _ = self.reference.draws.shape
@@ -262,7 +264,8 @@ def _column(name: str, values: Array) -> Column:
 
     cdf: Callable[[Array], Array] = lambda x: special.ndtr(scores(x))  # noqa: E731
     ends = points[0] - 6.0 / low_slope, points[-1] + 6.0 / high_slope
-    x, w = (part.ravel() for part in rule(*_pairs(np.concatenate([[ends[0]], points, [ends[1]]])), 2))
+    edges = np.concatenate([[ends[0]], points, [ends[1]]])
+    x, w = (part.ravel() for part in rule(edges[:-1], edges[1:], 2))
     slopes = np.where(x < points[0], low_slope, np.where(x > points[-1], high_slope, score.derivative()(x)))
     mass = w * slopes * np.exp(-(scores(x) ** 2) / 2) / np.sqrt(2 * np.pi)
     mean = float(mass @ x)
@@ -270,7 +273,3 @@ def _column(name: str, values: Array) -> Column:
     sd = variance**0.5
     shown = max(ends[0], mean - 3.6 * sd), min(ends[1], mean + 3.6 * sd)
     return Column(name, *ends, cdf, mean, variance, shown=shown)
-
-
-def _pairs(edges: Array) -> tuple[Array, Array]:
-    return edges[:-1], edges[1:]

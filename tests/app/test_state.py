@@ -553,3 +553,14 @@ def test_a_typed_energy_has_no_minibatches():
     assert state.experiment.target.key == "typed"
     assert [lane.gradient.key for lane in state.experiment.lanes] == ["full", "gaussian"]
     assert [lane.sampler for lane in state.experiment.lanes] == [lane.sampler for lane in before]
+
+
+def test_another_value_of_a_target_leaves_a_step_that_was_chosen():
+    """Only where the target becomes steeper, as with more data, is the step made to fit."""
+    state = AppState(experiment=Experiment.from_dict({"target": "lasso", "lanes": [{"sampler": "sgld"}]}))
+    state.set_lane_param(0, "sampler", "step_size", 1e-3)
+    state.set_target_param("shrinkage", 6.0)
+    assert state.experiment.lanes[0].sampler.values()["step_size"] == 1e-3
+    state = AppState(experiment=Experiment.from_dict({"target": "logistic_large", "lanes": [{"sampler": "sgld"}]}))
+    state.set_target_param("items", 100_000)
+    assert state.experiment.lanes[0].sampler.values()["step_size"] == 8e-6
