@@ -237,7 +237,7 @@ def mass_error(target: Target, columns: tuple[Column, ...], scale: float = 1.0) 
 
 def low_dimensional(case: Case) -> bool:
     """Whether the density can be integrated over all columns, and its integral is what the columns say."""
-    return make(case).exact_law and make(case).support != SIMPLEX and len(make(case).columns) <= 2
+    return make(case).exact_law and make(case).support != SIMPLEX and make(case).n_columns <= 2
 
 
 def check_cdf(case: Case) -> None:

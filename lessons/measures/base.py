@@ -96,7 +96,7 @@ class OfColumn(Measure):
 
     def check(self, spec: RunSpec) -> None:
         key = spec.target.key
-        n = len(MODELS[key].followed if is_model(key) else spec.make_target().columns)
+        n = len(MODELS[key].followed) if is_model(key) else spec.make_target().n_columns
         if self.column > n:
             raise SpecError("measure.column", self.column, f"{ANY_TARGET[key].title} has the columns 1 to {n}")
 

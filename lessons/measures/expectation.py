@@ -6,7 +6,7 @@ from samplers.spec import RunSpec
 
 
 class Expectation(Measure):
-    """An expectation that the target knows, by its number in the target's list of moments; of all draws."""
+    """An expectation that the target knows exactly, by its number in the target's list of moments; of all draws."""
 
     key = "expectation"
     title = "Expectation"
@@ -14,7 +14,14 @@ class Expectation(Measure):
     number = Count(1, bounds=(1, 400), label="Number", doc="Which of the target's moments, counted from 1.")
 
     def check(self, spec: RunSpec) -> None:
-        names = [moment.name for moment in spec.make_target().moments]
+        target = spec.make_target()
+        if not target.exact_law:
+            raise SpecError(
+                "measure",
+                self.key,
+                f"the law of {target.title} is not known exactly; allowed are mean and variance, among others",
+            )
+        names = [moment.name for moment in target.moments]
         if self.number > len(names):
             raise SpecError("measure.number", self.number, f"the moments are 1 to {len(names)}: {', '.join(names)}")
 

@@ -20,7 +20,7 @@ class KS(Measure):
     column = Count(0, bounds=(0, 400), label="Column", doc="Which column, counted from 1; 0 for the mean of the target's own.")  # fmt: skip
 
     def check(self, spec: RunSpec) -> None:
-        n = len(spec.make_target().columns)
+        n = spec.make_target().n_columns
         if self.column > n:
             raise SpecError("measure.column", self.column, f"allowed are 0 to {n}")
 

@@ -281,8 +281,7 @@ class Target(param.Parameterized):
     @property
     def ks_columns(self) -> range:
         """The columns whose KS distances are averaged."""
-        rest = range(self.n_values, len(self.columns))
-        return rest or range(len(self.columns))
+        return range(self.n_values, self.n_columns) or range(self.n_columns)
 
     def fit(self) -> Fit | None:
         """The data and a draw's curve beside them; None where there is no such picture."""
@@ -296,7 +295,7 @@ class Target(param.Parameterized):
     @property
     def planar(self) -> bool:
         """Whether the two columns have a joint histogram and a joint density."""
-        return len(self.columns) == 2
+        return self.n_columns == 2
 
     def log_column_density(self, values: Array) -> Array:
         """The normalised log density of the columns (..., columns), where they are coordinates of the whole law."""

@@ -162,7 +162,7 @@ def test_the_link_holds_the_whole_state(query):
 @pytest.mark.parametrize(
     ("query", "parts"),
     [
-        ("?model=weather", ["target", "weather", "topics"]),
+        ("?model=topic", ["target", "'topic'", "topics"]),
         ("?target=network&lane=lda_scir", ["lda_scir", "network"]),
         ("?target=topics(n_topics:1)", ["n_topics", "1"]),
         ("?target=topics&views=graph", ["graph", "does not fit the target"]),

@@ -76,3 +76,20 @@ def test_the_scan_has_its_known_time():
 def test_a_scan_draws_no_more_than_there_is():
     with pytest.raises(SpecError, match="allowed is at most the n_data of 4"):
         MEASURES["scan_tau"](n_data=4, batch_size=5).check(RunSpec.of("gaussian", "sgld"))
+
+
+def test_what_a_claim_asks_for_is_checked_before_the_law_is_known():
+    """Reading a lesson on a law by a long run makes no long run, whatever its claims measure."""
+    spec = RunSpec.of("curve_network", "sgld", target_params={"data_seed": 77})
+    target = spec.make_target()
+    assert target.n_columns == target.n_values == len(target.column_names) == len(target.ks_columns)
+    assert not target.planar
+    refused = 0
+    for measure in MEASURES.values():
+        for settings in ({}, {"column": target.n_columns + 1}):
+            try:
+                measure(**settings).check(spec)
+            except SpecError:
+                refused += 1
+    assert refused > len(MEASURES)
+    assert not target.ready
