@@ -19,9 +19,22 @@ from app.workbench import entry_boxes
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels.base import Sampler
 from samplers.models import MODELS, Method
-from samplers.parameters import Count, CountVector, Flag, Formula, Formulas, Option, Real, SpecError, Value, declared
+from samplers.parameters import (
+    Count,
+    CountVector,
+    Flag,
+    Formula,
+    Formulas,
+    Option,
+    Real,
+    Source,
+    SpecError,
+    Value,
+    declared,
+)
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, max_lanes, samplers_of, settings_of
 from samplers.targets import TARGETS
+from samplers.targets.own import OfTable
 
 EDITED_ELSEWHERE = {
     "layout",
@@ -93,8 +106,11 @@ def as_shown(parameter: param.Parameter, value: Value) -> Any:
     return ", ".join(map(str, value)) if isinstance(parameter, CountVector) else value
 
 
-def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
-    """The control of a parameter. ``apply`` is called with each new value."""
+def widget(parameter: param.Parameter, value: Value, apply: Apply, own: str = "") -> Any:
+    """The control of a parameter. ``apply`` is called with each new value.
+
+    ``own`` is what a spec calls the table that the person brought.
+    """
     common = {"label": parameter.label, "description": parameter.doc, "sizing_mode": "stretch_width", "margin": (4, 10)}
     if isinstance(parameter, Flag):
         made = pmui.Switch(value=bool(value), **common)
@@ -107,6 +123,8 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply) -> Any:
         watched = "value"
     elif isinstance(parameter, Option):
         options = {in_words(option): option for option in parameter.objects}
+        if isinstance(parameter, Source) and own:
+            options["Your own"] = own
         made = pmui.Select(options=options, value=value, size="small", **common)
         watched = "value"
     elif parameter.log:
@@ -195,7 +213,14 @@ class Panel:
 
     def _widget(self, parameter: param.Parameter, read: Callable[[], Value], apply: Apply) -> Any:
         """The control of a parameter whose value is read so."""
-        return self._follow(lambda: as_shown(parameter, read()), lambda: widget(parameter, read(), apply))
+        return self._follow(
+            lambda: as_shown(parameter, read()), lambda: widget(parameter, read(), apply, self._own_table())
+        )
+
+    def _own_table(self) -> str:
+        """What a spec calls the table that the person brought; empty where there is none."""
+        upload = self.state.upload
+        return str(upload.data().key) if upload is not None and issubclass(upload.kind.model, OfTable) else ""
 
     def show_error(self, index: int, message: str) -> None:
         """Put a sentence on the card of a lane or a method; a reset clears it."""
@@ -340,11 +365,13 @@ class Controls(Panel):
             )  # fmt: skip
             menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
             parts.append(menu)
-        if state.experiment.of_model:
+        if choice.key in KINDS or state.experiment.of_model:
             # First the data, and after them the file of the person's own.
             parts += self._target_widgets(slice(0, 1))
             parts += self._upload() if state.shows("upload") else []
-            parts += self._target_widgets(slice(1, None) if self._of_lesson else slice(1, FIRST))
+            parts += self._target_widgets(
+                slice(1, FIRST if state.experiment.of_model and not self._of_lesson else None)
+            )
         else:
             parts += self._target_widgets(slice(0, None))
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
@@ -370,7 +397,10 @@ class Controls(Panel):
 
         def take(files: Mapping[str, bytes]) -> None:
             self.show_problem("")
-            self._do(self.state.bring, files)
+            try:
+                self.state.bring(files)
+            except SpecError as error:
+                self.show_problem(str(error))
 
         if key not in self._boxes:
             self._boxes[key] = FileBox(KINDS[key], take, self.show_problem)

@@ -31,15 +31,13 @@ _SCRIPT = '''"""An experiment of SG-MCMC Lab, as it stood on the page after {ste
 Needs the package sgmcmc-lab. Run it with Python: it writes the draws of each lane beside itself.
 """
 
-from samplers import Experiment, SpecError, run
-from samplers.models.run import write_curves
-from samplers.spec import ANY_TARGET
+{imports}
 
 EXPERIMENT = r"""
 {experiment}
 """
 
-if __name__ == "__main__":
+if __name__ == "__main__":{table}
     for number, spec in enumerate(Experiment.from_json(EXPERIMENT).runs(), start=1):
         trace = run(spec)
         name = f"lane-{{number}}-{{spec.sampler.key}}.nc"
@@ -47,10 +45,25 @@ if __name__ == "__main__":
         print(name, "holds", trace.values().shape[1], "draws of", spec.n_chains, "chains")
 '''
 
+_IMPORTS = "from samplers import Experiment, run"
+_OWN_IMPORTS = """import sys
+from pathlib import Path
+
+from samplers import Experiment, run
+from samplers.targets import TARGETS"""
+_OWN = """
+    if len(sys.argv) != 2:
+        sys.exit("Give the CSV file of the table after the program: it is somebody's own, and not in here.")
+    # The experiment finds its table as long as this name holds it.
+    table = TARGETS["{target}"].read({{sys.argv[1]: Path(sys.argv[1]).read_bytes()}})"""
+
 
 def script(experiment: Experiment) -> str:
     """A Python program that makes the experiment's draws again."""
-    return _SCRIPT.format(steps=experiment.n_steps, experiment=experiment.to_json())
+    imports, table = _IMPORTS, ""
+    if experiment.of_own_data:
+        imports, table = _OWN_IMPORTS, _OWN.format(target=experiment.target.key)
+    return _SCRIPT.format(steps=experiment.n_steps, experiment=experiment.to_json(), imports=imports, table=table)
 
 
 def saved(experiment: Experiment) -> Experiment:
@@ -126,7 +139,7 @@ class ExportMenu:
 
     async def _link(self) -> None:
         await self.runner.bus.send_copy()
-        more = "; but no file of your own" if self.state.experiment.of_model else ""
+        more = "; but no file of your own" if self.state.experiment.of_own_data else ""
         self.notify("success", f"The link is on the clipboard. It holds the whole experiment, seed included{more}.")
 
     async def picture(self) -> None:

@@ -12,7 +12,6 @@ from lessons.specs import WORDS, check_address
 from samplers import Experiment
 from samplers.choices import given_again, link_fields
 from samplers.migrations import VERSION
-from samplers.models import MODELS
 from samplers.parameters import SpecError, declared
 from samplers.spec import LINK_FIELDS
 
@@ -84,10 +83,11 @@ def _without_upload(experiment: Experiment, messages: list[str]) -> Experiment:
     if not experiment.of_own_data:
         return experiment
     key = experiment.target.key
-    name = MODELS[key].data_parameter
-    built_in = dict(declared(MODELS[key]))[name].default
+    kind = KINDS[key]
+    name = kind.model.data_parameter
+    built_in = dict(declared(kind.model))[name].default
     messages.append(
-        f"This link was made with somebody's own file, which no link holds: the {name} {built_in} is shown instead. Bring the file with the button {KINDS[key].label}."
+        f"This link was made with somebody's own file, which no link holds: the {name} {built_in} is shown instead. Bring the file with the button {kind.label}."
     )
     data = experiment.to_dict()
     data["target"]["params"][name] = built_in

@@ -159,12 +159,15 @@ class AppState(param.Parameterized):
         messages: list[str] = []
         lanes: list[dict[str, Any]] = []
         made = Experiment.from_dict({"target": key, "lanes": [{"sampler": "exact"}]}).make_target()
+        before = self.experiment.make_target()
         for lane in self._lanes():
             if SAMPLERS[lane["sampler"]["key"]].accepts(target):
+                had = _first(lane, before)
                 _fit_recipe(lane, made)
                 gradients = SAMPLERS[lane["sampler"]["key"]].gradients_for(target)
                 if lane["gradient"]["key"] not in gradients:
                     del lane["gradient"]
+                _fit_step(lane, made, had)
                 lanes.append(lane)
             else:
                 messages.append(
@@ -177,8 +180,6 @@ class AppState(param.Parameterized):
             messages[-1:] = [
                 f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[first].title} takes its place."
             ]
-        for lane in lanes:
-            _fit_step(lane, made)
         self._set(target={"key": key}, lanes=lanes)
         return messages
 
@@ -193,18 +194,28 @@ class AppState(param.Parameterized):
                 raise SpecError(f"target.{name}", value, allowed)
         else:
             made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
+            before = self.experiment.make_target()
             for lane in lanes:
+                had = _first(lane, before)
                 _fit_recipe(lane, made)
-                if made.first_steps != self.experiment.make_target().first_steps:
-                    _fit_step(lane, made)
+                if made.first_steps != before.first_steps:
+                    _fit_step(lane, made, had)
         self._set(target=target, lanes=lanes)
 
     def bring(self, files: Mapping[str, bytes]) -> None:
         """Take files in place of the data that are there. What is wrong in them shows when they are read."""
         kind = KINDS[self.experiment.target.key]
+        upload = Upload(kind, files)
+        # A table is small, and read at once: the experiment has its name.
+        named = UPLOADED if self.experiment.of_model else upload.data().key
+        before = self.upload
         with param.parameterized.batch_call_watchers(self):
-            self.upload = Upload(kind, files)
-            self.set_target_param(kind.model.data_parameter, UPLOADED)
+            self.upload = upload
+            try:
+                self.set_target_param(kind.model.data_parameter, named)
+            except SpecError:
+                self.upload = before
+                raise
 
     def look_inside(self, lane: int) -> None:
         """Let the pictures of a model show that lane."""
@@ -217,17 +228,18 @@ class AppState(param.Parameterized):
         lanes, target = self._lanes(), self.experiment.target.key
         gradient = lanes[lane].get("gradient")
         lanes[lane] = {"sampler": {"key": key}}
-        if not self.experiment.of_model:
-            if gradient["key"] in SAMPLERS.find("sampler", key).gradients_for(TARGETS[target]):
-                lanes[lane]["gradient"] = gradient
-            _fit_step(lanes[lane], self.experiment.make_target())
+        if not self.experiment.of_model and gradient["key"] in SAMPLERS.find("sampler", key).gradients_for(
+            TARGETS[target]
+        ):
+            lanes[lane]["gradient"] = gradient
         self._set(lanes=lanes)
 
     def set_gradient(self, lane: int, key: str) -> None:
         """Another gradient estimator for a lane, with its defaults."""
-        lanes = self._lanes()
+        lanes, target = self._lanes(), self.experiment.make_target()
+        before = _first(lanes[lane], target)
         lanes[lane]["gradient"] = {"key": key}
-        _fit_step(lanes[lane], self.experiment.make_target())
+        _fit_step(lanes[lane], target, before)
         self._set(lanes=lanes)
 
     def set_lane_param(self, lane: int, part: str, name: str, value: Any) -> None:
@@ -293,10 +305,7 @@ class AppState(param.Parameterized):
         free = [key for key in samplers_of(target) if key not in used]
         # Beside a recipe one wants the same recipe, to change one entry of it.
         if free and lanes[-1]["sampler"]["key"] != RecipeSampler.key:
-            new: dict[str, Any] = {"sampler": {"key": free[0]}}
-            if not is_model(target):
-                _fit_step(new, self.experiment.make_target())
-            lanes.append(new)
+            lanes.append({"sampler": {"key": free[0]}})
         else:
             lanes.append(lanes[-1])
         self._set(lanes=lanes)
@@ -417,9 +426,20 @@ def _fit_recipe(lane: dict[str, Any], target: Target) -> None:
         params.update(parameters_of(made))
 
 
-def _fit_step(lane: dict[str, Any], target: Target) -> None:
-    """Make a lane's step small enough for a steep target, and its friction large enough for minibatches."""
-    params = lane["sampler"].get("params", {})
-    first = SAMPLERS[lane["sampler"]["key"]].first_values(target.first_steps, lane.get("gradient", {}).get("key", ""))
-    for name in params.keys() & first.keys():
-        params[name] = (min if name == "step_size" else max)(params[name], first[name])
+def _first(lane: Mapping[str, Any], target: Target) -> dict[str, float]:
+    """What the parameters of a lane's sampler begin with, where that is not what they declare."""
+    return SAMPLERS[lane["sampler"]["key"]].first_values(target.first_steps, lane.get("gradient", {}).get("key", ""))
+
+
+def _fit_step(lane: dict[str, Any], target: Target, before: Mapping[str, float]) -> None:
+    """Give a lane the first step and friction for a target where it still has those of ``before``.
+
+    A step that was chosen is made small enough, a friction large enough.
+    """
+    params, first = lane["sampler"]["params"], _first(lane, target)
+    defaults = {name: parameter.default for name, parameter in declared(SAMPLERS[lane["sampler"]["key"]])}
+    for name in params.keys() & (first.keys() | before.keys()):
+        if params[name] == (defaults | before)[name]:
+            params[name] = (defaults | first)[name]
+        elif name in first:
+            params[name] = (min if name == "step_size" else max)(params[name], first[name])

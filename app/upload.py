@@ -6,8 +6,11 @@ from typing import Any
 
 import panel_material_ui as pmui
 
+from samplers.files import Tell, untold
 from samplers.models import MODELS, Model
-from samplers.models.files import Tell, untold
+from samplers.targets.linear_table import TableLinear
+from samplers.targets.logistic_table import TableLogistic
+from samplers.targets.own import OfTable
 
 MAX_BYTES = 30_000_000
 """Of all files that are brought at once. The browser looks first and sends nothing of what is larger."""
@@ -22,9 +25,9 @@ MAX_CHUNKS = MAX_FILES + MAX_BYTES // CHUNK_BYTES
 
 @dataclass(frozen=True)
 class Kind:
-    """What a model takes."""
+    """What a model or a target takes."""
 
-    model: type[Model]
+    model: type[Model | OfTable]
     label: str
     several: bool
     """Whether several files make one data set."""
@@ -46,13 +49,14 @@ class Upload:
         return self._files is None
 
     def data(self, tell: Tell = untold) -> Any:
-        """What the model takes; the first call reads the files, and lets go of them.
+        """What the model or the target takes; the first call reads the files, and lets go of them.
 
-        Raises :class:`~samplers.models.files.FileError`.
+        Raises :class:`~samplers.files.FileError`.
         """
         files = self._files
         if files is not None:
-            self._data = self.kind.model.read(files, tell)
+            model = self.kind.model
+            self._data = model.read(files) if issubclass(model, OfTable) else model.read(files, tell)
             self._files = None
         return self._data
 
@@ -111,6 +115,7 @@ class FileBox(pmui.FileInput):
             self._take(files)
 
 
+_TABLE = "A CSV file whose first line names the columns and whose last column is {}; the others are numbers, at most 98 of them, and at most 200,000 numbers in all. Nothing is kept after this page is closed, and nobody else sees it."
 KINDS = {
     "topics": Kind(
         MODELS["topics"], "Your own documents", True,
@@ -120,5 +125,7 @@ KINDS = {
         MODELS["network"], "Your own network", False,
         "A CSV with two columns, the two ends of each edge; or GraphML. Nothing is kept after this page is closed, and nobody else sees it.",
     ),
+    TableLinear.key: Kind(TableLinear, "Your own table", False, _TABLE.format("y, a number")),
+    TableLogistic.key: Kind(TableLogistic, "Your own table", False, _TABLE.format("one of two numbers or words")),
 }  # fmt: skip
-"""By the model's key."""
+"""By the key of the model or the target."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samplers.models.files import read_file
+from samplers.files import read_file
 from samplers.parameters import SpecError
 
 MAX_BYTES = 200_000

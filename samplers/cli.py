@@ -22,15 +22,16 @@ from tqdm import tqdm
 from samplers import engine, jit
 from samplers.choices import MAX_JSON
 from samplers.diagnostics import autocorrelation, convergence
+from samplers.files import read_file
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
-from samplers.models.files import read_file
 from samplers.models.run import ModelRun, needed, run_models, write_curves
 from samplers.models.topics.corpus import MAX_BYTES
 from samplers.parameters import MAX_FORMULA, Count, CountVector, Flag, Formula, Formulas, Option, SpecError, declared
 from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings
 from samplers.targets import TARGETS
+from samplers.targets.own import OfTable, Table
 from samplers.trace import Trace
 
 DONE, DIVERGED, BAD_INPUT, STOPPED = 0, 1, 2, 130
@@ -206,10 +207,17 @@ def _studies(data: dict[str, Any]) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    experiment = Experiment.from_json(_text(Path(options.spec), 4 * MAX_JSON))
+    text = _text(Path(options.spec), 4 * MAX_JSON)
+    table = _table(text, options.data)
+    experiment = Experiment.from_json(text)
     if experiment.of_model:
         return _run_models(experiment, Path(options.out), options.data)
-    if options.data:
+    if table is not None:
+        named = experiment.target.values()[OfTable.data_parameter]
+        if named != table.key:
+            allowed = f"allowed is the file of the experiment, which is on {named}; to be on this one it needs {OfTable.data_parameter} = {table.key}"
+            raise SpecError("data", options.data[0], allowed)
+    elif options.data:
         raise SpecError(
             "data", options.data[0], f"allowed are files for a model of data, not for {experiment.target.key}"
         )
@@ -236,6 +244,17 @@ def _run(options: argparse.Namespace) -> int:
             )
             return STOPPED
     return code
+
+
+def _table(text: str, files: Sequence[str]) -> Table | None:
+    """The person's own table, where the experiment's target takes one: there before the experiment is read."""
+    try:
+        cls = TARGETS.get(json.loads(text)["target"]["key"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    if not files or cls is None or not issubclass(cls, OfTable):
+        return None
+    return cls.read({name: _bytes("data", Path(name), MAX_BYTES) for name in files})
 
 
 def _run_models(experiment: Experiment, out: Path, files: Sequence[str]) -> int:

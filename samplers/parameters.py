@@ -6,6 +6,7 @@ default, bounds, label, unit, LaTeX symbol and help. The values of an experiment
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -60,6 +61,18 @@ class Flag(param.Boolean):
 
 class Option(param.Selector):
     """One of a fixed list of names."""
+
+
+OWN = "own_"
+"""What the name of a table that a person brought begins with; a digest of its numbers follows."""
+_OWN_NAME = re.compile(OWN + "[0-9a-f]{16}")
+
+
+class Source(Option):
+    """One of a fixed list of tables, or somebody's own by its digest."""
+
+    def _validate_value(self, value: Any, allow_None: Any = None) -> None:
+        """A name that is not listed is that of a person's own table: :func:`check` has looked."""
 
 
 class CountVector(param.Tuple):
@@ -118,7 +131,8 @@ def declared(owner: type[param.Parameterized]) -> Iterator[tuple[str, param.Para
 def allowed(parameter: param.Parameter) -> str:
     """What a parameter takes, as the end of a sentence."""
     if isinstance(parameter, Option):
-        return "allowed is one of " + ", ".join(map(str, parameter.objects))
+        own = ", or a file of your own" if isinstance(parameter, Source) else ""
+        return "allowed is one of " + ", ".join(map(str, parameter.objects)) + own
     if isinstance(parameter, Flag):
         return "allowed is true or false"
     if isinstance(parameter, CountVector):
@@ -166,6 +180,8 @@ def _convert(parameter: param.Parameter, value: Any) -> Value:
     if isinstance(parameter, Flag):
         words = {"true": True, "1": True, "false": False, "0": False}
         return words[str(value).lower()]
+    if isinstance(parameter, Source) and isinstance(value, str) and _OWN_NAME.fullmatch(value):
+        return value
     if isinstance(parameter, Option):
         return parameter.objects[parameter.objects.index(value)]
     if isinstance(parameter, CountVector):

@@ -35,9 +35,9 @@ from samplers.migrations import VERSION
 from samplers.models import METHODS, MODELS, Model
 from samplers.models.base import UPLOADED
 from samplers.needs import MEMORY
-from samplers.parameters import Count, SpecError, check, check_all, declared
+from samplers.parameters import OWN, Count, SpecError, check, check_all, declared
 from samplers.registry import Union
-from samplers.targets import TARGETS, Target
+from samplers.targets import TARGETS, Target, own
 
 MAX_CHANGES = 1000
 """Of a lane."""
@@ -257,8 +257,10 @@ class Experiment:
 
     @property
     def of_own_data(self) -> bool:
-        """Whether the model's data are somebody's own, which neither a link nor a saved file holds."""
-        return self.of_model and self.target.values()[MODELS[self.target.key].data_parameter] == UPLOADED
+        """Whether the data are somebody's own, which neither a link nor a saved file holds."""
+        if self.of_model:
+            return self.target.values()[MODELS[self.target.key].data_parameter] == UPLOADED
+        return str(self.target.values().get(own.OfTable.data_parameter, "")).startswith(OWN)
 
     @classmethod
     def of(
@@ -373,11 +375,21 @@ class Experiment:
         return _Reader(messages).experiment(data), messages
 
 
-@lru_cache(maxsize=128)
 def make_target(choice: Choice) -> Target:
     """The target as an object, shared by all who ask for the same one."""
-    # A target's exact CDFs and quantiles take far longer to compute than a lane takes to start.
+    table = own.held(choice.values().get(own.OfTable.data_parameter))
+    # What is made of somebody's own table goes when that goes.
+    return _shared(choice) if table is None else table.target(choice, lambda: _make(choice))
+
+
+def _make(choice: Choice) -> Target:
     return TARGETS[choice.key](**choice.values())
+
+
+@lru_cache(maxsize=128)
+def _shared(choice: Choice) -> Target:
+    # A target's exact CDFs and quantiles take far longer to compute than a lane takes to start.
+    return _make(choice)
 
 
 class _Reader(Reader):

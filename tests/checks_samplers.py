@@ -7,7 +7,7 @@ import copy
 from math import sqrt
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from samplers import engine
 from samplers.gradients import GRADIENTS
@@ -16,6 +16,8 @@ from samplers.parameters import declared
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD
+from samplers.targets.linear_table import TableLinear
+from samplers.targets.logistic_table import TableLogistic
 from tests.statistics import (
     LEVELS,
     draws_of,
@@ -181,7 +183,14 @@ TARGET_PARAMS = {
     ("sggmc", "funnel"): {"scale": 0.5},
     ("gsgnht", "funnel"): {"scale": 0.5},
 }
+_RNG = np.random.Generator(np.random.SFC64(20))
+_X = _RNG.standard_normal((20, 2))
+_ROWS = [(*x, y, "yes" if z else "no") for x, y, z in zip(_X, _X @ [1, -0.5] + _RNG.standard_normal(20), _RNG.random(20) < special.expit(_X[:, 0]), strict=True)]  # fmt: skip
+SMALL = TableLinear.read({"x.csv": "\n".join(["a,b,y", *(f"{a},{b},{y}" for a, b, y, _ in _ROWS)]).encode()})
+SMALL_KINDS = TableLogistic.read({"x.csv": "\n".join(["a,b,y", *(f"{a},{b},{z}" for a, b, _, z in _ROWS)]).encode()})
 FEW_DATA = {
+    "linear_table": {"table": SMALL.key},
+    "logistic_table": {"table": SMALL_KINDS.key},
     "linear_regression": {"items": 25},
     "logistic_regression": {"items": 25},
     "logistic_tumours": {"items": 50},

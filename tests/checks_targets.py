@@ -14,7 +14,7 @@ from numpy.random import SFC64, Generator
 from scipy import special
 
 from samplers import jit
-from samplers.parameters import Option, declared
+from samplers.parameters import Flag, Option, declared
 from samplers.targets import TARGETS, Target
 from samplers.targets.base import LINE, MANIFOLD, SIMPLEX, Array, Column, Moment, no_data
 from samplers.targets.quadrature import rule
@@ -87,7 +87,7 @@ def check_words(cls: type[Target]) -> None:
         assert parameter.label, name
         assert parameter.doc.endswith("."), name
         # A choice among names has no symbol.
-        assert isinstance(parameter, Option) or parameter.tex, name
+        assert isinstance(parameter, (Flag, Option)) or parameter.tex, name
 
 
 def check_functions(cls: type[Target]) -> None:

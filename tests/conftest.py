@@ -31,8 +31,9 @@ hypothesis.settings.load_profile("sgmcmc-lab")
 pytest.register_assert_rewrite(*(f"tests.checks_{what}" for what in ("gradients", "samplers", "targets", "views")))
 
 BROWSER = "tests/browser/"
-TOGETHER = (BROWSER, "tests/app/views/test_views_lanes.py")
-"""A browser and a server take a core each; the lanes of a stage run once for all tests of them."""
+TOGETHER = (BROWSER, "tests/app/views/test_views_lanes.py", "tests/lessons/test_course.py::test_claims_of_a_step[gap")
+"""A browser and a server take a core each; the lanes of a stage, and a law's long run, are made once for all tests of
+them."""
 
 
 def pytest_unconfigure():

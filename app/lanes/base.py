@@ -10,7 +10,7 @@ from app.state import AppState
 from app.views.base import FRESH, CurvePoint, Frame, LaneFrame, Position
 from samplers import Change, Experiment
 from samplers.accumulate import TAIL
-from samplers.models.files import EndedError
+from samplers.files import EndedError
 
 WORK_SECONDS = 0.04
 """Lanes move for so long between two frames; a single step that takes longer is made all the same."""
@@ -26,7 +26,7 @@ class Progress:
         self.cancelled = False
 
     def tell(self, what: str, share: float | None = None) -> None:
-        """Say what begins now. Raises :class:`~samplers.models.files.EndedError`."""
+        """Say what begins now. Raises :class:`~samplers.files.EndedError`."""
         if self.cancelled:
             raise EndedError
         self.what, self.share = what, share

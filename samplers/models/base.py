@@ -13,7 +13,7 @@ import param
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.models.files import Tell, untold
+from samplers.files import Tell, untold
 from samplers.parameters import Value, check_all
 from samplers.targets.base import Array, Column, unknown
 
@@ -57,7 +57,7 @@ class Model(param.Parameterized):
     def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Any:
         """Somebody's own data, from files by name: what the model takes as ``uploaded``.
 
-        ``tell`` hears how far it is. Raises :class:`~samplers.models.files.FileError`.
+        ``tell`` hears how far it is. Raises :class:`~samplers.files.FileError`.
         """
 
     @abstractmethod

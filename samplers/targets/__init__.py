@@ -14,8 +14,10 @@ from samplers.targets.gaussian import Gaussian
 from samplers.targets.gaussian_mixture import GaussianMixture
 from samplers.targets.lasso import BayesianLasso
 from samplers.targets.linear_regression import LinearRegression
+from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_large import LargeLogistic
 from samplers.targets.logistic_regression import LogisticRegression
+from samplers.targets.logistic_table import TableLogistic
 from samplers.targets.logistic_tumours import TumoursLogistic
 from samplers.targets.lognormal import LogNormal
 from samplers.targets.matrix_langevin import MatrixLangevin
@@ -46,8 +48,10 @@ TARGETS: Registry[type[Target]] = Registry(
     SparseDirichlet,
     DenseDirichlet,
     LinearRegression,
+    TableLinear,
     LogisticRegression,
     TumoursLogistic,
+    TableLogistic,
     LargeLogistic,
     PoissonRegression,
     StudentMean,

@@ -98,6 +98,17 @@ class FirstSteps:
     other: float
     """The largest step size of any other sampler."""
 
+    @classmethod
+    def of(cls, curvature: float, noise: float) -> "FirstSteps":
+        """For U″ of at most this, and the variance of the noise of a minibatch of ten.
+
+        A step with a velocity moves a third of what would be stable, one with minibatches a thirtieth, and friction
+        takes up all but a tenth of their heat. No sampler has a step below 1e-6, or more friction than 100 by itself.
+        """
+        batch = 0.03 * curvature**-0.5
+        found = (0.3 * curvature**-0.5, batch, min(max(10 * batch * noise, 5.0), 100.0), 0.1 / curvature)
+        return cls(*(max(float(f"{value:.1g}"), 1e-6) for value in found))
+
 
 @dataclass(frozen=True)
 class Moment:

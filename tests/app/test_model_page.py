@@ -29,14 +29,15 @@ from app.views import VIEWS
 from app.views.base import COLUMNS, EXACT, SCORES
 from samplers import Change, Experiment
 from samplers.cli import main
+from samplers.files import EndedError
 from samplers.models import METHODS, MODELS
 from samplers.models.base import UPLOADED
-from samplers.models.files import EndedError
 from samplers.models.run import run_models, start
 from samplers.models.topics.corpus import TOLD_EVERY
 from samplers.models.topics.model import FIRST
-from samplers.parameters import SpecError, declared
-from samplers.spec import MAX_CHANGES, OWN_GRADIENT, max_lanes, samplers_of
+from samplers.parameters import Source, SpecError, declared
+from samplers.spec import ANY_TARGET, MAX_CHANGES, OWN_GRADIENT, max_lanes, samplers_of
+from samplers.targets import own
 from samplers.targets.logistic_tumours import TumoursLogistic
 
 CORPUS = "?target=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
@@ -187,12 +188,14 @@ def test_a_bad_link_is_mended_and_told(query, parts):
 # Uploads
 
 
-def test_every_kind_of_upload_is_of_a_model_and_names_its_data():
+def test_every_kind_of_upload_is_of_a_model_or_a_target_and_names_its_data():
     for key, kind in KINDS.items():
-        named = kind.model.data_parameter
-        assert kind.model is MODELS[key]
-        assert UPLOADED in dict(declared(MODELS[key]))[named].objects
-        assert next(iter(dict(declared(MODELS[key])))) == named, "the box stands below the data"
+        named, owner = kind.model.data_parameter, ANY_TARGET[key]
+        assert kind.model is owner
+        parameter = dict(declared(owner))[named]
+        assert isinstance(parameter, Source) or UPLOADED in parameter.objects
+        assert next(iter(dict(declared(owner)))) == named, "the box stands below the data"
+    assert {key for key in ANY_TARGET if hasattr(ANY_TARGET[key], "data_parameter")} == set(KINDS)
 
 
 def test_an_upload_is_read_once_and_its_bytes_are_let_go():
@@ -842,6 +845,62 @@ def test_an_error_that_nobody_thought_of_leaves_what_ran_before(monkeypatch, cap
 def controls_of(controls):
     """The widgets of a sidebar by their labels."""
     return {made.label: made for made in controls.panel.select(pmui.widgets.base.MaterialWidget) if made.label}
+
+
+def rows(n=14, factor=1.5):
+    return {
+        "mine.csv": b"dose,age,effect\n"
+        + b"".join(b"%d,%d,%g\n" % (k, k * k % 7, factor * k - k * k % 5) for k in range(n))
+    }
+
+
+def test_a_table_of_ones_own_is_run_and_offered_and_goes_with_the_page():
+    async def bring():
+        stage = await _begun("?target=linear_table&lane=sgld&lane=sghmc")
+        controls = Controls(stage.state, Mock())
+        take = next(iter(controls._boxes.values()))._take
+        take(rows())
+        named = stage.state.experiment.target.values()["table"]
+        await stage.runner._begin()
+        assert [record.run.target.dim for record in stage.runner.lanes.records] == [4, 4]
+        assert "14 rows; effect is explained by 2 columns" in stage.screen.show_facts.call_args.args[0]["Data"]
+        assert controls_of(controls)["Data"].value == named
+        assert f"table:{named}" in link.to_query(stage.state)
+        # What is wrong in another file is said below the box, and nothing changes.
+        before = snapshot(stage.state)
+        take({"mine.csv": rows()["mine.csv"] + b"1,2\n"})
+        assert "mine.csv, line 16" in controls._problem.object
+        take({"twin.csv": b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (k, 2 * k, k * k) for k in range(12))})
+        assert "one column is nearly the sum of others" in controls._problem.object
+        assert snapshot(stage.state) == before
+        del before
+        # To other data and back, without bringing it once more.
+        stage.state.set_target_param("table", "diabetes")
+        assert controls_of(controls)["Data"].options == {"Diabetes": "diabetes", "Your own": named}
+        stage.state.set_target_param("table", named)
+        await stage.runner._begin()
+        take(rows(20))
+        assert not controls._problem.object
+        await stage.runner._begin()
+        assert len(stage.runner.lanes.records[0].run.target.data()) == 20
+        gc.collect()
+        assert own.held(named) is None, "the one before it is gone"
+        return stage.state.experiment.target.values()["table"], stage
+
+    named, stage = asyncio.run(bring())
+    assert own.held(named) is not None
+    shown, messages = open_link(f"?target=linear_table(table:{named})")
+    assert len(messages) == 1
+    assert "no link holds" in messages[0]
+    assert shown.experiment.make_target().contents.answer == "progress", "a page's file is for nobody else"
+    stage.state.set_target("gaussian")
+    del stage
+    gc.collect()
+    assert own.held(named) is None
+    shown, messages = open_link(f"?target=linear_table(table:{named})")
+    assert len(messages) == 1
+    assert "bring the file again" in messages[0]
+    assert shown.experiment.make_target().contents.answer == "progress"
 
 
 def many(n):

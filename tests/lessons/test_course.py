@@ -60,7 +60,7 @@ FAULTS = {
     ("control-variates", 3): [((1, 2), (1, 2, 3, 4))],
     ("control-variates", 4): [((2, 3), (1, 2)), ((2, 4), (3,)), ((1, 3), (4,))],
     ("gap", 1): [
-        ({"target": {"noise_sd": 1.0}}, (1,)),
+        ({"lane1": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (1,)),
         ({"lane1": {"sampler": {"step_size": 0.0001, "n_leapfrog": 1}}}, (2, 3)),
     ],
     ("gap", 2): [

@@ -1,6 +1,7 @@
 """The command line, in processes of its own."""
 
 import csv
+import gc
 import importlib.util
 import json
 import os
@@ -16,13 +17,14 @@ import pytest
 from lessons.cli import main as lessons_main
 from samplers import Experiment, RunSpec, engine, jit, run
 from samplers.cli import catalogue, main
+from samplers.files import FileError
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
-from samplers.models.files import FileError
 from samplers.models.topics.corpus import read_path
 from samplers.parameters import SpecError, check_all, declared
 from samplers.targets import TARGETS
+from samplers.targets.linear_table import TableLinear
 
 LISTED = {"targets": TARGETS, "samplers": SAMPLERS, "gradients": GRADIENTS, "models": MODELS, "methods": METHODS}
 COMMAND = [sys.executable, "-m", "samplers"]
@@ -366,6 +368,28 @@ def test_an_experiment_on_a_file_is_run_with_that_file(tmp_path, capsys):
         assert main(["run", spec, "--out", str(tmp_path / "out.csv"), "--data", *files]) == 2
         errors = capsys.readouterr().err
         assert all(part in errors for part in parts), errors
+
+
+def test_an_experiment_on_a_table_is_run_with_that_table_and_no_other(tmp_path, capsys):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a,y\n" + "".join(f"{k},{k * k % 7}\n" for k in range(12)), encoding="utf-8")
+    key = TableLinear.read({"rows.csv": rows.read_bytes()}).key
+    experiment = {"target": {"key": "linear_table", "params": {"table": key}}, "lanes": [{"sampler": "exact"}], "n_steps": 400}  # fmt: skip
+    spec, out = str(spec_file(tmp_path, experiment)), tmp_path / "out.nc"
+    assert main(["run", spec, "--out", str(out), "--data", str(rows)]) == 0
+    capsys.readouterr()
+    assert theta_of_netcdf(out)[0].shape[-1] == 3
+    errors = []
+    for params, files in (({"table": key}, []), ({"table": key}, ["twice"]), ({}, ["rows.csv"])):
+        if files == ["twice"]:
+            (tmp_path / "twice").write_bytes(rows.read_bytes().replace(b"0,0", b"0,3"))
+        gc.collect()
+        spec_file(tmp_path, {**experiment, "target": {"key": "linear_table", "params": params}})
+        assert main(["run", spec, "--out", str(out), *(["--data", str(tmp_path / files[0])] if files else [])]) == 2
+        errors.append(capsys.readouterr().err)
+    assert "--data" in errors[0]
+    assert "target.table" in errors[1]
+    assert f"which is on diabetes; to be on this one it needs table = {key}" in errors[2]
 
 
 def test_a_missing_or_unreadable_file_exits_with_2(tmp_path, capsys):

@@ -79,9 +79,14 @@ def experiments(draw):
 # --- round trips -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("s", "t", "g"), TRIPLES)
-def test_every_triple_survives_json_and_links(s, t, g):
+@pytest.mark.parametrize("s", SAMPLERS)
+def test_every_triple_survives_json_and_links(s):
     """Fails where a codec drops, rounds or reorders a field of any valid triple."""
+    for _, t, g in (triple for triple in TRIPLES if triple[0] == s):
+        survives(s, t, g)
+
+
+def survives(s, t, g):
     run = RunSpec.of(t, s, g, seed=7, n_chains=3, n_steps=99, burn_in=5, thin=2)
     assert RunSpec.from_json(run.to_json()) == run
     assert Experiment.from_json(run.to_json()).runs() == (run,)
@@ -171,7 +176,7 @@ BAD = [
     ("unknown field of a choice", base(target={"key": "gamma", "kind": 1}), "target.kind", ["key and params"]),
     ("unknown parameter", with_target(shape=2), "target.shape", ["alpha", "observed"]),
     ("unknown sampler", with_lane(sampler="metropolis"), "sampler", ["sgld", "scir"]),
-    ("unknown target", base(target="gausian"), "target", ["of 32", "gaussian", "gaussian_mixture", "gamma"]),
+    ("unknown target", base(target="gausian"), "target", ["of 34", "gaussian", "gaussian_mixture", "gamma"]),
     ("unknown gradient", with_lane(gradient="exact"), "gradient", ["minibatch"]),
     ("no target", {"lanes": [{"sampler": "sgld"}]}, "target", ["needed"]),
     ("no sampler", base(lanes=[{}]), "sampler", ["needed"]),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.models.files import read_file
+from samplers.files import read_file
 from samplers.models.network.graph import BUILT_IN, MAX_BYTES, Graph, read_upload
 from samplers.models.run import ModelChain, start
 from samplers.parameters import SpecError

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
-from samplers.models.files import FileError, Tell, count_lines, csv_rows, decode, quoted, reading, short_name, untold
+from samplers.files import FileError, Tell, count_lines, csv_rows, decode, quoted, reading, short_name, untold
 
 MAX_BYTES = 5_000_000
 MAX_NODES = 2_000

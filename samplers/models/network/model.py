@@ -8,8 +8,8 @@ from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from samplers.files import FileError, Tell, untold
 from samplers.models.base import UPLOADED, Model, Snapshot
-from samplers.models.files import FileError, Tell, untold
 from samplers.models.network import joint
 from samplers.models.network.graph import BUILT_IN, Graph, read_upload
 from samplers.parameters import Count, Option, Real, SpecError

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.models.files import (
+from samplers.files import (
     FileError,
     Tell,
     csv_rows,

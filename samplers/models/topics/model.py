@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
-from samplers.models.files import Tell, untold
 from samplers.models.topics.corpus import Corpus, bars, read_uploads, reuters, synthetic
 from samplers.parameters import Count, Option, Real, SpecError
 

@@ -300,9 +300,11 @@ FAULTS = {
 # --- draw for draw: the named sampler is the one that ran ------------------------------------------------
 
 
-@pytest.mark.parametrize(("s", "t", "g", "params", "gradient_params"), list(draw_for_draw(triples())))
-def test_each_kernel_is_its_textbook_formula(s, t, g, params, gradient_params):
-    check_formula(s, t, g, params, gradient_params)
+@pytest.mark.parametrize(("s", "t"), dict.fromkeys(x[:2] for x in triples() if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None))  # fmt: skip
+def test_each_kernel_is_its_textbook_formula(s, t):
+    """With every estimator that fits both."""
+    for each in draw_for_draw(x for x in triples() if x[:2] == (s, t)):
+        check_formula(*each)
 
 
 @pytest.mark.slow

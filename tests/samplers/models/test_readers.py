@@ -10,14 +10,15 @@ import pytest
 
 from lessons.document import LessonError
 from lessons.lesson import read as read_lesson
-from samplers.models import files
-from samplers.models.files import FileError
+from samplers import files
+from samplers.files import FileError
 from samplers.models.network import graph as graphs
 from samplers.models.network.graph import read_upload
 from samplers.models.topics import corpus as corpora
 from samplers.models.topics.corpus import read_uploads
 from samplers.parameters import SpecError
 from samplers.spec import Experiment
+from samplers.targets import own
 
 # ---------------------------------------------------------------- any bytes
 
@@ -73,6 +74,8 @@ READERS = {
     "corpus.csv": (lambda content, _: read_uploads({"x.csv": content}), b'title,text\nOne,"some, words\nhere"\nTwo,others\n', FileError),
     "ldac": (lambda content, _: read_uploads({"x.ldac": content, "v": b"red\ngreen\nblue\n"}), b"2 0:2 2:1\n1 1:3\n\n3 0:1 1:1 2:1\n", FileError),
     "vocabulary": (lambda content, _: read_uploads({"x.ldac": b"2 0:2 2:1\n1 1:3\n", "v": content}), "red\ngrün\nblue\n".encode(), FileError),
+    "table": (lambda content, _: own.read({"x.csv": content}, False), b"a,b,y\n" + b"".join(b"%d,%d.5,-%de0\n" % (k, k * k % 7, k) for k in range(11)), FileError),
+    "table of kinds": (lambda content, _: own.read({"x.csv": content}, True), b"a;b;\"which one\"\n" + b"".join(b"%d;-%d;%s\n" % (k, k * k % 7, b"yes" if k % 3 else b"no") for k in range(14)), FileError),
     "lesson": (lesson_of, LESSON.encode(), LessonError),
     "experiment": (experiment_of, EXPERIMENT.to_json().encode(), SpecError),
     "experiment on a model": (experiment_of, Experiment.of("topics", {"lda_scir": {}}).to_json().encode(), SpecError),
@@ -129,12 +132,13 @@ def test_no_file_brings_another_error_than_the_readers_own(kind, tmp_path, caplo
     assert 0.1 * n < len(said) < n, "some are good, some are not"
 
 
-@pytest.mark.parametrize("kind", ["graph.csv", "graphml", "text", "corpus.csv", "ldac"])
+@pytest.mark.parametrize("kind", ["graph.csv", "graphml", "text", "corpus.csv", "ldac", "table"])
 def test_fault_an_error_inside_a_reader_is_a_sentence_and_in_the_log(kind, tmp_path, caplog, monkeypatch):
     def broken(*_):
         raise KeyError("é")
 
-    monkeypatch.setattr(graphs if kind.startswith("graph") else corpora, "decode", broken)
+    module = graphs if kind.startswith("graph") else own if kind == "table" else corpora
+    monkeypatch.setattr(module, "decode", broken)
     read, good, _ = READERS[kind]
     with pytest.raises(
         FileError,

@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from samplers.models.files import EndedError
+from samplers.files import EndedError
 from samplers.models.network import graph as graphs
 from samplers.models.network.graph import BUILT_IN, block_graph, read_upload
 from samplers.models.network.model import hold_out

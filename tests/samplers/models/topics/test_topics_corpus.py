@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samplers.models.files import EndedError
+from samplers.files import EndedError
 from samplers.models.topics import corpus as corpora
 from samplers.models.topics.__main__ import main
 from samplers.models.topics.corpus import Corpus, read_path, read_upload, read_uploads

@@ -86,7 +86,7 @@ def lines_of(name: str, text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def csv_rows(name: str, text: str) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(name: str, text: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The rows of a CSV file that are not empty, each with the line in which it ends. Raises :class:`FileError`."""
     count_lines(name, text)
     commas = 0
@@ -94,12 +94,12 @@ def csv_rows(name: str, text: str) -> Iterator[tuple[int, list[str]]]:
     def lines() -> Iterator[str]:
         nonlocal commas
         for line in io.StringIO(text, newline=""):
-            commas += line.count(",")
+            commas += line.count(delimiter)
             if commas > MAX_COMMAS:
                 raise FileError(f"{name}, line {reader.line_num + 1}", f"has a row of more than {MAX_COMMAS:,} commas", "so many are not allowed")  # fmt: skip
             yield line
 
-    reader = csv.reader(lines(), strict=True)
+    reader = csv.reader(lines(), strict=True, delimiter=delimiter)
     try:
         for row in reader:
             commas = 0
