@@ -60,10 +60,18 @@ const picture = ({ caption, background, ink }) => {
   return sheet
 }
 
+// Arrays; a page has some fifty feeds, and two frames are on the way at a time.
+const MOST_EARLY = 200
+const MOST_TRIES = 100
+
 export function render({ model }) {
   let layout = { generation: -1, feeds: [], looks: {} }
   let models = []
   let drawn = 0
+  // What came before its figure, of which the page's document may hear later: index of the feed, arrays.
+  let early = []
+  let tries = 0
+  let next = null
 
   const find = (id) => {
     for (const document of Bokeh.documents) {
@@ -84,25 +92,42 @@ export function render({ model }) {
     return out
   }
 
+  const put = (index, parts) => {
+    const [, columns, operation, rollover] = layout.feeds[index]
+    const target = models[index]
+    if (!target) {
+      early = [...early.slice(-MOST_EARLY), [index, parts]]
+    } else if (operation === "range") {
+      target.setv({ start: parts[0][0], end: parts[0][1] })
+    } else {
+      const data = { ...target.data }
+      columns.forEach((name, i) => {
+        data[name] = operation === "stream" ? append(data[name], parts[i], rollover) : parts[i].slice()
+      })
+      target.setv({ data }, { sync: false })
+    }
+  }
+
+  // Also where no other frame follows: a page that is paused gets one.
+  const catchUp = () => {
+    clearTimeout(next)
+    models = layout.feeds.map(([id]) => find(id))
+    const before = early
+    early = []
+    before.forEach(([index, parts]) => put(index, parts))
+    tries += 1
+    if (early.length > 0 && tries < MOST_TRIES) next = setTimeout(catchUp, 100)
+  }
+
   const apply = (numbers) => {
     let at = 2
     while (at < numbers.length) {
-      const [, columns, operation, rollover] = layout.feeds[numbers[at]]
-      const target = models[numbers[at]]
+      const index = numbers[at]
       const length = numbers[at + 1]
       at += 2
-      const parts = columns.map((_, i) => numbers.subarray(at + i * length, at + (i + 1) * length))
-      at += columns.length * length
-      if (!target) continue
-      if (operation === "range") {
-        target.setv({ start: parts[0][0], end: parts[0][1] })
-      } else {
-        const data = { ...target.data }
-        columns.forEach((name, i) => {
-          data[name] = operation === "stream" ? append(data[name], parts[i], rollover) : parts[i].slice()
-        })
-        target.setv({ data }, { sync: false })
-      }
+      const parts = layout.feeds[index][1].map((_, i) => numbers.subarray(at + i * length, at + (i + 1) * length))
+      at += parts.length * length
+      put(index, parts)
     }
   }
 
@@ -121,6 +146,8 @@ export function render({ model }) {
     if (data.type === "layout") {
       layout = data
       drawn = 0
+      early = []
+      tries = 0
       models = layout.feeds.map(([id]) => find(id))
       say(0)
     } else if (data.type === "file") {
@@ -150,8 +177,8 @@ export function render({ model }) {
     // A component may be rendered twice; the second copy has nothing left to draw.
     if (generation !== layout.generation || number <= drawn) return
     drawn = number
-    if (models.some((found) => !found)) models = layout.feeds.map(([id]) => find(id))
     apply(numbers)
+    if (early.length > 0) catchUp()
     // The paint that follows is what takes long; the answer comes after it.
     if (number === 1 || number % 2 === 0) requestAnimationFrame(() => setTimeout(() => say(number), 0))
   }

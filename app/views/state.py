@@ -215,7 +215,7 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
     lines = []
     for name, lane in zip(names, lanes, strict=True):
         clipped = lane.run.share(jit.CLIPPED)
-        if getattr(lane.run.sampler, "accept", False):
+        if getattr(lane.run.sampler, "accept", False) and lane.run.steps:
             lines.append(f"{name} accepts {lane.run.share(jit.ACCEPTED):.0%}")
         if clipped > 0:
             # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.

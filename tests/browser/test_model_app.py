@@ -161,6 +161,33 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
     other.page.close()
 
 
+def test_a_table_of_ones_own_is_run_or_refused_with_a_sentence(lab):
+    lab.open("?target=logistic_table&lane=sgld&views=components&play=1")
+    lab.moves()
+    rows = [f"{k},{k * k % 11},{'ill' if k * k % 5 > 1 else 'well'}" for k in range(30)]
+    lab.upload(f"{MARKUP}.csv", "\n".join(["dose,age,state", *rows, "1,,well"]))
+    lab.says(f"{MARKUP}.csv, line 32", "age")
+    assert "own_" not in lab.field("target")
+    lab.upload("trial.csv", "\n".join([f"{MARKUP},age,state", *rows]))
+    lab.until(lambda: "table:own_" in lab.field("target"), "the file in the link's place")
+    lab.page.get_by_text("trial.csv", exact=True).wait_for()
+    lab.until(
+        lambda: lab.page.get_by_text("30 rows; state is well in", exact=False).count() > 0, "the card of the data"
+    )
+    lab.moves()
+    check_text(lab.page)
+    own = lab.field("target")
+    lab.choose("Data", "Iris")
+    lab.until(lambda: "table:iris" in lab.field("target"), "the iris")
+    lab.choose("Data", "Your own")
+    lab.until(lambda: lab.field("target") == own, "the file once more")
+    lab.moves()
+    other = StudyLab(lab.page.context.new_page(), lab.server)
+    other.open("?" + urlsplit(lab.url).query)
+    other.says("somebody's own file", "iris")
+    other.page.close()
+
+
 def test_a_bad_link_says_so_and_the_page_runs(lab):
     lab.open("?target=network(graph:blocks)&lane=lda_scir&views=words")
     lab.says("lda_scir", "network")
