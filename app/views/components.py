@@ -20,6 +20,8 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LOWEST = 1e-3
 """The axis reaches every component's exact quantile at this level. Where draws on a log axis went lower, a triangle
 points there; on a linear one it reaches as far at the upper end."""
+ROOM = 55
+"""Letters below the smallest picture; longer names stand aslant."""
 
 
 class Components(View):
@@ -66,6 +68,8 @@ class Components(View):
             # Of many there is room for their symbols alone.
             names = [column.name if d <= 20 else column.name.split()[0] for column in columns]
             p.xaxis.major_label_overrides = dict(enumerate(names, start=1))
+            if d <= 20 and d * max(map(len, names)) > ROOM:
+                p.xaxis.major_label_orientation = 0.6
             p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
         p.xgrid.grid_line_color = None
         x = np.arange(1.0, d + 1)
