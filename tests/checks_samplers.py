@@ -183,11 +183,23 @@ TARGET_PARAMS = {
     ("sggmc", "funnel"): {"scale": 0.5},
     ("gsgnht", "funnel"): {"scale": 0.5},
 }
-_RNG = np.random.Generator(np.random.SFC64(20))
-_X = _RNG.standard_normal((20, 2))
-_ROWS = [(*x, y, "yes" if z else "no") for x, y, z in zip(_X, _X @ [1, -0.5] + _RNG.standard_normal(20), _RNG.random(20) < special.expit(_X[:, 0]), strict=True)]  # fmt: skip
-SMALL = TableLinear.read({"x.csv": "\n".join(["a,b,y", *(f"{a},{b},{y}" for a, b, y, _ in _ROWS)]).encode()})
-SMALL_KINDS = TableLogistic.read({"x.csv": "\n".join(["a,b,y", *(f"{a},{b},{z}" for a, b, _, z in _ROWS)]).encode()})
+
+
+def small_tables(seed):
+    """Two tables of a person's own, of 20 rows and two columns beside a number or a kind."""
+    rng = np.random.Generator(np.random.SFC64(seed))
+    x = rng.standard_normal((20, 2))
+    numbers = x @ [1, -0.5] + rng.standard_normal(20)
+    kinds = np.where(rng.random(20) < special.expit(x[:, 0]), "yes", "no")
+    return [
+        kind.read(
+            {"x.csv": "\n".join(["a,b,y", *(f"{a},{b},{y}" for (a, b), y in zip(x, last, strict=True))]).encode()}
+        )
+        for kind, last in ((TableLinear, numbers), (TableLogistic, kinds))
+    ]
+
+
+SMALL, SMALL_KINDS = small_tables(20)
 FEW_DATA = {
     "linear_table": {"table": SMALL.key},
     "logistic_table": {"table": SMALL_KINDS.key},

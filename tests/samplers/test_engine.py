@@ -20,7 +20,7 @@ from samplers.parameters import Count, CountVector, Flag, Option, SpecError, dec
 from samplers.recipe.presets import PRESETS
 from samplers.spec import Change, Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
-from tests.checks_samplers import check_card, soon_known, triples
+from tests.checks_samplers import SMALL, check_card, small_tables, soon_known, triples
 from tests.statistics import put_sampler
 
 
@@ -691,12 +691,15 @@ def preset(key):
     return parameters_of(PRESETS[key].recipe(2))
 
 
-# Formulas, to which no step can be added: another one.
-OTHER_FORMULAS = {
+OTHER_TABLES = small_tables(21)
+# Formulas, to which no step can be added, and tables, of which another shape would be other draws: another one.
+OTHERS = {
     ("typed", "energy"): "theta^4 - theta",
     ("recipe", "diffusion_entries"): ("2", "0.5", "1"),
     ("recipe", "curl_entries"): ("1",),
     ("recipe", "drift_entries"): ("", "-theta2"),
+    ("linear_table", "table"): OTHER_TABLES[0].key,
+    ("logistic_table", "table"): OTHER_TABLES[1].key,
 }
 # Knobs that turn nothing at the defaults, or cannot be turned there: what must be beside them.
 BESIDE = {
@@ -706,6 +709,7 @@ BESIDE = {
     ("recipe", "thermostat"): preset("sgnht"),
     ("recipe", "refresh"): preset("sghmc"),
     ("matrix_langevin", "vectors"): {"rows": 5},
+    ("linear_table", "table"): {"table": SMALL.key},
     ("recipe", "gamma"): {"diffusion_entries": ("1 + theta1^2", "0", "1")},
 }
 
@@ -733,7 +737,7 @@ def test_every_parameter_has_an_effect(s, t, g, owner, name):
     cls = {"sampler": SAMPLERS[s], "target": TARGETS[t], "gradient": GRADIENTS[g]}[owner]
     beside = BESIDE.get((cls.key, name), soon_known(t) if owner == "target" else {})
     parameter = dict(declared(cls))[name]
-    value = OTHER_FORMULAS.get((cls.key, name)) or moved(parameter, beside.get(name, parameter.default))
+    value = OTHERS.get((cls.key, name)) or moved(parameter, beside.get(name, parameter.default))
     pair = []
     for params in (beside, {**beside, name: value}):
         run = engine.Run(RunSpec.of(t, s, g, **{f"{owner}_params": params}, seed=2))

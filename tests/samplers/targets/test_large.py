@@ -193,6 +193,7 @@ def test_sgld_cv_finds_the_law_that_plain_minibatches_do_not():
 def test_both_kinds_are_there():
     assert [key for key, cls in TARGETS.items() if not cls.exact_law] == [
         "logistic_tumours",
+        "logistic_table",
         "logistic_large",
         "curve_network",
     ]
