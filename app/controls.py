@@ -18,6 +18,7 @@ from app.upload import KINDS, FileBox
 from app.workbench import entry_boxes
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels.base import Sampler
+from samplers.kernels.recipe import RecipeSampler
 from samplers.models import MODELS, Method
 from samplers.parameters import (
     Count,
@@ -413,7 +414,8 @@ class Controls(Panel):
         body = []
         for name, p in declared(sampler):
             # A lesson may leave an entry of the workbench to the student, whom it does not show the workbench.
-            if (name in EDITED_ELSEWHERE and not self._of_lesson) or not state.shows(f"lane{i + 1}.sampler.{name}"):
+            elsewhere = sampler is RecipeSampler and name in EDITED_ELSEWHERE and not self._of_lesson
+            if elsewhere or not state.shows(f"lane{i + 1}.sampler.{name}"):
                 continue
             body += self._lane_widgets(i, "sampler", name, p)
         if lane.gradient != OWN_GRADIENT:

@@ -371,7 +371,8 @@ def _apart(lane: Lane, twins: Sequence[Lane]) -> str:
             if all(other == value for other in others) or numbers == TOLD:
                 continue
             if isinstance(value, bool):
-                told += f" {parameter.label.lower()} {'on' if value else 'off'}"
+                label = parameter.label
+                told += f" {label if len(label) == 1 else label.lower()} {'on' if value else 'off'}"
                 numbers += 1
             elif isinstance(value, int | float):
                 told += f" {SYMBOLS.get(parameter.tex, parameter.tex) or parameter.label}={value:g}"

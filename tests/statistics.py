@@ -159,7 +159,9 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
     dim, sampler = run.target.dim, run.sampler
     normals = rng.standard_normal(run.momentum.shape)
     run.momentum[:] = sampler.first_auxiliary(run.target, run.position, rng)
-    run.momentum[:, :dim] = normals[:, :dim]
+    # Where the first values are no momentum but known from θ, they are already those of the exact draw.
+    if not run.momentum[:, :dim].any() or sampler.moving:
+        run.momentum[:, :dim] = normals[:, :dim]
     if getattr(sampler, "thermostat", False) is True:
         # H has (m/2)(ξ − C)², or with a ξ for each coordinate half of each of the squares. Unknown noise of variance V
         # in the gradient moves the mean by Vε/2.

@@ -16,6 +16,7 @@ from samplers.kernels.mala import MALA
 from samplers.kernels.msgnht import MSGNHT
 from samplers.kernels.normalised_sgld import NormalisedSGLD
 from samplers.kernels.nuts import NUTS
+from samplers.kernels.psgld import PSGLD
 from samplers.kernels.recipe import RecipeSampler
 from samplers.kernels.rwm import RWM
 from samplers.kernels.scir import SCIR
@@ -48,6 +49,7 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     BAOAB,
     MSGNHT,
     CyclicalSGLD,
+    PSGLD,
     NUTS,
     MALA,
     Barker,

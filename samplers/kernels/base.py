@@ -120,6 +120,14 @@ class Sampler(param.Parameterized):
         """The parameters as the kernel reads them, in order of declaration."""
         return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)
 
+    @classmethod
+    def params_to_test(cls, step_size: float) -> dict[str, Value]:
+        """Parameters, beside the defaults, at which its law is the target's up to the bias that it declares.
+
+        ``step_size`` is one at which the bias of Euler's Langevin dynamics is small.
+        """
+        return {"step_size": step_size}
+
     @property
     def gradients_per_step(self) -> int:
         """Gradient evaluations in one step, for the common axis of cost."""

@@ -27,6 +27,8 @@ from lessons import read
 from lessons.headless import run_step
 from lessons.library import VARIABLE
 from samplers import Experiment, Run, SpecError
+from samplers.kernels import SAMPLERS
+from samplers.parameters import declared
 from samplers.spec import first_lanes
 from samplers.targets import TARGETS
 
@@ -273,6 +275,16 @@ def test_the_controls_of_a_model(folder):
     state.place.try_it()
     assert labels(own) == set()
     assert {"Target", "Method", "Seed"} <= labels(all_)
+
+
+@pytest.mark.parametrize("sampler", [key for key in SAMPLERS if key != "recipe"])
+def test_every_parameter_of_a_sampler_is_in_the_sidebar(sampler):
+    """Fails where a parameter has the name of one that is hidden for another sampler."""
+    target = next(key for key, cls in TARGETS.items() if SAMPLERS[sampler].accepts(cls))
+    state, messages = state_of(f"?target={target}&lane={sampler}")
+    assert messages == []
+    shown = {one.label for one in Controls(state, print).panel.select(lambda o: hasattr(o, "label"))}
+    assert {parameter.label for _, parameter in declared(SAMPLERS[sampler])} <= shown
 
 
 @pytest.mark.parametrize(("hide", "gone"), [
