@@ -41,6 +41,9 @@ def install(folder, points):
     (about / "entry_points.txt").write_text(points, encoding="utf-8")
 
 
+pytestmark = pytest.mark.slow
+
+
 def python(folder, *arguments, **more):
     """What a process prints that finds this folder's packages."""
     return subprocess.run([sys.executable, *arguments], env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True, timeout=300, **more)  # fmt: skip

@@ -117,6 +117,7 @@ def test_answers_are_made_once_and_given_up_where_nobody_waits():
     assert target.reference is first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("items", "features"), [(1000, 2), (1000, 20), (3000, 5)])
 def test_the_expansion_is_the_law_but_for_what_it_says(items, features):
     """Means within 4 SE of the long run's and .02 sd, variances within 2 d/N besides; the mode is not the mean."""

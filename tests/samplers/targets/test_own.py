@@ -151,6 +151,7 @@ def quadrature(target, k, x):
     return np.interp(x, sides[k], cdf / cdf[-1]), density.sum() * np.prod([side[1] - side[0] for side in sides]), energy.min()  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior_sd", [0.3, 10.0])
 @pytest.mark.parametrize("standardise", [True, False])
 def test_the_law_of_a_linear_regression_is_what_quadrature_finds(prior_sd, standardise):
@@ -195,6 +196,7 @@ def test_rows_of_a_logistic_regression_are_the_tables():
     assert "y is yes in 8 (s = 1) and no in 4" in target.facts()["Data"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["linear_table", "logistic_table"])
 @pytest.mark.parametrize("sampler", ["sgld", "sghmc", "baoab", "msgnht"])
 def test_with_first_steps_and_minibatches_the_start_leads_to_the_law(target, sampler):

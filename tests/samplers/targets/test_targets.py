@@ -120,6 +120,7 @@ def test_potential_is_minus_log_density(case: Case):
     check_potential(case)
 
 
+@pytest.mark.slow
 @default_cases
 def test_fault_potential_with_a_small_term_more(case: Case):
     target = make(case)
@@ -131,6 +132,7 @@ def test_gradient_is_the_derivative_of_the_potential(case: Case):
     check_gradient(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, -1])
 @default_cases
 def test_fault_gradient_with_one_sign_flipped(case: Case, which: int):
@@ -141,6 +143,7 @@ def test_fault_gradient_with_one_sign_flipped(case: Case, which: int):
     assert gradient_error(target, lambda theta: target.gradient_at(theta) * sign) > 1
 
 
+@pytest.mark.slow
 @default_cases
 def test_fault_gradient_off_by_one_in_a_hundred_thousand(case: Case):
     target = make(case)
@@ -181,12 +184,14 @@ def test_cdf_is_the_integral_of_the_density(case: Case):
     check_cdf(case)
 
 
+@pytest.mark.slow
 @low_dimensional_defaults
 def test_fault_density_not_normalised(case: Case):
     target = make(case)
     assert mass_error(target, target.columns, scale=1 + 1e-6) > 1
 
 
+@pytest.mark.slow
 @low_dimensional_defaults
 def test_fault_cdf_shifted(case: Case):
     target = make(case)
@@ -237,6 +242,7 @@ def test_fault_cdf_shifted_by_a_twentieth(case: Case):
     assert ks_error([shifted(column, by) for column in columns], values) > 1
 
 
+@pytest.mark.slow
 @default_cases
 def test_fault_draws_too_wide(case: Case):
     """Draws with a standard deviation 3 % too large, from a Dirichlet with 6 % fewer data, or with a smaller κ."""
