@@ -64,7 +64,7 @@ class LiveResult:
     first: int
     """The reduced length: from here on the claim is judged."""
     settled: bool
-    """Whether it can be judged: there are enough steps, or no more will come."""
+    """Whether it can be judged: there are enough steps and chance is small beside the effect, or no more will come."""
     result: Result | None
     """Held against the goal of the reduced length, from the full length on against the full one; None without steps."""
 
@@ -80,7 +80,8 @@ def live_result(step: Step, claim: Claim, runs: Sequence[Run | ModelRun]) -> Liv
     if counted > 0 or stopped:
         lanes = tuple(run if isinstance(run, ModelRun) else Evidence(run.trace()) for run in runs)
         result = _judge(claim, (lanes,), None, counted < full)
-    return LiveResult(counted, first, counted >= first or stopped, result)
+    settled = stopped or counted >= full or (counted >= first and result is not None and result.chance is None)
+    return LiveResult(counted, first, settled, result)
 
 
 def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:

@@ -8,6 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.lesson.course import library
+from app.lesson.progress import Contents
 from app.lesson.prose import as_words
 from lessons import Lesson
 
@@ -24,23 +25,12 @@ class Catalogue:
         """Show the list as the files are now."""
         found = library()
         lessons = list(found.lessons.values())
-        items = [
-            {
-                "label": as_words(lesson.title),
-                "avatar": str(number),
-                "secondary": about(lesson, found.lessons),
-                "selectable": False,
-                "lesson": lesson.key,
-            }
-            for number, lesson in enumerate(lessons, 1)
-        ]
-        menu = pmui.MenuList(items=items, sizing_mode="stretch_width", dense=False)
 
-        def clicked(item: Any) -> None:
+        def chosen(number: int) -> None:
             self._dialog.open = False
-            self._go(found.lessons[item["lesson"]], 1)
+            self._go(lessons[number], 1)
 
-        menu.on_click(clicked)
+        menu = Contents(chosen, lessons=[item(lesson, found.lessons) for lesson in lessons])
         minutes = sum(lesson.minutes for lesson in lessons)
         intro = pn.pane.HTML(
             f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {minutes} minutes in all.",
@@ -54,6 +44,15 @@ class Catalogue:
             self.panel.objects = [self._dialog]
         else:
             self._dialog.param.update(objects=parts, open=True)
+
+
+def item(lesson: Lesson, known: dict[str, Lesson]) -> dict[str, Any]:
+    """What the list shows of a lesson, and what there is to be done in it."""
+    steps = [
+        {"question": step.question is not None, "claims": sum(claim.live for claim in step.claims)}
+        for step in lesson.steps
+    ]
+    return {"key": lesson.key, "title": as_words(lesson.title), "about": about(lesson, known), "steps": steps}
 
 
 def about(lesson: Lesson, known: dict[str, Lesson]) -> str:

@@ -31,7 +31,7 @@ def in_line(text: str) -> str:
 
 def as_words(text: str) -> str:
     """A text as an attribute may hold it: without marks."""
-    return escape(re.sub(r"[*_`\\]|\$\$", "", text))
+    return re.sub(r"[*_`\\]|\$\$", "", text)
 
 
 def _alone(text: str, start: int, end: int) -> bool:
