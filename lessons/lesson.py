@@ -210,7 +210,7 @@ class Lesson:
         """
         question = self.steps[number - 1].question
         listed = list(range(1, len(question.options) + 1)) if question is not None else []
-        random.Random(f"{self.key} {number}").shuffle(listed)  # noqa: S311
+        random.Random(f"{self.key} {number}").shuffle(listed)
         return tuple(listed)
 
 

@@ -1,4 +1,4 @@
-"""What a person has done in the lessons. The browser keeps it in its own storage; the server only tells it what is new."""
+"""What a person has done in the lessons. The browser keeps it; the server only tells it what is new."""
 
 import json
 from collections.abc import Callable, Mapping

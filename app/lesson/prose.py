@@ -1,7 +1,6 @@
 """A lesson's texts as HTML: Markdown without HTML, and formulas that the page's MathJax draws."""
 
 import re
-from html import escape
 
 from markdown_it import MarkdownIt
 

@@ -12,8 +12,8 @@ import pytest
 
 from app import link, theme
 from app.controls import Controls
-from app.lesson import course, proof
 from app.lanes import scene_of
+from app.lesson import course, proof
 from app.lesson.catalogue import Catalogue, about, broken, item
 from app.lesson.marks import marks, summary
 from app.lesson.names import names
@@ -447,7 +447,7 @@ def test_claims_are_pending_then_hold_or_fail(mine):
 
 
 def test_a_mark_says_too_early_while_chance_is_large(mine):
-    """At the reduced length 64 chains know the variance to a twentieth; 8 do not, and are told so until the full one."""
+    """At the reduced length 64 chains know the variance well enough; 8 do not, until the full one."""
     step = mine.steps[0]
     few = replace(step.spec, n_chains=8)
     early = marks(step, step.spec, run_of(few, 1100))
