@@ -115,8 +115,8 @@ def of_functions(
     mean of those. ``params`` are the numbers that they read, such as the data, as one vector.
 
     The exact answers are those of a long run of Hamiltonian Monte Carlo that begins around the mode nearest to
-    ``start``: of a distribution with modes far apart they would be those of one. Raises :class:`SpecError` where no mode is
-    found, and ValueError where what is given does not fit, or a target of another kind has the name.
+    ``start``: of a distribution with modes far apart they would be those of one. Raises :class:`SpecError` where no
+    mode is found, and ValueError where what is given does not fit, or a target of another kind has the name.
     """
     from samplers.targets import TARGETS
 
