@@ -328,8 +328,19 @@ class AppState(param.Parameterized):
         self._set(n_chains=n_chains)
 
     def lane_titles(self) -> tuple[str, ...]:
-        """A title for each lane; samplers that appear twice are told apart by what differs."""
-        return (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
+        """A title for each lane: the lesson's name for it, while it is as the step has it; else its sampler's title.
+
+        Samplers that appear twice are told apart by what differs.
+        """
+        titles = (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
+        step = self.place.step
+        if step is None or step.spec is None or step.spec.target.key != self.experiment.target.key:
+            return titles
+        named = dict(enumerate(zip(step.names, step.spec.lanes, strict=False)))
+        return tuple(
+            named[i][0] if i in named and _alike(lane, named[i][1]) else title
+            for i, (title, lane) in enumerate(zip(titles, self.experiment.lanes, strict=True))
+        )
 
     def _lanes(self) -> list[dict[str, Any]]:
         return self.experiment.to_dict()["lanes"]
@@ -340,6 +351,11 @@ class AppState(param.Parameterized):
             # Of the other settings some are not there, and others have another meaning.
             data = {"seed": self.seed}
         self.open(Experiment.from_dict({**data, **fields}))
+
+
+def _alike(lane: Lane, other: Lane) -> bool:
+    """Whether two lanes have the same sampler and gradient, with the same values."""
+    return (lane.sampler, lane.gradient) == (other.sampler, other.gradient)
 
 
 def _kernel_titles(experiment: Experiment) -> tuple[str, ...]:
