@@ -7,8 +7,8 @@ from samplers import Experiment, Lane
 def names(step: Step, running: Experiment) -> list[str]:
     """The step's name of each lane; empty where it has none, and where what the name tells it by was changed."""
     listed = step.names + ("",) * (len(running.lanes) - len(step.names))
-    if step.spec is None:
-        return list(listed)
+    if step.spec is None or step.spec.target.key != running.target.key:
+        return [""] * len(running.lanes)
     claimed = step.spec.lanes
     return [
         name if i < len(claimed) and _still(name, claimed[i], claimed, lane) else ""

@@ -202,6 +202,19 @@ def test_a_bad_link_gets_a_sentence(folder, query, parts):
     assert again.experiment == state.experiment
 
 
+def test_a_sampler_has_the_lessons_name_while_it_is_the_lessons(folder):
+    """Fails where the page calls the samplers of a step otherwise than its text does, or goes on when one is other."""
+    named = GOOD.replace("[experiment]", 'names = ["small", "large"]\n\n[experiment]', 1)
+    (folder / "03-named.md").write_text(HEAD + named, encoding="utf-8")
+    state, messages = state_of("?lesson=named")
+    assert not messages
+    assert state.lane_titles() == ("small", "large")
+    state.set_lane_param(1, "sampler", "step_size", 0.2)
+    assert state.lane_titles() == ("small", "SGLD ε=0.2")
+    state.place.leave()
+    assert state.lane_titles() == ("SGLD ε=0.05", "SGLD ε=0.2")
+
+
 def test_the_page_of_a_model_keeps_its_place(folder):
     state, messages = state_of("?lesson=real")
     assert messages == []
