@@ -11,6 +11,7 @@ from app.lesson.course import library
 from app.lesson.progress import Contents
 from app.lesson.prose import as_words
 from lessons import Lesson
+from lessons.glossary import glossary
 
 
 class Catalogue:
@@ -36,7 +37,7 @@ class Catalogue:
             f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {minutes} minutes in all.",
             sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
         )  # fmt: skip
-        parts = [intro, *broken(found.problems), menu]
+        parts = [intro, terms(), *broken(found.problems), menu]
         if self._dialog is None:
             self._dialog = pmui.Dialog(
                 *parts, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
@@ -44,6 +45,19 @@ class Catalogue:
             self.panel.objects = [self._dialog]
         else:
             self._dialog.param.update(objects=parts, open=True)
+
+
+def terms() -> Any:
+    """The glossary, which opens where it is asked for."""
+    listed = "".join(
+        f"<dt><b>{escape(term.name)}</b></dt><dd>{escape(term.says)} <a href='{escape(term.link)}'>Where it is introduced</a></dd>"
+        for term in glossary()
+    )
+    return pn.pane.HTML(
+        f"<details><summary><b>Glossary</b>: {len(glossary())} terms, each in a sentence</summary><dl>{listed}</dl></details>",
+        sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
+        stylesheets=["summary { cursor: pointer; } dd { margin: 0 0 8px 0; } a { color: inherit; }"],
+    )  # fmt: skip
 
 
 def item(lesson: Lesson, known: dict[str, Lesson]) -> dict[str, Any]:

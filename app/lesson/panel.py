@@ -18,6 +18,7 @@ from app.lesson.progress import Progress, news, outcome
 from app.lesson.prose import as_html, as_words, in_line
 from app.theme import Theme, theme
 from lessons import Claim, Lesson, Step
+from lessons.glossary import Term
 
 if TYPE_CHECKING:
     from app.state import AppState
@@ -47,13 +48,17 @@ BESIDE = f"""
 """The lesson beside the views; on a narrow page a sheet in the lower half of the screen, below which they scroll."""
 
 _TEXT = """
-:host { font-size: calc(var(--size, 1) * 15.5px); line-height: 1.5; overflow-wrap: anywhere; }
+:host { position: relative; font-size: calc(var(--size, 1) * 15.5px); line-height: 1.5; overflow-wrap: anywhere; }
 h2 { font-size: 1.3em; line-height: 1.25; margin: 0 0 .4em; }
 p { margin: 0 0 .65em; } p:last-child { margin-bottom: 0; }
 ul, ol { margin: 0 0 .65em; padding-left: 1.4em; }
 table { border-collapse: collapse; margin: 0 0 .65em; } th, td { padding: 2px 8px; border-bottom: 1px solid #8884; text-align: left; }
 code { font-size: .92em; } svg { max-width: 100%; } a { color: inherit; }
 mjx-container[display="true"], .MathJax { overflow-x: auto; overflow-y: hidden; }
+.term { font-style: inherit; border-bottom: 1px dotted; cursor: help; }
+.tip { display: none; position: absolute; left: 0; right: 0; z-index: 6; margin-top: 1.5em; padding: 6px 10px; border-radius: 4px;
+  font-size: .92em; font-weight: 400; background: #37474f; color: #ffffff; }
+.term:hover .tip, .term:focus .tip, .term:focus-within .tip { display: block; }
 .small { font-size: .88em; opacity: .8; } .where { font-size: .9em; opacity: .8; }
 """
 _WAYS = """
@@ -123,8 +128,10 @@ class LessonPanel:
         self._standing = Div(text="")
         self.progress = Progress()
         """Lets the browser note what is done."""
-        self._reading: tuple[Any, list[Any]] = (None, [])
-        """The head and the text, and of which step they are: an answer leaves them on the page as they are."""
+        self._reading: tuple[Any, list[Any], set[Term]] = (None, [], set())
+        """Of which step they are, the head and the text, and the terms explained there: an answer leaves them as they
+        are on the page."""
+        self._explained: set[Term] = set()
         self._answered = False
         self.place.param.watch(lambda *_: self._refresh(), ["lesson", "number", "answer", "free"])
         state.param.watch(lambda *_: self._refresh(), ["dark", "present"])
@@ -194,14 +201,16 @@ class LessonPanel:
             return
         of = (lesson, step.number, self.state.present)
         if self._reading[0] != of:
-            text = self._text(f"<h2>{in_line(step.title)}</h2>{as_html(step.text)}")
-            self._reading = (of, [Anchor(fresh=True), self._head(lesson), text])
+            terms: set[Term] = set()
+            text = self._text(f"<h2>{in_line(step.title)}</h2>{as_html(step.text, terms)}")
+            self._reading = (of, [Anchor(fresh=True), self._head(lesson), text], terms)
         parts: list[Any] = [*self._reading[1]]
+        self._explained = set(self._reading[2])
         if step.question is not None:
             parts += self._question_parts(step)
         if not self.place.waiting:
             if step.watch:
-                parts.append(self._box("visibility", f"<b>Watch this.</b> {in_line(step.watch)}"))
+                parts.append(self._box("visibility", f"<b>Watch this.</b> {in_line(step.watch, self._explained)}"))
             if self.place.restricted and self.controls is not None:
                 parts.append(self.controls.panel)
             parts += self._claims(step)
@@ -244,7 +253,9 @@ class LessonPanel:
         question, answer, lesson = step.question, self.place.answer, self.place.lesson
         assert question is not None
         assert lesson is not None
-        parts: list[Any] = [self._text(f"<b>Before you run it:</b> {in_line(question.ask)}", margin=(8, 12, 4, 12))]
+        parts: list[Any] = [
+            self._text(f"<b>Before you run it:</b> {in_line(question.ask, self._explained)}", margin=(8, 12, 4, 12))
+        ]
         for number in lesson.shuffled(step.number):
             text, state = question.options[number - 1], "open"
             if not self.place.waiting:
@@ -262,7 +273,7 @@ class LessonPanel:
         else:
             verdict = "" if not answer else "<b>Right.</b> " if answer == question.answer else "<b>Not quite.</b> "
             parts.append(Anchor(fresh=self._answered))
-            parts.append(self._text(verdict + in_line(question.why), margin=(4, 12, 8, 12)))
+            parts.append(self._text(verdict + in_line(question.why, self._explained), margin=(4, 12, 8, 12)))
             self._answered = False
         return parts
 
@@ -280,7 +291,7 @@ class LessonPanel:
         parts: list[Any] = [self._text(f"<b>Claims</b> <span class='small'>{how}</span>", margin=(10, 12, 2, 12))]
         for claim, div, mark in zip(step.claims, self._divs, marks(step, None, []), strict=True):
             div.text = (Mark("pending") if claim.live else mark).html(self.colours)
-            parts.append(self._text(in_line(claim.says) + _paper(claim), margin=(6, 12, 0, 12)))
+            parts.append(self._text(in_line(claim.says, self._explained) + _paper(claim), margin=(6, 12, 0, 12)))
             parts.append(pn.pane.Bokeh(div, sizing_mode="stretch_width", margin=0))
         if not all(claim.live for claim in step.claims) and proof.of(step) is None:
             button = pmui.Button(

@@ -14,7 +14,7 @@ from app import link, theme
 from app.controls import Controls
 from app.lanes import scene_of
 from app.lesson import course, proof
-from app.lesson.catalogue import Catalogue, about, broken, item
+from app.lesson.catalogue import Catalogue, about, broken, item, terms
 from app.lesson.marks import marks, summary
 from app.lesson.names import names
 from app.lesson.panel import Anchor, LessonPanel, Option
@@ -418,6 +418,22 @@ def test_formulas_survive_markdown():
     assert "&lt;b&gt;" in html, "no HTML of the file's own"
     assert in_line("It is $$\\epsilon$$.") == r"It is \(\epsilon\)."
     assert as_words('"a" `b` $$c$$') == '"a" b c'
+
+
+def test_a_term_is_explained_where_it_first_stands_in_a_step():
+    explained = set()
+    html = as_html("SGLD, `SGLD`, [HMC](https://x.org) and SGLD again; $$HMC$$.\n\nHMC & <b>.", explained)
+    assert html.count("role='tooltip'") == 2
+    assert html.count("<dfn class='term' tabindex='0' aria-describedby='term-1'>SGLD<span") == 1
+    assert "Where it is introduced" in html
+    assert "<code>SGLD</code>" in html
+    assert '<a href="https://x.org">HMC</a>' in html
+    assert "&amp; &lt;b&gt;" in html
+    assert {term.name for term in explained} == {"SGLD", "HMC"}
+    assert "term" not in in_line("More of SGLD.", explained)
+    assert "term" not in as_html("SGLD")
+    assert "Γ" in terms().object
+    assert "?lesson=recipe-d&amp;step=1" in terms().object
 
 
 @pytest.mark.parametrize(
