@@ -161,8 +161,9 @@ class Session:
         self.lesson_controls = controls
         self.catalogue = Catalogue(self.go)
         self.lesson = LessonPanel(
-            state, None if "controls" in state.hidden else controls, self.go, self._following, self.catalogue.open
-        )
+            state, None if "controls" in state.hidden else controls, self.go, self._following, self.catalogue.open,
+            self.do_later,
+        )  # fmt: skip
         self.presenter = Presenter(
             {
                 "next": self.lesson.next, "back": self.lesson.back, "play": self.play_or_pause, "reset": state.reset, "controls": self._toggle_controls,

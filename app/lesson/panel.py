@@ -1,6 +1,6 @@
 """The panel of a lesson: text, question, controls, claims, and the ways on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,8 @@ import param
 from bokeh.models import Div
 from panel.custom import Child, JSComponent
 
-from app.lesson import proof
 from app.lesson.marks import Mark, marks, summary
+from app.lesson.measuring import Measuring
 from app.lesson.place import SKIPPED, Place
 from app.lesson.progress import Progress, news, outcome
 from app.lesson.prose import as_html, as_words, in_line
@@ -118,11 +118,14 @@ class LessonPanel:
 
     def __init__(
         self, state: "AppState", controls: Any, go: Callable[[Lesson, int], None], follow: Callable[[], tuple[Lesson, int] | None],
-        contents: Callable[[], None],
+        contents: Callable[[], None], do_later: Callable[[Coroutine[Any, Any, None]], None],
     ):  # fmt: skip
-        """``go`` opens a step; ``follow`` says what comes after the last one; ``contents`` shows the list."""
+        """``go`` opens a step; ``follow`` says what comes after the last one; ``contents`` shows the list; what takes a
+        while is left to ``do_later``.
+        """
         self.state, self.controls = state, controls
         self._go, self._follow, self._contents = go, follow, contents
+        self._do_later = do_later
         self.panel = pn.Column(visible=False, margin=0, css_classes=["lesson"], stylesheets=[_WAYS])
         self._divs: list[Div] = []
         self._standing = Div(text="")
@@ -293,27 +296,10 @@ class LessonPanel:
             div.text = (Mark("pending") if claim.live else mark).html(self.colours)
             parts.append(self._text(in_line(claim.says, self._explained) + _paper(claim), margin=(6, 12, 0, 12)))
             parts.append(pn.pane.Bokeh(div, sizing_mode="stretch_width", margin=0))
-        if not all(claim.live for claim in step.claims) and proof.of(step) is None:
-            button = pmui.Button(
-                label="Measure them here", icon="speed", size="small", variant="outlined", margin=(6, 12), description="Measure them here: the step's own runs, at reduced length; this takes from some seconds to a minute.",
-            )  # fmt: skip
-
-            def measure(_: Any) -> None:
-                proof.begin(step)
-                button.disabled = True
-
-            button.on_click(measure)
+        if not all(claim.live for claim in step.claims):
             assert self.place.lesson is not None
-            elsewhere = f"<span class='small'>or in a terminal: <code>python -m lessons {escape(self.place.lesson.key)}</code></span>"
-            parts.append(
-                pn.FlexBox(
-                    button,
-                    self._text(elsewhere, margin=(8, 12)),
-                    align_items="center",
-                    sizing_mode="stretch_width",
-                    margin=0,
-                )
-            )
+            command = f"python -m lessons {self.place.lesson.key}"
+            parts.append(Measuring(step, self.state.lane_titles(), self.colours, command, self._do_later).panel)
         return parts
 
     def _ways(self, lesson: Lesson) -> Any:

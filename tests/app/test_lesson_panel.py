@@ -1,8 +1,11 @@
 """Lessons on the page, without a browser: the link, the controls of a step, prose, live claims, broken files."""
 
+import asyncio
 import itertools
 import os
+import threading
 import time
+from collections.abc import Coroutine
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -16,6 +19,7 @@ from app.lanes import scene_of
 from app.lesson import course, proof
 from app.lesson.catalogue import Catalogue, about, broken, item, terms
 from app.lesson.marks import marks, summary
+from app.lesson.measuring import Measuring
 from app.lesson.names import names
 from app.lesson.panel import Anchor, LessonPanel, Option
 from app.lesson.place import SKIPPED, Place
@@ -542,6 +546,73 @@ def test_claims_of_all_draws_are_measured_when_asked(mine):
     assert found.result.measured == run_step(mine.steps[0], quick=True).results[2].measured
 
 
+SWEPT = """views = ["marginal"]
+[experiment]
+target = "gaussian"
+lanes = ["sgld(step_size:0.1)~full", "sgld(step_size:0.4)~full"]
+n_chains = 16
+n_steps = 400
+[sweep]
+measure = "variance"
+quantity = "bias"
+[sweep.grid]
+sampler.step_size = [0.2, 0.4, 0.8]
+[[claim]]
+says = "It grows."
+lane = 1
+sweep = "slope"
+above = 0.1
+```
+"""
+
+
+def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
+    """With its slope in the end; nobody waits any more after a cancel, and what had been measured is not kept."""
+    (folder / "03-swept.md").write_text(HEAD + SWEPT, encoding="utf-8")
+    step = read(folder / "03-swept.md").steps[0]
+    going, first = threading.Event(), threading.Event()
+    told = proof.Proof._measured
+
+    def slowly(self, *one):
+        told(self, *one)
+        first.set()
+        going.wait(60)
+
+    monkeypatch.setattr(proof.Proof, "_measured", slowly)
+    monkeypatch.setattr("app.lesson.measuring.EACH_SECONDS", 0.01)
+    waiting = []
+    made = Measuring(step, ("one", "two"), theme.LIGHT, "python -m lessons swept", waiting.append)
+    assert "python -m lessons swept" in str([one.object for one in made.panel.select(pn.pane.HTML)])
+
+    def points():
+        return sum(len(source.data["x"]) for source in made.picture._sources)
+
+    made.begin()
+    made.begin()
+    begun = proof.of(step)
+    assert begun.waiting == 1
+    assert first.wait(60)
+    made._draw()
+    assert points() == 1
+    assert [one.label for one in made.panel.select(pmui.Button)] == ["Cancel"]
+    made.cancel()
+    assert proof.of(step) is None
+    assert [one.label for one in made.panel.select(pmui.Button)] == ["Measure them here"]
+    going.set()
+    asyncio.run(waiting.pop())
+    made.begin()
+    assert proof.of(step) is not begun
+    asyncio.run(waiting.pop())
+    assert points() == 6
+    assert begun.results is None, "what was given up has ended"
+    found = proof.of(step).results[0].measured
+    assert made.picture._labels[0].text == f"● one, slope {found:.2f}"
+    assert made.picture.figure.html_attributes["aria-label"].startswith(
+        "bias of variance against step size: one, slope"
+    )
+    assert made.panel.select(pmui.Button) == []
+
+
 def test_runs_that_fail_say_so(mine, monkeypatch):
     """The planted fault: runs that raise."""
     monkeypatch.setattr(proof, "run_step", Mock(side_effect=RuntimeError("broken")))
@@ -558,7 +629,7 @@ def test_runs_that_fail_say_so(mine, monkeypatch):
 def panel_of(state, **actions):
     calls = []
     made = LessonPanel(state, Controls(state, print, of_lesson=True), lambda lesson, number: calls.append((lesson.key, number)),
-                       actions.get("follow", lambda: None), lambda: calls.append("contents"))  # fmt: skip
+                       actions.get("follow", lambda: None), lambda: calls.append("contents"), actions.get("later", Coroutine.close))  # fmt: skip
     return made, calls
 
 
