@@ -24,6 +24,7 @@ class Measuring:
         self, step: Step, names: Sequence[str], colours: Theme, command: str, do_later: Callable[[Coroutine[Any, Any, None]], None],
     ):  # fmt: skip
         self._step, self._command, self._do_later = step, command, do_later
+        self._document = pn.state.curdoc
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
         self.picture = SweepPicture(step, names, colours) if step.sweep is not None else None
         self._share = pn.pane.HTML("", margin=(10, 4), styles={"font-size": "14px"})
@@ -52,8 +53,19 @@ class Measuring:
     async def _follow(self, found: proof.Proof) -> None:
         while found.running and proof.of(self._step) is found:
             await asyncio.sleep(EACH_SECONDS)
-            pn.state.execute(self._draw)
-        pn.state.execute(self._show)
+            self._on_page(self._draw)
+        self._on_page(self._end)
+
+    def _on_page(self, work: Callable[[], None]) -> None:
+        """Change the page's models, which only the holder of its lock may."""
+        if self._document is not None and self._document.session_context is not None:
+            self._document.add_next_tick_callback(work)
+        else:
+            work()
+
+    def _end(self) -> None:
+        self._draw()
+        self._show()
 
     def _draw(self) -> None:
         found = proof.of(self._step)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from bokeh.models import ColumnDataSource, DataRange1d, FactorRange, Label
+from bokeh.models import ColumnDataSource, DataRange1d, FactorRange, FixedTicker, Label, Node
 
 from app.theme import DASHES, Theme, plot
-from app.views.marks import LINE, MARKERS, SIGNS
+from app.views.marks import LINE, MARKERS, SIGNS, brief
 from lessons import Step
 from lessons.document import is_number
 from lessons.measures.base import Estimate
@@ -22,7 +22,7 @@ class SweepPicture:
 
     def __init__(self, step: Step, names: Sequence[str], colours: Theme):
         assert step.sweep is not None
-        self._axis, self._names = axis_of(step), names
+        self._axis, self._names = axis_of(step), [brief(name) for name in names]
         listed = [value for axis in step.sweep.axes if axis.name == self._axis for value in axis.quick_values]
         self._log = all(is_number(value) and value > 0 for value in listed)
         options = {"x_axis_type": "log"} if self._log else {}
@@ -31,16 +31,21 @@ class SweepPicture:
         )  # fmt: skip
         self.figure.min_height = HEIGHT
         self.figure.x_range = DataRange1d() if self._log else FactorRange(*dict.fromkeys(map(str, listed)))
+        if self._log:
+            ticks = sorted(set(listed))
+            # All would overlap where there are many.
+            self.figure.xaxis.ticker = FixedTicker(ticks=ticks[:: max(1, len(ticks) // 4)])
+            self.figure.xaxis.major_label_overrides = {tick: f"{tick:g}" for tick in ticks}
         # Above the points is room for the captions.
-        self.figure.y_range = DataRange1d(range_padding=0.25)
+        self.figure.y_range = DataRange1d(range_padding=0.35)
         self._sources: list[ColumnDataSource] = []
         self._labels: list[Label] = []
-        for i, name in enumerate(names):
+        for i, name in enumerate(self._names):
             source, colour = ColumnDataSource({"x": [], "y": []}), colours.lanes[i]
             self.figure.line("x", "y", source=source, line_color=colour, line_width=2, line_dash=DASHES[i])
             self.figure.scatter("x", "y", source=source, size=8, marker=MARKERS[i], color=colour)
             label = Label(
-                x=8, y=HEIGHT - 74 - LINE * i, x_units="screen", y_units="screen", text=f"{SIGNS[i]} {name}",
+                x=8, y=Node(target="frame", symbol="top", offset=4 + LINE * i), x_units="screen", y_units="screen", text_baseline="top", text=f"{SIGNS[i]} {name}",
                 text_font_size="13px", text_color=colour, background_fill_color=colours.surface, background_fill_alpha=0.7,
             )  # fmt: skip
             self.figure.add_layout(label)

@@ -9,7 +9,7 @@ from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
 from app.views.base import Array, CurvePoint, Data, LaneFrame, View
-from app.views.marks import lane_labels
+from app.views.marks import brief, lane_labels
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
@@ -77,7 +77,7 @@ class Distance(View):
         """The distance now, and beside it the colour of the lane's curve."""
         named = zip(self._labels, self.scene.lanes, lanes, strict=True)
         return {
-            label.id: f"{name}  {self.caption_of(lane.curve[-1])}" if lane.curve else name
+            label.id: f"{brief(name)}  {self.caption_of(lane.curve[-1])}" if lane.curve else name
             for label, name, lane in named
         }
 
