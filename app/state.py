@@ -71,6 +71,7 @@ class AppState(param.Parameterized):
     shown = param.Integer(0, bounds=(0, None), doc="The lane whose inside the pictures of a model show.")
     dark = param.Boolean(False)
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
+    teacher = param.Boolean(False, doc="Whether a lesson shows its notes for the teacher, and solutions.")
     present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
     resets = param.Integer(0, doc="Counts the resets; each starts the same runs again.")
 

@@ -61,6 +61,10 @@ experiment, views, controls, page, lengths) goes on as in the step before. All f
 ``seeds``
     How many seeds a full run takes, counted on from the experiment's own; 1 if left out. ``quick.seeds`` likewise.
     With several, the measured number is their mean.
+a number in the text
+    ``{= 1/(1 - step_size/2) =}`` in a text or in ``watch`` is the formula's value at the step's settings, and follows
+    the controls on the page. It names the numbers of the target and of a lane, with the lane's number where it is not
+    the first that has it: ``step_size2``. The grammar is that of :mod:`samplers.expressions`.
 ``views``, ``page``, ``controls``
     Keys of views; ``page = { coordinate = 5, axis = "gradients", speed = 50 }``; and the addresses that the student may
     turn, or the words target, sampler, gradient, lanes, seed, n_chains, speed. An empty list leaves nothing to turn.
@@ -95,6 +99,12 @@ experiment, views, controls, page, lengths) goes on as in the step before. All f
     a point, which ``where`` gives (``where = { gradient.batch_size = 10, sampler.step_size = 0.1 }``); the ``"best"``
     (smallest mean over seeds) over the axes that ``where`` leaves; ``"best_at"``, the value of the one axis that it
     leaves; or the ``"slope"`` of log |number| against the log of that axis.
+``exercise``
+    ``[[exercise]]``, up to five: ``text``, and for the teacher a ``solution`` in words and the ``experiment`` that
+    shows it, a link's query or a table as above.
+``teacher``
+    A note for the teacher: what to say, and what students get wrong. The page shows it, and the solutions, where the
+    link has ``teacher=1``.
 ``figures``
     What ``--plots`` draws: some of marginal, joint, trace, autocorrelation, sweep, scores; if left out, what fits.
 

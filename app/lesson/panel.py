@@ -13,6 +13,7 @@ from panel.custom import Child, JSComponent
 
 from app.lesson.marks import Mark, marks, summary
 from app.lesson.measuring import Measuring
+from app.lesson.numbers import Numbers
 from app.lesson.place import SKIPPED, Place
 from app.lesson.progress import Progress, news, outcome
 from app.lesson.prose import as_html, as_words, in_line
@@ -59,6 +60,7 @@ mjx-container[display="true"], .MathJax { overflow-x: auto; overflow-y: hidden; 
 .tip { display: none; position: absolute; left: 0; right: 0; z-index: 6; margin-top: 1.5em; padding: 6px 10px; border-radius: 4px;
   font-size: .92em; font-weight: 400; background: #37474f; color: #ffffff; }
 .term:hover .tip, .term:focus .tip, .term:focus-within .tip { display: block; }
+.live-number { font-weight: 600; font-variant-numeric: tabular-nums; }
 .small { font-size: .88em; opacity: .8; } .where { font-size: .9em; opacity: .8; }
 """
 _WAYS = """
@@ -135,9 +137,11 @@ class LessonPanel:
         """Of which step they are, the head and the text, and the terms explained there: an answer leaves them as they
         are on the page."""
         self._explained: set[Term] = set()
+        self._numbers = Numbers(state.experiment)
         self._answered = False
         self.place.param.watch(lambda *_: self._refresh(), ["lesson", "number", "answer", "free"])
-        state.param.watch(lambda *_: self._refresh(), ["dark", "present"])
+        state.param.watch(lambda *_: self._refresh(), ["dark", "present", "teacher"])
+        state.param.watch(lambda event: self._numbers.follow(event.new), "experiment")
         self._refresh()
 
     @property
@@ -205,18 +209,24 @@ class LessonPanel:
         of = (lesson, step.number, self.state.present)
         if self._reading[0] != of:
             terms: set[Term] = set()
-            text = self._text(f"<h2>{in_line(step.title)}</h2>{as_html(step.text, terms)}")
-            self._reading = (of, [Anchor(fresh=True), self._head(lesson), text], terms)
+            self._numbers = Numbers(self.state.experiment)
+            text = self._text(f"<h2>{in_line(step.title)}</h2>{as_html(step.text, terms, self._numbers.html)}")
+            self._reading = (of, [Anchor(fresh=True), self._head(lesson), text, self._numbers], terms)
         parts: list[Any] = [*self._reading[1]]
         self._explained = set(self._reading[2])
         if step.question is not None:
             parts += self._question_parts(step)
         if not self.place.waiting:
             if step.watch:
-                parts.append(self._box("visibility", f"<b>Watch this.</b> {in_line(step.watch, self._explained)}"))
+                parts.append(
+                    self._box(
+                        "visibility", f"<b>Watch this.</b> {in_line(step.watch, self._explained, self._numbers.html)}"
+                    )
+                )
             if self.place.restricted and self.controls is not None:
                 parts.append(self.controls.panel)
             parts += self._claims(step)
+            parts += self._exercises(step)
         self._divs = self._divs if not self.place.waiting else []
         parts.append(self._ways(lesson))
         present = self.state.present
@@ -300,6 +310,19 @@ class LessonPanel:
             assert self.place.lesson is not None
             command = f"python -m lessons {self.place.lesson.key}"
             parts.append(Measuring(step, self.state.lane_titles(), self.colours, command, self._do_later).panel)
+        return parts
+
+    def _exercises(self, step: Step) -> list[Any]:
+        """What there is to be done; for the teacher with solutions and a note."""
+        parts: list[Any] = []
+        for number, exercise in enumerate(step.exercises, 1):
+            html = f"<b>Exercise {number}.</b> {in_line(exercise.text, self._explained)}"
+            if self.state.teacher:
+                link = escape(f"?{exercise.experiment.to_query()}")
+                html += f"<br><b>Solution.</b> {in_line(exercise.solution, self._explained)} <a href='{link}'>Open the experiment</a>"
+            parts.append(self._text(html, margin=(8, 12)))
+        if step.teacher and self.state.teacher:
+            parts.append(self._box("school", f"<b>For the teacher.</b> {as_html(step.teacher, self._explained)}"))
         return parts
 
     def _ways(self, lesson: Lesson) -> Any:

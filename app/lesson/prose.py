@@ -1,26 +1,28 @@
 """A lesson's texts as HTML: Markdown without HTML, and formulas that the page's MathJax draws."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from lessons.glossary import Term, found
+from lessons.live import LIVE
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 # Private characters, which no renderer changes, stand for the formulas meanwhile.
-_HELD = re.compile("\ue000([0-9]+)\ue001")
+_HELD, _HELD_NUMBER = re.compile("\ue000([0-9]+)\ue001"), re.compile("\ue002([0-9]+)\ue003")
 
 
-def as_html(text: str, explained: set[Term] | None = None) -> str:
+def as_html(text: str, explained: set[Term] | None = None, live: Callable[[str], str] | None = None) -> str:
     """A text of paragraphs. A formula that is a paragraph of its own is displayed, any other stands in its line.
 
     Terms of the glossary that are not among those ``explained`` are so here, where they first stand, and are added to
-    them; None leaves all as they are.
+    them; None leaves all as they are. ``live`` gives the HTML of a number that follows the controls.
     """
+    numbers: list[str] = []
     formulas: list[tuple[str, bool]] = []
 
     def hold(match: re.Match[str]) -> str:
@@ -28,18 +30,23 @@ def as_html(text: str, explained: set[Term] | None = None) -> str:
         formulas.append((match[1].strip(), alone))
         return f"\ue000{len(formulas) - 1}\ue001"
 
-    held = _FORMULA.sub(hold, text.translate({0xE000: None, 0xE001: None}))
+    def hold_number(match: re.Match[str]) -> str:
+        numbers.append(match[1].strip() if live is None else live(match[1].strip()))
+        return f"\ue002{len(numbers) - 1}\ue003"
+
+    held = _FORMULA.sub(hold, LIVE.sub(hold_number, text.translate(dict.fromkeys(range(0xE000, 0xE004)))))
     tokens = _MARKDOWN.parse(held)
     for token in tokens if explained is not None else ():
         if token.type == "inline" and token.children and explained is not None:
             token.children = list(_with_terms(token.children, explained))
     html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
-    return _HELD.sub(lambda match: _formula(*formulas[int(match[1])]), html)
+    html = _HELD.sub(lambda match: _formula(*formulas[int(match[1])]), html)
+    return _HELD_NUMBER.sub(lambda match: numbers[int(match[1])], html)
 
 
-def in_line(text: str, explained: set[Term] | None = None) -> str:
+def in_line(text: str, explained: set[Term] | None = None, live: Callable[[str], str] | None = None) -> str:
     """A sentence, without the paragraph around it."""
-    return as_html(text, explained).strip().removeprefix("<p>").removesuffix("</p>")
+    return as_html(text, explained, live).strip().removeprefix("<p>").removesuffix("</p>")
 
 
 def as_words(text: str) -> str:

@@ -11,6 +11,7 @@ from unittest.mock import Mock
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 import pytest
 
 from app import link, theme
@@ -21,6 +22,7 @@ from app.lesson.catalogue import Catalogue, about, broken, item, terms
 from app.lesson.marks import marks, summary
 from app.lesson.measuring import Measuring
 from app.lesson.names import names
+from app.lesson.numbers import Numbers
 from app.lesson.panel import Anchor, LessonPanel, Option
 from app.lesson.place import SKIPPED, Place
 from app.lesson.progress import Progress, outcome
@@ -33,6 +35,7 @@ from app.views import VIEWS
 from lessons import read
 from lessons.headless import run_step
 from lessons.library import VARIABLE
+from lessons.live import filled
 from samplers import Experiment, Run, SpecError
 from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
@@ -854,6 +857,49 @@ def test_an_answer_leaves_the_text_where_it_is_and_shows_what_is_new(mine):
     assert [one.fresh for one in panel.panel.select(Anchor)] == [True, True]
     state.dark = True
     assert [one.fresh for one in panel.panel.select(Anchor)] == [True, False], "what was read is not scrolled to again"
+
+
+def test_numbers_in_the_text_follow_the_controls(folder):
+    text = (folder / "01-mine.md").read_text(encoding="utf-8")
+    text = text.replace("Text.", "It is {= 1/(1 - step_size/2) =}, not *{= step_size2 =}*; a {= 2*pi =} < b.", 1)
+    (folder / "03-live.md").write_text(
+        text.replace("views = [", 'watch = "At {= step_size =}."\nviews = [', 1), encoding="utf-8"
+    )
+    lesson = read(folder / "03-live.md")
+    state = AppState()
+    panel, _ = panel_of(state)
+    with param.parameterized.batch_call_watchers(state.place):
+        open_in(state, lesson)
+    assert "<span class='live-number' data-n='0' title='1/(1 - step_size/2)'>1.026</span>" in texts_of(panel)
+    assert "<em><span class='live-number' data-n='1' title='step_size2'>0.1</span></em>" in texts_of(panel)
+    state.place.reply(2)
+    assert "At <span class='live-number' data-n='3' title='step_size'>0.05</span>." in texts_of(panel)
+    numbers = panel.panel.select(Numbers)[0]
+    assert numbers.values == ["1.026", "0.1", "6.283", "0.05"]
+    state.set_lane_param(0, "sampler", "step_size", 0.5)
+    assert numbers.values == ["1.333", "0.1", "6.283", "0.5"]
+    state.remove_lane(1)
+    assert numbers.values[1] == "–"
+    # Without a page they are those of the step.
+    assert filled("A {= step_size2 + 1 =}.", lesson.steps[0].spec) == "A 1.1."
+    assert "1/0" in as_html("{= 1/0 =}"), "what nobody gives a value stays as it is"
+
+
+def test_solutions_and_notes_are_the_teachers(folder):
+    text = (folder / "01-mine.md").read_text(encoding="utf-8")
+    solved = 'teacher = "Ask *first*."\nexercise = [{ text = "Do it.", solution = "So.", experiment = "target=gaussian&lane=sgld(step_size:0.3)~full" }]\n'
+    (folder / "03-taught.md").write_text(text.replace("views = [", solved + "views = [", 1), encoding="utf-8")
+    for query, told in (("", False), ("&teacher=1", True)):
+        state, messages = state_of(f"?lesson=taught&answer=2{query}")
+        assert messages == []
+        panel, _ = panel_of(state)
+        assert "<b>Exercise 1.</b> Do it." in texts_of(panel)
+        assert ("Ask <em>first</em>." in texts_of(panel)) == told
+        assert ("<b>Solution.</b> So. <a href='?" in texts_of(panel)) == told
+        assert ("sgld(step_size:0.3)" in texts_of(panel)) == told
+        assert ("teacher=1" in link.to_query(state)) == told
+    _, messages = state_of("?lesson=taught&teacher=2")
+    assert "allowed is one of 0, 1" in messages[0]
 
 
 def test_a_newcomer_is_led_to_the_first_lesson():
