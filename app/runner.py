@@ -63,6 +63,11 @@ class Runner(Live):
             lambda *_: self._ask(rebuild=True), ["views", "axis", "coordinate", "shown", "dark", "present"]
         )
         state.param.watch(lambda *_: self._ask(), ["playing", "speed"])
+        # A lesson has names of its own for the lanes.
+        state.place.param.watch(
+            lambda *_: self._ask(rebuild=self._built is not None and self._wanted() != self._built),
+            ["lesson", "number"],
+        )
 
     def experiment(self) -> Experiment:
         """The experiment with the changes made so far: run for as many steps it gives the same draws."""
