@@ -76,9 +76,11 @@ class Sampler(param.Parameterized):
         """Why a run cannot start, in a sentence; empty where it can."""
         return ""
 
-    def first_position(self, target: Target, n_chains: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Where the chains start, (chains, dim)."""
-        return np.tile(target.start(), (n_chains, 1))
+    def first_position(
+        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Where the chains start, (chains, dim); ``position`` is one place for all of them."""
+        return position
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         """The first values of what a chain has beside θ: momenta, a thermostat."""

@@ -77,7 +77,7 @@ class SVGD(Sampler):
     steps are made, and too close together: two particles on N(0, σ²) rest at ±σ√(log 2), so that their variance is
     .69σ². A single one is gradient descent, and rests at the mode. Minibatches only make the points tremble.
 
-    Particles begin around the target's start, for in one place they would stay together. Chains are not independent:
+    Particles begin around the start, for in one place they would stay together. Chains are not independent:
     errors, R̂ and ESS, which are taken across chains or along them, mean nothing here.
     """
 
@@ -98,11 +98,13 @@ class SVGD(Sampler):
     step_size = Real(0.05, bounds=(1e-6, 10.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="How far the particles go in a step. Where they come to rest does not depend on it; too large, and they never do.")  # fmt: skip
 
-    def first_position(self, target: Target, n_chains: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def first_position(
+        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
         """N(start, s²I), s = ½, or on a steep target about the narrowest width of its law."""
         first = target.first_steps
         spread = 0.5 if first is None else min(sqrt(10 * first.other), 0.5)
-        return super().first_position(target, n_chains, rng) + spread * rng.standard_normal((n_chains, target.dim))
+        return position + spread * rng.standard_normal(position.shape)
 
     @property
     def time_per_step(self) -> float:
