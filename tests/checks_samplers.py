@@ -59,12 +59,14 @@ def in_turn(found):
 
 # The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics. Where the law is
 # known less well than 1e5 draws would have it, nothing can be said of a sampler; its draws are compared one by one.
-TRIPLES = list(in_turn((s, t, g) for s, t, g in triples() if TARGETS[t].exact_law and (s == "exact" or TARGETS[t].support != MANIFOLD)))  # fmt: skip
+# So are particles, which have no law by themselves.
+TRIPLES = list(in_turn((s, t, g) for s, t, g in triples() if TARGETS[t].exact_law and not SAMPLERS[s].interacting and (s == "exact" or TARGETS[t].support != MANIFOLD)))  # fmt: skip
 
 
 def missing(cls):
     """What a sampler's class does not declare and its tests need, as sentences."""
-    needed = ["bias_order", "textbook_step"] + ["steps_to_test"] * bool(cls.supports - {MANIFOLD})
+    needed = ["textbook_step"] if cls.interacting else ["bias_order", "textbook_step"]
+    needed += ["steps_to_test"] * bool(cls.supports - {MANIFOLD} and not cls.interacting)
     return [f"{cls.__name__} declares no {name}" for name in needed if not hasattr(cls, name)]
 
 
