@@ -331,9 +331,9 @@ class AppState(param.Parameterized):
         """A title for each lane; samplers that appear twice are told apart by what differs."""
         return (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
 
-    def set_start(self, start: Sequence[float]) -> None:
+    def set_start(self, start: Sequence[float] | str) -> None:
         """Let all chains begin there; where the target has them begin where it is empty."""
-        self._set(start=list(start))
+        self._set(start=start)
 
     def _lanes(self) -> list[dict[str, Any]]:
         return self.experiment.to_dict()["lanes"]
