@@ -322,7 +322,7 @@ class Session:
             # Beside a lesson's text there is room for two large ones.
             few = len(views) <= 2 and self.state.place.restricted
             wide = view.tall or few or (i == 0 and len(views) > 2)
-            click = "; click: start there" if view.touchable and self.state.shows("start") else ""
+            click = f"; {view.click}" if view.touchable and self.state.shows("start") else ""
             title = pn.pane.HTML(
                 f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}{click}</span>",
                 stylesheets=[_LARGE_TITLE if present else _TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),

@@ -197,6 +197,8 @@ class View:
     """The view is computed for every so many frames; the slow ones need fewer."""
     tall: ClassVar[bool] = False
     """Whether it needs the height of two, wherever it stands."""
+    click: ClassVar[str] = "click: start there"
+    """What a click does, where the view takes one."""
     of_first: ClassVar[tuple[str, ...]] = ()
     """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 

@@ -45,6 +45,8 @@ class Sampler(param.Parameterized):
     """How many steps before the last draw the last gradient was taken; None where that is no draw of the chain."""
     moving: ClassVar[bool] = False
     """Whether a stable step is of the length of a period, as with a velocity, not of its square."""
+    carries_momentum: ClassVar[bool] = False
+    """Whether a chain goes on with the momentum that it had, the first of what it has beside θ."""
     advance: ClassVar[Any]
     """The compiled kernel."""
 
@@ -76,6 +78,10 @@ class Sampler(param.Parameterized):
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         """The first values of what a chain has beside θ: momenta, a thermostat."""
         return np.zeros(target.dim)
+
+    def thermostats(self, target: Target) -> int:
+        """How many ξ a chain has, the last of what it has beside θ."""
+        return 0
 
     def first_auxiliary(
         self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
