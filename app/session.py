@@ -24,7 +24,10 @@ from app.notice import Notice
 from app.present import SX, Presenter
 from app.runner import Runner
 from app.state import AppState
+from app.touch import Touch
 from lessons import Lesson
+from samplers.parameters import SpecError
+from samplers.targets.base import MANIFOLD
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -190,6 +193,19 @@ class Session:
         index = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
         return (listed[index], 1) if index < len(listed) else None
 
+    def put_chains(self, key: str, point: list[float]) -> None:
+        """Let the chains begin where somebody clicked into a view."""
+        state = self.state
+        view = next((view for view in self.runner.views if view.key == key), None)
+        if view is None or not view.touchable or not state.shows("start") or self.question_first():
+            return
+        try:
+            start = view.start_at(point, state.experiment.runs()[0].first_position())
+            if start is not None:
+                state.set_start(rounded(start, state.experiment.make_target().support == MANIFOLD))
+        except SpecError as error:
+            self.notify("warning", str(error))
+
     def play_or_pause(self) -> None:
         """Play or pause; not before a lesson's question is answered."""
         if not self.question_first():
@@ -310,8 +326,9 @@ class Session:
             # Beside a lesson's text there is room for two large ones.
             few = len(views) <= 2 and self.state.place.restricted
             wide = view.tall or few or (i == 0 and len(views) > 2)
+            click = f"; {view.click}" if view.touchable and self.state.shows("start") else ""
             title = pn.pane.HTML(
-                f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}</span>",
+                f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}{click}</span>",
                 stylesheets=[_LARGE_TITLE if present else _TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),
             )  # fmt: skip
             figure = pn.pane.Bokeh(
@@ -349,7 +366,7 @@ class Session:
             present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, Touch(self.put_chains), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
             header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             theme_config={"components": _COMPONENTS}, sx=self._sx(),
@@ -458,6 +475,11 @@ class Session:
         self.follow_visibility({"seed": seed})
         named = {"play": play, "step": step, "reset": reset, "new_seed": seed}
         return [made for name, made in named.items() if name not in state.hidden]
+
+
+def rounded(start: Any, exactly: bool) -> list[float]:
+    """A place that a person pointed at, with as many digits as a link needs; a point of a manifold has to be on it."""
+    return [round(float(x), 9) if exactly else float(f"{x:.4g}") for x in start]
 
 
 def messages_area() -> Any:

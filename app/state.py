@@ -342,9 +342,9 @@ class AppState(param.Parameterized):
         called = names(step, self.experiment) if step is not None else [""] * len(titles)
         return tuple(name or title for name, title in zip(called, titles, strict=True))
 
-    def set_start(self, start: Sequence[float]) -> None:
+    def set_start(self, start: Sequence[float] | str) -> None:
         """Let all chains begin there; where the target has them begin where it is empty."""
-        self._set(start=list(start))
+        self._set(start=start)
 
     def _lanes(self) -> list[dict[str, Any]]:
         return self.experiment.to_dict()["lanes"]

@@ -10,7 +10,7 @@ beside the course. A broken file is reported with its line, and the others load:
     +++
     title = "Step size and bias"
     minutes = 15
-    summary = "An unadjusted chain has another law than its target, and the step says by how much."
+    summary = "An unadjusted chain has a biased stationary distribution, and the step says by how much."
     needs = ["langevin"]             # keys of lessons that come before; may be left out
     +++
 
@@ -78,7 +78,7 @@ a number in the text
     ``[[claim]]``, as many as there are. ``says`` is a sentence that the check mark stands beside. ``measure`` is one
     of :mod:`lessons.measures`, ``"probability(column:5;high:1e-8)"``; ``lane`` its lane (1 if left out). With
     ``against`` another lane, the number is their ratio, or with ``quantity = "difference"`` their difference; with
-    ``quantity = "bias"`` or ``"relative_bias"`` what is above the exact law's value. Then either ``equals`` a number,
+    ``quantity = "bias"`` or ``"relative_bias"`` what is above the target's value. Then either ``equals`` a number,
     or ``"exact"``, together with ``tolerance`` (absolute), ``relative`` (of the expected number) or ``errors``
     (standard errors; several may be given, and the widest counts); or ``above``, ``below`` or both, and ``errors`` if
     it must be so by so many standard errors. ``quick = { tolerance = 0.1 }`` replaces what is other at reduced

@@ -101,7 +101,7 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
     if goal.errors is not None and found.error is None:
         return result("The run is too short for a standard error.")
     if goal.exact and expected is None:
-        return result("The exact law's value of this number is not known; give the number instead of “exact”.")
+        return result("The target's value of this number is not known; give the number instead of “exact”.")
     if expected is not None:
         assert allowed is not None
         off = abs(found.value - expected)

@@ -45,7 +45,7 @@ class Goal:
 
     equals: float | None = None
     exact: bool = False
-    """Whether it must be about the exact law's value, in place of ``equals``."""
+    """Whether it must be about the target's value, in place of ``equals``."""
     above: float | None = None
     below: float | None = None
     tolerance: float | None = None

@@ -87,7 +87,7 @@ CLICKS: Mapping[str, frozenset[str]] = {
 }
 """Events on the page's elements, by the component's class."""
 MESSAGES = frozenset(
-    {"Bus", "Connection", "Contents", "FileBox", "MenuButton", "NotificationArea", "Option", "Presenter"}
+    {"Bus", "Connection", "Contents", "FileBox", "MenuButton", "NotificationArea", "Option", "Presenter", "Touch"}
 )
 """Components whose script sends messages of its own."""
 DOCUMENT_EVENTS = frozenset({"document_ready"})

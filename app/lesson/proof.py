@@ -2,8 +2,9 @@
 
 import logging
 from collections import OrderedDict
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 
+from app.threads import workers
 from lessons import Step
 from lessons.claims import Result
 from lessons.headless import run_step
@@ -17,7 +18,7 @@ KEPT = 200
 """Steps whose results are kept. The same runs give the same numbers, so nobody has to make them twice."""
 _PROOFS: "OrderedDict[int, Proof]" = OrderedDict()
 # One after the other: the pages' live runs go on meanwhile.
-_WORKER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="proof")
+_WORKER = workers(1, "proof")
 
 
 class Proof:

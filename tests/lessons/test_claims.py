@@ -116,7 +116,7 @@ NO_STANDARD_ERROR = "The run is too short for a standard error."
         (Goal(equals=-2.0, relative=0.25), NEAR, "-2", 0.5, "It is 3 away from -2; allowed is 0.5."),
         (Goal(equals=0.0, relative=0.25, tolerance=1.0), NEAR, "0", 1.0, ""),
         (Goal(exact=True, errors=2), NEAR, "1.25", 0.2, "It is 0.25 away from 1.25; allowed is 0.2."),
-        (Goal(exact=True, errors=2), Estimate(1.0, 0.1), "exact", 0.2, "The exact law's value of this number is not known; give the number instead of “exact”."),
+        (Goal(exact=True, errors=2), Estimate(1.0, 0.1), "exact", 0.2, "The target's value of this number is not known; give the number instead of “exact”."),
         (Goal(equals=1.0, errors=2, tolerance=0.5), NO_ERROR, "1", 0.5, NO_STANDARD_ERROR),
         (Goal(equals=1.0, errors=0), NEAR, "1", 0.0, ""),
         (Goal(above=1.0), NEAR, "above 1", None, "It is not above 1."),
