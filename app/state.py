@@ -5,6 +5,7 @@ from typing import Any
 
 import param
 
+from app.lesson.names import names
 from app.lesson.place import Place
 from app.lesson.rules import is_hidden
 from app.upload import KINDS, Upload
@@ -96,6 +97,12 @@ class AppState(param.Parameterized):
     def shown_views(self) -> list[str]:
         """The views on the page, in the order of the menu."""
         return [key for key in self.fitting_views() if key in self.views]
+
+    def offered_views(self) -> list[str]:
+        """The views in the menu: in a lesson those of its step, until the person asks for everything."""
+        place = self.place
+        few = set(self.fitting_views() if place.step is None or place.everything else (*place.step.views, *self.views))
+        return [key for key in self.fitting_views() if key in few]
 
     def has_default_views(self) -> bool:
         """Whether the views are those that a page of this target begins with."""
@@ -328,19 +335,11 @@ class AppState(param.Parameterized):
         self._set(n_chains=n_chains)
 
     def lane_titles(self) -> tuple[str, ...]:
-        """A title for each lane: the lesson's name for it, while it is as the step has it; else its sampler's title.
-
-        Samplers that appear twice are told apart by what differs.
-        """
+        """What a lesson calls each lane, or its title; samplers that appear twice are told apart by what differs."""
         titles = (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
         step = self.place.step
-        if step is None or step.spec is None or step.spec.target.key != self.experiment.target.key:
-            return titles
-        named = dict(enumerate(zip(step.names, step.spec.lanes, strict=False)))
-        return tuple(
-            named[i][0] if i in named and _alike(lane, named[i][1]) else title
-            for i, (title, lane) in enumerate(zip(titles, self.experiment.lanes, strict=True))
-        )
+        called = names(step, self.experiment) if step is not None else [""] * len(titles)
+        return tuple(name or title for name, title in zip(called, titles, strict=True))
 
     def set_start(self, start: Sequence[float]) -> None:
         """Let all chains begin there; where the target has them begin where it is empty."""
@@ -362,11 +361,6 @@ class AppState(param.Parameterized):
             # With another value of a parameter the target is in another space, and begins at its own start.
             made = Experiment.from_dict({**data, **fields, "start": []})
         self.open(made)
-
-
-def _alike(lane: Lane, other: Lane) -> bool:
-    """Whether two lanes have the same sampler and gradient, with the same values."""
-    return (lane.sampler, lane.gradient) == (other.sampler, other.gradient)
 
 
 def _kernel_titles(experiment: Experiment) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ answers that are among their options. What is wrong raises :class:`~lessons.docu
 Views and the page's own settings are only names here; the page's tests hold them against what there is.
 """
 
+import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -201,6 +202,16 @@ class Lesson:
     steps: tuple[Step, ...]
     file: str
     order: tuple[int, str] = field(default=(0, ""))
+
+    def shuffled(self, number: int) -> tuple[int, ...]:
+        """The options of a step's question, counted from 1, in the order in which they are shown.
+
+        It depends on the lesson's key and the step alone, so that everybody in a class sees the same one.
+        """
+        question = self.steps[number - 1].question
+        listed = list(range(1, len(question.options) + 1)) if question is not None else []
+        random.Random(f"{self.key} {number}").shuffle(listed)
+        return tuple(listed)
 
 
 def read(path: Path) -> Lesson:

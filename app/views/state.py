@@ -219,9 +219,10 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
             lines.append(f"{name} accepts {lane.run.share(jit.ACCEPTED):.0%}")
         if clipped > 0:
             # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
-            curved = lane.run.target.support == MANIFOLD
-            why = "Vε² > 2Cε, clipped" if curved else "B̂ is too large: noise clipped"
-            lines.append(f"{name}: {why} in {clipped:.0%} of steps")
+            others = {MANIFOLD: "Vε² > 2Cε, clipped", SIMPLEX: "â < 0, clipped"}
+            why = others.get(lane.run.target.support, "B̂ is too large: noise clipped")
+            share = f"{clipped:.0%}" if clipped >= 0.01 else "under 1%"
+            lines.append(f"{name}: {why} in {share} of steps")
     return "\n".join(lines)
 
 
