@@ -156,7 +156,9 @@ class State(View):
             out["cloud"] = self._positions(self.scene.target.sample(0, CLOUD))
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
-            heads = lane.run.statistics.tail(1)[:, :chains]
+            # Particles are what they are together.
+            some = lane.run.statistics.tail(1)[:, :chains]
+            heads = lane.run.position if lane.run.sampler.interacting else some
             out[f"heads {i}"] = self._positions(heads.reshape(-1, heads.shape[-1]))
             if len(lane.fresh):
                 x, y = self._positions(lane.fresh[-FRESH:, 0])
