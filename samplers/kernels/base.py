@@ -47,6 +47,8 @@ class Sampler(param.Parameterized):
     """Whether a stable step is of the length of a period, as with a velocity, not of its square."""
     interacting: ClassVar[bool] = False
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
+    carries_momentum: ClassVar[bool] = False
+    """Whether a chain goes on with the momentum that it had, the first of what it has beside θ."""
     advance: ClassVar[Any]
     """The compiled kernel."""
 
@@ -85,6 +87,10 @@ class Sampler(param.Parameterized):
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         """The first values of what a chain has beside θ: momenta, a thermostat."""
         return np.zeros(target.dim)
+
+    def thermostats(self, target: Target) -> int:
+        """How many ξ a chain has, the last of what it has beside θ."""
+        return 0
 
     def first_auxiliary(
         self, target: Target, position: NDArray[np.float64], rng: np.random.Generator

@@ -14,6 +14,7 @@ import psutil
 import pytest
 import xarray as xr
 
+from app.state import DEFAULT
 from app.views.state import CLOUD
 from samplers import Experiment, run
 from samplers.migrations import VERSION
@@ -426,6 +427,20 @@ def test_a_lane_that_blows_up_says_so_and_the_other_goes_on(lab):
     lab.page.get_by_role("slider", name="Leapfrog steps L").press("ArrowRight")
     lab.moves(100)
     lab.says("SGLD", "blew up")
+
+
+def test_a_click_puts_the_chains_there(lab):
+    """And what follows are the draws of the link, without a page."""
+    lab.open("?target=banana&play=0&views=state&hide=equations")
+    lab.until(lambda: lab.steps() == 0 and lab.heads(), "the chains at their start")
+    box = lab.page.locator(".bk-Figure").first.bounding_box()
+    lab.page.mouse.click(box["x"] + 0.4 * box["width"], box["y"] + 0.3 * box["height"])
+    lab.until(lambda: lab.field("start"), "the link")
+    start = np.array(lab.field("start").split(","), dtype=float)
+    lab.until(lambda: lab.heads() and (lab.heads()[0] == start).all(), "the chains")
+    lab.step(3)
+    experiment, _ = Experiment.from_query(urlsplit(lab.url).query, DEFAULT)
+    np.testing.assert_array_equal(lab.heads()[0], run(experiment.runs()[0]).draws[:, 2])
 
 
 # Theme, phone, hidden page
