@@ -51,9 +51,17 @@ _LARGE_TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 22px; }
 .hint { font-size: 16px; opacity: .8; }
 """
+_ON_A_PHONE = """
+@media (max-width: 600px) { :host { height: 290px !important; } .paper { height: 100% !important; } }
+"""
+"""A picture that is high elsewhere: its middle is in the upper half of the screen."""
+HEADER = 44
+"""The height of the header, in pixels."""
 _SX = {
     ".sidebar": {"padding": 0},
-    "& .main": {"padding": "4px"},
+    "& .main": {"padding": "0 4px 4px"},
+    # What is above the views is as low as it can be: on a small screen three of them are seen whole.
+    "& .MuiToolbar-root": {"minHeight": f"{HEADER}px"},
     # On a phone there is no room for it, but it stays the page's heading.
     "& .title": {
         "position": {"xs": "absolute", "sm": "static"},
@@ -125,7 +133,7 @@ class Session:
         self._formulas: list[Any] = []
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.readout = Div(
-            text="starting", width=270, styles={"font-size": "14px", "font-variant-numeric": "tabular-nums"}
+            text="starting", width=270, styles={"font-size": "13px", "font-variant-numeric": "tabular-nums"}
         )
 
     def query(self) -> str:
@@ -334,7 +342,11 @@ class Session:
             figure = pn.pane.Bokeh(
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
+<<<<<<< HEAD
             sheets = [_tall(wide, len(views)) if present else _LOW]
+=======
+            sheets = [_tall(wide, len(views))] if present else [_ON_A_PHONE] if wide else []
+>>>>>>> touch
             cards.append(pmui.Paper(
                 title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=504 if wide else 248,
                 styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,
@@ -391,7 +403,7 @@ class Session:
             size="small",
             color="light",
             variant="outlined",
-            margin=(4, 4),
+            margin=(0, 4),
             description=help_,
             sx={"color": "white"} | ({"display": {"xs": "none", "sm": "inline-flex"}} if wide else {}),
         )
@@ -437,7 +449,7 @@ class Session:
     def _transport_buttons(self, state: AppState) -> list[Any]:
         """Play or pause, Step, Reset and New seed."""
         play = pmui.Button(label="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
-                           variant="contained", size="small", width=104, margin=(6, 4))  # fmt: skip
+                           variant="contained", size="small", width=96, margin=(2, 4))  # fmt: skip
 
         def show(event: Any) -> None:
             play.param.update(label="Pause" if event.new else "Play", icon="pause" if event.new else "play_arrow")
@@ -447,7 +459,7 @@ class Session:
 
         def button(name: str, icon: str, help_: str, action: Any) -> Any:
             made = pmui.Button(
-                label=name, icon=icon, variant="outlined", size="small", margin=(6, 2), description=help_
+                label=name, icon=icon, variant="outlined", size="small", margin=(2, 2), description=help_
             )
             made.on_click(action)
             return made
@@ -496,12 +508,16 @@ def in_short(sentences: Sequence[str]) -> str:
 def _tall(wide: bool, n: int) -> str:
     """The height of a view in presenter mode: all rows together fill the screen."""
     whole = wide or n <= 2
-    return f":host {{ height: calc({'100vh - 118px' if whole else '50vh - 63px'}) !important; }} .paper {{ height: 100% !important; }}"
+    return f":host {{ height: calc({'100vh - 110px' if whole else '50vh - 59px'}) !important; }} .paper {{ height: 100% !important; }}"
 
 
 def view_chooser() -> Any:
     """The buttons that put views on the page and take them off."""
     return pmui.CheckButtonGroup(
-        size="small", margin=(6, 4), color="primary", styles={"flex": "1 1 320px"},
-        sx={"& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}, "flexWrap": "wrap"},
+        size="small", margin=(2, 4), color="primary", styles={"flex": "1 1 200px", "min-width": "0"},
+        sx={
+            "& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px", "px": "6px", "fontSize": "13px", "letterSpacing": 0},
+            # A finger moves the one line that a phone has room for.
+            "flexWrap": {"xs": "nowrap", "sm": "wrap"}, "overflowX": {"xs": "auto", "sm": "visible"},
+        },
     )  # fmt: skip
