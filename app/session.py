@@ -40,21 +40,18 @@ GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
 @media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
+@media (max-width: 600px) { .wide { height: var(--wide-height, 290px) !important; } }
 """
 _TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 15px; }
 .hint { font-size: 14px; opacity: .8; }
 """
 _LOW = "@media (max-width: 899px) { .paper { height: 100% !important; } }"
-"""A card is as high as the grid says, which on a phone is less."""
+"""A card is as high as the grid says: on a phone the middle of the first picture is in the upper half of the screen."""
 _LARGE_TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 22px; }
 .hint { font-size: 16px; opacity: .8; }
 """
-_ON_A_PHONE = """
-@media (max-width: 600px) { :host { height: 290px !important; } .paper { height: 100% !important; } }
-"""
-"""A picture that is high elsewhere: its middle is in the upper half of the screen."""
 HEADER = 44
 """The height of the header, in pixels."""
 _SX = {
@@ -342,11 +339,7 @@ class Session:
             figure = pn.pane.Bokeh(
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
-<<<<<<< HEAD
             sheets = [_tall(wide, len(views)) if present else _LOW]
-=======
-            sheets = [_tall(wide, len(views))] if present else [_ON_A_PHONE] if wide else []
->>>>>>> touch
             cards.append(pmui.Paper(
                 title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=504 if wide else 248,
                 styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,

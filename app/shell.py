@@ -27,12 +27,8 @@ GUIDES = {
 """What to do first, by target."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
 _AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
-<<<<<<< HEAD
 _MORE = "More …"
 """The button that offers all views, where a lesson has its own, and the workbench."""
-READOUT = 300
-"""The width of the line that says how far it is, in pixels: nearly that of a phone."""
-=======
 READOUT = 250
 """The width of the line that says how far it is, in pixels."""
 LOW = {
@@ -41,7 +37,6 @@ LOW = {
     "& .MuiSelect-select": {"py": "4px"},
 }
 """A slider or a menu that is no higher than a button."""
->>>>>>> touch
 
 
 class Page(Session):
