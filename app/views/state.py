@@ -185,9 +185,11 @@ class State(View):
             out["cloud"] = self._positions(self.scene.target.sample(0, CLOUD))
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
+            # Particles are what they are together.
+            together = lane.run.sampler.interacting
             heads = lane.run.statistics.tail(1)[:, :chains]
-            if lane.run.steps == 0:
-                heads = lane.run.position[:chains]
+            if together or lane.run.steps == 0:
+                heads = lane.run.position[: None if together else chains]
             out[f"heads {i}"] = self._positions(heads.reshape(-1, heads.shape[-1]))
             if len(lane.fresh):
                 x, y = self._positions(lane.fresh[-FRESH:, 0])

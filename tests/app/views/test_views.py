@@ -455,6 +455,15 @@ def test_with_control_variates_the_line_is_of_the_noise_that_they_leave():
     assert "line: the law of its steps" in view.captions(frames(made))[view._caption.id]
 
 
+def test_all_particles_are_shown_and_one_chain_beside_them():
+    made = records("gaussian_mixture", ["svgd", "sgld"], n_chains=30)
+    for record in made:
+        record.run.advance(5)
+    data = VIEWS["state"](scene_of(made)).compute(frames(made))
+    assert np.array(data["heads 0"]).T == pytest.approx(made[0].run.position)
+    assert np.array(data["heads 1"]).T == pytest.approx(made[1].run.position[:1])
+
+
 def test_chains_that_move_each_other_have_no_ensemble():
     """Hundreds of particles are another set, not many draws of a few."""
     made = records("gaussian", ["svgd", "sgld"])
