@@ -94,10 +94,10 @@ def how_far(readout: str) -> int:
 def _sheet(chromium: Any, pictures: Sequence[Path], path: Path) -> None:
     """All steps of a lesson beside each other, at half their size."""
     shown = "".join(
-        f"<img width='{SIZE['width'] // 2}' src='data:image/png;base64,{b64encode(picture.read_bytes()).decode()}'>"
+        f"<img width='{SIZE['width'] // 2}' height='{SIZE['height'] // 2}' src='data:image/png;base64,{b64encode(picture.read_bytes()).decode()}'>"
         for picture in pictures
     )
     page = chromium.new_page(viewport={"width": SIZE["width"] + 24, "height": SIZE["height"]})
-    page.set_content(f"<body style='margin:8px;display:flex;flex-wrap:wrap;gap:8px;background:#8d99ae'>{shown}</body>")
+    page.set_content(f"<body style='margin:8px;display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px;background:#8d99ae'>{shown}</body>")
     page.screenshot(path=path, full_page=True)
     page.close()
