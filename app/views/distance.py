@@ -13,6 +13,8 @@ from app.views.marks import brief, lane_labels
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
+ROOM = 2.0
+"""By this factor the axis is longer for each line of the captions."""
 FLOOR = 1e-6
 """A log axis cannot show a distance of 0."""
 
@@ -23,7 +25,7 @@ class Distance(View):
     label: ClassVar[str]
     """The title of the axis."""
     top: ClassVar[float] = 1.0
-    """The upper end of the axis."""
+    """The largest distance; above it the axis has room for the captions."""
     of_first = ("noise",)
 
     @abstractmethod
@@ -48,13 +50,14 @@ class Distance(View):
         if len(scene.lanes) > 1 and scene.axis != "steps":
             # Where another lane is on these axes it has made another number of draws.
             self.hint = "grey: exact draws, as many as the first has made there"
+        self._end = self.top * ROOM ** len(scene.lanes)
         start = 1e-4 if scene.axis == "seconds" else 1.0
         p = plot(
             colours,
             scene.axis_label,
             self.label,
             (start, start * 1e3),
-            (1e-3, self.top),
+            (1e-3, self._end),
             x_axis_type="log",
             y_axis_type="log",
         )
@@ -106,5 +109,5 @@ class Distance(View):
             out["x"] = (np.array([self._x_start, right]),)
         if bottom < self._bottom:
             self._bottom = bottom
-            out["y"] = (np.array([bottom, self.top]),)
+            out["y"] = (np.array([bottom, self._end]),)
         return out
