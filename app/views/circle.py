@@ -77,8 +77,13 @@ class Circle(View):
             p.scatter("x", "y", source=heads, size=12, marker=MARKERS[i], fill_color=colour,
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
         self._label = self.caption(p)
+        self.take_touches(p)
         self._turn = -1
         return p
+
+    def start_at(self, point: Sequence[float], before: Array) -> Array | None:
+        length = float(np.linalg.norm(point))
+        return None if len(point) != 2 or length == 0 else np.array(point) / length
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}

@@ -15,9 +15,9 @@ from app.views.base import Data, LaneFrame, View
 from app.views.marks import LINE, MARKERS, SIGNS, round_up
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
-from samplers.gradients import Estimator
-from samplers.kernels import Sampler
-from samplers.targets.base import SIMPLEX, Array, Target
+from samplers.gradients import GRADIENTS
+from samplers.needs import MODE
+from samplers.targets.base import SIMPLEX, Array
 
 STEPS = 50
 CHAINS = 20_000
@@ -80,7 +80,7 @@ def batch(spec: RunSpec, j: int, share: bool) -> Array:
     """
     if not share:
         found = moments.ensemble(spec, STEPS)
-        first = spec.make_target().start()[j]
+        first = spec.first_position()[j]
         table = np.array([found.mean, found.mean_error, found.variance, found.variance_error])[:, :, j]
         return np.concatenate([[[first], [0.0], [0.0], [0.0]], table], axis=1)
     state = Run(replace(spec, burn_in=STEPS))
@@ -97,20 +97,24 @@ def batch(spec: RunSpec, j: int, share: bool) -> Array:
     return np.array(columns).T
 
 
-def theory(target: Target, sampler: Sampler, gradient: Estimator, j: int, steps: Array) -> tuple[Array, Array] | None:
-    """Mean and variance of θ_j after ``steps`` steps from the target's start, where they are known.
+def theory(spec: RunSpec, j: int, steps: Array) -> tuple[Array, Array] | None:
+    """Mean and variance of θ_j after ``steps`` steps from the start, where they are known.
 
-    CIR and SCIR: Theorem 3.1 and Corollary 3.2 of Baker et al. 2018. Geometric OU: those of the log-normal.
+    CIR and SCIR: Theorem 3.1 and Corollary 3.2 of Baker et al. 2018, or with control variates the same with the noise
+    that they leave. Geometric OU: those of the log-normal.
     """
-    first = float(target.start()[j])
+    target, sampler, first = spec.make_target(), spec.make_sampler(), float(spec.first_position()[j])
     if sampler.process == LAW:
         prior, counts = target.packed().reshape(2, -1)
         a, h = float(prior[j] + counts[j]), sampler.time_per_step
-        noise = gradient.noise()
-        var_a_hat = 0.0
+        gradient = spec.make_gradient()
+        noise, var_a_hat = gradient.noise(), 0.0
         if noise.batch_size:
             var_a_hat = moments.var_a_hat(int(counts.sum()), int(counts[j]), noise.batch_size, noise.replacement)
-        return moments.cir_mean(a, first, h * steps), moments.scir_variance(a, first, h, steps, var_a_hat)
+        mean = moments.cir_mean(a, first, h * steps)
+        if MODE in gradient.needs:
+            return mean, moments.scir_variance_cv(a, first, h, int(steps.max()), var_a_hat)[steps.astype(int)]
+        return mean, moments.scir_variance(a, first, h, steps, var_a_hat)
     if sampler.process == "geometric_ou":
         mu, sigma = target.packed()[:2]
         t = sampler.time_per_step * steps
@@ -190,6 +194,10 @@ class Moments(View):
             for i, law in enumerate(laws)
             if simplex and not self._share and not law
         }
+        # A thousand particles are not a thousand times one.
+        self._omitted |= {
+            i: "not shown: its chains move each other" for i, run in enumerate(runs) if run.sampler.interacting
+        }
         for i, run in enumerate(runs):
             key = self._key(run)
             if i in self._omitted:
@@ -262,8 +270,7 @@ class Moments(View):
         """The line of an ensemble."""
         if key.share:
             return None
-        target, spec = self.scene.target, key.spec
-        return theory(target, spec.make_sampler(), spec.make_gradient(), self.scene.coordinate, np.arange(STEPS + 1.0))
+        return theory(key.spec, self.scene.coordinate, np.arange(STEPS + 1.0))
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         parts, known = [], []
@@ -278,10 +285,11 @@ class Moments(View):
             else:
                 text = f"{found.chains:,} chains"
                 if self.theory(found.key) is not None:
-                    known.append(found.key.spec.sampler.key)
+                    spec = found.key.spec
+                    known.append(spec.sampler.key != "geometric_ou" and MODE not in GRADIENTS[spec.gradient.key].needs)
             parts.append(f"{sign}{html.escape(name)} {text}")
         if known:
-            parts.append("line: its transition's law" if "geometric_ou" in known else "line: Corollary 3.2")
+            parts.append("line: Corollary 3.2" if all(known) else "line: the law of its steps")
         parts.append("dashed: exact law")
         parts.append("bars ±2 standard errors")
         return {

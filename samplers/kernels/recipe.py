@@ -273,6 +273,14 @@ class RecipeSampler(Sampler):
         """The semi-implicit scheme takes the gradient at the θ that it has just moved to."""
         return 0 if self.scheme == SEMI_IMPLICIT else 1
 
+    @property
+    def carries_momentum(self) -> bool:  # type: ignore[override]
+        """With a momentum in z."""
+        return self.layout != THETA
+
+    def thermostats(self, target: Target) -> int:
+        return len(Layout(self.layout, target.dim).thermostats)
+
     def _programs(self, target: Target) -> "Programs":
         batches = target.batch is not Target.batch
         return _programs(self.recipe(target), self.step_size, self.scheme, batches)

@@ -185,6 +185,23 @@ def test_a_link_and_a_table_are_the_same_experiment(tmp_path):
     assert step.spec == replace(spec, n_steps=123)
 
 
+def test_a_start_goes_on_until_another_target(tmp_path):
+    """Fails where a lesson's start is not read, or stays as a point of a target that is there no more."""
+    table = '[experiment]\ntarget = "gaussian"\nlanes = ["sgld"]\nstart = [3.0]'
+    blocks = [
+        table,
+        "change.seed = 2",
+        "change.target.sd = 2",
+        'change.target = "double_well"',
+        "change.start = [-1.0]",
+    ]
+    steps = "".join(f"## a\n```toml\n{block}\n```\n" for block in blocks)
+    lesson = read(lesson_file(tmp_path, f'+++\ntitle = "x"\nminutes = 1\n+++\n{steps}'))
+    assert [step.spec.start for step in lesson.steps] == [(3.0,), (3.0,), (3.0,), (), (-1.0,)]
+    with pytest.raises(LessonError, match=r"start = \[1.0, 2.0\]: allowed is one number"):
+        read(lesson_file(tmp_path, f'+++\ntitle = "x"\nminutes = 1\n+++\n{steps.replace("[3.0]", "[1.0, 2.0]")}'))
+
+
 def test_presets_are_lanes():
     """The preset's lane is the same recipe as the workbench makes of it."""
     from samplers.kernels.recipe import parameters_of
@@ -217,6 +234,13 @@ BAD = [
     ("a [link]", "*a*{: onclick=x} [link]", 10, "attributes in braces"),
     ("a [link]", "*a*{onclick=x} [link]", 10, "attributes in braces"),
     ("Text with", "Text\x07 with", 10, "control characters"),
+    ("Text with", "Text {= 1/step =} with", 8, "there is no name “step” here"),
+    ("Text with", "Text {= 1/step_size with", 8, "a number is written {= formula =}"),
+    ("Text with", "Text" + " {= 1 =}" * 21 + " with", 8, "allowed are 20 numbers"),
+    ('watch = "Look."', 'watch = "At {= log(0) =}."', 21, "log"),
+    ('watch = "Look."', 'exercise = [{ text = "Do.", solution = "So.", experiment = "target=nothing" }]', 21, "there is no such target"),
+    ('watch = "Look."', 'exercise = [{ text = "Do.", experiment = "target=gaussian" }]', 21, "solution = None: it is needed"),
+    ('watch = "Look."', 'teacher = "<b>x"', 21, "HTML is not allowed"),
     ('views = ["state"', 'views = [\n"state"', None, None),  # a list over two lines is fine
     ('views = ["state", "ks"]', 'views = ["state", 3]', 17, "allowed is a list of up to 12 names"),
     ('views = ["state", "ks"]', 'views = ["State"]', 17, "a name of small letters"),
