@@ -40,20 +40,25 @@ GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
 @media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
+@media (max-width: 600px) { .wide { height: var(--wide-height, 290px) !important; } }
 """
 _TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 15px; }
 .hint { font-size: 14px; opacity: .8; }
 """
 _LOW = "@media (max-width: 899px) { .paper { height: 100% !important; } }"
-"""A card is as high as the grid says, which on a phone is less."""
+"""A card is as high as the grid says: on a phone the middle of the first picture is in the upper half of the screen."""
 _LARGE_TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 22px; }
 .hint { font-size: 16px; opacity: .8; }
 """
+HEADER = 44
+"""The height of the header, in pixels."""
 _SX = {
     ".sidebar": {"padding": 0},
-    "& .main": {"padding": "4px"},
+    "& .main": {"padding": "0 4px 4px"},
+    # What is above the views is as low as it can be: on a small screen three of them are seen whole.
+    "& .MuiToolbar-root": {"minHeight": f"{HEADER}px"},
     # On a phone there is no room for it, but it stays the page's heading.
     "& .title": {
         "position": {"xs": "absolute", "sm": "static"},
@@ -125,7 +130,7 @@ class Session:
         self._formulas: list[Any] = []
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.readout = Div(
-            text="starting", width=270, styles={"font-size": "14px", "font-variant-numeric": "tabular-nums"}
+            text="starting", width=270, styles={"font-size": "13px", "font-variant-numeric": "tabular-nums"}
         )
 
     def query(self) -> str:
@@ -391,7 +396,7 @@ class Session:
             size="small",
             color="light",
             variant="outlined",
-            margin=(4, 4),
+            margin=(0, 4),
             description=help_,
             sx={"color": "white"} | ({"display": {"xs": "none", "sm": "inline-flex"}} if wide else {}),
         )
@@ -437,7 +442,7 @@ class Session:
     def _transport_buttons(self, state: AppState) -> list[Any]:
         """Play or pause, Step, Reset and New seed."""
         play = pmui.Button(label="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
-                           variant="contained", size="small", width=104, margin=(6, 4))  # fmt: skip
+                           variant="contained", size="small", width=96, margin=(2, 4))  # fmt: skip
 
         def show(event: Any) -> None:
             play.param.update(label="Pause" if event.new else "Play", icon="pause" if event.new else "play_arrow")
@@ -447,7 +452,7 @@ class Session:
 
         def button(name: str, icon: str, help_: str, action: Any) -> Any:
             made = pmui.Button(
-                label=name, icon=icon, variant="outlined", size="small", margin=(6, 2), description=help_
+                label=name, icon=icon, variant="outlined", size="small", margin=(2, 2), description=help_
             )
             made.on_click(action)
             return made
@@ -496,12 +501,16 @@ def in_short(sentences: Sequence[str]) -> str:
 def _tall(wide: bool, n: int) -> str:
     """The height of a view in presenter mode: all rows together fill the screen."""
     whole = wide or n <= 2
-    return f":host {{ height: calc({'100vh - 118px' if whole else '50vh - 63px'}) !important; }} .paper {{ height: 100% !important; }}"
+    return f":host {{ height: calc({'100vh - 110px' if whole else '50vh - 59px'}) !important; }} .paper {{ height: 100% !important; }}"
 
 
 def view_chooser() -> Any:
     """The buttons that put views on the page and take them off."""
     return pmui.CheckButtonGroup(
-        size="small", margin=(6, 4), color="primary", styles={"flex": "1 1 320px"},
-        sx={"& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}, "flexWrap": "wrap"},
+        size="small", margin=(2, 4), color="primary", styles={"flex": "1 1 200px", "min-width": "0"},
+        sx={
+            "& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px", "px": "6px", "fontSize": "13px", "letterSpacing": 0},
+            # A finger moves the one line that a phone has room for.
+            "flexWrap": {"xs": "nowrap", "sm": "wrap"}, "overflowX": {"xs": "auto", "sm": "visible"},
+        },
     )  # fmt: skip

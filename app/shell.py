@@ -29,8 +29,14 @@ _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="
 _AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
 _MORE = "More …"
 """The button that offers all views, where a lesson has its own, and the workbench."""
-READOUT = 300
-"""The width of the line that says how far it is, in pixels: nearly that of a phone."""
+READOUT = 250
+"""The width of the line that says how far it is, in pixels."""
+LOW = {
+    "& .MuiFormLabel-root": {"fontSize": "14px", "lineHeight": "18px"},
+    "& .MuiSlider-root": {"py": "6px"},
+    "& .MuiSelect-select": {"py": "4px"},
+}
+"""A slider or a menu that is no higher than a button."""
 
 
 class Page(Session):
@@ -119,18 +125,17 @@ class Page(Session):
         state = self.state
         speed = slider(
             {f"{x:,}": x for x in log_stops(_SPEED, state.speed)}, state.speed, lambda x: setattr(state, "speed", x),
-            label="Steps a frame", width=170,
-            margin=(4, 16), description="How many steps every chain makes between two pictures.",
+            label="Steps a frame", width=150, margin=(0, 12), sx=LOW, description="How many steps every chain makes between two pictures.",
         )  # fmt: skip
         axis = pmui.Select(
-            label="x axis", size="small", width=190, margin=(6, 6),
+            label="x axis", size="small", width=140, margin=(5, 6, 0, 6), sx=LOW,
             description="What curves are drawn against. Of a model's methods the one that is furthest behind on it makes the next step.",
         )  # fmt: skip
         coordinate = pmui.Select(
-            label="Coordinate", size="small", width=110, margin=(6, 6), description="Which coordinate the one-dimensional views show.",
+            label="Coordinate", size="small", width=110, margin=(5, 6, 0, 6), sx=LOW, description="Which coordinate the one-dimensional views show.",
         )  # fmt: skip
         inside = pmui.Select(
-            label="Pictures show", size="small", width=190, margin=(6, 6),
+            label="Pictures show", size="small", width=190, margin=(5, 6, 0, 6), sx=LOW,
             description="Pictures show: the method whose topics, or communities, are drawn. Curves are of all methods.",
         )  # fmt: skip
         chooser = view_chooser()
@@ -175,9 +180,9 @@ class Page(Session):
         state.place.param.watch(refresh, ["lesson", "number", "free", "everything"])
         refresh()
         self.follow_visibility({"axis": axis, "views": chooser})
-        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(14, 4))]
+        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(4, 4))]
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), speed, *readout, **ROW), pn.FlexBox(chooser, coordinate, inside, axis, **ROW),
+            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(chooser, coordinate, inside, **ROW),
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 

@@ -28,6 +28,7 @@ from tests.browser.lab import (
     check_inside,
     check_phone,
     check_text,
+    check_whole,
     check_width,
     wait_until,
 )
@@ -67,6 +68,7 @@ def test_it_opens_with_a_sampler_on_the_move(lab):
     assert 0.5 < bars.sum() * width < 1.1, "a density, but for what is outside the axis"
     assert lab.page.evaluate("document.documentElement.lang") == "en"
     check_width(lab.page)
+    check_whole(lab)
     # The checks of this file can fail.
     lab.button("Pause").click()
     lab.settled()
@@ -81,6 +83,8 @@ def test_it_opens_with_a_sampler_on_the_move(lab):
     )
     with pytest.raises(AssertionError):
         check_width(lab.page)
+    with pytest.raises(AssertionError):
+        check_whole(lab, 100)
 
 
 def test_the_network_is_watched(page, page_log):
@@ -465,6 +469,8 @@ def test_dark_and_light(lab):
 def test_on_a_phone(phone, server):
     lab = Lab(phone, server).open()
     check_phone(lab)
+    first = phone.locator(".bk-Figure").first.bounding_box()
+    assert first["y"] + first["height"] / 2 <= phone.viewport_size["height"] / 2, "the first picture: the upper half"
     lab.button("Open drawer").click()
     lab.page.get_by_role("slider", name="Step size ε").wait_for()
     # It slides in, and its help fades out; the page beneath has no contrast meanwhile.

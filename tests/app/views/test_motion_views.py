@@ -1,12 +1,14 @@
-"""Energy, phase plane and thermostat: what they show is the chains' own."""
+"""Energy, phase plane, thermostat, and the order on the line: what they show is the chains' own."""
 
 import numpy as np
 import pytest
 from bokeh.models import ContourRenderer
 
 from app.views.energy import Energy
+from app.views.order import Order, Rung
 from app.views.phase import Phase
 from app.views.thermostat import Thermostat
+from samplers import Run, RunSpec
 from tests.checks_views import fitting, frames, records, scene_of
 
 
@@ -82,3 +84,25 @@ def test_xi_is_that_of_the_first_chain(sampler, column):
     # Nothing new without a step.
     assert view.compute(frames(made)) == {}
     assert Thermostat not in fitting(records("correlated_gaussian", ["sghmc"]))
+
+
+def test_the_bias_on_a_line_is_that_of_the_discretised_chain():
+    """SGLD on N(0, 1) has the variance 1/(1 − ε/2): to four standard errors, where the target's 1 is 20 away."""
+    view = Order(scene_of(records("gaussian", ["sgld"])))
+    rung = Rung(0.5, Run(RunSpec.of("gaussian", "sgld", sampler_params={"step_size": 0.5}, n_chains=200)))
+    for _ in range(30):
+        rung.advance(view._from_sums)
+    means = np.array(rung.means)
+    error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
+    assert (np.abs(means.mean(axis=0) - [0, 1 / (1 - 0.25)]) < 4 * error).all()
+    assert means.mean(axis=0)[1] - 1 > 20 * error[1]
+
+
+@pytest.mark.parametrize(
+    ("target", "sampler", "shown"),
+    [("double_well", "sgld", True), ("gamma", "sgrld", True), ("double_well", "exact", False),
+     ("sparse_dirichlet", "sgrld", False), ("linear_regression", "sgld", False)],
+)  # fmt: skip
+def test_where_the_order_can_be_seen(target, sampler, shown):
+    """Not where the start is forgotten slowly, or the law is no number's."""
+    assert (Order in fitting(records(target, [sampler]))) == shown

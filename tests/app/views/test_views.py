@@ -460,8 +460,8 @@ def test_all_particles_are_shown_and_one_chain_beside_them():
     for record in made:
         record.run.advance(5)
     data = VIEWS["state"](scene_of(made)).compute(frames(made))
-    assert np.array(data["heads 0"]).T == pytest.approx(made[0].run.position)
-    assert np.array(data["heads 1"]).T == pytest.approx(made[1].run.position[:1])
+    np.testing.assert_allclose(np.array(data["heads 0"]).T, made[0].run.position)
+    np.testing.assert_allclose(np.array(data["heads 1"]).T, made[1].run.position[:1])
 
 
 def test_chains_that_move_each_other_have_no_ensemble():
