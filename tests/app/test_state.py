@@ -53,7 +53,19 @@ def state_of(query):
 
 def fields_of(state):
     """All that a link holds."""
-    names = ("experiment", "playing", "speed", "views", "axis", "coordinate", "shown", "dark", "hidden", "present", "teacher")
+    names = (
+        "experiment",
+        "playing",
+        "speed",
+        "views",
+        "axis",
+        "coordinate",
+        "shown",
+        "dark",
+        "hidden",
+        "present",
+        "teacher",
+    )
     return {name: getattr(state, name) for name in names}
 
 
