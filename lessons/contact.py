@@ -98,6 +98,8 @@ def _sheet(chromium: Any, pictures: Sequence[Path], path: Path) -> None:
         for picture in pictures
     )
     page = chromium.new_page(viewport={"width": SIZE["width"] + 24, "height": SIZE["height"]})
-    page.set_content(f"<body style='margin:8px;display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px;background:#8d99ae'>{shown}</body>")
+    page.set_content(
+        f"<body style='margin:8px;display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px;background:#8d99ae'>{shown}</body>"
+    )
     page.screenshot(path=path, full_page=True)
     page.close()

@@ -53,7 +53,19 @@ def state_of(query):
 
 def fields_of(state):
     """All that a link holds."""
-    names = ("experiment", "playing", "speed", "views", "axis", "coordinate", "shown", "dark", "hidden", "present")
+    names = (
+        "experiment",
+        "playing",
+        "speed",
+        "views",
+        "axis",
+        "coordinate",
+        "shown",
+        "dark",
+        "hidden",
+        "present",
+        "teacher",
+    )
     return {name: getattr(state, name) for name in names}
 
 
@@ -272,7 +284,7 @@ def test_the_link_holds_every_parameter_of_the_state():
 
 def test_each_part_of_the_state_changes_the_link():
     changes = {
-        "playing": False, "speed": 21, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True,
+        "playing": False, "speed": 21, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True, "teacher": True,
     }  # fmt: skip
     links = [link.to_query(AppState()), *(link.to_query(AppState(**{k: v})) for k, v in changes.items())]
     assert len(set(links)) == len(changes) + 1

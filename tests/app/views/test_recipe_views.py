@@ -426,7 +426,7 @@ def test_a_wrong_law_stays_above_it():
         page.compute(2000)
     last = page.records[0].curve[-1]
     assert last.kl > 5 * last.exact_kl
-    assert page.view.captions(page.frames())[page.view._label.id].startswith("lane 0  KL ")
+    assert page.view.captions(page.frames())[page.view._labels[0].id].startswith("lane 0  KL ")
 
 
 def test_a_point_of_the_curve_is_little_work():
