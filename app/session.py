@@ -39,19 +39,19 @@ Syncable._debounce = 0
 GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
+@media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
+@media (max-width: 600px) { .wide { height: var(--wide-height, 290px) !important; } }
 """
 _TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 15px; }
 .hint { font-size: 14px; opacity: .8; }
 """
+_LOW = "@media (max-width: 899px) { .paper { height: 100% !important; } }"
+"""A card is as high as the grid says, which on a phone is less."""
 _LARGE_TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 22px; }
 .hint { font-size: 16px; opacity: .8; }
 """
-_ON_A_PHONE = """
-@media (max-width: 600px) { :host { height: 290px !important; } .paper { height: 100% !important; } }
-"""
-"""A picture that is high elsewhere: its middle is in the upper half of the screen."""
 HEADER = 44
 """The height of the header, in pixels."""
 _SX = {
@@ -169,8 +169,9 @@ class Session:
         self.lesson_controls = controls
         self.catalogue = Catalogue(self.go)
         self.lesson = LessonPanel(
-            state, None if "controls" in state.hidden else controls, self.go, self._following, self.catalogue.open
-        )
+            state, None if "controls" in state.hidden else controls, self.go, self._following, self.catalogue.open,
+            self.do_later,
+        )  # fmt: skip
         self.presenter = Presenter(
             {
                 "next": self.lesson.next, "back": self.lesson.back, "play": self.play_or_pause, "reset": state.reset, "controls": self._toggle_controls,
@@ -338,7 +339,7 @@ class Session:
             figure = pn.pane.Bokeh(
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
-            sheets = [_tall(wide, len(views))] if present else [_ON_A_PHONE] if wide else []
+            sheets = [_tall(wide, len(views)) if present else _LOW]
             cards.append(pmui.Paper(
                 title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=504 if wide else 248,
                 styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,
@@ -370,7 +371,7 @@ class Session:
             present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.presenter, self.runner.bus, Touch(self.put_chains), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, Touch(self.put_chains), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
             header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             theme_config={"components": _COMPONENTS}, sx=self._sx(),
@@ -381,7 +382,7 @@ class Session:
             page.busy = page.param.dark_theme
             page.busy = False
         page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
-        state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free"])
+        state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free", "everything"])
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark"])
         # At once: what the change itself makes wrong is said after it.
         state.param.watch(lambda *_: self._forget_errors(), ["experiment", "resets"])
@@ -435,7 +436,7 @@ class Session:
             for name, made in widgets.items():
                 made.visible = self.state.shows(name)
 
-        self.state.place.param.watch(fit, ["lesson", "number", "free"])
+        self.state.place.param.watch(fit, ["lesson", "number", "free", "everything"])
         fit()
 
     def _transport_buttons(self, state: AppState) -> list[Any]:

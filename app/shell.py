@@ -27,6 +27,8 @@ GUIDES = {
 """What to do first, by target."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
 _AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
+_MORE = "More …"
+"""The button that offers all views, where a lesson has its own, and the workbench."""
 READOUT = 250
 """The width of the line that says how far it is, in pixels."""
 LOW = {
@@ -155,9 +157,10 @@ class Page(Session):
                 {"data": f"{MODELS[experiment.target.key].data_name.capitalize()} seen"} if of_model else {}
             )
             _offer(axis, {known[name]: name for name in axes_of(experiment)}, state.axis)
+            offered = state.offered_views()
+            more = {_MORE: _MORE} if offered != state.fitting_views() else {}
             chooser.param.update(
-                options={VIEWS[key].title_for(experiment): key for key in state.fitting_views()},
-                value=state.shown_views(),
+                options={VIEWS[key].title_for(experiment): key for key in offered} | more, value=state.shown_views()
             )
             speed.param.update(
                 options={f"{x:,}": x for x in log_stops(_SPEED, state.speed)}, value=state.speed,
@@ -167,9 +170,14 @@ class Page(Session):
         coordinate.param.watch(lambda event: event.new is not None and setattr(state, "coordinate", event.new), "value")
         inside.param.watch(lambda event: event.new is not None and state.look_inside(event.new), "value")
         axis.param.watch(lambda event: event.new is not None and setattr(state, "axis", event.new), "value")
-        chooser.param.watch(lambda event: setattr(state, "views", [key for key in VIEWS if key in event.new]), "value")
+
+        def choose(event: Any) -> None:
+            state.place.everything |= _MORE in event.new
+            state.views = [key for key in VIEWS if key in event.new]
+
+        chooser.param.watch(choose, "value")
         state.param.watch(refresh, ["experiment", "coordinate", "shown", "views", "axis", "speed"])
-        state.place.param.watch(refresh, ["lesson", "number", "free"])
+        state.place.param.watch(refresh, ["lesson", "number", "free", "everything"])
         refresh()
         self.follow_visibility({"axis": axis, "views": chooser})
         readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(4, 4))]

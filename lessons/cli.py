@@ -209,7 +209,7 @@ def _plain(x: float | None) -> float | str | None:
 
 def table(report: Mapping[str, Any]) -> str:
     """The numbers of the papers beside ours, a row a claim that has one, and how many claims of each lesson passed."""
-    rows = ["| figure | what | paper | ours | |", "|---|---|---|---|---|"]
+    rows = ["| figure | what | paper, or computed with its settings | ours | |", "|---|---|---|---|---|"]
     counts = ["| lesson | claims that passed |", "|---|---|"]
     for key, lesson in report.items():
         claims = [claim for step in lesson["steps"] for claim in step["claims"]]

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from samplers.needs import MODE
+
 
 def batch(rng, data, size, replacement):
     """A minibatch of the data; without replacement by a partial shuffle that stays."""
@@ -70,21 +72,27 @@ def kicks(rng, run, x, data, heat, step_size=None):
     return out
 
 
-def shapes(rng, run, data):
-    """a = α + N of a law with gamma components, with N̂_j = (N/n)·#{i in S: z_i = j} where there are minibatches."""
+def shapes(rng, run, data, theta):
+    """a = α + N of a law with gamma components, with N̂_j = (N/n)·#{i in S: z_i = j} where there are minibatches.
+
+    With control variates N̂_j is less by (θ_j/θ̂_j)(N̂_j − N_j), as long as that leaves a_j ≥ 0.
+    """
     alpha, counts = run.target.packed().reshape(2, -1)
     noise = run.gradient.noise()
-    if noise.batch_size:
-        chosen = batch(rng, data, noise.batch_size, noise.replacement)
-        counts = np.bincount(chosen, minlength=len(alpha)) * len(data) / noise.batch_size
-    return alpha + counts
+    if not noise.batch_size:
+        return alpha + counts
+    chosen = batch(rng, data, noise.batch_size, noise.replacement)
+    found = np.bincount(chosen, minlength=len(alpha)) * len(data) / noise.batch_size
+    if MODE not in run.gradient.needs:
+        return alpha + found
+    return np.maximum(alpha + found - theta / run.target.mode * (found - counts), 0.0)
 
 
 def cir(self, rng, run, theta, r, data):
     """θ_j ← (1 − e^{−h})·Gamma(a_j + K), K ~ Poisson(θ_j e^{−h}/(1 − e^{−h}))."""
     h = self.step_size
     for c in range(len(theta)):
-        for j, a in enumerate(shapes(rng, run, data)):
+        for j, a in enumerate(shapes(rng, run, data, theta[c])):
             k = rng.poisson(theta[c, j] * exp(-h) / (1 - exp(-h)))
             theta[c, j] = (1 - exp(-h)) * rng.standard_gamma(a + k)
 

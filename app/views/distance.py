@@ -9,6 +9,7 @@ from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
 from app.views.base import Array, CurvePoint, Data, LaneFrame, View
+from app.views.marks import brief, lane_labels
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
@@ -32,6 +33,10 @@ class Distance(View):
     @abstractmethod
     def distance(self, point: CurvePoint) -> float:
         """The distance at a point of the curve."""
+
+    @abstractmethod
+    def caption_of(self, point: CurvePoint) -> str:
+        """The distance in words."""
 
     @abstractmethod
     def noise(self, points: Sequence[CurvePoint]) -> tuple[Array, ...]:
@@ -64,9 +69,17 @@ class Distance(View):
             source = self.feed(f"lane {i}", "x", "y", rollover=POINTS)
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
         self._sent = [0] * len(scene.lanes)
-        self._label = self.caption(p)
+        self._labels = lane_labels(self, p, top=True)
         self._right, self._bottom = 0.0, self.top
         return p
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        """The distance now, and beside it the colour of the lane's curve."""
+        named = zip(self._labels, self.scene.lanes, lanes, strict=True)
+        return {
+            label.id: f"{brief(name)}  {self.caption_of(lane.curve[-1])}" if lane.curve else name
+            for label, name, lane in named
+        }
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}

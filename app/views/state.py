@@ -185,9 +185,11 @@ class State(View):
             out["cloud"] = self._positions(self.scene.target.sample(0, CLOUD))
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
+            # Particles are what they are together.
+            together = lane.run.sampler.interacting
             heads = lane.run.statistics.tail(1)[:, :chains]
-            if lane.run.steps == 0:
-                heads = lane.run.position[:chains]
+            if together or lane.run.steps == 0:
+                heads = lane.run.position[: None if together else chains]
             out[f"heads {i}"] = self._positions(heads.reshape(-1, heads.shape[-1]))
             if len(lane.fresh):
                 x, y = self._positions(lane.fresh[-FRESH:, 0])
@@ -250,9 +252,10 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
             lines.append(f"{name} accepts {lane.run.share(jit.ACCEPTED):.0%}")
         if clipped > 0:
             # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
-            curved = lane.run.target.support == MANIFOLD
-            why = "Vε² > 2Cε, clipped" if curved else "B̂ is too large: noise clipped"
-            lines.append(f"{name}: {why} in {clipped:.0%} of steps")
+            others = {MANIFOLD: "Vε² > 2Cε, clipped", SIMPLEX: "â < 0, clipped"}
+            why = others.get(lane.run.target.support, "B̂ is too large: noise clipped")
+            share = f"{clipped:.0%}" if clipped >= 0.01 else "under 1%"
+            lines.append(f"{name}: {why} in {share} of steps")
     return "\n".join(lines)
 
 

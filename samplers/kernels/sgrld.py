@@ -68,7 +68,7 @@ class SGRLD(Sampler):
         h = 2 * self.step_size
         for c, x in enumerate(theta):
             if run.target.support == SIMPLEX:
-                shapes = textbook.shapes(rng, run, data)
+                shapes = textbook.shapes(rng, run, data, x)
                 counts = shapes - run.target.alpha
                 drift = shapes - x - x / x.sum() * counts.sum()
             else:

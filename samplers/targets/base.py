@@ -279,8 +279,8 @@ class Target(param.Parameterized):
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
-        return len(self.columns)
+        """How many columns there are, which is known before they are."""
+        return self.dim if self.of_coordinates else len(self.columns)
 
     @property
     def n_values(self) -> int:
