@@ -5,7 +5,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from app.lesson import place as places
-from app.state import DEFAULT, MAX_SPEED, AppState, default_views
+from app.state import DEFAULT, MAX_SPEED, SLOWEST, AppState, default_views
 from app.upload import KINDS
 from app.views import VIEWS, axes_of, coordinates
 from lessons.specs import WORDS, check_address
@@ -37,6 +37,8 @@ def to_query(state: AppState) -> str:
         **own,
         "theme": "dark" if state.dark else "light",
     }
+    if state.slow:
+        parts["slow"] = str(state.slow)
     if not state.playing:
         parts["play"] = "0"
     if state.present:
@@ -104,7 +106,19 @@ def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
     except SpecError:
         return {}, []
     fields = dict(listed)
-    of_page = (*places.FIELDS, "views", "axis", "coordinate", "speed", "show", "theme", "play", "hide", "present")
+    of_page = (
+        *places.FIELDS,
+        "views",
+        "axis",
+        "coordinate",
+        "speed",
+        "slow",
+        "show",
+        "theme",
+        "play",
+        "hide",
+        "present",
+    )
     unknown = [name for name in fields if name not in ("v", *LINK_FIELDS, *of_page)]
     return fields, [
         *(str(SpecError(name, fields[name], "the link has no such field; it is passed over")) for name in unknown),
@@ -134,6 +148,7 @@ def _read_page(state: AppState, fields: dict[str, str], messages: list[str]) -> 
     state.playing = state.playing and not waits and not state.refused
     state.present = one_of(fields, "present", ("0", "1"), "0", messages) == "1"
     state.speed = whole(fields, "speed", 1, MAX_SPEED, state.speed, messages)
+    state.slow = whole(fields, "slow", 0, 0 if experiment.of_model else SLOWEST, state.slow, messages)
     state.shown = whole(fields, "show", 1, len(experiment.lanes), 1, messages) - 1
     last = len(coordinates(experiment))
     state.coordinate = whole(fields, "coordinate", 1, last, min(state.coordinate + 1, last), messages) - 1

@@ -59,8 +59,9 @@ experiment, views, controls, page, lengths) goes on as in the step before. All f
     How many seeds a full run takes, counted on from the experiment's own; 1 if left out. ``quick.seeds`` likewise.
     With several, the measured number is their mean.
 ``views``, ``page``, ``controls``
-    Keys of views; ``page = { coordinate = 5, axis = "gradients", speed = 50 }``; and the addresses that the student may
-    turn, or the words target, sampler, gradient, lanes, seed, n_chains, speed. An empty list leaves nothing to turn.
+    Keys of views; ``page = { coordinate = 5, axis = "gradients", speed = 50 }``, or ``slow = 3`` for a step in its
+    parts, one in so many seconds, from 1 to 8; and the addresses that the student may turn, or the words target,
+    sampler, gradient, lanes, seed, n_chains, speed. An empty list leaves nothing to turn.
 ``names``
     What the step calls its lanes, one text for each: ``names = ["with Γ", "without Γ"]``.
 ``question``
