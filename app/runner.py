@@ -326,7 +326,7 @@ class Runner(Live):
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
     """What cannot change without a restart."""
-    return experiment.seed, experiment.n_chains, tuple(lane.sampler.key for lane in experiment.lanes)
+    return experiment.seed, experiment.n_chains, experiment.start, tuple(lane.sampler.key for lane in experiment.lanes)
 
 
 def _succeeds(new: Experiment, old: Experiment) -> bool:

@@ -200,7 +200,7 @@ class AppState(param.Parameterized):
             messages[-1:] = [
                 f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[first].title} takes its place."
             ]
-        self._set(target={"key": key}, lanes=lanes)
+        self._set(target={"key": key}, lanes=lanes, start=[])
         return messages
 
     def set_target_param(self, name: str, value: Any) -> None:
@@ -351,6 +351,10 @@ class AppState(param.Parameterized):
         """A title for each lane; samplers that appear twice are told apart by what differs."""
         return (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
 
+    def set_start(self, start: Sequence[float]) -> None:
+        """Let all chains begin there; where the target has them begin where it is empty."""
+        self._set(start=list(start))
+
     def _lanes(self) -> list[dict[str, Any]]:
         return self.experiment.to_dict()["lanes"]
 
@@ -359,7 +363,14 @@ class AppState(param.Parameterized):
         if "target" in fields and is_model(fields["target"]["key"]) != self.experiment.of_model:
             # Of the other settings some are not there, and others have another meaning.
             data = {"seed": self.seed}
-        self.open(Experiment.from_dict({**data, **fields}))
+        try:
+            made = Experiment.from_dict({**data, **fields})
+        except SpecError as error:
+            if error.field != "start" or "start" in fields:
+                raise
+            # With another value of a parameter the target is in another space, and begins at its own start.
+            made = Experiment.from_dict({**data, **fields, "start": []})
+        self.open(made)
 
 
 def _kernel_titles(experiment: Experiment) -> tuple[str, ...]:

@@ -39,10 +39,13 @@ experiment, views, controls, page, lengths) goes on as in the step before. All f
         n_chains = 64
         n_steps = 20000
         burn_in = 200
+        start = [3.0]
 
     A lane is ``sampler(name:value;name:value)~gradient(…)``; or a table with ``sampler`` and ``gradient``, each as
     text or as ``{key, params}``; or a table with a named ``preset`` of the recipe and ``params`` of the recipe
     sampler beside it.
+
+    All chains begin at ``start``, one number for each coordinate; without it where the target has them begin.
 
     On a model of data the lanes are its methods, ``"lda_scir(step_size:1)"``, and ``n_steps`` beside the experiment
     (not in it) is how many steps each of them makes, or a list with a number for each.

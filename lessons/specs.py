@@ -91,6 +91,9 @@ def changed(last: Experiment, change: Mapping[str, Any]) -> Experiment:
     which may be a lane more) or the beginning of an address (``lane1.sampler.step_size = 0.1``).
     """
     data = copy.deepcopy(last.to_dict())
+    if isinstance(change.get("target"), str) or "key" in (change.get("target") or {}):
+        # The start was a point of the target before.
+        data.pop("start", None)
     for lane in data["lanes"] if "n_steps" in change else ():
         lane.pop("n_steps", None)
     for name, value in change_to_2(change).items():

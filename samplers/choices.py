@@ -41,6 +41,7 @@ class Reader:
         if self.messages is None:
             raise error
         used = written(used) if isinstance(used, int) and not isinstance(used, bool) else used
+        used = "none" if used == () else used
         self.messages.append(f"{str(error).removesuffix('.')}; {used} is used instead.")
 
     def migrated(self, kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,10 +168,11 @@ def choice_text(choice: Choice) -> str:
     """A part of a link: ``key(name:value;name:value)``."""
     if not choice.params:
         return choice.key
-    return f"{choice.key}({';'.join(f'{name}:{_value_text(value)}' for name, value in choice.params)})"
+    return f"{choice.key}({';'.join(f'{name}:{value_text(value)}' for name, value in choice.params)})"
 
 
-def _value_text(value: Value) -> str:
+def value_text(value: Value) -> str:
+    """A parameter's value in a link."""
     if isinstance(value, tuple):
         # One empty formula is not the same as none.
         return ",".join(map(str, value)) or " " * len(value)

@@ -28,7 +28,18 @@ from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
 from samplers.models.run import ModelRun, needed, run_models, write_curves
 from samplers.models.topics.corpus import MAX_BYTES
-from samplers.parameters import MAX_FORMULA, Count, CountVector, Flag, Formula, Formulas, Option, SpecError, declared
+from samplers.parameters import (
+    MAX_FORMULA,
+    Count,
+    CountVector,
+    Flag,
+    Formula,
+    Formulas,
+    Option,
+    RealVector,
+    SpecError,
+    declared,
+)
 from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings
 from samplers.targets import TARGETS
 from samplers.targets.own import OfTable, Table
@@ -130,6 +141,9 @@ def _parameter(name: str, parameter: param.Parameter) -> dict[str, Any]:
         out["type"], out["options"] = "option", list(parameter.objects)
     elif isinstance(parameter, CountVector):
         out["type"], out["bounds"], out["max_length"] = "counts", [0, parameter.max_value], parameter.max_length
+    elif isinstance(parameter, RealVector):
+        largest = parameter.max_value
+        out["type"], out["bounds"], out["max_length"] = "reals", [-largest, largest], parameter.max_length
     elif isinstance(parameter, Formula):
         out["max_characters"] = MAX_FORMULA
     elif isinstance(parameter, Formulas):

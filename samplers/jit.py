@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numba
 import platformdirs
 from numba import types
+from numba.core.caching import FunctionCache
 from numpy.random import SFC64, Generator
 
 float64 = types.float64
@@ -204,26 +205,26 @@ _COMPILED: dict[Any, tuple[str, Any]] = {}
 _READY: set[Any] = set()
 
 
-def _declare(function: Callable, signature: Any, what: str, nogil: bool = False) -> Any:
+def _declare(function: Callable, signature: Any, what: str, nogil: bool = False, kept: bool = True) -> Any:
     with _cache_in(_FOLDER):
-        dispatcher = numba.njit(cache=True, nogil=nogil, error_model="numpy")(function)
+        dispatcher = numba.njit(cache=kept, nogil=nogil, error_model="numpy")(function)
     _COMPILED[dispatcher] = (f"{what} {function.__module__.split('.')[-1]}", signature)
     return dispatcher
 
 
-def potential(function: Callable) -> Any:
-    """Declare a compiled function of type :data:`POTENTIAL`."""
-    return _declare(function, POTENTIAL, "potential of")
+def potential(function: Callable, kept: bool = True) -> Any:
+    """Declare a compiled function of type :data:`POTENTIAL`; ``kept`` on disk, where it is one of a file."""
+    return _declare(function, POTENTIAL, "potential of", kept=kept)
 
 
-def gradient(function: Callable) -> Any:
-    """Declare a compiled function of type :data:`GRADIENT`."""
-    return _declare(function, GRADIENT, "gradient of")
+def gradient(function: Callable, kept: bool = True) -> Any:
+    """Declare a compiled function of type :data:`GRADIENT`; ``kept`` on disk, where it is one of a file."""
+    return _declare(function, GRADIENT, "gradient of", kept=kept)
 
 
-def batch(function: Callable) -> Any:
-    """Declare a compiled function of type :data:`BATCH`."""
-    return _declare(function, BATCH, "minibatches of")
+def batch(function: Callable, kept: bool = True) -> Any:
+    """Declare a compiled function of type :data:`BATCH`; ``kept`` on disk, where it is one of a file."""
+    return _declare(function, BATCH, "minibatches of", kept=kept)
 
 
 def estimate(function: Callable) -> Any:
@@ -326,7 +327,7 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
 
 def _is_kept(function: Any) -> bool:
     """Whether the disk cache has the function. Numba can only say so before it compiles by what is its own."""
-    return bool(function._cache._cache_file._load_index())
+    return isinstance(function._cache, FunctionCache) and bool(function._cache._cache_file._load_index())
 
 
 def _say(text: str) -> None:

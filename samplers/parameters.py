@@ -91,6 +91,22 @@ class CountVector(param.Tuple):
         """A count vector has no fixed length."""
 
 
+class RealVector(param.Tuple):
+    """A vector of numbers, up to ``max_length`` of them, each from −``max_value`` to ``max_value``; it may be empty."""
+
+    __slots__ = ["max_length", "max_value", "tex", "unit"]
+
+    def __init__(
+        self, default: tuple[float, ...] = (), *, max_length: int = 100, max_value: float = 1e6,
+        tex: str = "", unit: str = "", **kw: Any,
+    ):  # fmt: skip
+        self.max_length, self.max_value, self.tex, self.unit = max_length, max_value, tex, unit
+        super().__init__(default, length=None, **kw)
+
+    def _validate_length(self, val: Any, length: Any) -> None:
+        """A vector of numbers has no fixed length."""
+
+
 class Formula(param.String):
     """A typed expression, as text; its owner parses it. It has none of the characters that separate a link's parts."""
 
@@ -118,7 +134,7 @@ MAX_FORMULA = 400
 """Characters of a typed expression."""
 _NO_FORMULA = set(",;:~&#")
 
-Value = float | int | bool | str | tuple[int, ...] | tuple[str, ...]
+Value = float | int | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
 
 def declared(owner: type[param.Parameterized]) -> Iterator[tuple[str, param.Parameter]]:
@@ -139,6 +155,11 @@ def allowed(parameter: param.Parameter) -> str:
         return (
             f"allowed are 1 to {parameter.max_length} whole numbers from 0 to "
             f"{parameter.max_value:,}, separated by commas"
+        )
+    if isinstance(parameter, RealVector):
+        return (
+            f"allowed are up to {parameter.max_length} numbers from {written(-parameter.max_value)} to "
+            f"{written(parameter.max_value)}, separated by commas"
         )
     if isinstance(parameter, (Formula, Formulas)):
         what = "are formulas" if isinstance(parameter, Formulas) else "is a formula"
@@ -190,6 +211,8 @@ def _convert(parameter: param.Parameter, value: Any) -> Value:
         if not 1 <= len(counts) <= parameter.max_length or max(counts) > parameter.max_value or min(counts) < 0:
             raise ValueError
         return counts
+    if isinstance(parameter, RealVector):
+        return _numbers(value, parameter)
     if isinstance(parameter, Formula):
         return _formula(value)
     if isinstance(parameter, Formulas):
@@ -200,6 +223,16 @@ def _convert(parameter: param.Parameter, value: Any) -> Value:
     if isinstance(parameter, Count):
         return _whole(value)
     return _finite(value)
+
+
+def _numbers(value: Any, parameter: RealVector) -> tuple[float, ...]:
+    items = (value.split(",") if value.strip() else []) if isinstance(value, str) else value
+    if not isinstance(items, (list, tuple)) or len(items) > parameter.max_length:
+        raise ValueError
+    numbers = tuple(_finite(item) for item in items)
+    if any(abs(number) > parameter.max_value for number in numbers):
+        raise ValueError
+    return numbers
 
 
 def _formula(value: Any) -> str:

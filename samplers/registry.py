@@ -44,9 +44,9 @@ class Registry(Named[T]):
             self.add(entry)
 
     def add(self, entry: T) -> None:
-        """One more, at the end of the menu."""
+        """One more, at the end of the menu; nothing for one that is there."""
         key: str = entry.key  # type: ignore[attr-defined]
-        if key in self._entries:
+        if self._entries.get(key, entry) is not entry:
             raise ValueError(f"two {self.what}s are called {key}")
         self._entries[key] = entry
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
+import numpy as np
 import param
 from numpy.random import SFC64, Generator, SeedSequence
 
@@ -28,6 +29,7 @@ from samplers.choices import (
     mapping,
     parse_choice,
     parse_json,
+    value_text,
 )
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS, Sampler
@@ -35,9 +37,10 @@ from samplers.migrations import VERSION
 from samplers.models import METHODS, MODELS, Model
 from samplers.models.base import UPLOADED
 from samplers.needs import MEMORY
-from samplers.parameters import OWN, Count, SpecError, check, check_all, declared
+from samplers.parameters import OWN, Count, RealVector, SpecError, check, check_all, declared
 from samplers.registry import Union
 from samplers.targets import TARGETS, Target, own
+from samplers.targets.base import Array
 
 MAX_CHANGES = 1000
 """Of a lane."""
@@ -79,6 +82,10 @@ class Settings(param.Parameterized):
         label="Thin",
         doc="Only every so many steps a draw is kept; the statistics count all of them.",
     )
+    start = RealVector(
+        label="Start",
+        doc="The θ where all chains begin, one number for each coordinate, separated by commas; empty: where the target has them begin.",
+    )
 
 
 class ModelSettings(param.Parameterized):
@@ -97,7 +104,8 @@ class ModelSettings(param.Parameterized):
 SETTINGS = tuple(name for name, _ in declared(Settings))
 LINK_FIELDS = ("target", "lane", *SETTINGS)
 """The fields of a link that belong to the experiment; beside them it has its version, ``v``."""
-_LENGTHS = ("n_steps", "burn_in", "thin")
+_SELDOM = ("n_steps", "burn_in", "thin", "start")
+"""The settings that a link has only where they are not the usual ones."""
 _STEP = Settings.param.burn_in
 
 
@@ -106,9 +114,9 @@ def is_model(target: Any) -> bool:
     return isinstance(target, str) and target in MODELS
 
 
-def settings_of(target: str) -> dict[str, Count]:
+def settings_of(target: str) -> dict[str, Count | RealVector]:
     """What a run on this target, by its key, has beside target, sampler and gradient."""
-    return cast(dict[str, Count], dict(declared(ModelSettings if is_model(target) else Settings)))
+    return cast(dict[str, Count | RealVector], dict(declared(ModelSettings if is_model(target) else Settings)))
 
 
 def max_lanes(target: str) -> int:
@@ -164,6 +172,8 @@ class RunSpec:
     n_steps: int = 1000
     burn_in: int = 0
     thin: int = 1
+    start: tuple[float, ...] = ()
+    """Where all chains begin; empty for the target's own start."""
     changes: tuple[Change, ...] = ()
     stream: int | None = None
     """Which of the streams of random numbers that are spawned from the seed; None for the seed's own. Kernels side by
@@ -211,7 +221,7 @@ class RunSpec:
             "version": VERSION,
             "target": choice_dict(self.target),
             **_lane_dict(Lane(self.sampler, self.gradient, self.changes)),
-            **{name: getattr(self, name) for name in settings_of(self.target.key)},
+            **_settings_dict(self),
         }
 
     def to_json(self) -> str:
@@ -221,6 +231,10 @@ class RunSpec:
     def make_target(self) -> Target:
         """The target as an object, shared by all who ask for the same one."""
         return make_target(self.target)
+
+    def first_position(self) -> Array:
+        """Where all chains begin, (dim,)."""
+        return np.array(self.start) if self.start else self.make_target().start()
 
     def make_sampler(self) -> Sampler:
         """The kernel as an object, with the parameters of the start."""
@@ -249,6 +263,8 @@ class Experiment:
     n_steps: int = 1000
     burn_in: int = 0
     thin: int = 1
+    start: tuple[float, ...] = ()
+    """Where all chains begin; empty for the target's own start, and of a model of data."""
 
     @property
     def of_model(self) -> bool:
@@ -315,7 +331,7 @@ class Experiment:
             "version": VERSION,
             "target": choice_dict(self.target),
             "lanes": [_lane_dict(lane) for lane in self.lanes],
-            **{name: getattr(self, name) for name in settings_of(self.target.key)},
+            **_settings_dict(self),
         }
 
     def to_json(self) -> str:
@@ -325,8 +341,8 @@ class Experiment:
     def to_query(self) -> str:
         """The experiment as a link's query: ``v=2&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
 
-        Every parameter is named, so that an old link means the same when defaults change; run lengths where they are
-        not the usual ones. Changes belong to saved files, not to links.
+        Every parameter is named, so that an old link means the same when defaults change; run lengths and the start
+        where they are not the usual ones. Changes belong to saved files, not to links.
         """
         parts = [("v", str(VERSION)), ("target", choice_text(self.target))]
         parts += [
@@ -335,8 +351,8 @@ class Experiment:
         ]
         parts += [("seed", str(self.seed)), ("n_chains", str(self.n_chains))]
         known = settings_of(self.target.key)
-        lengths = {name: getattr(self, name) for name in _LENGTHS if name in known}
-        parts += [(name, str(value)) for name, value in lengths.items() if value != known[name].default]
+        seldom = {name: getattr(self, name) for name in _SELDOM if name in known}
+        parts += [(name, value_text(value)) for name, value in seldom.items() if value != known[name].default]
         return "&".join(f"{name}={quote(value, safe='(),:;~')}" for name, value in parts)
 
     @classmethod
@@ -367,6 +383,8 @@ class Experiment:
                 data[name] = text
         if "target" not in data:
             data["target"] = choice_dict(default.target)
+            if default.start:
+                data.setdefault("start", default.start)
             if not data["lanes"]:
                 data["lanes"] = [_lane_dict(lane) for lane in default.lanes]
         if not data["lanes"]:
@@ -420,9 +438,20 @@ class _Reader(Reader):
         for name, parameter in parameters.items():
             settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
         if density is not None:
+            settings["start"] = self.start(settings["start"], density)
             self.bound_chains(settings, lanes, density)
             self.bound_trace(settings, density.dim)
         return Experiment(target, lanes, **settings)
+
+    def start(self, start: tuple[float, ...], target: Target) -> tuple[float, ...]:
+        """That start, or the target's own where no chain can begin there."""
+        try:
+            if start:
+                target.check_start(start)
+        except SpecError as error:
+            self.problem(error, "the target's own start")
+            return ()
+        return start
 
     def bound_chains(self, settings: dict[str, Any], lanes: Sequence[Lane], target: Target) -> None:
         """Keep what the gradients of each lane remember and what they look at in a step as little as it may be."""
@@ -584,6 +613,11 @@ def _fitting_default(key: str, target: Target) -> Choice:
         size = min(int(choice.values()["batch_size"]), len(target.data()))  # type: ignore[arg-type]
         choice = Choice(key, check_all(GRADIENTS[key], "gradient", {**choice.values(), "batch_size": size}))
     return choice
+
+
+def _settings_dict(spec: RunSpec | Experiment) -> dict[str, Any]:
+    values = {name: getattr(spec, name) for name in settings_of(spec.target.key)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def _lane_dict(lane: Lane) -> dict[str, Any]:

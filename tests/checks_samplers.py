@@ -248,6 +248,7 @@ FEW_DATA = {
     "logistic_tumours": {"items": 50},
     "logistic_large": {"items": 200, "features": 2},
     "tied_means": {"items": 25},
+    "probit_lasso": {"items": 50},
     "curve_network": {"hidden": 2, "items": 10, "noise_sd": 0.5},
 }
 """A gradient of all data costs a quarter of what it does with the default, and the prior counts for more."""

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from samplers.parameters import Count, CountVector, Flag, Formula, Option, declared
+from samplers.parameters import Count, CountVector, Flag, Formula, Option, RealVector, declared
 
 ENERGIES = [
     "theta^4 - 2*theta^2",
@@ -23,6 +23,8 @@ def value_of(parameter):
         return st.sampled_from(parameter.objects)
     if isinstance(parameter, CountVector):
         return st.lists(st.integers(0, 1000), min_size=1, max_size=2).filter(any)
+    if isinstance(parameter, RealVector):
+        return st.lists(st.floats(-1e6, 1e6), max_size=2)
     low, high = parameter.bounds
     if isinstance(parameter, Count):
         return st.integers(int(low), int(high))

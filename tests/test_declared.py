@@ -68,7 +68,7 @@ def declarations(tree: ast.Module, where: str) -> Iterator[Declared]:
             yield Declared(node.attr, "self", f"{where}:{node.lineno}", False)
 
 
-PARAMETERS = {"Real", "Count", "Flag", "Option", "CountVector", "Formula", "Formulas"}
+PARAMETERS = {"Real", "Count", "Flag", "Option", "CountVector", "RealVector", "Formula", "Formulas"}
 """Every parameter of a class that a link may name is read by all that read a class's parameters one by one."""
 
 

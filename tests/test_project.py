@@ -173,6 +173,17 @@ def test_readme_installs_with_one_command():
     assert extras and extras[1] in PROJECT["project"]["optional-dependencies"]
 
 
+def test_the_programs_of_the_readme_run():
+    """Typed into an interpreter; the mean that the last one prints is the exact one, to four standard errors."""
+    programs = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    assert len(programs) == 2
+    for program in programs:
+        printed = subprocess.run([sys.executable, "-"], input=program, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout  # fmt: skip
+    measured, exact = map(float, printed.split())
+    # Of N(−0.053, 0.138²): the chain of 200 units of time forgets at a rate of 53, and the long run has 10,000 draws.
+    assert abs(measured - exact) < 4 * 0.138 * ((2 / 53 / 200) ** 0.5 + 0.01)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="CI runs on Linux")
 def test_ci_runs_the_command_of_the_readme():
     assert run("bash", ROOT / ".ci" / "run", "--show").strip() == blocks()[1]

@@ -93,7 +93,8 @@ class DensityLanes(Lanes):
     def recorded(self) -> Experiment:
         first = self.runs[0].spec
         lanes = tuple(Lane(run.spec.sampler, run.spec.gradient, tuple(run.changes)) for run in self.runs)
-        return Experiment(first.target, lanes, first.seed, first.n_chains, n_steps=max(self._steps, 1))
+        n_steps = max(self._steps, 1)
+        return Experiment(first.target, lanes, first.seed, first.n_chains, n_steps=n_steps, start=first.start)
 
     def apart(self) -> Run | None:
         first = self.runs[0]

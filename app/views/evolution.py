@@ -114,7 +114,7 @@ class Simulation:
         self.grid = grid = self.flow.grid
         layout, target = flow.recipe.layout, flow.target
         self.dim = layout.dim
-        mean = [*target.start(), *np.zeros(len(layout.names) - layout.dim)]
+        mean = [*spec.first_position(), *np.zeros(len(layout.names) - layout.dim)]
         shown = shown_ranges(layout, target)
         self.mean, self.sd = np.array(mean), np.array([NARROW * (high - low) for low, high in shown])
         self.start = grid.blob(self.mean, self.sd)

@@ -15,9 +15,7 @@ from app.views.base import Data, LaneFrame, View
 from app.views.marks import LINE, MARKERS, SIGNS, round_up
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
-from samplers.gradients import Estimator
-from samplers.kernels import Sampler
-from samplers.targets.base import SIMPLEX, Array, Target
+from samplers.targets.base import SIMPLEX, Array
 
 STEPS = 50
 CHAINS = 20_000
@@ -80,7 +78,7 @@ def batch(spec: RunSpec, j: int, share: bool) -> Array:
     """
     if not share:
         found = moments.ensemble(spec, STEPS)
-        first = spec.make_target().start()[j]
+        first = spec.first_position()[j]
         table = np.array([found.mean, found.mean_error, found.variance, found.variance_error])[:, :, j]
         return np.concatenate([[[first], [0.0], [0.0], [0.0]], table], axis=1)
     state = Run(replace(spec, burn_in=STEPS))
@@ -97,16 +95,16 @@ def batch(spec: RunSpec, j: int, share: bool) -> Array:
     return np.array(columns).T
 
 
-def theory(target: Target, sampler: Sampler, gradient: Estimator, j: int, steps: Array) -> tuple[Array, Array] | None:
-    """Mean and variance of θ_j after ``steps`` steps from the target's start, where they are known.
+def theory(spec: RunSpec, j: int, steps: Array) -> tuple[Array, Array] | None:
+    """Mean and variance of θ_j after ``steps`` steps from the start, where they are known.
 
     CIR and SCIR: Theorem 3.1 and Corollary 3.2 of Baker et al. 2018. Geometric OU: those of the log-normal.
     """
-    first = float(target.start()[j])
+    target, sampler, first = spec.make_target(), spec.make_sampler(), float(spec.first_position()[j])
     if sampler.process == LAW:
         prior, counts = target.packed().reshape(2, -1)
         a, h = float(prior[j] + counts[j]), sampler.time_per_step
-        noise = gradient.noise()
+        noise = spec.make_gradient().noise()
         var_a_hat = 0.0
         if noise.batch_size:
             var_a_hat = moments.var_a_hat(int(counts.sum()), int(counts[j]), noise.batch_size, noise.replacement)
@@ -262,8 +260,7 @@ class Moments(View):
         """The line of an ensemble."""
         if key.share:
             return None
-        target, spec = self.scene.target, key.spec
-        return theory(target, spec.make_sampler(), spec.make_gradient(), self.scene.coordinate, np.arange(STEPS + 1.0))
+        return theory(key.spec, self.scene.coordinate, np.arange(STEPS + 1.0))
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         parts, known = [], []

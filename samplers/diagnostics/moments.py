@@ -95,7 +95,7 @@ class Ensemble:
 
 
 def ensemble(spec: RunSpec, steps: int, theta0: Array | float | None = None) -> Ensemble:
-    """``spec.n_chains`` chains of θ, all from ``theta0`` or else the target's start, summed up after each step.
+    """``spec.n_chains`` chains of θ, all from ``theta0`` or else the spec's start, summed up after each step.
 
     The standard errors are √(v/n) and √((m₄ − v²(n − 3)/(n − 1))/n), with m₄ the fourth central moment.
     """

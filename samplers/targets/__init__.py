@@ -22,6 +22,7 @@ from samplers.targets.logistic_tumours import TumoursLogistic
 from samplers.targets.lognormal import LogNormal
 from samplers.targets.matrix_langevin import MatrixLangevin
 from samplers.targets.poisson_regression import PoissonRegression
+from samplers.targets.probit_lasso import ProbitLasso
 from samplers.targets.quartic import Quartic
 from samplers.targets.ring import Ring
 from samplers.targets.skew_normal import SkewNormal
@@ -57,6 +58,7 @@ TARGETS: Registry[type[Target]] = Registry(
     StudentMean,
     TiedMeans,
     BayesianLasso,
+    ProbitLasso,
     CurveNetwork,
     Typed,
     VonMises,

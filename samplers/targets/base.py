@@ -6,7 +6,7 @@ answer: CDF, moments and an i.i.d. sampler. A new target is one file with a subc
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from scipy import special
 from samplers import jit
 from samplers.manifolds import Euclidean, Manifold
 from samplers.needs import ADDED
-from samplers.parameters import Value, check_all, declared
+from samplers.parameters import SpecError, Value, check_all, declared
 
 Array = NDArray[np.float64]
 
@@ -29,6 +29,9 @@ SIMPLEX = "simplex"
 MANIFOLD = "manifold"
 """A curved one, in the coordinates of the space around it."""
 
+
+_ON_MANIFOLD = 1e-6
+"""How far from its manifold a start may be."""
 
 Tell = Callable[[str, float | None], None]
 """``tell(what, share)``: says what is being computed, and how much of it is done, where that is known. It may raise."""
@@ -276,8 +279,8 @@ class Target(param.Parameterized):
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
-        return len(self.columns)
+        """How many columns there are, which is known before they are."""
+        return self.dim if self.of_coordinates else len(self.columns)
 
     @property
     def n_values(self) -> int:
@@ -326,6 +329,18 @@ class Target(param.Parameterized):
     @abstractmethod
     def start(self) -> Array:
         """Where chains start, (dim,)."""
+
+    def check_start(self, theta: Sequence[float]) -> None:
+        """Raise :class:`SpecError` where no chain can start at θ."""
+        shown = list(theta)
+        if len(shown) != self.dim:
+            allowed = f"allowed {'is one number' if self.dim == 1 else f'are {self.dim} numbers'}, for {self.title}"
+            raise SpecError("start", shown, f"{allowed}, or none")
+        if self.support in (POSITIVE, SIMPLEX) and min(shown) <= 0:
+            raise SpecError("start", shown, f"allowed are numbers above 0, where {self.title} is")
+        if self.manifold.defect(np.array(shown), np.zeros(self.dim)) > _ON_MANIFOLD:
+            allowed = f"allowed is a point of the manifold that {self.title} is on, to within {_ON_MANIFOLD:g}"
+            raise SpecError("start", shown, allowed)
 
     @property
     def moments(self) -> tuple[Moment, ...]:

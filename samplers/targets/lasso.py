@@ -85,6 +85,19 @@ def draw(rng, out, params):
             accepted = rng.random() < exp(-params[_RATE] * excess)
 
 
+def coordinate_descent(precision: Array, linear: Array, rate: float) -> Array:
+    """The least of θᵀ(precision)θ/2 − linear·θ + rate·‖θ‖₁: a lasso."""
+    theta = np.linalg.solve(precision, linear)
+    for _ in range(10_000):
+        before = theta.copy()
+        for j in range(len(theta)):
+            pull = linear[j] - precision[j] @ theta + precision[j, j] * theta[j]
+            theta[j] = np.sign(pull) * max(abs(pull) - rate, 0.0) / precision[j, j]
+        if np.abs(theta - before).max() < 1e-12:
+            break
+    return np.asarray(theta, dtype=float)
+
+
 class BayesianLasso(Target):
     """y_i ~ N(θ·x_i, σ²) with the prior θ_j ~ Laplace(λ/σ): the posterior whose mode is the lasso.
 
@@ -143,17 +156,8 @@ class BayesianLasso(Target):
 
     @cached_property
     def mode(self) -> Array:
-        """The lasso, by coordinate descent."""
-        precision, linear, rate = self.quadratic
-        theta = np.linalg.solve(precision, linear)
-        for _ in range(10_000):
-            before = theta.copy()
-            for j in range(len(theta)):
-                pull = linear[j] - precision[j] @ theta + precision[j, j] * theta[j]
-                theta[j] = np.sign(pull) * max(abs(pull) - rate, 0.0) / precision[j, j]
-            if np.abs(theta - before).max() < 1e-12:
-                break
-        return np.asarray(theta, dtype=float)
+        """The lasso itself."""
+        return coordinate_descent(*self.quadratic)
 
     @cached_property
     def bound(self) -> tuple[Array, Array, Array]:

@@ -1,7 +1,7 @@
 """The skew normal in one dimension."""
 
 from functools import cached_property
-from math import erfc, sqrt
+from math import sqrt
 
 import numpy as np
 from scipy import special
@@ -9,31 +9,14 @@ from scipy import special
 from samplers import jit
 from samplers.parameters import Real
 from samplers.targets.base import Array, Column, Moment, Target
-
-_ROOT_HALF = np.sqrt(0.5)
-_ROOT_2PI = np.sqrt(2 * np.pi)
-# Below it Φ(t) is taken from its asymptotic series, whose first term left out is then 10395/t¹² < 2e-14.
-# Above it erfc is far from underflow, which comes at t = −37.
-_FAR = -30.0
-
-
-@jit.helper
-def _tail(t):
-    """−t Φ(t)/φ(t) for t far below 0: 1 − 1/t² + 3/t⁴ − 15/t⁶ + 105/t⁸ − 945/t¹⁰."""
-    w = 1 / (t * t)
-    return 1 - w * (1 - w * (3 - w * (15 - w * (105 - w * 945))))
+from samplers.targets.normal_tail import log_phi, slope_of_log_phi
 
 
 @jit.potential
 def potential(theta, out, params):
     for c in range(theta.shape[0]):
         x = theta[c, 0]
-        t = params[0] * x
-        if t > _FAR:
-            log_phi = np.log(erfc(-t * _ROOT_HALF) / 2)
-        else:
-            log_phi = -t * t / 2 - np.log(-t * _ROOT_2PI) + np.log(_tail(t))
-        out[c] = x * x / 2 - log_phi
+        out[c] = x * x / 2 - log_phi(params[0] * x)
 
 
 @jit.gradient
@@ -41,12 +24,7 @@ def gradient(theta, out, params):
     slant = params[0]
     for c in range(theta.shape[0]):
         x = theta[c, 0]
-        t = slant * x
-        if t > _FAR:
-            ratio = np.exp(-t * t / 2) / (_ROOT_2PI * erfc(-t * _ROOT_HALF) / 2)
-        else:
-            ratio = -t / _tail(t)
-        out[c, 0] = x - slant * ratio
+        out[c, 0] = x - slant * slope_of_log_phi(slant * x)
 
 
 @jit.draw
@@ -89,7 +67,7 @@ class SkewNormal(Target):
 
     def log_density(self, theta: Array) -> Array:
         x = theta[..., 0]
-        return np.log(2 / _ROOT_2PI) - x**2 / 2 + special.log_ndtr(self.slant * x)
+        return np.log(2 / np.pi) / 2 - x**2 / 2 + special.log_ndtr(self.slant * x)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

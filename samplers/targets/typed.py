@@ -1,6 +1,6 @@
 """A law whose energy a person types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -207,6 +207,11 @@ class Typed(Target):
     def start(self) -> Array:
         points = self._points
         return points[np.argmin(self._energy_at(points))]
+
+    def check_start(self, theta: Sequence[float]) -> None:
+        super().check_start(theta)
+        if not np.isfinite(self._energy_at(np.array([theta]))).all():
+            raise SpecError("start", list(theta), "allowed is a place where the energy is finite")
 
     def log_density(self, theta: Array) -> Array:
         inside = (np.abs(theta) <= self.half_width).all(axis=-1)

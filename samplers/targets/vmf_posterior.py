@@ -226,6 +226,8 @@ class MisesPosterior(Target):
     def log_column_density(self, values: Array) -> Array:
         return self.log_density(_points(values))
 
+    n_columns = 2
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self._column("v₁", 0), self._column("v₂", 1)

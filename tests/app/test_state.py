@@ -88,6 +88,33 @@ def test_the_simplex_brings_its_own_views():
     assert state.views == DEFAULT_VIEWS
 
 
+def test_a_start_is_of_its_target():
+    """Fails where a start outlives its space, or goes with what leaves it as it is."""
+    state = AppState()
+    state.set_target("sparse_dirichlet")
+    state.set_start([0.5] * 10)
+    for change, kept in (
+        (lambda: state.set_seed(7), True),
+        (lambda: state.set_target_param("alpha", 0.2), True),
+        (state.add_lane, True),
+        (lambda: state.set_target_param("dimension", 12), False),
+    ):
+        change()
+        assert state.experiment.start == ((0.5,) * 10 if kept else ())
+    state.set_start([0.5] * 12)
+    with pytest.raises(SpecError, match="start = "):
+        state.set_start([0.5] * 11)
+    assert state.experiment.start == (0.5,) * 12
+    state.set_target("dense_dirichlet")
+    assert state.experiment.start == ()
+
+
+def test_what_is_saved_has_the_start():
+    """Fails where what the page saves begins elsewhere than what ran."""
+    whole = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}], "start": [2.5]})
+    assert DensityLanes(whole).recorded() == replace(whole, n_steps=1)
+
+
 def test_chosen_views_stay_with_another_target():
     state = AppState(views=["trace", "ks"])
     state.set_target("sparse_dirichlet")

@@ -185,6 +185,23 @@ def test_a_link_and_a_table_are_the_same_experiment(tmp_path):
     assert step.spec == replace(spec, n_steps=123)
 
 
+def test_a_start_goes_on_until_another_target(tmp_path):
+    """Fails where a lesson's start is not read, or stays as a point of a target that is there no more."""
+    table = '[experiment]\ntarget = "gaussian"\nlanes = ["sgld"]\nstart = [3.0]'
+    blocks = [
+        table,
+        "change.seed = 2",
+        "change.target.sd = 2",
+        'change.target = "double_well"',
+        "change.start = [-1.0]",
+    ]
+    steps = "".join(f"## a\n```toml\n{block}\n```\n" for block in blocks)
+    lesson = read(lesson_file(tmp_path, f'+++\ntitle = "x"\nminutes = 1\n+++\n{steps}'))
+    assert [step.spec.start for step in lesson.steps] == [(3.0,), (3.0,), (3.0,), (), (-1.0,)]
+    with pytest.raises(LessonError, match=r"start = \[1.0, 2.0\]: allowed is one number"):
+        read(lesson_file(tmp_path, f'+++\ntitle = "x"\nminutes = 1\n+++\n{steps.replace("[3.0]", "[1.0, 2.0]")}'))
+
+
 def test_presets_are_lanes():
     """The preset's lane is the same recipe as the workbench makes of it."""
     from samplers.kernels.recipe import parameters_of

@@ -135,11 +135,11 @@ def test_a_version_that_is_none_is_said(version):
 def test_a_renamed_field_opens_by_its_migration(monkeypatch):
     """A table with one entry more; without it the link and the file are not what they were."""
     experiment = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}], "seed": 8})
-    old_file = experiment.to_json().replace('"seed"', '"start"')
-    old_link = "?" + experiment.to_query().replace("seed=", "start=") + "&pace=30"
-    assert any("start" in message for message in open_link(old_link)[1])
+    old_file = experiment.to_json().replace('"seed"', '"origin"')
+    old_link = "?" + experiment.to_query().replace("seed=", "origin=") + "&pace=30"
+    assert any("origin" in message for message in open_link(old_link)[1])
 
-    names = {"start": "seed", "pace": "speed"}
+    names = {"origin": "seed", "pace": "speed"}
     table = migrations.MIGRATIONS
     for kind, rename in (
         ("link", lambda fields: [(names.get(name, name), text) for name, text in fields]),

@@ -19,7 +19,7 @@ from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.spec import Experiment, RunSpec, Settings, max_lanes
 from samplers.targets import TARGETS
-from samplers.targets.base import POSITIVE
+from samplers.targets.base import MANIFOLD, POSITIVE
 from tests.checks_samplers import triples
 from tests.strategies import params_of
 
@@ -70,6 +70,8 @@ def experiments(draw):
         "seed": draw(st.integers(0, 2**32 - 1)), "n_chains": draw(st.integers(1, 64)),
         "n_steps": draw(st.integers(100, 10_000)), "burn_in": draw(st.integers(0, 1000)), "thin": draw(st.integers(1, 100)),
     }  # fmt: skip
+    if made.support != MANIFOLD and draw(st.booleans()):
+        data["start"] = draw(st.lists(st.floats(1e-3, 4.0), min_size=made.dim, max_size=made.dim))
     try:
         return Experiment.from_dict(data)
     except SpecError as error:
@@ -142,6 +144,24 @@ def test_defaults_are_written_out():
     text = Experiment.from_json(query.to_json()).to_query()
     for name in ("dimension", "alpha", "observed", "step_size", "batch_size", "replacement", "seed", "n_chains"):
         assert f"{name}" in text
+
+
+def test_chains_begin_where_the_spec_says():
+    """Fails where a start is read and not used, by one chain or by one lane, or where a link in a lesson loses it."""
+    whole = experiment("gamma", [{"sampler": "sgrld"}, {"sampler": "cir"}], start=[0.25], n_chains=3)
+    for run in whole.runs():
+        assert (engine.Run(run).position == 0.25).all()
+        assert (engine.Run(dataclasses.replace(run, start=())).position == run.make_target().start()).all()
+    assert whole.to_query().endswith("&start=0.25")
+    # What the link leaves out is the default's; but a target without a start has its own.
+    assert Experiment.from_query("seed=5&n_chains=3", whole)[0] == dataclasses.replace(whole, seed=5)
+    assert Experiment.from_query("target=gamma", whole)[0].start == ()
+    mended, (message,) = Experiment.from_query(whole.to_query().replace("0.25", "-1"), DEFAULT)
+    assert mended == dataclasses.replace(whole, start=())
+    assert (
+        message
+        == "start = [-1.0]: allowed are numbers above 0, where Gamma is; the target's own start is used instead."
+    )
 
 
 # --- what is wrong gets a sentence ---------------------------------------------------------------------
@@ -227,6 +247,16 @@ BAD = [
     ("thin 0", base(thin=0), "thin", ["from 1"]),
     ("a huge trace", base(n_steps=10**9), "n_steps", ["raise thin"]),
     ("negative burn-in", base(burn_in=-5), "burn_in", ["from 0"]),
+    ("a start of two numbers on one coordinate", {"target": "gaussian", "lanes": [{"sampler": "sgld"}], "start": [1, 2]}, "start", ["one number, for Gaussian"]),
+    ("a start outside of the support", base(start=[0.5] * 9 + [0]), "start", ["numbers above 0"]),
+    ("a start beside the circle", {"target": "circle_mixture", "lanes": [{"sampler": "sggmc"}], "start": [1, 0.1]}, "start", ["a point of the manifold"]),
+    ("a start where the energy is not finite", {"target": {"key": "typed", "params": {"energy": "theta^2 - log(abs(theta))"}}, "lanes": [{"sampler": "sgld"}], "start": [0]}, "start", ["finite"]),
+    ("a start that is not finite", base(start=[float("nan")] * 10), "start", ["up to 100 numbers from -1,000,000 to 1,000,000"]),
+    ("a start far away", base(start=[1e7] * 10), "start", ["1,000,000"]),
+    ("a start that is a text", base(start="near 0"), "start", ["numbers"]),
+    ("a start that is a table", base(start={"x": 1}), "start", ["numbers"]),
+    ("a million numbers of a start", base(start=[1.0] * 10**6), "start", ["up to 100"]),
+    ("a start of a model", {"target": "network", "lanes": [{"sampler": "network_gibbs"}], "start": [1.0]}, "start", ["no such field"]),
     ("changes a string", with_lane(changes="now"), "changes", ["list"]),
     ("changes a number", with_lane(changes=3), "changes", ["list"]),
     ("a change that is a number", with_lane(changes=[3]), "changes", ["object"]),

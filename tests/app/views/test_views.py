@@ -436,7 +436,7 @@ def test_without_replacement_the_variance_is_smaller():
     )
     run = made[0].run
     steps = np.arange(STEPS + 1.0)
-    _, variance = theory(run.target, run.sampler, run.gradient, 0, steps)
+    _, variance = theory(run.spec, 0, steps)
     var_a_hat = 1000**2 * 0.8 * 0.2 / 500 * (1000 - 500) / 999
     assert variance == pytest.approx(moments.scir_variance(800.1, 1.0, 0.1, steps, var_a_hat))
 

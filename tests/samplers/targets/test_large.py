@@ -196,6 +196,7 @@ def test_both_kinds_are_there():
         "logistic_tumours",
         "logistic_table",
         "logistic_large",
+        "probit_lasso",
         "curve_network",
     ]
 

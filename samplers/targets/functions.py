@@ -1,0 +1,178 @@
+"""Targets from functions that somebody compiled, without a class of their own."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from samplers import jit
+from samplers.needs import ADDED, DATA, MODE
+from samplers.parameters import SpecError
+from samplers.targets.base import Array, FirstSteps, subscript
+from samplers.targets.long_run import LongRun, draw_kept
+
+_STEP = 6e-6
+"""The cube root of the rounding error: where differences ∇U(θ + δ) − ∇U(θ − δ) are best, relative to the size of θ."""
+
+
+@jit.draw
+def draw(rng, out, params):
+    # The functions read the parameters from the front; where theirs end is the last one.
+    draw_kept(rng, out, params, int(params[params.size - 1]))
+
+
+class OfFunctions(LongRun):
+    """A distribution on ℝᵈ with the energy U(θ) of a compiled function; the exact answers are those of a long run.
+
+    The mode is found from the start by BFGS, and the curvature there by differences of the gradient.
+    """
+
+    tex = r"U(\theta)"
+    source = "From functions"
+    draw = draw
+
+    params: ClassVar[Array]
+    start_at: ClassVar[Array]
+    n_data: ClassVar[int] = 0
+
+    @property
+    def dim(self) -> int:
+        return self.start_at.size
+
+    def _at(self, theta: Array) -> tuple[float, Array]:
+        """U and ∂U/∂θ at θ (dim,)."""
+        jit.prepare([self.potential, self.gradient])
+        height, slope, params = np.empty(1), np.empty((1, self.dim)), self.without_draws()
+        self.potential(theta[None], height, params)
+        self.gradient(theta[None], slope, params)
+        return float(height[0]), slope[0]
+
+    @cached_property
+    def _peak(self) -> tuple[Array, Array]:
+        mode = np.asarray(minimize(self._at, self.start_at, jac=True, method="BFGS", options={"gtol": 1e-8}).x)
+        curvature = np.empty((self.dim, self.dim))
+        for i in range(self.dim):
+            step = np.zeros(self.dim)
+            step[i] = _STEP * max(abs(mode[i]), 1e-3)
+            curvature[i] = (self._at(mode + step)[1] - self._at(mode - step)[1]) / (2 * step[i])
+        curvature = (curvature + curvature.T) / 2
+        if not (np.isfinite(curvature).all() and np.linalg.eigvalsh(curvature)[0] > 0):
+            where = ", ".join(f"{x:.4g}" for x in mode)
+            raise SpecError("target", self.key, f"U has no minimum with a curvature where one was looked for, at {where}; give another start, or look at the gradient")  # fmt: skip
+        return mode, curvature
+
+    @property
+    def mode(self) -> Array:
+        return self._peak[0]
+
+    @property
+    def curvature(self) -> Array:
+        return self._peak[1]
+
+    @cached_property
+    def first_steps(self) -> FirstSteps:
+        """Of the curvature at the mode, and the noise there of ten data."""
+        noise = float(self.slopes_at(self.mode).var(axis=0).max()) / 10 if self.n_data else 0.0
+        return FirstSteps.of(float(np.linalg.eigvalsh(self.curvature)[-1]), noise)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return ("θ",) if self.dim == 1 else tuple(f"θ{subscript(k + 1)}" for k in range(self.dim))
+
+    def data(self) -> NDArray[np.int64]:
+        return np.arange(self.n_data)
+
+    def slopes_at(self, theta: Array) -> Array:
+        jit.prepare([self.batch])
+        out = np.empty((self.n_data, self.dim))
+        self.batch(np.array(theta, dtype=float)[None], np.arange(self.n_data), out, self.without_draws())
+        return out
+
+    def start(self) -> Array:
+        return self.start_at.copy()
+
+    def without_draws(self) -> Array:
+        return np.append(self.params, len(self.params))
+
+    @cached_property
+    def _packed(self) -> Array:
+        draws = self.reference.draws.reshape(-1, self.dim)
+        return np.concatenate([self.params, [len(draws)], draws.ravel(), [len(self.params)]])
+
+
+def of_functions(
+    key: str, energy: Callable, gradient: Callable, of_one: Callable | None = None, *, dim: int, params: Any = (), n_data: int = 0,
+    start: Any = None, title: str = "",
+) -> type[OfFunctions]:  # fmt: skip
+    """Make a target of functions that Numba can compile, and register it in place of an older one made so.
+
+    ``energy(theta, params)`` returns U at θ (dim,), ``gradient(theta, params, out)`` writes ∂U/∂θ to ``out`` (dim,),
+    and ``of_one(theta, params, i, out)`` what it would be if datum i of ``n_data`` stood for all: the gradient is the
+    mean of those. ``params`` are the numbers that they read, such as the data, as one vector.
+
+    The exact answers are those of a long run of Hamiltonian Monte Carlo that begins around the mode nearest to
+    ``start``: of a distribution with modes far apart they would be those of one. Raises :class:`SpecError` where no
+    mode is found, and ValueError where what is given does not fit, or a target of another kind has the name.
+    """
+    from samplers.targets import TARGETS
+
+    start_at = np.zeros(dim) if start is None else np.array(start, dtype=float)
+    if start_at.shape != (dim,):
+        raise ValueError(f"start has the shape {start_at.shape}; allowed is ({dim},), for dim = {dim} coordinates")
+    if (of_one is None) != (n_data == 0):
+        raise ValueError(f"n_data is {n_data}; allowed is the number of data where of_one is given, else 0")
+    members = {
+        "key": key, "title": title or key, "__doc__": energy.__doc__ or f"The distribution with the energy {energy.__name__}.",
+        "params": np.array(params, dtype=float).ravel(), "start_at": start_at, "n_data": n_data,
+        "gives": DATA | {MODE} if n_data else ADDED, "__module__": __name__, **_compiled(energy, gradient, of_one),
+    }  # fmt: skip
+    made = type("OfFunctions", (OfFunctions,), members)
+    found = made()
+    _check_gradients(found)
+    if key in TARGETS and issubclass(TARGETS[key], OfFunctions):
+        TARGETS.remove(key)
+    TARGETS.add(made)
+    return made
+
+
+def _compiled(energy: Callable, gradient: Callable, of_one: Callable | None) -> dict[str, Any]:
+    """The functions for all chains at once, which keep the draws at the end of the parameters to themselves."""
+    u, slope, one = (f if isinstance(f, Dispatcher) else jit.helper(f) for f in (energy, gradient, of_one or energy))
+
+    def of_chains(theta, out, params):
+        own = params[: int(params[params.size - 1])]
+        for c in range(theta.shape[0]):
+            out[c] = u(theta[c], own)
+
+    def slopes(theta, out, params):
+        own = params[: int(params[params.size - 1])]
+        for c in range(theta.shape[0]):
+            slope(theta[c], own, out[c])
+
+    def of_data(theta, data, each, params):
+        own = params[: int(params[params.size - 1])]
+        for k in range(data.size):
+            one(theta[0], own, data[k], each[k])
+
+    made = {"potential": jit.potential(of_chains, kept=False), "gradient": jit.gradient(slopes, kept=False)}
+    return made if of_one is None else made | {"batch": jit.batch(of_data, kept=False)}
+
+
+def _check_gradients(target: OfFunctions) -> None:
+    """Raise :class:`SpecError` where the gradient is not that of the energy, or not the mean over the data."""
+    rng = np.random.default_rng(0)
+    spread = np.linalg.cholesky(np.linalg.inv(target.curvature))
+    for _ in range(3):
+        theta = target.mode + spread @ rng.standard_normal(target.dim)
+        slope, towards = target._at(theta)[1], spread @ rng.standard_normal(target.dim)
+        rise = (target._at(theta + 1e-5 * towards)[0] - target._at(theta - 1e-5 * towards)[0]) / 2e-5
+        if not abs(rise - slope @ towards) < 1e-3 * (1 + abs(rise)):
+            raise SpecError("target", target.key, f"at {theta} the gradient along {towards} is {slope @ towards:.6g}, and differences of the energy are {rise:.6g}")  # fmt: skip
+        if target.n_data:
+            mean = target.slopes_at(theta).mean(axis=0)
+            if not np.allclose(mean, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max() + 1e-9):
+                raise SpecError("target", target.key, f"at {theta} the gradient is {slope}, and the mean of what of_one says of the {target.n_data} data {mean}")  # fmt: skip
