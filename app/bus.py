@@ -92,9 +92,12 @@ class Bus(JSComponent):
         """Set the text of labels, and the description of figures, by their model's id."""
         await self._send({"type": "text", "items": [list(item) for item in items]})
 
-    async def send_step(self, items: Sequence[tuple[str, str]], windows: Sequence[tuple[float, float]]) -> None:
+    async def send_step(
+        self, items: Sequence[tuple[str, str]], windows: Sequence[tuple[float, float]], colour: str
+    ) -> None:
         """Set texts as :meth:`send_texts` does, and light what is of the class ``part-0``, ``part-1`` … in its time."""
-        await self._send({"type": "step", "items": [list(item) for item in items], "windows": list(windows)})
+        listed = [list(item) for item in items]
+        await self._send({"type": "step", "items": listed, "windows": list(windows), "colour": colour})
 
     async def send_file(self, name: str, content: bytes) -> None:
         """Let the browser save a file."""

@@ -276,7 +276,8 @@ class Runner(Live):
         await self.bus.send_frame(self.frames_sent, data)
         if self.state.slow:
             playing = self.walk.playing()
-            await self.bus.send_step(self.say_step(self.walk), playing.windows if playing else ())
+            lit = self.state.colours.lanes[3]
+            await self.bus.send_step(self.say_step(self.walk), playing.windows if playing else (), lit)
         for i, run in enumerate(lanes.runs):
             if run.divergence is not None and i not in self._said_diverged:
                 self._said_diverged.add(i)

@@ -119,7 +119,7 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps a frame", width=170, margin=(4, 16),
+            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps a frame", width=190, margin=(4, 16),
             description="How many steps every chain makes between two pictures; at the left end one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(

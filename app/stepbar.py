@@ -49,8 +49,11 @@ class StepBar:
             buttons.append(made)
         self.panel = pn.Column(
             pn.FlexBox(*buttons, gap="4px", margin=0, sizing_mode="stretch_width"),
-            pn.pane.Bokeh(self._equation, margin=(0, 8), sizing_mode="stretch_width"),
-            pn.pane.Bokeh(self._words, margin=(0, 8, 4, 8), sizing_mode="stretch_width"),
+            pn.FlexBox(
+                pn.pane.Bokeh(self._equation, margin=(0, 8), styles={"flex": "1 1 430px", "min-width": "0"}),
+                pn.pane.Bokeh(self._words, margin=(4, 8), styles={"flex": "1 1 300px", "min-width": "0"}),
+                align_items="center", margin=0, sizing_mode="stretch_width",
+            ),
             sizing_mode="stretch_width", margin=(0, 8), visible=bool(state.slow),
         )  # fmt: skip
         state.param.watch(lambda event: setattr(self.panel, "visible", bool(event.new)), "slow")

@@ -62,10 +62,9 @@ const picture = ({ caption, background, ink }) => {
 
 // A step that is played: rows of a source grow, each in its time, and words are lit with them. What is to be seen at a
 // time follows from the data alone; nothing comes from the server meanwhile.
-const LIT = "#c2185b"
 const makePlayer = (still) => {
   const played = new Map()
-  let words = { at: 0, windows: [], elements: [] }
+  let words = { at: 0, windows: [], elements: [], colour: "" }
   let asked = false
 
   // How much of a row is there: columns in pairs x0, x1 are its ends.
@@ -80,7 +79,9 @@ const makePlayer = (still) => {
       const from = data[`${name.slice(0, -1)}0`]
       data[name].forEach((to, k) => { data[name][k] = from[k] + share[seen[k]] * (to - from[k]) })
     }
-    data.name = seen.map((i, k) => (data.head[k] > 0 && share[i] === 1 ? names[rows.kind[i]] : ""))
+    const name = (i, k) => (data.head[k] > 0 && share[i] === 1 ? names[rows.kind[i]] : "")
+    data.after = seen.map((i, k) => (data.left[k] ? "" : name(i, k)))
+    data.before = seen.map((i, k) => (data.left[k] ? name(i, k) : ""))
     return { data, more: share.some((one) => one < 1) }
   }
   const light = (now) => {
@@ -90,7 +91,7 @@ const makePlayer = (still) => {
       const on = t >= begin && t < end
       more ||= t < end
       for (const one of words.elements[i]) {
-        one.style.color = one.style.fill = on ? LIT : ""
+        one.style.color = one.style.fill = on ? words.colour : ""
         one.style.fontWeight = on ? "bold" : ""
         one.dataset.lit = on
       }
@@ -118,9 +119,9 @@ const makePlayer = (still) => {
       played.set(source.id, { source, rows, names, at: performance.now(), done: false })
       ask()
     },
-    say: (windows) => {
+    say: (windows, colour) => {
       const all = [...walk(document)]
-      words = { at: performance.now(), windows, elements: windows.map((_, i) => all.filter((one) => one.classList?.contains(`part-${i}`))) }
+      words = { at: performance.now(), windows, colour, elements: windows.map((_, i) => all.filter((one) => one.classList?.contains(`part-${i}`))) }
       ask()
     },
     forget: () => played.clear(),
@@ -240,7 +241,7 @@ export function render({ model }) {
       }
       // The page's frame styles a new figure when it is told of it, which may be some time after it is there.
       dress(layout.looks)
-      if (data.type === "step") player.say(data.windows)
+      if (data.type === "step") player.say(data.windows, data.colour)
     }
   }
 

@@ -128,7 +128,9 @@ def check_parts(step, run, bit_for_bit):
     assert made.adds_up(tolerance)
     assert {part.name for part in step.parts} <= set(run.sampler.parts)
     for k, part in enumerate(step.parts):
-        if not part.aside and not np.array_equal(part.start, part.end):
+        # The first minibatch of BAOAB is the whole of the data, whose noise is rounding.
+        least = 10 * ROUNDING * max(1.0, float(np.abs(part.path).max()))
+        if not part.aside and np.abs(part.end - part.start).max() > least:
             assert not step._replace(parts=step.parts[:k] + step.parts[k + 1 :]).adds_up(tolerance), part.name
 
 

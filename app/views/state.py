@@ -22,7 +22,7 @@ GRID = 160
 """Cells a side of the density's picture."""
 LEVELS = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the exact mass."""
-LINES = tuple(0.93 - 0.085 * k for k in range(9))
+LINES = tuple(0.88 - 0.085 * k for k in range(9))
 """How high the arrows of a step's parts are in a picture of one coordinate, as shares of it."""
 CLOUD = 600
 """Exact draws in the background where the density has no picture."""
@@ -181,7 +181,8 @@ class State(View):
         heights = [self._span[1] * height for height in LINES] if line else ()
         here = playing.step.start[None, : playing.step.dim] if playing else np.zeros((0, self.scene.target.dim))
         self._scale = scale
-        return {"parts": rows(playing, self.scene.parts, self._place, scale, heights), "here": self._positions(here)}
+        middle = sum(self._scales[0].range) / 2
+        return {"parts": rows(playing, self.scene.parts, self._place, scale, heights, middle=middle), "here": self._positions(here)}
 
     def _place(self, theta: Array) -> Array:
         """Where θ (n, dim) is along the figure's coordinates."""

@@ -1,8 +1,8 @@
 """A step in its parts, as arrows in a picture of the state space, and in words.
 
 The rows of a feed that is played are pieces of paths: columns in pairs x0, x1 are their ends, ``head`` is the size of
-the arrow's head, 0 inside a path, ``kind`` the number of the part's name, and ``begin`` and ``end`` are seconds. The
-page itself draws what is there at a time.
+the arrow's head, 0 inside a path, ``kind`` the number of the part's name, which stands to the left of the head where
+``left`` is 1, and ``begin`` and ``end`` are seconds. The page itself draws what is there at a time.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,8 +49,8 @@ def colours_of(names: tuple[str, ...], theme: Theme) -> list[str]:
 def add_arrows(view: View, figure: Any, letters: str = "xy") -> ColumnDataSource:
     """The arrows of a step, with the name of each at its end, and the feed ``parts`` that plays them."""
     names = view.scene.parts
-    columns = (*(f"{letter}{end}" for letter in letters for end in ENDS), "head", "kind", "begin", "end")
-    source = ColumnDataSource({column: np.zeros(0) for column in (*columns, "name")})
+    columns = (*(f"{letter}{end}" for letter in letters for end in ENDS), "head", "kind", "left", "begin", "end")
+    source = ColumnDataSource({column: np.zeros(0) for column in (*columns, "after", "before")})
     view.feeds["parts"] = Feed(source, columns, "play", names=names)
     if letters == "xy":
         draw_arrows(view, figure, source)
@@ -71,20 +71,21 @@ def draw_arrows(view: View, figure: Any, source: ColumnDataSource) -> None:
                 line_color=shade, line_width=width, line_cap="round", level="annotation",
             )
         )  # fmt: skip
-    figure.text(
-        "x1", "y1", text="name", source=source, text_color=colour, text_font_size="13px", text_font_style="bold",
-        x_offset=7, y_offset=-5, text_outline_color=colours.surface, level="annotation",
-    )  # fmt: skip
+    for column, align in (("after", "left"), ("before", "right")):
+        figure.text(
+            "x1", "y1", text=column, source=source, text_color=colour, text_font_size="13px", text_font_style="bold",
+            text_align=align, y_offset=-6, level="annotation",
+        )  # fmt: skip
 
 
 def rows(
     playing: Playing | None, names: tuple[str, ...], place: Place, scale: float = 1.0, heights: Sequence[float] = (),
-    width: int = 2,
+    width: int = 2, middle: float = 0.0,
 ) -> tuple[Array, ...]:  # fmt: skip
     """The rows of the parts that are shown, in a picture of ``width`` coordinates; none without a step.
 
     Arrows are longer by ``scale`` than the step is, seen from where it begins. Where the picture has one coordinate
-    each part has one of the heights.
+    each part has one of the heights. Right of the middle names stand to the left of their arrow.
     """
     found: list[list[Array]] = []
     if playing is not None:
@@ -97,9 +98,10 @@ def rows(
             share = np.linspace(begin, end, n + 1)
             head = np.where(np.arange(n) == n - 1, HEAD, 0.0)
             ends = [x for coordinate in places.T for x in (coordinate[:-1], coordinate[1:])]
-            rows = np.array([*ends, head, np.full(n, names.index(part.name)), share[:-1], share[1:]])
-            found.append(rows[:, np.isfinite(rows).all(axis=0)])
-    return tuple(np.hstack(found)) if found else (np.zeros(0),) * (2 * width + 4)
+            of_part = [np.full(n, names.index(part.name)), places[1:, 0] > middle]
+            made = np.array([*ends, head, *of_part, share[:-1], share[1:]], dtype=float)
+            found.append(made[:, np.isfinite(made).all(axis=0)])
+    return tuple(np.hstack(found)) if found else (np.zeros(0),) * (2 * width + 5)
 
 
 def longer(playing: Playing | None, place: Place, spans: Array) -> float:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from samplers.targets import TARGETS
 from tests.checks_views import check, frames, records, scene_of
 
 SHOWN = [
-    # A view, a target, a sampler, and how many coordinates the picture has.
+    # A view, a target, a sampler and a gradient.
     ("state", "quartic", ("sgld", {}), "gaussian"),
     ("state", "double_well", ("sghmc", {}), "full"),
     ("state", "sparse_dirichlet", ("scir", {}), "minibatch"),
@@ -60,14 +61,14 @@ def test_arrows_lead_from_where_the_chain_is_to_where_it_goes(key, target, sampl
     names = [view.scene.parts[int(kind)] for kind in feed["kind"]]
     moved = {part.name for part in lanes.playing.step.parts if not part.aside and (part.path[:, : run.target.dim] != part.start[: run.target.dim]).any()}  # fmt: skip
     rows = [k for k, name in enumerate(names) if name in moved]
-    before = at(view, run.position[0])
+    before = at(view, run.position[0].copy())
     scale = longer(lanes.playing, view._place, view._span[: len(before)]) if key == "state" else 1.0
     run.advance(1)
     after = before + scale * (at(view, run.position[0]) - before)
     np.testing.assert_allclose(starts[rows[0]], before, atol=1e-9)
     np.testing.assert_allclose(starts[rows[1:]], ends[rows[:-1]], atol=1e-9)
     np.testing.assert_allclose(ends[rows[-1]], after, atol=1e-9)
-    assert (feed["head"] > 0).sum() == len(set(zip(names, feed["end"] * 0, strict=True))) or len(set(names)) < len(lanes.playing.step.parts)  # fmt: skip
+    assert {names[k] for k in np.flatnonzero(feed["head"])} == set(names)
 
 
 def test_no_arrow_is_there_without_a_step():
@@ -88,7 +89,9 @@ def test_every_part_is_lit_in_the_equation(s):
     made = lit_equation(sampler.update, sampler.parts, step.parts, below)
     for k, part in enumerate(step.parts):
         assert re.search(rf"\\class{{[^}}]*\bpart-{k}\b", made), part.name
-    plain = re.sub(r"(\\ )?\\underset{[^}]*}{\\class{[^}]*}{", "⟦", made)
+    # The space before a minus is no part of the formula.
+    made = re.sub(r"\\ (\\underset{[^}]*}{\\class{[^}]*}{)(?=-)", r"\1", made)
+    plain = re.sub(r"\\underset{[^}]*}{\\class{[^}]*}{", "⟦", made)
     assert made.count("{") == made.count("}")
     assert plain.replace("⟦", "").replace("}", "") == sampler.update.replace("}", "")
 
@@ -128,7 +131,7 @@ def test_one_goes_back_to_what_was_and_forward_again(walked):
         walk.step_back()
         steps.append(walk.step)
     assert run.steps == 3 and walk.number == 1 and walk.behind == 3
-    for later, earlier in zip(steps, steps[1:], strict=False):
+    for later, earlier in pairwise(steps):
         np.testing.assert_array_equal(earlier.end, later.start)
     walk.step_back()
     assert walk.number == 1
@@ -151,7 +154,7 @@ def test_parts_are_drawn_one_after_the_other(walked, monkeypatch):
     walk.play(4.0)
     first = walk.playing().windows
     assert first[0][0] == 0 and first[-1][1] < 4.0
-    assert all(a[1] == b[0] for a, b in zip(first, first[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in pairwise(first))
     # A frame that comes later finds them further on.
     now[0] += 1.5
     np.testing.assert_allclose(np.array(walk.playing().windows), np.array(first) - 1.5)
