@@ -20,6 +20,10 @@ WAYS = {
     "step": ("Next step", "skip_next", ">", "Next step: the chain moves, and the step after that is shown."),
 }  # fmt: skip
 """The buttons: label, icon, key and help."""
+_BESIDE = """
+:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); align-items: center; }
+.scroll-button { display: none; }
+"""
 _STYLE = """
 :host { overflow-x: auto; }
 .parts { display: flex; flex-wrap: wrap; gap: 2px 14px; font: 14px/1.5 Roboto, sans-serif; font-variant-numeric: tabular-nums; }
@@ -49,10 +53,10 @@ class StepBar:
             buttons.append(made)
         self.panel = pn.Column(
             pn.FlexBox(*buttons, gap="4px", margin=0, sizing_mode="stretch_width"),
-            pn.FlexBox(
-                pn.pane.Bokeh(self._equation, margin=(0, 8), styles={"flex": "1 1 430px", "min-width": "0"}),
-                pn.pane.Bokeh(self._words, margin=(4, 8), styles={"flex": "1 1 300px", "min-width": "0"}),
-                align_items="center", margin=0, sizing_mode="stretch_width",
+            pn.Column(
+                pn.pane.Bokeh(self._equation, margin=(0, 8), sizing_mode="stretch_width"),
+                pn.pane.Bokeh(self._words, margin=(2, 8), sizing_mode="stretch_width"),
+                stylesheets=[_BESIDE], margin=0, sizing_mode="stretch_width",
             ),
             sizing_mode="stretch_width", margin=(0, 8), visible=bool(state.slow),
         )  # fmt: skip

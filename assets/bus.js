@@ -79,9 +79,10 @@ const makePlayer = (still) => {
       const from = data[`${name.slice(0, -1)}0`]
       data[name].forEach((to, k) => { data[name][k] = from[k] + share[seen[k]] * (to - from[k]) })
     }
-    const name = (i, k) => (data.head[k] > 0 && share[i] === 1 ? names[rows.kind[i]] : "")
-    data.after = seen.map((i, k) => (data.left[k] ? "" : name(i, k)))
-    data.before = seen.map((i, k) => (data.left[k] ? name(i, k) : ""))
+    // The arrow that was drawn last has its name beside it; with all of them there is no room.
+    const name = (k) => (k === seen.length - 1 ? names[data.kind[k]] : "")
+    data.after = seen.map((_, k) => (data.left[k] ? "" : name(k)))
+    data.before = seen.map((_, k) => (data.left[k] ? name(k) : ""))
     return { data, more: share.some((one) => one < 1) }
   }
   const light = (now) => {

@@ -171,7 +171,9 @@ class Globe(View):
                 points.js_on_change("data", place)
                 everything.append((points, shown, alphas))
         parts = add_arrows(self, p, "xyz")
-        arrows = ColumnDataSource({key: np.zeros(0) for key in ("x0", "y0", "x1", "y1", "head", "kind", "after", "before")})
+        arrows = ColumnDataSource(
+            {key: np.zeros(0) for key in ("x0", "y0", "x1", "y1", "head", "kind", "after", "before")}
+        )
         turn_arrows = CustomJS(args={**both, "parts": parts, "arrows": arrows}, code=_AXES + _ARROWS)
         parts.js_on_change("data", turn_arrows)
         draw_arrows(self, p, arrows)

@@ -182,7 +182,10 @@ class State(View):
         here = playing.step.start[None, : playing.step.dim] if playing else np.zeros((0, self.scene.target.dim))
         self._scale = scale
         middle = sum(self._scales[0].range) / 2
-        return {"parts": rows(playing, self.scene.parts, self._place, scale, heights, middle=middle), "here": self._positions(here)}
+        return {
+            "parts": rows(playing, self.scene.parts, self._place, scale, heights, middle=middle),
+            "here": self._positions(here),
+        }
 
     def _place(self, theta: Array) -> Array:
         """Where θ (n, dim) is along the figure's coordinates."""
