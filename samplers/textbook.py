@@ -129,7 +129,7 @@ def accept(rng, run, c, theta, before, log_ratio, sure=False):
     ``sure`` is without an accept step, which takes no random number.
     """
     # A NaN energy has no chance, and so is rejected.
-    probability = 1.0 if sure else float(np.exp(min(log_ratio[c], 0.0)))
+    probability = 1.0 if sure else float(np.nan_to_num(np.exp(min(log_ratio[c], 0.0))))
     u = 0.0 if sure else rng.random()
     accepted = sure or u < probability
     with run.part("accept", c, probability=probability, u=u, accepted=accepted):

@@ -145,12 +145,21 @@ def numbers_of(part: Part, dim: int, coordinate: int, velocity: bool) -> str:
         if velocity and 0 < len(part.end) - dim <= dim:
             blocks = {"θ": move[:dim], "r": move[dim:]}
         said = [f"{symbol} {_signed(block, coordinate)}" for symbol, block in blocks.items() if symbol != "memory" and block.any()]  # fmt: skip
+        if part.name in AFRESH:
+            said = [f"r {_plain(part.end[dim : 2 * dim], coordinate)}"]
     numbers = part.numbers
     if "u" in numbers:
         verdict = "accepted" if numbers["accepted"] else "refused"
         said = [f"probability {numbers['probability']:.3g}, coin {numbers['u']:.3g}: {verdict}"]
     else:
-        words = {"gradient": "∇U", "K": "K", "gamma": "G", "probability": "P(+)", "z": "z", "step_size": "ε"}
+        words = {
+            "gradient": "∇Ũ" if part.name == "gradient noise" else "∇U",
+            "K": "K",
+            "gamma": "G",
+            "probability": "P(+)",
+            "z": "z",
+            "step_size": "ε",
+        }
         said += [f"{words[name]} {_plain(value, coordinate)}" for name, value in numbers.items() if name in words]
     return ", ".join(said)
 
@@ -161,18 +170,29 @@ def _shown(values: Array, coordinate: int) -> Array:
 
 
 def _signed(values: Array, coordinate: int) -> str:
-    return "(" + ", ".join(f"{x:+.3g}" for x in _shown(values, coordinate)).replace("-", "−") + ")"
+    return (
+        "("
+        + ", ".join(f"{x:+.3g}" if np.isfinite(x) else "∞" for x in _shown(values, coordinate)).replace("-", "−")
+        + ")"
+    )
 
 
 def _plain(values: Array, coordinate: int) -> str:
-    return "(" + ", ".join(f"{x:.3g}" for x in _shown(values, coordinate)).replace("-", "−") + ")"
+    return (
+        "("
+        + ", ".join(f"{x:.3g}" if np.isfinite(x) else "∞" for x in _shown(values, coordinate)).replace("-", "−")
+        + ")"
+    )
 
 
 def under(part: Part, dim: int, coordinate: int) -> str:
     """A part's move in a formula: of θ, or else of what it moves besides; of many coordinates one."""
     move = part.end - part.start
     block = move[:dim] if move[:dim].any() else move[dim : 2 * dim]
-    return "" if part.aside or not block.any() else _signed(block, coordinate).replace("−", "-")
+    if part.aside or not block.any():
+        return ""
+    text = _plain(part.end[dim : 2 * dim], coordinate) if part.name in AFRESH else _signed(block, coordinate)
+    return text.replace("−", "-").replace("∞", r"\infty")
 
 
 def lit_equation(update: str, terms: Mapping[str, str], parts: Sequence[Part], below: Sequence[str]) -> str:
@@ -194,7 +214,8 @@ def lit_equation(update: str, terms: Mapping[str, str], parts: Sequence[Part], b
     # Of two that begin together the longer one is outside.
     for (first, last), which in sorted(spans.items(), key=lambda item: (item[0][0], -item[0][1])):
         classes = " ".join(f"part-{k}" for k in which)
-        numbers = r",\ ".join(below[k] for k in which if below[k])
+        listed = [below[k] for k in which if below[k]]
+        numbers = r"\substack{" + r" \\ ".join(listed) + "}" if len(listed) > 1 else "".join(listed)
         # A class is no operator, and would stand close to what is before it.
         space = r"\ " if update[first] == "-" else ""
         opens[first] = opens.get(first, "") + rf"{space}\underset{{{numbers}}}{{\class{{{classes}}}{{"
