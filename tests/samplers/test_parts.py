@@ -89,7 +89,7 @@ def test_the_terms_of_a_recipe_are_those_of_its_matrices():
 
 def test_a_proposal_is_refused_where_its_coin_says_so():
     """Fails where the probability and the coin that are shown do not decide."""
-    run = started("hmc", "quartic", params={"step_size": 0.5})
+    run = started("hmc", "quartic", params={"step_size": 0.35})
     seen = set()
     for _ in range(40):
         *_, path, coin = take_apart(run).parts
