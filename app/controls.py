@@ -28,6 +28,7 @@ from samplers.parameters import (
     Formulas,
     Option,
     Real,
+    RealVector,
     Source,
     SpecError,
     Value,
@@ -104,7 +105,9 @@ def in_words(option: str) -> str:
 
 def as_shown(parameter: param.Parameter, value: Value) -> Any:
     """A value as its widget holds it."""
-    return ", ".join(map(str, value)) if isinstance(parameter, CountVector) else value
+    if isinstance(parameter, CountVector | RealVector):
+        return ", ".join(str(x).removesuffix(".0") for x in value)
+    return value
 
 
 def widget(parameter: param.Parameter, value: Value, apply: Apply, own: str = "") -> Any:
@@ -116,7 +119,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply, own: str = ""
     if isinstance(parameter, Flag):
         made = pmui.Switch(value=bool(value), **common)
         watched = "value"
-    elif isinstance(parameter, CountVector):
+    elif isinstance(parameter, CountVector | RealVector):
         made = pmui.TextInput(value=as_shown(parameter, value), size="small", **common)
         watched = "value"
     elif isinstance(parameter, Formula):
@@ -488,6 +491,14 @@ class Controls(Panel):
             )
         if state.shows("seed"):
             parts.append(self._seed(settings["seed"].doc, settings["seed"].bounds[1]))
+        if "start" in settings and state.shows("start"):
+            parts.append(
+                self._widget(
+                    settings["start"],
+                    lambda: state.experiment.start,
+                    lambda value: self._do(state.set_start, value),
+                )
+            )
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
 
     def _seldom(self) -> list[Any]:

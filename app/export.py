@@ -101,7 +101,7 @@ class ExportMenu:
     def __init__(self, state: AppState, runner: Runner, notify: Callable[[str, str], None]):
         self.state, self.runner, self.notify = state, runner, notify
         self._menu = pmui.MenuButton(
-            label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(4, 8), sx={"color": "white"},
+            label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(0, 8), sx={"color": "white"},
             items=self._items(),
         )  # fmt: skip
         self._menu.on_click(self._clicked)

@@ -43,6 +43,8 @@ def to_query(state: AppState) -> str:
         parts["play"] = "0"
     if state.present:
         parts["present"] = "1"
+    if state.teacher:
+        parts["teacher"] = "1"
     if state.hidden:
         parts["hide"] = ",".join(state.hidden)
     page = "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in parts.items())
@@ -120,6 +122,7 @@ def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
         "play",
         "hide",
         "present",
+        "teacher",
     )
     unknown = [name for name in fields if name not in ("v", *LINK_FIELDS, *of_page)]
     return fields, [
@@ -149,6 +152,7 @@ def _read_page(state: AppState, fields: dict[str, str], messages: list[str]) -> 
     state.playing = one_of(fields, "play", ("1", "0"), "1", messages) == "1"
     state.playing = state.playing and not waits and not state.refused
     state.present = one_of(fields, "present", ("0", "1"), "0", messages) == "1"
+    state.teacher = one_of(fields, "teacher", ("0", "1"), "0", messages) == "1"
     state.speed = whole(fields, "speed", 1, MAX_SPEED, state.speed, messages)
     state.slow = whole(fields, "slow", 0, 0 if experiment.of_model else SLOWEST, state.slow, messages)
     state.shown = whole(fields, "show", 1, len(experiment.lanes), 1, messages) - 1

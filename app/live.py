@@ -9,11 +9,11 @@ import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from app.bus import Bus
 from app.theme import axis_type
+from app.threads import workers
 from app.views.base import Feed
 
 log = logging.getLogger("sgmcmc-lab")
@@ -35,8 +35,8 @@ SLOW_SECONDS = 0.25
 """Slow work, such as ensembles, R-hat and readouts, comes this often."""
 
 # Shared by all sessions: as many threads as there are processors, first come, first served.
-POOL = ThreadPoolExecutor(max_workers=2, thread_name_prefix="engine")
-SLOW = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow")
+POOL = workers(2, "engine")
+SLOW = workers(1, "slow")
 
 
 class Pace:

@@ -4,13 +4,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
 
 from app.lanes import Lanes, Progress, prepare, scene_of
 from app.live import POOL, SLOW, Live, LiveScreen
 from app.state import AppState
+from app.threads import workers
 from app.upload import Upload
 from app.views import VIEWS
 from app.views.base import Frame
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 PATIENT_SECONDS = 0.1
 """While something is being made ready, the page is told this often how long it has taken."""
-_LOADER = ThreadPoolExecutor(max_workers=2, thread_name_prefix="loader")
-_FINDER = ThreadPoolExecutor(max_workers=2, thread_name_prefix="finder")
+_LOADER = workers(2, "loader")
+_FINDER = workers(2, "finder")
 """Where an exact law is still to be found, which takes many seconds: no other page waits for it."""
 
 
@@ -73,6 +73,11 @@ class Runner(Live):
         )
         state.param.watch(lambda *_: self._ask(), "speed")
         state.param.watch(lambda *_: self._change_pace(), ["playing", "slow"])
+        # A lesson has names of its own for the lanes.
+        state.place.param.watch(
+            lambda *_: self._ask(rebuild=self._built is not None and self._wanted() != self._built),
+            ["lesson", "number"],
+        )
 
     def experiment(self) -> Experiment:
         """The experiment with the changes made so far: run for as many steps it gives the same draws."""

@@ -25,7 +25,10 @@ from app.present import SX, Presenter
 from app.runner import Runner
 from app.state import AppState
 from app.stepbar import WAYS
+from app.touch import Touch
 from lessons import Lesson
+from samplers.parameters import SpecError
+from samplers.targets.base import MANIFOLD
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -37,18 +40,26 @@ Syncable._debounce = 0
 GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
+@media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
+@media (max-width: 600px) { .wide { height: var(--wide-height, 290px) !important; } }
 """
 _TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 15px; }
 .hint { font-size: 14px; opacity: .8; }
 """
+_LOW = "@media (max-width: 899px) { .paper { height: 100% !important; } }"
+"""A card is as high as the grid says: on a phone the middle of the first picture is in the upper half of the screen."""
 _LARGE_TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 22px; }
 .hint { font-size: 16px; opacity: .8; }
 """
+HEADER = 44
+"""The height of the header, in pixels."""
 _SX = {
     ".sidebar": {"padding": 0},
-    "& .main": {"padding": "4px"},
+    "& .main": {"padding": "0 4px 4px"},
+    # What is above the views is as low as it can be: on a small screen three of them are seen whole.
+    "& .MuiToolbar-root": {"minHeight": f"{HEADER}px"},
     # On a phone there is no room for it, but it stays the page's heading.
     "& .title": {
         "position": {"xs": "absolute", "sm": "static"},
@@ -120,7 +131,7 @@ class Session:
         self._formulas: list[Any] = []
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.readout = Div(
-            text="starting", width=270, styles={"font-size": "14px", "font-variant-numeric": "tabular-nums"}
+            text="starting", width=270, styles={"font-size": "13px", "font-variant-numeric": "tabular-nums"}
         )
 
     def query(self) -> str:
@@ -159,8 +170,9 @@ class Session:
         self.lesson_controls = controls
         self.catalogue = Catalogue(self.go)
         self.lesson = LessonPanel(
-            state, None if "controls" in state.hidden else controls, self.go, self._following, self.catalogue.open
-        )
+            state, None if "controls" in state.hidden else controls, self.go, self._following, self.catalogue.open,
+            self.do_later,
+        )  # fmt: skip
         self.presenter = Presenter(
             {
                 "next": self.lesson.next, "back": self.lesson.back, "play": self.play_or_pause, "reset": state.reset, "controls": self._toggle_controls,
@@ -187,6 +199,19 @@ class Session:
         here = self.state.place.lesson
         index = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
         return (listed[index], 1) if index < len(listed) else None
+
+    def put_chains(self, key: str, point: list[float]) -> None:
+        """Let the chains begin where somebody clicked into a view."""
+        state = self.state
+        view = next((view for view in self.runner.views if view.key == key), None)
+        if view is None or not view.touchable or not state.shows("start") or self.question_first():
+            return
+        try:
+            start = view.start_at(point, state.experiment.runs()[0].first_position())
+            if start is not None:
+                state.set_start(rounded(start, state.experiment.make_target().support == MANIFOLD))
+        except SpecError as error:
+            self.notify("warning", str(error))
 
     def play_or_pause(self) -> None:
         """Play or pause; not before a lesson's question is answered."""
@@ -313,14 +338,15 @@ class Session:
             # Beside a lesson's text there is room for two large ones.
             few = len(views) <= 2 and self.state.place.restricted
             wide = view.tall or few or (i == 0 and len(views) > 2)
+            click = f"; {view.click}" if view.touchable and self.state.shows("start") else ""
             title = pn.pane.HTML(
-                f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}</span>",
+                f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}{click}</span>",
                 stylesheets=[_LARGE_TITLE if present else _TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),
             )  # fmt: skip
             figure = pn.pane.Bokeh(
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
-            sheets = [_tall(wide, len(views))] if present else []
+            sheets = [_tall(wide, len(views)) if present else _LOW]
             cards.append(pmui.Paper(
                 title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=504 if wide else 248,
                 styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,
@@ -352,7 +378,7 @@ class Session:
             present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.presenter, self.runner.bus, Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, Touch(self.put_chains), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
             header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             theme_config={"components": _COMPONENTS}, sx=self._sx(),
@@ -363,7 +389,7 @@ class Session:
             page.busy = page.param.dark_theme
             page.busy = False
         page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
-        state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free"])
+        state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free", "everything"])
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark", "slow"])
         # At once: what the change itself makes wrong is said after it.
         state.param.watch(lambda *_: self._forget_errors(), ["experiment", "resets"])
@@ -377,7 +403,7 @@ class Session:
             size="small",
             color="light",
             variant="outlined",
-            margin=(4, 4),
+            margin=(0, 4),
             description=help_,
             sx={"color": "white"} | ({"display": {"xs": "none", "sm": "inline-flex"}} if wide else {}),
         )
@@ -417,13 +443,13 @@ class Session:
             for name, made in widgets.items():
                 made.visible = self.state.shows(name)
 
-        self.state.place.param.watch(fit, ["lesson", "number", "free"])
+        self.state.place.param.watch(fit, ["lesson", "number", "free", "everything"])
         fit()
 
     def _transport_buttons(self, state: AppState) -> list[Any]:
         """Play or pause, Step, Reset and New seed."""
         play = pmui.Button(label="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
-                           variant="contained", size="small", width=104, margin=(6, 4))  # fmt: skip
+                           variant="contained", size="small", width=96, margin=(2, 4))  # fmt: skip
 
         def show(event: Any) -> None:
             play.param.update(label="Pause" if event.new else "Play", icon="pause" if event.new else "play_arrow")
@@ -433,7 +459,7 @@ class Session:
 
         def button(name: str, icon: str, help_: str, action: Any) -> Any:
             made = pmui.Button(
-                label=name, icon=icon, variant="outlined", size="small", margin=(6, 2), description=help_
+                label=name, icon=icon, variant="outlined", size="small", margin=(2, 2), description=help_
             )
             made.on_click(action)
             return made
@@ -471,6 +497,11 @@ class Session:
         return [made for name, made in named.items() if name not in state.hidden]
 
 
+def rounded(start: Any, exactly: bool) -> list[float]:
+    """A place that a person pointed at, with as many digits as a link needs; a point of a manifold has to be on it."""
+    return [round(float(x), 9) if exactly else float(f"{x:.4g}") for x in start]
+
+
 def messages_area() -> Any:
     """Where the page shows its messages; None where there is no page."""
     return pn.state.notifications
@@ -485,12 +516,16 @@ def in_short(sentences: Sequence[str]) -> str:
 def _tall(wide: bool, n: int) -> str:
     """The height of a view in presenter mode: all rows together fill the screen."""
     whole = wide or n <= 2
-    return f":host {{ height: calc({'100vh - 118px' if whole else '50vh - 63px'}) !important; }} .paper {{ height: 100% !important; }}"
+    return f":host {{ height: calc({'100vh - 110px' if whole else '50vh - 59px'}) !important; }} .paper {{ height: 100% !important; }}"
 
 
 def view_chooser() -> Any:
     """The buttons that put views on the page and take them off."""
     return pmui.CheckButtonGroup(
-        size="small", margin=(6, 4), color="primary", styles={"flex": "1 1 320px"},
-        sx={"& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px"}, "flexWrap": "wrap"},
+        size="small", margin=(2, 4), color="primary", styles={"flex": "1 1 200px", "min-width": "0"},
+        sx={
+            "& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px", "px": "6px", "fontSize": "13px", "letterSpacing": 0},
+            # A finger moves the one line that a phone has room for.
+            "flexWrap": {"xs": "nowrap", "sm": "wrap"}, "overflowX": {"xs": "auto", "sm": "visible"},
+        },
     )  # fmt: skip

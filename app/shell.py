@@ -28,8 +28,16 @@ GUIDES = {
 """What to do first, by target."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
 _AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
-READOUT = 300
-"""The width of the line that says how far it is, in pixels: nearly that of a phone."""
+_MORE = "More …"
+"""The button that offers all views, where a lesson has its own, and the workbench."""
+READOUT = 250
+"""The width of the line that says how far it is, in pixels."""
+LOW = {
+    "& .MuiFormLabel-root": {"fontSize": "14px", "lineHeight": "18px"},
+    "& .MuiSlider-root": {"py": "6px"},
+    "& .MuiSelect-select": {"py": "4px"},
+}
+"""A slider or a menu that is no higher than a button."""
 
 
 class Page(Session):
@@ -119,18 +127,18 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps a frame", width=190, margin=(4, 16),
+            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps a frame", width=190, margin=(0, 12), sx=LOW,
             description="How many steps every chain makes between two pictures; at the left end one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(
-            label="x axis", size="small", width=190, margin=(6, 6),
+            label="x axis", size="small", width=140, margin=(5, 6, 0, 6), sx=LOW,
             description="What curves are drawn against. Of a model's methods the one that is furthest behind on it makes the next step.",
         )  # fmt: skip
         coordinate = pmui.Select(
-            label="Coordinate", size="small", width=110, margin=(6, 6), description="Which coordinate the one-dimensional views show.",
+            label="Coordinate", size="small", width=110, margin=(5, 6, 0, 6), sx=LOW, description="Which coordinate the one-dimensional views show.",
         )  # fmt: skip
         inside = pmui.Select(
-            label="Pictures show", size="small", width=190, margin=(6, 6),
+            label="Pictures show", size="small", width=190, margin=(5, 6, 0, 6), sx=LOW,
             description="Pictures show: the method whose topics, or communities, are drawn. Curves are of all methods.",
         )  # fmt: skip
         chooser = view_chooser()
@@ -152,9 +160,10 @@ class Page(Session):
                 {"data": f"{MODELS[experiment.target.key].data_name.capitalize()} seen"} if of_model else {}
             )
             _offer(axis, {known[name]: name for name in axes_of(experiment)}, state.axis)
+            offered = state.offered_views()
+            more = {_MORE: _MORE} if offered != state.fitting_views() else {}
             chooser.param.update(
-                options={VIEWS[key].title_for(experiment): key for key in state.fitting_views()},
-                value=state.shown_views(),
+                options={VIEWS[key].title_for(experiment): key for key in offered} | more, value=state.shown_views()
             )
             speed.param.update(
                 options=_paces(state), value=-state.slow or state.speed,
@@ -164,14 +173,19 @@ class Page(Session):
         coordinate.param.watch(lambda event: event.new is not None and setattr(state, "coordinate", event.new), "value")
         inside.param.watch(lambda event: event.new is not None and state.look_inside(event.new), "value")
         axis.param.watch(lambda event: event.new is not None and setattr(state, "axis", event.new), "value")
-        chooser.param.watch(lambda event: setattr(state, "views", [key for key in VIEWS if key in event.new]), "value")
+
+        def choose(event: Any) -> None:
+            state.place.everything |= _MORE in event.new
+            state.views = [key for key in VIEWS if key in event.new]
+
+        chooser.param.watch(choose, "value")
         state.param.watch(refresh, ["experiment", "coordinate", "shown", "views", "axis", "speed", "slow"])
-        state.place.param.watch(refresh, ["lesson", "number", "free"])
+        state.place.param.watch(refresh, ["lesson", "number", "free", "everything"])
         refresh()
         self.follow_visibility({"axis": axis, "views": chooser})
-        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(14, 4))]
+        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(4, 4))]
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), speed, *readout, **ROW), pn.FlexBox(chooser, coordinate, inside, axis, **ROW),
+            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(chooser, coordinate, inside, **ROW),
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import param
 
+from app.lesson.names import names
 from app.lesson.place import Place
 from app.lesson.rules import is_hidden
 from app.theme import Theme, theme
@@ -76,6 +77,7 @@ class AppState(param.Parameterized):
     shown = param.Integer(0, bounds=(0, None), doc="The lane whose inside the pictures of a model show.")
     dark = param.Boolean(False)
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
+    teacher = param.Boolean(False, doc="Whether a lesson shows its notes for the teacher, and solutions.")
     present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
     resets = param.Integer(0, doc="Counts the resets; each starts the same runs again.")
 
@@ -107,6 +109,12 @@ class AppState(param.Parameterized):
     def shown_views(self) -> list[str]:
         """The views on the page, in the order of the menu."""
         return [key for key in self.fitting_views() if key in self.views]
+
+    def offered_views(self) -> list[str]:
+        """The views in the menu: in a lesson those of its step, until the person asks for everything."""
+        place = self.place
+        few = set(self.fitting_views() if place.step is None or place.everything else (*place.step.views, *self.views))
+        return [key for key in self.fitting_views() if key in few]
 
     def has_default_views(self) -> bool:
         """Whether the views are those that a page of this target begins with."""
@@ -348,12 +356,15 @@ class AppState(param.Parameterized):
         self._set(n_chains=n_chains)
 
     def lane_titles(self) -> tuple[str, ...]:
-        """A title for each lane; samplers that appear twice are told apart by what differs."""
-        return (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
+        """What a lesson calls each lane, or its title; samplers that appear twice are told apart by what differs."""
+        titles = (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
+        step = self.place.step
+        called = names(step, self.experiment) if step is not None else [""] * len(titles)
+        return tuple(name or title for name, title in zip(called, titles, strict=True))
 
-    def set_start(self, start: Sequence[float]) -> None:
+    def set_start(self, start: Sequence[float] | str) -> None:
         """Let all chains begin there; where the target has them begin where it is empty."""
-        self._set(start=list(start))
+        self._set(start=start)
 
     def _lanes(self) -> list[dict[str, Any]]:
         return self.experiment.to_dict()["lanes"]

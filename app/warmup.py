@@ -6,6 +6,7 @@ import sys
 import time
 
 from app.state import DEFAULT
+from app.threads import step_back
 from samplers import jit
 from samplers.engine import functions
 
@@ -14,6 +15,7 @@ log = logging.getLogger("sgmcmc-lab")
 
 def compile_all() -> None:
     """Compile or load every kernel; a first start on a machine says what it does."""
+    step_back()
     began = time.perf_counter()
     first = [f for spec in DEFAULT.runs() for f in functions(spec)]
 

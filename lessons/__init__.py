@@ -10,7 +10,7 @@ beside the course. A broken file is reported with its line, and the others load:
     +++
     title = "Step size and bias"
     minutes = 15
-    summary = "An unadjusted chain has another law than its target, and the step says by how much."
+    summary = "An unadjusted chain has a biased stationary distribution, and the step says by how much."
     needs = ["langevin"]             # keys of lessons that come before; may be left out
     +++
 
@@ -61,6 +61,10 @@ experiment, views, controls, page, lengths) goes on as in the step before. All f
 ``seeds``
     How many seeds a full run takes, counted on from the experiment's own; 1 if left out. ``quick.seeds`` likewise.
     With several, the measured number is their mean.
+a number in the text
+    ``{= 1/(1 - step_size/2) =}`` in a text or in ``watch`` is the formula's value at the step's settings, and follows
+    the controls on the page. It names the numbers of the target and of a lane, with the lane's number where it is not
+    the first that has it: ``step_size2``. The grammar is that of :mod:`samplers.expressions`.
 ``views``, ``page``, ``controls``
     Keys of views; ``page = { coordinate = 5, axis = "gradients", speed = 50 }``, or ``slow = 3`` for a step in its
     parts, one in so many seconds, from 1 to 8; and the addresses that the student may turn, or the words target,
@@ -75,7 +79,7 @@ experiment, views, controls, page, lengths) goes on as in the step before. All f
     ``[[claim]]``, as many as there are. ``says`` is a sentence that the check mark stands beside. ``measure`` is one
     of :mod:`lessons.measures`, ``"probability(column:5;high:1e-8)"``; ``lane`` its lane (1 if left out). With
     ``against`` another lane, the number is their ratio, or with ``quantity = "difference"`` their difference; with
-    ``quantity = "bias"`` or ``"relative_bias"`` what is above the exact law's value. Then either ``equals`` a number,
+    ``quantity = "bias"`` or ``"relative_bias"`` what is above the target's value. Then either ``equals`` a number,
     or ``"exact"``, together with ``tolerance`` (absolute), ``relative`` (of the expected number) or ``errors``
     (standard errors; several may be given, and the widest counts); or ``above``, ``below`` or both, and ``errors`` if
     it must be so by so many standard errors. ``quick = { tolerance = 0.1 }`` replaces what is other at reduced
@@ -96,6 +100,12 @@ experiment, views, controls, page, lengths) goes on as in the step before. All f
     a point, which ``where`` gives (``where = { gradient.batch_size = 10, sampler.step_size = 0.1 }``); the ``"best"``
     (smallest mean over seeds) over the axes that ``where`` leaves; ``"best_at"``, the value of the one axis that it
     leaves; or the ``"slope"`` of log |number| against the log of that axis.
+``exercise``
+    ``[[exercise]]``, up to five: ``text``, and for the teacher a ``solution`` in words and the ``experiment`` that
+    shows it, a link's query or a table as above.
+``teacher``
+    A note for the teacher: what to say, and what students get wrong. The page shows it, and the solutions, where the
+    link has ``teacher=1``.
 ``figures``
     What ``--plots`` draws: some of marginal, joint, trace, autocorrelation, sweep, scores; if left out, what fits.
 

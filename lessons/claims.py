@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from lessons.lesson import BIAS, DIFFERENCE, RATIO, RELATIVE_BIAS, Claim, Goal
 from lessons.measures.base import NAN, Estimate
 
+SHARE = 0.1
+"""Of the effect: an error larger than this is too large for a check mark."""
+ERRORS = 4.0
+"""Standard errors that chance may be off, where a claim names none."""
 STALE = 0.1
 """How far, in relation to itself, the recorded number of a claim with bounds alone may be from the measured one."""
 
@@ -27,6 +31,8 @@ class Result:
     reason: str
     """Why it did not pass, in a sentence; empty where it did."""
     by_seed: tuple[float, ...]
+    chance: float | None = None
+    """How far chance may have moved it, where that is too far to judge it; else None."""
 
 
 def quantity(name: str, lane: Estimate, other: Estimate | None) -> Estimate:
@@ -87,15 +93,15 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
     text = _expected(goal, expected)
 
     def result(reason: str) -> Result:
-        values = tuple(seed.value for seed in seeds)
-        return Result(claim, found.value, found.error, text, allowed, not reason, reason, values)
+        values, chance = tuple(seed.value for seed in seeds), _chance(goal, found, expected)
+        return Result(claim, found.value, found.error, text, allowed, not reason, reason, values, chance)
 
     if math.isnan(found.value):
         return result(trouble or "The run has no such number: it is too short, or its chains never moved.")
     if goal.errors is not None and found.error is None:
         return result("The run is too short for a standard error.")
     if goal.exact and expected is None:
-        return result("The exact law's value of this number is not known; give the number instead of “exact”.")
+        return result("The target's value of this number is not known; give the number instead of “exact”.")
     if expected is not None:
         assert allowed is not None
         off = abs(found.value - expected)
@@ -113,6 +119,25 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
         if not abs(found.value - paper.ours) <= margin:
             return result(f"The lesson records {paper.ours:g}, which is {abs(found.value - paper.ours):.3g} away; allowed is {margin:.3g}.")  # fmt: skip
     return result("")
+
+
+def _chance(goal: Goal, found: Estimate, expected: float | None) -> float | None:
+    """The error of a number that is not yet known well enough to be held against its goal.
+
+    Of a claim about a number the error may be a tenth of it, or the tolerance that the claim gives; of one with bounds
+    it may be the way to the nearest one. Of 0 there is no tenth: the claim's own margin decides alone.
+    """
+    bounds = [bound for bound in (goal.above, goal.below) if bound is not None]
+    if not math.isfinite(found.value) or not (expected or bounds):
+        return None
+    if found.error is None:
+        return math.inf if goal.errors is not None else None
+    chance = (goal.errors or ERRORS) * found.error
+    if expected:
+        enough = max(SHARE * abs(expected), goal.tolerance or 0.0, (goal.relative or 0.0) * abs(expected))
+    else:
+        enough = min(abs(found.value - bound) for bound in bounds)
+    return chance if chance > enough else None
 
 
 def _expected(goal: Goal, expected: float | None) -> str:

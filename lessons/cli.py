@@ -17,7 +17,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from lessons import figures
+from lessons import contact, figures
 from lessons import sweep as sweeps
 from lessons.claims import Result
 from lessons.headless import Outcome, run_step
@@ -36,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         library = load_all(options.folder)
         for problem in library.problems:
             print(f"error: {problem}", file=sys.stderr)
+        if options.contact_sheet is not None:
+            _contact_sheet(_chosen(library, options.names or ["all"]), options.contact_sheet)
+            return PASSED
         if not options.names:
             _list(library)
             return BAD_INPUT if library.problems else PASSED
@@ -64,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         "--table", type=Path, metavar="FILE", help="write the papers' numbers beside ours there, as Markdown"
     )
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write the figures there, as PNG")
+    parser.add_argument("--contact-sheet", type=Path, metavar="DIR", help="write a picture of every step there, as the page shows it, and a sheet of each lesson")  # fmt: skip
     parser.add_argument("--folder", action="append", default=[], metavar="DIR", help=f"a folder of own lessons, also named by {VARIABLE}")  # fmt: skip
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--processes", type=_count, default=0, metavar="N", help="processes for sweeps; as many as cores if left out")  # fmt: skip
@@ -103,12 +107,7 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
         if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             raise SpecError("out", str(path), f"the folder {path.parent} is not there, or cannot be written to")
     if options.plots is not None:
-        try:
-            options.plots.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SpecError(
-                "plots", str(options.plots), f"it cannot be made: {(error.strerror or str(error)).lower()}"
-            ) from None
+        _make("plots", options.plots)
         figures.prepare()
     # Here, once: processes of a sweep load what is compiled now.
     compiled = [f for lesson in lessons for step in lesson.steps if step.spec is not None for f in needed(step.spec)]
@@ -143,6 +142,19 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
     if options.table is not None:
         _write(options.table, table(report))
     return FAILED if failed else PASSED
+
+
+def _make(field: str, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpecError(field, str(folder), f"it cannot be made: {(error.strerror or str(error)).lower()}") from None
+
+
+def _contact_sheet(lessons: Sequence[Lesson], folder: Path) -> None:
+    _make("contact-sheet", folder)
+    for path in contact.write(lessons, folder):
+        print(path, flush=True)
 
 
 def as_text(result: Result) -> str:
@@ -209,7 +221,7 @@ def _plain(x: float | None) -> float | str | None:
 
 def table(report: Mapping[str, Any]) -> str:
     """The numbers of the papers beside ours, a row a claim that has one, and how many claims of each lesson passed."""
-    rows = ["| figure | what | paper | ours | |", "|---|---|---|---|---|"]
+    rows = ["| figure | what | paper, or computed with its settings | ours | |", "|---|---|---|---|---|"]
     counts = ["| lesson | claims that passed |", "|---|---|"]
     for key, lesson in report.items():
         claims = [claim for step in lesson["steps"] for claim in step["claims"]]

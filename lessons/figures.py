@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from lessons.claims import mean
+from lessons import sweep as sweeps
 from lessons.document import is_number
 from lessons.headless import Outcome
-from lessons.lesson import VALUE, Lesson
+from lessons.lesson import Lesson
 from lessons.measures.base import Evidence
 from samplers import SpecError
 from samplers.accumulate import bin_edges
@@ -162,41 +162,21 @@ def _autocorrelation(hv: Any, outcome: Outcome) -> list[Any]:
 
 
 def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
-    """The measure against one axis, a curve a lane, with the range of its seeds.
-
-    That axis is the one whose values the claims single out, or the last one; over the others the best mean is taken.
-    """
-    table, spec = outcome.table, outcome.step.spec
-    if table is None or spec is None:
+    """The measure against one axis, a curve a lane, with the range of its seeds."""
+    table = outcome.table
+    if table is None:
         return []
-    names = list(dict.fromkeys(name for row in table.rows for name, _ in row.point.values))
-    singled = [name for claim in outcome.step.claims for name, _ in claim.where if name in names]
-    axis = next((name for name in names if name in singled), names[-1])
-    what = table.sweep.measure.key
-    if table.sweep.quantity != VALUE:
-        what = f"{table.sweep.quantity.replace('_', ' ')} of {what}"
+    axis, what = sweeps.axis_of(outcome.step), sweeps.quantity_of(table.sweep)
     layers, ticks = [], []
     positive = numeric = above = True
-    lanes = sorted({row.point.lane for row in table.rows})
-    for lane in lanes:
-        best: dict[Any, tuple[float, float, float]] = {}
-        for row in table.rows:
-            at = dict(row.point.values).get(axis)
-            value = mean(row.seeds).value
-            if row.point.lane != lane or at is None or not np.isfinite(value):
-                continue
-            if at not in best or value < best[at][0]:
-                each = [seed.value for seed in row.seeds]
-                best[at] = value, min(each), max(each)
-        if not best:
-            continue
-        numeric = numeric and all(is_number(at) for at in best)
-        x = np.array(sorted(best), dtype=float) if numeric else np.arange(len(best), dtype=float)
-        ticks = [(i, str(at)) for i, at in enumerate(sorted(best))]
+    for curve in sweeps.curves(axis, table.rows):
+        numeric = numeric and all(is_number(at) for at in curve.at)
+        x = np.array(curve.at, dtype=float) if numeric else np.arange(len(curve.at), dtype=float)
+        ticks = [(i, str(at)) for i, at in enumerate(curve.at)]
         above = above and bool((x > 0).all())
-        middle, low, high = (np.array([best[at][j] for at in sorted(best)]) for j in range(3))
+        middle, low, high = map(np.array, (curve.middle, curve.low, curve.high))
         positive = positive and bool((low > 0).all())
-        label, colour = _name(outcome, lane - 1), COLOURS[lane - 1]
+        label, colour = _name(outcome, curve.lane - 1), COLOURS[curve.lane - 1]
         layers += [
             hv.Area((x, low, high), axis, ["low", "high"]).opts(facecolor=colour, edgecolor=colour, alpha=0.2),
             hv.Curve((x, middle), axis, what, label=label).opts(color=colour),

@@ -36,9 +36,12 @@ class Outcome:
 
 def run_step(
     step: Step, *, quick: bool = False, seeds: int | None = None, progress: Progress | None = None,
-    do: sweeps.Work = sweeps.in_threads, results: sweeps.Results | None = None,
+    do: sweeps.Work = sweeps.in_threads, results: sweeps.Results | None = None, each: sweeps.Each | None = None,
 ) -> Outcome:  # fmt: skip
-    """Run a step at full or reduced length, and judge its claims. Without ``seeds`` it takes as many as it says."""
+    """Run a step at full or reduced length, and judge its claims. Without ``seeds`` it takes as many as it says.
+
+    ``each`` is told of every run of a sweep as it is done.
+    """
     n_seeds = seeds or (step.quick_seeds if quick else step.seeds)
     spec = step.quick_spec if quick else step.spec
     name = step.title
@@ -50,7 +53,7 @@ def run_step(
     table = None
     if step.sweep is not None:
         told = (lambda done, total: progress(f"{name}: sweep", done, total)) if progress is not None else None
-        table = sweeps.of_step(step, quick=quick, seeds=n_seeds, do=do, results=results, progress=told)
+        table = sweeps.of_step(step, quick=quick, seeds=n_seeds, do=do, results=results, progress=told, each=each)
     judged = tuple(_judge(claim, lanes, table, quick) for claim in step.claims)
     return Outcome(step, quick, judged, lanes, table)
 
@@ -64,7 +67,7 @@ class LiveResult:
     first: int
     """The reduced length: from here on the claim is judged."""
     settled: bool
-    """Whether it can be judged: there are enough steps, or no more will come."""
+    """Whether it can be judged: there are enough steps and chance is small beside the effect, or no more will come."""
     result: Result | None
     """Held against the goal of the reduced length, from the full length on against the full one; None without steps."""
 
@@ -80,7 +83,8 @@ def live_result(step: Step, claim: Claim, runs: Sequence[Run | ModelRun]) -> Liv
     if counted > 0 or stopped:
         lanes = tuple(run if isinstance(run, ModelRun) else Evidence(run.trace()) for run in runs)
         result = _judge(claim, (lanes,), None, counted < full)
-    return LiveResult(counted, first, counted >= first or stopped, result)
+    settled = stopped or counted >= full or (counted >= first and result is not None and result.chance is None)
+    return LiveResult(counted, first, settled, result)
 
 
 def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:

@@ -5,13 +5,15 @@ answers that are among their options. What is wrong raises :class:`~lessons.docu
 Views and the page's own settings are only names here; the page's tests hold them against what there is.
 """
 
+import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from lessons import live
 from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, load
 from lessons.measures import MEASURES
 from lessons.measures.base import DRAWS, FEWEST, STATISTICS, Measure
@@ -21,6 +23,7 @@ from samplers.choices import Reader
 from samplers.migrations import control
 
 MAX_CLAIMS = 20
+MAX_EXERCISES = 5
 MAX_SEEDS = 100
 MAX_POINTS = 2_000
 """Runs of a sweep, seeds included."""
@@ -42,7 +45,7 @@ class Goal:
 
     equals: float | None = None
     exact: bool = False
-    """Whether it must be about the exact law's value, in place of ``equals``."""
+    """Whether it must be about the target's value, in place of ``equals``."""
     above: float | None = None
     below: float | None = None
     tolerance: float | None = None
@@ -107,6 +110,15 @@ class Question:
     answer: int
     """Counted from 1."""
     why: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """Something to be done after a step, and an experiment that solves it."""
+
+    text: str
+    solution: str
+    experiment: Experiment
 
 
 @dataclass(frozen=True)
@@ -185,6 +197,9 @@ class Step:
     figures: tuple[str, ...]
     names: tuple[str, ...]
     """What the lesson calls the lanes; empty where it leaves them their own titles."""
+    teacher: str
+    """A note for the teacher: what to say, and what students get wrong."""
+    exercises: tuple[Exercise, ...]
     new_spec: bool
     """Whether this step brings an experiment or a change; else the last one goes on."""
 
@@ -201,6 +216,16 @@ class Lesson:
     steps: tuple[Step, ...]
     file: str
     order: tuple[int, str] = field(default=(0, ""))
+
+    def shuffled(self, number: int) -> tuple[int, ...]:
+        """The options of a step's question, counted from 1, in the order in which they are shown.
+
+        It depends on the lesson's key and the step alone, so that everybody in a class sees the same one.
+        """
+        question = self.steps[number - 1].question
+        listed = list(range(1, len(question.options) + 1)) if question is not None else []
+        random.Random(f"{self.key} {number}").shuffle(listed)
+        return tuple(listed)
 
 
 def read(path: Path) -> Lesson:
@@ -259,10 +284,16 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
         views=_names(fields, "views", 12, last.views if last else ()),
         controls=_controls(fields, spec, last), page=_page(fields, last), question=_question(fields),
         watch=fields.text("watch"), claims=(), sweep=_sweep(fields, spec, quick_spec, quick_grid, quick, seeds or 1),
-        figures=_figures(fields), names=_lane_names(fields, spec, last, new), new_spec=new,
+        figures=_figures(fields), names=_lane_names(fields, spec, last, new),
+        teacher=fields.text("teacher", limit=MAX_PROSE), exercises=tuple(_exercises(fields)), new_spec=new,
     )  # fmt: skip
     claims = tuple(_claim(entry, step) for entry in fields.tables("claim", MAX_CLAIMS))
     fields.done()
+    for text, line in ((step.text, section.line), (step.watch, fields.place.line((*fields.path, "watch")))):
+        try:
+            live.check(text, spec)
+        except SpecError as error:
+            raise LessonError(fields.place.file, line, str(error)) from None
     return replace(step, claims=claims)
 
 
@@ -410,6 +441,19 @@ def _question(fields: Fields) -> Question | None:
     question.done()
     assert answer is not None
     return Question(ask, options, answer, why)
+
+
+def _exercises(fields: Fields) -> Iterator[Exercise]:
+    for exercise in fields.tables("exercise", MAX_EXERCISES):
+        for name in ("text", "solution", "experiment"):
+            exercise.needed(name)
+        text, solution = (exercise.text(name, limit=MAX_PROSE) for name in ("text", "solution"))
+        data = exercise.take("experiment")
+        exercise.done()
+        try:
+            yield Exercise(text, solution, experiment(data))
+        except SpecError as error:
+            raise exercise.place.wrapped((*exercise.path, "experiment"), error) from None
 
 
 def _figures(fields: Fields) -> tuple[str, ...]:

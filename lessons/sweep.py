@@ -22,7 +22,7 @@ import platformdirs
 import samplers
 from lessons.claims import mean, quantity
 from lessons.evidence import evidence, measured
-from lessons.lesson import AT, BEST, BEST_AT, Claim, Point, Step, Sweep
+from lessons.lesson import AT, BEST, BEST_AT, SLOPE, VALUE, Claim, Point, Step, Sweep
 from lessons.measures import MEASURES
 from lessons.measures.base import Estimate
 from samplers import Experiment, RunSpec
@@ -200,9 +200,11 @@ class Table:
 
 def run(
     sweep: Sweep, spec: Experiment, *, quick: bool, seeds: int, do: Work = in_process, results: Results | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None, each: "Each | None" = None,
 ) -> Table:  # fmt: skip
-    """Every point with every seed, counted on from the experiment's own. ``progress(runs done, runs in all)``."""
+    """Every point with every seed, counted on from the experiment's own. ``progress(runs done, runs in all)``, and
+    ``each`` of them as it is done.
+    """
     points = sweep.points(spec, quick)
     tasks: list[Task] = []
     for point in points:
@@ -221,6 +223,8 @@ def run(
     if waiting:
         for number, answer in do([tasks[i] for i in waiting]):
             answers[waiting[number]] = answer
+            if each is not None:
+                each(points[waiting[number] // seeds], _estimate(answer))
             if results is not None:
                 results.put(tasks[waiting[number]], answer)
             if progress is not None:
@@ -228,8 +232,17 @@ def run(
     rows = []
     for k, point in enumerate(points):
         found = [answers[k * seeds + i] for i in range(seeds)]
-        rows.append(Row(point, tuple(Estimate(float("nan") if v is None else v, e, x) for v, e, x in found)))
+        rows.append(Row(point, tuple(map(_estimate, found))))
     return Table(sweep, tuple(rows), reused)
+
+
+Each = Callable[[Point, Estimate], None]
+"""What is told of every run that is done."""
+
+
+def _estimate(answer: Answer) -> Estimate:
+    value, error, exact = answer
+    return Estimate(float("nan") if value is None else value, error, exact)
 
 
 def reduced(claim: Claim, table: Table, lane: int) -> list[Estimate]:
@@ -267,6 +280,51 @@ def slope(x: Sequence[float], y: Sequence[Estimate]) -> Estimate:
         return Estimate(found, float(1 / np.sqrt(spread)))
     rest = log - (weight @ log / weight.sum()) - found * at
     return Estimate(found, float(np.sqrt(rest @ rest / max(len(y) - 2, 1) / spread)))
+
+
+class Curve(NamedTuple):
+    """The numbers of a lane along one axis of a sweep, each with the range of its seeds."""
+
+    lane: int
+    at: tuple[Any, ...]
+    middle: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    errors: tuple[float | None, ...]
+
+
+def axis_of(step: Step) -> str:
+    """The axis that a sweep is drawn against: that of a slope, or one that the claims single out, or the last."""
+    assert step.sweep is not None
+    names = list(dict.fromkeys(axis.name for axis in step.sweep.axes))
+    singled = {name for claim in step.claims for name, _ in claim.where}
+    if any(claim.reduction == SLOPE for claim in step.claims):
+        return next(name for name in names if name not in singled)
+    return next((name for name in names if name in singled), names[-1])
+
+
+def quantity_of(sweep: Sweep) -> str:
+    """What a sweep measures, in words."""
+    what = sweep.measure.key
+    return what if sweep.quantity == VALUE else f"{sweep.quantity.replace('_', ' ')} of {what}"
+
+
+def curves(axis: str, rows: Sequence[Row]) -> list[Curve]:
+    """A curve a lane along an axis; over the others the best mean is taken."""
+    out = []
+    for lane in sorted({row.point.lane for row in rows}):
+        best: dict[Any, Row] = {}
+        for row in rows:
+            at, value = dict(row.point.values).get(axis), mean(row.seeds).value
+            if row.point.lane != lane or at is None or not np.isfinite(value):
+                continue
+            if at not in best or value < mean(best[at].seeds).value:
+                best[at] = row
+        found = [(at, mean(best[at].seeds), [seed.value for seed in best[at].seeds]) for at in sorted(best)]
+        if found:
+            columns = zip(*((at, one.value, min(each), max(each), one.error) for at, one, each in found), strict=True)
+            out.append(Curve(lane, *columns))
+    return out
 
 
 def of_step(step: Step, **options: Any) -> Table:

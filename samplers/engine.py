@@ -123,7 +123,7 @@ class Run:
         self._estimate_by(spec.make_gradient())
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
-        self.position = np.tile(spec.first_position(), (n, 1))
+        self.position = self.sampler.first_position(self.target, np.tile(spec.first_position(), (n, 1)), self.rng)
         self.momentum = self.sampler.first_auxiliary(self.target, self.position, self.rng)
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))

@@ -50,6 +50,8 @@ MAX_DRAWS = 2**28
 MAX_MEMORY = 2**22
 # The most numbers of data that the chains of a lane look at for one gradient each: a tenth of a second or two.
 MAX_NUMBERS = 10**8
+# The most chains that move each other: 20,000 pairs in a step, of a millisecond.
+MAX_INTERACTING = 200
 
 OWN_GRADIENT = Choice("", ())
 """What a model's method has in place of a gradient estimator: it brings its own."""
@@ -454,8 +456,15 @@ class _Reader(Reader):
         return start
 
     def bound_chains(self, settings: dict[str, Any], lanes: Sequence[Lane], target: Target) -> None:
-        """Keep what the gradients of each lane remember and what they look at in a step as little as it may be."""
+        """Keep what each lane's gradients remember, and what a step looks at, as little as it may be."""
         for lane in lanes:
+            sampler, n_chains = SAMPLERS[lane.sampler.key], settings["n_chains"]
+            if sampler.interacting and n_chains > MAX_INTERACTING:
+                allowed = (
+                    f"{sampler.title} looks at all pairs of chains in a step; allowed are {MAX_INTERACTING} chains"
+                )
+                self.problem(SpecError("n_chains", n_chains, allowed), MAX_INTERACTING)
+                settings["n_chains"] = MAX_INTERACTING
             for gradient, of in [(lane.gradient, target), *((x.gradient, make_target(x.target) if x.target else target) for x in lane.changes)]:  # fmt: skip
                 estimator = GRADIENTS[gradient.key](**gradient.values())
                 memory, numbers = len(estimator.first_memory(of)), _numbers(estimator, of)

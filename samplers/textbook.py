@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from samplers.expressions import evaluate
+from samplers.needs import MODE
 
 
 def batch(rng, data, size, replacement):
@@ -150,16 +151,21 @@ def barker(rng, run, c, x, scale, gradient):
         x += np.where(plus, z, -z)
 
 
-def shapes(rng, run, data):
-    """a = α + N of a law with gamma components, and, with minibatches, with N̂_j = (N/n)·#{i in S: z_i = j} for N."""
+def shapes(rng, run, data, theta):
+    """a = α + N of a law with gamma components, and, with minibatches, with N̂_j = (N/n)·#{i in S: z_i = j} for N.
+
+    With control variates N̂_j is less by (θ_j/θ̂_j)(N̂_j − N_j), as long as that leaves a_j ≥ 0.
+    """
     alpha, counts = run.target.packed().reshape(2, -1)
     noise = run.gradient.noise()
-    estimate = counts
-    if noise.batch_size:
-        run.spend()
-        chosen = batch(rng, data, noise.batch_size, noise.replacement)
-        estimate = np.bincount(chosen, minlength=len(alpha)) * len(data) / noise.batch_size
-    return alpha + counts, alpha + estimate
+    if not noise.batch_size:
+        return alpha + counts, alpha + counts
+    run.spend()
+    chosen = batch(rng, data, noise.batch_size, noise.replacement)
+    found = np.bincount(chosen, minlength=len(alpha)) * len(data) / noise.batch_size
+    if MODE not in run.gradient.needs:
+        return alpha + counts, alpha + found
+    return alpha + counts, np.maximum(alpha + found - theta / run.target.mode * (found - counts), 0.0)
 
 
 def cir(self, rng, run, theta, r, data):
@@ -169,7 +175,7 @@ def cir(self, rng, run, theta, r, data):
     """
     scale, rate = -expm1(-self.step_size), 1 / expm1(self.step_size)
     for c in range(len(theta)):
-        exact, a = shapes(rng, run, data)
+        exact, a = shapes(rng, run, data, theta[c])
         start = theta[c].copy()
         numbers, gammas = np.empty_like(start), np.empty_like(start)
         for j in range(len(start)):

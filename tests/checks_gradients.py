@@ -23,7 +23,7 @@ def check_words(cls):
 
 
 def check_textbook(key):
-    """Fails where the mean of 4,000 estimates in plain Python is not ∇U, to 4.5 standard errors, or what is subtracted
+    """Fails where the mean of 1,000 estimates in plain Python is not ∇U, to 4.5 standard errors, or what is subtracted
     is no covariance. The kernels' own are compared with these number for number. Each is a chain's second estimate, the
     first having been elsewhere, so that what it remembers is of another θ."""
     estimator, target, theta = GRADIENTS[key](), TARGETS["linear_regression"](items=12), np.array([0.7, -0.2])
@@ -34,7 +34,7 @@ def check_textbook(key):
         estimator.textbook_gradients(rng, target, theta + 0.4, data, memory)
         return estimator.textbook_gradients(rng, target, theta, data, memory)
 
-    each = [second() for _ in range(4000)]
+    each = [second() for _ in range(1000)]
     means = np.array([gradients.mean(axis=0) for gradients in each])
     error = means.std(axis=0) / np.sqrt(len(means))
     assert (np.abs(means.mean(axis=0) - target.gradient_at(theta[None])[0]) < 4.5 * error + 1e-9).all()

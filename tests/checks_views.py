@@ -20,6 +20,7 @@ SCENES = {
     "four lanes": ("gaussian", ["sgld", "sghmc", "hmc", "exact"], 4, {}),
     "a plane": ("quartic", ["sgld", "hmc"], 4, {}),
     "heavy tails": ("funnel", ["sgld"], 4, {}),
+    "particles": ("gaussian", ["svgd", "sgld"], 4, {}),
     "many chains": ("gaussian", ["sgld"], 10_000, {}),
     "positive": ("gamma", ["cir", "sgrld"], 4, {}),
     "log-normal": ("lognormal", ["geometric_ou"], 4, {}),

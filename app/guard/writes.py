@@ -74,7 +74,6 @@ WRITABLE: Mapping[str, Mapping[str, Allowed]] = {
     "IntInput": _same(_empty_or(_whole), "value", "value_throttled"),
     "IntSlider": _same(_whole, "value", "value_throttled"),
     "Location": {"hash": _after("#"), "href": _text, "search": _after("?")},
-    "MenuList": _same(_empty_or(_path), "active", "expanded"),
     "Page": {"dark_theme": _flag, "sidebar_open": _flag, "sidebar_width": _whole},
     "Select": {"value": _option},
     "Switch": {"value": _flag},
@@ -88,7 +87,7 @@ CLICKS: Mapping[str, frozenset[str]] = {
 }
 """Events on the page's elements, by the component's class."""
 MESSAGES = frozenset(
-    {"Bus", "Connection", "FileBox", "MenuButton", "MenuList", "NotificationArea", "Option", "Presenter"}
+    {"Bus", "Connection", "Contents", "FileBox", "MenuButton", "NotificationArea", "Option", "Presenter", "Touch"}
 )
 """Components whose script sends messages of its own."""
 DOCUMENT_EVENTS = frozenset({"document_ready"})

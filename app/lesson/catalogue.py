@@ -8,8 +8,10 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.lesson.course import library
+from app.lesson.progress import Contents
 from app.lesson.prose import as_words
 from lessons import Lesson
+from lessons.glossary import glossary
 
 
 class Catalogue:
@@ -24,29 +26,18 @@ class Catalogue:
         """Show the list as the files are now."""
         found = library()
         lessons = list(found.lessons.values())
-        items = [
-            {
-                "label": as_words(lesson.title),
-                "avatar": str(number),
-                "secondary": about(lesson, found.lessons),
-                "selectable": False,
-                "lesson": lesson.key,
-            }
-            for number, lesson in enumerate(lessons, 1)
-        ]
-        menu = pmui.MenuList(items=items, sizing_mode="stretch_width", dense=False)
 
-        def clicked(item: Any) -> None:
+        def chosen(number: int) -> None:
             self._dialog.open = False
-            self._go(found.lessons[item["lesson"]], 1)
+            self._go(lessons[number], 1)
 
-        menu.on_click(clicked)
+        menu = Contents(chosen, lessons=[item(lesson, found.lessons) for lesson in lessons])
         minutes = sum(lesson.minutes for lesson in lessons)
         intro = pn.pane.HTML(
             f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {minutes} minutes in all.",
             sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
         )  # fmt: skip
-        parts = [intro, *broken(found.problems), menu]
+        parts = [intro, terms(), *broken(found.problems), menu]
         if self._dialog is None:
             self._dialog = pmui.Dialog(
                 *parts, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
@@ -54,6 +45,28 @@ class Catalogue:
             self.panel.objects = [self._dialog]
         else:
             self._dialog.param.update(objects=parts, open=True)
+
+
+def terms() -> Any:
+    """The glossary, which opens where it is asked for."""
+    listed = "".join(
+        f"<dt><b>{escape(term.name)}</b></dt><dd>{escape(term.says)} <a href='{escape(term.link)}'>Where it is introduced</a></dd>"
+        for term in glossary()
+    )
+    return pn.pane.HTML(
+        f"<details><summary><b>Glossary</b>: {len(glossary())} terms, each in a sentence</summary><dl>{listed}</dl></details>",
+        sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
+        stylesheets=["summary { cursor: pointer; } dd { margin: 0 0 8px 0; } a { color: inherit; }"],
+    )  # fmt: skip
+
+
+def item(lesson: Lesson, known: dict[str, Lesson]) -> dict[str, Any]:
+    """What the list shows of a lesson, and what there is to be done in it."""
+    steps = [
+        {"question": step.question is not None, "claims": sum(claim.live for claim in step.claims)}
+        for step in lesson.steps
+    ]
+    return {"key": lesson.key, "title": as_words(lesson.title), "about": about(lesson, known), "steps": steps}
 
 
 def about(lesson: Lesson, known: dict[str, Lesson]) -> str:

@@ -1,5 +1,6 @@
 """The check marks of a step's claims, from what its live run has measured so far."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -12,11 +13,13 @@ from lessons.claims import Result
 from lessons.headless import live_result
 from samplers import Experiment, Lane
 
-State = Literal["pending", "holds", "fails", "other", "elsewhere", "running"]
-SIGNS: dict[State, str] = {"pending": "…", "holds": "✓", "fails": "✗", "other": "~", "elsewhere": "–", "running": "…"}
+State = Literal["pending", "early", "holds", "fails", "other", "elsewhere", "running"]
+SIGNS: dict[State, str] = {
+    "pending": "…", "early": "…", "holds": "✓", "fails": "✗", "other": "~", "elsewhere": "–", "running": "…",
+}  # fmt: skip
 WORDS: dict[State, str] = {
-    "pending": "measuring", "holds": "holds", "fails": "not yet", "other": "other settings than the claim's",
-    "elsewhere": "needs runs of its own", "running": "running",
+    "pending": "measuring", "early": "too early", "holds": "holds", "fails": "not yet",
+    "other": "other settings than the claim's", "elsewhere": "not measured yet", "running": "running",
 }  # fmt: skip
 
 
@@ -36,23 +39,20 @@ class Mark:
         return f"<b style='color:{colour}'>{SIGNS[self.state]} {WORDS[self.state]}</b>{rest}"
 
 
-def marks(step: Step, spec: Experiment | None, runs: Sequence[Any], command: str) -> list[Mark]:
+def marks(step: Step, spec: Experiment | None, runs: Sequence[Any]) -> list[Mark]:
     """A mark for each claim. ``spec`` is what runs now, and ``runs`` are its :class:`Run` or :class:`ModelRun`.
 
     A claim is first judged at the step's reduced length, with that length's tolerance, and again at the full one.
     """
     same = _same(step.spec, spec)
-    return [
-        _mark(claim, step, same, runs) if claim.live else _proved(step, i, command)
-        for i, claim in enumerate(step.claims)
-    ]
+    return [_mark(claim, step, same, runs) if claim.live else _proved(step, i) for i, claim in enumerate(step.claims)]
 
 
-def _proved(step: Step, place: int, command: str) -> Mark:
+def _proved(step: Step, place: int) -> Mark:
     """The mark of a claim that no live run shows."""
     found = proof.of(step)
     if found is None:
-        return Mark("elsewhere", f"here, with the button below, or in a terminal: {command}")
+        return Mark("elsewhere")
     if found.problem:
         return Mark("fails", found.problem)
     if found.results is None:
@@ -60,6 +60,19 @@ def _proved(step: Step, place: int, command: str) -> Mark:
     result = found.results[place]
     detail = f"{_detail(result)}, in a short run of its own"
     return Mark("holds", detail, result) if result.passed else Mark("fails", f"{detail}. {result.reason}", result)
+
+
+def summary(found: Sequence[Mark]) -> str:
+    """How the claims of a step stand, in a sentence."""
+    counts = {
+        "met": sum(mark.state == "holds" for mark in found),
+        "still running": sum(mark.state in ("pending", "early", "running") for mark in found),
+        "not met": sum(mark.state == "fails" for mark in found),
+        "of other settings": sum(mark.state == "other" for mark in found),
+        "not measured yet": sum(mark.state == "elsewhere" for mark in found),
+    }
+    said = [f"{n} {what}" for what, n in counts.items() if n or what == "met"]
+    return f"Of {len(found)} claim{'s' if len(found) > 1 else ''} {', '.join(said)}." if found else ""
 
 
 def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
@@ -72,8 +85,12 @@ def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
     if not same:
         return Mark("other", f"measured {result.measured:.5g}", result)
     detail = _detail(result)
-    if not found.settled:
+    if not found.settled and found.counted < found.first:
         return Mark("pending", f"{found.counted:,} of {found.first:,} steps · {detail}", result)
+    if not found.settled:
+        known = result.chance is not None and math.isfinite(result.chance)
+        why = f"; chance may still move it by {result.chance:.2g}" if known else ""
+        return Mark("early", f"{detail}{why}", result)
     if result.passed:
         return Mark("holds", detail, result)
     return Mark("fails", f"{detail}. {result.reason}", result)

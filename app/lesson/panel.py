@@ -1,6 +1,7 @@
 """The panel of a lesson: text, question, controls, claims, and the ways on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,15 @@ import param
 from bokeh.models import Div
 from panel.custom import Child, JSComponent
 
-from app.lesson import proof
-from app.lesson.marks import Mark, marks
+from app.lesson.marks import Mark, marks, summary
+from app.lesson.measuring import Measuring
+from app.lesson.numbers import Numbers
 from app.lesson.place import SKIPPED, Place
+from app.lesson.progress import Progress, news, outcome
 from app.lesson.prose import as_html, as_words, in_line
 from app.theme import Theme, theme
 from lessons import Claim, Lesson, Step
+from lessons.glossary import Term
 
 if TYPE_CHECKING:
     from app.state import AppState
@@ -26,7 +30,7 @@ WIDTH = 390
 
 BESIDE = f"""
 :host {{ display: flex !important; flex-direction: row; align-items: flex-start; max-height: none !important; }}
-.lesson {{ flex: 0 0 {WIDTH}px; position: sticky; top: 0; max-height: calc(100vh - 76px); overflow-y: auto;
+.lesson {{ flex: 0 0 {WIDTH}px; box-sizing: border-box; position: sticky; top: 0; max-height: calc(100vh - 56px); overflow-y: auto;
   border-right: 1px solid color-mix(in srgb, currentColor 18%, transparent); }}
 .lesson.present {{ flex-basis: 30vw; max-height: calc(100vh - 50px); }}
 .beside {{ flex: 1 1 0; min-width: 0; }}
@@ -35,22 +39,28 @@ BESIDE = f"""
 .lesson.free {{ flex: none; position: static; max-height: none; border-right: none; }}
 .lesson.free ~ .beside {{ flex: none; }}
 @media (max-width: 899px) {{
-  :host {{ flex-direction: column; align-items: stretch; }}
-  .lesson, .lesson.present {{ flex: none; position: static; max-height: none; border-right: none;
-    border-bottom: 1px solid color-mix(in srgb, currentColor 18%, transparent); }}
+  :host {{ flex-direction: column-reverse; align-items: stretch; --wide-height: 220px; }}
+  .lesson, .lesson.present {{ flex: none; top: auto; bottom: 0; z-index: 5; max-height: 50vh; border-right: none;
+    background: var(--mui-palette-background-paper, Canvas); border-top: 2px solid color-mix(in srgb, currentColor 30%, transparent); }}
+  :host(.free) .lesson {{ position: static; }}
   .beside {{ flex: none; }}
 }}
 """
-"""The lesson beside the views; on a narrow page above them."""
+"""The lesson beside the views; on a narrow page a sheet in the lower half of the screen, below which they scroll."""
 
 _TEXT = """
-:host { font-size: calc(var(--size, 1) * 15.5px); line-height: 1.5; overflow-wrap: anywhere; }
+:host { position: relative; font-size: calc(var(--size, 1) * 15.5px); line-height: 1.5; overflow-wrap: anywhere; }
 h2 { font-size: 1.3em; line-height: 1.25; margin: 0 0 .4em; }
 p { margin: 0 0 .65em; } p:last-child { margin-bottom: 0; }
 ul, ol { margin: 0 0 .65em; padding-left: 1.4em; }
 table { border-collapse: collapse; margin: 0 0 .65em; } th, td { padding: 2px 8px; border-bottom: 1px solid #8884; text-align: left; }
 code { font-size: .92em; } svg { max-width: 100%; } a { color: inherit; }
 mjx-container[display="true"], .MathJax { overflow-x: auto; overflow-y: hidden; }
+.term { font-style: inherit; border-bottom: 1px dotted; cursor: help; }
+.tip { display: none; position: absolute; left: 0; right: 0; z-index: 6; margin-top: 1.5em; padding: 6px 10px; border-radius: 4px;
+  font-size: .92em; font-weight: 400; background: #37474f; color: #ffffff; }
+.term:hover .tip, .term:focus .tip, .term:focus-within .tip { display: block; }
+.live-number { font-weight: 600; font-variant-numeric: tabular-nums; }
 .small { font-size: .88em; opacity: .8; } .where { font-size: .9em; opacity: .8; }
 """
 _WAYS = """
@@ -73,6 +83,17 @@ _OPTION = """
 .answer[data-state="wrong"] { border-color: #d3473d; background: color-mix(in srgb, #d3473d 14%, transparent); }
 .answer[data-state="other"] { opacity: .65; }
 """
+
+
+class Anchor(JSComponent):
+    """Where something new begins, which the panel scrolls to."""
+
+    fresh = param.Boolean(False, doc="Whether it is new to the person.")
+
+    _esm = ASSETS / "anchor.js"
+
+    def __init__(self, **params: Any):
+        super().__init__(height=0, margin=0, sizing_mode="stretch_width", **params)
 
 
 class Option(JSComponent):
@@ -99,16 +120,28 @@ class LessonPanel:
 
     def __init__(
         self, state: "AppState", controls: Any, go: Callable[[Lesson, int], None], follow: Callable[[], tuple[Lesson, int] | None],
-        contents: Callable[[], None],
+        contents: Callable[[], None], do_later: Callable[[Coroutine[Any, Any, None]], None],
     ):  # fmt: skip
-        """``go`` opens a step; ``follow`` says what comes after the last one; ``contents`` shows the list."""
+        """``go`` opens a step; ``follow`` says what comes after the last one; ``contents`` shows the list; what takes a
+        while is left to ``do_later``.
+        """
         self.state, self.controls = state, controls
         self._go, self._follow, self._contents = go, follow, contents
+        self._do_later = do_later
         self.panel = pn.Column(visible=False, margin=0, css_classes=["lesson"], stylesheets=[_WAYS])
         self._divs: list[Div] = []
-        self._question = pn.Column(sizing_mode="stretch_width", margin=0)
+        self._standing = Div(text="")
+        self.progress = Progress()
+        """Lets the browser note what is done."""
+        self._reading: tuple[Any, list[Any], set[Term]] = (None, [], set())
+        """Of which step they are, the head and the text, and the terms explained there: an answer leaves them as they
+        are on the page."""
+        self._explained: set[Term] = set()
+        self._numbers = Numbers(state.experiment)
+        self._answered = False
         self.place.param.watch(lambda *_: self._refresh(), ["lesson", "number", "answer", "free"])
-        state.param.watch(lambda *_: self._refresh(), ["dark", "present"])
+        state.param.watch(lambda *_: self._refresh(), ["dark", "present", "teacher"])
+        state.param.watch(lambda event: self._numbers.follow(event.new), "experiment")
         self._refresh()
 
     @property
@@ -127,8 +160,19 @@ class LessonPanel:
         step, divs = self.place.step, self._divs
         if step is None or self.place.waiting or len(divs) != len(step.claims):
             return []
-        found = marks(step, spec, runs, self._command())
-        return [(div.id, mark.html(self.colours)) for div, mark in zip(divs, found, strict=True)]
+        found = marks(step, spec, runs)
+        texts = [(div.id, mark.html(self.colours)) for div, mark in zip(divs, found, strict=True)]
+        return [*texts, (self._standing.id, escape(summary(found))), *self._news(found)]
+
+    def _news(self, found: Sequence[Mark]) -> list[tuple[str, str]]:
+        """What the browser shall note: the answers given in this lesson, and the claims of this step that are met."""
+        lesson, here = self.place.lesson, self.place.number
+        if lesson is None:
+            return []
+        met = sum(mark.state == "holds" for mark in found)
+        answers = {here: self.place.answer, **self.place.answers(lesson.key)}
+        told = {n: (outcome(lesson.steps[n - 1], answer), met if n == here else 0) for n, answer in answers.items()}
+        return [(model, news(lesson.key, told)) for model in self.progress.ids]
 
     def next(self) -> None:
         """The next step, or after the last one the next lesson."""
@@ -162,15 +206,27 @@ class LessonPanel:
             )
             self.panel.param.update(objects=[row], visible=True, css_classes=["lesson", "free"], styles=self._size())
             return
-        parts: list[Any] = [self._head(lesson), self._text(f"<h2>{in_line(step.title)}</h2>{as_html(step.text)}")]
+        of = (lesson, step.number, self.state.present)
+        if self._reading[0] != of:
+            terms: set[Term] = set()
+            self._numbers = Numbers(self.state.experiment)
+            text = self._text(f"<h2>{in_line(step.title)}</h2>{as_html(step.text, terms, self._numbers.html)}")
+            self._reading = (of, [Anchor(fresh=True), self._head(lesson), text, self._numbers], terms)
+        parts: list[Any] = [*self._reading[1]]
+        self._explained = set(self._reading[2])
         if step.question is not None:
             parts += self._question_parts(step)
         if not self.place.waiting:
             if step.watch:
-                parts.append(self._box("visibility", f"<b>Watch this.</b> {in_line(step.watch)}"))
+                parts.append(
+                    self._box(
+                        "visibility", f"<b>Watch this.</b> {in_line(step.watch, self._explained, self._numbers.html)}"
+                    )
+                )
             if self.place.restricted and self.controls is not None:
                 parts.append(self.controls.panel)
             parts += self._claims(step)
+            parts += self._exercises(step)
         self._divs = self._divs if not self.place.waiting else []
         parts.append(self._ways(lesson))
         present = self.state.present
@@ -207,11 +263,14 @@ class LessonPanel:
         return pn.Row(contents, where, leave, sizing_mode="stretch_width", margin=0, css_classes=["head"])
 
     def _question_parts(self, step: Step) -> list[Any]:
-        question, answer = step.question, self.place.answer
+        question, answer, lesson = step.question, self.place.answer, self.place.lesson
         assert question is not None
-        parts: list[Any] = [self._text(f"<b>Before you run it:</b> {in_line(question.ask)}", margin=(8, 12, 4, 12))]
-        for number, text in enumerate(question.options, 1):
-            state = "open"
+        assert lesson is not None
+        parts: list[Any] = [
+            self._text(f"<b>Before you run it:</b> {in_line(question.ask, self._explained)}", margin=(8, 12, 4, 12))
+        ]
+        for number in lesson.shuffled(step.number):
+            text, state = question.options[number - 1], "open"
             if not self.place.waiting:
                 state = "right" if number == question.answer else "wrong" if number == answer else "other"
             parts.append(Option(
@@ -225,12 +284,15 @@ class LessonPanel:
             note = self._text("<span class='small'>The experiment waits for your answer.</span>", margin=(8, 12))
             parts.append(pn.Row(skip, note, sizing_mode="stretch_width", margin=0))
         else:
-            verdict = "" if not answer else "<b>Right.</b> " if answer == question.answer else "<b>Not so.</b> "
-            parts.append(self._text(verdict + in_line(question.why), margin=(4, 12, 8, 12)))
+            verdict = "" if not answer else "<b>Right.</b> " if answer == question.answer else "<b>Not quite.</b> "
+            parts.append(Anchor(fresh=self._answered))
+            parts.append(self._text(verdict + in_line(question.why, self._explained), margin=(4, 12, 8, 12)))
+            self._answered = False
         return parts
 
     def reply(self, answer: int) -> None:
         """Answer the question, or skip it, and let the experiment run."""
+        self._answered = True
         self.place.reply(answer)
         self.state.playing = True
 
@@ -238,29 +300,30 @@ class LessonPanel:
         self._divs = [Div(text="", sizing_mode="stretch_width", margin=(0, 12, 2, 12), styles={"font-size": f"{14 * (1.4 if self.state.present else 1):g}px"}) for _ in step.claims]  # fmt: skip
         if not step.claims:
             return []
-        how = (
-            "checked on this run, as it goes" if any(claim.live for claim in step.claims) else "of runs beside this one"
-        )
+        how = "checked live" if any(claim.live for claim in step.claims) else "from separate runs"
         parts: list[Any] = [self._text(f"<b>Claims</b> <span class='small'>{how}</span>", margin=(10, 12, 2, 12))]
-        for claim, div, mark in zip(step.claims, self._divs, marks(step, None, [], self._command()), strict=True):
+        for claim, div, mark in zip(step.claims, self._divs, marks(step, None, []), strict=True):
             div.text = (Mark("pending") if claim.live else mark).html(self.colours)
-            parts.append(self._text(in_line(claim.says) + _paper(claim), margin=(6, 12, 0, 12)))
+            parts.append(self._text(in_line(claim.says, self._explained) + _paper(claim), margin=(6, 12, 0, 12)))
             parts.append(pn.pane.Bokeh(div, sizing_mode="stretch_width", margin=0))
-        if not all(claim.live for claim in step.claims) and proof.of(step) is None:
-            button = pmui.Button(
-                label="Measure them here", icon="speed", size="small", variant="outlined", margin=(6, 12), description="Measure them here: the step's own runs, at reduced length; this takes from some seconds to a minute.",
-            )  # fmt: skip
-
-            def measure(_: Any) -> None:
-                proof.begin(step)
-                button.disabled = True
-
-            button.on_click(measure)
-            parts.append(button)
+        if not all(claim.live for claim in step.claims):
+            assert self.place.lesson is not None
+            command = f"python -m lessons {self.place.lesson.key}"
+            parts.append(Measuring(step, self.state.lane_titles(), self.colours, command, self._do_later).panel)
         return parts
 
-    def _command(self) -> str:
-        return f"python -m lessons {self.place.lesson.key}" if self.place.lesson is not None else ""
+    def _exercises(self, step: Step) -> list[Any]:
+        """What there is to be done; for the teacher with solutions and a note."""
+        parts: list[Any] = []
+        for number, exercise in enumerate(step.exercises, 1):
+            html = f"<b>Exercise {number}.</b> {in_line(exercise.text, self._explained)}"
+            if self.state.teacher:
+                link = escape(f"?{exercise.experiment.to_query()}")
+                html += f"<br><b>Solution.</b> {in_line(exercise.solution, self._explained)} <a href='{link}'>Open the experiment</a>"
+            parts.append(self._text(html, margin=(8, 12)))
+        if step.teacher and self.state.teacher:
+            parts.append(self._box("school", f"<b>For the teacher.</b> {as_html(step.teacher, self._explained)}"))
+        return parts
 
     def _ways(self, lesson: Lesson) -> Any:
         last = self.place.number == len(lesson.steps)
@@ -286,7 +349,16 @@ class LessonPanel:
                 description="Back to the step: its own experiment from the beginning, and its controls.",
             )
         free.on_click(lambda _: self._go(lesson, self.place.number) if self.place.free else self.place.try_it())
-        return pn.FlexBox(back, free, forward, margin=0, gap="2px", css_classes=["ways"])
+        # What became of the claims stands beside the way on, wherever the text is scrolled to.
+        self._standing = Div(
+            text="", sizing_mode="stretch_width", styles={"font-size": f"{13 * (1.4 if self.state.present else 1):g}px"}
+        )
+        standing = (
+            [pn.pane.Bokeh(self._standing, sizing_mode="stretch_width", margin=(2, 4, 0, 4))] if self._divs else []
+        )
+        return pn.Column(
+            *standing, pn.FlexBox(back, free, forward, margin=0, gap="2px"), margin=0, css_classes=["ways"]
+        )
 
 
 def _paper(claim: Claim) -> str:

@@ -22,6 +22,7 @@ class Place(param.Parameterized):
     number = param.Integer(1, bounds=(1, None), doc="The step, counted from 1.")
     answer = param.Integer(None, allow_None=True, doc="The option that was chosen, counted from 1; 0 for skipped.")
     free = param.Boolean(False, doc="Whether the person has asked for all controls.")
+    everything = param.Boolean(False, doc="Whether she has then asked for all views and the workbench, too.")
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,12 +45,14 @@ class Place(param.Parameterized):
 
     def allows(self, name: str) -> bool:
         """Whether the step leaves this control, an address or a word, to the student."""
+        if name == "workbench" and self.lesson is not None:
+            return self.free and self.everything
         return not self.restricted or (self.step is not None and bool({name, general(name)} & set(self.step.controls)))
 
     def open(self, lesson: Lesson, number: int) -> None:
         """Another step."""
         with param.parameterized.batch_call_watchers(self):
-            self.lesson, self.number, self.free = lesson, number, False
+            self.lesson, self.number, self.free, self.everything = lesson, number, False, False
             self.answer = self._answers.get((lesson.key, number))
 
     def reply(self, answer: int) -> None:
@@ -63,6 +66,10 @@ class Place(param.Parameterized):
         """The answer to a step's question, for when the step is opened again."""
         self._answers[lesson.key, number] = answer
 
+    def answers(self, lesson: str) -> dict[int, int]:
+        """The answers that were given in a lesson, by step."""
+        return {number: answer for (key, number), answer in self._answers.items() if key == lesson}
+
     def try_it(self) -> None:
         """Free all controls."""
         self.free = True
@@ -70,7 +77,7 @@ class Place(param.Parameterized):
     def leave(self) -> None:
         """No lesson any more."""
         with param.parameterized.batch_call_watchers(self):
-            self.lesson, self.number, self.answer, self.free = None, 1, None, False
+            self.lesson, self.number, self.answer, self.free, self.everything = None, 1, None, False, False
 
     def to_fields(self) -> dict[str, str]:
         """The link's part."""
@@ -79,10 +86,10 @@ class Place(param.Parameterized):
         out = {"lesson": self.lesson.key, "step": str(self.number)}
         if self.answer is not None:
             out["answer"] = str(self.answer)
-        others = [(n, a) for (key, n), a in self._answers.items() if key == self.lesson.key and n != self.number]
+        others = [f"{n}.{a}" for n, a in sorted(self.answers(self.lesson.key).items()) if n != self.number]
         if others:
-            out["answers"] = ",".join(f"{n}.{a}" for n, a in sorted(others))
-        return out | ({"try": "1"} if self.free else {})
+            out["answers"] = ",".join(others)
+        return out | ({"try": "2" if self.everything else "1"} if self.free else {})
 
 
 def find(fields: dict[str, str], messages: list[str]) -> tuple[Lesson, int] | None:
@@ -133,9 +140,9 @@ def read(place: Place, fields: dict[str, str]) -> list[str]:
             place.reply(int(text) if re.fullmatch(r"[0-9]", text) else -1)
         except SpecError as error:
             messages.append(str(SpecError("answer", text, error.allowed)))
-    if fields.get("try", "0") not in ("0", "1"):
-        messages.append(f"try = {fields['try'][:40]!r}: allowed is one of 0, 1; 0 is used instead.")
-    place.free = fields.get("try") == "1"
+    if fields.get("try", "0") not in ("0", "1", "2"):
+        messages.append(f"try = {fields['try'][:40]!r}: allowed is one of 0, 1, 2; 0 is used instead.")
+    place.free, place.everything = fields.get("try") in ("1", "2"), fields.get("try") == "2"
     return messages
 
 

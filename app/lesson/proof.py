@@ -2,11 +2,15 @@
 
 import logging
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError
 
+from app.threads import workers
 from lessons import Step
 from lessons.claims import Result
 from lessons.headless import run_step
+from lessons.lesson import Point
+from lessons.measures.base import Estimate
+from lessons.sweep import Row
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -14,7 +18,7 @@ KEPT = 200
 """Steps whose results are kept. The same runs give the same numbers, so nobody has to make them twice."""
 _PROOFS: "OrderedDict[int, Proof]" = OrderedDict()
 # One after the other: the pages' live runs go on meanwhile.
-_WORKER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="proof")
+_WORKER = workers(1, "proof")
 
 
 class Proof:
@@ -25,27 +29,62 @@ class Proof:
         self.share = 0.0
         self.results: tuple[Result, ...] | None = None
         self.problem = ""
+        self.waiting = 0
+        """How many pages wait for it."""
+        self._found: dict[Point, list[Estimate]] = {}
+
+    @property
+    def running(self) -> bool:
+        """Whether more will come."""
+        return self.results is None and not self.problem
+
+    @property
+    def rows(self) -> list[Row]:
+        """What a sweep has measured so far."""
+        # A copy at once: the worker's thread may add to it meanwhile.
+        return [Row(point, tuple(found)) for point, found in list(self._found.items())]
 
     def make(self) -> None:
         """Run the step at reduced length, and judge its claims."""
         try:
-            self.results = run_step(self.step, quick=True, progress=self._told).results
+            self.results = run_step(self.step, quick=True, progress=self._told, each=self._measured).results
+        except CancelledError:
+            log.info("Nobody waits any more for the runs of a step")
         except Exception:
             log.exception("The runs of a lesson's step met an error")
             self.problem = "its runs met an error, which the server's log has"
 
     def _told(self, what: str, done: int, total: int) -> None:
+        if not self.waiting:
+            raise CancelledError
         self.share = done / max(total, 1)
+
+    def _measured(self, point: Point, estimate: Estimate) -> None:
+        self._found.setdefault(point, []).append(estimate)
 
 
 def begin(step: Step) -> Proof:
     """Ask for the runs of a step; they may be there already."""
-    if id(step) not in _PROOFS:
-        _PROOFS[id(step)] = Proof(step)
-        _WORKER.submit(_PROOFS[id(step)].make)
-        while len(_PROOFS) > KEPT:
-            _PROOFS.popitem(last=False)
-    return _PROOFS[id(step)]
+    found = _PROOFS.get(id(step))
+    if found is not None:
+        found.waiting += 1
+        return found
+    made = _PROOFS[id(step)] = Proof(step)
+    # Before it begins: with nobody waiting it would end at once.
+    made.waiting = 1
+    _WORKER.submit(made.make)
+    while len(_PROOFS) > KEPT:
+        _PROOFS.popitem(last=False)
+    return made
+
+
+def cancel(step: Step) -> None:
+    """Wait no more for the runs of a step; where nobody else does, they end."""
+    found = _PROOFS.get(id(step))
+    if found is not None and found.running:
+        found.waiting -= 1
+        if not found.waiting:
+            del _PROOFS[id(step)]
 
 
 def of(step: Step) -> Proof | None:

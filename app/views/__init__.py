@@ -8,6 +8,7 @@ from app.views.completeness import Completeness
 from app.views.components import Components
 from app.views.curl import Curl
 from app.views.drift import Drift
+from app.views.energy import Energy
 from app.views.evolution import Evolution
 from app.views.fit import Fit
 from app.views.globe import Globe
@@ -29,10 +30,12 @@ from app.views.models.words import Words
 from app.views.modes import Modes
 from app.views.moments import Moments
 from app.views.order import Order
+from app.views.phase import Phase
 from app.views.spectrum import SpectrumView
 from app.views.state import State
 from app.views.stationarity import Stationarity
 from app.views.temperature import Temperature
+from app.views.thermostat import Thermostat
 from app.views.torus import Torus
 from app.views.trace import Trace
 from samplers import Experiment
@@ -55,6 +58,8 @@ VIEWS: Registry[type[View]] = Registry(
     Elbo,
     Weights,
     State,
+    Energy,
+    Phase,
     Circle,
     Torus,
     Globe,
@@ -67,6 +72,7 @@ VIEWS: Registry[type[View]] = Registry(
     KL,
     Bought,
     Temperature,
+    Thermostat,
     Stationarity,
     Evolution,
     Completeness,

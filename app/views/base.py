@@ -13,7 +13,8 @@ from html import unescape
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Label, Model, Plot, Range1d
+from bokeh.events import Tap
+from bokeh.models import ColumnDataSource, CustomJS, Label, Model, Plot, Range1d
 from numpy.typing import NDArray
 
 from app.theme import Theme, enlarge, theme
@@ -196,6 +197,10 @@ def in_words(text: str) -> str:
     return ", ".join(" ".join(unescape(re.sub("<[^>]*>", " ", line)).split()) for line in lines)
 
 
+TOUCH = 'document.dispatchEvent(new CustomEvent("lab-touch", {detail: [key, ...point]}))'
+"""What a figure's script says where it was clicked."""
+
+
 class View:
     """A live picture of the lanes: a figure made once, and the sources in it that frames write to.
 
@@ -212,6 +217,8 @@ class View:
     """The view is computed for every so many frames; the slow ones need fewer."""
     tall: ClassVar[bool] = False
     """Whether it needs the height of two, wherever it stands."""
+    click: ClassVar[str] = "click: start there"
+    """What a click does, where the view takes one."""
     of_first: ClassVar[tuple[str, ...]] = ()
     """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 
@@ -219,6 +226,8 @@ class View:
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
         self.before = before
+        self.touchable = False
+        """Whether a click puts the chains there."""
         self.figure = self.build()
         self._name_figures()
         # The one before has one before it, too.
@@ -286,6 +295,18 @@ class View:
         source = ColumnDataSource({column: np.zeros(0) for column in columns})
         self.feeds[name] = Feed(source, columns, "stream" if rollover else "replace", rollover)
         return source
+
+    def take_touches(self, figure: Any, point: str = "const point = [cb_obj.x, cb_obj.y]", **args: Any) -> None:
+        """Let a click on the figure be told. The script ``point`` finds the coordinates; ``args`` are what it needs."""
+        figure.js_on_event(Tap, CustomJS(args={"key": self.key, **args}, code=f"{point}\n{TOUCH}"))
+        self.touchable = True
+
+    def start_at(self, point: Sequence[float], before: Array) -> Array | None:
+        """Where chains begin after a click at this point, and ``before`` it; None where none can.
+
+        Raises :class:`~samplers.parameters.SpecError`.
+        """
+        return None
 
     def moving_range(self, name: str, model: Range1d) -> None:
         """Let frames move a range; its data is one array, [start, end]."""

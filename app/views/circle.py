@@ -79,8 +79,13 @@ class Circle(View):
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
         add_arrows(self, p)
         self._label = self.caption(p)
+        self.take_touches(p)
         self._turn = -1
         return p
+
+    def start_at(self, point: Sequence[float], before: Array) -> Array | None:
+        length = float(np.linalg.norm(point))
+        return None if len(point) != 2 or length == 0 else np.array(point) / length
 
     def compute(self, lanes: Frame) -> Data:
         # A momentum has the length of the other arrows, ARROW for 1.

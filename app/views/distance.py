@@ -9,9 +9,12 @@ from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
 from app.views.base import Array, CurvePoint, Data, LaneFrame, View
+from app.views.marks import brief, lane_labels
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
+ROOM = 2.0
+"""By this factor the axis is longer for each line of the captions."""
 FLOOR = 1e-6
 """A log axis cannot show a distance of 0."""
 
@@ -22,7 +25,7 @@ class Distance(View):
     label: ClassVar[str]
     """The title of the axis."""
     top: ClassVar[float] = 1.0
-    """The upper end of the axis."""
+    """The largest distance; above it the axis has room for the captions."""
     of_first = ("noise",)
 
     @abstractmethod
@@ -34,6 +37,10 @@ class Distance(View):
         """The distance at a point of the curve."""
 
     @abstractmethod
+    def caption_of(self, point: CurvePoint) -> str:
+        """The distance in words."""
+
+    @abstractmethod
     def noise(self, points: Sequence[CurvePoint]) -> tuple[Array, ...]:
         """The columns of that feed after its x, for points of the curve; the first is the lowest that is shown."""
 
@@ -43,13 +50,14 @@ class Distance(View):
         if len(scene.lanes) > 1 and scene.axis != "steps":
             # Where another lane is on these axes it has made another number of draws.
             self.hint = "grey: exact draws, as many as the first has made there"
+        self._end = self.top * ROOM ** len(scene.lanes)
         start = 1e-4 if scene.axis == "seconds" else 1.0
         p = plot(
             colours,
             scene.axis_label,
             self.label,
             (start, start * 1e3),
-            (1e-3, self.top),
+            (1e-3, self._end),
             x_axis_type="log",
             y_axis_type="log",
         )
@@ -64,9 +72,17 @@ class Distance(View):
             source = self.feed(f"lane {i}", "x", "y", rollover=POINTS)
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
         self._sent = [0] * len(scene.lanes)
-        self._label = self.caption(p)
+        self._labels = lane_labels(self, p, top=True)
         self._right, self._bottom = 0.0, self.top
         return p
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        """The distance now, and beside it the colour of the lane's curve."""
+        named = zip(self._labels, self.scene.lanes, lanes, strict=True)
+        return {
+            label.id: f"{brief(name)}  {self.caption_of(lane.curve[-1])}" if lane.curve else name
+            for label, name, lane in named
+        }
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
@@ -93,5 +109,5 @@ class Distance(View):
             out["x"] = (np.array([self._x_start, right]),)
         if bottom < self._bottom:
             self._bottom = bottom
-            out["y"] = (np.array([bottom, self.top]),)
+            out["y"] = (np.array([bottom, self._end]),)
         return out

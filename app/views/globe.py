@@ -91,6 +91,15 @@ const angle = from - cb_obj.delta_x / radius * 180 / Math.PI
 turn.setv({value: Math.round(((angle + 180) % 360 + 360) % 360 - 180)}, {sync: false})
 tilt.setv({value: Math.round(Math.max(-90, Math.min(90, height - cb_obj.delta_y / radius * 180 / Math.PI)))}, {sync: false})
 """
+# The point of the globe that is nearest to the eye where it was clicked; none beside it.
+_HIT = (
+    _AXES
+    + """
+const w = Math.sqrt(1 - cb_obj.x ** 2 - cb_obj.y ** 2)
+if (!(w >= 0)) return
+const point = right.map((_, i) => cb_obj.x * right[i] + cb_obj.y * up[i] + w * eye[i])
+"""
+)
 # The server is told where a drag ends, so that the next globe is turned as this one was.
 _DROP = """
 for (const slider of [turn, tilt]) slider.setv({value: slider.value}, {check_eq: false})
@@ -192,10 +201,15 @@ class Globe(View):
         p.js_on_event(PanStart, CustomJS(args=both, code=_GRAB))
         p.js_on_event(Pan, CustomJS(args={**both, "figure": p}, code=_DRAG))
         p.js_on_event(PanEnd, CustomJS(args=both, code=_DROP))
+        self.take_touches(p, _HIT, **both)
         self.turn.tags = [turn, tilt]
         self._label = self.caption(p)
         # The sliders are for keyboards and for fingers, whose drags scroll the page.
         return column(p, row(self.turn, self.tilt, sizing_mode="stretch_width"), sizing_mode="stretch_both")
+
+    def start_at(self, point: Sequence[float], before: Array) -> Array | None:
+        length = float(np.linalg.norm(point))
+        return None if len(point) != 3 or length == 0 else np.array(point) / length
 
     def _points(
         self, points: Array, turn: float, tilt: float, alphas: tuple[float, float]

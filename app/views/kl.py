@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Array, CurvePoint, LaneFrame
+from app.views.base import Array, CurvePoint
 from app.views.distance import POINTS, Distance
 from samplers import Experiment
 from samplers.targets import TARGETS
@@ -35,12 +35,6 @@ class KL(Distance):
     def noise(self, points: Sequence[CurvePoint]) -> tuple[Array, ...]:
         return (np.array([point.exact_kl for point in points]),)
 
-    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """The divergence now, and the part of it that exact draws would have too."""
-        return {
-            self._label.id: "\n".join(
-                f"{name}  KL {lane.curve[-1].kl:.2g}, of exact draws {lane.curve[-1].exact_kl:.2g}"
-                for name, lane in zip(self.scene.lanes, lanes, strict=True)
-                if lane.curve
-            )
-        }
+    def caption_of(self, point: CurvePoint) -> str:
+        """The divergence, and the part of it that exact draws would have too."""
+        return f"KL {point.kl:.2g}, of exact draws {point.exact_kl:.2g}"

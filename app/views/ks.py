@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Array, CurvePoint, LaneFrame
+from app.views.base import Array, CurvePoint
 from app.views.distance import POINTS, Distance
 from samplers.diagnostics import ks
 
@@ -38,16 +38,7 @@ class KS(Distance):
         low, high = self._band
         return low / root, high / root, ks.KOLMOGOROV_MEAN / root
 
-    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """The distance now, and on the line and in the plane the KL divergence from the exact law."""
-        lines = []
-        for name, lane in zip(self.scene.lanes, lanes, strict=True):
-            if not lane.curve:
-                continue
-            now = lane.curve[-1]
-            text = f"{name}  KS {now.ks:.3g}"
-            if np.isfinite(now.kl):
-                # The value without what noise alone adds to it.
-                text += f"  KL {max(now.kl - now.exact_kl, 0.0):.2g}"
-            lines.append(text)
-        return {self._label.id: "\n".join(lines)}
+    def caption_of(self, point: CurvePoint) -> str:
+        """The distance, and on the line and in the plane the KL divergence, without what noise alone adds to it."""
+        text = f"KS {point.ks:.3g}"
+        return f"{text}  KL {max(point.kl - point.exact_kl, 0.0):.2g}" if np.isfinite(point.kl) else text

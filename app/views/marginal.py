@@ -14,6 +14,10 @@ from samplers.diagnostics import autocorrelation
 
 BARS = 64
 """Bars on the axis: wide enough to see, narrow enough for a mode of a tenth of the axis."""
+HIGHEST = 2.0
+"""Bars are shown up to so many times the height of the exact density."""
+FEW = 20 * BARS
+"""With fewer draws a bar may be several times as high as the density."""
 
 
 class Marginal(View):
@@ -51,16 +55,22 @@ class Marginal(View):
                 line_width=2,
                 line_dash=DASHES[i],
             )
+        self._exact = 0.0
         if column.exact:
             shares = np.diff(column.cdf(bin_edges(column))[np.stack([self._starts, self._ends])], axis=0)[0]
-            p.y_range.end = float(np.max(shares / self._widths)) * 1.35
+            self._exact = float(np.max(shares / self._widths))
+            p.y_range.end = self._above(self._exact)
             p.line(centres, shares / self._widths, line_color=colours.exact, line_width=2)
         else:
             self.hint = "the law is not known; means of the later steps"
             self.moving_range("x", p.x_range)
-            self.moving_range("y", p.y_range)
-            self._labels = lane_labels(self, p, top=True)
+        self.moving_range("y", p.y_range)
+        self._labels = lane_labels(self, p, top=True) if len(scene.lanes) > 1 or not column.exact else []
         return p
+
+    def _above(self, highest: float) -> float:
+        """The end of an axis with bars so high: above them is room for the captions."""
+        return highest * (1.15 + 0.12 * len(self.scene.lanes))
 
     def _divide(self, first: int, last: int) -> None:
         """Take bars for these fine bins: whole groups of them, so that counts are exact."""
@@ -92,16 +102,19 @@ class Marginal(View):
             counts = below[self._ends] - below[self._starts]
             density = counts / (max(statistics.n_draws, 1) * self._widths)
             out[f"lane {i}"] = (self._centres, density)
-            highest = max(highest, float(density.max()))
-        if found is not None and highest > 0:
-            # Above the bars is room for the captions.
-            out["y"] = (np.array([0.0, highest * (1.15 + 0.12 * len(lanes))]),)
+            # Beside an exact density a few draws would be a spike in which nothing else is seen.
+            if not self._exact or statistics.n_draws >= FEW:
+                highest = max(highest, float(density.max()))
+        if highest > 0:
+            # A spike would leave of the exact density nothing to see.
+            highest = min(highest, HIGHEST * self._exact) if self._exact else highest
+            out["y"] = (np.array([0.0, self._above(max(self._exact, highest))]),)
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """Without an exact law the means, with their standard errors."""
         if self.scene.column.exact:
-            return {}
+            return {label.id: name for label, name in zip(self._labels, self.scene.lanes, strict=False)}
         named = zip(self._labels, self.scene.lanes, lanes, strict=True)
         return {label.id: f"{name}  {self._mean(lane)}" for label, name, lane in named}
 

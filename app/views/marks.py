@@ -10,10 +10,17 @@ from app.views.base import View
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star")
 SIGNS = "●■▲◆▼★"
 """The same shapes as text."""
+BRIEF = 20
+"""Letters of a lane's name in a caption that says something more of it."""
 LINE = 17
 """The height of a line of a caption, in pixels."""
 FEWEST_LAGS = 20.0
 """An axis of lags shows at least so many."""
+
+
+def brief(name: str) -> str:
+    """A lane's name as a caption has room for it."""
+    return name if len(name) <= BRIEF else f"{name[: BRIEF - 1].rstrip(' ,')}…"
 
 
 def round_up(x: float) -> float:

@@ -15,6 +15,8 @@ from app.views.base import Data, LaneFrame, View
 from app.views.marks import LINE, MARKERS, SIGNS, round_up
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
+from samplers.gradients import GRADIENTS
+from samplers.needs import MODE
 from samplers.targets.base import SIMPLEX, Array
 
 STEPS = 50
@@ -98,17 +100,21 @@ def batch(spec: RunSpec, j: int, share: bool) -> Array:
 def theory(spec: RunSpec, j: int, steps: Array) -> tuple[Array, Array] | None:
     """Mean and variance of θ_j after ``steps`` steps from the start, where they are known.
 
-    CIR and SCIR: Theorem 3.1 and Corollary 3.2 of Baker et al. 2018. Geometric OU: those of the log-normal.
+    CIR and SCIR: Theorem 3.1 and Corollary 3.2 of Baker et al. 2018, or with control variates the same with the noise
+    that they leave. Geometric OU: those of the log-normal.
     """
     target, sampler, first = spec.make_target(), spec.make_sampler(), float(spec.first_position()[j])
     if sampler.process == LAW:
         prior, counts = target.packed().reshape(2, -1)
         a, h = float(prior[j] + counts[j]), sampler.time_per_step
-        noise = spec.make_gradient().noise()
-        var_a_hat = 0.0
+        gradient = spec.make_gradient()
+        noise, var_a_hat = gradient.noise(), 0.0
         if noise.batch_size:
             var_a_hat = moments.var_a_hat(int(counts.sum()), int(counts[j]), noise.batch_size, noise.replacement)
-        return moments.cir_mean(a, first, h * steps), moments.scir_variance(a, first, h, steps, var_a_hat)
+        mean = moments.cir_mean(a, first, h * steps)
+        if MODE in gradient.needs:
+            return mean, moments.scir_variance_cv(a, first, h, int(steps.max()), var_a_hat)[steps.astype(int)]
+        return mean, moments.scir_variance(a, first, h, steps, var_a_hat)
     if sampler.process == "geometric_ou":
         mu, sigma = target.packed()[:2]
         t = sampler.time_per_step * steps
@@ -187,6 +193,10 @@ class Moments(View):
             i: "not shown: its Σθ has another law"
             for i, law in enumerate(laws)
             if simplex and not self._share and not law
+        }
+        # A thousand particles are not a thousand times one.
+        self._omitted |= {
+            i: "not shown: its chains move each other" for i, run in enumerate(runs) if run.sampler.interacting
         }
         for i, run in enumerate(runs):
             key = self._key(run)
@@ -275,10 +285,11 @@ class Moments(View):
             else:
                 text = f"{found.chains:,} chains"
                 if self.theory(found.key) is not None:
-                    known.append(found.key.spec.sampler.key)
+                    spec = found.key.spec
+                    known.append(spec.sampler.key != "geometric_ou" and MODE not in GRADIENTS[spec.gradient.key].needs)
             parts.append(f"{sign}{html.escape(name)} {text}")
         if known:
-            parts.append("line: its transition's law" if "geometric_ou" in known else "line: Corollary 3.2")
+            parts.append("line: Corollary 3.2" if all(known) else "line: the law of its steps")
         parts.append("dashed: exact law")
         parts.append("bars ±2 standard errors")
         return {

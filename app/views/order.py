@@ -17,7 +17,7 @@ from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
 from samplers.spec import Choice, RunSpec
 from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD, Target
+from samplers.targets.base import MANIFOLD, SIMPLEX, Target
 
 LADDER = tuple(2 ** (k / 2) for k in range(7))
 """Step sizes, as multiples of the lane's own."""
@@ -36,7 +36,7 @@ FLOOR, TOP = 1e-5, 1.0
 
 def functions(target: Target, coordinate: int) -> list[tuple[str, Callable[[Array], Array], float]]:
     """Expectations of one column that are known exactly: the name, the function of its values, the value."""
-    if len(target.columns) == 1:
+    if len(target.columns) == 1 and target.support == MANIFOLD:
         return [(m.name, lambda x, m=m: m.function(x[:, None]), m.exact) for m in target.moments]
     column = target.columns[coordinate]
     return [
@@ -62,8 +62,6 @@ class Rung:
 
     step: float
     run: Run
-    column: int
-    """Whose histogram is read."""
     time: float = 0.0
     means: list[Array] = field(default_factory=list)
 
@@ -72,16 +70,22 @@ class Rung:
         """Whether it has batches enough, or blew up."""
         return len(self.means) >= ENOUGH or self.run.divergence is not None
 
-    def advance(self, values: Array) -> None:
-        """One more batch; ``values`` (functions, bins) are the functions in the middle of the bins."""
+    def advance(self, read: Callable[[Run], Array | None]) -> None:
+        """One more batch, of which ``read`` gives the means of the functions, or None."""
         if not self.time:
             self.run.advance(int(np.ceil(SETTLED / self.step)))
         self.run.restart_statistics()
         self.run.advance(int(np.ceil(BATCH / self.step)))
         self.time += BATCH
-        counts = self.run.statistics.counts(self.column)[1:-1]
-        if self.run.divergence is None and counts.sum():
-            self.means.append(values @ counts / counts.sum())
+        found = read(self.run) if self.run.divergence is None else None
+        if found is not None:
+            self.means.append(found)
+
+
+def _unbounded(target: Target) -> bool:
+    """Whether it is a distribution on the line or the plane, known exactly, whose start is soon forgotten."""
+    usual = target.support not in (MANIFOLD, SIMPLEX) and target.of_coordinates and target.dim <= 2
+    return usual and target.exact_law and target.first_steps is None
 
 
 class Order(View):
@@ -93,9 +97,8 @@ class Order(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        # Elsewhere a histogram does not hold the tails, which much of a bias comes from.
-        bounded = TARGETS[experiment.target.key].support == MANIFOLD
-        return bounded and any("step_size" in dict(declared(SAMPLERS[lane.sampler.key])) for lane in experiment.lanes)
+        stepping = any("step_size" in dict(declared(SAMPLERS[lane.sampler.key])) for lane in experiment.lanes)
+        return stepping and (TARGETS[experiment.target.key].support == MANIFOLD or _unbounded(experiment.make_target()))
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
@@ -139,12 +142,24 @@ class Order(View):
         worked = False
         while rungs and time.perf_counter() - began < WORK_SECONDS:
             least = min(rungs, key=lambda rung: rung.time)
-            least.advance(self._values)
+            least.advance(self._from_histogram if self.scene.target.support == MANIFOLD else self._from_sums)
             worked = True
             rungs = [rung for rung in rungs if not rung.ended]
         if worked:
             self._evaluate()
         return worked
+
+    def _from_histogram(self, run: Run) -> Array | None:
+        """The functions' means, with their values in the middle of the bins."""
+        counts = run.statistics.counts(self.scene.coordinate)[1:-1]
+        return self._values @ counts / counts.sum() if counts.sum() else None
+
+    def _from_sums(self, run: Run) -> Array:
+        """Mean and variance: no histogram holds the tails of what is unbounded, which much of a bias comes from."""
+        j = self.scene.coordinate
+        mean = run.statistics.mean(j)
+        spread = run.statistics.variance(j) + (mean - run.target.columns[j].mean) ** 2
+        return np.array([mean, spread][: len(self._functions)])
 
     def _ladder(self, spec: RunSpec) -> Sequence[Rung]:
         values, rungs = spec.sampler.values(), []
@@ -153,7 +168,7 @@ class Order(View):
             step = float(values["step_size"]) * factor
             if step <= highest:
                 choice = Choice(spec.sampler.key, tuple({**values, "step_size": step}.items()))
-                rungs.append(Rung(step, Run(replace(spec, sampler=choice)), self.scene.coordinate))
+                rungs.append(Rung(step, Run(replace(spec, sampler=choice))))
         return rungs
 
     def _evaluate(self) -> None:

@@ -41,6 +41,10 @@ class Scale:
             return values
         return np.log10(np.maximum(values, np.finfo(float).tiny))
 
+    def back(self, position: float) -> float:
+        """The value at a position."""
+        return float(10.0**position) if self.log else position
+
     def label(self, name: str) -> str:
         """The axis label."""
         return f"{name}, log scale" if self.log else name

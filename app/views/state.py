@@ -12,6 +12,7 @@ from app.views.base import FRESH, Data, Frame, LaneFrame, Playing, View
 from app.views.scales import Scale
 from app.views.steps import add_arrows, longer, rows
 from samplers import Experiment, jit
+from samplers.parameters import SpecError
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD, SIMPLEX, Array
 
@@ -24,6 +25,7 @@ LEVELS = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the exact mass."""
 LINES = tuple(0.88 - 0.085 * k for k in range(9))
 """How high the arrows of a step's parts are in a picture of one coordinate, as shares of it."""
+TINY = np.finfo(float).tiny
 CLOUD = 600
 """Exact draws in the background where the density has no picture."""
 
@@ -71,6 +73,7 @@ class State(View):
         p.grid.grid_line_color = None
         self._add_paths(p)
         self._add_arrows(p)
+        self._touches(p)
         self._span = np.array([x1 - x0, y1 - y0])
         self._coordinates = (0, 1)
         self._scales = tuple(Scale(False, column.axis) for column in target.columns)
@@ -90,6 +93,7 @@ class State(View):
         p.line(positions, density, line_color=colours.exact, line_width=1.5)
         self._add_paths(p)
         self._add_arrows(p)
+        self._touches(p)
         self._span = np.array([high - low, top])
         self._coordinates = (0,)
         self._scales = (scale,)
@@ -112,7 +116,32 @@ class State(View):
         p.scatter("x", "y", source=cloud, size=3, color=colours.faint, alpha=0.45, line_color=None)
         self._cloud_sent = False
         self._add_paths(p)
+        self._touches(p)
         return p
+
+    def _touches(self, p: Any) -> None:
+        target = self.scene.target
+        # Of other columns it is not known which θ has them.
+        if target.of_coordinates or target.support == SIMPLEX:
+            self.take_touches(p)
+
+    def start_at(self, point: Sequence[float], before: Array) -> Array | None:
+        target, (first, *second) = self.scene.target, self._coordinates
+        if len(point) != 2 or not all(a <= x <= b for x, (a, b) in zip(point, (s.range for s in self._scales), strict=False)):  # fmt: skip
+            return None
+        values = [scale.back(x) for scale, x in zip(self._scales, point, strict=False)]
+        start = before.copy()
+        if target.support != SIMPLEX:
+            start[[first, *second]] = values
+            return start
+        # The shares of the other components keep their proportions, and Σθ is what it was.
+        rest = np.delete(before, self._coordinates)
+        left = 1 - sum(values)
+        if len(rest) and left <= 0:
+            raise SpecError("start", values, "allowed are two shares that are together less than 1")
+        start[list(self._coordinates)] = values
+        start[[k for k in range(target.dim) if k not in self._coordinates]] = rest / max(rest.sum(), TINY) * left
+        return np.asarray(start / start.sum() * before.sum())
 
     def _density_on(self, scale: Scale, positions: Array) -> Array:
         """The exact density per unit of the axis."""
@@ -164,7 +193,11 @@ class State(View):
             out["cloud"] = self._positions(self.scene.target.sample(0, CLOUD))
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
+            # Particles are what they are together.
+            together = lane.run.sampler.interacting
             heads = lane.run.statistics.tail(1)[:, :chains]
+            if together or lane.run.steps == 0:
+                heads = lane.run.position[: None if together else chains]
             out[f"heads {i}"] = self._positions(heads.reshape(-1, heads.shape[-1]))
             if len(lane.fresh):
                 x, y = self._positions(lane.fresh[-FRESH:, 0])
@@ -246,9 +279,10 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
             lines.append(f"{name} accepts {lane.run.share(jit.ACCEPTED):.0%}")
         if clipped > 0:
             # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
-            curved = lane.run.target.support == MANIFOLD
-            why = "Vε² > 2Cε, clipped" if curved else "B̂ is too large: noise clipped"
-            lines.append(f"{name}: {why} in {clipped:.0%} of steps")
+            others = {MANIFOLD: "Vε² > 2Cε, clipped", SIMPLEX: "â < 0, clipped"}
+            why = others.get(lane.run.target.support, "B̂ is too large: noise clipped")
+            share = f"{clipped:.0%}" if clipped >= 0.01 else "under 1%"
+            lines.append(f"{name}: {why} in {share} of steps")
     return "\n".join(lines)
 
 

@@ -69,6 +69,7 @@ class Torus(View):
         self._last: list[Array | None] = [None] * len(scene.lanes)
         add_arrows(self, p)
         self._label = self.caption(p)
+        self.take_touches(p)
         self._turn = -1
         return p
 
@@ -104,6 +105,11 @@ class Torus(View):
         """Where a marginal density of angle ``k`` is beside the map; cut at the end of its room."""
         end, width = self._axes[1 - k][1], self._widths[1 - k]
         return end + width * (0.02 + SIDE * np.minimum(density / self._tops[k], 1.0))
+
+    def start_at(self, point: Sequence[float], before: Array) -> Array | None:
+        if len(point) != 2 or not self._inside(np.array([point]))[0]:
+            return None
+        return np.array([turn for angle in point for turn in (np.cos(angle), np.sin(angle))])
 
     def compute(self, lanes: Frame) -> Data:
         target = self.scene.target

@@ -38,7 +38,7 @@ class Estimate:
     error: float | None = None
     """Its standard error, where it is known."""
     exact: float | None = None
-    """What it would be under the exact law, where that is known."""
+    """What it is under the target distribution, where that is known."""
 
 
 @dataclass(frozen=True)

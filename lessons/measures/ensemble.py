@@ -30,7 +30,7 @@ class OfEnsemble(Measure):
         """The ensemble of the lane's own spec."""
         return ensembles.ensemble(lane.trace.spec, int(self.steps), float(self.start))
 
-    def law(self, spec: RunSpec) -> tuple[float, float] | None:
+    def theory(self, spec: RunSpec) -> tuple[float, float] | None:
         """The mean and the variance by theory."""
         target, h = spec.make_target(), spec.sampler.values().get("step_size")
         j = int(self.component) - 1
@@ -55,10 +55,10 @@ class EnsembleMean(OfEnsemble):
     title = "Mean of an ensemble"
 
     def of(self, lane: Evidence) -> Estimate:
-        found, law, j = self.ensemble(lane), self.law(lane.trace.spec), int(self.component) - 1
+        found, known, j = self.ensemble(lane), self.theory(lane.trace.spec), int(self.component) - 1
         if len(found.step) < self.steps:
             return Estimate(NAN)
-        return Estimate(float(found.mean[-1, j]), float(found.mean_error[-1, j]), law and law[0])
+        return Estimate(float(found.mean[-1, j]), float(found.mean_error[-1, j]), known and known[0])
 
 
 class EnsembleVariance(OfEnsemble):
@@ -68,10 +68,10 @@ class EnsembleVariance(OfEnsemble):
     title = "Variance of an ensemble"
 
     def of(self, lane: Evidence) -> Estimate:
-        found, law, j = self.ensemble(lane), self.law(lane.trace.spec), int(self.component) - 1
+        found, known, j = self.ensemble(lane), self.theory(lane.trace.spec), int(self.component) - 1
         if len(found.step) < self.steps:
             return Estimate(NAN)
-        return Estimate(float(found.variance[-1, j]), float(found.variance_error[-1, j]), law and law[1])
+        return Estimate(float(found.variance[-1, j]), float(found.variance_error[-1, j]), known and known[1])
 
 
 class EnsembleMGF(OfEnsemble):
@@ -89,9 +89,9 @@ class EnsembleMGF(OfEnsemble):
         if run.divergence is not None:
             return Estimate(NAN)
         values = np.exp(self.s * run.position[:, j])
-        return Estimate(float(values.mean()), spread(values), self._law(spec))
+        return Estimate(float(values.mean()), spread(values), self._theory(spec))
 
-    def _law(self, spec: RunSpec) -> float | None:
+    def _theory(self, spec: RunSpec) -> float | None:
         """The expectation by theory, over the minibatches too."""
         target, j, steps = spec.make_target(), int(self.component) - 1, int(self.steps)
         shapes = getattr(target, "shapes", None)

@@ -19,7 +19,7 @@ class Expectation(Measure):
             raise SpecError(
                 "measure",
                 self.key,
-                f"the law of {target.title} is not known exactly; allowed are mean and variance, among others",
+                f"the distribution of {target.title} is not known exactly; allowed are mean and variance, among others",
             )
         names = [moment.name for moment in target.moments]
         if self.number > len(names):

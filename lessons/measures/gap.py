@@ -9,7 +9,7 @@ from samplers.spec import RunSpec
 
 
 class Gap(Measure):
-    """The spectral gap of a typed recipe: the slowest rate at which its process forgets, from its law on a grid."""
+    """The spectral gap of a typed recipe: the slowest rate at which its process forgets, from its density on a grid."""
 
     key = "gap"
     title = "Spectral gap"

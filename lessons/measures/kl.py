@@ -1,4 +1,4 @@
-"""The KL divergence from the exact law, of one column and of two."""
+"""The KL divergence from the target, of one column and of two."""
 
 from lessons.measures.base import Estimate, Evidence, Measure, OfColumn
 from samplers.diagnostics import divergence
@@ -7,7 +7,7 @@ from samplers.spec import RunSpec
 
 
 class KL(OfColumn):
-    """KL(sample ‖ exact law) of one column, its bias for as many independent draws subtracted."""
+    """KL(sample ‖ target) of one column, its bias for as many independent draws subtracted."""
 
     key = "kl"
     title = "KL divergence"
@@ -19,7 +19,7 @@ class KL(OfColumn):
 
 
 class JointKL(Measure):
-    """KL(sample ‖ exact law) of both coordinates of a two-dimensional target, its bias subtracted."""
+    """KL(sample ‖ target) of both coordinates of a two-dimensional target, its bias subtracted."""
 
     key = "joint_kl"
     title = "Joint KL divergence"

@@ -1,4 +1,4 @@
-"""The KS distance to the exact law, of all chains together and of a chain."""
+"""The KS distance to the target, of all chains together and of a chain."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from samplers.spec import RunSpec
 
 
 class KS(Measure):
-    """The mean KS distance to the exact law (Baker et al. 2018), of all chains together; or of one column.
+    """The mean KS distance to the target (Baker et al. 2018), of all chains together; or of one column.
 
     ``exact`` is what as many independent exact draws would have, .8687/√n.
     """

@@ -104,15 +104,13 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
         raise SpecError("--page", error.name, 'it needs the extra bench: pip install -e ".[bench]"') from None
-    path = next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *BROWSERS))), None)
-    if path is None:
-        raise SpecError("--page", "no browser", f"it needs one of {', '.join(BROWSERS)} on the machine")
+    path = browser_path("--page")
     seconds = 3.0 if quick else 10.0
     say("warming the caches")
     # The page declares the models' functions, too, and would compile them while it is measured.
     importlib.import_module("samplers.models")
     jit.prepare(jit.declared())
-    with _served() as (url, process):
+    with served("--page") as (url, process):
         server = psutil.Process(process.pid)
 
         def cpu() -> float:
@@ -137,6 +135,14 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
         sent_per_second_and_page=sent,
         server_cores=cores,
     )
+
+
+def browser_path(option: str) -> str:
+    """The browser that CHROMIUM names, or the first one on the path. Raises :class:`SpecError` for ``option``."""
+    path = next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *BROWSERS))), None)
+    if path is None:
+        raise SpecError(option, "no browser", f"it needs one of {', '.join(BROWSERS)} on the machine")
+    return path
 
 
 def _watched(
@@ -346,11 +352,12 @@ async def _serve_many(url: str, seconds: float, cpu: Callable[[], float]) -> tup
 
 
 @contextmanager
-def _served() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def served(option: str, patience: float = 60.0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address of the app, served in a process of its own. Raises :class:`SpecError` for ``option``."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    app = Path(__file__).parent.parent / "app"
+    app = Path(__file__).parent.parent.parent / "app"
     process = subprocess.Popen(
         [sys.executable, "-m", "panel", "serve", str(app), "--port", str(port), "--address", "127.0.0.1"],
         stdout=subprocess.DEVNULL,
@@ -358,14 +365,14 @@ def _served() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     )
     url = f"http://localhost:{port}/app"
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + patience
         while True:
             try:
-                with urlopen(url, timeout=60):
+                with urlopen(url, timeout=patience):
                     break
             except (URLError, ConnectionError):
                 if time.monotonic() > deadline or process.poll() is not None:
-                    raise SpecError("--page", url, "the server did not start") from None
+                    raise SpecError(option, url, "the server did not start") from None
                 time.sleep(0.2)
         yield url, process
     finally:

@@ -38,6 +38,19 @@ def scir_variance(a: float, theta0: float, h: float, steps: int | Array, var_a_h
     return cir_variance(a, theta0, t) - np.expm1(-2 * t) * np.tanh(h / 2) * var_a_hat
 
 
+def scir_variance_cv(a: float, theta0: float, h: float, steps: int, var_n_hat: float) -> Array:
+    """Var θ after 0, 1, … steps with control variates at a, where no â is clipped, (steps + 1,).
+
+    â has the mean a and, given θ, the variance (1 − θ/a)²·Var N̂, so that one step makes of the variance v about the
+    mean m: e^{−2h}v + CIR's own from m + (1 − e^{−h})²·Var N̂·(v + (m − a)²)/a². At rest v = a/(1 − tanh(h/2)·Var N̂/a²).
+    """
+    out = np.zeros(steps + 1)
+    for k, mean in enumerate(cir_mean(a, theta0, h * np.arange(steps, dtype=np.float64))):
+        noise = np.expm1(-h) ** 2 * var_n_hat * (out[k] + (mean - a) ** 2) / a**2
+        out[k + 1] = np.exp(-2 * h) * out[k] + cir_variance(a, float(mean), h) + noise
+    return out
+
+
 def cir_mgf(s: float, a: float, theta0: float, t: float) -> float:
     """E e^{sθ_t} = (1 − s(1 − e^{−t}))^{−a}·exp(θ₀se^{−t}/(1 − s(1 − e^{−t}))), for s < 1/(1 − e^{−t})."""
     base = 1 + s * np.expm1(-t)

@@ -13,6 +13,12 @@ _MODE = 2
 
 
 @jit.inlined
+def anchor_of(params, dim):
+    """θ̂ in the packed parameters; nothing in those of an estimator without control variates."""
+    return params[_MODE : _MODE + dim]
+
+
+@jit.inlined
 def vary(rng, theta, out, each, model, data, params, anchor, slope):
     """Write a minibatch's gradient with control variates at ``anchor`` (1, dim), where the whole one is ``slope``."""
     batch_size, replacement, dim = int(params[0]), params[1] > 0, theta.shape[1]
@@ -31,7 +37,7 @@ def vary(rng, theta, out, each, model, data, params, anchor, slope):
 @jit.estimate
 def estimate(rng, theta, out, each, model, data, params, memory):
     dim = theta.shape[1]
-    mode, slope = params[_MODE : _MODE + dim].reshape((1, dim)), params[_MODE + dim : _MODE + 2 * dim]
+    mode, slope = anchor_of(params, dim).reshape((1, dim)), params[_MODE + dim : _MODE + 2 * dim]
     vary(rng, theta, out, each, model, data, params, mode, slope)
 
 

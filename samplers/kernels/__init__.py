@@ -26,6 +26,7 @@ from samplers.kernels.sggmc_euler import SGGMCEuler
 from samplers.kernels.sghmc import SGHMC
 from samplers.kernels.sgld import SGLD
 from samplers.kernels.sgrld import SGRLD
+from samplers.kernels.svgd import SVGD
 from samplers.registry import Registry
 
 SAMPLERS: Registry[type[Sampler]] = Registry(
@@ -55,5 +56,6 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     Barker,
     StochasticBarker,
     RWM,
+    SVGD,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -67,6 +67,7 @@ class BAOAB(Sampler):
     takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     gradient_age = 0
     moving = velocity = True
+    carries_momentum = True
     advance = advance
 
     step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -48,15 +48,20 @@ class Sampler(param.Parameterized):
     """Whether a stable step is of the length of a period, as with a velocity, not of its square."""
     velocity: ClassVar[bool] = False
     """Whether the first of what a chain has beside θ are a momentum, one for each coordinate."""
+    interacting: ClassVar[bool] = False
+    """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
+    carries_momentum: ClassVar[bool] = False
+    """Whether a chain goes on with the momentum that it had, the first of what it has beside θ."""
     advance: ClassVar[Any]
     """The compiled kernel."""
 
     # What its tests need: every sampler declares it at the end of its class, and a test names what is missing.
     bias_order: ClassVar[int | None]
-    """The power of ε of the bias that the chain's law has; None where it has none, whatever the step."""
+    """The power of ε of the bias that the chain's law has; None where it has none, whatever the step. Not needed where
+    chains are interacting, for then they have no law by themselves."""
     steps_to_test: ClassVar[int]
     """How many steps chains from exact draws make while tests compare their law with the target's: enough for a wrong
-    drift to show. Not needed where it moves on curved manifolds only."""
+    drift to show. Not needed where it moves on curved manifolds only, or where chains are interacting."""
     textbook_step: ClassVar[Any]
     """``textbook_step(rng, run, theta, r, data)``: a step in plain Python, as in :mod:`samplers.textbook`, which names
     its parts as it makes them; None where it is the target's own draw."""
@@ -78,9 +83,19 @@ class Sampler(param.Parameterized):
         """Why a run cannot start, in a sentence; empty where it can."""
         return ""
 
+    def first_position(
+        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Where the chains start, (chains, dim); ``position`` is one place for all of them."""
+        return position
+
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         """The first values of what a chain has beside θ: momenta, a thermostat."""
         return np.zeros(target.dim)
+
+    def thermostats(self, target: Target) -> int:
+        """How many ξ a chain has, the last of what it has beside θ."""
+        return 0
 
     def first_auxiliary(
         self, target: Target, position: NDArray[np.float64], rng: np.random.Generator

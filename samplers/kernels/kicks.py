@@ -140,9 +140,13 @@ class Moving(Sampler):
 
     thermostat = False
     moving = velocity = True
+    carries_momentum = True
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.append(np.zeros(target.dim), [self.friction] if self.thermostat else [])
+
+    def thermostats(self, target: Target) -> int:
+        return int(self.thermostat)
 
     def first_auxiliary(
         self, target: Target, position: NDArray[np.float64], rng: np.random.Generator

@@ -90,6 +90,9 @@ class MSGNHT(Moving):
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.repeat([0.0, self.friction], target.dim)
 
+    def thermostats(self, target: Target) -> int:
+        return target.dim
+
     bias_order = 2
     steps_to_test = 500
 

@@ -277,6 +277,13 @@ class RecipeSampler(Sampler):
     def velocity(self) -> bool:  # type: ignore[override]
         return str(self.layout) != THETA
 
+    def carries_momentum(self) -> bool:  # type: ignore[override]
+        """With a momentum in z."""
+        return self.layout != THETA
+
+    def thermostats(self, target: Target) -> int:
+        return len(Layout(self.layout, target.dim).thermostats)
+
     def _programs(self, target: Target) -> "Programs":
         batches = target.batch is not Target.batch
         return _programs(self.recipe(target), self.step_size, self.scheme, batches)

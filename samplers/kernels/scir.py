@@ -3,10 +3,11 @@
 import numpy as np
 
 from samplers import jit, textbook
+from samplers.gradients.minibatch_cv import anchor_of
 from samplers.kernels.base import Sampler
 from samplers.kernels.cir import scale_and_rate, transition
 from samplers.kernels.minibatch import estimate_counts
-from samplers.needs import BATCH
+from samplers.needs import BATCH, MODE
 from samplers.parameters import Real
 from samplers.targets.base import SIMPLEX
 
@@ -16,13 +17,20 @@ def advance(rng, state, model, source, params, out, n, info):
     scale, rate = scale_and_rate(params[0])
     theta, target_params = state.position, model.params
     n_chains, dim = theta.shape
-    counts = np.empty(dim)
+    counts, anchor = np.empty(dim), anchor_of(source.params, dim)
     for t in range(n):
         for c in range(n_chains):
             estimate_counts(rng, state.data, source.batch_size, source.replacement, counts)
+            clipped = False
             for j in range(dim):
-                theta[c, j] = transition(rng, theta[c, j], target_params[j] + counts[j], scale, rate)
+                shape = target_params[j] + counts[j]
+                if anchor.size > 0:
+                    shape -= theta[c, j] / anchor[j] * (counts[j] - target_params[dim + j])
+                    if shape < 0:
+                        shape, clipped = 0.0, True
+                theta[c, j] = transition(rng, theta[c, j], shape, scale, rate)
                 out[t, c, j] = theta[c, j]
+            info.counts[jit.CLIPPED] += clipped
 
 
 class SCIR(Sampler):
@@ -31,6 +39,15 @@ class SCIR(Sampler):
     The transition of :class:`~samplers.kernels.cir.CIR` with â_j = α + N̂_j from a fresh minibatch at every step.
     No discretisation error for any h; the mean is that of the exact process, and the variance is larger
     by (1 − e^{−2Mh})·(1 − e^{−h})/(1 + e^{−h})·Var[â] after M steps (Corollary 3.2).
+
+    With control variates, which the paper leaves open: what a datum adds to D∇U does not go by θ, so that of D∇U they
+    are all of the data. Of ∇U, at θ̂ = a, they make â_j = α + N̂_j − (θ_j/θ̂_j)(N̂_j − N_j). The mean stays. Given θ
+    the variance is (1 − θ_j/θ̂_j)²·Var[N̂_j]; at rest Var θ_j = a_j/(1 − κ) in place of a_j + κa_j², where κ =
+    tanh(h/2)·Var[N̂_j]/a_j². So they gain much where there are many data, nothing where a_j ≤ 1, and with κ ≥ 1 there
+    is no finite variance. Nor does the rate stay positive: where θ_j > θ̂_j a minibatch with many of category j makes
+    â_j < 0, which is taken for 0 and counted as clipped; that lifts the mean. On the sparse Dirichlet at h = .1 it is
+    1 in 22 steps with n = 1, 1 in 10,000 with n = 10, and none with n = 100; the KS distance falls from .10 to .025,
+    from .05 to .004, and from .013 to .003, which is that of the full data.
     """
 
     key = "scir"
@@ -41,7 +58,7 @@ class SCIR(Sampler):
     integrator = "Exact transition"
     source = "Baker et al. 2018, Algorithm 1"
     supports = frozenset({SIMPLEX})
-    takes = frozenset({BATCH})
+    takes = frozenset({BATCH, MODE})
     process = "cir"
     gradient_age = None
     advance = advance

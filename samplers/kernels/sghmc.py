@@ -73,6 +73,7 @@ class SGHMC(Sampler):
     gradient_age = 0
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
     moving = velocity = True
+    carries_momentum = True
     advance = advance
 
     step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -23,6 +23,8 @@ def advance(rng, state, model, source, params, out, n, info):
     gradient, target_params = model.gradient, model.params
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
+    # The coordinates of all chains in a row: one loop, not one in another.
+    x, slope, drawn = theta.reshape(-1), grad.reshape(-1), out.reshape(out.shape[0], -1)
     kick, work = np.empty((n_chains, dim)), workspace(source, dim)
     injected = step_size * (2 - step_size * source.correction)
     scale, noise_scale = sqrt(max(injected, 0.0)), sqrt(source.variance)
@@ -32,11 +34,11 @@ def advance(rng, state, model, source, params, out, n, info):
             gradient(theta, grad, target_params)
             if noise_scale > 0:
                 add_noise(rng, grad, noise_scale)
-            for c in range(n_chains):
-                for i in range(dim):
-                    x = sgld_step(theta[c, i], grad[c, i], step_size, scale, rng.standard_normal())
-                    theta[c, i] = x
-                    out[t, c, i] = x
+            for j in range(x.size):
+                # By itself: what is read before a call must be put aside during it.
+                normal = rng.standard_normal()
+                x[j] = sgld_step(x[j], slope[j], step_size, scale, normal)
+                drawn[t, j] = x[j]
         else:
             info.counts[jit.CLIPPED] += batch_kicks(
                 rng, state, model, source, step_size, 2 * step_size, grad, work, kick

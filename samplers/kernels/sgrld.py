@@ -79,7 +79,7 @@ class SGRLD(Sampler):
             x = theta[c].copy()
             if run.target.support == SIMPLEX:
                 alpha = run.target.alpha
-                drifts = [a - x - x / x.sum() * (a - alpha).sum() for a in textbook.shapes(rng, run, data)]
+                drifts = [a - x - x / x.sum() * (a - alpha).sum() for a in textbook.shapes(rng, run, data, x)]
             else:
                 drifts = [1 - x * run.target.gradient_at(x[None])[0]]
             noise = np.array([sqrt(h * x[j]) * rng.standard_normal() for j in range(len(x))])

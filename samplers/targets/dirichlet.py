@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from samplers import jit
-from samplers.needs import BATCH, FULL
+from samplers.needs import BATCH, FULL, MODE
 from samplers.parameters import Count, CountVector, Real, SpecError
 from samplers.targets.base import SIMPLEX, Array, Column, Target, subscript
 from samplers.targets.ranges import TINY, log_range
@@ -76,7 +76,7 @@ class Dirichlet(Target):
 
     tex = r"U(\theta) = \sum_j \theta_j - (\alpha-1)\log\theta_j - N_j \log\omega_j,\quad \omega_j = \theta_j / \textstyle\sum_l\theta_l"
     support = SIMPLEX
-    gives = frozenset({FULL, BATCH})
+    gives = frozenset({FULL, BATCH, MODE})
     process = "cir"
     potential, gradient, draw, observe = potential, gradient, draw, observe_simplex
 
@@ -110,6 +110,11 @@ class Dirichlet(Target):
     def shapes(self) -> Array:
         """a = α + N, (d,)."""
         return np.asarray(self.alpha + self.counts(), dtype=float)
+
+    @property
+    def mode(self) -> Array:
+        """The mean of θ_j ~ Gamma(a_j, 1), for whose density rises to infinity at 0 where a_j < 1."""
+        return self.shapes
 
     def log_density(self, theta: Array) -> Array:
         """The density of θ under U, whose scale Σθ is Gamma(dα, 1)."""

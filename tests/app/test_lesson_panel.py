@@ -1,22 +1,31 @@
 """Lessons on the page, without a browser: the link, the controls of a step, prose, live claims, broken files."""
 
+import asyncio
 import itertools
 import os
+import threading
 import time
+from collections.abc import Coroutine
 from dataclasses import replace
 from unittest.mock import Mock
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 import pytest
 
 from app import link, theme
 from app.controls import Controls
+from app.lanes import scene_of
 from app.lesson import course, proof
-from app.lesson.catalogue import Catalogue, about, broken
-from app.lesson.marks import marks
-from app.lesson.panel import LessonPanel, Option
+from app.lesson.catalogue import Catalogue, about, broken, item, terms
+from app.lesson.marks import marks, summary
+from app.lesson.measuring import Measuring
+from app.lesson.names import names
+from app.lesson.numbers import Numbers
+from app.lesson.panel import Anchor, LessonPanel, Option
 from app.lesson.place import SKIPPED, Place
+from app.lesson.progress import Progress, outcome
 from app.lesson.prose import as_html, as_words, in_line
 from app.lesson.rules import is_hidden
 from app.notice import Notice
@@ -26,6 +35,7 @@ from app.views import VIEWS
 from lessons import read
 from lessons.headless import run_step
 from lessons.library import VARIABLE
+from lessons.live import filled
 from samplers import Experiment, Run, SpecError
 from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
@@ -199,6 +209,19 @@ def test_a_bad_link_gets_a_sentence(folder, query, parts):
     assert again.experiment == state.experiment
 
 
+def test_a_sampler_has_the_lessons_name_while_it_is_the_lessons(folder):
+    """Fails where the page calls the samplers of a step otherwise than its text does, or goes on when one is other."""
+    named = GOOD.replace("[experiment]", 'names = ["small", "large"]\n\n[experiment]', 1)
+    (folder / "03-named.md").write_text(HEAD + named, encoding="utf-8")
+    state, messages = state_of("?lesson=named")
+    assert not messages
+    assert state.lane_titles() == ("small", "large")
+    state.set_lane_param(1, "sampler", "step_size", 0.2)
+    assert state.lane_titles() == ("small", "SGLD ε=0.2")
+    state.place.leave()
+    assert state.lane_titles() == ("SGLD ε=0.05", "SGLD ε=0.2")
+
+
 def test_the_page_of_a_model_keeps_its_place(folder):
     state, messages = state_of("?lesson=real")
     assert messages == []
@@ -230,7 +253,7 @@ def test_answers_are_kept_from_step_to_step(mine):
 
 def test_every_state_of_the_place_is_in_the_link():
     """What is added to Place must be in the link, or be listed here."""
-    assert set(Place.param) - {"name"} == {"lesson", "number", "answer", "free"}
+    assert set(Place.param) - {"name"} == {"lesson", "number", "answer", "free", "everything"}
 
 
 # Controls
@@ -401,7 +424,23 @@ def test_formulas_survive_markdown():
     assert r"$$\begin{array}{l}\displaystyle x_1\\[.5em] \displaystyle y_{\qquad}\end{array}$$" in html
     assert "&lt;b&gt;" in html, "no HTML of the file's own"
     assert in_line("It is $$\\epsilon$$.") == r"It is \(\epsilon\)."
-    assert as_words('"a" `b` $$c$$') == "&quot;a&quot; b c"
+    assert as_words('"a" `b` $$c$$') == '"a" b c'
+
+
+def test_a_term_is_explained_where_it_first_stands_in_a_step():
+    explained = set()
+    html = as_html("SGLD, `SGLD`, [HMC](https://x.org) and SGLD again; $$HMC$$.\n\nHMC & <b>.", explained)
+    assert html.count("role='tooltip'") == 2
+    assert html.count("<dfn class='term' tabindex='0' aria-describedby='term-1'>SGLD<span") == 1
+    assert "Where it is introduced" in html
+    assert "<code>SGLD</code>" in html
+    assert '<a href="https://x.org">HMC</a>' in html
+    assert "&amp; &lt;b&gt;" in html
+    assert {term.name for term in explained} == {"SGLD", "HMC"}
+    assert "term" not in in_line("More of SGLD.", explained)
+    assert "term" not in as_html("SGLD")
+    assert "Γ" in terms().object
+    assert "?lesson=recipe-d&amp;step=1" in terms().object
 
 
 @pytest.mark.parametrize(
@@ -423,7 +462,7 @@ def run_of(experiment, steps):
 
 
 def states(step, experiment, runs):
-    return [mark.state for mark in marks(step, experiment, runs, "python -m lessons mine")]
+    return [mark.state for mark in marks(step, experiment, runs)]
 
 
 def test_claims_are_pending_then_hold_or_fail(mine):
@@ -431,14 +470,29 @@ def test_claims_are_pending_then_hold_or_fail(mine):
     assert states(step, step.spec, run_of(step.spec, 0)) == ["pending", "pending", "elsewhere", "pending"]
     assert states(step, step.spec, run_of(step.spec, 100)) == ["pending", "pending", "elsewhere", "pending"], "burn-in"
     assert states(step, step.spec, run_of(step.spec, 900)) == ["pending", "pending", "elsewhere", "pending"]
-    found = marks(step, step.spec, run_of(step.spec, 4200), "python -m lessons mine")
+    found = marks(step, step.spec, run_of(step.spec, 4200))
     assert [mark.state for mark in found] == ["holds", "fails", "elsewhere", "holds"]
     assert "expected 1.02564" in found[0].detail
     assert "tolerance" in found[0].detail
     assert f"{found[0].result.measured:.5g}" in found[0].detail
     assert "away from 5" in found[1].detail
-    assert "python -m lessons mine" in found[2].html(theme.LIGHT)
     assert theme.DARK.good in found[0].html(theme.DARK)
+    assert summary(found) == "Of 4 claims 2 met, 1 not met, 1 not measured yet."
+    assert summary(found[:1]) == "Of 1 claim 1 met."
+    assert summary([]) == ""
+
+
+def test_a_mark_says_too_early_while_chance_is_large(mine):
+    """At the reduced length 64 chains know the variance well enough; 8 do not, until the full one."""
+    step = mine.steps[0]
+    few = replace(step.spec, n_chains=8)
+    early = marks(step, step.spec, run_of(few, 1100))
+    assert [mark.state for mark in early] == ["early", "fails", "elsewhere", "early"]
+    assert "chance may still move it by 0." in early[0].detail
+    assert summary(early) == "Of 4 claims 0 met, 2 still running, 1 not met, 1 not measured yet."
+    assert states(step, step.spec, run_of(step.spec, 1100))[0] == "holds"
+    # From the full length on there is no more to wait for.
+    assert "early" not in states(step, step.spec, run_of(few, 4100))
 
 
 def test_a_claim_that_is_wrong_fails_on_a_wrong_sampler(mine):
@@ -456,7 +510,7 @@ def test_other_settings_are_said_to_be_other(mine):
     state.set_seed(5)
     assert states(step, state.experiment, run_of(state.experiment, 4200))[0] == "holds", "a seed is none of them"
     state.set_lane_param(0, "sampler", "step_size", 0.5)
-    found = marks(step, state.experiment, run_of(state.experiment, 4200), "")
+    found = marks(step, state.experiment, run_of(state.experiment, 4200))
     assert [mark.state for mark in found] == ["other", "other", "elsewhere", "other"]
     assert "measured 1.3" in found[0].detail
     state.remove_lane(1)
@@ -469,7 +523,7 @@ def test_a_run_that_blew_up_fails_and_says_why(mine):
     wild = Experiment.from_dict({**step.spec.to_dict(), "target": "quartic", "lanes": lanes})
     runs = run_of(wild, 4200)
     assert runs[0].divergence is not None
-    found = marks(step, step.spec, runs, "")
+    found = marks(step, step.spec, runs)
     assert found[0].state == "fails"
     assert runs[0].divergence.message[:20] in found[0].detail
 
@@ -480,7 +534,8 @@ def test_claims_of_all_draws_are_measured_when_asked(mine):
     open_in(state, mine)
     state.place.reply(2)
     button = next(one for one in panel.panel.select(pmui.Button) if one.label.startswith("Measure"))
-    assert "needs runs of its own" in panel.texts(state.experiment, [])[2][1]
+    assert "not measured yet" in panel.texts(state.experiment, [])[2][1]
+    assert texts_of(panel).count("python -m lessons mine") == 1
     button.param.trigger("clicks")
     made = proof.begin(mine.steps[0])
     assert proof.begin(mine.steps[0]) is made, "once for all"
@@ -488,10 +543,77 @@ def test_claims_of_all_draws_are_measured_when_asked(mine):
     while made.results is None and not made.problem and time.monotonic() < end:
         time.sleep(0.05)
     assert made.problem == ""
-    (found,) = [mark for mark in marks(mine.steps[0], None, [], "") if "short run" in mark.detail]
+    (found,) = [mark for mark in marks(mine.steps[0], None, []) if "short run" in mark.detail]
     assert found.state == "holds"
     assert found.result == made.results[2]
     assert found.result.measured == run_step(mine.steps[0], quick=True).results[2].measured
+
+
+SWEPT = """views = ["marginal"]
+[experiment]
+target = "gaussian"
+lanes = ["sgld(step_size:0.1)~full", "sgld(step_size:0.4)~full"]
+n_chains = 16
+n_steps = 400
+[sweep]
+measure = "variance"
+quantity = "bias"
+[sweep.grid]
+sampler.step_size = [0.2, 0.4, 0.8]
+[[claim]]
+says = "It grows."
+lane = 1
+sweep = "slope"
+above = 0.1
+```
+"""
+
+
+def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
+    """With its slope in the end; nobody waits any more after a cancel, and what had been measured is not kept."""
+    (folder / "03-swept.md").write_text(HEAD + SWEPT, encoding="utf-8")
+    step = read(folder / "03-swept.md").steps[0]
+    going, first = threading.Event(), threading.Event()
+    told = proof.Proof._measured
+
+    def slowly(self, *one):
+        told(self, *one)
+        first.set()
+        going.wait(60)
+
+    monkeypatch.setattr(proof.Proof, "_measured", slowly)
+    monkeypatch.setattr("app.lesson.measuring.EACH_SECONDS", 0.01)
+    waiting = []
+    made = Measuring(step, ("one", "two"), theme.LIGHT, "python -m lessons swept", waiting.append)
+    assert "python -m lessons swept" in str([one.object for one in made.panel.select(pn.pane.HTML)])
+
+    def points():
+        return sum(len(source.data["x"]) for source in made.picture._sources)
+
+    made.begin()
+    made.begin()
+    begun = proof.of(step)
+    assert begun.waiting == 1
+    assert first.wait(60)
+    made._draw()
+    assert points() == 1
+    assert [one.label for one in made.panel.select(pmui.Button)] == ["Cancel"]
+    made.cancel()
+    assert proof.of(step) is None
+    assert [one.label for one in made.panel.select(pmui.Button)] == ["Measure them here"]
+    going.set()
+    asyncio.run(waiting.pop())
+    made.begin()
+    assert proof.of(step) is not begun
+    asyncio.run(waiting.pop())
+    assert points() == 6
+    assert begun.results is None, "what was given up has ended"
+    found = proof.of(step).results[0].measured
+    assert made.picture._labels[0].text == f"● one, slope {found:.2f}"
+    assert made.picture.figure.html_attributes["aria-label"].startswith(
+        "bias of variance against step size: one, slope"
+    )
+    assert made.panel.select(pmui.Button) == []
 
 
 def test_runs_that_fail_say_so(mine, monkeypatch):
@@ -510,7 +632,7 @@ def test_runs_that_fail_say_so(mine, monkeypatch):
 def panel_of(state, **actions):
     calls = []
     made = LessonPanel(state, Controls(state, print, of_lesson=True), lambda lesson, number: calls.append((lesson.key, number)),
-                       actions.get("follow", lambda: None), lambda: calls.append("contents"))  # fmt: skip
+                       actions.get("follow", lambda: None), lambda: calls.append("contents"), actions.get("later", Coroutine.close))  # fmt: skip
     return made, calls
 
 
@@ -530,17 +652,20 @@ def test_the_panel_shows_the_answer_only_after_it_was_given(mine):
     assert panel.texts(state.experiment, run_of(state.experiment, 10)) == []
     options = panel.panel.select(Option)
     assert [one.state for one in options] == ["open", "open"]
-    options[0]._handle_msg("anything")
+    # They stand in an order of their own; an answer is the option's number in the file.
+    first = next(one for one in options if one.words == "x")
+    first._handle_msg("anything")
     assert state.place.answer is None
-    options[0]._handle_msg("chosen")
+    first._handle_msg("chosen")
     assert state.place.answer == 1
     assert state.playing
-    assert [one.state for one in panel.panel.select(Option)] == ["wrong", "right"]
+    assert {one.words: one.state for one in panel.panel.select(Option)} == {"x": "wrong", "That": "right"}
     assert "So." in texts_of(panel)
     assert "True." in texts_of(panel)
     live = panel.texts(state.experiment, run_of(state.experiment, 4200))
-    assert len(live) == 4
+    assert len(live) == 5
     assert "holds" in live[0][1]
+    assert live[4][1] == "Of 4 claims 2 met, 1 not met, 1 not measured yet."
 
 
 def test_next_and_back_and_the_end(mine):
@@ -630,7 +755,9 @@ def test_of_two_lessons_with_one_title_the_one_that_was_clicked_opens(folder):
     catalogue.open()
     menu = catalogue._dialog.objects[-1]
     for key in ("twin", "mine"):
-        menu._handle_msg({"type": "click", "item": list(course.library().lessons).index(key)})
+        menu._handle_msg(list(course.library().lessons).index(key))
+    for wrong in (-1, 1000, True, "0", None, {}):
+        menu._handle_msg(wrong)
     assert opened == [("twin", 1), ("mine", 1)]
 
 
@@ -638,6 +765,141 @@ def test_the_list_says_minutes_and_needs(folder, mine):
     other = replace(mine, needs=("langevin", "gone"), summary="About $$x$$.")
     text = about(other, course.library().lessons)
     assert text == "5 minutes, 2 steps. About x. Needs: From gradient descent to Langevin, gone."
+
+
+def test_the_list_knows_what_there_is_to_be_done(mine):
+    assert item(mine, {})["steps"] == [{"question": True, "claims": 3}, {"question": False, "claims": 0}]
+
+
+def test_the_browser_is_told_of_answers_and_claims_that_are_met(mine, monkeypatch):
+    state = AppState()
+    panel, _ = panel_of(state)
+    monkeypatch.setattr(Progress, "ids", ["id"])
+    open_in(state, mine)
+    assert panel.texts(state.experiment, []) == [], "nothing is done before the answer"
+    state.place.reply(1)
+    told = panel.texts(state.experiment, run_of(state.experiment, 4200))[-1]
+    assert told == ("id", '{"lesson": "mine", "steps": {"1": ["wrong", 2]}}')
+    state.place.reply(2)
+    open_in(state, mine, 2)
+    told = panel.texts(state.experiment, run_of(state.experiment, 1))[-1]
+    assert told == ("id", '{"lesson": "mine", "steps": {"2": ["none", 0], "1": ["right", 0]}}')
+    assert outcome(mine.steps[0], SKIPPED) == "skipped"
+
+
+def test_right_answers_stand_in_every_place():
+    """The order is the lesson's and the step's own, and the same in every process."""
+    orders = [
+        (lesson.shuffled(step.number), step.question) for lesson in LESSONS.values() for step in lesson.steps if step.question
+    ]  # fmt: skip
+    assert all(sorted(order) == list(range(1, len(question.options) + 1)) for order, question in orders)
+    places = [order.index(question.answer) for order, question in orders if len(question.options) == 3]
+    assert all(places.count(place) > len(places) / 5 for place in range(3)), "in the files most are the second"
+    assert [LESSONS["langevin"].shuffled(number) for number in (1, 2)] == [(2, 3, 1), (2, 3, 1, 4)]
+
+
+def test_a_step_names_its_lanes_for_as_long_as_the_names_are_true(mine):
+    step = replace(mine.steps[0], names=("small steps", "ε = 0.1"))
+    lesson = replace(mine, steps=(step, mine.steps[1]))
+    state = AppState()
+    open_in(state, lesson)
+    assert state.lane_titles() == ("small steps", "ε = 0.1")
+    assert scene_of(state, None).lanes == state.lane_titles(), "views and their captions"
+    state.set_chains(8)
+    assert state.lane_titles() == ("small steps", "ε = 0.1")
+    state.set_lane_param(1, "sampler", "step_size", 0.2)
+    assert state.lane_titles() == ("small steps", "SGLD ε=0.2"), "in what sets it apart from the first it is another"
+    state.set_sampler(0, "sghmc")
+    assert state.lane_titles() == ("SGHMC", "SGLD")
+    state.place.leave()
+    open_in(state, replace(lesson, steps=(replace(step, names=("A", "B")),)))
+    state.add_lane()
+    assert state.lane_titles()[:2] == ("A", "B")
+    state.place.leave()
+    assert "A" not in state.lane_titles()
+    # Of one lane alone a name without a value stays true, one with a value does not.
+    alone = replace(step.spec, lanes=step.spec.lanes[:1])
+    other = Experiment.from_dict(
+        {**alone.to_dict(), "lanes": [{"sampler": {"key": "sgld", "params": {"step_size": 0.3}}}]}
+    )
+    for name, still in (("Langevin", "Langevin"), ("ε = 0.05", "")):
+        assert names(replace(step, spec=alone, names=(name,)), alone) == [name]
+        assert names(replace(step, spec=alone, names=(name,)), other) == [still]
+
+
+def test_trying_it_keeps_the_views_of_the_step(mine):
+    state = AppState()
+    assert state.offered_views() == state.fitting_views()
+    assert state.shows("workbench")
+    open_in(state, mine)
+    state.place.try_it()
+    assert state.shown_views() == ["marginal"]
+    assert state.offered_views() == ["marginal"]
+    assert not state.shows("workbench")
+    assert state.shows("target")
+    state.place.everything = True
+    assert state.offered_views() == state.fitting_views()
+    assert state.shows("workbench")
+    again, messages = state_of(link.to_query(state))
+    assert (messages, again.place.free, again.place.everything) == ([], True, True)
+    state.place.open(mine, 2)
+    assert not state.place.everything
+
+
+def test_an_answer_leaves_the_text_where_it_is_and_shows_what_is_new(mine):
+    state = AppState()
+    panel, _ = panel_of(state)
+    open_in(state, mine)
+    before = panel.panel.objects[:3]
+    assert [one.fresh for one in panel.panel.select(Anchor)] == [True], "a new step begins at its top"
+    panel.reply(1)
+    assert panel.panel.objects[:3] == before
+    assert [one.fresh for one in panel.panel.select(Anchor)] == [True, True]
+    state.dark = True
+    assert [one.fresh for one in panel.panel.select(Anchor)] == [True, False], "what was read is not scrolled to again"
+
+
+def test_numbers_in_the_text_follow_the_controls(folder):
+    text = (folder / "01-mine.md").read_text(encoding="utf-8")
+    text = text.replace("Text.", "It is {= 1/(1 - step_size/2) =}, not *{= step_size2 =}*; a {= 2*pi =} < b.", 1)
+    (folder / "03-live.md").write_text(
+        text.replace("views = [", 'watch = "At {= step_size =}."\nviews = [', 1), encoding="utf-8"
+    )
+    lesson = read(folder / "03-live.md")
+    state = AppState()
+    panel, _ = panel_of(state)
+    with param.parameterized.batch_call_watchers(state.place):
+        open_in(state, lesson)
+    assert "<span class='live-number' data-n='0' title='1/(1 - step_size/2)'>1.026</span>" in texts_of(panel)
+    assert "<em><span class='live-number' data-n='1' title='step_size2'>0.1</span></em>" in texts_of(panel)
+    state.place.reply(2)
+    assert "At <span class='live-number' data-n='3' title='step_size'>0.05</span>." in texts_of(panel)
+    numbers = panel.panel.select(Numbers)[0]
+    assert numbers.values == ["1.026", "0.1", "6.283", "0.05"]
+    state.set_lane_param(0, "sampler", "step_size", 0.5)
+    assert numbers.values == ["1.333", "0.1", "6.283", "0.5"]
+    state.remove_lane(1)
+    assert numbers.values[1] == "–"
+    # Without a page they are those of the step.
+    assert filled("A {= step_size2 + 1 =}.", lesson.steps[0].spec) == "A 1.1."
+    assert "1/0" in as_html("{= 1/0 =}"), "what nobody gives a value stays as it is"
+
+
+def test_solutions_and_notes_are_the_teachers(folder):
+    text = (folder / "01-mine.md").read_text(encoding="utf-8")
+    solved = 'teacher = "Ask *first*."\nexercise = [{ text = "Do it.", solution = "So.", experiment = "target=gaussian&lane=sgld(step_size:0.3)~full" }]\n'
+    (folder / "03-taught.md").write_text(text.replace("views = [", solved + "views = [", 1), encoding="utf-8")
+    for query, told in (("", False), ("&teacher=1", True)):
+        state, messages = state_of(f"?lesson=taught&answer=2{query}")
+        assert messages == []
+        panel, _ = panel_of(state)
+        assert "<b>Exercise 1.</b> Do it." in texts_of(panel)
+        assert ("Ask <em>first</em>." in texts_of(panel)) == told
+        assert ("<b>Solution.</b> So. <a href='?" in texts_of(panel)) == told
+        assert ("sgld(step_size:0.3)" in texts_of(panel)) == told
+        assert ("teacher=1" in link.to_query(state)) == told
+    _, messages = state_of("?lesson=taught&teacher=2")
+    assert "allowed is one of 0, 1" in messages[0]
 
 
 def test_a_newcomer_is_led_to_the_first_lesson():

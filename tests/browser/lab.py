@@ -234,6 +234,18 @@ def check_width(page):
     assert page.evaluate("document.body.scrollWidth") <= width
 
 
+def check_whole(lab, most=130):
+    """Header, transport and choosers take so many pixels at most, and every picture is seen whole, with its axes."""
+    page = lab.page
+    header, first = (page.locator(name).first.bounding_box() for name in (".header", ".wide"))
+    # What greets somebody who comes without a link is none of the three.
+    greeting = page.get_by_text("New here?").bounding_box()
+    assert header["height"] + first["y"] - (greeting["y"] + greeting["height"]) <= most
+    for figure in page.locator(".bk-Figure").all():
+        box = figure.bounding_box()
+        assert box["y"] + box["height"] <= page.viewport_size["height"]
+
+
 def check_phone(lab):
     """At rest nothing is wider than the screen, and every view can be seen."""
     lab.moves()

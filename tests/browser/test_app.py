@@ -14,6 +14,7 @@ import psutil
 import pytest
 import xarray as xr
 
+from app.state import DEFAULT
 from app.views.state import CLOUD
 from samplers import Experiment, run
 from samplers.migrations import VERSION
@@ -27,6 +28,7 @@ from tests.browser.lab import (
     check_inside,
     check_phone,
     check_text,
+    check_whole,
     check_width,
     wait_until,
 )
@@ -66,6 +68,7 @@ def test_it_opens_with_a_sampler_on_the_move(lab):
     assert 0.5 < bars.sum() * width < 1.1, "a density, but for what is outside the axis"
     assert lab.page.evaluate("document.documentElement.lang") == "en"
     check_width(lab.page)
+    check_whole(lab)
     # The checks of this file can fail.
     lab.button("Pause").click()
     lab.settled()
@@ -80,6 +83,8 @@ def test_it_opens_with_a_sampler_on_the_move(lab):
     )
     with pytest.raises(AssertionError):
         check_width(lab.page)
+    with pytest.raises(AssertionError):
+        check_whole(lab, 100)
 
 
 def test_the_network_is_watched(page, page_log):
@@ -428,6 +433,20 @@ def test_a_lane_that_blows_up_says_so_and_the_other_goes_on(lab):
     lab.says("SGLD", "blew up")
 
 
+def test_a_click_puts_the_chains_there(lab):
+    """And what follows are the draws of the link, without a page."""
+    lab.open("?target=banana&play=0&views=state&hide=equations")
+    lab.until(lambda: lab.steps() == 0 and lab.heads(), "the chains at their start")
+    box = lab.page.locator(".bk-Figure").first.bounding_box()
+    lab.page.mouse.click(box["x"] + 0.4 * box["width"], box["y"] + 0.3 * box["height"])
+    lab.until(lambda: lab.field("start"), "the link")
+    start = np.array(lab.field("start").split(","), dtype=float)
+    lab.until(lambda: lab.heads() and (lab.heads()[0] == start).all(), "the chains")
+    lab.step(3)
+    experiment, _ = Experiment.from_query(urlsplit(lab.url).query, DEFAULT)
+    np.testing.assert_array_equal(lab.heads()[0], run(experiment.runs()[0]).draws[:, 2])
+
+
 # Theme, phone, hidden page
 
 
@@ -450,6 +469,8 @@ def test_dark_and_light(lab):
 def test_on_a_phone(phone, server):
     lab = Lab(phone, server).open()
     check_phone(lab)
+    first = phone.locator(".bk-Figure").first.bounding_box()
+    assert first["y"] + first["height"] / 2 <= phone.viewport_size["height"] / 2, "the first picture: the upper half"
     lab.button("Open drawer").click()
     lab.page.get_by_role("slider", name="Step size ε").wait_for()
     # It slides in, and its help fades out; the page beneath has no contrast meanwhile.

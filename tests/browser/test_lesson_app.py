@@ -1,5 +1,6 @@
 """Lessons and presenter mode in a real headless Chromium: a student goes through a lesson, a teacher shows it."""
 
+import json
 import re
 
 import pytest
@@ -103,11 +104,21 @@ def test_a_student_goes_through_a_lesson(lab):
     lab.open()
     lab.moves()
     shows(lab, "Start the first lesson")
+    # What stands in the browser's storage may be anything.
+    stored = {
+        "mine/1": ["right", 1e9],
+        "mine/2": "<img src=x>",
+        "mine/99": ["right", 1],
+        "__proto__/1": ["right", 1],
+        "gone/1": ["right", 1],
+    }
+    lab.page.evaluate("(text) => localStorage.setItem('sgmcmc-lab-lessons', text)", json.dumps(stored))
     lab.page.evaluate("window.sameDocument = true")
     # From the list, with the broken file's place in it.
     lab.press("Lessons")
     shows(lab, lab.server.broken)
     shows(lab, "3 minutes, 2 steps")
+    assert lab.page.get_by_text("steps done").count() == 0
     lab.page.get_by_role("dialog").get_by_text("Mine", exact=True).click()
     lab.until(lambda: heading(lab) == ["One"], "the first step")
     lab.until(lambda: lab.titles() == ["Marginal", "KS distance"], "its views")
@@ -120,13 +131,20 @@ def test_a_student_goes_through_a_lesson(lab):
     assert lab.settled() == 0
     assert lab.page.get_by_text("It is so.").count() == 0
     answer(lab, "This")
-    shows(lab, "Not so.")
+    shows(lab, "Not quite.")
     shows(lab, "It is so.")
+    verdict = lab.page.get_by_text("Not quite.")
+    lab.until(lambda: verdict.bounding_box()["y"] < 250, "the verdict, to which the panel scrolls")
     lab.moves()
     # Claims are judged on the run that is on the screen.
     shows(lab, "✓ holds")
     shows(lab, "✗ not yet")
     shows(lab, "expected 0.5 to 1.5")
+    shows(lab, "Of 2 claims 1 met, 1 not met.")
+    lab.press("Lessons")
+    shows(lab, "1 of 2 steps done · 0 of 1 questions right · 1 of 2 check marks seen")
+    lab.page.keyboard.press("Escape")
+    lab.page.get_by_role("dialog").wait_for(state="hidden")
     # Only the step's own control is there, and what it moves is said to be other.
     assert lab.page.get_by_role("combobox").count() == 0
     assert lab.page.get_by_role("slider").count() == 1, "the step size"
@@ -135,7 +153,7 @@ def test_a_student_goes_through_a_lesson(lab):
     link = lab.url
     lab.open("?" + link.partition("?")[2])
     lab.until(lambda: heading(lab) == ["One"], "the same step")
-    shows(lab, "Not so.")
+    shows(lab, "Not quite.")
     lab.page.evaluate("window.sameDocument = true")
     lab.press("Next")
     lab.until(lambda: heading(lab) == ["Two"], "the second step")
@@ -205,9 +223,11 @@ def test_a_lesson_on_a_phone(phone, school):
     shows(lab, "Right.")
     wait_until(lambda: len(lab.figures()) == 2, "the views")
     check_width(phone)
-    text, figure = phone.locator(".lesson").bounding_box(), phone.locator(".view-title").first.bounding_box()
+    text, figure = phone.locator(".lesson").bounding_box(), phone.locator(".bk-Figure").first.bounding_box()
+    half = phone.viewport_size["height"] / 2
     assert text["width"] > 360
-    assert figure["y"] > text["y"] + text["height"] - 1, "the views are below the text"
+    assert text["y"] >= half - 2, "the text is a sheet in the lower half"
+    assert figure["y"] + figure["height"] / 2 < half, "the first picture is in the upper one"
     cut_off = f"""() => {{ {WALK}
       return [...walk(document)].filter((one) => ["BUTTON", "P", "H2"].includes(one.tagName))
         .filter((one) => {{ const box = one.getBoundingClientRect(); return box.width > 0 && (box.right > innerWidth + 1 || box.left < -1) }})

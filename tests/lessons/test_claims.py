@@ -54,6 +54,31 @@ def test_a_claim_passes_or_fails(goal, found, passes):
     assert bool(result.reason) == (not passes)
 
 
+@pytest.mark.parametrize(
+    ("goal", "found", "chance"),
+    [
+        # Of a number the error may be a tenth of it; four standard errors where the claim names none.
+        (Goal(equals=3.6, errors=4), Estimate(3.38, 0.53), 2.12),
+        (Goal(equals=3.6, errors=4), Estimate(3.6, 0.0899), None),
+        (Goal(equals=3.6, errors=4), Estimate(3.6, 0.0901), 0.3604),
+        (Goal(equals=-3.6, errors=2), Estimate(3.6, 0.179), None),
+        (Goal(equals=1.0, tolerance=0.02), Estimate(1.0, 0.026), 0.104),
+        (Goal(equals=1.0, relative=0.2), Estimate(1.0, 0.049), None),
+        (Goal(equals=0, errors=4), Estimate(1.0, 9.0), None),
+        (Goal(equals=0, tolerance=0.1), Estimate(1.0, 0.1), None),
+        # With bounds it may be the way to the nearest one.
+        (Goal(above=1.0), Estimate(1.3, 0.07), None),
+        (Goal(above=1.0, errors=5), Estimate(1.3, 0.07), 0.35),
+        (Goal(above=0.0, below=1.4), Estimate(1.3, 0.07), 0.28),
+        (Goal(equals=1, tolerance=0.1), NO_ERROR, None),
+        (Goal(equals=1, errors=4), NO_ERROR, math.inf),
+        (Goal(equals=1, errors=4), Estimate(math.nan, 1.0), None),
+    ],
+)
+def test_a_number_that_chance_may_still_move_is_not_judged_yet(goal, found, chance):
+    assert judge(claim(goal), goal, [found], full=False).chance == (chance if chance is None else pytest.approx(chance))
+
+
 def test_means_over_seeds():
     both = mean([Estimate(1.0, 0.3), Estimate(3.0, 0.4)])
     assert both.value == 2
@@ -91,7 +116,7 @@ NO_STANDARD_ERROR = "The run is too short for a standard error."
         (Goal(equals=-2.0, relative=0.25), NEAR, "-2", 0.5, "It is 3 away from -2; allowed is 0.5."),
         (Goal(equals=0.0, relative=0.25, tolerance=1.0), NEAR, "0", 1.0, ""),
         (Goal(exact=True, errors=2), NEAR, "1.25", 0.2, "It is 0.25 away from 1.25; allowed is 0.2."),
-        (Goal(exact=True, errors=2), Estimate(1.0, 0.1), "exact", 0.2, "The exact law's value of this number is not known; give the number instead of “exact”."),
+        (Goal(exact=True, errors=2), Estimate(1.0, 0.1), "exact", 0.2, "The target's value of this number is not known; give the number instead of “exact”."),
         (Goal(equals=1.0, errors=2, tolerance=0.5), NO_ERROR, "1", 0.5, NO_STANDARD_ERROR),
         (Goal(equals=1.0, errors=0), NEAR, "1", 0.0, ""),
         (Goal(above=1.0), NEAR, "above 1", None, "It is not above 1."),

@@ -55,23 +55,22 @@ FAULTS = {
         ((1, 2), (1, 2)),
         ({"target": {"items": 20}, "lane1": {"gradient": {"replacement": False}}}, (3,)),
     ],
-    ("control-variates", 1): [((2, 3), (1, 2))],
-    ("control-variates", 2): [((2, 3), (1, 2))],
-    ("control-variates", 3): [((1, 2), (1, 2, 3, 4))],
-    ("control-variates", 4): [((2, 3), (1, 2)), ((2, 4), (3,)), ((1, 3), (4,))],
-    ("gap", 1): [
-        ({"lane1": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (1,)),
-        ({"lane1": {"sampler": {"step_size": 0.0001, "n_leapfrog": 1}}}, (2, 3)),
-    ],
-    ("gap", 2): [
-        ((1, 2), (1, 4)),
-        ({"lane2": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (2,)),
-        ((1, 3), (3,)),
-    ],
     ("momentum", 1): [((1, 2), (1, 2)), ({"target": {"sd1": 1.1}}, (3,))],
     ("momentum", 2): [((1, 2), (1, 2)), ((2, 3), (3,))],
     ("momentum", 3): [((1, 2), (1, 2))],
     ("momentum", 4): [((2, 3), (1, 2))],
+    ("diagnostics-mislead", 1): [
+        ({"target": {"radius": 2.4}, "n_steps": 20_000}, (1, 2, 3, 4)),
+        ({"target": {"radius": 1.5}, "n_steps": 2_000}, (5, 6)),
+    ],
+    ("diagnostics-mislead", 2): [({"target": {"radius": 4.0}}, (1, 2))],
+    ("diagnostics-mislead", 3): [
+        ({"sampler": {"step_size": 2e-4}}, (1, 3)), ({"lane1": {"sampler": {"step_size": 0.1}}}, (2,)),
+        ({"lane2": {"sampler": {"diffusion_entries": ["1"]}}}, (4,)),
+    ],
+    ("dw", 1): [({"target": {"sd1": 1.1}}, (1,))],
+    ("dw", 2): [({"target": {"sd": 2.0}}, (1, 2, 4, 5)), ((1, 2), (3,))],
+    ("dw", 3): [((1, 2), (1, 2)), ((2, 3), (3,))],
     ("recipe-d", 1): [((1, 2), (2, 3, 4)), ({"target": {"sd1": 1.1}}, (1,))],
     ("recipe-d", 2): [
         ({"lane2": {"sampler": {"gamma": False}}}, (2,)),
@@ -136,14 +135,18 @@ FAULTS = {
     ("network", 2): [((1, 3), (1, 2, 3)), ((2, 4), (4,)), ((1, 5), (5, 6))],
     ("network", 3): [((1, 3), (1,)), ((1, 2), (2,)), ((2, 3), (3,)), ((1, 4), (4,))],
     ("network", 4): [((1, 5), (1, 2, 3, 4))],
-    ("diagnostics-mislead", 1): [
-        ({"target": {"radius": 2.4}, "n_steps": 20_000}, (1, 2, 3, 4)),
-        ({"target": {"radius": 1.5}, "n_steps": 2_000}, (5, 6)),
+    ("control-variates", 1): [((2, 3), (1, 2))],
+    ("control-variates", 2): [((2, 3), (1, 2))],
+    ("control-variates", 3): [((1, 2), (1, 2, 3, 4))],
+    ("control-variates", 4): [((2, 3), (1, 2)), ((2, 4), (3,)), ((1, 3), (4,))],
+    ("gap", 1): [
+        ({"lane1": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (1,)),
+        ({"lane1": {"sampler": {"step_size": 0.0001, "n_leapfrog": 1}}}, (2, 3)),
     ],
-    ("diagnostics-mislead", 2): [({"target": {"radius": 4.0}}, (1, 2))],
-    ("diagnostics-mislead", 3): [
-        ({"sampler": {"step_size": 2e-4}}, (1, 3)), ({"lane1": {"sampler": {"step_size": 0.1}}}, (2,)),
-        ({"lane2": {"sampler": {"gamma": True}}}, (4,)),
+    ("gap", 2): [
+        ((1, 2), (1, 4)),
+        ({"lane2": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (2,)),
+        ((1, 3), (3,)),
     ],
 }  # fmt: skip
 PATCHED = {("scan", 3)}

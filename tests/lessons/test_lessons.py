@@ -234,6 +234,13 @@ BAD = [
     ("a [link]", "*a*{: onclick=x} [link]", 10, "attributes in braces"),
     ("a [link]", "*a*{onclick=x} [link]", 10, "attributes in braces"),
     ("Text with", "Text\x07 with", 10, "control characters"),
+    ("Text with", "Text {= 1/step =} with", 8, "there is no name “step” here"),
+    ("Text with", "Text {= 1/step_size with", 8, "a number is written {= formula =}"),
+    ("Text with", "Text" + " {= 1 =}" * 21 + " with", 8, "allowed are 20 numbers"),
+    ('watch = "Look."', 'watch = "At {= log(0) =}."', 21, "log"),
+    ('watch = "Look."', 'exercise = [{ text = "Do.", solution = "So.", experiment = "target=nothing" }]', 21, "there is no such target"),
+    ('watch = "Look."', 'exercise = [{ text = "Do.", experiment = "target=gaussian" }]', 21, "solution = None: it is needed"),
+    ('watch = "Look."', 'teacher = "<b>x"', 21, "HTML is not allowed"),
     ('views = ["state"', 'views = [\n"state"', None, None),  # a list over two lines is fine
     ('views = ["state", "ks"]', 'views = ["state", 3]', 17, "allowed is a list of up to 12 names"),
     ('views = ["state", "ks"]', 'views = ["State"]', 17, "a name of small letters"),

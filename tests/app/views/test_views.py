@@ -441,6 +441,37 @@ def test_without_replacement_the_variance_is_smaller():
     assert variance == pytest.approx(moments.scir_variance(800.1, 1.0, 0.1, steps, var_a_hat))
 
 
+def test_with_control_variates_the_line_is_of_the_noise_that_they_leave():
+    gradients = [{"key": "minibatch_cv", "params": {"batch_size": 10}}]
+    made = records("sparse_dirichlet", [("scir", {"step_size": 0.5})], gradients=gradients)
+    view, data = filled(made, 1)
+    at, _, _, _, variance, variance_low, _ = data["lane 0"]
+    line = data["theory 0"][2]
+    assert line == pytest.approx(moments.scir_variance_cv(100.1, 1.0, 0.5, STEPS, 1000**2 * 0.09 / 10))
+    assert distance(variance, variance_low, line[at.astype(int)]) < 4
+    # Planted fault: the line without them.
+    plain = moments.scir_variance(100.1, 1.0, 0.5, at, 1000**2 * 0.09 / 10)
+    assert distance(variance, variance_low, plain) > 20
+    assert "line: the law of its steps" in view.captions(frames(made))[view._caption.id]
+
+
+def test_all_particles_are_shown_and_one_chain_beside_them():
+    made = records("gaussian_mixture", ["svgd", "sgld"], n_chains=30)
+    for record in made:
+        record.run.advance(5)
+    data = VIEWS["state"](scene_of(made)).compute(frames(made))
+    np.testing.assert_allclose(np.array(data["heads 0"]).T, made[0].run.position)
+    np.testing.assert_allclose(np.array(data["heads 1"]).T, made[1].run.position[:1])
+
+
+def test_chains_that_move_each_other_have_no_ensemble():
+    """Hundreds of particles are another set, not many draws of a few."""
+    made = records("gaussian", ["svgd", "sgld"])
+    view, data = filled(made, 0, chains=500)
+    assert not len(data["lane 0"][0]) and len(data["lane 1"][0])
+    assert "SVGD not shown: its chains move each other" in view.captions(frames(made))[view._caption.id]
+
+
 @pytest.mark.parametrize(
     ("target", "sampler"), [("gamma", "cir"), ("lognormal", "geometric_ou"), ("dense_dirichlet", "cir")]
 )

@@ -5,9 +5,11 @@ import pytest
 
 from samplers import Experiment, Run, RunSpec, jit
 from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
 from tests.checks_gradients import check_gradient, missing
+from tests.checks_samplers import FEW_DATA
 
 
 def test_every_estimator_declares_what_its_tests_need():
@@ -94,6 +96,37 @@ def test_minibatches_are_drawn_with_replacement_where_nothing_is_said():
 # A chain's table of SAGA has a row for each.
 ITEMS = 100
 THETA, ELSEWHERE = np.array([0.7, -0.2]), np.array([0.9, 0.1])
+
+
+def with_all_data():
+    """Each estimator of minibatches, each target that it fits, and a sampler that takes both."""
+    for key in [key for key in GRADIENTS if key.startswith("minibatch")]:
+        for t, target in TARGETS.items():
+            s = next((s for s in ("sgld", "geodesic_sgld") if SAMPLERS[s].accepts(target)), None)
+            if s is not None and {key, "full"} <= SAMPLERS[s].gradients_for(target):
+                yield key, t, s
+
+
+@pytest.mark.parametrize(("key", "t", "s"), list(with_all_data()))
+def test_all_of_the_data_as_a_batch_are_the_gradient(key, t, s):
+    """Without replacement and to the last digits; all but two of them are not. So a sampler has with such a batch the
+    law that it has with the gradient."""
+    few = FEW_DATA.get(t) or ({"items": 25} if "items" in TARGETS[t].param else {})
+
+    def used(gradient, **values):
+        choice = {name: value for name, value in values.items() if name in GRADIENTS[gradient].param}
+        run = Run(RunSpec.of(t, s, gradient, target_params=few, gradient_params=choice, sampler_params={"step_size": 1e-6}, n_chains=1))  # fmt: skip
+        # What there is to remember is of another place.
+        for place in run.target.sample(3, 2):
+            run.position[:] = place
+            run.advance(1)
+        return run.last_gradient[0]
+
+    n = len(TARGETS[t](**few).data())
+    exact = used("full")
+    close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(exact).max()}
+    np.testing.assert_allclose(used(key, batch_size=n, replacement=False, variance=1e-3), exact, **close)
+    assert not np.allclose(used(key, batch_size=n - 2, replacement=False, variance=1e-3), exact, **close)
 
 
 def slopes(target, theta, gradient):

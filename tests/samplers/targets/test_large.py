@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from samplers import Experiment, Run, jit
+from samplers import Experiment, Run, jit, run
 from samplers.diagnostics import ks
 from samplers.parameters import SpecError
 from samplers.spec import MAX_MEMORY, MAX_NUMBERS
@@ -201,13 +201,36 @@ def test_both_kinds_are_there():
     ]
 
 
+def estimates(draws):
+    """Means and variances of draws (chains, draws, d), and their standard errors by effective sample sizes."""
+    from arviz_stats.base import array_stats
+
+    squares = (draws - draws.mean(axis=(0, 1))) ** 2
+    found = []
+    for values in (draws, squares):
+        ess = [float(array_stats.ess(values[..., k], method="mean")) for k in range(values.shape[2])]
+        found += [values.mean(axis=(0, 1)), values.std(axis=(0, 1)) / np.sqrt(ess)]
+    return found
+
+
+def apart(one, two):
+    """How far two estimates are from each other, in standard errors: 62 numbers."""
+    return np.concatenate([(one[k] - two[k]) / np.hypot(one[k + 1], two[k + 1]) for k in (0, 2)])
+
+
+@pytest.mark.slow
 def test_31_coefficients_are_those_of_another_programs_nuts():
-    """Means and standard deviations against blackjax's NUTS in double precision, 4 chains of 4000 draws: of 62 z none
-    above 4 (1 of 250 seeds has one), and their root mean square below 1.3 (1 of 1000)."""
+    """Means and variances of the long run, and of HMC as one runs it on the page, within 3 SE of those of blackjax's
+    NUTS, in double precision on a density that is written down here: 4 chains of 4000 draws.
+
+    Of 62 numbers that were independent one would be past 3 SE in 15 % of the seeds, which are fixed; their root mean
+    square is past 1.3 in 1 of 1000. Planted fault: a prior that is wider by a twentieth, with which 44 of them are.
+
+    It is skipped where blackjax is not installed: that takes 28 s of processor and 400 MB, and NUTS 18 s more.
+    """
     blackjax = pytest.importorskip("blackjax", reason="it comes with the extra bench")
     import jax
     import jax.numpy as jnp
-    from arviz_stats.base import array_stats
 
     jax.config.update("jax_enable_x64", True)
     target = TARGETS["logistic_tumours"]()
@@ -229,20 +252,24 @@ def test_31_coefficients_are_those_of_another_programs_nuts():
 
         return jax.lax.scan(body, state, jax.random.split(second, 4000))[1]
 
-    theirs = np.array(jax.jit(jax.vmap(chain))(jax.random.split(jax.random.PRNGKey(3), 4)))
+    theirs = estimates(np.array(jax.jit(jax.vmap(chain))(jax.random.split(jax.random.PRNGKey(3), 4))))
 
-    def scores(target):
-        z, ours = [], target.reference.ess
-        for k, column in enumerate(target.columns):
-            draws = theirs[..., k]
-            sd, ess = draws.std(), float(array_stats.ess(draws, method="bulk"))
-            of_squares = float(array_stats.ess((draws - draws.mean()) ** 2, method="mean"))
-            z.append((column.mean - draws.mean()) / (sd * np.sqrt(1 / ess + 1 / ours)))
-            z.append((np.sqrt(column.variance) / sd - 1) / np.sqrt(0.5 / of_squares + 0.5 / ours))
-        return np.array(z)
+    def of_long_run(target):
+        """What the page calls exact, with the errors of the draws that it is made of."""
+        _, of_mean, _, of_variance = estimates(target.reference.draws)
+        mean, variance = (np.array([getattr(c, name) for c in target.columns]) for name in ("mean", "variance"))
+        return mean, of_mean, variance, of_variance
 
-    z = scores(target)
-    assert np.abs(z).max() < 4
-    assert np.sqrt(np.mean(z**2)) < 1.3
-    # Planted fault: a prior that is wider by a twentieth.
-    assert np.sqrt(np.mean(scores(TARGETS["logistic_tumours"](prior_sd=1.05)) ** 2)) > 1.3
+    step = {"key": "hmc", "params": {"step_size": 0.05, "n_leapfrog": 15}}
+    lane = {"sampler": step, "gradient": {"key": "full"}}
+    spec = {"target": {"key": "logistic_tumours"}, "lanes": [lane], "n_chains": 4, "burn_in": 200, "n_steps": 3000, "seed": 3}  # fmt: skip
+    hmc = run(Experiment.from_dict(spec).runs()[0]).draws
+
+    for mine in (of_long_run(target), estimates(hmc)):
+        z = apart(mine, theirs)
+        assert np.abs(z).max() < 3
+        assert np.sqrt(np.mean(z**2)) < 1.3
+    # The planted fault.
+    z = apart(of_long_run(TARGETS["logistic_tumours"](prior_sd=1.05)), theirs)
+    assert np.abs(z).max() > 3
+    assert np.sqrt(np.mean(z**2)) > 1.3

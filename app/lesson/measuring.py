@@ -1,0 +1,92 @@
+"""The part of a lesson's panel for claims that no live run shows: a way to measure them, and what comes of it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from html import escape
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.lesson import proof
+from app.lesson.sweeping import HEIGHT, SweepPicture
+from app.theme import Theme
+from lessons import Step
+
+EACH_SECONDS = 0.3
+"""The picture of a sweep has its new points so often."""
+
+
+class Measuring:
+    """A button; while it measures how far it is, with a way to give it up; and the picture of a sweep."""
+
+    def __init__(
+        self, step: Step, names: Sequence[str], colours: Theme, command: str, do_later: Callable[[Coroutine[Any, Any, None]], None],
+    ):  # fmt: skip
+        self._step, self._command, self._do_later = step, command, do_later
+        self._document = pn.state.curdoc
+        self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.picture = SweepPicture(step, names, colours) if step.sweep is not None else None
+        self._share = pn.pane.HTML("", margin=(10, 4), styles={"font-size": "14px"})
+        if proof.of(step) is not None:
+            self._wait()
+        else:
+            self._show()
+
+    def begin(self) -> None:
+        """Ask for the runs."""
+        if proof.of(self._step) is None:
+            self._wait()
+
+    def cancel(self) -> None:
+        """Wait no more for them."""
+        proof.cancel(self._step)
+        self._show()
+
+    def _wait(self) -> None:
+        self._proof = proof.begin(self._step)
+        self._show()
+        self._draw()
+        if self._proof.running:
+            self._do_later(self._follow(self._proof))
+
+    async def _follow(self, found: proof.Proof) -> None:
+        while found.running and proof.of(self._step) is found:
+            await asyncio.sleep(EACH_SECONDS)
+            self._on_page(self._draw)
+        self._on_page(self._end)
+
+    def _on_page(self, work: Callable[[], None]) -> None:
+        """Change the page's models, which only the holder of its lock may."""
+        if self._document is not None and self._document.session_context is not None:
+            self._document.add_next_tick_callback(work)
+        else:
+            work()
+
+    def _end(self) -> None:
+        self._draw()
+        self._show()
+
+    def _draw(self) -> None:
+        found = proof.of(self._step)
+        if found is not None:
+            self._share.object = f"{found.share:.0%} measured"
+            if self.picture is not None:
+                self.picture.show(found.rows)
+
+    def _show(self) -> None:
+        found = proof.of(self._step)
+        picture = [pn.pane.Bokeh(self.picture.figure, height=HEIGHT, sizing_mode="stretch_width", margin=(4, 8), theme=None)] if self.picture is not None and found is not None else []  # fmt: skip
+        line: list[Any] = []
+        if found is None:
+            button = pmui.Button(
+                label="Measure them here", icon="speed", size="small", variant="outlined", margin=(6, 12), description="Measure them here: the step's own runs, at reduced length; this takes from some seconds to a minute.",
+            )  # fmt: skip
+            button.on_click(lambda _: self.begin())
+            line = [button, pn.pane.HTML(f"or in a terminal: <code>{escape(self._command)}</code>", margin=(10, 12), styles={"font-size": "13px"})]  # fmt: skip
+        elif found.running:
+            cancel = pmui.Button(label="Cancel", icon="close", size="small", variant="outlined", margin=(6, 12))
+            cancel.on_click(lambda _: self.cancel())
+            line = [cancel, self._share]
+        rows = [pn.FlexBox(*line, align_items="center", sizing_mode="stretch_width", margin=0)] if line else []
+        self.panel.objects = [*rows, *picture]

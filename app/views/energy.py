@@ -1,0 +1,88 @@
+"""The energy of a target on a line as a landscape, and the chains as balls in it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.theme import plot
+from app.views.base import Array, Data, LaneFrame, View
+from app.views.marks import MARKERS
+from app.views.scales import Scale
+from app.views.state import notes
+from samplers import Experiment
+
+POINTS = 400
+"""Of the curve."""
+HIGHEST = 8.0
+"""How far above the lowest energy the figure goes: there the density is e⁻⁸ of its maximum."""
+TRAIL = 8
+"""The last positions of a lane's first chain."""
+SHOWN_CHAINS = 4
+
+
+class Energy(View):
+    """U(θ) = −log density. Faint dots are the last positions of the first chain."""
+
+    key = "energy"
+    title = "Energy"
+    hint = "U(θ), the chains on it, and the last steps of one"
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        target = experiment.make_target()
+        return target.dim == 1 and target.of_coordinates
+
+    def build(self) -> Any:
+        scene, colours = self.scene, self.scene.colours
+        column = scene.target.columns[0]
+        self._scale = scale = Scale.of(column)
+        positions = np.linspace(*scale.range, POINTS)
+        energy = self._energy(np.array([scale.back(x) for x in positions]))
+        self._low = float(energy.min())
+        seen = energy < self._low + HIGHEST
+        p = plot(colours, scale.label(column.name), "U", scale.range, (self._low - 0.08 * HIGHEST, self._low + HIGHEST))
+        scale.apply(p.xaxis)
+        p.varea(
+            positions[seen], self._low - 0.08 * HIGHEST, energy[seen], fill_color=colours.density[1], fill_alpha=0.25
+        )
+        p.line(positions[seen], energy[seen], line_color=colours.exact, line_width=1.5)
+        for i, _ in enumerate(scene.lanes):
+            trail = self.feed(f"trail {i}", "x", "y", "alpha")
+            p.scatter("x", "y", source=trail, size=8, marker=MARKERS[i], alpha="alpha", color=colours.lanes[i],
+                      line_color=None)  # fmt: skip
+            ball = self.feed(f"ball {i}", "x", "y")
+            p.scatter("x", "y", source=ball, size=14, marker=MARKERS[i], fill_color=colours.lanes[i],
+                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+        self._label = self.caption(p)
+        self.take_touches(p)
+        return p
+
+    def start_at(self, point: Sequence[float], before: Array) -> Array | None:
+        low, high = self._scale.range
+        return np.array([self._scale.back(point[0])]) if len(point) == 2 and low <= point[0] <= high else None
+
+    def _energy(self, theta: Array) -> Array:
+        return np.asarray(-self.scene.target.log_density(theta[:, None]))
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        chains = SHOWN_CHAINS if len(lanes) == 1 else 1
+        for i, lane in enumerate(lanes):
+            out[f"ball {i}"] = self._on_curve(lane.run.position[:chains, 0])[:2]
+            x, y, kept = self._on_curve(lane.run.statistics.tail(TRAIL + 1)[:-1, 0, 0])
+            out[f"trail {i}"] = x, y, np.linspace(0.1, 0.6, len(kept))[kept]
+        return out
+
+    def _on_curve(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Where θ is in the figure, and which of them are there: a chain that blows up has no energy."""
+        with np.errstate(all="ignore"):
+            x, y = self._scale.forward(theta), self._energy(theta)
+        good = np.isfinite(x) & np.isfinite(y)
+        return x[good], y[good], good
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        return {self._label.id: notes(self.scene.lanes, lanes)}
+
+    def words(self, lanes: Sequence[LaneFrame]) -> str:
+        return self.means(lanes, [0])

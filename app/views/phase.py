@@ -1,0 +1,103 @@
+"""The phase plane: a coordinate and its momentum, with the contours of H and the chains' paths."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from app.theme import plot
+from app.views.base import Array, Data, LaneFrame, View
+from app.views.marks import MARKERS
+from app.views.planes import heights
+from app.views.scales import Scale
+from app.views.state import notes
+from samplers import Experiment
+from samplers.kernels import SAMPLERS
+from samplers.recipe.flow import SHOWN_MOMENTUM
+from samplers.targets.base import LINE
+
+CELLS = 120
+"""Cells a side that the contours are drawn from."""
+PATH = 160
+"""Frames that the path of a lane's first chain goes back."""
+SHOWN_CHAINS = 4
+
+
+class Phase(View):
+    """(θ, r) of one coordinate. Of several, the contours are those of the two alone, whatever the others are."""
+
+    key = "phase"
+    title = "Phase plane"
+    hint = "contours of H hold 50, 90 and 99 %"
+    click = "click: start at that θ"
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        target = experiment.make_target()
+        made = [SAMPLERS[lane.sampler.key](**lane.sampler.values()) for lane in experiment.lanes]
+        return target.support == LINE and target.of_coordinates and any(one.carries_momentum for one in made)
+
+    def build(self) -> Any:
+        scene, colours, column = self.scene, self.scene.colours, self.scene.column
+        self._scale = scale = Scale.of(column)
+        ranges = scale.range, (-SHOWN_MOMENTUM, SHOWN_MOMENTUM)
+        p = plot(
+            colours, scale.label(column.name), column.name.replace("θ", "r") if "θ" in column.name else "r", *ranges
+        )
+        p.grid.grid_line_color = None
+        if column.exact:
+            x, r = (np.linspace(a, b, CELLS + 1) for a, b in ranges)
+            marginal = np.diff(column.cdf(x)) / np.diff(x)
+            middles = [(ends[1:] + ends[:-1]) / 2 for ends in (x, r)]
+            density = stats.norm.pdf(middles[1])[:, None] * marginal
+            p.contour(
+                *middles, density, levels=heights(density), line_color=colours.exact, line_alpha=0.6, line_width=1
+            )
+        else:
+            self.hint = "a coordinate and its momentum"
+        for i, _ in enumerate(scene.lanes):
+            path = self.feed(f"path {i}", "x", "y", rollover=PATH)
+            p.line("x", "y", source=path, line_color=colours.lanes[i], line_width=1.2, line_alpha=0.55,
+                   line_join="bevel")  # fmt: skip
+            heads = self.feed(f"heads {i}", "x", "y")
+            p.scatter("x", "y", source=heads, size=11, marker=MARKERS[i], fill_color=colours.lanes[i],
+                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+        self._steps = [-1] * len(scene.lanes)
+        self._label = self.caption(p)
+        self.take_touches(p)
+        return p
+
+    def start_at(self, point: Sequence[float], before: Array) -> Array | None:
+        low, high = self._scale.range
+        if len(point) != 2 or not low <= point[0] <= high:
+            return None
+        start = before.copy()
+        start[self.scene.coordinate] = self._scale.back(point[0])
+        return start
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        j, chains = self.scene.coordinate, SHOWN_CHAINS if len(lanes) == 1 else 1
+        for i, lane in enumerate(lanes):
+            run = lane.run
+            if not run.sampler.carries_momentum:
+                continue
+            places = np.stack([self._scale.forward(run.position[:chains, j]), run.momentum[:chains, j]], axis=1)
+            good = np.isfinite(places).all(axis=1)
+            out[f"heads {i}"] = places[good, 0], places[good, 1]
+            # A frame without a step has nothing new of the first chain.
+            if run.steps != self._steps[i] and good[0]:
+                self._steps[i] = run.steps
+                out[f"path {i}"] = places[:1, 0], places[:1, 1]
+        return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        lines = []
+        for name, lane in zip(self.scene.lanes, lanes, strict=True):
+            carries = lane.run.sampler.carries_momentum
+            lines.append(notes([name], [lane]) if carries else f"{name} goes on with no momentum")
+        return {self._label.id: "\n".join(filter(None, lines))}
+
+    def words(self, lanes: Sequence[LaneFrame]) -> str:
+        return self.means(lanes, [self.scene.coordinate])

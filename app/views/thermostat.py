@@ -1,0 +1,80 @@
+"""The thermostat of one chain as it moves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import BasicTicker, NumeralTickFormatter
+
+from app.theme import plot
+from app.views.base import Data, LaneFrame, View
+from samplers import Experiment, Run
+from samplers.kernels import SAMPLERS
+
+WINDOW = 600
+"""Frames that stay visible."""
+
+
+def xi(run: Run, coordinate: int) -> float | None:
+    """ξ of the first chain, or that of the coordinate where each has its own; None without one."""
+    n = run.sampler.thermostats(run.target)
+    return float(run.momentum[0, run.momentum.shape[1] - n + min(coordinate, n - 1)]) if n else None
+
+
+class Thermostat(View):
+    """ξ of the first chain of each lane, a point a frame."""
+
+    key = "thermostat"
+    title = "Thermostat"
+    hint = "ξ of one chain; dotted: where it started"
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        target = experiment.make_target()
+        made = [SAMPLERS[lane.sampler.key](**lane.sampler.values()) for lane in experiment.lanes]
+        return any(one.thermostats(target) for one in made)
+
+    def build(self) -> Any:
+        scene, colours = self.scene, self.scene.colours
+        p = plot(colours, scene.axis_label, "ξ", (0, 1), (-1, 1))
+        p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+        p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
+        for i, _ in enumerate(scene.lanes):
+            source = self.feed(f"lane {i}", "x", "y", rollover=WINDOW)
+            p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=1.6, line_join="bevel")
+            first = self.feed(f"first {i}", "y")
+            p.hspan(y="y", source=first, line_color=colours.lanes[i], line_dash="dotted", line_width=1.5)
+        self.moving_range("x", p.x_range)
+        self.moving_range("y", p.y_range)
+        self._shown: list[tuple[float, float]] = []
+        self._steps = [-1] * len(scene.lanes)
+        self._label = self.caption(p)
+        return p
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        for i, lane in enumerate(lanes):
+            run, value = lane.run, xi(lane.run, self.scene.coordinate)
+            # A frame without a step shows nothing new, and a chain that blows up no number.
+            if value is None or run.steps == self._steps[i] or not np.isfinite(value):
+                continue
+            self._steps[i] = run.steps
+            out[f"lane {i}"] = np.array([lane.x]), np.array([value])
+            out[f"first {i}"] = (np.array([run.sampler.auxiliary(run.target)[-1]]),)
+            self._shown += [(lane.x, value), (lane.x, float(out[f"first {i}"][0][0]))]
+        if out:
+            self._shown = self._shown[-2 * WINDOW * len(lanes) :]
+            x, y = np.array(self._shown).T
+            room = 0.1 * max(float(np.ptp(y)), 0.1)
+            out["x"] = (np.array([x.min(), x.max() + max(0.03 * float(np.ptp(x)), 1e-3)]),)
+            # Below the lowest is room for the caption.
+            out["y"] = (np.array([y.min() - (1 + len(lanes)) * room, y.max() + room]),)
+        return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        found = [
+            (name, xi(lane.run, self.scene.coordinate)) for name, lane in zip(self.scene.lanes, lanes, strict=True)
+        ]
+        return {
+            self._label.id: "\n".join(f"{name}  ξ = {x:.3g}" for name, x in found if x is not None and np.isfinite(x))
+        }

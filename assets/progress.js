@@ -1,0 +1,76 @@
+// What a person has done in the lessons: kept in this browser alone, and shown in the list of lessons. No server sees it.
+const KEY = "sgmcmc-lab-lessons"
+const ANSWERS = ["none", "skipped", "wrong", "right"]
+const NAME = /^[a-z0-9][a-z0-9_-]{0,59}\/[0-9]{1,2}$/
+const MOST = 2_000
+
+// Anything may stand in a browser's storage: what is not as it was written here is passed over.
+const sound = ([name, entry]) =>
+  NAME.test(name) && Array.isArray(entry) && entry.length === 2 && ANSWERS.includes(entry[0]) && Number.isInteger(entry[1]) && entry[1] >= 0 && entry[1] <= 20
+const read = () => {
+  try {
+    const found = JSON.parse(localStorage.getItem(KEY))
+    return new Map(Object.entries(found ?? {}).filter(sound).slice(-MOST))
+  } catch {
+    return new Map()
+  }
+}
+const write = (known) => {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(known)))
+  } catch {
+    // A browser that keeps nothing: the list then shows nothing as done.
+  }
+}
+
+const note = (text) => {
+  if (!text) return
+  const { lesson, steps } = JSON.parse(text)
+  const known = read()
+  for (const [number, [answer, met]] of Object.entries(steps)) {
+    const name = `${lesson}/${number}`
+    const [before, most] = known.get(name) ?? ["none", 0]
+    known.set(name, [answer === "none" ? before : answer, Math.max(met, most)])
+  }
+  write(known)
+}
+
+// Of a lesson: whether all of it is done, and what there is to say of it.
+const progress = (known, { key, steps }) => {
+  const seen = steps.map((step, i) => ({ ...step, found: known.get(`${key}/${i + 1}`) })).filter((step) => step.found)
+  const done = seen.filter((step) => !step.question || step.found[0] !== "none").length
+  const asked = steps.filter((step) => step.question).length
+  const right = seen.filter((step) => step.question && step.found[0] === "right").length
+  const claims = steps.reduce((sum, step) => sum + step.claims, 0)
+  const met = seen.reduce((sum, step) => sum + Math.min(step.found[1], step.claims), 0)
+  if (seen.length === 0) return { done: false, said: "" }
+  const parts = [`${done} of ${steps.length} steps done`]
+  if (asked) parts.push(`${right} of ${asked} questions right`)
+  if (claims) parts.push(`${met} of ${claims} check marks seen`)
+  return { done: done === steps.length, said: parts.join(" · ") }
+}
+
+const element = (tag, className, text) => Object.assign(document.createElement(tag), { className, textContent: text })
+
+export function render({ model }) {
+  model.on("text", () => note(model.text))
+  const known = read()
+  const list = document.createElement("ol")
+  list.className = "contents"
+  list.hidden = model.lessons.length === 0
+  model.lessons.forEach((lesson, i) => {
+    const { done, said } = progress(known, lesson)
+    const button = element("button", "lesson", "")
+    const texts = element("span", "texts", "")
+    texts.append(element("span", "title", lesson.title), element("span", "about", lesson.about))
+    if (said) texts.append(element("span", "progress", said))
+    const sign = element("span", done ? "number done" : "number", done ? "✓" : `${i + 1}`)
+    if (done) sign.setAttribute("aria-label", `${i + 1}, done`)
+    button.append(sign, texts)
+    button.addEventListener("click", () => model.send_msg(i))
+    const item = document.createElement("li")
+    item.append(button)
+    list.append(item)
+  })
+  return list
+}

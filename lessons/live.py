@@ -1,0 +1,64 @@
+"""Numbers in a lesson's text that follow the controls: ``{= 1/(1 - step_size/2) =}``. Data, never code."""
+
+import math
+import re
+from collections.abc import Callable
+
+from samplers import Experiment, SpecError
+from samplers.expressions import evaluate, parse
+
+LIVE = re.compile(r"\{=([^{}]{1,200})=\}")
+"""A formula in a text."""
+MOST = 20
+"""Of a text."""
+
+
+def values(spec: Experiment) -> dict[str, float]:
+    """What a formula may name: numbers of the target, and of each lane with its number, ``step_size2``.
+
+    Without a number a name is that of the first lane that has it.
+    """
+    out: dict[str, float] = {}
+    for i, lane in enumerate(spec.lanes, 1):
+        for name, value in (*lane.sampler.params, *lane.gradient.params):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                out[f"{name}{i}"] = float(value)
+                out.setdefault(name, float(value))
+    for name, value in spec.target.params:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            out.setdefault(name, float(value))
+    return out
+
+
+def formulas(text: str) -> list[str]:
+    """The formulas of a text, in their order."""
+    return [match[1].strip() for match in LIVE.finditer(text)]
+
+
+def number(formula: str, spec: Experiment) -> str:
+    """A formula's value at an experiment, with four digits. Raises :class:`SpecError`."""
+    known = values(spec)
+    (value,) = evaluate([parse(formula, known, "text")], **known)
+    found = float(value)
+    if not math.isfinite(found):
+        raise SpecError("text", formula, "it has no finite value at these settings")
+    return f"{found:.4g}"
+
+
+def filled(text: str, spec: Experiment, shown: Callable[[str], str] = str) -> str:
+    """A text with its numbers at an experiment, each as it is ``shown``."""
+    return LIVE.sub(lambda match: shown(number(match[1].strip(), spec)), text)
+
+
+def check(text: str, spec: Experiment | None) -> None:
+    """Raise :class:`SpecError` where a text has a formula that cannot be read, or too many of them."""
+    listed = formulas(text)
+    if text.count("{=") != len(listed):
+        raise SpecError("text", text[text.rindex("{=") :][:40], "a number is written {= formula =} in one line, without braces in it")  # fmt: skip
+    if len(listed) > MOST:
+        raise SpecError("text", len(listed), f"allowed are {MOST} numbers that follow the controls")
+    if listed and spec is None:
+        raise SpecError("text", listed[0], "the step has no experiment whose values it could name")
+    for formula in listed:
+        assert spec is not None
+        number(formula, spec)

@@ -1,0 +1,19 @@
+"""What threads of the server do not do to its event loop."""
+
+import os
+import sys
+import threading
+
+import pytest
+
+from app import live, runner
+from app.lesson import proof
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
+@pytest.mark.parametrize("pool", [live.POOL, live.SLOW, runner._LOADER, runner._FINDER, proof._WORKER])
+def test_workers_let_the_loop_go_first(pool):
+    def niceness():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    assert pool.submit(niceness).result() > niceness()

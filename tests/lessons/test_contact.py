@@ -1,0 +1,40 @@
+"""Contact sheets, without a browser: which page is looked at, for how long, and what is said where there is none."""
+
+import pytest
+
+from lessons import cli, contact
+from lessons.library import load_all
+
+LESSONS = load_all().lessons
+
+
+def test_a_step_is_looked_at_after_its_answer_until_its_quick_run_is_over():
+    lesson = LESSONS["step-size"]
+    step = lesson.steps[0]
+    assert contact.wanted(step) == step.quick_spec.burn_in + step.quick_spec.n_steps
+    right = step.question.answer
+    speed = -(-contact.wanted(step) // contact.FRAMES)
+    assert contact.query(lesson, step) == f"?lesson=step-size&step=1&answer={right}&speed={speed}"
+    model = LESSONS["topics"]
+    assert "speed" not in contact.query(model, model.steps[0])
+    assert contact.wanted(model.steps[0]) == max(lane.n_steps for lane in model.steps[0].quick_spec.lanes)
+
+
+@pytest.mark.parametrize(
+    ("readout", "steps"),
+    [("step 12,345 · 3k steps/s", 12_345), ("paused at step 7", 7), ("step 87 of 400 that are not counted", 87), ("starting", 0)],
+)  # fmt: skip
+def test_how_far_a_page_is(readout, steps):
+    assert contact.how_far(readout) == steps
+
+
+def test_without_a_browser_it_says_what_it_needs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    assert cli.main(["langevin", "--contact-sheet", str(tmp_path / "sheets")]) == cli.BAD_INPUT
+    assert "it needs one of chromium" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert cli.main(["--contact-sheet", str(tmp_path / "file" / "sheets")]) == cli.BAD_INPUT
+    assert "it cannot be made" in capsys.readouterr().err
+    assert cli.main(["nothing", "--contact-sheet", str(tmp_path)]) == cli.BAD_INPUT
+    assert "there is no such lesson" in capsys.readouterr().err

@@ -1,0 +1,57 @@
+"""Arrays that are lent arrive whole, whoever lends them."""
+
+import sys
+
+import numba
+import numpy as np
+import pytest
+from numba import types
+
+from samplers import jit
+
+LOOK = types.void(jit.lent_cube, jit.lent_vector)
+
+
+@numba.njit(LOOK)
+def look(cube, out):
+    """All that an array says of itself, what is cut out of it, and a mark left in it."""
+    out[0], out[1], out[2] = cube.size, cube.itemsize, cube.nbytes
+    out[3:6], out[6:9] = cube.shape, cube.strides
+    rows, flat = cube[1:, 2], cube.reshape(-1)
+    out[9], out[10], out[11] = rows.size, rows[0, 3], flat[flat.size - 2]
+    for k in range(4):
+        cube[0, 1, k] = -1.0
+
+
+@numba.njit(types.void(types.FunctionType(LOOK), jit.cube, jit.vector))
+def lend(function, cube, out):
+    function(cube, out)
+
+
+@numba.njit(types.void(types.FunctionType(LOOK), types.int64, jit.vector))
+def lend_own(function, n, out):
+    """One that the compiled function has made, and that goes with it."""
+    cube = np.empty((n, 3, 4))
+    for k in range(cube.size):
+        cube.reshape(-1)[k] = k
+    function(cube, out)
+    out[12] = cube[0, 1, 2]
+
+
+def test_an_array_that_is_lent_arrives_whole():
+    """From Python, from compiled code through a pointer, and where it is that code's own; no reference stays."""
+    expected = [24, 8, 192, 2, 3, 4, 96, 32, 8, 4, 23, 22, -1]
+    for call in (look, lambda cube, out: lend(look, cube, out), lambda cube, out: lend_own(look, 2, out)):
+        cube, out = np.arange(24.0).reshape(2, 3, 4), np.zeros(13)
+        before = sys.getrefcount(cube), sys.getrefcount(out)
+        call(cube, out)
+        out[12] = out[12] or cube[0, 1, 2]
+        assert out.tolist() == expected
+        assert (sys.getrefcount(cube), sys.getrefcount(out)) == before
+
+
+def test_what_is_not_in_one_piece_is_not_lent():
+    """Its strides would not follow from its shape."""
+    look.disable_compile()
+    with pytest.raises(TypeError, match="No matching definition"):
+        look(np.zeros((2, 3, 8))[:, :, ::2], np.zeros(13))
