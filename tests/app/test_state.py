@@ -65,6 +65,7 @@ def fields_of(state):
         "dark",
         "hidden",
         "present",
+        "teacher",
     )
     return {name: getattr(state, name) for name in names}
 
@@ -284,7 +285,7 @@ def test_the_link_holds_every_parameter_of_the_state():
 
 def test_each_part_of_the_state_changes_the_link():
     changes = {
-        "playing": False, "speed": 21, "slow": 3, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True,
+        "playing": False, "speed": 21, "slow": 3, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True, "teacher": True,
     }  # fmt: skip
     links = [link.to_query(AppState()), *(link.to_query(AppState(**{k: v})) for k, v in changes.items())]
     assert len(set(links)) == len(changes) + 1
