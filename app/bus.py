@@ -75,7 +75,9 @@ class Bus(JSComponent):
         They are for what the page's frame would set otherwise when it is given a new figure.
         """
         self._generation += 1
-        listed = [[feed.model.id, list(feed.columns), feed.operation, feed.rollover] for feed in feeds]
+        listed = [
+            [feed.model.id, list(feed.columns), feed.operation, feed.rollover, list(feed.names)] for feed in feeds
+        ]
         await self._send({"type": "layout", "generation": self._generation, "feeds": listed, "looks": looks or {}})
 
     async def send_frame(self, number: int, data: dict[int, tuple[Any, ...]]) -> None:
@@ -89,6 +91,13 @@ class Bus(JSComponent):
     async def send_texts(self, items: Sequence[tuple[str, str]]) -> None:
         """Set the text of labels, and the description of figures, by their model's id."""
         await self._send({"type": "text", "items": [list(item) for item in items]})
+
+    async def send_step(
+        self, items: Sequence[tuple[str, str]], windows: Sequence[tuple[float, float]], colour: str
+    ) -> None:
+        """Set texts as :meth:`send_texts` does, and light what is of the class ``part-0``, ``part-1`` … in its time."""
+        listed = [list(item) for item in items]
+        await self._send({"type": "step", "items": listed, "windows": list(windows), "colour": colour})
 
     async def send_file(self, name: str, content: bytes) -> None:
         """Let the browser save a file."""

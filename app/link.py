@@ -5,7 +5,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from app.lesson import place as places
-from app.state import DEFAULT, MAX_SPEED, AppState, default_views
+from app.state import DEFAULT, MAX_SPEED, SLOWEST, AppState, default_views
 from app.upload import KINDS
 from app.views import VIEWS, axes_of, coordinates
 from lessons.specs import WORDS, check_address
@@ -37,6 +37,8 @@ def to_query(state: AppState) -> str:
         **own,
         "theme": "dark" if state.dark else "light",
     }
+    if state.slow:
+        parts["slow"] = str(state.slow)
     if not state.playing:
         parts["play"] = "0"
     if state.present:
@@ -114,6 +116,7 @@ def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
         "axis",
         "coordinate",
         "speed",
+        "slow",
         "show",
         "theme",
         "play",
@@ -151,6 +154,7 @@ def _read_page(state: AppState, fields: dict[str, str], messages: list[str]) -> 
     state.present = one_of(fields, "present", ("0", "1"), "0", messages) == "1"
     state.teacher = one_of(fields, "teacher", ("0", "1"), "0", messages) == "1"
     state.speed = whole(fields, "speed", 1, MAX_SPEED, state.speed, messages)
+    state.slow = whole(fields, "slow", 0, 0 if experiment.of_model else SLOWEST, state.slow, messages)
     state.shown = whole(fields, "show", 1, len(experiment.lanes), 1, messages) - 1
     last = len(coordinates(experiment))
     state.coordinate = whole(fields, "coordinate", 1, last, min(state.coordinate + 1, last), messages) - 1

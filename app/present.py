@@ -1,4 +1,6 @@
-"""Presenter mode: large type, nothing but the lesson and the views, one key for each thing to do."""
+"""Presenter mode: large type, nothing but the lesson and the views, one key for each thing to do; and the keys of a
+step that is taken apart, which are there without it, too.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,12 +35,13 @@ class Presenter(JSComponent):
     on_screen = param.Boolean(False)
     lesson = param.Boolean(False, doc="Whether there are steps to go to.")
     dark = param.Boolean(False)
+    slow = param.Boolean(False, doc="Whether a step is taken apart.")
 
     _esm = ASSETS / "present.js"
     _stylesheets = [_STRIP]
 
     def __init__(self, actions: Mapping[str, Callable[[], Any]], **params: Any):
-        """``actions``: next, back, play, reset, picture, controls and leave."""
+        """``actions``: next, back, play, reset, picture, controls and leave; part, part_back, step and step_back."""
         super().__init__(width=0, height=0, margin=0, sizing_mode="fixed", **params)
         self._actions = dict(actions)
 

@@ -13,6 +13,8 @@ from app.state import AppState
 from app.threads import workers
 from app.upload import Upload
 from app.views import VIEWS
+from app.views.base import Frame
+from app.walk import Walk
 from samplers import Change, Experiment
 from samplers.parameters import SpecError
 
@@ -56,13 +58,21 @@ class Runner(Live):
         self._changes: dict[int, Change]
         self._cancelled = asyncio.Event()
         self._said_diverged: set[int] = set()
+        self.walk = Walk()
+        self.say_step: Callable[[Walk], list[tuple[str, str]]] = lambda _: []
+        """What the page says of a step that is taken apart, by the model's id."""
+        self._parts_hidden = False
+        """Whether the coming step is shown without its parts at first, for a person asks for one after the other."""
+        self._next: asyncio.TimerHandle | None = None
+        """Where a step takes seconds: the call that makes the next one."""
         self._engine = asyncio.Lock()
         state.param.watch(self._on_experiment, "experiment")
         state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
         state.param.watch(
             lambda *_: self._ask(rebuild=True), ["views", "axis", "coordinate", "shown", "dark", "present"]
         )
-        state.param.watch(lambda *_: self._ask(), ["playing", "speed"])
+        state.param.watch(lambda *_: self._ask(), "speed")
+        state.param.watch(lambda *_: self._change_pace(), ["playing", "slow"])
         # A lesson has names of its own for the lanes.
         state.place.param.watch(
             lambda *_: self._ask(rebuild=self._built is not None and self._wanted() != self._built),
@@ -80,7 +90,54 @@ class Runner(Live):
     def _active(self) -> bool:
         if not self._watched or self.lanes is None:
             return False
-        return self._redraw or (self.lanes.moving and (bool(self._single) or self.state.playing))
+        playing = self.state.playing and not self.state.slow
+        return self._redraw or (self.lanes.moving and (bool(self._single) or playing))
+
+    def walk_on(self, way: str) -> None:
+        """A part or a step forwards or back, as a person asks for it: part, part_back, step or step_back."""
+        self.state.playing = False
+        if way in ("part_back", "step_back"):
+            getattr(self.walk, way)()
+            self._ask()
+        elif self.walk.part_forward() if way == "part" else self.walk.step_forward():
+            self._parts_hidden = way == "part"
+            self.step()
+        else:
+            self._ask()
+
+    def _change_pace(self) -> None:
+        """It plays or pauses, or a step takes another time."""
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        if self.state.slow and self.state.playing:
+            self.walk.play(self.state.slow)
+        elif self.state.slow:
+            self.walk.rest()
+        else:
+            self.walk.clear()
+        self._ask()
+
+    def _step_when_due(self) -> None:
+        self._next = None
+        if self.state.slow and self.state.playing:
+            self.step()
+
+    def _take_apart(self, lanes: Lanes, changed: bool) -> None:
+        """Look at the coming step of the first lane, where one is made in seconds."""
+        run, slow, walk = lanes.apart(), self.state.slow, self.walk
+        if run is None or not slow:
+            walk.clear()
+            return
+        if changed:
+            walk.forget_newest()
+        if walk.look(run) and self.state.playing:
+            walk.play(slow)
+        elif self._parts_hidden:
+            walk.hide()
+        self._parts_hidden = False
+        if self.state.playing and self._next is None:
+            self._next = asyncio.get_running_loop().call_later(slow, self._step_when_due)
 
     def _on_experiment(self, event: Any) -> None:
         # Of several changes made at once the event knows only the last one's old value.
@@ -121,6 +178,7 @@ class Runner(Live):
             self.lanes = lanes
         self._opened = experiment, state.upload
         self._said_diverged.clear()
+        self.walk.clear()
         self.screen.clear_divergence()
         self.screen.show_problem("")
         self.screen.show_facts(lanes.facts())
@@ -211,6 +269,8 @@ class Runner(Live):
                 await loop.run_in_executor(POOL, lanes.move, self.state, single)
             if self._restart or self._rebuild:
                 return
+            if self.state.slow:
+                self._take_apart(lanes, bool(changes))
             if lanes.heavy:
                 data = await loop.run_in_executor(POOL, self._picture, lanes, first)
             else:
@@ -219,6 +279,10 @@ class Runner(Live):
             return
         self.frames_sent += 1
         await self.bus.send_frame(self.frames_sent, data)
+        if self.state.slow:
+            playing = self.walk.playing()
+            lit = self.state.colours.lanes[3]
+            await self.bus.send_step(self.say_step(self.walk), playing.windows if playing else (), lit)
         for i, run in enumerate(lanes.runs):
             if run.divergence is not None and i not in self._said_diverged:
                 self._said_diverged.add(i)
@@ -226,11 +290,15 @@ class Runner(Live):
 
     def _picture(self, lanes: Lanes, first: bool) -> dict[int, tuple[Any, ...]]:
         """The data of each feed, by its index in the layout."""
-        frame, data = lanes.frame(self.state), {}
+        frame, data = self._with_step(lanes.frame(self.state)), {}
         for view, indices in self._feeds:
             if first or self.frames_sent % view.every == 0:
                 data.update({indices[name]: columns for name, columns in view.compute(frame).items()})
         return data
+
+    def _with_step(self, frame: Frame) -> Frame:
+        frame.playing = self.walk.playing()
+        return frame
 
     def _forget_divergence(self, i: int, divergence: Any) -> None:
         if i in self._said_diverged and divergence is None:
@@ -249,7 +317,7 @@ class Runner(Live):
         texts: list[tuple[str, str]] = []
         if self.readout is not None and turn % 2 == 0:
             texts.append((self.readout.id, lanes.readout(self.state, self._drawn_rate())))
-        now = lanes.whole(self.state)
+        now = self._with_step(lanes.whole(self.state))
         for view in views:
             if await loop.run_in_executor(SLOW, view.background, now):
                 self._ask()

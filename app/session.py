@@ -24,6 +24,7 @@ from app.notice import Notice
 from app.present import SX, Presenter
 from app.runner import Runner
 from app.state import AppState
+from app.stepbar import WAYS
 from app.touch import Touch
 from lessons import Lesson
 from samplers.parameters import SpecError
@@ -176,8 +177,9 @@ class Session:
             {
                 "next": self.lesson.next, "back": self.lesson.back, "play": self.play_or_pause, "reset": state.reset, "controls": self._toggle_controls,
                 "picture": self._take_picture, "leave": lambda: setattr(state, "present", False),
+                **{way: partial(self.walk_on, way) for way in WAYS},
             },
-            on_screen=state.present, lesson=state.place.lesson is not None, dark=state.dark,
+            on_screen=state.present, lesson=state.place.lesson is not None, dark=state.dark, slow=bool(state.slow),
         )  # fmt: skip
         self.runner.checks = lambda: self.lesson.texts(*self.running())
 
@@ -215,6 +217,11 @@ class Session:
         """Play or pause; not before a lesson's question is answered."""
         if not self.question_first():
             self.state.playing = not self.state.playing
+
+    def walk_on(self, way: str) -> None:
+        """A part or a step forwards or back; not before a lesson's question is answered."""
+        if self.state.slow and not self.question_first():
+            self.runner.walk_on(way)
 
     def question_first(self) -> bool:
         """Whether a question waits for its answer; says so."""
@@ -383,7 +390,7 @@ class Session:
             page.busy = False
         page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
         state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free", "everything"])
-        state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark"])
+        state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark", "slow"])
         # At once: what the change itself makes wrong is said after it.
         state.param.watch(lambda *_: self._forget_errors(), ["experiment", "resets"])
         return page
@@ -425,7 +432,7 @@ class Session:
 
     def _fit_presenter(self) -> None:
         state = self.state
-        self.presenter.param.update(on_screen=state.present, dark=state.dark)
+        self.presenter.param.update(on_screen=state.present, dark=state.dark, slow=bool(state.slow))
         if self.page.sx != (sx := self._sx()):
             self.page.param.update(sx=sx, sidebar_open=self._opens_sidebar())
 
@@ -460,10 +467,18 @@ class Session:
         def one_step(_: Any) -> None:
             if not self.question_first():
                 state.playing = False
-                self.runner.step()
+                if state.slow:
+                    self.runner.walk_on("step")
+                else:
+                    self.runner.step()
 
         step, reset, seed = (
-            button("Step", "skip_next", "Step: one step of every chain, then a pause.", one_step),
+            button(
+                "Step",
+                "skip_next",
+                "Step: one step of every chain, then a pause. To see it in its parts, drag the speed to its slow end.",
+                one_step,
+            ),
             button(
                 "Reset",
                 "replay",

@@ -11,7 +11,8 @@ from app.equations import about, cards, description
 from app.export import ExportMenu
 from app.runner import Runner
 from app.session import ROW, Session, view_chooser
-from app.state import MAX_SPEED, AppState
+from app.state import MAX_SPEED, SLOWEST, AppState
+from app.stepbar import StepBar
 from app.views import VIEWS, axes_of, coordinates
 from app.views.base import COLUMNS
 from app.workbench import Workbench
@@ -60,12 +61,14 @@ class Page(Session):
         self.add_lessons(Controls(self.state, self.notify, of_lesson=True, later=self.later))
         self._make_work()
         self.guide = pn.pane.HTML(sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"})
+        self.stepbar = StepBar(self.state, self.walk_on)
+        self.runner.say_step = self.stepbar.texts
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
         watch(
             lambda *_: self.later(self.write_link),
-            ["experiment", "playing", "speed", "views", "axis", "coordinate", "shown", "dark", "present"],
+            ["experiment", "playing", "speed", "slow", "views", "axis", "coordinate", "shown", "dark", "present"],
         )
         watch(lambda *_: self._show_guide(), "experiment")
         self.state.place.param.watch(lambda *_: self._show_guide(), ["lesson", "free"])
@@ -102,7 +105,7 @@ class Page(Session):
             bench = pn.Column(self.workbench.panel, sizing_mode="stretch_width", margin=0)
             self.follow_visibility({"workbench": bench})
             main.append(bench)
-        main.append(self.views)
+        main += [self.stepbar.panel, self.views]
         if "equations" not in state.hidden:
             main.append(self.cards)
         return self._frame(state, main, [] if "export" in state.hidden else [self.export.panel])
@@ -124,8 +127,8 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            {f"{x:,}": x for x in log_stops(_SPEED, state.speed)}, state.speed, lambda x: setattr(state, "speed", x),
-            label="Steps a frame", width=150, margin=(0, 12), sx=LOW, description="How many steps every chain makes between two pictures.",
+            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps a frame", width=190, margin=(0, 12), sx=LOW,
+            description="How many steps every chain makes between two pictures; at the left end one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(
             label="x axis", size="small", width=140, margin=(5, 6, 0, 6), sx=LOW,
@@ -163,7 +166,7 @@ class Page(Session):
                 options={VIEWS[key].title_for(experiment): key for key in offered} | more, value=state.shown_views()
             )
             speed.param.update(
-                options={f"{x:,}": x for x in log_stops(_SPEED, state.speed)}, value=state.speed,
+                options=_paces(state), value=-state.slow or state.speed,
                 visible=not of_model and state.shows("speed"),
             )  # fmt: skip
 
@@ -176,7 +179,7 @@ class Page(Session):
             state.views = [key for key in VIEWS if key in event.new]
 
         chooser.param.watch(choose, "value")
-        state.param.watch(refresh, ["experiment", "coordinate", "shown", "views", "axis", "speed"])
+        state.param.watch(refresh, ["experiment", "coordinate", "shown", "views", "axis", "speed", "slow"])
         state.place.param.watch(refresh, ["lesson", "number", "free", "everything"])
         refresh()
         self.follow_visibility({"axis": axis, "views": chooser})
@@ -224,6 +227,12 @@ class Page(Session):
         of, facts = self._facts
         known = MODELS[experiment.target.key] if experiment.of_model else experiment.make_target()
         self._formulas[0][-1].object = description(about(known, facts if of == experiment.target else {}))
+
+
+def _paces(state: AppState) -> dict[str, int]:
+    """The stops of the speed: at the slow end, below 0, seconds a step."""
+    slow = {f"1 in {n} s": -n for n in sorted({SLOWEST, 4, 2, 1, state.slow or 1}, reverse=True)}
+    return slow | {f"{x:,}": int(x) for x in log_stops(_SPEED, state.speed)}
 
 
 def _offer(menu: Any, options: dict[str, Any], value: Any) -> None:

@@ -8,6 +8,7 @@ import param
 from app.lesson.names import names
 from app.lesson.place import Place
 from app.lesson.rules import is_hidden
+from app.theme import Theme, theme
 from app.upload import KINDS, Upload
 from app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from app.views.base import COLUMNS
@@ -37,6 +38,8 @@ MANIFOLD_VIEWS = ["circle", "globe", "torus", "marginal", "ks", "temperature"]
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
 FIRST_SPEED = 20
+SLOWEST = 8
+"""Seconds that a step takes at most."""
 SOON = 150
 """Frames after which a lesson's claims shall have something to say: a few seconds."""
 
@@ -65,6 +68,9 @@ class AppState(param.Parameterized):
     upload = param.ClassSelector(class_=Upload, allow_None=True, default=None, doc="The file that the person brought.")
     playing = param.Boolean(True)
     speed = param.Integer(FIRST_SPEED, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame.")
+    slow = param.Integer(
+        0, bounds=(0, SLOWEST), doc="Seconds a step, which is shown in its parts; 0 is as fast as speed says."
+    )
     views = param.List(DEFAULT_VIEWS)
     axis = param.Selector(objects=list(AXES), doc="What curves are drawn against.")
     coordinate = param.Integer(0, bounds=(0, None), doc="The coordinate that one-dimensional views show.")
@@ -85,6 +91,11 @@ class AppState(param.Parameterized):
     def seed(self) -> int:
         """The experiment's seed."""
         return self.experiment.seed
+
+    @property
+    def colours(self) -> Theme:
+        """The theme that is on."""
+        return theme(self.dark)
 
     @property
     def own_data(self) -> Upload | None:
@@ -113,6 +124,13 @@ class AppState(param.Parameterized):
         """Whether a control, an address or a word, is on the page: neither the link nor a lesson leaves it out."""
         return not is_hidden(name, self.hidden) and self.place.allows(name)
 
+    def set_pace(self, pace: int) -> None:
+        """So many steps a frame, or, below 0, a step in so many seconds."""
+        if pace < 0:
+            self.slow = -pace
+        else:
+            self.param.update(slow=0, speed=pace)
+
     def reset(self) -> None:
         """Start again from the first state, with the same seed."""
         self.resets += 1
@@ -125,6 +143,7 @@ class AppState(param.Parameterized):
                 asked = step.page.get("coordinate", first_coordinate(step.spec) + 1)
                 self.coordinate = min(asked, len(coordinates(step.spec))) - 1
                 self.speed = step.page.get("speed", first_speed(step))
+                self.slow = 0 if step.spec.of_model else step.page.get("slow", 0)
             axes = axes_of(self.experiment)
             axis = step.page.get("axis", axes[0])
             self.axis = axis if axis in axes else axes[0]
@@ -138,6 +157,7 @@ class AppState(param.Parameterized):
         other, of_model = experiment.target.key != self.experiment.target.key, self.experiment.of_model
         with param.parameterized.batch_call_watchers(self):
             self.experiment = experiment
+            self.slow *= not experiment.of_model
             self.shown = min(self.shown, len(experiment.lanes) - 1)
             if self.axis not in (axes := axes_of(experiment)) or experiment.of_model != of_model:
                 self.axis = axes[0]

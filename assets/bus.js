@@ -60,6 +60,75 @@ const picture = ({ caption, background, ink }) => {
   return sheet
 }
 
+// A step that is played: rows of a source grow, each in its time, and words are lit with them. What is to be seen at a
+// time follows from the data alone; nothing comes from the server meanwhile.
+const makePlayer = (still) => {
+  const played = new Map()
+  let words = { at: 0, windows: [], elements: [], colour: "" }
+  let asked = false
+
+  // How much of a row is there: columns in pairs x0, x1 are its ends.
+  const grown = ({ rows, names, at }, now) => {
+    const t = still ? Infinity : (now - at) / 1000
+    const { begin, end } = rows
+    const share = Array.from(begin, (from, i) => (t >= end[i] ? 1 : Math.max(0, (t - from) / Math.max(end[i] - from, 1e-6))))
+    const seen = [...share.keys()].filter((i) => share[i] > 0)
+    const data = {}
+    for (const name of Object.keys(rows)) data[name] = Float64Array.from(seen, (i) => rows[name][i])
+    for (const name of Object.keys(rows).filter((one) => one.endsWith("1"))) {
+      const from = data[`${name.slice(0, -1)}0`]
+      data[name].forEach((to, k) => { data[name][k] = from[k] + share[seen[k]] * (to - from[k]) })
+    }
+    // The arrow that was drawn last has its name beside it; with all of them there is no room.
+    const name = (k) => (k === seen.length - 1 ? names[data.kind[k]] : "")
+    data.after = seen.map((_, k) => (data.left[k] ? "" : name(k)))
+    data.before = seen.map((_, k) => (data.left[k] ? name(k) : ""))
+    return { data, more: share.some((one) => one < 1) }
+  }
+  const light = (now) => {
+    const t = still ? Infinity : (now - words.at) / 1000
+    let more = false
+    words.windows.forEach(([begin, end], i) => {
+      const on = t >= begin && t < end
+      more ||= t < end
+      for (const one of words.elements[i]) {
+        one.style.color = one.style.fill = on ? words.colour : ""
+        one.style.fontWeight = on ? "bold" : ""
+        one.dataset.lit = on
+      }
+    })
+    return more
+  }
+  const tick = (now) => {
+    asked = false
+    let more = light(now)
+    for (const one of played.values()) {
+      if (one.done) continue
+      const { data, more: growing } = grown(one, now)
+      one.source.setv({ data }, { sync: false })
+      one.done = !growing
+      more ||= growing
+    }
+    if (more) ask()
+  }
+  const ask = () => {
+    if (!asked) requestAnimationFrame(tick)
+    asked = true
+  }
+  return {
+    play: (source, rows, names) => {
+      played.set(source.id, { source, rows, names, at: performance.now(), done: false })
+      ask()
+    },
+    say: (windows, colour) => {
+      const all = [...walk(document)]
+      words = { at: performance.now(), windows, colour, elements: windows.map((_, i) => all.filter((one) => one.classList?.contains(`part-${i}`))) }
+      ask()
+    },
+    forget: () => played.clear(),
+  }
+}
+
 // Arrays; a page has some fifty feeds, and two frames are on the way at a time.
 const MOST_EARLY = 200
 const MOST_TRIES = 100
@@ -81,6 +150,7 @@ export function render({ model }) {
     return null
   }
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 0
+  const player = makePlayer(still === 1)
   const say = (number) => model.send_msg([number, document.hidden ? 1 : 0, layout.generation, window.innerWidth, still])
 
   const append = (old, fresh, rollover) => {
@@ -93,12 +163,14 @@ export function render({ model }) {
   }
 
   const put = (index, parts) => {
-    const [, columns, operation, rollover] = layout.feeds[index]
+    const [, columns, operation, rollover, names] = layout.feeds[index]
     const target = models[index]
     if (!target) {
       early = [...early.slice(-MOST_EARLY), [index, parts]]
     } else if (operation === "range") {
       target.setv({ start: parts[0][0], end: parts[0][1] })
+    } else if (operation === "play") {
+      player.play(target, Object.fromEntries(columns.map((name, i) => [name, parts[i].slice()])), names)
     } else {
       const data = { ...target.data }
       columns.forEach((name, i) => {
@@ -149,6 +221,7 @@ export function render({ model }) {
       early = []
       tries = 0
       models = layout.feeds.map(([id]) => find(id))
+      player.forget()
       say(0)
     } else if (data.type === "file") {
       download(data.name, new Blob([Uint8Array.from(atob(data.content), (c) => c.charCodeAt(0))]))
@@ -160,7 +233,7 @@ export function render({ model }) {
       if (there !== here) history[data.entry ? "pushState" : "replaceState"](null, "", there)
     } else if (data.type === "picture") {
       picture(data).toBlob((blob) => download(data.name, blob))
-    } else if (data.type === "text") {
+    } else if (data.type === "text" || data.type === "step") {
       for (const [id, text] of data.items) {
         const found = find(id)
         // What has no text of its own is a picture, which is described.
@@ -169,6 +242,7 @@ export function render({ model }) {
       }
       // The page's frame styles a new figure when it is told of it, which may be some time after it is there.
       dress(layout.looks)
+      if (data.type === "step") player.say(data.windows, data.colour)
     }
   }
 

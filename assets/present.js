@@ -3,9 +3,12 @@ const KEYS = {
   ArrowRight: "next", PageDown: "next", n: "next", ArrowLeft: "back", PageUp: "back", b: "back", " ": "play",
   r: "reset", s: "picture", c: "controls", f: "full", Escape: "leave",
 }
+// Of a step that is taken apart, in presenter mode and without it.
+const WAYS = { ".": "part", ",": "part_back", ">": "step", "<": "step_back" }
 const STRIP = [
   ["next", "→", "next", true], ["back", "←", "back", true], ["play", "Space", "play or pause"], ["reset", "R", "reset"],
   ["picture", "S", "save a picture"], ["controls", "C", "controls"], ["full", "F", "full screen"], ["leave", "Esc", "leave"],
+  ["part_back", ",", "part back", false, true], ["part", ".", "part", false, true], ["step_back", "<", "step back", false, true], ["step", ">", "step", false, true],
 ]
 // In these, keys belong to what the person types or chooses.
 const FIELDS = "input, textarea, select, [contenteditable], [role=combobox], [role=slider], [role=listbox], [role=menu], [role=dialog], [role=spinbutton]"
@@ -41,7 +44,9 @@ export function render({ model }) {
   const show = () => {
     strip.hidden = !model.on_screen
     strip.dataset.dark = model.dark
-    for (const [action, , , lesson] of STRIP) buttons.get(action).hidden = Boolean(lesson) && !model.lesson
+    for (const [action, , , lesson, slow] of STRIP) {
+      buttons.get(action).hidden = (Boolean(lesson) && !model.lesson) || (Boolean(slow) && !model.slow)
+    }
   }
   const changed = () => {
     show()
@@ -49,8 +54,8 @@ export function render({ model }) {
     if (!model.on_screen && document.fullscreenElement) document.exitFullscreen()
   }
   const pressed = (event) => {
-    if (!model.on_screen || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return
-    const action = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key]
+    if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return
+    const action = (model.slow && WAYS[event.key]) || (model.on_screen && KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key])
     const path = event.composedPath().filter((one) => one instanceof Element)
     if (!action || path.some((one) => one.matches(FIELDS))) return
     if (event.key === " " && path.some((one) => one.matches(PRESSED))) return
@@ -66,6 +71,7 @@ export function render({ model }) {
   model.on("on_screen", changed)
   model.on("dark", show)
   model.on("lesson", show)
+  model.on("slow", show)
   model.on("remove", () => {
     document.removeEventListener("keydown", pressed)
     document.removeEventListener("fullscreenchange", left)

@@ -66,8 +66,9 @@ a number in the text
     the controls on the page. It names the numbers of the target and of a lane, with the lane's number where it is not
     the first that has it: ``step_size2``. The grammar is that of :mod:`samplers.expressions`.
 ``views``, ``page``, ``controls``
-    Keys of views; ``page = { coordinate = 5, axis = "gradients", speed = 50 }``; and the addresses that the student may
-    turn, or the words target, sampler, gradient, lanes, seed, n_chains, speed. An empty list leaves nothing to turn.
+    Keys of views; ``page = { coordinate = 5, axis = "gradients", speed = 50 }``, or ``slow = 3`` for a step in its
+    parts, one in so many seconds, from 1 to 8; and the addresses that the student may turn, or the words target,
+    sampler, gradient, lanes, seed, n_chains, speed. An empty list leaves nothing to turn.
 ``names``
     What the step calls its lanes, one text for each: ``names = ["with Γ", "without Γ"]``.
 ``question``

@@ -417,7 +417,7 @@ def _page(fields: Fields, last: Step | None) -> Mapping[str, Any]:
     if page is None:
         return last.page if last else {}
     out: dict[str, Any] = {}
-    for name, (low, high) in {"coordinate": (1, 400), "speed": (1, 1_000_000)}.items():
+    for name, (low, high) in {"coordinate": (1, 400), "speed": (1, 1_000_000), "slow": (1, 8)}.items():
         if name in page:
             out[name] = page.count(name, None, low, high)
     if "axis" in page:

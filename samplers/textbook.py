@@ -2,15 +2,16 @@
 
 A sampler declares its own step, or one from here that it shares, as ``textbook_step(rng, run, theta, r, data)``. It
 changes θ and r (chains, …), the data's order and ``run.memory`` in place, and takes the random numbers in the kernel's
-order.
+order. ``run`` is a :class:`~samplers.parts.Play`: the step names its parts there as it makes them.
 """
 
 from functools import lru_cache
-from math import exp
+from math import exp, expm1, sqrt
 from typing import Any
 
 import numpy as np
 
+from samplers.expressions import evaluate
 from samplers.needs import MODE
 
 
@@ -28,7 +29,7 @@ def batch(rng, data, size, replacement):
 
 def slope(target, theta):
     """∇U, the mean over the data of what each would have if it stood for all."""
-    return np.mean([target.textbook_slope(theta, datum) for datum in target.data()], axis=0)
+    return target.slopes_at(theta).mean(axis=0)
 
 
 @lru_cache(maxsize=8)
@@ -45,6 +46,7 @@ def pick(p, u):
 def of_each_chain(rng, run, x, data):
     """The gradients (n, dim) whose mean is ∇Ũ, chain by chain."""
     for theta, memory in zip(x, run.memory, strict=True):
+        run.spend()
         yield run.gradient.textbook_gradients(rng, run.target, theta, data, memory)
 
 
@@ -58,83 +60,246 @@ def subtracted(rng, run, each):
     return run.gradient.textbook_subtracted(rng, each, len(run.data))
 
 
-def kicks(rng, run, x, data, heat, step_size=None):
-    """−ε∇Ũ + N(0, heat − ε²B̂) of every chain, not projected; ε is the sampler's, or another step size."""
-    eps, dim = run.sampler.step_size if step_size is None else step_size, x.shape[1]
-    one_by_one = of_each_chain(rng, run, x, data)
-    # Without minibatches the kernels take the gradients of all chains before they inject any noise.
-    every_chain = one_by_one if run.gradient.noise().batch_size else list(one_by_one)
-    out = np.empty_like(x)
-    for c, each in enumerate(every_chain):
-        spread = subtracted(rng, run, np.array([run.manifold.textbook_tangent(x[c], g) for g in each]))
-        root = np.linalg.cholesky(heat * np.eye(dim) - eps**2 * spread)
-        out[c] = -eps * each.mean(axis=0) + root @ [rng.standard_normal() for _ in range(dim)]
+def root(matrix):
+    """Cholesky's factor; where the matrix is not positive definite no coordinate gets more noise than it says."""
+    try:
+        return np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        out = np.zeros_like(matrix)
+    for i, row in enumerate(matrix):
+        for j in range(i):
+            out[i, j] = (row[j] - out[i, :j] @ out[j, :j]) / out[j, j] if out[j, j] > 0 else 0.0
+        length = out[i, :i] @ out[i, :i]
+        out[i, i] = sqrt(max(row[i] - length, 0.0))
+        if row[i] < length * (1 - 1e-12):
+            out[i, :i] *= sqrt(max(row[i], 0.0) / length)
     return out
 
 
+def kicks(rng, run, x, data, heat, step_size):
+    """∇Ũ and N(0, heat − ε²B̂) of every chain, both (chains, dim) and not projected."""
+    dim = x.shape[1]
+    one_by_one = of_each_chain(rng, run, x, data)
+    # Without minibatches the kernels take the gradients of all chains before they inject any noise.
+    every_chain = one_by_one if run.gradient.noise().batch_size else list(one_by_one)
+    found, noise = np.empty_like(x), np.empty_like(x)
+    for c, each in enumerate(every_chain):
+        spread = subtracted(rng, run, np.array([run.manifold.textbook_tangent(x[c], g) for g in each]))
+        found[c] = each.mean(axis=0)
+        noise[c] = root(heat * np.eye(dim) - step_size**2 * spread) @ [rng.standard_normal() for _ in range(dim)]
+    return found, noise
+
+
+def of_gradient(run, c, theta, gradient):
+    """∇Ũ at θ (dim,) in its parts, each by name with what the gradient is from there on: ∇U, then with its noise."""
+    if run.noisy and run.shows(c):
+        yield "gradient", run.target.gradient_at(theta[None])[0]
+        yield "gradient noise", gradient
+    else:
+        yield "gradient", gradient
+
+
+def descend(run, c, x, step_size, theta, gradient):
+    """x ← x − ε∇Ũ(θ) of one chain."""
+    start, theta = x.copy(), theta.copy()
+    for name, g in of_gradient(run, c, theta, gradient):
+        with run.part(name, c, gradient=g):
+            x[:] = start - step_size * g
+
+
+def inject(run, c, x, noise):
+    """x ← x + noise of one chain."""
+    with run.part("injected noise", c):
+        x += noise
+
+
+def kick(run, c, x, step_size, theta, gradient, noise, tangent=None):
+    """x ← x + (−ε∇Ũ(θ) + noise) of one chain, in the order of the kernels that make a kick first; then its tangent."""
+    start, theta = x.copy(), theta.copy()
+    for name, g in of_gradient(run, c, theta, gradient):
+        with run.part(name, c, gradient=g):
+            x[:] = start - step_size * g if tangent is None else tangent(theta, start - step_size * g)
+    with run.part("injected noise", c):
+        end = start + (-step_size * gradient + noise)
+        x[:] = end if tangent is None else tangent(theta, end)
+
+
+def accept(rng, run, c, theta, before, log_ratio, sure=False):
+    """Keep the proposal that θ of this chain is, with probability min(1, e^log_ratio), or go back to ``before``.
+
+    ``sure`` is without an accept step, which takes no random number.
+    """
+    # A NaN energy has no chance, and so is rejected.
+    probability = 1.0 if sure else float(np.nan_to_num(np.exp(min(log_ratio[c], 0.0))))
+    u = 0.0 if sure else rng.random()
+    accepted = sure or u < probability
+    with run.part("accept", c, probability=probability, u=u, accepted=accepted):
+        if not accepted:
+            theta[c] = before[c]
+
+
+def barker(rng, run, c, x, scale, gradient):
+    """x_i ← x_i ± z_i with z ~ N(0, s²), and + with probability 1/(1 + e^{z_i ∂̃_iU}), of one chain."""
+    z, plus = np.empty_like(x), np.empty_like(x)
+    chance = np.empty_like(x)
+    for i in range(len(x)):
+        z[i] = scale * rng.standard_normal()
+        chance[i] = 1 / (1 + np.exp(z[i] * gradient[i]))
+        plus[i] = rng.random() < chance[i]
+    run.aside("length", c, [x, x + z], z=z)
+    with run.part("direction", c, gradient=gradient, probability=chance):
+        x += np.where(plus, z, -z)
+
+
 def shapes(rng, run, data, theta):
-    """a = α + N of a law with gamma components, with N̂_j = (N/n)·#{i in S: z_i = j} where there are minibatches.
+    """a = α + N of a law with gamma components, and, with minibatches, with N̂_j = (N/n)·#{i in S: z_i = j} for N.
 
     With control variates N̂_j is less by (θ_j/θ̂_j)(N̂_j − N_j), as long as that leaves a_j ≥ 0.
     """
     alpha, counts = run.target.packed().reshape(2, -1)
     noise = run.gradient.noise()
     if not noise.batch_size:
-        return alpha + counts
+        return alpha + counts, alpha + counts
+    run.spend()
     chosen = batch(rng, data, noise.batch_size, noise.replacement)
     found = np.bincount(chosen, minlength=len(alpha)) * len(data) / noise.batch_size
     if MODE not in run.gradient.needs:
-        return alpha + found
-    return np.maximum(alpha + found - theta / run.target.mode * (found - counts), 0.0)
+        return alpha + counts, alpha + found
+    return alpha + counts, np.maximum(alpha + found - theta / run.target.mode * (found - counts), 0.0)
 
 
 def cir(self, rng, run, theta, r, data):
-    """θ_j ← (1 − e^{−h})·Gamma(a_j + K), K ~ Poisson(θ_j e^{−h}/(1 − e^{−h}))."""
-    h = self.step_size
+    """θ_j ← (1 − e^{−h})·Gamma(a_j + K), K ~ Poisson(θ_j e^{−h}/(1 − e^{−h})).
+
+    It is taken apart by means: e^{−h}θ + (1 − e^{−h})a, that of the step, then (1 − e^{−h})(a + K), given K.
+    """
+    scale, rate = -expm1(-self.step_size), 1 / expm1(self.step_size)
     for c in range(len(theta)):
-        for j, a in enumerate(shapes(rng, run, data, theta[c])):
-            k = rng.poisson(theta[c, j] * exp(-h) / (1 - exp(-h)))
-            theta[c, j] = (1 - exp(-h)) * rng.standard_gamma(a + k)
+        exact, a = shapes(rng, run, data, theta[c])
+        start = theta[c].copy()
+        numbers, gammas = np.empty_like(start), np.empty_like(start)
+        for j in range(len(start)):
+            numbers[j] = rng.poisson(rate * start[j])
+            gammas[j] = rng.standard_gamma(a[j] + numbers[j])
+        with run.part("mean", c):
+            theta[c] = scale * (exact + rate * start)
+        if run.noisy:
+            with run.part("gradient noise", c):
+                theta[c] = scale * (a + rate * start)
+        with run.part("Poisson", c, K=numbers):
+            theta[c] = scale * (a + numbers)
+        with run.part("gamma", c, gamma=gammas):
+            theta[c] = scale * gammas
+
+
+ARC = 24
+"""How many pieces the path of a geodesic has."""
+
+
+def geodesic(run, c, theta, v, time):
+    """(θ, v) of one chain along its geodesic, in pieces where it is shown."""
+    x, velocity = theta[c].copy(), v.copy()
+    shares = np.linspace(0, 1, ARC + 1)[1:] if run.shows(c) else [1.0]
+    with run.part("geodesic", c) as through:
+        for share in shares:
+            theta[c], v[:] = run.manifold.textbook_geodesic(x, velocity, time * share)
+            through()
 
 
 def aboba(self, rng, run, theta, r, data):
     """A for ε/2, v ← e^{−ξε/2}(e^{−ξε/2}v − εΛ∇Ũ + ΛN(0, 2Cε − Vε²)), A for ε/2; ξ = C, or a thermostat's."""
-    eps, friction, d, m = self.step_size, self.friction, theta.shape[1], run.manifold.dim
+    eps, friction, d = self.step_size, self.friction, theta.shape[1]
+    m = d if getattr(self, "embedding", False) is True else run.manifold.dim
 
     def half():
         for c in range(len(theta)):
-            theta[c], r[c, :d] = run.manifold.textbook_geodesic(theta[c], r[c, :d], eps / 2)
+            geodesic(run, c, theta, r[c, :d], eps / 2)
             if self.thermostat:
-                r[c, d] += ((r[c, :d] ** 2).sum() / m - 1) * eps / 2
+                with run.part("thermostat", c):
+                    r[c, d] += ((r[c, :d] ** 2).sum() / m - 1) * eps / 2
 
     half()
-    kick = kicks(rng, run, theta, data, 2 * friction * eps)
+    gradient, noise = kicks(rng, run, theta, data, 2 * friction * eps, eps)
     for c in range(len(theta)):
+        x, v, tangent = theta[c], r[c, :d], run.manifold.textbook_tangent
         damping = exp(-(r[c, d] if self.thermostat else friction) * eps / 2)
-        r[c, :d] = run.manifold.textbook_tangent(theta[c], damping * (damping * r[c, :d] + kick[c]))
+        with run.part("friction, first half", c):
+            v *= damping
+        kick(run, c, v, eps, x, gradient[c], noise[c], tangent)
+        with run.part("friction, second half", c):
+            v[:] = tangent(x, damping * v)
     half()
 
 
 def geodesic_euler(self, rng, run, theta, r, data):
     """Everything from the state before the step; the old kick is projected where it was made, and where it arrives."""
     eps, friction, d, m = self.step_size, self.friction, theta.shape[1], run.manifold.dim
-    kick = kicks(rng, run, theta, data, 2 * friction * eps)
+    tangent = run.manifold.textbook_tangent
+    gradient, noise = kicks(rng, run, theta, data, 2 * friction * eps, eps)
     for c in range(len(theta)):
-        pushed, square = run.manifold.textbook_tangent(theta[c], kick[c]), (r[c, :d] ** 2).sum()
+        v, before, square = r[c, :d], theta[c].copy(), (r[c, :d] ** 2).sum()
         xi = r[c, d] if self.thermostat else friction
-        theta[c], v = run.manifold.textbook_geodesic(theta[c], r[c, :d], eps)
-        r[c, :d] = run.manifold.textbook_tangent(theta[c], (1 - xi * eps) * v + pushed)
+        geodesic(run, c, theta, v, eps)
         if self.thermostat:
-            r[c, d] += (square / m - 1) * eps
+            with run.part("thermostat", c):
+                r[c, d] += (square / m - 1) * eps
+        with run.part("friction", c):
+            v *= 1 - xi * eps
+        start = v.copy()
+        for name, g in of_gradient(run, c, before, gradient[c]):
+            with run.part(name, c, gradient=g):
+                v[:] = tangent(theta[c], start - eps * tangent(before, g))
+        with run.part("injected noise", c):
+            v[:] = tangent(theta[c], start + tangent(before, -eps * gradient[c] + noise[c]))
 
 
 def recipe(self, rng, run, theta, r, data):
-    """z ← z + ε[−(D + Q)∇H̃ + Γ] + N(0, ε(2D − εD²B̂)), H = U + r²/2, of the recipes that tests run.
+    """z ← z + ε[−(D + Q)∇H̃ + Γ] + N(0, ε(2D − εB̂)), with H, D, Q and Γ as they are typed and derived.
 
-    Of θ alone D is 1, or θ with Γ = 1 on (0, ∞). With a momentum −Q₁₂ = Q₂₁ = g and D₂₂ = g², g = 1 + tanh(θ)²/2:
-    dθ = g r dt, dr = −g∇U dt + ∇g dt − g² r dt + √2 g dW.
+    The semi-implicit scheme moves θ first, and the rest from there.
     """
-    eps, dim = self.step_size, theta.shape[1]
+    eps, dim, made = self.step_size, theta.shape[1], self.recipe(run.target)
+    names, n = made.layout.names, len(made.layout.names)
+    if self.layout != "theta":
+        for c in range(len(theta)):
+            if self.refresh > 0 and rng.random() < -expm1(-self.refresh * eps):
+                with run.part("redraw", c):
+                    r[c, :dim] = [rng.standard_normal() for _ in range(dim)]
+
+    def at(c):
+        """D, Q, Γ, ∇H and what was typed in place of the drift, at the chain's z."""
+        z = np.concatenate([theta[c], r[c]])
+        own = made.edited or (None,) * n
+        entries = [e for matrix in (made.D, made.Q) for row in matrix for e in row]
+        typed = [e for e in own if e is not None]
+        values = np.array(evaluate([*entries, *made.gamma, *made.gradient, *typed], **dict(zip(names, z, strict=True))))
+        d, q = values[: 2 * n * n].reshape(2, n, n)
+        gamma, slope, rest = values[2 * n * n :][:n], values[2 * n * n :][n : 2 * n], iter(values[2 * n * n + 2 * n :])
+        drift = np.array([np.nan if e is None else next(rest) for e in own])
+        return d * (not made.dissipation_dropped), q, gamma * (not made.gamma_dropped), slope, drift, d
+
+    def move(c, rows, gradient):
+        """The rows of z by their drift, with this gradient of U; the terms are those of the state before."""
+        d, q, gamma, exact, own, _ = at(c)
+        z = np.concatenate([theta[c], r[c]])
+        noisy = np.concatenate([gradient, exact[dim:]])
+        free = np.isnan(own) & rows
+        seen = exact if run.noisy and run.shows(c) else noisy
+        terms = [("−εD∇H", -d @ seen), ("−εQ∇H", -q @ seen), ("εΓ", gamma)]
+        if seen is exact:
+            terms.append(("gradient noise", -(d + q) @ (noisy - exact)))
+        if made.edited:
+            terms.append(("typed drift", np.where(rows & ~np.isnan(own), own, 0.0)))
+        for name, f in terms:
+            with run.part(name, c):
+                z += eps * np.where(free | (name == "typed drift"), f, 0.0)
+                theta[c], r[c] = z[:dim], z[dim:]
+
+    implicit = self.scheme == "semi_implicit"
+    first = np.arange(n) < (dim if implicit else 0)
+    if implicit:
+        for c in range(len(theta)):
+            move(c, first, at(c)[3][:dim])
     one_by_one = of_each_chain(rng, run, theta, data)
     # Without minibatches the gradients of all chains come first, and then one B̂ for all of them.
     common = None
@@ -142,25 +307,21 @@ def recipe(self, rng, run, theta, r, data):
     if not run.gradient.noise().batch_size:
         chains = list(one_by_one)
         common = subtracted(rng, run, np.array([each.mean(axis=0) for each in chains]))
-
-    def noise(d, each, coefficients):
-        """N(0, ε(2D − εB̂)) where the gradient enters with these coefficients."""
-        v = subtracted(rng, run, each) if common is None else common
-        covariance = eps * (2 * np.diag(d) - eps * np.outer(coefficients, coefficients) * v)
-        return np.linalg.cholesky(covariance) @ [rng.standard_normal() for _ in range(dim)]
-
+    noisy = [i for i in range(n) if not made.D[i][i].is_zero]
     for c, each in enumerate(chains):
-        grad = each.mean(axis=0)
-        if self.layout == "theta":
-            positive = run.target.support == "positive"
-            d = theta[c].copy() if positive else np.ones(dim)
-            theta[c] += -eps * (d * grad - positive) + noise(d, each, d)
-            if positive:
+        d, q, *_, whole = at(c)
+        v = subtracted(rng, run, each) if common is None else common
+        enters = (d + q)[:, :dim]
+        covariance = eps * (2 * whole - eps * enters @ v @ enters.T)[np.ix_(noisy, noisy)]
+        noise = np.zeros(n)
+        noise[noisy] = root(covariance) @ [rng.standard_normal() for _ in noisy]
+        move(c, ~first, each.mean(axis=0))
+        with run.part("injected noise", c):
+            theta[c] += noise[:dim]
+            r[c] += noise[dim:]
+        if run.target.support == "positive":
+            with run.part("reflection", c):
+                out = theta[c] < 0
                 theta[c] = abs(theta[c])
-        else:
-            tanh = np.tanh(theta[c])
-            g = 1 + tanh**2 / 2
-            slope = tanh * (1 - tanh**2)
-            moved = theta[c] + eps * g * r[c]
-            r[c] += eps * (slope - g * grad - g**2 * r[c]) + noise(g**2, each, g)
-            theta[c] = moved
+                if n >= 2 * dim:
+                    r[c, :dim] = np.where(out, -r[c, :dim], r[c, :dim])

@@ -3,7 +3,6 @@
 ``test_samplers`` runs them over the registries.
 """
 
-import copy
 from math import sqrt
 
 import numpy as np
@@ -13,9 +12,10 @@ from samplers import engine
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
+from samplers.parts import Play
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD
+from samplers.targets.base import LINE, MANIFOLD
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
 from tests.statistics import (
@@ -65,7 +65,7 @@ TRIPLES = list(in_turn((s, t, g) for s, t, g in triples() if TARGETS[t].exact_la
 
 def missing(cls):
     """What a sampler's class does not declare and its tests need, as sentences."""
-    needed = ["textbook_step"] if cls.interacting else ["bias_order", "textbook_step"]
+    needed = ["textbook_step", "parts"] if cls.interacting else ["bias_order", "textbook_step", "parts"]
     needed += ["steps_to_test"] * bool(cls.supports - {MANIFOLD} and not cls.interacting)
     return [f"{cls.__name__} declares no {name}" for name in needed if not hasattr(cls, name)]
 
@@ -80,6 +80,10 @@ def check_card(cls):
         assert parameter.label, name
         assert parameter.doc, name
     assert any(cls.accepts(target) for target in TARGETS.values())
+    for name, term in cls.parts.items():
+        assert term in cls.update, name
+        # It is lit by itself: no end of a line and no half of a pair of braces is in it.
+        assert "&" not in term and r"\\" not in term and term.count("{") == term.count("}"), name
 
 
 # --- draw for draw: the named sampler is the one that ran ------------------------------------------------
@@ -96,16 +100,42 @@ def riemannian(dim):
 
 
 def reference_draws(run, n):
-    """The textbook's chain from the run's state, on the run's random numbers."""
-    # First momenta have been drawn from it.
-    rng = copy.deepcopy(run.rng)
-    theta, r, data, plain = run.position.copy(), run.momentum.copy(), run.data.copy(), copy.copy(run)
-    plain.memory = run.memory.copy()
-    out = np.empty((len(theta), n, theta.shape[1]))
+    """The textbook's chains from the run's state, on the run's random numbers."""
+    return reference_steps(run, n)[0]
+
+
+def reference_steps(run, n):
+    """The same, and the steps of the last chain, each in its parts."""
+    play = Play(run, chain=len(run.position) - 1)
+    out, steps = np.empty((len(run.position), n, run.target.dim)), []
     for t in range(n):
-        run.sampler.textbook_step(rng, plain, theta, r, data)
-        out[:, t] = theta
-    return out
+        steps.append(play.step())
+        out[:, t] = play.theta
+    return out, steps
+
+
+ROUNDING = 1e-14
+"""How far the end of a step's parts may be from the compiled step's, in relation to the largest number on the way: the
+textbook adds up a minibatch and what it subtracts in another order, and turns along geodesics by other functions."""
+IN_ANOTHER_ORDER = {"psgld", "recipe", "svgd"}
+"""Samplers on ℝᵈ whose kernels add up the terms of their drift before they move by it."""
+
+
+def check_parts(step, run, bit_for_bit):
+    """Fails where the parts of a step do not add up to the move that the compiled kernel made of the last chain.
+
+    Each must begin where the one before ended, and the last end in the run's state. The planted fault: any part that
+    moves something, left out.
+    """
+    made = step._replace(end=np.concatenate([run.position[-1], run.momentum[-1]]))
+    tolerance = 0.0 if bit_for_bit else ROUNDING
+    assert made.adds_up(tolerance)
+    assert {part.name for part in step.parts} <= set(run.sampler.parts)
+    for k, part in enumerate(step.parts):
+        # The first minibatch of BAOAB is the whole of the data, whose noise is rounding.
+        least = 10 * ROUNDING * max(1.0, float(np.abs(part.path).max()))
+        if not part.aside and np.abs(part.end - part.start).max() > least:
+            assert not step._replace(parts=step.parts[:k] + step.parts[k + 1 :]).adds_up(tolerance), part.name
 
 
 def variants(s, t, g):
@@ -166,8 +196,12 @@ def check_formula(s, t, g, params, gradient_params):
     few = FEW_DATA.get(t) if g.startswith("minibatch") or not TARGETS[t].exact_law else None
     spec = RunSpec.of(t, s, g, target_params=few, sampler_params=params, gradient_params=gradient_params, n_chains=2, n_steps=N_COMPARED, seed=17)  # fmt: skip
     run = engine.Run(spec, keep_draws=True)
-    expected = reference_draws(run, N_COMPARED)
-    run.advance(N_COMPARED)
+    expected, steps = reference_steps(run, N_COMPARED)
+    run.advance(1)
+    check_parts(steps[0], run, g in ("full", "gaussian") and TARGETS[t].support == LINE and s not in IN_ANOTHER_ORDER)
+    for step in steps[1:]:
+        assert step.adds_up()
+    run.advance(N_COMPARED - 1)
     np.testing.assert_allclose(run.kept, expected, rtol=1e-8, atol=1e-10)
     wrong = engine.Run(spec, keep_draws=True)
     put_sampler(wrong, type(run.sampler)(**{**spec.sampler.values(), "step_size": run.sampler.step_size * (1 + 1e-5)}))

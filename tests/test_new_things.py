@@ -20,7 +20,7 @@ FILES = Path(__file__).with_name("new_things")
 # The class of each file, its registry, the checks of its kind, and what it must declare for them.
 THINGS = {
     "logistic": ("Logistic", TARGETS, checks_targets, ["tried_at", "drawn_at", "textbook_draw"]),
-    "unadjusted": ("Unadjusted", SAMPLERS, checks_samplers, ["bias_order", "steps_to_test", "textbook_step"]),
+    "unadjusted": ("Unadjusted", SAMPLERS, checks_samplers, ["bias_order", "steps_to_test", "textbook_step", "parts"]),
     "uniform": ("Uniform", GRADIENTS, checks_gradients, ["title", "tex", "textbook_gradients"]),
     "means": ("Means", VIEWS, checks_views, ["title", "hint", "build", "compute"]),
 }

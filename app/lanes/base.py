@@ -123,6 +123,10 @@ class Lanes:
     def move(self, state: AppState, single: int) -> None:
         """Steps for the next frame: as many as the state says while it plays, else ``single`` ones."""
 
+    def apart(self) -> Any:
+        """The run whose steps can be taken apart, the first; None where no lane's can."""
+        return None
+
     def forget_sent(self) -> None:
         """The page has new figures: what it was sent before is not in them."""
         for record in self.records:

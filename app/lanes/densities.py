@@ -10,6 +10,7 @@ from app.views.base import CurvePoint, Frame, Position, Scene
 from app.views.recipes import layouts_of
 from samplers import Experiment, Lane, Run, jit
 from samplers.diagnostics import divergence, ks
+from samplers.kernels import SAMPLERS
 from samplers.models.run import needed
 from samplers.targets.base import SIMPLEX
 
@@ -79,6 +80,7 @@ class DensityLanes(Lanes):
             dark=state.dark,
             layouts=layouts_of(state.experiment),
             large=state.present,
+            parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
         )
 
     def facts(self) -> dict[str, str]:
@@ -93,6 +95,10 @@ class DensityLanes(Lanes):
         lanes = tuple(Lane(run.spec.sampler, run.spec.gradient, tuple(run.changes)) for run in self.runs)
         n_steps = max(self._steps, 1)
         return Experiment(first.target, lanes, first.seed, first.n_chains, n_steps=n_steps, start=first.start)
+
+    def apart(self) -> Run | None:
+        first = self.runs[0]
+        return first if first.divergence is None else None
 
     def short(self, state: AppState, single: int) -> bool:
         return _wanted(state, single) * self._cost < INLINE_SECONDS
@@ -138,7 +144,7 @@ class DensityLanes(Lanes):
 
 
 def _wanted(state: AppState, single: int) -> int:
-    return state.speed if state.playing else single
+    return state.speed if state.playing and not state.slow else single
 
 
 def _divergence(run: Run) -> tuple[float, float]:

@@ -21,6 +21,7 @@ from app.theme import Theme, enlarge, theme
 from samplers import Experiment
 from samplers.models import Model as DataModel
 from samplers.models import Snapshot
+from samplers.parts import Step
 from samplers.targets.base import Column, Target
 
 Array = NDArray[np.float64]
@@ -51,8 +52,11 @@ class Feed:
 
     model: Model
     columns: tuple[str, ...]
-    operation: Literal["replace", "stream", "range"] = "replace"
+    operation: Literal["replace", "stream", "range", "play"] = "replace"
+    """``play``: the page itself draws the rows one after the other, as :mod:`app.views.steps` says."""
     rollover: int = 0
+    names: tuple[str, ...] = ()
+    """Of what is played: what stands at the end of a row, by its column ``kind``."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class Scene:
     """Whether type is large, for people who sit far from it."""
     shown: int = 0
     """The lane whose inside the pictures of a model show."""
+    parts: tuple[str, ...] = ()
+    """The parts of a step of the first lane's sampler."""
 
     @property
     def colours(self) -> Theme:
@@ -142,12 +148,26 @@ class LaneFrame:
     """Where on the scene's axis parameters were changed."""
 
 
+class Playing(NamedTuple):
+    """A step that is shown in its parts."""
+
+    step: Step
+    windows: tuple[tuple[float, float], ...]
+    """When each of the first parts begins to be drawn and when it is there, in seconds from now; later ones are not."""
+    reach: float
+    """An arrow of a momentum r is as long as this time takes a chain."""
+    velocity: bool
+    """Whether the chain has a momentum."""
+
+
 class Frame(list[LaneFrame]):
     """All lanes, as a frame finds them."""
 
     def __init__(self, lanes: Iterable[LaneFrame], shown: int = 0, moving: bool = True, seconds: float = 0.0):
         super().__init__(lanes)
         self.shown = shown
+        self.playing: Playing | None = None
+        """The step of the first lane's first chain that is taken apart; None where none is."""
         self.moving = moving
         """Whether more frames will follow by themselves."""
         self.seconds = seconds

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from app.theme import DASHES, even_plot
-from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.base import FRESH, Array, Data, Frame, LaneFrame, View
 from app.views.marks import MARKERS
 from app.views.state import notes
+from app.views.steps import add_arrows, rows
 from samplers import Experiment
 from samplers.accumulate import bin_edges
 from samplers.manifolds import Sphere
@@ -76,6 +77,7 @@ class Circle(View):
             heads = self.feed(f"heads {i}", "x", "y")
             p.scatter("x", "y", source=heads, size=12, marker=MARKERS[i], fill_color=colour,
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
+        add_arrows(self, p)
         self._label = self.caption(p)
         self.take_touches(p)
         self._turn = -1
@@ -85,8 +87,10 @@ class Circle(View):
         length = float(np.linalg.norm(point))
         return None if len(point) != 2 or length == 0 else np.array(point) / length
 
-    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
-        out: Data = {}
+    def compute(self, lanes: Frame) -> Data:
+        # A momentum has the length of the other arrows, ARROW for 1.
+        playing = lanes.playing and lanes.playing._replace(reach=ARROW)
+        out: Data = {"parts": rows(playing, self.scene.parts, lambda x: x)}
         self._turn += 1
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):

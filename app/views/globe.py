@@ -10,9 +10,10 @@ from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
 from bokeh.palettes import interp_palette
 
 from app.theme import even_plot
-from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.base import FRESH, Array, Data, Frame, LaneFrame, View
 from app.views.marks import MARKERS
 from app.views.state import notes
+from app.views.steps import add_arrows, draw_arrows, rows
 from samplers import Experiment
 from samplers.manifolds import Sphere
 
@@ -25,6 +26,8 @@ LATITUDES, LONGITUDES = 91, 181
 DRAWS = 400
 """Draws that stay visible."""
 SHOWN_CHAINS = 4
+ARROW = 0.3
+"""How long the arrow of a velocity 1 is while a step is taken apart."""
 FRONT, BEHIND = 0.8, 0.16
 """How solid draws are."""
 
@@ -49,6 +52,12 @@ const place = (points, shown, alphas) => {
 }
 """
 _PLACE = _AXES + "place(points, shown, alphas)"
+# Arrows have two ends, and are in front of the globe.
+_ARROWS = """
+const {x0, y0, z0, x1, y1, z1, ...rest} = parts.data
+const flat = (axis, x, y, z) => Float64Array.from(x, (_, i) => axis[0] * x[i] + axis[1] * y[i] + axis[2] * z[i])
+arrows.setv({data: {...rest, x0: flat(right, x0, y0, z0), y0: flat(up, x0, y0, z0), x1: flat(right, x1, y1, z1), y1: flat(up, x1, y1, z1)}}, {sync: false})
+"""
 _TURN = (
     _AXES
     + """
@@ -170,6 +179,13 @@ class Globe(View):
                 place = CustomJS(args={**both, "points": points, "shown": shown, "alphas": alphas}, code=_PLACE)
                 points.js_on_change("data", place)
                 everything.append((points, shown, alphas))
+        parts = add_arrows(self, p, "xyz")
+        arrows = ColumnDataSource(
+            {key: np.zeros(0) for key in ("x0", "y0", "x1", "y1", "head", "kind", "after", "before")}
+        )
+        turn_arrows = CustomJS(args={**both, "parts": parts, "arrows": arrows}, code=_AXES + _ARROWS)
+        parts.js_on_change("data", turn_arrows)
+        draw_arrows(self, p, arrows)
         # The names of the axes are where the axes leave the globe.
         p.text("px", "py", text="name", source=axes_shown, alpha="alpha", text_color=colours.exact, text_alpha="alpha",
                text_font_size="14px", text_align="center", text_baseline="middle")  # fmt: skip
@@ -181,6 +197,7 @@ class Globe(View):
         )  # fmt: skip
         for slider in (self.turn, self.tilt):
             slider.js_on_change("value", draw)
+            slider.js_on_change("value", turn_arrows)
         p.js_on_event(PanStart, CustomJS(args=both, code=_GRAB))
         p.js_on_event(Pan, CustomJS(args={**both, "figure": p}, code=_DRAG))
         p.js_on_event(PanEnd, CustomJS(args=both, code=_DROP))
@@ -241,8 +258,9 @@ class Globe(View):
         )
         return np.where(left >= 0, found, np.nan).astype(np.float32)
 
-    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
-        out: Data = {}
+    def compute(self, lanes: Frame) -> Data:
+        playing = lanes.playing and lanes.playing._replace(reach=ARROW)
+        out: Data = {"parts": rows(playing, self.scene.parts, lambda x: x, width=3)}
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
             heads = lane.run.position[:chains]

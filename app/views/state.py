@@ -8,8 +8,9 @@ from bokeh.models import ColumnDataSource, LinearColorMapper
 from bokeh.palettes import interp_palette
 
 from app.theme import plot
-from app.views.base import FRESH, Data, LaneFrame, View
+from app.views.base import FRESH, Data, Frame, LaneFrame, Playing, View
 from app.views.scales import Scale
+from app.views.steps import add_arrows, longer, rows
 from samplers import Experiment, jit
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
@@ -22,6 +23,8 @@ GRID = 160
 """Cells a side of the density's picture."""
 LEVELS = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the exact mass."""
+LINES = tuple(0.88 - 0.085 * k for k in range(9))
+"""How high the arrows of a step's parts are in a picture of one coordinate, as shares of it."""
 TINY = np.finfo(float).tiny
 CLOUD = 600
 """Exact draws in the background where the density has no picture."""
@@ -106,6 +109,7 @@ class State(View):
         self._scales = (Scale.of(target.columns[i]), Scale.of(target.columns[j]))
         p = plot(colours, *(s.label(target.columns[k].name) for k, s in zip((i, j), self._scales, strict=True)),
                  *(s.range for s in self._scales))  # fmt: skip
+        self._span = np.array([high - low for low, high in (s.range for s in self._scales)])
         for scale, axis in zip(self._scales, (p.xaxis, p.yaxis), strict=True):
             scale.apply(axis)
         cloud = self.feed("cloud", "x", "y")
@@ -167,6 +171,10 @@ class State(View):
             heads = self.feed(f"heads {i}", "x", "y")
             p.scatter("x", "y", source=heads, size=11, marker=("circle", "square", "triangle", "diamond")[i],
                       fill_color=colours.lanes[i], line_color=colours.surface, line_width=1.5)  # fmt: skip
+        self._scale = 1.0
+        here = self.feed("here", "x", "y")
+        p.scatter("x", "y", source=here, size=15, fill_color=None, line_color=colours.text, line_width=2)
+        add_arrows(self, p)
 
     def _add_arrows(self, p: Any) -> None:
         """−∇U at the first lane's first chain: exact, and as the last step used it."""
@@ -178,8 +186,8 @@ class State(View):
             p.segment("x0", "y0", "x1", "y1", source=source, line_color=colour, line_width=width, line_cap="round")
             p.scatter("x1", "y1", source=source, size=7, marker="circle", color=colour)
 
-    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
-        out: Data = {}
+    def compute(self, lanes: Frame) -> Data:
+        out = self._step(lanes.playing)
         if "cloud" in self.feeds and not self._cloud_sent:
             self._cloud_sent = True
             out["cloud"] = self._positions(self.scene.target.sample(0, CLOUD))
@@ -197,11 +205,30 @@ class State(View):
                     (x, np.full_like(x, -0.06 * self._span[1])) if len(self._coordinates) == 1 else (x, y)
                 )
         if "full" in self.feeds:
-            out.update(self._arrows(lanes[0]))
+            out.update(self._arrows(lanes[0], shown=lanes.playing is None))
         return out
 
-    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        return {self._label.id: notes(self.scene.lanes, lanes)}
+    def _step(self, playing: Playing | None) -> Data:
+        """The parts of a step that is taken apart, and where the chain is before it."""
+        line, scale = len(self._coordinates) == 1, longer(playing, self._place, self._span[: len(self._coordinates)])
+        heights = [self._span[1] * height for height in LINES] if line else ()
+        here = playing.step.start[None, : playing.step.dim] if playing else np.zeros((0, self.scene.target.dim))
+        self._scale = scale
+        middle = sum(self._scales[0].range) / 2
+        return {
+            "parts": rows(playing, self.scene.parts, self._place, scale, heights, middle=middle),
+            "here": self._positions(here),
+        }
+
+    def _place(self, theta: Array) -> Array:
+        """Where θ (n, dim) is along the figure's coordinates."""
+        return np.column_stack(self._positions(theta)[: len(self._coordinates)])
+
+    def captions(self, lanes: Frame) -> dict[str, str]:
+        said = [notes(self.scene.lanes, lanes)]
+        if lanes.playing is not None and self._scale > 1:
+            said.append(f"arrows {self._scale:g} times as long")
+        return {self._label.id: "\n".join(filter(None, said))}
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, self._coordinates)
@@ -224,10 +251,10 @@ class State(View):
             self._curve_points = (positions, self._density_on(self._scales[0], positions))
         return self._curve_points
 
-    def _arrows(self, lane: LaneFrame) -> Data:
+    def _arrows(self, lane: LaneFrame, shown: bool) -> Data:
         age = lane.run.sampler.gradient_age
         tail = lane.run.statistics.tail(2)
-        if age is None or len(tail) < 2 or lane.run.divergence is not None:
+        if not shown or age is None or len(tail) < 2 or lane.run.divergence is not None:
             return {name: (np.zeros(0),) * 4 for name in ("full", "used")}
         theta = tail[-1 - age, :1]
         start = np.array([x[0] for x in self._positions(theta)])

@@ -8,10 +8,11 @@ from bokeh.models import FixedTicker, LinearColorMapper
 from bokeh.palettes import interp_palette
 
 from app.theme import DASHES, plot
-from app.views.base import FRESH, Array, Data, LaneFrame, View
+from app.views.base import FRESH, Array, Data, Frame, LaneFrame, View
 from app.views.marks import MARKERS
 from app.views.planes import heights
 from app.views.state import notes
+from app.views.steps import add_arrows, rows
 from samplers import Experiment
 from samplers.accumulate import bin_edges
 from samplers.manifolds import Spheres
@@ -66,6 +67,7 @@ class Torus(View):
             p.scatter("x", "y", source=heads, size=11, marker=MARKERS[i], fill_color=colour,
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
         self._last: list[Array | None] = [None] * len(scene.lanes)
+        add_arrows(self, p)
         self._label = self.caption(p)
         self.take_touches(p)
         self._turn = -1
@@ -109,10 +111,10 @@ class Torus(View):
             return None
         return np.array([turn for angle in point for turn in (np.cos(angle), np.sin(angle))])
 
-    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
-        out: Data = {}
-        self._turn += 1
+    def compute(self, lanes: Frame) -> Data:
         target = self.scene.target
+        out: Data = {"parts": rows(lanes.playing, self.scene.parts, lambda x: unrolled(target.values(x)[:, :2]))}
+        self._turn += 1
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
             position = lane.run.position[:chains]
@@ -153,6 +155,16 @@ class Torus(View):
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         return {self._label.id: notes(self.scene.lanes, lanes)}
+
+
+def unrolled(angles: Array) -> Array:
+    """A path of angles (n, 2) without its jumps from one end of the map to the other."""
+    return angles[:1] + np.concatenate([0 * angles[:1], np.cumsum(turn(np.diff(angles, axis=0)), axis=0)])
+
+
+def turn(angles: Array) -> Array:
+    """The same angles from −π to π."""
+    return np.asarray((angles + np.pi) % (2 * np.pi) - np.pi)
 
 
 def tick_step(width: float) -> float:

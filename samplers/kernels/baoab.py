@@ -66,7 +66,7 @@ class BAOAB(Sampler):
     source = "Leimkuhler & Matthews 2013"
     takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     gradient_age = 0
-    moving = True
+    moving = velocity = True
     carries_momentum = True
     advance = advance
 
@@ -87,12 +87,29 @@ class BAOAB(Sampler):
     bias_order = 2
     steps_to_test = 500
 
+    parts = {
+        "gradient": r"- \tfrac{\epsilon}{2}\nabla\tilde U(\theta)",
+        "gradient noise": r"- \tfrac{\epsilon}{2}\nabla\tilde U(\theta)",
+        "drift": r"\theta + \tfrac{\epsilon}{2} r",
+        "friction": r"e^{-C\epsilon} r",
+        "injected noise": r"\sqrt{1 - e^{-2C\epsilon}}\;\mathcal N(0, I)",
+        "new gradient": r"\nabla\tilde U(\theta)",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
         eps, dim, decay = self.step_size, theta.shape[1], exp(-self.friction * self.step_size)
-        r[:, :dim] -= eps / 2 * r[:, dim:]
-        theta += eps / 2 * r[:, :dim]
-        for c, i in np.ndindex(theta.shape):
-            r[c, i] = decay * r[c, i] + sqrt(1 - decay**2) * rng.standard_normal()
-        theta += eps / 2 * r[:, :dim]
-        r[:, dim:] = textbook.gradients(rng, run, theta, data)
-        r[:, :dim] -= eps / 2 * r[:, dim:]
+        for c in range(len(theta)):
+            textbook.descend(run, c, r[c, :dim], eps / 2, theta[c], r[c, dim:])
+        with run.part("drift"):
+            theta += eps / 2 * r[:, :dim]
+        with run.part("friction"):
+            r[:, :dim] *= decay
+        with run.part("injected noise"):
+            for c, i in np.ndindex(theta.shape):
+                r[c, i] += sqrt(1 - decay * decay) * rng.standard_normal()
+        with run.part("drift"):
+            theta += eps / 2 * r[:, :dim]
+        with run.part("new gradient"):
+            r[:, dim:] = textbook.gradients(rng, run, theta, data)
+        for c in range(len(theta)):
+            textbook.descend(run, c, r[c, :dim], eps / 2, theta[c], r[c, dim:])

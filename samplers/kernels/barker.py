@@ -4,7 +4,7 @@ from math import exp, log1p
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.needs import FULL
 from samplers.parameters import Real
@@ -82,15 +82,19 @@ class Barker(Sampler):
     bias_order = None
     steps_to_test = 400
 
+    parts = {
+        "length": r"\mathcal N(0, s^2)",
+        "direction": r"P(+) = \frac{1}{1 + e^{z_i\,\partial_i U(\theta_t)}}",
+        "accept": r"\text{accept with probability }",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        target, proposal = run.target, theta.copy()
-        grad = target.gradient_at(theta)
-        for c, i in np.ndindex(theta.shape):
-            z = self.step_size * rng.standard_normal()
-            proposal[c, i] += z if rng.random() < 1 / (1 + np.exp(z * grad[c, i])) else -z
-        moved, slope = proposal - theta, target.gradient_at(proposal)
-        skew = np.logaddexp(0, moved * grad) - np.logaddexp(0, -moved * slope)
-        ratio = target.log_density(proposal) - target.log_density(theta) + skew.sum(axis=1)
+        target, before = run.target, theta.copy()
+        gradient = target.gradient_at(theta)
         for c in range(len(theta)):
-            if rng.random() < np.exp(ratio[c]):
-                theta[c] = proposal[c]
+            textbook.barker(rng, run, c, theta[c], self.step_size, gradient[c])
+        moved, slope = theta - before, target.gradient_at(theta)
+        skew = np.logaddexp(0, moved * gradient) - np.logaddexp(0, -moved * slope)
+        ratio = target.log_density(theta) - target.log_density(before) + skew.sum(axis=1)
+        for c in range(len(theta)):
+            textbook.accept(rng, run, c, theta, before, ratio)

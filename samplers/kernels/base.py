@@ -5,6 +5,7 @@ A sampler is a recipe (D, Q) × an integrator × a gradient. Each file has the s
 parameters, and what its tests need. A new sampler is one file and one line in ``samplers/kernels/__init__.py``.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,6 +46,8 @@ class Sampler(param.Parameterized):
     """How many steps before the last draw the last gradient was taken; None where that is no draw of the chain."""
     moving: ClassVar[bool] = False
     """Whether a stable step is of the length of a period, as with a velocity, not of its square."""
+    velocity: ClassVar[bool] = False
+    """Whether the first of what a chain has beside θ are a momentum, one for each coordinate."""
     interacting: ClassVar[bool] = False
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
     carries_momentum: ClassVar[bool] = False
@@ -60,8 +63,10 @@ class Sampler(param.Parameterized):
     """How many steps chains from exact draws make while tests compare their law with the target's: enough for a wrong
     drift to show. Not needed where it moves on curved manifolds only, or where chains are interacting."""
     textbook_step: ClassVar[Any]
-    """``textbook_step(rng, run, theta, r, data)``: a step in plain Python, as in :mod:`samplers.textbook`; None where
-    it is the target's own draw."""
+    """``textbook_step(rng, run, theta, r, data)``: a step in plain Python, as in :mod:`samplers.textbook`, which names
+    its parts as it makes them; None where it is the target's own draw."""
+    parts: ClassVar[Mapping[str, str]]
+    """The parts of a step, in words, each with the term of :attr:`update` that it belongs to."""
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)

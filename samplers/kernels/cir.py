@@ -64,4 +64,9 @@ class CIR(Sampler):
 
     bias_order = None
     steps_to_test = 100
+    parts = {
+        "mean": r"\theta_t\,\frac{e^{-h}}{1 - e^{-h}}",
+        "Poisson": r"K \sim \mathrm{Poisson}",
+        "gamma": r"\mathrm{Gamma}(a + K, 1)",
+    }
     textbook_step = textbook.cir

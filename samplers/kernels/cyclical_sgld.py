@@ -79,8 +79,18 @@ class CyclicalSGLD(Sampler):
     bias_order = 1
     steps_to_test = 1000
 
+    parts = {
+        "gradient": r"- \epsilon_k\,\nabla\tilde U(\theta_t)",
+        "gradient noise": r"- \epsilon_k\,\nabla\tilde U(\theta_t)",
+        "injected noise": r"\mathcal N\bigl(0,\ \epsilon_k(2 - \epsilon_k\hat B)\bigr)",
+        "cycle": r"k = t \bmod M",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
         place = r[0, -1] % self.period
         eps = self.step_size / 2 * (1 + cos(pi * place / self.period))
-        theta += textbook.kicks(rng, run, theta, data, 2 * eps, eps)
-        r[:, -1] = (place + 1) % self.period
+        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * eps, eps)
+        for c in range(len(theta)):
+            textbook.kick(run, c, theta[c], eps, theta[c], gradient[c], noise[c])
+        with run.part("cycle", step_size=eps):
+            r[:, -1] = (place + 1) % self.period

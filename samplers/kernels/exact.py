@@ -39,3 +39,6 @@ class Exact(Sampler):
     steps_to_test = 100
     # Its step is the target's draw, which has a formula of its own.
     textbook_step = None
+    parts = {"draw": r"\theta_{t+1} \sim \pi"}
+    # Its step is the target's draw, which has a formula of its own.
+    textbook_step = None

@@ -60,9 +60,21 @@ class GeodesicSGLD(Sampler):
 
     bias_order = 1
 
+    parts = {
+        "gradient": r"-\epsilon\Lambda\nabla\tilde U(x_t)",
+        "gradient noise": r"-\epsilon\Lambda\nabla\tilde U(x_t)",
+        "injected noise": r"\Lambda\,\mathcal N\bigl(0,\ 2\epsilon - V\epsilon^2\bigr)",
+        "geodesic": r"\exp_{x_t}",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        kick = textbook.kicks(rng, run, theta, data, 2 * self.step_size)
-        for c in range(len(theta)):
-            theta[c], _ = run.manifold.textbook_geodesic(
-                theta[c], run.manifold.textbook_tangent(theta[c], kick[c]), 1.0
-            )
+        eps, tangent = self.step_size, run.manifold.textbook_tangent
+        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * eps, eps)
+        for c, x in enumerate(theta):
+            # The terms are vectors of the tangent space at x; only the geodesic moves the chain.
+            ends = [x, *(x - eps * tangent(x, g) for _, g in textbook.of_gradient(run, c, x, gradient[c]))]
+            kick = tangent(x, noise[c] - eps * gradient[c])
+            names = [name for name, _ in textbook.of_gradient(run, c, x, gradient[c])]
+            for name, *path in zip([*names, "injected noise"], ends, [*ends[1:], x + kick], strict=True):
+                run.aside(name, c, path)
+            textbook.geodesic(run, c, theta, kick, 1.0)

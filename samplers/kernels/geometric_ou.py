@@ -48,8 +48,16 @@ class GeometricOU(Sampler):
     bias_order = None
     steps_to_test = 100
 
+    parts = {
+        "mean": r"\mu + (\log\theta_t - \mu)e^{-h}",
+        "injected noise": r"\sigma^2(1 - e^{-2h})",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
         h, mu, sigma = self.step_size, run.target.mu, run.target.sigma
         for c in range(len(theta)):
             mean = mu + (log(theta[c, 0]) - mu) * exp(-h)
-            theta[c, 0] = exp(mean + sigma * sqrt(1 - exp(-2 * h)) * rng.standard_normal())
+            with run.part("mean", c):
+                theta[c, 0] = exp(mean)
+            with run.part("injected noise", c):
+                theta[c, 0] = exp(mean + sigma * sqrt(1 - exp(-2 * h)) * rng.standard_normal())

@@ -4,7 +4,7 @@ from math import exp
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.needs import FULL
 from samplers.parameters import Count, Flag, Real
@@ -83,7 +83,7 @@ class GMC(Sampler):
     supports = frozenset({MANIFOLD})
     takes = frozenset({FULL})
     gradient_age = None
-    moving = True
+    moving = velocity = True
     advance = advance
 
     step_size = Real(0.15, bounds=(1e-4, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
@@ -106,21 +106,30 @@ class GMC(Sampler):
 
     bias_order = None
 
+    parts = {
+        "new velocity": r"\Lambda(x)\,\mathcal N(0, I)",
+        "leapfrog": r"(x, v) \leftarrow \text{geodesic}_{\epsilon}(x, v)",
+        "accept": r"\text{accept with probability }",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        eps = self.step_size
-        for c, i in np.ndindex(theta.shape):
-            r[c, i] = rng.standard_normal()
+        eps, tangent = self.step_size, run.manifold.textbook_tangent
+        with run.part("new velocity"):
+            for c, i in np.ndindex(theta.shape):
+                r[c, i] = rng.standard_normal()
+            r[:] = [tangent(x, v) for x, v in zip(theta, r, strict=True)]
         before = theta.copy()
-        r[:] = [run.manifold.textbook_tangent(x, v) for x, v in zip(theta, r, strict=True)]
         energy = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
-        for _ in range(self.n_leapfrog):
-            for half in range(2):
-                grad = run.target.gradient_at(theta)
-                for c in range(len(theta)):
-                    r[c] = run.manifold.textbook_tangent(theta[c], r[c] - eps / 2 * grad[c])
-                    if not half:
-                        theta[c], r[c] = run.manifold.textbook_geodesic(theta[c], r[c], eps)
+        with run.part("leapfrog") as through:
+            for _ in range(self.n_leapfrog):
+                for half in range(2):
+                    run.spend(len(theta))
+                    gradient = run.target.gradient_at(theta)
+                    for c in range(len(theta)):
+                        r[c] = tangent(theta[c], r[c] - eps / 2 * gradient[c])
+                        if not half:
+                            theta[c], r[c] = run.manifold.textbook_geodesic(theta[c], r[c], eps)
+                through()
         change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
         for c in range(len(theta)):
-            if self.accept is True and not rng.random() < np.exp(-change[c]):
-                theta[c] = before[c]
+            textbook.accept(rng, run, c, theta, before, -change, sure=self.accept is not True)

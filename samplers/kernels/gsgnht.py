@@ -97,4 +97,13 @@ class GSGNHT(Moving):
 
     bias_order = 2
     steps_to_test = 500
+    parts = {
+        "geodesic": r"\text{geodesic}_{\epsilon/2}(x, v)",
+        "thermostat": r"\xi + \tfrac{\epsilon}{2}\bigl(\lVert v\rVert^2/m - 1\bigr)",
+        "friction, first half": r"e^{-\xi\epsilon/2} v",
+        "gradient": r"- \epsilon\Lambda\nabla\tilde U(x)",
+        "gradient noise": r"- \epsilon\Lambda\nabla\tilde U(x)",
+        "injected noise": r"\Lambda\,\mathcal N\bigl(0,\ 2C\epsilon - V\epsilon^2\bigr)",
+        "friction, second half": r"e^{-\xi\epsilon/2}",
+    }
     textbook_step = textbook.aboba

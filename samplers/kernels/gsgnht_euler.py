@@ -78,4 +78,12 @@ class GSGNHTEuler(Moving):
                     doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.")  # fmt: skip
 
     bias_order = 1
+    parts = {
+        "geodesic": r"\text{geodesic}_{\epsilon}(x_t, v_t)",
+        "thermostat": r"\epsilon\bigl(\lVert v_t\rVert^2/m - 1\bigr)",
+        "friction": r"(1 - \xi_t\epsilon)\,v'",
+        "gradient": r"-\epsilon\nabla\tilde U(x_t)",
+        "gradient noise": r"-\epsilon\nabla\tilde U(x_t)",
+        "injected noise": r"\mathcal N(0,\ 2C\epsilon - V\epsilon^2)",
+    }
     textbook_step = textbook.geodesic_euler

@@ -90,7 +90,7 @@ class HMC(Sampler):
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
     takes = frozenset({FULL, NOISE, BATCH, MODE})
     gradient_age = None
-    moving = True
+    moving = velocity = True
     advance = advance
 
     step_size = Real(0.15, bounds=(1e-4, 5.0), log=True, tex=r"\epsilon", label="Step size ε",
@@ -114,18 +114,27 @@ class HMC(Sampler):
     bias_order = None
     steps_to_test = 100
 
+    parts = {
+        "new momentum": r"\mathcal N(0, I)",
+        "leapfrog": r"\theta \leftarrow \theta + \epsilon\, r",
+        "accept": r"\text{accept with probability }",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        for c, i in np.ndindex(theta.shape):
-            r[c, i] = rng.standard_normal()
+        eps = self.step_size
+        with run.part("new momentum"):
+            for c, i in np.ndindex(theta.shape):
+                r[c, i] = rng.standard_normal()
         before = theta.copy()
         energy = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
-        grad = textbook.gradients(rng, run, theta, data)
-        for _ in range(self.n_leapfrog):
-            r -= self.step_size / 2 * grad
-            theta += self.step_size * r
-            grad = textbook.gradients(rng, run, theta, data)
-            r -= self.step_size / 2 * grad
+        gradient = textbook.gradients(rng, run, theta, data)
+        with run.part("leapfrog") as through:
+            for _ in range(self.n_leapfrog):
+                r -= eps / 2 * gradient
+                theta += eps * r
+                gradient = textbook.gradients(rng, run, theta, data)
+                r -= eps / 2 * gradient
+                through()
         change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
         for c in range(len(theta)):
-            if self.accept is True and not rng.random() < exp(min(0.0, -change[c])):
-                theta[c] = before[c]
+            textbook.accept(rng, run, c, theta, before, -change, sure=self.accept is not True)

@@ -139,7 +139,7 @@ class Moving(Sampler):
     """A sampler with a velocity v, tangent to the target's manifold; with ``thermostat`` a ξ stands behind it."""
 
     thermostat = False
-    moving = True
+    moving = velocity = True
     carries_momentum = True
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from math import exp, sqrt
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.needs import FULL
 from samplers.parameters import Real
@@ -69,17 +69,23 @@ class MALA(Sampler):
     bias_order = None
     steps_to_test = 400
 
+    parts = {
+        "gradient": r"- \epsilon\,\nabla U(\theta_t)",
+        "injected noise": r"\mathcal N(0, 2\epsilon)",
+        "accept": r"\text{accept with probability }",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        eps, target = self.step_size, run.target
-        proposal = theta - eps * target.gradient_at(theta)
-        for c, i in np.ndindex(theta.shape):
-            proposal[c, i] += sqrt(2 * eps) * rng.standard_normal()
+        eps, target, before = self.step_size, run.target, theta.copy()
+        gradient = target.gradient_at(theta)
+        for c in range(len(theta)):
+            textbook.descend(run, c, theta[c], eps, theta[c], gradient[c])
+            textbook.inject(run, c, theta[c], [sqrt(2 * eps) * rng.standard_normal() for _ in theta[c]])
 
         def log_q(to, start):
             return -((to - start + eps * target.gradient_at(start)) ** 2).sum(axis=1) / (4 * eps)
 
-        ratio = target.log_density(proposal) - target.log_density(theta)
-        ratio += log_q(theta, proposal) - log_q(proposal, theta)
+        ratio = target.log_density(theta) - target.log_density(before)
+        ratio += log_q(before, theta) - log_q(theta, before)
         for c in range(len(theta)):
-            if rng.random() < np.exp(ratio[c]):
-                theta[c] = proposal[c]
+            textbook.accept(rng, run, c, theta, before, ratio)

@@ -96,14 +96,32 @@ class MSGNHT(Moving):
     bias_order = 2
     steps_to_test = 500
 
+    parts = {
+        "drift": r"\theta + \tfrac{\epsilon}{2} r",
+        "thermostat": r"\xi_i + \tfrac{\epsilon}{2}(r_i^2 - 1)",
+        "friction, first half": r"e^{-\xi_i\epsilon/2} r_i",
+        "gradient": r"- \epsilon\,\partial_i\tilde U(\theta)",
+        "gradient noise": r"- \epsilon\,\partial_i\tilde U(\theta)",
+        "injected noise": r"\mathcal N\bigl(0,\ 2C\epsilon - V\epsilon^2\bigr)",
+        "friction, second half": r"e^{-\xi_i\epsilon/2}",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
         eps, dim = self.step_size, theta.shape[1]
 
         def half():
-            theta[:] += eps / 2 * r[:, :dim]
-            r[:, dim:] += eps / 2 * (r[:, :dim] ** 2 - 1)
+            with run.part("drift"):
+                theta[:] += eps / 2 * r[:, :dim]
+            with run.part("thermostat"):
+                r[:, dim:] += eps / 2 * (r[:, :dim] ** 2 - 1)
 
         half()
-        damping = np.exp(-eps / 2 * r[:, dim:])
-        r[:, :dim] = damping * (damping * r[:, :dim] + textbook.kicks(rng, run, theta, data, 2 * self.friction * eps))
+        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.friction * eps, eps)
+        for c in range(len(theta)):
+            damping = [exp(-xi * eps / 2) for xi in r[c, dim:]]
+            with run.part("friction, first half", c):
+                r[c, :dim] *= damping
+            textbook.kick(run, c, r[c, :dim], eps, theta[c], gradient[c], noise[c])
+            with run.part("friction, second half", c):
+                r[c, :dim] *= damping
         half()

@@ -67,7 +67,17 @@ class NormalisedSGLD(Sampler):
 
     bias_order = 1
 
+    parts = {
+        "gradient": r"- \epsilon\nabla\tilde U(x_t)",
+        "gradient noise": r"- \epsilon\nabla\tilde U(x_t)",
+        "injected noise": r"\mathcal N\bigl(0,\ 2\epsilon - V\epsilon^2\bigr)",
+        "normalise": r"\frac{y}{\lVert y\rVert}",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        theta += textbook.kicks(rng, run, theta, data, 2 * self.step_size)
-        each = theta.reshape(len(theta), -1, run.shape[1])
-        theta[:] = (each / np.linalg.norm(each, axis=2, keepdims=True)).reshape(theta.shape)
+        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.step_size, self.step_size)
+        for c, x in enumerate(theta):
+            textbook.kick(run, c, x, self.step_size, x, gradient[c], noise[c])
+            with run.part("normalise", c):
+                each = x.reshape(-1, run.shape[1])
+                each /= np.linalg.norm(each, axis=1, keepdims=True)

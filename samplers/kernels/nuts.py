@@ -132,11 +132,18 @@ class NUTS(Sampler):
     bias_order = None
     steps_to_test = 100
 
+    parts = {
+        "new momentum": r"\mathcal N(0, I)",
+        "trajectory": r"\text{double the trajectory until } (\theta_+ - \theta_-)\cdot r_\pm < 0",
+        "draw": r"\text{a point of it, with probability} \propto e^{-H}",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
         eps, target = self.step_size, run.target
 
         def leapfrog(end, side):
             x, p = end
+            run.spend(3)
             p = p - side * eps / 2 * target.gradient_at(x[None])[0]
             x = x + side * eps * p
             return x, p - side * eps / 2 * target.gradient_at(x[None])[0]
@@ -148,9 +155,8 @@ class NUTS(Sampler):
             across = right[0] - left[0]
             return across @ left[1] < 0 or across @ right[1] < 0
 
-        def half(end, side, size, start):
+        def half(end, side, size, start, leaves):
             """The new half: its leaves, a draw from them and their weight; nothing where it turns or diverges."""
-            leaves: list[Any] = []
             total, drawn = 0.0, end[0]
             for k in range(size):
                 leaves.append(leapfrog(leaves[-1] if leaves else end, side))
@@ -167,16 +173,22 @@ class NUTS(Sampler):
 
         for c in range(len(theta)):
             momentum = np.array([rng.standard_normal() for _ in theta[c]])
+            run.aside("new momentum", c, [theta[c], theta[c] + eps * momentum], momentum=momentum)
             ends = {-1: (theta[c].copy(), momentum), 1: (theta[c].copy(), momentum)}
             start, weight = energy(theta[c], momentum), 1.0
+            drawn = theta[c].copy()
             for depth in range(self.max_depth):
                 side = 1 if rng.random() < 0.5 else -1
-                made = half(ends[side], side, 2**depth, start)
+                leaves: list[Any] = []
+                made = half(ends[side], side, 2**depth, start, leaves)
+                run.aside("trajectory", c, [ends[side][0], *(x for x, _ in leaves)], sound=made is not None)
                 if made is None:
                     break
-                ends[side], drawn, total = made
+                ends[side], candidate, total = made
                 if rng.random() * weight < total:
-                    theta[c] = drawn
+                    drawn = candidate
                 weight += total
                 if turned(ends[-1], ends[1]):
                     break
+            with run.part("draw", c):
+                theta[c] = drawn

@@ -138,18 +138,33 @@ class PSGLD(Sampler):
 
     steps_to_test = 1000
 
+    parts = {
+        "gradient": r"- \epsilon\,G\,\nabla\tilde U(\theta_t)",
+        "gradient noise": r"- \epsilon\,G\,\nabla\tilde U(\theta_t)",
+        "Γ": r"\epsilon\,\Gamma",
+        "injected noise": r"\mathcal N(0,\ 2\epsilon\,G)",
+        "averages": r"\alpha v + (1 - \alpha)\,\nabla\tilde U(\theta_t) \circ \nabla\tilde U(\theta_t)",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
         eps, d, full = self.step_size, theta.shape[1], run.target.gradient_at
-        gradients = textbook.gradients(rng, run, theta, data)
+        gradient = textbook.gradients(rng, run, theta, data)
         root = np.sqrt(r[:, :d])
         metric = 1 / (self.floor + root)
         length = np.sqrt(2 * eps * metric)
         curved = np.zeros_like(theta)
         if self.gamma is True:
+            run.spend(2 * len(theta))
             probe = length * [[1.0 if rng.random() < 0.5 else -1.0 for _ in row] for row in theta]
             curved = (full(theta + probe) - full(theta - probe)) / (2 * probe)
-        term = -(metric**2) * r[:, d:] / (2 * np.where(root > 0, root, 1.0)) if self.gamma is True else 0.0
         noise = np.array([[rng.standard_normal() for _ in row] for row in theta])
-        theta += eps * (term - metric * gradients) + length * noise
-        r[:, :d] = self.decay * r[:, :d] + (1 - self.decay) * gradients**2
-        r[:, d:] = self.decay * r[:, d:] + (1 - self.decay) * 2 * gradients * curved
+        for c in range(len(theta)):
+            textbook.descend(run, c, theta[c], eps * metric[c], theta[c], gradient[c])
+        if self.gamma is True:
+            with run.part("Γ"):
+                theta -= eps * metric**2 * r[:, d:] / (2 * np.where(root > 0, root, 1.0))
+        with run.part("injected noise"):
+            theta += length * noise
+        with run.part("averages"):
+            r[:, :d] = self.decay * r[:, :d] + (1 - self.decay) * gradient**2
+            r[:, d:] = self.decay * r[:, d:] + (1 - self.decay) * 2 * gradient * curved

@@ -226,7 +226,7 @@ class RecipeSampler(Sampler):
     key = "recipe"
     title = "Recipe"
     update = (
-        r"z_{t+1} = z_t - \epsilon\bigl[(D + Q)\nabla\tilde H - \Gamma\bigr](z_t) + \mathcal N\bigl(0,\ \epsilon(2D - \epsilon\hat B)\bigr),"
+        r"z_{t+1} = z_t - \epsilon D\nabla\tilde H - \epsilon Q\nabla\tilde H + \epsilon\,\Gamma + \mathcal N\bigl(0,\ \epsilon(2D - \epsilon\hat B)\bigr),"
         r"\quad \Gamma_i = \textstyle\sum_j \partial_j (D_{ij} + Q_{ij})"
     )
     diffusion = "D = D(z)"
@@ -274,6 +274,9 @@ class RecipeSampler(Sampler):
         return 0 if self.scheme == SEMI_IMPLICIT else 1
 
     @property
+    def velocity(self) -> bool:  # type: ignore[override]
+        return str(self.layout) != THETA
+
     def carries_momentum(self) -> bool:  # type: ignore[override]
         """With a momentum in z."""
         return self.layout != THETA
@@ -316,6 +319,16 @@ class RecipeSampler(Sampler):
 
     bias_order = 1
     steps_to_test = 1000
+    parts = {
+        "redraw": r"z_t",
+        "−εD∇H": r"- \epsilon D\nabla\tilde H",
+        "−εQ∇H": r"- \epsilon Q\nabla\tilde H",
+        "εΓ": r"\epsilon\,\Gamma",
+        "gradient noise": r"\nabla\tilde H",
+        "typed drift": r"z_t",
+        "injected noise": r"\mathcal N\bigl(0,\ \epsilon(2D - \epsilon\hat B)\bigr)",
+        "reflection": r"z_{t+1}",
+    }
     textbook_step = textbook.recipe
 
 

@@ -4,7 +4,7 @@ from math import exp
 
 import numpy as np
 
-from samplers import jit
+from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.needs import FULL
 from samplers.parameters import Real
@@ -66,11 +66,16 @@ class RWM(Sampler):
     bias_order = None
     steps_to_test = 1000
 
+    parts = {
+        "proposal": r"s\,\mathcal N(0, I)",
+        "accept": r"\text{accept with probability }",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        proposal = theta.copy()
-        for c, i in np.ndindex(theta.shape):
-            proposal[c, i] += self.step_size * rng.standard_normal()
-        ratio = run.target.log_density(proposal) - run.target.log_density(theta)
+        before = theta.copy()
         for c in range(len(theta)):
-            if rng.random() < np.exp(ratio[c]):
-                theta[c] = proposal[c]
+            with run.part("proposal", c):
+                theta[c] += [self.step_size * rng.standard_normal() for _ in theta[c]]
+        ratio = run.target.log_density(theta) - run.target.log_density(before)
+        for c in range(len(theta)):
+            textbook.accept(rng, run, c, theta, before, ratio)

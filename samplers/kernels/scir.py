@@ -68,4 +68,10 @@ class SCIR(Sampler):
 
     bias_order = None
     steps_to_test = 100
+    parts = {
+        "mean": r"\theta_t\,\frac{e^{-h}}{1 - e^{-h}}",
+        "gradient noise": r"\hat a = \alpha + \hat N",
+        "Poisson": r"K \sim \mathrm{Poisson}",
+        "gamma": r"\mathrm{Gamma}(\hat a + K, 1)",
+    }
     textbook_step = textbook.cir

@@ -75,8 +75,12 @@ class StochasticBarker(Sampler):
     bias_order = 2
     steps_to_test = 400
 
+    parts = {
+        "length": r"\mathcal N(0, s^2)",
+        "direction": r"P(+) = \frac{1}{1 + e^{z_i\,\partial_i\tilde U(\theta_t)}}",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        gradients = textbook.gradients(rng, run, theta, data)
-        for c, i in np.ndindex(theta.shape):
-            z = self.step_size * rng.standard_normal()
-            theta[c, i] += z if rng.random() < 1 / (1 + np.exp(z * gradients[c, i])) else -z
+        gradient = textbook.gradients(rng, run, theta, data)
+        for c in range(len(theta)):
+            textbook.barker(rng, run, c, theta[c], self.step_size, gradient[c])

@@ -77,4 +77,12 @@ class SGGMC(Moving):
 
     bias_order = 2
     steps_to_test = 500
+    parts = {
+        "geodesic": r"\text{geodesic}_{\epsilon/2}(x, v)",
+        "friction, first half": r"e^{-C\epsilon/2} v",
+        "gradient": r"- \epsilon\Lambda\nabla\tilde U(x)",
+        "gradient noise": r"- \epsilon\Lambda\nabla\tilde U(x)",
+        "injected noise": r"\Lambda\,\mathcal N\bigl(0,\ 2C\epsilon - V\epsilon^2\bigr)",
+        "friction, second half": r"e^{-C\epsilon/2}",
+    }
     textbook_step = textbook.aboba

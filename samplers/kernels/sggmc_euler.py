@@ -71,4 +71,11 @@ class SGGMCEuler(Moving):
                     doc="How fast the velocity is forgotten. It must outweigh the gradient's noise: 2C ≥ Vε. With little friction explicit Euler heats the chain.")  # fmt: skip
 
     bias_order = 1
+    parts = {
+        "geodesic": r"\text{geodesic}_{\epsilon}(x_t, v_t)",
+        "friction": r"(1 - C\epsilon)\,v'",
+        "gradient": r"-\epsilon\nabla\tilde U(x_t)",
+        "gradient noise": r"-\epsilon\nabla\tilde U(x_t)",
+        "injected noise": r"\mathcal N(0,\ 2C\epsilon - V\epsilon^2)",
+    }
     textbook_step = textbook.geodesic_euler

@@ -72,7 +72,7 @@ class SGHMC(Sampler):
     takes = STOCHASTIC
     gradient_age = 0
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
-    moving = True
+    moving = velocity = True
     carries_momentum = True
     advance = advance
 
@@ -84,7 +84,21 @@ class SGHMC(Sampler):
     bias_order = 2
     steps_to_test = 500
 
+    parts = {
+        "drift": r"\epsilon\, r_t",
+        "friction": r"(1 - \epsilon C)\, r_t",
+        "gradient": r"- \epsilon\,\nabla\tilde U(\theta_{t+1})",
+        "gradient noise": r"- \epsilon\,\nabla\tilde U(\theta_{t+1})",
+        "injected noise": r"\mathcal N\bigl(0,\ \epsilon(2C - \epsilon\hat B)\bigr)",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        theta += self.step_size * r
-        kick = textbook.kicks(rng, run, theta, data, 2 * self.friction * self.step_size)
-        r += kick - self.step_size * self.friction * r
+        eps, damping = self.step_size, 1 - self.step_size * self.friction
+        with run.part("drift"):
+            theta += eps * r
+        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.friction * eps, eps)
+        with run.part("friction"):
+            r *= damping
+        for c in range(len(theta)):
+            textbook.descend(run, c, r[c], eps, theta[c], gradient[c])
+            textbook.inject(run, c, r[c], noise[c])

@@ -76,5 +76,14 @@ class SGLD(Sampler):
     bias_order = 1
     steps_to_test = 1000
 
+    parts = {
+        "gradient": r"- \epsilon\,\nabla\tilde U(\theta_t)",
+        "gradient noise": r"- \epsilon\,\nabla\tilde U(\theta_t)",
+        "injected noise": r"\mathcal N\bigl(0,\ \epsilon(2 - \epsilon\hat B)\bigr)",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        theta += textbook.kicks(rng, run, theta, data, 2 * self.step_size)
+        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.step_size, self.step_size)
+        for c in range(len(theta)):
+            textbook.descend(run, c, theta[c], self.step_size, theta[c], gradient[c])
+            textbook.inject(run, c, theta[c], noise[c])

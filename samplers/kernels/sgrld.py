@@ -2,6 +2,8 @@
 
 from math import sqrt
 
+import numpy as np
+
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
 from samplers.kernels.minibatch import estimate_counts
@@ -63,15 +65,30 @@ class SGRLD(Sampler):
     bias_order = 1
     steps_to_test = 500
 
+    parts = {
+        "drift": r"\epsilon\bigl(1 - \theta_t\nabla\tilde U(\theta_t)\bigr)",
+        "gradient noise": r"\epsilon\bigl(1 - \theta_t\nabla\tilde U(\theta_t)\bigr)",
+        "injected noise": r"\sqrt{2\epsilon\theta_t}\;\xi_t",
+        "reflection": r"\Bigl|",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
         # Baker et al.: θ ← |θ + (h/2)(α − θ + N̂_j − ω_j N̂.) + √(hθ) ξ| with h = 2ε; elsewhere 1 − θ∇U is the drift.
         h = 2 * self.step_size
-        for c, x in enumerate(theta):
+        for c in range(len(theta)):
+            x = theta[c].copy()
             if run.target.support == SIMPLEX:
-                shapes = textbook.shapes(rng, run, data, x)
-                counts = shapes - run.target.alpha
-                drift = shapes - x - x / x.sum() * counts.sum()
+                alpha = run.target.alpha
+                drifts = [a - x - x / x.sum() * (a - alpha).sum() for a in textbook.shapes(rng, run, data, x)]
             else:
-                drift = 1 - x * run.target.gradient_at(x[None])[0]
-            for j in range(len(x)):
-                theta[c, j] = abs(x[j] + h / 2 * drift[j] + sqrt(h * x[j]) * rng.standard_normal())
+                drifts = [1 - x * run.target.gradient_at(x[None])[0]]
+            noise = np.array([sqrt(h * x[j]) * rng.standard_normal() for j in range(len(x))])
+            if not run.noisy:
+                drifts = drifts[-1:]
+            for name, drift in zip(["drift", "gradient noise"], drifts, strict=False):
+                with run.part(name, c):
+                    theta[c] = x + h / 2 * drift
+            with run.part("injected noise", c):
+                theta[c] = x + (h / 2 * drifts[-1] + noise)
+            with run.part("reflection", c):
+                theta[c] = abs(theta[c])

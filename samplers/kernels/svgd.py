@@ -110,14 +110,23 @@ class SVGD(Sampler):
     def time_per_step(self) -> float:
         return 0.0
 
+    parts = {
+        "gradients": r"-k(\theta_b, \theta_a)\,\nabla\tilde U(\theta_b)",
+        "repulsion": r"\nabla_{\theta_b} k(\theta_b, \theta_a)",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
         gradients, n = textbook.gradients(rng, run, theta, data), len(theta)
         apart = [np.linalg.norm(theta[a] - theta[b]) for a in range(n) for b in range(a)]
         together = n == 1 or np.median(apart) <= _ONE_PLACE
         h = np.inf if together else np.median(apart) ** 2 / log(n)
-        moves = np.zeros_like(theta)
+        pulled, pushed = np.zeros_like(theta), np.zeros_like(theta)
         for a, b in np.ndindex(n, n):
             k = np.exp(-np.sum((theta[b] - theta[a]) ** 2) / h)
             # The gradient of k by its first argument.
-            moves[a] += -k * gradients[b] - 2 * (theta[b] - theta[a]) / h * k
-        theta += self.step_size / n * moves
+            pulled[a] -= k * gradients[b]
+            pushed[a] -= 2 * (theta[b] - theta[a]) / h * k
+        with run.part("gradients"):
+            theta += self.step_size / n * pulled
+        with run.part("repulsion"):
+            theta += self.step_size / n * pushed

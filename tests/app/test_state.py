@@ -57,6 +57,7 @@ def fields_of(state):
         "experiment",
         "playing",
         "speed",
+        "slow",
         "views",
         "axis",
         "coordinate",
@@ -247,7 +248,7 @@ def test_titles_say_what_is_not_the_same(lanes, titles):
 # The link
 
 
-def a_state(target, views, axis, dark, playing, speed, hidden, n_lanes, seed):
+def a_state(target, views, axis, dark, playing, speed, slow, hidden, n_lanes, seed):
     state = AppState()
     state.set_target(target)
     for _ in range(n_lanes - 1):
@@ -255,7 +256,7 @@ def a_state(target, views, axis, dark, playing, speed, hidden, n_lanes, seed):
     state.set_seed(seed)
     fits = state.fitting_views()
     state.param.update(
-        views=[key for key in fits if key in views] or fits[:1], axis=axis if axis in axes_of(state.experiment) else "steps", dark=dark, playing=playing, speed=speed, hidden=hidden
+        views=[key for key in fits if key in views] or fits[:1], axis=axis if axis in axes_of(state.experiment) else "steps", dark=dark, playing=playing, speed=speed, slow=slow, hidden=hidden
     )  # fmt: skip
     state.coordinate = state.experiment.make_target().n_values - 1
     return state
@@ -263,7 +264,7 @@ def a_state(target, views, axis, dark, playing, speed, hidden, n_lanes, seed):
 
 STATES = st.builds(
     a_state, st.sampled_from(list(TARGETS)), st.sets(st.sampled_from(list(VIEWS))), st.sampled_from(list(AXIS_LABELS)), st.booleans(),
-    st.booleans(), st.integers(1, 10**6), st.lists(st.sampled_from(link.HIDEABLE), unique=True), st.integers(1, 4), st.integers(0, 2**32 - 1),
+    st.booleans(), st.integers(1, 10**6), st.integers(0, 8), st.lists(st.sampled_from(link.HIDEABLE), unique=True), st.integers(1, 4), st.integers(0, 2**32 - 1),
 )  # fmt: skip
 
 
@@ -284,7 +285,7 @@ def test_the_link_holds_every_parameter_of_the_state():
 
 def test_each_part_of_the_state_changes_the_link():
     changes = {
-        "playing": False, "speed": 21, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True, "teacher": True,
+        "playing": False, "speed": 21, "slow": 3, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True, "teacher": True,
     }  # fmt: skip
     links = [link.to_query(AppState()), *(link.to_query(AppState(**{k: v})) for k, v in changes.items())]
     assert len(set(links)) == len(changes) + 1
@@ -314,6 +315,8 @@ BAD_LINKS = [
     ("?play=perhaps", ["play", "perhaps"]),
     ("?speed=0", ["speed", "'0'", "1"]),
     ("?speed=1e3", ["speed", "1e3"]),
+    ("?slow=9", ["slow", "'9'", "8"]),
+    ("?target=network&lane=network_map&slow=2", ["slow", "'2'", "0"]),
     ("?speed=" + "9" * 5000, ["speed"]),
     ("?coordinate=7", ["coordinate", "7", "2"]),
     ("?hide=everything", ["hide", "everything"]),

@@ -604,3 +604,26 @@ def test_sessions_end_with_their_pages(chromium, tmp_path):
         wait_until(idle, "the server rests when all pages are closed")
         assert not log.errors
         assert not server.crashes()
+
+
+# A step taken apart
+
+
+def test_a_step_is_played_in_its_parts(lab):
+    """Fails where the page draws no arrow, or the chain goes on to another place than the arrows say."""
+    lab.open("?target=quartic&lane=hmc&n_chains=1&views=state&slow=8&play=0")
+    arrows = lambda: lab.glyphs("State space", "Text")[0]  # noqa: E731
+    words = lambda: lab.page.locator(".parts").inner_text()  # noqa: E731
+    lab.until(lambda: "step 1" in words() and len(arrows()["x1"]) > 5, "the arrows of the first step at rest")
+    tip = [arrows()["x1"][-1], arrows()["y1"][-1]]
+    assert "coin" in words() and lab.page.locator(".part-0").count() >= 2
+    lab.page.keyboard.press(".")
+    lab.until(lambda: "step 2" in words() and not arrows()["x1"], "a chain that moved, and no arrow yet")
+    heads = lab.glyphs("State space", "Scatter")[0]
+    np.testing.assert_allclose([heads["x"][-1], heads["y"][-1]], tip, atol=1e-9)
+    for name in ("new momentum", "leapfrog"):
+        lab.page.keyboard.press(".")
+        lab.until(lambda name=name: name in [*arrows()["after"], *arrows()["before"]], f"the arrow of {name}")
+    lab.page.keyboard.press("<")
+    lab.until(lambda: "1 before the run" in words(), "the step before")
+    assert lab.steps() == 1

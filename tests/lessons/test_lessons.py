@@ -63,7 +63,7 @@ Text with $$a_i$$ and a [link](https://example.org).
 ```toml
 views = ["state", "ks"]
 controls = ["lane1.sampler.step_size", "seed"]
-page = { coordinate = 2, axis = "time", speed = 7 }
+page = { coordinate = 2, axis = "time", speed = 7, slow = 3 }
 names = ["one", "two"]
 watch = "Look."
 seeds = 3
@@ -156,7 +156,7 @@ def test_all_fields_are_read(tmp_path):
     assert (first.seeds, first.quick_seeds) == (3, 2)
     assert first.views == ("state", "ks")
     assert first.controls == ("lane1.sampler.step_size", "seed")
-    assert first.page == {"coordinate": 2, "axis": "time", "speed": 7}
+    assert first.page == {"coordinate": 2, "axis": "time", "speed": 7, "slow": 3}
     assert first.names == ("one", "two")
     assert first.watch == "Look."
     assert first.figures == ("trace",)

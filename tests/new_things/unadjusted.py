@@ -46,5 +46,14 @@ class Unadjusted(Sampler):
     bias_order = 1
     steps_to_test = 1000
 
+    parts = {
+        "gradient": r"- \epsilon\,\nabla\tilde U(\theta_t)",
+        "gradient noise": r"- \epsilon\,\nabla\tilde U(\theta_t)",
+        "injected noise": r"\sqrt{2\epsilon}\;\xi_t",
+    }
+
     def textbook_step(self, rng, run, theta, r, data):
-        theta += textbook.kicks(rng, run, theta, data, 2 * self.step_size)
+        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.step_size, self.step_size)
+        for c in range(len(theta)):
+            textbook.descend(run, c, theta[c], self.step_size, theta[c], gradient[c])
+            textbook.inject(run, c, theta[c], noise[c])

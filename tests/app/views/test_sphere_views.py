@@ -9,7 +9,7 @@ from app.equations import cards
 from app.lanes.densities import LaneRecord
 from app.state import AppState
 from app.views import VIEWS
-from app.views.base import Scene
+from app.views.base import Frame, Scene
 from app.views.circle import ARROW, HEIGHT, LONGEST, RING, Circle, arrows, ring
 from app.views.globe import Globe, graticule, turned
 from app.views.order import Order, slope
@@ -48,7 +48,7 @@ class Page:
         for record in self.records:
             record.run.advance(steps)
             record.record()
-        self.frames = [record.frame("steps") for record in self.records]
+        self.frames = Frame(record.frame("steps") for record in self.records)
         self.view.background(self.frames)
         data = self.view.compute(self.frames)
         for name, arrays in data.items():

@@ -1,0 +1,86 @@
+"""What stands above the pictures while a step is taken apart: its equation, its numbers, and the ways on and back."""
+
+from collections.abc import Callable
+from html import escape
+
+import panel as pn
+import panel_material_ui as pmui
+from bokeh.models import Div
+from panel.models.mathjax import MathJax
+
+from app.state import AppState
+from app.views.steps import colours_of, lit_equation, numbers_of, under
+from app.walk import Walk
+from samplers.kernels import SAMPLERS
+
+WAYS = {
+    "step_back": ("Step back", "skip_previous", "<", "Step back: the step before, as it was; the run stays where it is."),
+    "part_back": ("Part back", "chevron_left", ",", "Part back: one arrow less."),
+    "part": ("Part", "chevron_right", ".", "Part: the next arrow; after the last one the chain moves."),
+    "step": ("Next step", "skip_next", ">", "Next step: the chain moves, and the step after that is shown."),
+}  # fmt: skip
+"""The buttons: label, icon, key and help."""
+_BESIDE = """
+:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); align-items: center; }
+.scroll-button { display: none; }
+"""
+_STYLE = """
+:host { overflow-x: auto; }
+.parts { display: flex; flex-wrap: wrap; gap: 2px 14px; font: 14px/1.5 Roboto, sans-serif; font-variant-numeric: tabular-nums; }
+.parts i { display: inline-block; width: 18px; height: 4px; border-radius: 2px; margin-right: 6px; vertical-align: middle; }
+@media (max-width: 600px) { .parts { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; } }
+"""
+
+
+class StepBar:
+    """The bar, which is on the page while a step takes seconds."""
+
+    def __init__(self, state: AppState, walk_on: Callable[[str], None]):
+        self.state = state
+        look = {"sizing_mode": "stretch_width", "margin": 0}
+        self._equation = MathJax(text="", styles={"font-size": "17px", "overflow-x": "auto"}, **look)
+        self._words = Div(text="", stylesheets=[_STYLE], **look)
+        buttons = []
+        for way, (label, icon, key, help_) in WAYS.items():
+            made = pmui.Button(
+                label=label,
+                icon=icon,
+                size="small",
+                variant="outlined",
+                margin=(4, 2),
+                description=f"{help_} Key: {key}",
+            )
+            made.on_click(lambda _, way=way: walk_on(way))
+            buttons.append(made)
+        self.panel = pn.Column(
+            pn.FlexBox(*buttons, gap="4px", margin=0, sizing_mode="stretch_width"),
+            pn.Column(
+                pn.pane.Bokeh(self._equation, margin=(0, 8), sizing_mode="stretch_width"),
+                pn.pane.Bokeh(self._words, margin=(2, 8), sizing_mode="stretch_width"),
+                stylesheets=[_BESIDE], margin=0, sizing_mode="stretch_width",
+            ),
+            sizing_mode="stretch_width", margin=(0, 8), visible=bool(state.slow),
+        )  # fmt: skip
+        state.param.watch(lambda event: setattr(self.panel, "visible", bool(event.new)), "slow")
+
+    def texts(self, walk: Walk) -> list[tuple[str, str]]:
+        """The equation with its numbers, and each part in words, by their models' id."""
+        step, state = walk.step, self.state
+        sampler = SAMPLERS[state.experiment.lanes[0].sampler.key]
+        if step is None:
+            return [(self._equation.id, ""), (self._words.id, escape(walk.problem))]
+        velocity, coordinate = walk.velocity, state.coordinate
+        below = [under(part, step.dim, coordinate) for part in step.parts]
+        equation = lit_equation(sampler.update, sampler.parts, step.parts, below)
+        names = tuple(sampler.parts)
+        colours = dict(zip(names, colours_of(names, state.colours), strict=True))
+        lane = f"{state.lane_titles()[0]}, chain 1" if state.experiment.n_chains > 1 else state.lane_titles()[0]
+        ago = f", {walk.behind} before the run's" if walk.behind else ""
+        items = [f"<b>{escape(lane)}: step {walk.number:,}{ago}</b>"]
+        for k, part in enumerate(step.parts):
+            numbers = numbers_of(part, step.dim, coordinate, velocity)
+            hidden = "" if k < walk.shown else " style='opacity:.45'"
+            items.append(
+                f"<span class='part-{k}'{hidden}><i style='background:{colours[part.name]}'></i>{escape(part.name)} {escape(numbers)}</span>"
+            )
+        return [(self._equation.id, f"$${equation}$$"), (self._words.id, f"<div class='parts'>{''.join(items)}</div>")]

@@ -1,0 +1,184 @@
+"""A step taken apart on the page: its arrows, its words, and the ways on and back."""
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from app import walk as walk_module
+from app.views import VIEWS
+from app.views.base import Playing
+from app.views.steps import lit_equation, longer, numbers_of, under
+from app.walk import KEPT, Walk
+from samplers.kernels import SAMPLERS
+from samplers.parts import take_apart
+from samplers.targets import TARGETS
+from tests.checks_views import check, frames, records, scene_of
+
+SHOWN = [
+    # A view, a target, a sampler and a gradient.
+    ("state", "quartic", ("sgld", {}), "gaussian"),
+    ("state", "double_well", ("sghmc", {}), "full"),
+    ("state", "sparse_dirichlet", ("scir", {}), "minibatch"),
+    ("state", "lasso", ("hmc", {"step_size": 0.02}), "full"),
+    ("circle", "von_mises", ("sggmc", {}), "full"),
+    ("circle", "circle_mixture", ("gmc", {}), "full"),
+    ("torus", "mises_posterior", ("geodesic_sgld", {"step_size": 1e-4}), "full"),
+    ("globe", "fisher", ("geodesic_sgld", {}), "full"),
+]
+
+
+def shown(key, target, sampler, gradient):
+    """A view, its lanes with a step taken apart, all of it at rest, and the run."""
+    made = records(target, [sampler], gradients=[{"key": gradient}])
+    run = made[0].run
+    run.advance(3)
+    view = VIEWS[key](replace(scene_of(made), parts=tuple(run.sampler.parts)))
+    lanes, at = frames(made), Walk()
+    assert at.look(run)
+    lanes.playing = at.playing()
+    return view, lanes, run
+
+
+def at(view, x):
+    """Where θ (dim,) is in the picture."""
+    if view.key == "state":
+        return np.array([c[0] for c in view._positions(x[None])])[: len(view._coordinates)]
+    return view.scene.target.values(x[None])[0, :2] if view.key == "torus" else x
+
+
+@pytest.mark.parametrize(("key", "target", "sampler", "gradient"), SHOWN)
+def test_arrows_lead_from_where_the_chain_is_to_where_it_goes(key, target, sampler, gradient):
+    """Fails where the arrows of θ do not begin at the chain, are not tip to tail, or do not end at its next state."""
+    view, lanes, run = shown(key, target, sampler, gradient)
+    data = view.compute(lanes)
+    check(view, data)
+    feed = dict(zip(view.feeds["parts"].columns, data["parts"], strict=True))
+    letters = "xyz" if key == "globe" else "x" if target == "double_well" else "xy"
+    starts, ends = (np.column_stack([feed[f"{letter}{end}"] for letter in letters]) for end in "01")
+    names = [view.scene.parts[int(kind)] for kind in feed["kind"]]
+    moved = {part.name for part in lanes.playing.step.parts if not part.aside and (part.path[:, : run.target.dim] != part.start[: run.target.dim]).any()}  # fmt: skip
+    rows = [k for k, name in enumerate(names) if name in moved]
+    before = at(view, run.position[0].copy())
+    scale = longer(lanes.playing, view._place, view._span[: len(before)]) if key == "state" else 1.0
+    run.advance(1)
+    after = before + scale * (at(view, run.position[0]) - before)
+    np.testing.assert_allclose(starts[rows[0]], before, atol=1e-9)
+    np.testing.assert_allclose(starts[rows[1:]], ends[rows[:-1]], atol=1e-9)
+    np.testing.assert_allclose(ends[rows[-1]], after, atol=1e-9)
+    assert {names[k] for k in np.flatnonzero(feed["head"])} == set(names)
+
+
+def test_no_arrow_is_there_without_a_step():
+    view, lanes, _ = shown("state", "quartic", ("sgld", {}), "full")
+    lanes.playing = None
+    data = view.compute(lanes)
+    assert all(len(column) == 0 for column in (*data["parts"], *data["here"]))
+
+
+@pytest.mark.parametrize("s", list(SAMPLERS))
+def test_every_part_is_lit_in_the_equation(s):
+    """Fails where a part has no place in the formula of its sampler, or the formula is not the sampler's any more."""
+    target = next(key for key, each in TARGETS.items() if SAMPLERS[s].accepts(each))
+    run = records(target, [s])[0].run
+    step = take_apart(run)
+    below = [under(part, step.dim, 0) for part in step.parts]
+    sampler = type(run.sampler)
+    made = lit_equation(sampler.update, sampler.parts, step.parts, below)
+    for k, part in enumerate(step.parts):
+        assert re.search(rf"\\class{{[^}}]*\bpart-{k}\b", made), part.name
+    # The space before a minus is no part of the formula.
+    made = re.sub(r"\\ (\\underset{[^}]*}{\\class{[^}]*}{)(?=-)", r"\1", made)
+    plain = re.sub(r"\\underset{[^}]*}{\\class{[^}]*}{", "⟦", made)
+    assert made.count("{") == made.count("}")
+    assert plain.replace("⟦", "").replace("}", "") == sampler.update.replace("}", "")
+
+
+def test_a_part_that_is_made_again_lights_the_next_place_of_its_term():
+    run = records("quartic", ["baoab"])[0].run
+    parts = take_apart(run).parts
+    sampler = type(run.sampler)
+    made = lit_equation(sampler.update, sampler.parts, parts, [""] * len(parts))
+    drifts = [k for k, part in enumerate(parts) if part.name == "drift"]
+    assert len(drifts) == 2 and made.index(f"part-{drifts[0]}") < made.index(f"part-{drifts[1]}")
+
+
+def test_words_have_the_numbers_of_the_step():
+    run = records("quartic", [("hmc", {"step_size": 0.4})])[0].run
+    coin = take_apart(run).parts[-1]
+    said = numbers_of(coin, 2, 0, True)
+    assert f"{coin.numbers['u']:.3g}" in said and ("accepted" if coin.numbers["accepted"] else "refused") in said
+
+
+@pytest.fixture
+def walked():
+    """A run on which three steps were looked at."""
+    run, walk = records("quartic", ["sgld"])[0].run, Walk()
+    for _ in range(3):
+        walk.look(run)
+        run.advance(1)
+    assert walk.look(run)
+    return run, walk
+
+
+def test_one_goes_back_to_what_was_and_forward_again(walked):
+    """Fails where a step back shows another step than the one that was, or moves the run."""
+    run, walk = walked
+    steps = [walk.step]
+    for _ in range(3):
+        walk.step_back()
+        steps.append(walk.step)
+    assert run.steps == 3 and walk.number == 1 and walk.behind == 3
+    for later, earlier in pairwise(steps):
+        np.testing.assert_array_equal(earlier.end, later.start)
+    walk.step_back()
+    assert walk.number == 1
+    assert not walk.step_forward() and walk.number == 2
+    walk.part_back()
+    assert walk.shown == len(walk.step.parts) - 1 and len(walk.playing().windows) == walk.shown
+    assert not walk.part_forward() and walk.whole
+    assert not walk.part_forward() and walk.number == 3 and walk.shown == 0
+
+
+def test_the_chain_has_to_move_after_the_last_part(walked):
+    _, walk = walked
+    assert walk.whole and walk.part_forward() and walk.step_forward()
+
+
+def test_parts_are_drawn_one_after_the_other(walked, monkeypatch):
+    _, walk = walked
+    now = [100.0]
+    monkeypatch.setattr(walk_module.time, "perf_counter", lambda: now[0])
+    walk.play(4.0)
+    first = walk.playing().windows
+    assert first[0][0] == 0 and first[-1][1] < 4.0
+    assert all(a[1] == b[0] for a, b in pairwise(first))
+    # A frame that comes later finds them further on.
+    now[0] += 1.5
+    np.testing.assert_allclose(np.array(walk.playing().windows), np.array(first) - 1.5)
+
+
+def test_no_more_steps_are_kept_than_one_can_go_back():
+    run, walk = records("gaussian", ["sgld"])[0].run, Walk()
+    for _ in range(KEPT + 5):
+        walk.look(run)
+        run.advance(1)
+    for _ in range(2 * KEPT):
+        walk.step_back()
+    assert walk.number == 6
+
+
+def test_a_step_that_is_too_long_is_said_in_place_of_arrows():
+    run, walk = records("gaussian", ["sgld"], n_chains=10_000)[0].run, Walk()
+    assert not walk.look(run) and walk.playing() is None and "10,000 chains" in walk.problem
+
+
+def test_a_small_step_is_drawn_longer():
+    view, lanes, _ = shown("state", "quartic", ("sgld", {"step_size": 1e-6}), "full")
+    scale = longer(lanes.playing, view._place, view._span)
+    assert scale >= 10
+    assert isinstance(lanes.playing, Playing)
+    view.compute(lanes)
+    assert f"{scale:g} times" in view.captions(lanes)[view._label.id]
