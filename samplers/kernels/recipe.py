@@ -277,9 +277,9 @@ class RecipeSampler(Sampler):
     def velocity(self) -> bool:  # type: ignore[override]
         return str(self.layout) != THETA
 
+    @property
     def carries_momentum(self) -> bool:  # type: ignore[override]
-        """With a momentum in z."""
-        return self.layout != THETA
+        return self.velocity
 
     def thermostats(self, target: Target) -> int:
         return len(Layout(self.layout, target.dim).thermostats)

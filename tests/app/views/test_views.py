@@ -117,8 +117,9 @@ MOVING = {
     "a line": ("double_well", [("recipe", {"layout": "theta"}), "hmc"]),
     "a circle": ("circle_mixture", ["sggmc", "gmc"]),
 }
-CUT = {("drift", "y"), ("order", "y"), ("spectrum", "lags")}
-"""Axes that leave out what they say: the steepest drift, errors below the floor, correlations that are forgotten."""
+CUT = {("drift", "y"), ("marginal", "y"), ("order", "y"), ("spectrum", "lags")}
+"""Axes that leave out what they say: the steepest drift, a spike above twice the exact density, errors below the floor,
+correlations that are forgotten."""
 
 
 def places_on(figure, letter, feeds):

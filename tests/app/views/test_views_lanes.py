@@ -93,7 +93,7 @@ def neighbours(cls):
     """The view with a planted fault: every lane is the next one."""
 
     def shifted(lanes):
-        return [*lanes[1:], lanes[0]]
+        return Frame([*lanes[1:], lanes[0]])
 
     class Faulty(cls):
         def compute(self, lanes):
@@ -118,7 +118,7 @@ class Page:
         self.held, self.said = {}, {}
 
     def show(self, frames):
-        lanes = [frames[i] for i in self.order]
+        lanes = Frame(frames[i] for i in self.order)
         for _ in range(300):
             if not self.view.background(lanes):
                 break
@@ -449,7 +449,7 @@ def test_the_paths_are_those_of_each_lanes_first_chain():
     view = VIEWS["state"](scene_of(made))
     for record in made:
         record.run.advance(16)
-    data = view.compute([record.frame("steps") for record in made])
+    data = view.compute(Frame(record.frame("steps") for record in made))
     for i, record in enumerate(made):
         draws = record.run.trace().draws
         assert pytest.approx(draws[0]) == np.array(data[f"path {i}"]).T
