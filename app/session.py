@@ -519,10 +519,10 @@ def _tall(wide: bool, n: int) -> str:
     return f":host {{ height: calc({'100vh - 110px' if whole else '50vh - 59px'}) !important; }} .paper {{ height: 100% !important; }}"
 
 
-def view_chooser() -> Any:
+def view_chooser(**options: Any) -> Any:
     """The buttons that put views on the page and take them off."""
     return pmui.CheckButtonGroup(
-        size="small", margin=(2, 4), color="primary", styles={"flex": "1 1 200px", "min-width": "0"},
+        **options, size="small", margin=(2, 4), color="primary", sizing_mode="stretch_width",
         sx={
             "& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px", "px": "6px", "fontSize": "13px", "letterSpacing": 0},
             # A finger moves the one line that a phone has room for.

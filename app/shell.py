@@ -30,7 +30,7 @@ _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="
 _AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
 _MORE = "More …"
 """The button that offers all views, where a lesson has its own, and the workbench."""
-READOUT = 250
+READOUT = 235
 """The width of the line that says how far it is, in pixels."""
 LOW = {
     "& .MuiFormLabel-root": {"fontSize": "14px", "lineHeight": "18px"},
@@ -127,7 +127,7 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps a frame", width=190, margin=(0, 12), sx=LOW,
+            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps a frame", width=170, margin=(0, 12), sx=LOW,
             description="How many steps every chain makes between two pictures; at the left end one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(
@@ -141,7 +141,15 @@ class Page(Session):
             label="Pictures show", size="small", width=190, margin=(5, 6, 0, 6), sx=LOW,
             description="Pictures show: the method whose topics, or communities, are drawn. Curves are of all methods.",
         )  # fmt: skip
-        chooser = view_chooser()
+        # Other buttons are another widget: where one gets a button between two of its own, arrow keys lose their way.
+        choosers = pn.Column(styles={"flex": "1 1 200px", "min-width": "0"}, margin=0)
+
+        def offer_views(options: dict[str, str]) -> None:
+            if not choosers.objects or choosers[0].options != options:
+                chooser = view_chooser(options=options, value=state.shown_views())
+                chooser.param.watch(choose, "value")
+                choosers[:] = [chooser]
+            choosers[0].value = state.shown_views()
 
         def refresh(*_: Any) -> None:
             experiment, titles = state.experiment, state.lane_titles()
@@ -162,9 +170,7 @@ class Page(Session):
             _offer(axis, {known[name]: name for name in axes_of(experiment)}, state.axis)
             offered = state.offered_views()
             more = {_MORE: _MORE} if offered != state.fitting_views() else {}
-            chooser.param.update(
-                options={VIEWS[key].title_for(experiment): key for key in offered} | more, value=state.shown_views()
-            )
+            offer_views({VIEWS[key].title_for(experiment): key for key in offered} | more)
             speed.param.update(
                 options=_paces(state), value=-state.slow or state.speed,
                 visible=not of_model and state.shows("speed"),
@@ -178,14 +184,13 @@ class Page(Session):
             state.place.everything |= _MORE in event.new
             state.views = [key for key in VIEWS if key in event.new]
 
-        chooser.param.watch(choose, "value")
         state.param.watch(refresh, ["experiment", "coordinate", "shown", "views", "axis", "speed", "slow"])
         state.place.param.watch(refresh, ["lesson", "number", "free", "everything"])
         refresh()
-        self.follow_visibility({"axis": axis, "views": chooser})
+        self.follow_visibility({"axis": axis, "views": choosers})
         readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(4, 4))]
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(chooser, coordinate, inside, **ROW),
+            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(choosers, coordinate, inside, **ROW),
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 

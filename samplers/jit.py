@@ -323,7 +323,7 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
                 function.compile(signature)
                 # A call with another target's functions would otherwise compile again for their own types.
                 function.disable_compile()
-                _keep_addresses(function)
+                _keep_addresses(function, signature)
                 _READY.add(function)
     if progress is not None:
         progress(len(waiting), len(waiting), "")
@@ -346,13 +346,13 @@ class _Library:
         return self._addresses.get(name) or self._library.get_pointer_to_function(name)
 
 
-def _keep_addresses(function: Any) -> None:
+def _keep_addresses(function: Any, signature: Any) -> None:
     """Let Numba find where the function is without a search.
 
     It asks twice for each function that is handed to another, each time by its signature and in the linker. Of a call
     of the engine's loop, which is handed nine, that was more than two thirds: 350 µs, where 100 are left.
     """
-    (found,) = function.overloads.values()
+    found = function.get_compile_result(signature)
     described = found.fndesc
     library = _Library(found.library, (described.llvm_cfunc_wrapper_name, described.llvm_func_name))
     found = found._replace(library=library)

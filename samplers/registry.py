@@ -44,9 +44,9 @@ class Registry(Named[T]):
             self.add(entry)
 
     def add(self, entry: T) -> None:
-        """One more, at the end of the menu; nothing for one that is there."""
+        """One more, at the end of the menu."""
         key: str = entry.key  # type: ignore[attr-defined]
-        if self._entries.get(key, entry) is not entry:
+        if key in self._entries:
             raise ValueError(f"two {self.what}s are called {key}")
         self._entries[key] = entry
 

@@ -383,7 +383,7 @@ def test_plots_are_pictures(folder, tmp_path):
     plots = tmp_path / "plots"
     assert main(["langevin", "fig2", "--quick", "--plots", str(plots), "--results", str(tmp_path / "r")]) in (0, 1)
     files = {path.name for path in plots.glob("*.png")}
-    assert files == {"langevin-1-marginal.png", "langevin-2-marginal.png", "fig2-1-sweep.png"}
+    assert files == {"langevin-1-joint.png", "langevin-2-marginal.png", "fig2-1-sweep.png"}
     from lessons.figures import COLOURS
 
     for name in ("langevin-2-marginal.png", "fig2-1-sweep.png"):

@@ -55,5 +55,4 @@ class Unadjusted(Sampler):
     def textbook_step(self, rng, run, theta, r, data):
         gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.step_size, self.step_size)
         for c in range(len(theta)):
-            textbook.descend(run, c, theta[c], self.step_size, theta[c], gradient[c])
-            textbook.inject(run, c, theta[c], noise[c])
+            textbook.kick(run, c, theta[c], self.step_size, theta[c], gradient[c], noise[c])

@@ -196,7 +196,7 @@ BAD = [
     ("unknown field of a choice", base(target={"key": "gamma", "kind": 1}), "target.kind", ["key and params"]),
     ("unknown parameter", with_target(shape=2), "target.shape", ["alpha", "observed"]),
     ("unknown sampler", with_lane(sampler="metropolis"), "sampler", ["sgld", "scir"]),
-    ("unknown target", base(target="gausian"), "target", ["of 34", "gaussian", "gaussian_mixture", "gamma"]),
+    ("unknown target", base(target="gausian"), "target", ["of 3", "gaussian", "gaussian_mixture", "gamma"]),
     ("unknown gradient", with_lane(gradient="exact"), "gradient", ["minibatch"]),
     ("no target", {"lanes": [{"sampler": "sgld"}]}, "target", ["needed"]),
     ("no sampler", base(lanes=[{}]), "sampler", ["needed"]),
