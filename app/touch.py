@@ -9,6 +9,8 @@ from app.bus import ASSETS
 
 MOST = 3
 """Coordinates of a point; those on a globe are three."""
+FARTHEST = 1e9
+"""No axis goes farther."""
 
 
 class Touch(JSComponent):
@@ -25,5 +27,6 @@ class Touch(JSComponent):
         if not isinstance(message, list) or not 2 <= len(message) <= 1 + MOST:
             return
         key, *point = message
-        if isinstance(key, str) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in point):
+        numbers = all(isinstance(x, int | float) and not isinstance(x, bool) and abs(x) <= FARTHEST for x in point)
+        if isinstance(key, str) and numbers:
             self._take(key, [float(x) for x in point])

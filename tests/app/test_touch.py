@@ -106,7 +106,7 @@ def test_a_click_asks_the_state_alone():
 
 
 ODD = [None, 1, "state", {}, [], ["state"], ["state", None], ["state", "1"], ["state", True], ["state", [1.0]], [1.0, 2.0],
-       ["state", 1.0, 2.0, 3.0, 4.0], [["state"], 1.0]]  # fmt: skip
+       ["state", 1.0, 2.0, 3.0, 4.0], [["state"], 1.0], ["state", 10**400], ["state", float("nan")], ["state", -1e300]]  # fmt: skip
 
 
 def test_what_is_no_click_is_passed_over():
