@@ -247,3 +247,18 @@ def first_order_bias(target: Target, noise: float = 0.0, n: int = 20_000, seed: 
 
     bias.theta = theta  # type: ignore[attr-defined]
     return bias
+
+
+def apart(target: Target, theta: Array, known: float) -> float:
+    """The largest |z| of means and variances, and of the CDF at the quartiles, of independent draws (n, dim).
+
+    The answers have an error of their own, of so many ``known`` draws.
+    """
+    values = []
+    for k, column in enumerate(target.columns):
+        x = theta[:, k]
+        values += [(x - column.mean), (x - column.mean) ** 2 - column.variance]
+        u = column.cdf(x)
+        values += [(u < level) - level for level in (0.25, 0.5, 0.75)]
+    error = np.sqrt(1 / len(theta) + 1 / known)
+    return max(float(abs(v.mean()) / (max(v.std(), 1e-9) * error)) for v in values)

@@ -172,10 +172,6 @@ class TableLinear(OfTable):
     def column_names(self) -> tuple[str, ...]:
         return (*self.names, f"θ{subscript(self.dim)} log σ")
 
-    @property
-    def n_columns(self) -> int:
-        return self.dim
-
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         mean, covariance, shape, rate = self._answers

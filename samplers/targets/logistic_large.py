@@ -174,10 +174,6 @@ class LargeLogistic(Logistic):
         return {"Exact law": f"an expansion at the mode, right up to a KS distance of {self.uncertainty:.2g}"}
 
     @property
-    def n_columns(self) -> int:
-        return self.dim
-
-    @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(f"θ{subscript(k + 1)}" for k in range(self.features))
 

@@ -6,6 +6,7 @@ from scipy import special
 
 from samplers import jit
 from samplers.targets.probit_lasso import MADE_WITH, ProbitLasso
+from tests.statistics import apart
 
 SETTINGS = [{"items": 100, "shrinkage": 3.0}, {"items": 60, "shrinkage": 15.0}]
 
@@ -31,27 +32,14 @@ def gibbs(target, n_chains, n_steps, scale_of=lambda inverse: 1 / inverse, laten
     return theta
 
 
-def apart(target, theta):
-    """The largest |z| of means and variances, and of the CDF at the quartiles, of independent draws."""
-    values = []
-    for k, column in enumerate(target.columns):
-        x = theta[:, k]
-        values += [(x - column.mean), (x - column.mean) ** 2 - column.variance]
-        u = column.cdf(x)
-        values += [(u < level) - level for level in (0.25, 0.5, 0.75)]
-    # The answers have an error of their own, of so many draws.
-    error = 1 / len(theta) + 1 / target.reference.ess
-    return max(abs(v.mean()) / (max(v.std(), 1e-9) * np.sqrt(error)) for v in values)
-
-
 @pytest.mark.parametrize("params", SETTINGS)
 def test_the_answers_are_those_of_the_gibbs_sampler(params):
     """20 statistics within 4.1 standard errors (false alarms: 1e-3). Planted faults: the paper's D = diag(τ_j), and
     its y in place of z in eq (22)."""
     target = ProbitLasso(**params)
-    assert apart(target, gibbs(target, 2000, 30)) < 4.1
-    assert apart(target, gibbs(target, 2000, 30, lambda inverse: inverse**-0.5)) > 8
-    assert apart(target, gibbs(target, 2000, 30, latent=np.ones_like)) > 8
+    assert apart(target, gibbs(target, 2000, 30), target.reference.ess) < 4.1
+    assert apart(target, gibbs(target, 2000, 30, lambda inverse: inverse**-0.5), target.reference.ess) > 8
+    assert apart(target, gibbs(target, 2000, 30, latent=np.ones_like), target.reference.ess) > 8
 
 
 def test_a_margin_far_below_0_has_its_energy_and_its_slope():
