@@ -45,7 +45,8 @@ experiment, views, controls, page, lengths) goes on as in the step before. All f
     text or as ``{key, params}``; or a table with a named ``preset`` of the recipe and ``params`` of the recipe
     sampler beside it.
 
-    All chains begin at ``start``, one number for each coordinate; without it where the target has them begin.
+    All chains begin at ``start``, one number for each coordinate; without it where the target has them begin. Those
+    whose sampler goes on with a momentum begin with ``momentum``, in the same form; without it with the sampler's own.
 
     On a model of data the lanes are its methods, ``"lda_scir(step_size:1)"``, and ``n_steps`` beside the experiment
     (not in it) is how many steps each of them makes, or a list with a number for each.

@@ -92,8 +92,9 @@ def changed(last: Experiment, change: Mapping[str, Any]) -> Experiment:
     """
     data = copy.deepcopy(last.to_dict())
     if isinstance(change.get("target"), str) or "key" in (change.get("target") or {}):
-        # The start was a point of the target before.
+        # The start was a point of the target before, and the momentum one there.
         data.pop("start", None)
+        data.pop("momentum", None)
     for lane in data["lanes"] if "n_steps" in change else ():
         lane.pop("n_steps", None)
     for name, value in change_to_2(change).items():

@@ -125,6 +125,8 @@ class Run:
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
         self.position = self.sampler.first_position(self.target, np.tile(spec.first_position(), (n, 1)), self.rng)
         self.momentum = self.sampler.first_auxiliary(self.target, self.position, self.rng)
+        if spec.momentum and self.sampler.carries_momentum:
+            self.momentum[:, :dim] = self.manifold.projected(self.position, np.tile(spec.momentum, (n, 1)))
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
         self.counts = np.zeros(jit.GRADIENTS + 1)

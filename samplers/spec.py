@@ -88,6 +88,10 @@ class Settings(param.Parameterized):
         label="Start",
         doc="The θ where all chains begin, one number for each coordinate, separated by commas; empty: where the target has them begin.",
     )
+    momentum = RealVector(
+        label="Momentum",
+        doc="The momentum that all chains begin with, one number for each coordinate, separated by commas; empty: as the sampler has it. Of samplers that go on with a momentum; on a manifold the part along it counts.",
+    )
 
 
 class ModelSettings(param.Parameterized):
@@ -106,7 +110,7 @@ class ModelSettings(param.Parameterized):
 SETTINGS = tuple(name for name, _ in declared(Settings))
 LINK_FIELDS = ("target", "lane", *SETTINGS)
 """The fields of a link that belong to the experiment; beside them it has its version, ``v``."""
-_SELDOM = ("n_steps", "burn_in", "thin", "start")
+_SELDOM = ("n_steps", "burn_in", "thin", "start", "momentum")
 """The settings that a link has only where they are not the usual ones."""
 _STEP = Settings.param.burn_in
 
@@ -176,6 +180,8 @@ class RunSpec:
     thin: int = 1
     start: tuple[float, ...] = ()
     """Where all chains begin; empty for the target's own start."""
+    momentum: tuple[float, ...] = ()
+    """The momentum of all chains there, where the sampler goes on with one; empty for the sampler's own."""
     changes: tuple[Change, ...] = ()
     stream: int | None = None
     """Which of the streams of random numbers that are spawned from the seed; None for the seed's own. Kernels side by
@@ -267,6 +273,8 @@ class Experiment:
     thin: int = 1
     start: tuple[float, ...] = ()
     """Where all chains begin; empty for the target's own start, and of a model of data."""
+    momentum: tuple[float, ...] = ()
+    """The momentum of all chains there, where a sampler goes on with one; empty for the sampler's own."""
 
     @property
     def of_model(self) -> bool:
@@ -279,6 +287,11 @@ class Experiment:
         if self.of_model:
             return self.target.values()[MODELS[self.target.key].data_parameter] == UPLOADED
         return str(self.target.values().get(own.OfTable.data_parameter, "")).startswith(OWN)
+
+    @property
+    def carries_momentum(self) -> bool:
+        """Whether the chains of a lane go on with a momentum."""
+        return not self.of_model and any(run.make_sampler().carries_momentum for run in self.runs())
 
     @classmethod
     def of(
@@ -343,8 +356,8 @@ class Experiment:
     def to_query(self) -> str:
         """The experiment as a link's query: ``v=2&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
 
-        Every parameter is named, so that an old link means the same when defaults change; run lengths and the start
-        where they are not the usual ones. Changes belong to saved files, not to links.
+        Every parameter is named, so that an old link means the same when defaults change; run lengths, the start and
+        the momentum where they are not the usual ones. Changes belong to saved files, not to links.
         """
         parts = [("v", str(VERSION)), ("target", choice_text(self.target))]
         parts += [
@@ -385,8 +398,9 @@ class Experiment:
                 data[name] = text
         if "target" not in data:
             data["target"] = choice_dict(default.target)
-            if default.start:
-                data.setdefault("start", default.start)
+            for name in ("start", "momentum"):
+                if getattr(default, name):
+                    data.setdefault(name, getattr(default, name))
             if not data["lanes"]:
                 data["lanes"] = [_lane_dict(lane) for lane in default.lanes]
         if not data["lanes"]:
@@ -441,6 +455,7 @@ class _Reader(Reader):
             settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
         if density is not None:
             settings["start"] = self.start(settings["start"], density)
+            settings["momentum"] = self.momentum(settings["momentum"], density)
             self.bound_chains(settings, lanes, density)
             self.bound_trace(settings, density.dim)
         return Experiment(target, lanes, **settings)
@@ -454,6 +469,14 @@ class _Reader(Reader):
             self.problem(error, "the target's own start")
             return ()
         return start
+
+    def momentum(self, momentum: tuple[float, ...], target: Target) -> tuple[float, ...]:
+        """That momentum, or the sampler's own where it is one of another space."""
+        if len(momentum) not in (0, target.dim):
+            error = SpecError("momentum", list(momentum), target.numbers_needed)
+            self.problem(error, "the sampler's own momentum")
+            return ()
+        return momentum
 
     def bound_chains(self, settings: dict[str, Any], lanes: Sequence[Lane], target: Target) -> None:
         """Keep what each lane's gradients remember, and what a step looks at, as little as it may be."""

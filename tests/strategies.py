@@ -24,7 +24,7 @@ def value_of(parameter):
     if isinstance(parameter, CountVector):
         return st.lists(st.integers(0, 1000), min_size=1, max_size=2).filter(any)
     if isinstance(parameter, RealVector):
-        return st.lists(st.floats(-1e6, 1e6), max_size=2)
+        return st.lists(st.floats(-parameter.max_value, parameter.max_value), max_size=2)
     low, high = parameter.bounds
     if isinstance(parameter, Count):
         return st.integers(int(low), int(high))

@@ -187,6 +187,8 @@ class Target(param.Parameterized):
     """What estimators of its gradient can have of it."""
     exact_law: ClassVar[bool] = True
     """Whether the answers are exact but for rounding; else :attr:`uncertainty` says how far off they may be."""
+    dragged: ClassVar[str] = ""
+    """The parameter that says where its :attr:`handles` are; empty where there are none."""
     process: ClassVar[str | None] = None
     """The process with this stationary law whose transition is known exactly: ``cir`` or ``geometric_ou``."""
 
@@ -315,6 +317,22 @@ class Target(param.Parameterized):
         """The normalised log density of the columns (..., columns), where they are coordinates of the whole law."""
         return self.log_density(values)
 
+    @property
+    def handles(self) -> Array:
+        """Points of the plane that a person may drag, (n, 2)."""
+        return np.zeros((0, 2))
+
+    def with_handle(self, number: float, point: Sequence[float]) -> tuple[float, ...]:
+        """The parameter :attr:`dragged` with one handle, by its number, moved to this point.
+
+        Raises :class:`SpecError` for a number that no handle has.
+        """
+        raise SpecError("handle", number, f"{self.title} has none")
+
+    def log_vector_density(self, points: Array) -> Array | None:
+        """Of frames: the log density of their first vector at points (..., n) of its sphere, where it is known."""
+        return None
+
     def formula(self) -> str:
         """U(θ) as a typed expression of ``theta``, or of ``theta1`` and ``theta2``, for recipes that use it.
 
@@ -330,12 +348,17 @@ class Target(param.Parameterized):
     def start(self) -> Array:
         """Where chains start, (dim,)."""
 
+    @property
+    def numbers_needed(self) -> str:
+        """How many numbers a start has, or a momentum, as the end of a sentence."""
+        allowed = "is one number" if self.dim == 1 else f"are {self.dim} numbers"
+        return f"allowed {allowed}, for {self.title}, or none"
+
     def check_start(self, theta: Sequence[float]) -> None:
         """Raise :class:`SpecError` where no chain can start at θ."""
         shown = list(theta)
         if len(shown) != self.dim:
-            allowed = f"allowed {'is one number' if self.dim == 1 else f'are {self.dim} numbers'}, for {self.title}"
-            raise SpecError("start", shown, f"{allowed}, or none")
+            raise SpecError("start", shown, self.numbers_needed)
         if self.support in (POSITIVE, SIMPLEX) and min(shown) <= 0:
             raise SpecError("start", shown, f"allowed are numbers above 0, where {self.title} is")
         if self.manifold.defect(np.array(shown), np.zeros(self.dim)) > _ON_MANIFOLD:

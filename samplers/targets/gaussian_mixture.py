@@ -1,5 +1,6 @@
 """A mixture of Gaussians on a circle."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from math import cos, pi, sin
 
@@ -7,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from samplers import jit
-from samplers.parameters import Count, Real
+from samplers.parameters import Count, Real, RealVector, SpecError
 from samplers.targets.base import Array, Column, Moment, Target
 
 # The packed parameters: the number of modes, their standard deviation, then weight, x and y of each mode.
@@ -70,7 +71,8 @@ def draw(rng, out, params):
 
 
 class GaussianMixture(Target):
-    """Σ_j w_j N(m_j, σ²I) with k modes m_j evenly on a circle of radius ρ, the first of them at (ρ, 0).
+    """Σ_j w_j N(m_j, σ²I) with k modes m_j evenly on a circle of radius ρ, the first of them at (ρ, 0), or at given
+    positions.
 
     The first mode has weight w, each of the others (1 − w)/(k − 1).
     """
@@ -93,6 +95,14 @@ class GaussianMixture(Target):
     weight = Real(0.25, bounds=(0.01, 0.99), tex="w", label="Weight w of the first mode",
                   doc="The share of the bell on the right; the others share the rest evenly. A sampler that rarely jumps gets it wrong.")  # fmt: skip
 
+    positions = RealVector(max_length=16, max_value=12.0, tex="m", label="Centres",
+                        doc="The positions of the first modes, two numbers for each, separated by commas. Those without are on the circle; numbers beyond the last mode wait for more modes.")  # fmt: skip
+    dragged = "positions"
+
+    def check(self) -> None:
+        if len(self.positions) % 2:
+            raise SpecError("target.positions", list(self.positions), "allowed are two numbers for each mode")
+
     @property
     def weights(self) -> Array:
         """w_j, (k,)."""
@@ -102,14 +112,29 @@ class GaussianMixture(Target):
     def centres(self) -> Array:
         """m_j, (k, 2)."""
         angles = 2 * np.pi * np.arange(self.modes) / self.modes
-        return self.radius * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+        centres = self.radius * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+        given = np.reshape(self.positions, (-1, 2))[: self.modes]
+        centres[: len(given)] = given
+        return np.asarray(centres)
+
+    @property
+    def handles(self) -> Array:
+        """The centres of all modes."""
+        return self.centres
+
+    def with_handle(self, number: float, point: Sequence[float]) -> tuple[float, ...]:
+        centres = self.centres
+        if number not in range(len(centres)):
+            raise SpecError("target.positions", number, f"allowed is the number of one of the {len(centres)} modes")
+        centres[int(number)] = point
+        return tuple(float(x) + 0.0 for x in centres.ravel().round(4))
 
     def packed(self) -> Array:
         modes = np.concatenate([self.weights[:, None], self.centres], axis=1)
         return np.concatenate([[self.modes, self.sd], modes.ravel()])
 
     def start(self) -> Array:
-        return np.array([self.radius, 0.0])
+        return np.array(self.centres[0])
 
     def log_density(self, theta: Array) -> Array:
         squares = ((theta[..., None, :] - self.centres) ** 2).sum(axis=-1)
@@ -123,7 +148,8 @@ class GaussianMixture(Target):
     def _column(self, name: str, axis: int) -> Column:
         w, m, sd = self.weights, self.centres[:, axis], self.sd
         mean = float(w @ m)
-        reach, bulk = self.radius + 7.5 * sd, self.radius + 3.4 * sd
+        far = float(np.abs(self.centres).max()) if np.size(self.positions) else self.radius
+        reach, bulk = far + 7.5 * sd, far + 3.4 * sd
         return Column(
             name, -reach, reach, lambda x: special.ndtr((np.asarray(x)[..., None] - m) / sd) @ w, mean,
             float(w @ (m - mean) ** 2) + sd**2, shown=(-bulk, bulk),
@@ -140,11 +166,13 @@ class GaussianMixture(Target):
     tried_at = (
         {"modes": 2, "radius": 6.0, "sd": 0.1, "weight": 0.99},
         {"modes": 8, "radius": 1.0, "sd": 2.0, "weight": 0.01},
+        {"modes": 3, "positions": (3.0, 1.0, -1.0, 2.0)},
     )
-    drawn_at = {"modes": 3, "weight": 0.2, "radius": 1.4, "sd": 0.5}
+    drawn_at = {"modes": 3, "weight": 0.2, "radius": 1.4, "sd": 0.5, "positions": (0.5, -2.0)}
 
     def textbook_draw(self, rng: np.random.Generator) -> list[float]:
         rest = (1 - self.weight) / (self.modes - 1)
         shares = np.cumsum([self.weight] + [rest] * (self.modes - 1))
-        angle = 2 * pi * int(np.searchsorted(shares, rng.random(), side="right")) / self.modes
-        return [self.radius * f(angle) + self.sd * rng.standard_normal() for f in (cos, sin)]
+        j = int(np.searchsorted(shares, rng.random(), side="right"))
+        on_circle = [self.radius * f(2 * pi * j / self.modes) for f in (cos, sin)]
+        return [m + self.sd * rng.standard_normal() for m in self.positions[2 * j : 2 * j + 2] or on_circle]

@@ -115,14 +115,18 @@ class MatrixLangevin(Target):
 
     def log_density(self, theta: Array) -> Array:
         """With respect to the product of the areas of the spheres that the columns lie on, each across those before."""
-        areas = [
-            np.log(2) + k / 2 * np.log(np.pi) - special.gammaln(k / 2)
-            for k in range(self.rows, self.rows - self.vectors, -1)
-        ]
+        areas = [_log_area(k) for k in range(self.rows, self.rows - self.vectors, -1)]
+        return np.asarray(self.concentration * theta[..., 0] - self._log_mean - sum(areas))
+
+    def log_vector_density(self, points: Array) -> Array:
+        return np.asarray(self.concentration * points[..., 0] - self._log_mean - _log_area(self.rows))
+
+    @property
+    def _log_mean(self) -> float:
+        """Of e^{κx₁} over the sphere: ₀F₁(n/2; κ²/4), which is a Bessel function."""
         n, kappa = self.rows, self.concentration
-        # ∫ e^{κx₁} over the sphere is its area times ₀F₁(n/2; κ²/4), which is a Bessel function.
-        mean = special.gammaln(n / 2) + (1 - n / 2) * np.log(kappa / 2) + np.log(special.ive(n / 2 - 1, kappa)) + kappa
-        return np.asarray(kappa * theta[..., 0] - mean - sum(areas))
+        scaled = np.log(special.ive(n / 2 - 1, kappa))
+        return float(special.gammaln(n / 2) + (1 - n / 2) * np.log(kappa / 2) + scaled + kappa)
 
     def _first(self, t: Array) -> Array:
         """The density of θ₁₁."""
@@ -207,6 +211,11 @@ class MatrixLangevin(Target):
             y = y - frame[:, :j] @ (frame[:, :j].T @ y)
             frame[:, j] = y / np.linalg.norm(y)
         return frame.ravel()
+
+
+def _log_area(n: int) -> float:
+    """Of the unit sphere in ℝⁿ."""
+    return float(np.log(2) + n / 2 * np.log(np.pi) - special.gammaln(n / 2))
 
 
 def _in_angle(density: Callable[[Array], Array], angle: Array) -> Array:

@@ -695,6 +695,7 @@ OTHER_TABLES = small_tables(21)
 # Formulas, to which no step can be added, and tables, of which another shape would be other draws: another one.
 OTHERS = {
     ("typed", "energy"): "theta^4 - theta",
+    ("gaussian_mixture", "positions"): (1.0, 2.0),
     ("recipe", "diffusion_entries"): ("2", "0.5", "1"),
     ("recipe", "curl_entries"): ("1",),
     ("recipe", "drift_entries"): ("", "-theta2"),

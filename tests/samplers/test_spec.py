@@ -6,6 +6,7 @@ import random
 import string
 from urllib.parse import parse_qsl, quote
 
+import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
@@ -72,6 +73,8 @@ def experiments(draw):
     }  # fmt: skip
     if made.support != MANIFOLD and draw(st.booleans()):
         data["start"] = draw(st.lists(st.floats(1e-3, 4.0), min_size=made.dim, max_size=made.dim))
+    if draw(st.booleans()):
+        data["momentum"] = draw(st.lists(st.floats(-1e3, 1e3), min_size=made.dim, max_size=made.dim))
     try:
         return Experiment.from_dict(data)
     except SpecError as error:
@@ -162,6 +165,29 @@ def test_chains_begin_where_the_spec_says():
         message
         == "start = [-1.0]: allowed are numbers above 0, where Gamma is; the target's own start is used instead."
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "sampler"), [("correlated_gaussian", "sghmc"), ("fisher", "gsgnht"), ("quartic", "baoab")]
+)
+def test_chains_are_thrown_as_the_spec_says(target, sampler):
+    """Fails where a momentum is read and not used, where a thermostat is taken for one, or where it is not along the
+    manifold.
+    """
+    momentum = np.arange(1.0, 1 + TARGETS[target]().dim)
+    whole = experiment(target, [{"sampler": sampler}, {"sampler": "exact"}], momentum=list(momentum), n_chains=3)
+    assert Experiment.from_query(whole.to_query(), DEFAULT) == (whole, [])
+    assert Experiment.from_query("seed=5&n_chains=3", whole)[0] == dataclasses.replace(whole, seed=5)
+    thrown, still = (engine.Run(spec) for spec in whole.runs())
+    x = thrown.position[0]
+    wanted = momentum - (momentum @ x) * x if target == "fisher" else momentum
+    np.testing.assert_allclose(thrown.momentum[:, : len(wanted)], np.tile(wanted, (3, 1)), atol=1e-12)
+    own = engine.Run(dataclasses.replace(whole.runs()[0], momentum=()))
+    assert (thrown.momentum[:, len(wanted) :] == own.momentum[:, len(wanted) :]).all()
+    assert not np.allclose(own.momentum[:, : len(wanted)], thrown.momentum[:, : len(wanted)])
+    # What has none is not moved by it, nor are the random numbers.
+    assert (still.momentum == 0).all()
+    assert thrown.rng.random() == own.rng.random()
 
 
 # --- what is wrong gets a sentence ---------------------------------------------------------------------
@@ -256,6 +282,9 @@ BAD = [
     ("a start that is a text", base(start="near 0"), "start", ["numbers"]),
     ("a start that is a table", base(start={"x": 1}), "start", ["numbers"]),
     ("a million numbers of a start", base(start=[1.0] * 10**6), "start", ["up to 100"]),
+    ("a momentum of two numbers on one coordinate", {"target": "gaussian", "lanes": [{"sampler": "sghmc"}], "momentum": [1, 2]}, "momentum", ["one number, for Gaussian"]),
+    ("a momentum that is not finite", base(momentum=[float("inf")] * 10), "momentum", ["up to 100 numbers"]),
+    ("an odd number of a mixture's positions", {"target": {"key": "gaussian_mixture", "params": {"positions": [1.0]}}, "lanes": [{"sampler": "sgld"}]}, "target.positions", ["two numbers"]),
     ("a start of a model", {"target": "network", "lanes": [{"sampler": "network_gibbs"}], "start": [1.0]}, "start", ["no such field"]),
     ("changes a string", with_lane(changes="now"), "changes", ["list"]),
     ("changes a number", with_lane(changes=3), "changes", ["list"]),
