@@ -10,6 +10,7 @@ from typing import Any
 
 from bokeh.document import Document
 from bokeh.model import DataModel, Model
+from bokeh.models import Slider
 
 Allowed = Callable[[Any, Any], bool]
 """Whether a property of this model may be set to this value."""
@@ -33,6 +34,10 @@ def _whole(model: Any, value: Any) -> bool:
 
 def _number(model: Any, value: Any) -> bool:
     return _whole(model, value) or isinstance(value, float)
+
+
+def _on_slider(model: Any, value: Any) -> bool:
+    return _number(model, value) and model.start <= value <= model.end
 
 
 def _empty_or(allowed: Allowed) -> Allowed:
@@ -76,6 +81,7 @@ WRITABLE: Mapping[str, Mapping[str, Allowed]] = {
     "Location": {"hash": _after("#"), "href": _text, "search": _after("?")},
     "Page": {"dark_theme": _flag, "sidebar_open": _flag, "sidebar_width": _whole},
     "Select": {"value": _option},
+    "Slider": {"value": _on_slider},
     "Switch": {"value": _flag},
     "TextInput": _same(_text, "value", "value_input"),
 }
@@ -124,8 +130,9 @@ def _is_write(document: Document, event: dict[str, Any]) -> bool:
     model, attr = _model(document, event["model"]), event["attr"]
     if model is None or not isinstance(attr, str):
         return False
-    # What a component of Panel shares with its script is a DataModel of its own; Location is a model of Panel's.
-    name = _name(model) if isinstance(model, DataModel) or type(model).__name__ == "Location" else ""
+    # What a component of Panel shares with its script is a DataModel of its own; Location is a model of Panel's, and
+    # the globe's sliders are Bokeh's.
+    name = _name(model) if isinstance(model, DataModel | Slider) or type(model).__name__ == "Location" else ""
     allowed = WRITABLE.get(name, {}).get(attr)
     return allowed is not None and _Plain(()).holds(event["new"]) and allowed(model, event["new"])
 

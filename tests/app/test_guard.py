@@ -19,6 +19,7 @@ import pytest
 from bokeh.application import Application
 from bokeh.document import Document
 from bokeh.model import DataModel
+from bokeh.models import Slider
 from bokeh.server.connection import ServerConnection
 from bokeh.util.token import generate_jwt_token, generate_session_id
 from panel.io.application import build_single_handler_application
@@ -141,7 +142,8 @@ def test_a_write_is_known_by_component_and_property():
         for name in model.properties():
             component = type(model).__name__
             component = component.rstrip("0123456789") if isinstance(model, DataModel) else component
-            may = name in WRITABLE.get(component, ()) and (component == "Location" or isinstance(model, DataModel))
+            own = isinstance(model, DataModel | Slider) or component == "Location"
+            may = name in WRITABLE.get(component, ()) and own
             value = {"FloatSlider": 0.5, "Location": "#" if name == "hash" else "?"}.get(component, "x")
             assert bool(kept(document, write(model.id, name, value))) == may, (component, name)
     assert not kept(document, write("p0", "value", "x"))
@@ -344,6 +346,18 @@ def test_what_a_widget_has_may_be_written():
         made = data[type(widget).__name__]
         assert [value for value in right if not kept(document, write(made.id, name, value))] == []
         assert [value for value in wrong if kept(document, write(made.id, name, value))] == []
+
+
+def test_a_slider_of_the_globe_may_be_turned_within_its_ends():
+    """Fails where a drag on the globe has no effect on the server, or another value of the slider's may be written."""
+    document = Document()
+    slider = Slider(start=-180, end=180, step=1, value=0, title="turn")
+    document.add_root(slider)
+    right, wrong = [-180, 12, 179.5], [-181, 180.1, "1", True, None, [1], float("nan"), float("inf")]
+    assert [value for value in right if not kept(document, write(slider.id, "value", value))] == []
+    assert [value for value in wrong if kept(document, write(slider.id, "value", value))] == []
+    for name in ("start", "end", "title", "disabled", "value_throttled", "tags", "stylesheets"):
+        assert not kept(document, write(slider.id, name, 12)), name
 
 
 def test_a_browser_reads_no_picture_of_the_server(server, tmp_path):
