@@ -348,7 +348,7 @@ class Controls(Panel):
             key = (target, lane.sampler.key, lane.gradient.key, name, state.dark, fixed, self._errors.get(i))
             made["lane", i, *key] = partial(self._lane, i)
         made["add", len(experiment.lanes), experiment.of_model] = self._add
-        made["settings", experiment.of_model] = self._settings
+        made["settings", experiment.of_model, experiment.carries_momentum] = self._settings
         if experiment.of_model:
             made["seldom", target] = self._seldom
         elif state.shows("workbench"):
@@ -497,6 +497,14 @@ class Controls(Panel):
                     settings["start"],
                     lambda: state.experiment.start,
                     lambda value: self._do(state.set_start, value),
+                )
+            )
+        if "momentum" in settings and state.experiment.carries_momentum and state.shows("momentum"):
+            parts.append(
+                self._widget(
+                    settings["momentum"],
+                    lambda: state.experiment.momentum,
+                    lambda value: self._do(state.set_momentum, value),
                 )
             )
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []

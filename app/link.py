@@ -77,8 +77,9 @@ def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> t
     """The link's experiment; what it leaves out is the default's, run lengths too."""
     experiment, messages = Experiment.from_query(query, default)
     if default is not DEFAULT and experiment.of_model == default.of_model:
-        # The start is one of the target's: where the link has a target, it has the start, too, or means the usual one.
-        left_out = [name for name in LINK_FIELDS[2:] if name not in (*fields, "start")]
+        # The start is one of the target's, and so is the momentum: where the link has a target, it has them, too, or
+        # means the usual ones.
+        left_out = [name for name in LINK_FIELDS[2:] if name not in (*fields, "start", "momentum")]
         rest = {name: getattr(default, name) for name in left_out}
         experiment = replace(experiment, **rest)
     return _without_upload(experiment, messages), messages

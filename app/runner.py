@@ -332,7 +332,8 @@ class Runner(Live):
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
     """What cannot change without a restart."""
-    return experiment.seed, experiment.n_chains, experiment.start, tuple(lane.sampler.key for lane in experiment.lanes)
+    begins = experiment.seed, experiment.n_chains, experiment.start, experiment.momentum
+    return *begins, tuple(lane.sampler.key for lane in experiment.lanes)
 
 
 def _succeeds(new: Experiment, old: Experiment) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 import param
@@ -26,6 +27,7 @@ from app.runner import Runner
 from app.state import AppState
 from app.stepbar import WAYS
 from app.touch import Touch
+from app.views.base import CLICK, CURVE, HANDLE, THROW
 from lessons import Lesson
 from samplers.parameters import SpecError
 from samplers.targets.base import MANIFOLD
@@ -200,18 +202,56 @@ class Session:
         index = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
         return (listed[index], 1) if index < len(listed) else None
 
+    def touches(self) -> dict[str, Callable[[str, list[float]], None]]:
+        """What is called with a view's key and numbers, by what was done in it with the pointer."""
+        return {CLICK: self.put_chains, THROW: self.throw_chains, HANDLE: self.move_handle, CURVE: self.draw_energy}
+
     def put_chains(self, key: str, point: list[float]) -> None:
         """Let the chains begin where somebody clicked into a view."""
-        state = self.state
+        self._in_view(CLICK, key, ["start"], lambda view: self._throw(view, point, point))
+
+    def throw_chains(self, key: str, ends: list[float]) -> None:
+        """Let them begin where somebody began to drag, with a momentum as the drag was."""
+        half = len(ends) // 2
+        self._in_view(THROW, key, ["start", "momentum"], lambda view: self._throw(view, ends[:half], ends[half:]))
+
+    def move_handle(self, key: str, given: list[float]) -> None:
+        """Move a well of the target: given are its number and where it is to be."""
+        number, *point = given
+
+        def move(_: Any) -> None:
+            target = self.state.experiment.make_target()
+            if len(point) == 2 and self.state.shows(f"target.{target.dragged}"):
+                self.state.set_target_param(target.dragged, target.with_handle(number, rounded(point, exactly=False)))
+
+        self._in_view(HANDLE, key, [], move)
+
+    def draw_energy(self, key: str, given: list[float]) -> None:
+        """Take a curve that somebody drew, θ and U by turns, as the energy."""
+        points = np.array(given[: len(given) // 2 * 2]).reshape(-1, 2)
+        self._in_view(CURVE, key, ["target.energy"], lambda view: self.state.draw_energy(points))
+
+    def _in_view(self, done: str, key: str, needs: Sequence[str], do: Callable[[Any], None]) -> None:
+        """Do what was asked for in a view that takes it, where the page shows the controls that it stands for."""
         view = next((view for view in self.runner.views if view.key == key), None)
-        if view is None or not view.touchable or not state.shows("start") or self.question_first():
+        if view is None or done not in view.gestures or self.state.experiment.of_model:
+            return
+        if not all(map(self.state.shows, needs)) or self.question_first():
             return
         try:
-            start = view.start_at(point, state.experiment.runs()[0].first_position())
-            if start is not None:
-                state.set_start(rounded(start, state.experiment.make_target().support == MANIFOLD))
+            do(view)
         except SpecError as error:
             self.notify("warning", str(error))
+
+    def _throw(self, view: Any, point: list[float], end: list[float]) -> None:
+        experiment = self.state.experiment
+        start = view.start_at(point, experiment.runs()[0].first_position())
+        if start is None:
+            return
+        exactly = experiment.make_target().support == MANIFOLD
+        place = rounded(start, exactly)
+        momentum = view.momentum_at(point, end, np.array(place))
+        self.state.throw(place, [] if momentum is None else rounded(momentum, exactly))
 
     def play_or_pause(self) -> None:
         """Play or pause; not before a lesson's question is answered."""
@@ -338,7 +378,7 @@ class Session:
             # Beside a lesson's text there is room for two large ones.
             few = len(views) <= 2 and self.state.place.restricted
             wide = view.tall or few or (i == 0 and len(views) > 2)
-            click = f"; {view.click}" if view.touchable and self.state.shows("start") else ""
+            click = f"; {view.click}" if CLICK in view.gestures and self.state.shows("start") else ""
             title = pn.pane.HTML(
                 f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}{click}</span>",
                 stylesheets=[_LARGE_TITLE if present else _TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),
@@ -378,7 +418,7 @@ class Session:
             present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, Touch(self.put_chains), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
             header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             theme_config={"components": _COMPONENTS}, sx=self._sx(),

@@ -24,7 +24,8 @@ from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, first_lanes, is_model, max_lanes, samplers_of
 from samplers.targets import TARGETS, Target
-from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
+from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
+from samplers.targets.drawn import energy_through
 
 DEFAULT = Experiment.from_dict({
     "target": "quartic",
@@ -33,7 +34,7 @@ DEFAULT = Experiment.from_dict({
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
 SIMPLEX_VIEWS = ["state", "components", "ks"]
 """Of more than two coordinates, too."""
-MANIFOLD_VIEWS = ["circle", "globe", "torus", "marginal", "ks", "temperature"]
+MANIFOLD_VIEWS = ["circle", "globe", "torus", "frames", "marginal", "ks", "temperature"]
 """Of which a page has those that fit: a picture of the manifold, where there is one, and the rest."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
@@ -208,18 +209,23 @@ class AppState(param.Parameterized):
             messages[-1:] = [
                 f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[first].title} takes its place."
             ]
-        self._set(target={"key": key}, lanes=lanes, start=[])
+        self._set(target={"key": key}, lanes=lanes, start=[], momentum=[])
         return messages
 
     def set_target_param(self, name: str, value: Any) -> None:
         """Another value of one of the target's parameters."""
+        self.set_target_params({name: value})
+
+    def set_target_params(self, values: Mapping[str, Any]) -> None:
+        """Other values of some of the target's parameters."""
         choice = self.experiment.target
-        target = {"key": choice.key, "params": {**choice.values(), name: value}}
+        target = {"key": choice.key, "params": {**choice.values(), **values}}
         lanes = self._lanes()
         if self.experiment.of_model:
-            if (name, value) == (MODELS[choice.key].data_parameter, UPLOADED) and self.upload is None:
+            name = MODELS[choice.key].data_parameter
+            if values.get(name) == UPLOADED and self.upload is None:
                 allowed = f"bring a file first, with the button {KINDS[choice.key].label}"
-                raise SpecError(f"target.{name}", value, allowed)
+                raise SpecError(f"target.{name}", UPLOADED, allowed)
         else:
             made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
             before = self.experiment.make_target()
@@ -312,6 +318,10 @@ class AppState(param.Parameterized):
             self._set(target={"key": "typed", "params": params}, lanes=lanes)
             self.coordinate = coordinate
 
+    def draw_energy(self, points: Array) -> None:
+        """A typed energy through points (n, 2) that a person drew, θ and U; its box is found from it."""
+        self.set_target_params({"energy": energy_through(points), "extent": 0.0})
+
     def open_workbench(self) -> None:
         """A recipe on the double well, with the pictures that go with it; lanes that are recipes stay."""
         before = self.has_default_views()
@@ -366,6 +376,14 @@ class AppState(param.Parameterized):
         """Let all chains begin there; where the target has them begin where it is empty."""
         self._set(start=start)
 
+    def set_momentum(self, momentum: Sequence[float] | str) -> None:
+        """Let all chains begin with that momentum; with their sampler's own where it is empty."""
+        self._set(momentum=momentum)
+
+    def throw(self, start: Sequence[float], momentum: Sequence[float]) -> None:
+        """Let all chains begin there with that momentum; with their sampler's own where it is empty."""
+        self._set(start=start, momentum=momentum)
+
     def _lanes(self) -> list[dict[str, Any]]:
         return self.experiment.to_dict()["lanes"]
 
@@ -377,10 +395,10 @@ class AppState(param.Parameterized):
         try:
             made = Experiment.from_dict({**data, **fields})
         except SpecError as error:
-            if error.field != "start" or "start" in fields:
+            if error.field not in ("start", "momentum") or error.field in fields:
                 raise
             # With another value of a parameter the target is in another space, and begins at its own start.
-            made = Experiment.from_dict({**data, **fields, "start": []})
+            made = Experiment.from_dict({**data, "start": [], "momentum": [], **fields})
         self.open(made)
 
 

@@ -1,4 +1,4 @@
-// A click or a tap in a figure, as the figure's own script tells it: to the server goes which view it was, and where.
+// What was done with the pointer in a figure, as its own script tells it: to the server go what, in which view, and where.
 export function render({ model }) {
   const touched = (event) => model.send_msg(event.detail)
   document.addEventListener("lab-touch", touched)

@@ -48,7 +48,8 @@ def records(target, samplers, n_chains=4, target_params=None, gradients=None, ke
 
 def scene_of(made, coordinate=0, dark=False, axis="steps"):
     titles = tuple(record.run.sampler.title for record in made)
-    return Scene(made[0].run.target, titles, coordinate, axis, dark)
+    throws = any(record.run.sampler.carries_momentum for record in made)
+    return Scene(made[0].run.target, titles, coordinate, axis, dark, throws=throws)
 
 
 def frames(made, axis="steps"):

@@ -81,6 +81,7 @@ class DensityLanes(Lanes):
             layouts=layouts_of(state.experiment),
             large=state.present,
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
+            throws=state.experiment.carries_momentum,
         )
 
     def facts(self) -> dict[str, str]:
@@ -94,7 +95,9 @@ class DensityLanes(Lanes):
         first = self.runs[0].spec
         lanes = tuple(Lane(run.spec.sampler, run.spec.gradient, tuple(run.changes)) for run in self.runs)
         n_steps = max(self._steps, 1)
-        return Experiment(first.target, lanes, first.seed, first.n_chains, n_steps=n_steps, start=first.start)
+        return Experiment(
+            first.target, lanes, first.seed, first.n_chains, n_steps=n_steps, start=first.start, momentum=first.momentum
+        )
 
     def apart(self) -> Run | None:
         first = self.runs[0]

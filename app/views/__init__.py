@@ -11,6 +11,7 @@ from app.views.drift import Drift
 from app.views.energy import Energy
 from app.views.evolution import Evolution
 from app.views.fit import Fit
+from app.views.frames import Frames
 from app.views.globe import Globe
 from app.views.gradient_noise import GradientNoise
 from app.views.kl import KL
@@ -63,6 +64,7 @@ VIEWS: Registry[type[View]] = Registry(
     Circle,
     Torus,
     Globe,
+    Frames,
     Components,
     Fit,
     GradientNoise,

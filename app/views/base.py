@@ -78,6 +78,8 @@ class Scene:
     """The lane whose inside the pictures of a model show."""
     parts: tuple[str, ...] = ()
     """The parts of a step of the first lane's sampler."""
+    throws: bool = False
+    """Whether a lane's chains go on with a momentum, and so can be thrown."""
 
     @property
     def colours(self) -> Theme:
@@ -197,7 +199,12 @@ def in_words(text: str) -> str:
     return ", ".join(" ".join(unescape(re.sub("<[^>]*>", " ", line)).split()) for line in lines)
 
 
-TOUCH = 'document.dispatchEvent(new CustomEvent("lab-touch", {detail: [key, ...point]}))'
+CLICK, THROW, HANDLE, CURVE = "click", "throw", "handle", "curve"
+"""What may be done with the pointer in a view, as :mod:`app.touch` tells it."""
+MOST = {CLICK: 3, THROW: 4, HANDLE: 3, CURVE: 400}
+"""How many numbers tell of it at most: a point, on a globe of three coordinates; where a drag began and ended; which
+handle, and where to; the points of a curve."""
+TOUCH = 'document.dispatchEvent(new CustomEvent("lab-touch", {detail: ["click", key, ...point]}))'
 """What a figure's script says where it was clicked."""
 
 
@@ -217,8 +224,8 @@ class View:
     """The view is computed for every so many frames; the slow ones need fewer."""
     tall: ClassVar[bool] = False
     """Whether it needs the height of two, wherever it stands."""
-    click: ClassVar[str] = "click: start there"
-    """What a click does, where the view takes one."""
+    click: str = "click: start there"
+    """What a click does, where the view takes one, and a drag."""
     of_first: ClassVar[tuple[str, ...]] = ()
     """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 
@@ -226,8 +233,8 @@ class View:
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
         self.before = before
-        self.touchable = False
-        """Whether a click puts the chains there."""
+        self.gestures: set[str] = set()
+        """What may be done in it with the pointer."""
         self.figure = self.build()
         self._name_figures()
         # The one before has one before it, too.
@@ -299,12 +306,19 @@ class View:
     def take_touches(self, figure: Any, point: str = "const point = [cb_obj.x, cb_obj.y]", **args: Any) -> None:
         """Let a click on the figure be told. The script ``point`` finds the coordinates; ``args`` are what it needs."""
         figure.js_on_event(Tap, CustomJS(args={"key": self.key, **args}, code=f"{point}\n{TOUCH}"))
-        self.touchable = True
+        self.gestures.add(CLICK)
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         """Where chains begin after a click at this point, and ``before`` it; None where none can.
 
         Raises :class:`~samplers.parameters.SpecError`.
+        """
+        return None
+
+    def momentum_at(self, point: Sequence[float], end: Sequence[float], start: Array) -> Array | None:
+        """The momentum of chains that begin at ``start`` after a drag from this point to that end.
+
+        After a click both are the same point, and where it tells of no momentum there is None.
         """
         return None
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.theme import DASHES, even_plot
 from app.views.base import FRESH, Array, Data, Frame, LaneFrame, View
+from app.views.drags import take_drags
 from app.views.marks import MARKERS
 from app.views.state import notes
 from app.views.steps import add_arrows, rows
@@ -80,12 +81,18 @@ class Circle(View):
         add_arrows(self, p)
         self._label = self.caption(p)
         self.take_touches(p)
+        take_drags(self, p)
         self._turn = -1
         return p
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         length = float(np.linalg.norm(point))
         return None if len(point) != 2 or length == 0 else np.array(point) / length
+
+    def momentum_at(self, point: Sequence[float], end: Sequence[float], start: Array) -> Array | None:
+        """The part of the drag along the circle, as long as the arrow of that velocity."""
+        drag = (np.array(end) - np.array(point)) / ARROW
+        return None if not drag.any() else np.asarray(drag - (drag @ start) * start)
 
     def compute(self, lanes: Frame) -> Data:
         # A momentum has the length of the other arrows, ARROW for 1.

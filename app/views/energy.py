@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from bokeh.layouts import column as stacked
 
 from app.theme import plot
 from app.views.base import Array, Data, LaneFrame, View
+from app.views.drags import take_curve, take_drags
 from app.views.marks import MARKERS
 from app.views.scales import Scale
 from app.views.state import notes
 from samplers import Experiment
+from samplers.targets.typed import Typed
 
 POINTS = 400
 """Of the curve."""
@@ -22,11 +25,11 @@ SHOWN_CHAINS = 4
 
 
 class Energy(View):
-    """U(θ) = −log density. Faint dots are the last positions of the first chain."""
+    """U(θ) = −log density. Faint dots are the last positions of the first chain. A typed one can be drawn."""
 
     key = "energy"
     title = "Energy"
-    hint = "U(θ), the chains on it, and the last steps of one"
+    hint = "U(θ), the chains, the last steps of one"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -55,12 +58,23 @@ class Energy(View):
             p.scatter("x", "y", source=ball, size=14, marker=MARKERS[i], fill_color=colours.lanes[i],
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
         self._label = self.caption(p)
-        self.take_touches(p)
-        return p
+        if not isinstance(scene.target, Typed):
+            self.take_touches(p)
+            take_drags(self, p, flat=True)
+            return p
+        draw = take_curve(self, p, "Draw another U")
+        self.take_touches(p, "if (mode.active) return\nconst point = [cb_obj.x, cb_obj.y]", mode=draw)
+        take_drags(self, p, flat=True, modes=[draw])
+        draw.styles = {"position": "absolute", "top": "2px", "right": "26px"}
+        return stacked(p, draw, sizing_mode="stretch_both")
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         low, high = self._scale.range
         return np.array([self._scale.back(point[0])]) if len(point) == 2 and low <= point[0] <= high else None
+
+    def momentum_at(self, point: Sequence[float], end: Sequence[float], start: Array) -> Array | None:
+        """In one unit of time it takes a chain as far to the side as the drag went."""
+        return None if list(point) == list(end) else np.array([self._scale.between(point[0], end[0])])
 
     def _energy(self, theta: Array) -> Array:
         return np.asarray(-self.scene.target.log_density(theta[:, None]))

@@ -1,6 +1,7 @@
 """S² as a globe: the exact density on it, draws in front and behind. It is turned in the page, without the server."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,10 @@ def graticule() -> Array:
     return np.concatenate(lines[:-1])
 
 
+Layer = tuple[str, tuple[float, float], Callable[..., Any]]
+"""A feed of points, how solid they are in front and behind, and what adds their glyph."""
+
+
 class Globe(View):
     """The hemisphere that faces the eye. Every draw is sent as a point in space; the page places it."""
 
@@ -171,11 +176,10 @@ class Globe(View):
         ]
         both = {"turn": self.turn, "tilt": self.tilt}
         for i, _ in enumerate(scene.lanes):
-            for name, size, alphas in ((f"draws {i}", 4, (FRONT, BEHIND)), (f"heads {i}", 11, (1.0, 0.3))):
+            for name, alphas, add in self.layers(p, i):
                 points = self.feed(name, "x", "y", "z", rollover=DRAWS if name.startswith("draws") else 0)
                 shown = ColumnDataSource({key: np.zeros(0) for key in ("px", "py", "alpha")})
-                p.scatter("px", "py", alpha="alpha", source=shown, size=size, marker=MARKERS[i], fill_color=colours.lanes[i],
-                          line_color=colours.surface if name.startswith("heads") else None)  # fmt: skip
+                add("px", "py", source=shown)
                 place = CustomJS(args={**both, "points": points, "shown": shown, "alphas": alphas}, code=_PLACE)
                 points.js_on_change("data", place)
                 everything.append((points, shown, alphas))
@@ -207,6 +211,19 @@ class Globe(View):
         # The sliders are for keyboards and for fingers, whose drags scroll the page.
         return column(p, row(self.turn, self.tilt, sizing_mode="stretch_width"), sizing_mode="stretch_both")
 
+    def layers(self, p: Any, i: int) -> list[Layer]:
+        """What is shown of a lane."""
+        marks = {"marker": MARKERS[i], "fill_color": self.scene.colours.lanes[i]}
+        return [
+            (f"draws {i}", (FRONT, BEHIND), self.dots(p, 4, line_color=None, **marks)),
+            (f"heads {i}", (1.0, 0.3), self.dots(p, 11, line_color=self.scene.colours.surface, **marks)),
+        ]
+
+    @staticmethod
+    def dots(p: Any, size: int, **marks: Any) -> Callable[..., Any]:
+        """What adds points that are fainter behind the globe."""
+        return partial(p.scatter, alpha="alpha", size=size, **marks)
+
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         length = float(np.linalg.norm(point))
         return None if len(point) != 3 or length == 0 else np.array(point) / length
@@ -221,6 +238,10 @@ class Globe(View):
         x, y, z = points.T
         return ColumnDataSource({"x": x, "y": y, "z": z}), ColumnDataSource({"px": shown, "py": up, "alpha": alpha})
 
+    def log_density(self, points: Array) -> Array:
+        """What the globe is coloured by, at points (..., 3) of it."""
+        return np.asarray(self.scene.target.log_density(points))
+
     def _density_table(self) -> Array:
         """The square root of the density, which lets the tails be seen, by latitude and longitude."""
         latitude = np.linspace(-np.pi / 2, np.pi / 2, LATITUDES)[:, None]
@@ -229,7 +250,7 @@ class Globe(View):
         points = np.stack(
             [across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude) + 0 * longitude], axis=-1
         )
-        return np.sqrt(np.exp(self.scene.target.log_density(points)))
+        return np.sqrt(np.exp(self.log_density(points)))
 
     def _first_view(self) -> tuple[float, float]:
         """Where the eye is at first: where it was turned to, or else above the densest part, a little to the side."""
@@ -264,9 +285,9 @@ class Globe(View):
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
             heads = lane.run.position[:chains]
-            out[f"heads {i}"] = _columns(heads)
+            out[f"heads {i}"] = columns(heads)
             if len(lane.fresh):
-                out[f"draws {i}"] = _columns(lane.fresh[-FRESH:, :chains].reshape(-1, 3))
+                out[f"draws {i}"] = columns(lane.fresh[-FRESH:, :chains].reshape(-1, 3))
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
@@ -276,6 +297,7 @@ class Globe(View):
         return self.means(lanes, range(self.scene.target.n_values))
 
 
-def _columns(points: Array) -> tuple[Array, ...]:
+def columns(points: Array) -> tuple[Array, ...]:
+    """The coordinates of points (n, 3), of those that are numbers."""
     points = points[np.isfinite(points).all(axis=1)]
     return points[:, 0], points[:, 1], points[:, 2]

@@ -7,11 +7,12 @@ import numpy as np
 from scipy import stats
 
 from app.theme import plot
-from app.views.base import Array, Data, LaneFrame, View
+from app.views.base import Array, Data, Frame, LaneFrame, Playing, View
 from app.views.marks import MARKERS
 from app.views.planes import heights
 from app.views.scales import Scale
 from app.views.state import notes
+from app.views.steps import add_arrows, beginning, longer, rows
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
 from samplers.recipe.flow import SHOWN_MOMENTUM
@@ -29,14 +30,15 @@ class Phase(View):
 
     key = "phase"
     title = "Phase plane"
-    hint = "contours of H hold 50, 90 and 99 %"
-    click = "click: start at that θ"
+    hint = "contours of H hold 50, 90, 99 %"
+    click = "click: start at that θ, r"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
-        made = [SAMPLERS[lane.sampler.key](**lane.sampler.values()) for lane in experiment.lanes]
-        return target.support == LINE and target.of_coordinates and any(one.carries_momentum for one in made)
+        if target.support != LINE or not target.of_coordinates:
+            return False
+        return any(SAMPLERS[lane.sampler.key](**lane.sampler.values()).velocity for lane in experiment.lanes)
 
     def build(self) -> Any:
         scene, colours, column = self.scene, self.scene.colours, self.scene.column
@@ -63,40 +65,80 @@ class Phase(View):
             heads = self.feed(f"heads {i}", "x", "y")
             p.scatter("x", "y", source=heads, size=11, marker=MARKERS[i], fill_color=colours.lanes[i],
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
+        here = self.feed("here", "x", "y")
+        p.scatter("x", "y", source=here, size=15, fill_color=None, line_color=colours.text, line_width=2)
+        add_arrows(self, p)
+        self._larger = 1.0
+        self._spans = np.array([high - low for low, high in ranges])
         self._steps = [-1] * len(scene.lanes)
         self._label = self.caption(p)
+        if not scene.throws:
+            self.click = "click: start at that θ"
         self.take_touches(p)
         return p
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         low, high = self._scale.range
-        if len(point) != 2 or not low <= point[0] <= high:
+        if len(point) != 2 or not low <= point[0] <= high or abs(point[1]) > SHOWN_MOMENTUM:
             return None
         start = before.copy()
         start[self.scene.coordinate] = self._scale.back(point[0])
         return start
 
-    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
-        out: Data = {}
+    def momentum_at(self, point: Sequence[float], end: Sequence[float], start: Array) -> Array | None:
+        """The r that was clicked; that of other coordinates is 0."""
+        if not self.scene.throws:
+            return None
+        momentum = np.zeros_like(start)
+        momentum[self.scene.coordinate] = point[1]
+        return momentum
+
+    def compute(self, lanes: Frame) -> Data:
         j, chains = self.scene.coordinate, SHOWN_CHAINS if len(lanes) == 1 else 1
+        out = self._step(lanes.playing)
         for i, lane in enumerate(lanes):
             run = lane.run
-            if not run.sampler.carries_momentum:
+            if not run.sampler.velocity:
                 continue
-            places = np.stack([self._scale.forward(run.position[:chains, j]), run.momentum[:chains, j]], axis=1)
+            carries = run.sampler.carries_momentum
+            # A momentum that is drawn at every step is 0 between two of them.
+            r = run.momentum[:chains, j] if carries else np.zeros(len(run.position[:chains]))
+            places = np.stack([self._scale.forward(run.position[:chains, j]), r], axis=1)
             good = np.isfinite(places).all(axis=1)
             out[f"heads {i}"] = places[good, 0], places[good, 1]
             # A frame without a step has nothing new of the first chain.
-            if run.steps != self._steps[i] and good[0]:
+            if carries and run.steps != self._steps[i] and good[0]:
                 self._steps[i] = run.steps
                 out[f"path {i}"] = places[:1, 0], places[:1, 1]
         return out
 
-    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+    def _step(self, playing: Playing | None) -> Data:
+        """The parts of a step of θ and r that is taken apart, and where the chain is before it."""
+        if playing is not None and not playing.velocity:
+            playing = None
+        self._larger = longer(playing, self._place, self._spans, of_phase=True)
+        here = self._place(beginning(playing, of_phase=True)) if playing else np.zeros((0, 2))
+        middle = sum(self._scale.range) / 2
+        return {
+            "parts": rows(playing, self.scene.parts, self._place, self._larger, middle=middle, of_phase=True),
+            "here": (here[:, 0], here[:, 1]),
+        }
+
+    def _place(self, z: Array) -> Array:
+        """Where (θ, r) (n, 2 dim) is along the figure's coordinates."""
+        j = self.scene.coordinate
+        return np.column_stack([self._scale.forward(z[:, j]), z[:, self.scene.target.dim + j]])
+
+    def captions(self, lanes: Frame) -> dict[str, str]:
         lines = []
         for name, lane in zip(self.scene.lanes, lanes, strict=True):
-            carries = lane.run.sampler.carries_momentum
-            lines.append(notes([name], [lane]) if carries else f"{name} goes on with no momentum")
+            sampler = lane.run.sampler
+            lines.append(notes([name], [lane]))
+            if not sampler.carries_momentum:
+                does = "draws its momentum at every step" if sampler.velocity else "has no momentum"
+                lines.append(f"{name} {does}")
+        if lanes.playing is not None and self._larger > 1:
+            lines.append(f"arrows {self._larger:g} times as long")
         return {self._label.id: "\n".join(filter(None, lines))}
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:

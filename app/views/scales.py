@@ -45,6 +45,11 @@ class Scale:
         """The value at a position."""
         return float(10.0**position) if self.log else position
 
+    def between(self, position: float, end: float) -> float:
+        """From the value at a position to that at another one, which may be beyond the axis by its length."""
+        low, high = self.range
+        return self.back(float(np.clip(end, 2 * low - high, 2 * high - low))) - self.back(position)
+
     def label(self, name: str) -> str:
         """The axis label."""
         return f"{name}, log scale" if self.log else name

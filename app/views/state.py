@@ -9,6 +9,7 @@ from bokeh.palettes import interp_palette
 
 from app.theme import plot
 from app.views.base import FRESH, Data, Frame, LaneFrame, Playing, View
+from app.views.drags import take_drags
 from app.views.scales import Scale
 from app.views.steps import add_arrows, longer, rows
 from samplers import Experiment, jit
@@ -35,7 +36,7 @@ class State(View):
 
     key = "state"
     title = "State space"
-    hint = "arrows: −∇U, and in colour as it was used"
+    hint = "arrows: −∇U, in colour as used"
     of_first = ("full", "used")
 
     @classmethod
@@ -73,7 +74,7 @@ class State(View):
         p.grid.grid_line_color = None
         self._add_paths(p)
         self._add_arrows(p)
-        self._touches(p)
+        self._touches(p, self._add_handles(p))
         self._span = np.array([x1 - x0, y1 - y0])
         self._coordinates = (0, 1)
         self._scales = tuple(Scale(False, column.axis) for column in target.columns)
@@ -119,11 +120,26 @@ class State(View):
         self._touches(p)
         return p
 
-    def _touches(self, p: Any) -> None:
+    def _add_handles(self, p: Any) -> ColumnDataSource | None:
+        """What of the target can be dragged, as rings."""
+        handles, colours = self.scene.target.handles, self.scene.colours
+        if not len(handles):
+            return None
+        source = ColumnDataSource({"x": handles[:, 0], "y": handles[:, 1]})
+        for width, colour in ((5, colours.surface), (2, colours.text)):
+            p.scatter("x", "y", source=source, size=22, fill_color=None, line_color=colour, line_width=width,
+                      line_dash="4 3" if width == 2 else "solid")  # fmt: skip
+        return source
+
+    def _touches(self, p: Any, handles: ColumnDataSource | None = None) -> None:
         target = self.scene.target
         # Of other columns it is not known which θ has them.
         if target.of_coordinates or target.support == SIMPLEX:
             self.take_touches(p)
+        if target.of_coordinates and target.support != SIMPLEX:
+            take_drags(self, p, handles, flat=target.dim == 1)
+        if handles is not None:
+            self.click = f"{self.click}, drag a ring: move it"
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         target, (first, *second) = self.scene.target, self._coordinates
@@ -142,6 +158,15 @@ class State(View):
         start[list(self._coordinates)] = values
         start[[k for k in range(target.dim) if k not in self._coordinates]] = rest / max(rest.sum(), TINY) * left
         return np.asarray(start / start.sum() * before.sum())
+
+    def momentum_at(self, point: Sequence[float], end: Sequence[float], start: Array) -> Array | None:
+        """In one unit of time it takes a chain as far as the drag went."""
+        if list(point) == list(end):
+            return None
+        momentum = np.zeros_like(start)
+        for k, scale, a, b in zip(self._coordinates, self._scales, point, end, strict=False):
+            momentum[k] = scale.between(a, b)
+        return momentum
 
     def _density_on(self, scale: Scale, positions: Array) -> Array:
         """The exact density per unit of the axis."""
@@ -180,7 +205,7 @@ class State(View):
         """−∇U at the first lane's first chain: exact, and as the last step used it."""
         colours = self.scene.colours
         if len(self.scene.lanes) > 1:
-            self.hint = "arrows of the first: −∇U, and in colour as it was used"
+            self.hint = "arrows of the first: −∇U, in colour as used"
         for name, colour, width in (("full", colours.exact, 3), ("used", colours.lanes[0], 2)):
             source: ColumnDataSource = self.feed(name, "x0", "y0", "x1", "y1")
             p.segment("x0", "y0", "x1", "y1", source=source, line_color=colour, line_width=width, line_cap="round")

@@ -21,12 +21,14 @@ PIECES = 60
 """A path has at most so many pieces; of a longer one points are left out."""
 SMALL, SEEN = 0.04, 0.12
 """Where a step is shorter than the first share of the picture, its arrows are made longer than the second."""
-AFRESH = ("new momentum", "new velocity", "redraw")
+NEW = ("new momentum", "new velocity")
+"""Parts that draw the momentum at every step."""
+AFRESH = (*NEW, "redraw")
 """Parts after which what the momentum was before does not matter: their arrow begins at the chain."""
 ENDS = ("0", "1")
 
 Place = Callable[[Array], Array]
-"""Where θ (n, dim) is in a picture, (n, its coordinates)."""
+"""Where θ (n, dim) is in a picture, (n, its coordinates); of a picture of momenta, where (θ, r) (n, 2 dim) is."""
 
 
 def colours_of(names: tuple[str, ...], theme: Theme) -> list[str]:
@@ -80,17 +82,18 @@ def draw_arrows(view: View, figure: Any, source: ColumnDataSource) -> None:
 
 def rows(
     playing: Playing | None, names: tuple[str, ...], place: Place, scale: float = 1.0, heights: Sequence[float] = (),
-    width: int = 2, middle: float = 0.0,
+    width: int = 2, middle: float = 0.0, of_phase: bool = False,
 ) -> tuple[Array, ...]:  # fmt: skip
     """The rows of the parts that are shown, in a picture of ``width`` coordinates; none without a step.
 
     Arrows are longer by ``scale`` than the step is, seen from where it begins. Where the picture has one coordinate
-    each part has one of the heights. Right of the middle names stand to the left of their arrow.
+    each part has one of the heights. Right of the middle names stand to the left of their arrow. ``of_phase`` is a
+    picture of θ and r.
     """
     found: list[list[Array]] = []
     if playing is not None:
-        origin = place(playing.step.start[None, : playing.step.dim])[0]
-        for level, (path, part, (begin, end)) in enumerate(_paths(playing)):
+        origin = place(beginning(playing, of_phase))[0]
+        for level, (path, part, (begin, end)) in enumerate(_paths(playing, place if of_phase else None)):
             places = origin + scale * (place(path) - origin)
             if len(heights):
                 places = np.column_stack([places[:, 0], np.full(len(places), heights[min(level, len(heights) - 1)])])
@@ -104,25 +107,47 @@ def rows(
     return tuple(np.hstack(found)) if found else (np.zeros(0),) * (2 * width + 5)
 
 
-def longer(playing: Playing | None, place: Place, spans: Array) -> float:
+def beginning(playing: Playing, of_phase: bool = False) -> Array:
+    """Where the step begins, θ (1, dim) or (θ, r) (1, 2 dim): a momentum that is drawn afresh is 0 before."""
+    start, dim = playing.step.start[None], playing.step.dim
+    if not of_phase:
+        return start[:, :dim]
+    anew = any(part.name in NEW for part in playing.step.parts[:1])
+    return _rested(start[:, : 2 * dim], dim) if anew else start[:, : 2 * dim]
+
+
+def _rested(z: Array, dim: int) -> Array:
+    return np.hstack([z[:, :dim], np.zeros_like(z[:, dim:])])
+
+
+def longer(playing: Playing | None, place: Place, spans: Array, of_phase: bool = False) -> float:
     """1, or how many times as long arrows have to be for a small step to be seen in a picture of these spans."""
     if playing is None:
         return 1.0
     whole = playing._replace(windows=((0.0, 0.0),) * len(playing.step.parts))
-    origin = place(playing.step.start[None, : playing.step.dim])[0]
-    farthest = max((float(np.nanmax(np.abs(place(path) - origin) / spans, initial=0.0)) for path, _, _ in _paths(whole)), default=0.0)  # fmt: skip
+    origin = place(beginning(playing, of_phase))[0]
+    farthest = max((float(np.nanmax(np.abs(place(path) - origin) / spans, initial=0.0)) for path, _, _ in _paths(whole, place if of_phase else None)), default=0.0)  # fmt: skip
     if not 0 < farthest < SMALL:
         return 1.0
     power = 10.0 ** np.floor(np.log10(SEEN / farthest))
     return float(next(m * power for m in (10, 5, 2, 1) if m * power <= SEEN / farthest))
 
 
-def _paths(playing: Playing) -> Iterator[tuple[Array, Part, tuple[float, float]]]:
-    """The path of each part that is shown, as θ (points, dim): a momentum's as where it would take the chain."""
+def _paths(playing: Playing, phase: Place | None = None) -> Iterator[tuple[Array, Part, tuple[float, float]]]:
+    """The path of each part that is shown, as θ (points, dim): a momentum's as where it would take the chain.
+
+    In a phase plane, where ``phase`` places them, it is (θ, r) (points, 2 dim), of what is seen to move there.
+    """
     dim = playing.step.dim
     for part, window in zip(playing.step.parts, playing.windows, strict=False):
         theta, r = part.path[:, :dim], part.path[:, dim : 2 * dim]
-        if (theta != theta[0]).any():
+        if phase is not None:
+            path = part.path[:, : 2 * dim]
+            if part.name in NEW:
+                path = np.concatenate([_rested(path[:1], dim), path[-1:]])
+            if not np.ptp(phase(path), axis=0).any():
+                continue
+        elif (theta != theta[0]).any():
             path = theta
         elif playing.velocity and (r != r[0]).any():
             path = theta + playing.reach * r

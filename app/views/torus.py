@@ -9,6 +9,7 @@ from bokeh.palettes import interp_palette
 
 from app.theme import DASHES, plot
 from app.views.base import FRESH, Array, Data, Frame, LaneFrame, View
+from app.views.drags import take_drags
 from app.views.marks import MARKERS
 from app.views.planes import heights
 from app.views.state import notes
@@ -70,6 +71,7 @@ class Torus(View):
         add_arrows(self, p)
         self._label = self.caption(p)
         self.take_touches(p)
+        take_drags(self, p)
         self._turn = -1
         return p
 
@@ -110,6 +112,13 @@ class Torus(View):
         if len(point) != 2 or not self._inside(np.array([point]))[0]:
             return None
         return np.array([turn for angle in point for turn in (np.cos(angle), np.sin(angle))])
+
+    def momentum_at(self, point: Sequence[float], end: Sequence[float], start: Array) -> Array | None:
+        """In one unit of time it turns the angles as far as the drag went."""
+        turns = np.repeat(np.array(end) - np.array(point), 2)
+        # A quarter of a turn from (cos a, sin a) is (−sin a, cos a).
+        along = start.reshape(-1, 2)[:, ::-1] * [-1, 1]
+        return None if not turns.any() else np.asarray(turns * along.ravel())
 
     def compute(self, lanes: Frame) -> Data:
         target = self.scene.target

@@ -447,6 +447,48 @@ def test_a_click_puts_the_chains_there(lab):
     np.testing.assert_array_equal(lab.heads()[0], run(experiment.runs()[0]).draws[:, 2])
 
 
+def drag(page, places):
+    """From the first place to the others with the button held."""
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=8)
+    page.mouse.up()
+
+
+def test_an_energy_is_drawn_and_the_chains_are_thrown(lab):
+    """And the link has both: the formula that is as low as the curve where the curve was, and the momentum."""
+    lab.open("?target=typed(extent:3)&lane=sghmc&play=0&views=energy&hide=equations")
+    lab.until(lambda: lab.steps() == 0, "a readout")
+    before = lab.field("target")
+    box = lab.page.locator(".bk-Figure").first.bounding_box()
+
+    def at(x, y):
+        return box["x"] + x * box["width"], box["y"] + y * box["height"]
+
+    (low, high) = lab.figures()["Energy"]["x"]
+    lab.button("Draw another U").click()
+    drag(lab.page, [at(0.2, 0.1), at(0.5, 0.6), at(0.7, 0.85), at(0.8, 0.6), at(0.9, 0.1)])
+    lab.until(lambda: lab.field("target") != before, "the formula in the link")
+    experiment, problems = Experiment.from_query(urlsplit(lab.url).query, DEFAULT)
+    assert problems == []
+    target = experiment.make_target()
+    lowest = target.start()[0]
+    assert abs((lowest - low) / (high - low) - 0.7) < 0.1
+    assert target.half_width != 3.0, "the box is found from the energy"
+    # The button is as it was, and a drag is of the chains again.
+    lab.until(lambda: lab.figures()["Energy"]["x"] != [low, high], "the axis of the new energy")
+    (low, high) = lab.figures()["Energy"]["x"]
+    drag(lab.page, [at(0.5, 0.5), at(0.7, 0.4)])
+    lab.until(lambda: lab.field("momentum"), "the momentum in the link")
+    assert abs(float(lab.field("momentum")) / (high - low) - 0.2) < 0.05
+    lab.step(2)
+    experiment, _ = Experiment.from_query(urlsplit(lab.url).query, DEFAULT)
+    made = run(experiment.runs()[0])
+    theta = np.sort(lab.glyphs("Energy", "Scatter")[1]["x"])
+    np.testing.assert_allclose(theta, np.sort(made.draws[:, 1, 0]), rtol=1e-6)
+
+
 # Theme, phone, hidden page
 
 

@@ -64,12 +64,22 @@ def test_the_phase_plane_shows_position_and_momentum_of_its_coordinate():
 
 @pytest.mark.parametrize(
     ("target", "sampler", "shown"),
-    [("double_well", "sghmc", True), ("double_well", "sgld", False), ("double_well", "hmc", False),
+    [("double_well", "sghmc", True), ("double_well", "sgld", False), ("double_well", "hmc", True),
      ("fisher", "sggmc", False), ("double_well", ("recipe", {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}), True)],
 )  # fmt: skip
 def test_who_has_a_phase_plane(target, sampler, shown):
-    """Only where the momentum is carried on; a manifold's velocity is no coordinate's."""
+    """Only where there is a momentum; a manifold's velocity is no coordinate's."""
     assert (Phase in fitting(records(target, [sampler]))) == shown
+
+
+def test_a_momentum_that_is_drawn_anew_is_at_rest_between_steps():
+    """Its path would join what has nothing to do with each other."""
+    made = moved("double_well", ["hmc", "sghmc"])
+    view = Phase(scene_of(made))
+    data = view.compute(frames(made))
+    assert data["heads 0"][0] == made[0].run.position[0] and data["heads 0"][1] == 0
+    assert made[0].run.momentum[0] != 0
+    assert "path 0" not in data and "path 1" in data
 
 
 @pytest.mark.parametrize(("sampler", "column"), [("gsgnht", 2), ("msgnht", 3)])

@@ -11,6 +11,7 @@ from app.state import AppState
 from app.views import VIEWS
 from app.views.base import Frame, Scene
 from app.views.circle import ARROW, HEIGHT, LONGEST, RING, Circle, arrows, ring
+from app.views.frames import Frames
 from app.views.globe import Globe, graticule, turned
 from app.views.order import Order, slope
 from app.views.recipes import layouts_of
@@ -84,11 +85,64 @@ def test_choosing_a_sphere_shows_its_own_picture_and_a_sampler_that_fits(target)
 def test_a_manifold_without_a_picture_has_the_other_views():
     state = AppState()
     state.set_target("matrix_langevin")
-    assert state.views == state.shown_views() == ["marginal", "ks", "temperature"]
+    assert state.views == state.shown_views() == ["frames", "marginal", "ks", "temperature"]
     assert not set(OWN.values()) & set(state.fitting_views())
     # Also one that is larger than any sphere that is drawn.
     state.set_target_param("rows", 6)
     assert state.shown_views() == ["marginal", "ks", "temperature"]
+
+
+# Frames
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_the_vectors_of_a_frame_are_at_a_right_angle(p):
+    """Fails where a frame is read column by column, or vectors of several chains are joined."""
+    page = Page(Frames, {"key": "matrix_langevin", "params": {"vectors": p}}, "sggmc")
+    for steps in (0, 30):
+        data = page.compute(steps)
+        heads = np.array([np.transpose(data[f"heads {k} 0"]) for k in range(p)])
+        frame = page.runs[0].position[:1].reshape(1, 3, p)
+        np.testing.assert_array_equal(heads, frame.transpose(2, 0, 1))
+        assert np.linalg.norm(heads, axis=2) == pytest.approx(1)
+        assert p == 1 or (heads[0] * heads[1]).sum(axis=1) == pytest.approx(0, abs=1e-9)
+        joined = np.transpose(data["frames 0"]).reshape(1, p + 2, 3)
+        assert (joined[:, [0, -1]] == 0).all() and (joined[:, 1:-1] == heads.swapaxes(0, 1)).all()
+    assert {name for name in page.view.feeds if name.startswith("draws")} == {f"draws {k} 0" for k in range(p)}
+    # Planted fault: the other order of reading.
+    wrong = page.runs[0].position.reshape(4, p, 3)
+    assert p == 1 or np.abs(np.linalg.norm(wrong, axis=2) - 1).max() > 0.1
+
+
+def test_the_globe_of_frames_has_the_density_of_the_first_vector():
+    """The share of draws whose first vector is in a cap: four standard errors."""
+    page = Page(Frames, "matrix_langevin", "exact")
+    z = page.target.sample(2, 20_000).reshape(-1, 3, 2)[..., 0]
+    latitude, longitude = np.deg2rad(np.linspace(-90, 90, 91))[:, None], np.deg2rad(np.linspace(-180, 180, 181))
+    density = page.view._table**2 * np.cos(latitude)
+    points = np.cos(latitude) * np.cos(longitude)
+    weights = density * np.deg2rad(2) ** 2
+    weights[:, 0] = 0
+    assert weights.sum() == pytest.approx(1, abs=1e-3)
+    for cut in (0.3, 0.8):
+        share = weights[points > cut].sum()
+        assert (z[:, 0] > cut).mean() == pytest.approx(share, abs=4 * np.sqrt(share / 20_000) + 0.01)
+        # Planted fault: the second vector has another density.
+        second = page.target.sample(2, 20_000).reshape(-1, 3, 2)[..., 1]
+        assert abs((second[:, 0] > cut).mean() - share) > 0.1
+
+
+@pytest.mark.parametrize("point", [(0.6, 0.0, 0.8), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, -2.0, 0.0)])
+def test_a_frame_starts_with_its_first_vector_where_it_was_clicked(point):
+    page = Page(Frames, "matrix_langevin", "sggmc")
+    before = page.target.start()
+    start = page.view.start_at(point, before)
+    frame = start.reshape(3, 2)
+    assert frame[:, 0] == pytest.approx(np.array(point) / np.linalg.norm(point))
+    assert frame.T @ frame == pytest.approx(np.eye(2))
+    page.target.check_start(start)
+    assert page.view.start_at((0.0, 0.0, 0.0), before) is None
+    assert page.view.start_at((1.0, 0.0), before) is None
 
 
 def test_views_that_a_person_chose_stay():

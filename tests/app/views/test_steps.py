@@ -71,6 +71,48 @@ def test_arrows_lead_from_where_the_chain_is_to_where_it_goes(key, target, sampl
     assert {names[k] for k in np.flatnonzero(feed["head"])} == set(names)
 
 
+PLANES = [
+    # A target and a sampler, its parts that move the momentum, and those that move θ, in the plane of coordinate 1.
+    ("correlated_gaussian", ("sghmc", {}), "gaussian", {"friction", "gradient", "gradient noise", "injected noise"}, {"drift"}),
+    ("quartic", ("baoab", {}), "full", {"friction", "gradient", "injected noise"}, {"drift"}),
+    ("quartic", ("hmc", {"step_size": 0.4}), "full", {"new momentum"}, {"accept"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "sampler", "gradient", "upright", "level"), PLANES)
+def test_in_the_phase_plane_kicks_are_upright_and_drifts_level(target, sampler, gradient, upright, level):
+    """Tip to tail from (θ, r) to the next (θ, r). Fails where a part moves the other coordinate, or another chain's."""
+    made = records(target, [sampler], gradients=[{"key": gradient}], seed=3)
+    run = made[0].run
+    run.advance(3)
+    view = VIEWS["phase"](replace(scene_of(made, 1), parts=tuple(run.sampler.parts)))
+    lanes, walk = frames(made), Walk()
+    assert walk.look(run)
+    lanes.playing = walk.playing()
+    data = view.compute(lanes)
+    check(view, data)
+    feed = dict(zip(view.feeds["parts"].columns, data["parts"], strict=True))
+    moves = {axis: feed[f"{axis}1"] - feed[f"{axis}0"] for axis in "xy"}
+    names = np.array([view.scene.parts[int(kind)] for kind in feed["kind"]])
+    for name in set(names) & upright:
+        assert (moves["x"][names == name] == 0).all() and moves["y"][names == name].any()
+    for name in set(names) & level:
+        assert (moves["y"][names == name] == 0).all() and moves["x"][names == name].any()
+    assert set(names) <= upright | level | {"leapfrog"} and upright <= set(names)
+    starts, ends = (np.column_stack([feed[f"x{end}"], feed[f"y{end}"]]) for end in "01")
+    np.testing.assert_allclose(starts[1:], ends[:-1], atol=1e-9)
+    carries = run.sampler.carries_momentum
+    before = np.array([run.position[0, 1], run.momentum[0, 1] if carries else 0.0])
+    np.testing.assert_allclose(starts[0], before, atol=1e-12)
+    np.testing.assert_allclose(np.ravel(data["here"]), before, atol=1e-12)
+    scale = view._larger
+    run.advance(1)
+    after = np.array([run.position[0, 1], run.momentum[0, 1]])
+    np.testing.assert_allclose(ends[-1], before + scale * (after - before), atol=1e-9)
+    lanes.playing = None
+    assert all(len(column) == 0 for column in (*view.compute(lanes)["parts"], *view.compute(lanes)["here"]))
+
+
 def test_no_arrow_is_there_without_a_step():
     view, lanes, _ = shown("state", "quartic", ("sgld", {}), "full")
     lanes.playing = None
