@@ -1,8 +1,11 @@
 """Minibatch Gibbs sampling of a Dirichlet process mixture, with the batch size chosen by its cost."""
 
+from typing import Any
+
 import numpy as np
 from numba import types
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from samplers import jit
 from samplers.models.base import Snapshot
@@ -109,7 +112,7 @@ class MinibatchGibbs(ClusterMethod):
         state.together[:] = 0.0
         return state
 
-    def _step(self, model: Clusters, state: State, chosen: Array, rng: Generator) -> float:
+    def _step(self, model: Clusters, state: State, chosen: NDArray[np.integer[Any]], rng: Generator) -> float:
         known, drawn, together = state.known, state.drawn, state.together
         return float(step(rng, model.x, chosen, state.z, known, drawn, model.prior, state.alpha, model.shown, together))
 
@@ -148,7 +151,7 @@ class MinibatchGibbs(ClusterMethod):
             x, others = model.x[i], np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=n_slots)
             new = int(np.flatnonzero(sizes == 0)[0])
-            weights = {k: sizes[k] * textbook.density(x, drawn[k]) for k in np.flatnonzero(sizes)}
+            weights = {k: sizes[k] * textbook.density(x, drawn[k]) for k in map(int, np.flatnonzero(sizes))}
             weights[new] = state.alpha[0] * textbook.next_density(model, model.x[:0], x)
             z[i] = textbook.pick(rng, dict(sorted(weights.items())))
             if z[i] == new:
