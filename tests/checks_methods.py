@@ -8,6 +8,8 @@ import pytest
 from numpy.random import SFC64, Generator
 
 from samplers.models import METHODS
+from samplers.models.clusters.model import Clusters
+from samplers.models.clusters.points import Points
 from samplers.models.network.model import Network
 from samplers.models.run import ModelChain
 from samplers.models.topics.corpus import Corpus
@@ -33,7 +35,12 @@ def small_topics():
     return Topics(corpus, corpus="uploaded", n_topics=3, alpha=0.4, beta=0.7, min_documents=1, max_share=1.0)
 
 
-SMALL = {"network": small_network, "topics": small_topics}
+def small_clusters():
+    x = np.random.default_rng(3).standard_normal((14, 3)) + np.repeat([[0.0], [3.0]], 7, axis=0)
+    return Clusters(Points(("a", "b", "c"), x), points="uploaded", second=3, cluster_sd=0.5)
+
+
+SMALL = {"network": small_network, "topics": small_topics, "clusters": small_clusters}
 
 
 def small_model(cls):

@@ -19,6 +19,8 @@ from app.views.ks import KS
 from app.views.marginal import Marginal
 from app.views.models.adjacency import Adjacency
 from app.views.models.batch import Batch
+from app.views.models.cluster_points import ClusterPoints
+from app.views.models.cluster_sizes import ClusterSizes
 from app.views.models.documents import Documents
 from app.views.models.elbo import Elbo
 from app.views.models.graph import GraphView
@@ -26,6 +28,7 @@ from app.views.models.pictures import Pictures
 from app.views.models.rates import Rates
 from app.views.models.scores import Scores
 from app.views.models.sparsity import Sparsity
+from app.views.models.together import Together
 from app.views.models.weights import Weights
 from app.views.models.words import Words
 from app.views.modes import Modes
@@ -50,7 +53,10 @@ VIEWS: Registry[type[View]] = Registry(
     Words,
     Pictures,
     GraphView,
+    ClusterPoints,
     Scores,
+    ClusterSizes,
+    Together,
     Sparsity,
     Batch,
     Documents,

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from app.theme import Theme, enlarge, theme
 from samplers import Experiment
+from samplers.models import METHODS, Snapshot
 from samplers.models import Model as DataModel
-from samplers.models import Snapshot
 from samplers.parts import Step
 from samplers.targets.base import Column, Target
 
@@ -34,15 +34,16 @@ AXIS_LABELS = {
 }
 """What curves are drawn against."""
 
-COLUMNS, EXACT, SCORES = "columns", "exact law", "scores"
+COLUMNS, EXACT, SCORES, BATCH_SIZES = "columns", "exact law", "scores", "batch sizes"
 
 
 def offers(experiment: Experiment) -> frozenset[str]:
-    """What views may need of an experiment: running statistics of columns, an exact law of them, held-out scores, or
-    the snapshots of one model, by its key.
+    """What views may need of an experiment: running statistics of columns, an exact law of them, held-out scores, batch
+    sizes that a method chooses itself, or the snapshots of one model, by its key.
     """
     if experiment.of_model:
-        return frozenset({COLUMNS, SCORES, experiment.target.key})
+        chooses = any(METHODS[lane.sampler.key].chooses_batch_size for lane in experiment.lanes)
+        return frozenset({COLUMNS, SCORES, experiment.target.key, *[BATCH_SIZES] * chooses})
     return frozenset({COLUMNS, EXACT})
 
 

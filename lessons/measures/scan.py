@@ -4,7 +4,7 @@ import numpy as np
 
 from lessons.measures.base import OWN_RUN, Estimate, Evidence, Measure, spread
 from samplers import jit
-from samplers.models.topics.batch_size import exact_tau, gaussian_scan, tau_int
+from samplers.models.batch_size import exact_tau, gaussian_scan, tau_int
 from samplers.parameters import Count, Real, SpecError
 from samplers.spec import RunSpec
 

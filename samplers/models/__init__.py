@@ -1,6 +1,7 @@
 """The models of real data and their methods; each is registered by one line."""
 
 from samplers.models.base import Method, Model, Snapshot
+from samplers.models.clusters import CLUSTER_METHODS, Clusters
 from samplers.models.network.gamma_sgvb import GammaSGVB
 from samplers.models.network.gibbs import NetworkGibbs
 from samplers.models.network.hmc import NetworkHMC
@@ -14,6 +15,7 @@ MODELS: Registry[type[Model]] = Registry(
     "model",
     Topics,
     Network,
+    Clusters,
 )
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -23,6 +25,7 @@ METHODS: Registry[type[Method]] = Registry(
     NormSGVB,
     NetworkMAP,
     NetworkHMC,
+    *CLUSTER_METHODS,
 )
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]

@@ -64,6 +64,11 @@ class Model(param.Parameterized):
     def prepare(self) -> None:
         """Load the data and hold some of them out. Raises :class:`~samplers.parameters.SpecError`."""
 
+    @property
+    @abstractmethod
+    def n_data(self) -> int:
+        """The most data that a step touches, in the unit of :attr:`data_name`."""
+
     def facts(self) -> Mapping[str, str]:
         """What the data are, for their card: documents, words, edges, …, as text."""
         return {}
@@ -96,6 +101,8 @@ class Method(param.Parameterized):
     update: ClassVar[str]
     """One step, in LaTeX; each displayed equation is a line."""
     source: ClassVar[str]
+    chooses_batch_size: ClassVar[bool] = False
+    """Whether it chooses its batch size itself where ``batch_size`` is 0; its snapshots say what its trials found."""
     compiled: ClassVar[tuple[Any, ...]] = ()
     """The compiled functions that it needs, for :func:`samplers.jit.prepare`."""
 

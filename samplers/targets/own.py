@@ -81,11 +81,13 @@ def held(key: object) -> Table | None:
     return _HELD.get(key) if isinstance(key, str) else None
 
 
-def _delimiter(line: str) -> str:
+def delimiter(line: str) -> str:
+    """What parts the columns of a CSV file, by its first line."""
     return max(",;\t", key=line.count)
 
 
-def _number(place: str, column: str, text: str) -> float:
+def number(place: str, column: str, text: str) -> float:
+    """The number in a cell. Raises :class:`~samplers.files.FileError`."""
     allowed = f"allowed is a number between −{MAX_SIZE:,.0f} and {MAX_SIZE:,.0f}"
     if not text.strip():
         raise FileError(place, f"has nothing in {column}", f"{allowed}; leave out rows that lack one")
@@ -115,9 +117,9 @@ def read(files: Mapping[str, bytes], two_kinds: bool) -> Table:
 
 
 def _read(name: str, text: str, two_kinds: bool) -> Table:
-    rows = csv_rows(name, text, _delimiter(text.partition("\n")[0]))
+    rows = csv_rows(name, text, delimiter(text.partition("\n")[0]))
     line, header = next(rows, (1, []))
-    names = _names(f"{name}, line {line}", header)
+    names = names_of(f"{name}, line {line}", header)
     columns = [f"the column {quoted(each)}" for each in names]
     numbers: list[list[float]] = []
     answers: list[str] = []
@@ -128,7 +130,7 @@ def _read(name: str, text: str, two_kinds: bool) -> Table:
             raise FileError(place, f"has {len(row)} fields", f"line 1 has {len(names)} names; allowed is as many fields in every line")  # fmt: skip
         if len(names) * (len(numbers) + 1) > MAX_NUMBERS:
             raise FileError(place, f"is one of more than {MAX_NUMBERS:,} numbers", "so many are not allowed")
-        numbers.append([_number(place, column, each) for column, each in zip(columns[:-1], row[:-1], strict=True)])
+        numbers.append([number(place, column, each) for column, each in zip(columns[:-1], row[:-1], strict=True)])
         answers.append(row[-1].strip())
         places.append(place)
     if len(numbers) < MIN_ROWS:
@@ -144,13 +146,14 @@ def _read(name: str, text: str, two_kinds: bool) -> Table:
                 name, found, "it is what is explained, the last; allowed are two, which are then the two kinds"
             )
         return Table(tuple(names[:-1]), x, names[-1], np.array([1.0 if a == kinds[1] else -1.0 for a in answers]), (kinds[0][:MAX_NAME], kinds[1][:MAX_NAME]))  # fmt: skip
-    y = np.array([_number(place, columns[-1], each) for place, each in zip(places, answers, strict=True)])
+    y = np.array([number(place, columns[-1], each) for place, each in zip(places, answers, strict=True)])
     if (y == y[0]).all():
         raise FileError(name, f"has the same number in every row of {columns[-1]}", "there is nothing to explain")
     return Table(tuple(names[:-1]), x, names[-1], y)
 
 
-def _names(place: str, header: list[str]) -> list[str]:
+def names_of(place: str, header: list[str]) -> list[str]:
+    """The names of the columns. Raises :class:`~samplers.files.FileError`."""
     names = ["".join(c if c.isprintable() else " " for c in each).strip()[:MAX_NAME].strip() for each in header]
     if not 2 <= len(names) <= MAX_COLUMNS + 1:
         raise FileError(place, f"has {len(names)} {'column' if len(names) == 1 else 'columns'}", f"allowed are 2 to {MAX_COLUMNS + 1}, parted by commas, semicolons or tabs, of which the last is explained by the others")  # fmt: skip
@@ -159,12 +162,13 @@ def _names(place: str, header: list[str]) -> list[str]:
             raise FileError(place, f"has no name for column {k}", "the first line names the columns")
         if each in names[: k - 1]:
             raise FileError(place, f"has the name {quoted(each)} twice", "allowed are different names")
-    if all(_is_number(each) for each in names):
+    if all(is_number(each) for each in names):
         raise FileError(place, "has numbers only", "the first line names the columns")
     return names
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a cell holds a number."""
     try:
         float(text)
     except ValueError:

@@ -26,7 +26,7 @@ from app.runner import Runner, Screen
 from app.state import AppState, default_views
 from app.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
 from app.views import VIEWS
-from app.views.base import COLUMNS, EXACT, SCORES
+from app.views.base import BATCH_SIZES, COLUMNS, EXACT, SCORES
 from samplers import Change, Experiment
 from samplers.cli import main
 from samplers.files import EndedError
@@ -1046,5 +1046,5 @@ def test_a_method_that_blows_up_says_so_and_the_others_go_on():
 
 def test_every_method_is_offered_and_every_view_belongs_to_a_model():
     assert {key for model in MODELS for key in samplers_of(model)} == set(METHODS)
-    assert {view.needs for view in VIEWS.values()} == {COLUMNS, EXACT, SCORES, *MODELS}
+    assert {view.needs for view in VIEWS.values()} == {BATCH_SIZES, COLUMNS, EXACT, SCORES, *MODELS}
     assert isinstance(opened(), AppState)

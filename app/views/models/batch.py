@@ -6,32 +6,26 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.theme import plot
-from app.views.base import Data, Frame, View
-from samplers import Experiment
+from app.views.base import BATCH_SIZES, Data, Frame, View
 
-METHOD = "minibatch_gibbs"
 FIRST_ENDS = (1e2, 1e4)
 
 
 class Batch(View):
-    """The time that an independent draw takes with m documents in a step; the sizes are tried one after another."""
+    """The time that an independent draw takes with m data in a step; the sizes are tried one after another."""
 
     key = "batch"
     title = "Cost of a batch size"
     hint = "f(m) = (m w_z + w_θ) τ, the price of a draw"
-    needs = "topics"
+    needs = BATCH_SIZES
     every = 3
-
-    @classmethod
-    def fits(cls, experiment: Experiment) -> bool:
-        return any(lane.sampler.key == METHOD for lane in experiment.lanes)
 
     def build(self) -> Any:
         colours = self.scene.colours
-        most = 1.5 * self.scene.target.training.n_documents
+        most = 1.5 * self.scene.target.n_data
         p = plot(
             colours,
-            "documents in a step, m",
+            f"{self.scene.target.data_name} in a step, m",
             "f(m) in units of w_z",
             (0.7, most),
             FIRST_ENDS,
@@ -76,7 +70,9 @@ class Batch(View):
         """What is tried, and what was chosen."""
         seen = adaptive(lanes)
         if seen is None:
-            return {self._label.id: "set Documents in a step to 0, and the sizes are tried"}
+            return {
+                self._label.id: f"set {self.scene.target.data_name.capitalize()} in a step to 0, and the sizes are tried"
+            }
         tried, unknown = len(seen["objective"]), int((~np.isfinite(seen["objective"])).sum())
         slow = f"; {unknown} mixed too slowly to tell (△)" if unknown else ""
         chosen = int(seen["chosen"][0])
@@ -85,9 +81,9 @@ class Batch(View):
 
 
 def adaptive(lanes: Frame) -> Any:
-    """The snapshot of the first minibatch Gibbs that chooses its size itself; None where there is none."""
+    """The snapshot of the first method that chooses its size itself; None where there is none."""
     for i, lane in enumerate(lanes):
         method = lane.run.chains[0].method
-        if method.key == METHOD and method.batch_size == 0:
+        if method.chooses_batch_size and method.batch_size == 0:
             return lanes.snapshot(i)
     return None

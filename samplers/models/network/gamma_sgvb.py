@@ -105,7 +105,7 @@ class GammaSGVB(AscentMethod):
         state.theta += change.reshape(state.theta.shape)
         if not np.isfinite(state.theta).all():
             raise FloatingPointError("A parameter of q is no longer finite: the step size is too large.")
-        return model.n_observed
+        return model.n_data
 
     def score(self, model: Network, state: GammaState) -> float:
         """AUC of the mean over draws of q."""
@@ -142,7 +142,7 @@ class GammaSGVB(AscentMethod):
         both = grad - (a - 1) + y
         g = np.stack([both * slope, -both / b]) / (1 + np.exp(-state.theta))
         state.theta += self.textbook_change(state.ascent, g.ravel()).reshape(2, -1)
-        return model.n_observed
+        return model.n_data
 
     def textbook_unknowns(self, model, state):
         a, b = np.log(1 + np.exp(state.theta))

@@ -8,9 +8,10 @@ from numba import types
 from numpy.random import Generator
 
 from samplers import jit, textbook
+from samplers.models.average import LaterAverage
 from samplers.models.network.joint import add_probabilities
 from samplers.models.network.method import NetworkMethod
-from samplers.models.network.model import Array, Network, RunningAverage
+from samplers.models.network.model import Array, Network
 
 TINY = 1e-300
 """The smallest weight: a gamma draw of a small shape may be zero in floating point."""
@@ -153,7 +154,7 @@ class GibbsState:
     c: Array
     top: Array
     """γ₀ and c₀."""
-    average: RunningAverage
+    average: LaterAverage
 
 
 class NetworkGibbs(NetworkMethod):
@@ -179,8 +180,8 @@ class NetworkGibbs(NetworkMethod):
         """Random weights about those that give the graph's density."""
         w, r = model.weights(model.first_guess(rng))
         n = model.data.n_nodes
-        state = GibbsState(w, r, np.ones(n), np.ones(n), np.ones(2), RunningAverage(len(model.held)))
-        state.average.add(model, w, r)
+        state = GibbsState(w, r, np.ones(n), np.ones(n), np.ones(2), LaterAverage(len(model.held)))
+        model.add_held_out(w, r, state.average.next())
         return state
 
     def advance(self, model: Network, state: GibbsState, rng: Generator) -> int:
@@ -188,12 +189,12 @@ class NetworkGibbs(NetworkMethod):
         first, other = model.held_of
         if not sweep(rng, state.w, state.r, state.a, state.c, state.top, model.edges, first, other, model.prior):
             raise FloatingPointError(f"The rate of an edge is no longer below {LARGEST_RATE:,.0f}.")
-        state.average.add(model, state.w, state.r)
-        return model.n_observed
+        model.add_held_out(state.w, state.r, state.average.next())
+        return model.n_data
 
     def score(self, model: Network, state: GibbsState) -> float:
         """AUC of the running average."""
-        return model.score(state.average.total())
+        return model.score(state.average.mean())
 
     def weights(self, model: Network, state: GibbsState) -> tuple[Array, Array]:
         """Of the last draw."""
@@ -230,8 +231,8 @@ class NetworkGibbs(NetworkMethod):
         top[0] = rng.standard_gamma(g + seated) / (g + np.log1p(both / top[1]).sum() / k)
         r[:] = [max(rng.standard_gamma(top[0] / k + all_counts[z]) / (top[1] + both[z]), 1e-300) for z in range(k)]
         top[1] = rng.standard_gamma(1 + top[0]) / (1 + r.sum())
-        state.average.add(model, w, r)
-        return model.n_observed
+        model.add_held_out(w, r, state.average.next())
+        return model.n_data
 
     def textbook_unknowns(self, model, state):
         return np.concatenate([state.w.ravel(), state.r])

@@ -6,10 +6,11 @@ from math import exp
 import numpy as np
 from numpy.random import Generator
 
+from samplers.models.average import LaterAverage
 from samplers.models.base import Snapshot
 from samplers.models.network.joint import add_probabilities, log_joint
 from samplers.models.network.method import NetworkMethod
-from samplers.models.network.model import Array, Network, RunningAverage
+from samplers.models.network.model import Array, Network
 from samplers.parameters import Count, Real
 
 
@@ -21,7 +22,7 @@ class HMCState:
     potential: float
     grad: Array
     """∂U/∂log x."""
-    average: RunningAverage
+    average: LaterAverage
     accepted: int = 0
     proposed: int = 0
 
@@ -61,8 +62,8 @@ class NetworkHMC(NetworkMethod):
         """Random weights that give the graph's density."""
         log_x = np.log(model.first_guess(rng))
         grad = np.empty_like(log_x)
-        state = HMCState(log_x, potential(model, log_x, grad), grad, RunningAverage(len(model.held)))
-        state.average.add(model, *model.weights(np.exp(log_x)))
+        state = HMCState(log_x, potential(model, log_x, grad), grad, LaterAverage(len(model.held)))
+        model.add_held_out(*model.weights(np.exp(log_x)), state.average.next())
         return state
 
     @np.errstate(all="ignore")  # what is no longer finite is found below
@@ -84,12 +85,12 @@ class NetworkHMC(NetworkMethod):
         if np.isfinite(change) and (change <= 0 or rng.random() < exp(-change)):
             state.accepted += 1
             state.log_x, state.potential, state.grad = log_x, proposed, grad
-        state.average.add(model, *model.weights(np.exp(state.log_x)))
-        return self.n_leapfrog * model.n_observed
+        model.add_held_out(*model.weights(np.exp(state.log_x)), state.average.next())
+        return self.n_leapfrog * model.n_data
 
     def score(self, model: Network, state: HMCState) -> float:
         """AUC of the running average."""
-        return model.score(state.average.total())
+        return model.score(state.average.mean())
 
     def weights(self, model: Network, state: HMCState) -> tuple[Array, Array]:
         """Of the last draw."""
@@ -121,8 +122,8 @@ class NetworkHMC(NetworkMethod):
         if change <= 0 or rng.random() < exp(-change):
             state.accepted += 1
             state.log_x, state.potential, state.grad = theta, potential, slope
-        state.average.add(model, *model.weights(np.exp(state.log_x)))
-        return self.n_leapfrog * model.n_observed
+        model.add_held_out(*model.weights(np.exp(state.log_x)), state.average.next())
+        return self.n_leapfrog * model.n_data
 
     def textbook_unknowns(self, model, state):
         return np.exp(state.log_x)

@@ -65,7 +65,7 @@ class NetworkMAP(AscentMethod):
         state.theta += self.change(state.ascent, g)
         if not np.isfinite(state.theta).all():
             raise FloatingPointError("An unknown is no longer finite: the step size is too large.")
-        return model.n_observed
+        return model.n_data
 
     def score(self, model: Network, state: PointState) -> float:
         """AUC of the present point: an average of points on the way is no draw of anything."""
@@ -89,7 +89,7 @@ class NetworkMAP(AscentMethod):
         in_log = self.density == "log x"
         state.log_joint.append(model.log_joint(np.log(x), grad) + np.log(x).sum() * in_log)
         state.theta += self.textbook_change(state.ascent, (grad + in_log) / x / (1 + np.exp(-state.theta)))
-        return model.n_observed
+        return model.n_data
 
     def textbook_unknowns(self, model, state):
         return np.log(1 + np.exp(state.theta))

@@ -134,11 +134,15 @@ class Network(Model):
             self.data = BUILT_IN[self.graph]()
         self.edges, self.held, self.truth = hold_out(self.data, self.held_out, self.split_seed)
         self.held_of = partners(self.held, self.data.n_nodes)
-        self.n_observed = self.data.n_pairs - len(self.held)
         self.prior = np.array([self.a_prior, self.mass_prior])
         rng = Generator(SFC64(self.split_seed))
         n = self.data.n_nodes
         self.shown = np.sort(rng.permutation(n)[:MAX_SHOWN]) if n > MAX_SHOWN else np.arange(n)
+
+    @property
+    def n_data(self) -> int:
+        """Pairs that are not held out."""
+        return self.data.n_pairs - len(self.held)
 
     def facts(self) -> Mapping[str, str]:
         """What the data are."""
@@ -188,7 +192,7 @@ class Network(Model):
         """A random start of all unknowns, (n_unknowns,): weights about those that give the graph's density."""
         n, k = self.data.n_nodes, self.n_communities
         x = np.ones(self.n_unknowns)
-        density = len(self.edges) / self.n_observed
+        density = len(self.edges) / self.n_data
         w, _ = self.weights(x)
         w[:] = np.sqrt(-np.log1p(-density) / k) * rng.standard_gamma(1.0, (n, k))
         return x
@@ -228,27 +232,3 @@ class Network(Model):
             "P": -np.expm1(-rates),
             "explained": explained(w, r),
         }
-
-
-class RunningAverage:
-    """The average of the held-out probabilities over the later draws: about the last half to three quarters.
-
-    Draws are summed in windows that end at the powers of two; the average is over the last whole window and the
-    present one, so the start is forgotten at a fixed pace whatever the number of steps will be.
-    """
-
-    def __init__(self, n_pairs: int):
-        self.sums = np.zeros((2, n_pairs))
-        self.draws = 0
-
-    def add(self, model: Network, w: Array, r: Array) -> None:
-        """Add a draw."""
-        if self.draws.bit_count() == 1:
-            self.sums[0] = self.sums[1]
-            self.sums[1] = 0.0
-        model.add_held_out(w, r, self.sums[1])
-        self.draws += 1
-
-    def total(self) -> Array:
-        """A multiple of the average, (pairs,): enough for an order."""
-        return self.sums.sum(axis=0)

@@ -121,7 +121,7 @@ class NormSGVB(AscentMethod):
         state.raw_spread += change[theta.size :]
         if not (np.isfinite(state.centre).all() and np.isfinite(state.raw_spread).all()):
             raise FloatingPointError("A parameter of q is no longer finite: the step size is too large.")
-        return model.n_observed
+        return model.n_data
 
     def score(self, model: Network, state: NormState) -> float:
         """AUC of the mean over draws of q."""
@@ -155,7 +155,7 @@ class NormSGVB(AscentMethod):
         change = self.textbook_change(state.ascent, np.concatenate([g, g * noise / (1 + np.exp(-state.raw_spread))]))
         state.centre += change[: len(g)]
         state.raw_spread += change[len(g) :]
-        return model.n_observed
+        return model.n_data
 
     def textbook_unknowns(self, model, state):
         return np.log(1 + np.exp(state.centre))

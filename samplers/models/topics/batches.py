@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from samplers import jit
+from samplers.models.batch_size import Adaptation, objective
 from samplers.models.run import ModelChain
-from samplers.models.topics.batch_size import Adaptation, objective
 from samplers.models.topics.corpus import synthetic
 from samplers.models.topics.method import State
 from samplers.models.topics.minibatch_gibbs import MinibatchGibbs, measure_weights

@@ -8,8 +8,8 @@ from numpy.random import Generator
 
 from samplers import jit
 from samplers.models.base import Snapshot
+from samplers.models.batch_size import Adaptation, sizes_to_try
 from samplers.models.topics import textbook
-from samplers.models.topics.batch_size import Adaptation, objective, sizes_to_try
 from samplers.models.topics.local import BLOCK, columns, ids, sweep
 from samplers.models.topics.method import COMPILED, State, TopicMethod
 from samplers.models.topics.model import Topics
@@ -70,6 +70,7 @@ class MinibatchGibbs(TopicMethod):
         r"\phi_k &\sim \mathrm{Dir}(\beta + N_k)\end{aligned}"
     )
     source = "Smolyakov, Liu & Fisher, Algorithms 1 and 4"
+    chooses_batch_size = True
     compiled = (*COMPILED, visit, draw_topics)
 
     batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Documents in a step", doc="How many documents' topics are drawn before φ is; 0 tries several sizes and keeps the best.")  # fmt: skip
@@ -112,19 +113,9 @@ class MinibatchGibbs(TopicMethod):
         return size
 
     def snapshot(self, model: Topics, state: State) -> Snapshot:
-        """As of every method; and ``batch_sizes``, ``objective`` f(m), ``tau`` (tried sizes,), ``chosen`` (1,).
-
-        f is in units of w_z; ``chosen`` is 0 during the trials.
-        """
-        adaptation = self.adaptation(model, state)
-        sizes, taus = adaptation.sizes[: len(adaptation.taus)], np.array(adaptation.taus)
-        return {
-            **super().snapshot(model, state),
-            "batch_sizes": sizes.copy(),
-            "objective": objective(sizes, taus, adaptation.local, adaptation.overall),
-            "tau": taus,
-            "chosen": np.array([adaptation.chosen]),
-        }
+        """As of every method; where the method chooses its batch size, also what its trials found."""
+        seen = super().snapshot(model, state)
+        return seen | self.adaptation(model, state).snapshot() if self.batch_size == 0 else seen
 
     exact_at = ({"batch_size": 1}, 30_000, 0.0)
     tried_at = ({"batch_size": 3},)

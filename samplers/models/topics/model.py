@@ -93,6 +93,11 @@ class Topics(Model):
             raise SpecError("model.corpus", self.corpus, f"no corpus was uploaded; built in are {', '.join(BUILT_IN)}")
         return self.uploaded.trimmed(self.min_documents, self.max_share, self.max_words)
 
+    @property
+    def n_data(self) -> int:
+        """Training documents."""
+        return self.training.n_documents
+
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
         """Topics in use from 1 to K; shares of the words."""
         return ((0.99, 1.01 * self.n_topics, False), *((0.0, 1.0001, False),) * 3)

@@ -30,6 +30,7 @@ CHANGED = Position(steps=1.0, gradients=np.nan, data=2.0, seconds=0.5)
 PAGES = {
     "bars": "?target=topics(corpus:bars;n_topics:10)",
     "network": "?target=network(graph:blocks;n_communities:6)",
+    "clusters": "?target=clusters(points:iris)",
     "no known groups": "?target=network(graph:florentine;n_communities:3)",
 }
 BATCHES = 6
@@ -315,7 +316,7 @@ def test_true_topics_are_counted_where_they_are_found(pages):
 class Gibbs:
     """A minibatch Gibbs method, as the view finds it."""
 
-    key, batch_size = "minibatch_gibbs", 0
+    chooses_batch_size, batch_size = True, 0
 
 
 def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
@@ -341,7 +342,7 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     assert np.ravel(data["slow"])[0] == 6, "at the upper end"
     assert 900 < np.ravel(data["slow"])[1] < data["y"][0][1]
     # With a size of the person's own there is nothing to choose, and nothing is drawn.
-    run.method = type("Method", (), {"key": "minibatch_gibbs", "batch_size": 7})()
+    run.method = type("Method", (), {"chooses_batch_size": True, "batch_size": 7})()
     assert view.compute(frame) == {}
 
 

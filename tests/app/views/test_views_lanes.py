@@ -487,6 +487,10 @@ STUDIES = {
         ["collapsed_gibbs", "minibatch_gibbs(batch_size:0)", "lda_scir"],
     ),
     "network": ("?target=network(graph:florentine;n_communities:3)", ["network_gibbs", "network_map", "network_hmc"]),
+    "clusters": (
+        "?target=clusters(points:iris)",
+        ["cluster_collapsed(start_clusters:4)", "cluster_minibatch(batch_size:0)", "cluster_slice(start_clusters:9)"],
+    ),
 }
 
 

@@ -126,7 +126,7 @@ def test_statistics_go_on_through_a_change_and_stop_with_a_chain():
 @pytest.mark.parametrize("key", [key for target in MODELS for key in samplers_of(target)])
 def test_every_method_is_followed_within_its_ranges(key):
     target = METHODS[key].model
-    params = FLORENTINE if target == "network" else {"corpus": "bars", "n_topics": 5}
+    params = {"network": FLORENTINE, "topics": {"corpus": "bars", "n_topics": 5}}.get(target, {})
     run, rows = begun(n_steps=3, key=key, target=target, params=params)
     assert rows.shape == (3, 2, len(MODELS[target].followed))
     for values, column in zip(np.moveaxis(rows, 2, 0), run.model.columns, strict=True):

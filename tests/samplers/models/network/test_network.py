@@ -9,7 +9,7 @@ from scipy import stats
 from samplers import Change, Choice, Experiment
 from samplers.models import METHODS, MODELS
 from samplers.models.network.graph import karate, read_upload
-from samplers.models.network.model import RunningAverage, auc, partners
+from samplers.models.network.model import auc, partners
 from samplers.models.network.variational import log_softplus, softplus, softplus_inverse, trace
 from samplers.models.run import start as start_runs
 from samplers.parameters import Count, Option, SpecError, declared
@@ -105,21 +105,6 @@ def test_auc_counts_ties_half():
     pairs = [(a > b) + (a == b) / 2 for a in scores[truth] for b in scores[~truth]]
     assert auc(scores, truth) == pytest.approx(np.mean(pairs), abs=1e-12)
     assert auc(np.zeros(40), truth) == 0.5
-
-
-def test_running_average_is_over_the_later_draws():
-    class Ones:
-        def add_held_out(self, w, r, out):
-            out += w
-
-    average = RunningAverage(1)
-    for draw in range(1, 200):
-        average.add(Ones(), float(draw), None)
-        total, kept = average.total()[0], None
-        for first in range(1, draw + 1):
-            if total == sum(range(first, draw + 1)):
-                kept = draw - first + 1
-        assert kept is not None and (0.5 * draw <= kept <= 0.75 * draw + 1)
 
 
 def test_partners():

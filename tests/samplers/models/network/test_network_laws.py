@@ -9,11 +9,12 @@ from numpy.random import SFC64, Generator
 from scipy import special, stats
 
 from samplers import jit
+from samplers.models.average import LaterAverage
 from samplers.models.network import gamma_sgvb, gibbs, hmc, norm_sgvb
 from samplers.models.network.gibbs import GibbsState, NetworkGibbs
 from samplers.models.network.graph import make_graph
 from samplers.models.network.hmc import HMCState, NetworkHMC
-from samplers.models.network.model import Network, RunningAverage, partners
+from samplers.models.network.model import Network, partners
 from samplers.models.network.optimisers import NAMES, Ascent
 from samplers.models.network.variational import softplus, softplus_inverse
 from tests.statistics import failures, z_verdict
@@ -69,7 +70,7 @@ def gibbs_step(model, x, rng, fault):
     w, r, a, c, top = (part.copy() for part in parts)
     if fault == "pairs counted twice":
         model.edges = np.concatenate([model.edges, model.edges])
-    state = GibbsState(w.reshape(N, K), r, a, c, top, RunningAverage(1))
+    state = GibbsState(w.reshape(N, K), r, a, c, top, LaterAverage(1))
     if fault == "held-out pair counted":
         model.held_of = partners(model.held[:0], N)
     NetworkGibbs().advance(model, state, rng)
@@ -79,7 +80,7 @@ def gibbs_step(model, x, rng, fault):
 def hmc_step(model, x, rng, fault):
     grad = np.empty_like(x)
     log_x = np.log(np.maximum(x, 1e-300))
-    state = HMCState(log_x, hmc.potential(model, log_x, grad), grad, RunningAverage(1))
+    state = HMCState(log_x, hmc.potential(model, log_x, grad), grad, LaterAverage(1))
     NetworkHMC(step_size=0.15, n_leapfrog=6).advance(model, state, rng)
     return np.exp(state.log_x)
 
@@ -263,7 +264,7 @@ def test_the_traced_elbo_of_gamma_sgvb_is_the_elbo():
 
     model = smallest()
     model.prior = np.array([1.5, 0.8])
-    model.n_observed = 2
+    model.n_data = 2
     rng = np.random.default_rng(8)
     shape, rate = rng.uniform(1.5, 4.0, 12), rng.uniform(1.0, 3.0, 12)
     method, generator = Still(), Generator(SFC64(5))

@@ -6,9 +6,8 @@ from numpy.random import SFC64, Generator, SeedSequence
 from scipy import signal
 
 from samplers import jit
-from samplers.models.run import ModelChain
-from samplers.models.topics import batch_size, batches, minibatch_gibbs
-from samplers.models.topics.batch_size import (
+from samplers.models import batch_size
+from samplers.models.batch_size import (
     Adaptation,
     block_length,
     choose_batch_size,
@@ -19,6 +18,8 @@ from samplers.models.topics.batch_size import (
     sizes_to_try,
     tau_int,
 )
+from samplers.models.run import ModelChain
+from samplers.models.topics import batches, minibatch_gibbs
 from samplers.models.topics.corpus import bars, synthetic
 from samplers.models.topics.minibatch_gibbs import MinibatchGibbs
 from samplers.models.topics.model import Topics

@@ -106,6 +106,18 @@ class Adaptation:
             if len(self.taus) == len(self.sizes):
                 self.chosen = choose_batch_size(self.sizes, self.taus, self.local, self.overall)
 
+    def snapshot(self) -> dict[str, Array]:
+        """``batch_sizes``, ``objective`` f(m) in units of w_z, ``tau``, of the sizes that were tried, and ``chosen``
+        (1,), which is 0 during the trials.
+        """
+        sizes, taus = self.sizes[: len(self.taus)], np.array(self.taus)
+        return {
+            "batch_sizes": sizes.copy(),
+            "objective": objective(sizes, taus, self.local, self.overall),
+            "tau": taus,
+            "chosen": np.array([self.chosen]),
+        }
+
 
 # --- the exact case ------------------------------------------------------------------------------------------------
 

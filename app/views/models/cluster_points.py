@@ -1,0 +1,74 @@
+"""The points, coloured by their cluster, with an ellipse for each cluster."""
+
+from typing import Any
+
+import numpy as np
+
+from app.theme import plot
+from app.views.base import SAID, Array, Data, Frame, View
+from app.views.models.marks import group_colour
+from samplers.models.clusters.agreement import adjusted_rand, purity
+
+MAX_POINTS = 2000
+"""In the picture; of more, some at random."""
+MAX_ELLIPSES = 100
+RADIUS = np.sqrt(-2 * np.log(1 - 0.9))
+"""In standard deviations: the ellipse of a Gaussian that holds 90 % of its mass."""
+
+
+class ClusterPoints(View):
+    """Each point in the colour of its cluster in the last step; an ellipse holds 90 % of what its cluster expects."""
+
+    key = "cluster_points"
+    title = "Points and clusters"
+    hint = "colour: cluster; ellipse: 90 % of its mass"
+    needs = "clusters"
+    tall = True
+
+    def build(self) -> Any:
+        colours, model = self.scene.colours, self.scene.target
+        self._some = np.random.default_rng(1).permutation(model.n_data)[:MAX_POINTS]
+        shown = model.x[self._some]
+        low, high = model.x.min(axis=0), model.x.max(axis=0)
+        room = 0.12 * (high - low)
+        ends = [(float(a), float(b)) for a, b in zip(low - room, high + room, strict=True)]
+        # The caption has a place of its own below the points.
+        ends[1] = (ends[1][0] - 0.5, ends[1][1])
+        p = plot(colours, model.names[0], model.names[1], *ends)
+        p.xaxis.axis_label, p.yaxis.axis_label = (f"{name}, standardised" for name in model.names)
+        points = self.feed("points", "x", "y", "cluster")
+        points.data = {"x": shown[:, 0], "y": shown[:, 1], "cluster": np.zeros(len(shown))}
+        self._x, self._y = shown.T
+        size = 7 if len(shown) <= 300 else 4
+        p.scatter("x", "y", source=points, size=size, fill_color=group_colour("cluster"), fill_alpha=0.75, line_color=None)  # fmt: skip
+        outlines = self.feed("ellipses", "x", "y", "width", "height", "angle")
+        p.ellipse("x", "y", "width", "height", "angle", source=outlines, fill_color=None, line_color=colours.exact, line_width=1.5)  # fmt: skip
+        self._label = self.caption(p)
+        return p
+
+    def compute(self, lanes: Frame) -> Data:
+        seen = lanes.snapshot()
+        return {
+            "points": (self._x, self._y, seen["z"][self._some].astype(float)),
+            "ellipses": ellipses(seen["means"][:MAX_ELLIPSES], seen["covariances"][:MAX_ELLIPSES]),
+        }
+
+    def captions(self, lanes: Frame) -> dict[str, str]:
+        """How many clusters there are, and how well they agree with known groups."""
+        seen = lanes.snapshot()
+        text = f"clusters: {len(seen['sizes'])}, α = {seen['alpha'][0]:.2g}"
+        known = self.scene.target.groups
+        if known is not None:
+            text += f"\nknown groups {len(np.unique(known))}: adjusted Rand {adjusted_rand(seen['z'], known):.3f}, purity {purity(seen['z'], known):.3f}"
+        return {self._label.id: text}
+
+    def words(self, lanes: Frame) -> str:
+        """The sizes of the largest clusters."""
+        return "points in the largest clusters: " + ", ".join(f"{n:.0f}" for n in lanes.snapshot()["sizes"][:SAID])
+
+
+def ellipses(means: Array, covariances: Array) -> tuple[Array, ...]:
+    """x, y, width, height and angle of each ellipse."""
+    squares, axes = np.linalg.eigh(covariances)
+    width, height = 2 * RADIUS * np.sqrt(squares[:, ::-1].T)
+    return means[:, 0], means[:, 1], width, height, np.arctan2(axes[:, 1, 1], axes[:, 0, 1])

@@ -1,0 +1,112 @@
+"""Collapsed Gibbs sampling of a Dirichlet process mixture: the reference."""
+
+import numpy as np
+from numba import types
+from numpy.random import Generator
+
+from samplers import jit
+from samplers.models.clusters import normal, textbook
+from samplers.models.clusters.method import ClusterMethod, State
+from samplers.models.clusters.model import Clusters
+from samplers.targets.base import Array
+
+
+@jit.loop(
+    types.void(jit.rng_type, jit.matrix, jit.integers, jit.matrix, jit.vector, jit.vector, jit.integers, jit.matrix)
+)
+def sweep(rng, x, z, known, prior, alpha, shown, together):
+    """Draw z_i of every point given all the others, and α given z, in place."""
+    n_slots = len(known)
+    fit, weights = np.empty((n_slots, normal.NEXT)), np.zeros(n_slots)
+    top = 0
+    for k in range(n_slots):
+        if known[k, 0] > 0:
+            top = k + 1
+            normal.predict(known[k], prior, fit[k])
+    none, alone = np.zeros(normal.KNOWN), np.empty(normal.NEXT)
+    normal.predict(none, prior, alone)
+    for i in range(len(x)):
+        normal.add(known[z[i]], x[i], -1.0)
+        normal.predict(known[z[i]], prior, fit[z[i]])
+        free, total = -1, 0.0
+        for k in range(top):
+            weights[k] = 0.0
+            if known[k, 0] > 0:
+                weights[k] = known[k, 0] * normal.next_density(x[i], fit[k])
+                total += weights[k]
+            elif free < 0:
+                free = k
+        if free < 0:
+            free, top = top, top + 1
+        weights[free] = alpha[0] * normal.next_density(x[i], alone)
+        z[i] = normal.pick(rng, weights, top, total + weights[free])
+        if known[top - 1, 0] == 0 and z[i] < top - 1:
+            top -= 1
+        normal.add(known[z[i]], x[i], 1.0)
+        normal.predict(known[z[i]], prior, fit[z[i]])
+    n_clusters = 0
+    for k in range(top):
+        n_clusters += known[k, 0] > 0
+    alpha[0] = normal.draw_concentration(rng, alpha[0], n_clusters, len(x))
+    normal.count_together(z, shown, together)
+
+
+@jit.loop(types.void(jit.matrix, jit.matrix, jit.vector, types.float64, jit.vector))
+def add_density(x, known, prior, alpha, out):
+    """Add the density of each point of x (M, 2) as the next one, given the clusters of the others."""
+    fit, whole = np.empty(normal.NEXT), known[:, 0].sum() + alpha
+    for k in range(-1, len(known)):
+        # Beside the clusters stands one that is new.
+        cluster = known[k] if k >= 0 else np.zeros(normal.KNOWN)
+        share = (cluster[0] if k >= 0 else alpha) / whole
+        if share > 0:
+            normal.predict(cluster, prior, fit)
+            for i in range(len(x)):
+                out[i] += share * normal.next_density(x[i], fit)
+
+
+class CollapsedGibbs(ClusterMethod):
+    """Collapsed Gibbs sampling (Neal 2000, Algorithm 3), with μ, Σ and w integrated out.
+
+    Update: each z_i in turn given all others: cluster k with probability ∝ N_{k,−i} p(x_i | its other points), a new
+    one ∝ α p(x_i), Student's t densities; then α given z (Escobar & West 1995).
+    Invariant distribution: p(z, α | x), exactly.
+    """
+
+    key = "cluster_collapsed"
+    title = "Collapsed Gibbs"
+    update = (
+        r"\begin{aligned}p(z_i = k \mid z_{-i}, x) &\propto N_{k,-i}\; p(x_i \mid \{x_j : z_j = k, j \ne i\})\\"
+        r"p(z_i = \text{new} \mid z_{-i}, x) &\propto \alpha\; p(x_i)\end{aligned}"
+    )
+    source = "Neal 2000, Algorithm 3; Escobar & West 1995"
+    compiled = (sweep, add_density)
+
+    def start(self, model: Clusters, rng: Generator) -> State:
+        return self.first_state(model, rng)
+
+    def advance(self, model: Clusters, state: State, rng: Generator) -> int:
+        """One sweep over all points."""
+        sweep(rng, model.x, state.z, state.known, model.prior, state.alpha, model.shown, state.together)
+        state.steps += 1
+        return model.n_data
+
+    def density(self, model: Clusters, state: State, out: Array) -> None:
+        add_density(model.held, state.known, model.prior, state.alpha[0], out)
+
+    tried_at = ({}, {"start_clusters": 4})
+
+    def textbook_step(self, rng, model, state):
+        z, n_slots = state.z, len(state.known)
+        for i, x in enumerate(model.x):
+            others = np.arange(len(z)) != i
+            sizes = np.bincount(z[others], minlength=n_slots)
+            new = int(np.flatnonzero(sizes == 0)[0])
+            weights = {}
+            for k in np.flatnonzero((sizes > 0) | (np.arange(n_slots) == new)):
+                mine = model.x[others & (z == k)]
+                weights[k] = (len(mine) or state.alpha[0]) * textbook.next_density(model, mine, x)
+            z[i] = textbook.pick(rng, weights)
+        state.alpha[0] = textbook.draw_concentration(rng, state.alpha[0], len(np.unique(z)), len(z))
+        textbook.finish(model, state)
+        return len(z)

@@ -1,0 +1,91 @@
+"""What all methods for clusters have in common: their state, their score, and what the views see."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from samplers.models.average import LaterAverage
+from samplers.models.base import Method, Snapshot
+from samplers.models.clusters.model import Clusters, expected
+from samplers.models.clusters.normal import DRAWN, sums_of
+from samplers.parameters import Count
+from samplers.targets.base import Array
+
+
+@dataclass
+class State:
+    """Where a method is. Clusters have slots, of which some may be empty."""
+
+    z: NDArray[np.int64]
+    """The slot of every point, (N,)."""
+    known: Array
+    """What is known of the cluster in each slot, (slots, 6)."""
+    drawn: Array
+    """μ and Σ⁻¹ of each, where the method draws them, (slots, 5)."""
+    alpha: Array
+    """The concentration α, (1,)."""
+    together: Array
+    """In how many steps two of the points that are shown were in one cluster, (shown, shown)."""
+    average: LaterAverage
+    steps: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+    """What one method needs besides."""
+
+
+class ClusterMethod(Method):
+    """A method for :class:`Clusters`."""
+
+    model = "clusters"
+
+    start_clusters = Count(1, bounds=(1, 100), label="Clusters at the start", doc="The points begin in so many clusters, at random. It matters for the start of a run only.")  # fmt: skip
+
+    def n_slots(self, model: Clusters) -> int:
+        """How many clusters there may be."""
+        return model.n_data + 1
+
+    def first_state(self, model: Clusters, rng: Generator) -> State:
+        """Points in random clusters, and α = 1."""
+        n_slots = self.n_slots(model)
+        z = rng.integers(self.start_clusters, size=model.n_data)
+        known, shown = sums_of(model.x, z, n_slots), len(model.shown)
+        drawn, together = np.zeros((n_slots, DRAWN)), np.zeros((shown, shown))
+        return State(z, known, drawn, np.ones(1), together, LaterAverage(len(model.held)))
+
+    @abstractmethod
+    def density(self, model: Clusters, state: State, out: Array) -> None:
+        """Add the density of each held-out point, given the state, to ``out``."""
+
+    def score(self, model: Clusters, state: State) -> float:
+        """Of the average over the states at which it was asked for, of which the later ones count."""
+        self.density(model, state, state.average.next())
+        return model.score(state.average.mean())
+
+    def follow(self, model: Clusters, state: State) -> Array:
+        return model.followed_of(state.known[:, 0], float(state.alpha[0]))
+
+    def snapshot(self, model: Clusters, state: State) -> Snapshot:
+        """``z`` (N,): the cluster of every point, counted from the largest on. Of the clusters in that order
+        ``sizes`` (K,): their points, ``means`` (K, 2) and ``covariances`` (K, 2, 2): of μ and Σ the posterior means
+        given z. ``alpha`` (1,). ``together``: the share of the steps in which two of the points that are shown were in
+        one cluster.
+        """
+        order = np.argsort(-state.known[:, 0], kind="stable")
+        order = order[: np.count_nonzero(state.known[:, 0])]
+        rank = np.zeros(len(state.known), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        means, covariances = expected(state.known[order], model.prior)
+        return {
+            "z": rank[state.z],
+            "sizes": state.known[order, 0].copy(),
+            "means": means,
+            "covariances": covariances,
+            "alpha": state.alpha.copy(),
+            "together": state.together / max(state.steps, 1),
+        }
+
+    def textbook_unknowns(self, model, state):
+        return state.z.astype(float)

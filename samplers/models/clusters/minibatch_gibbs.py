@@ -1,0 +1,164 @@
+"""Minibatch Gibbs sampling of a Dirichlet process mixture, with the batch size chosen by its cost."""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from samplers import jit
+from samplers.models.base import Snapshot
+from samplers.models.batch_size import Adaptation, sizes_to_try
+from samplers.models.clusters import normal, textbook
+from samplers.models.clusters.method import ClusterMethod, State
+from samplers.models.clusters.model import Clusters
+from samplers.parameters import Count, Real
+from samplers.targets.base import Array
+
+
+@jit.loop(
+    types.float64(
+        jit.rng_type, jit.matrix, jit.integers, jit.integers, jit.matrix, jit.matrix, jit.vector, jit.vector,
+        jit.integers, jit.matrix,
+    )
+)  # fmt: skip
+def step(rng, x, chosen, z, known, drawn, prior, alpha, shown, together):
+    """Draw z_i of the points that are chosen, then μ, Σ of every cluster and α, in place; Σ_k N_k tr Σ_k / N."""
+    n_slots = len(known)
+    weights = np.zeros(n_slots)
+    top = 0
+    for k in range(n_slots):
+        if known[k, 0] > 0:
+            top = k + 1
+    alone = np.empty(normal.NEXT)
+    normal.predict(np.zeros(normal.KNOWN), prior, alone)
+    for i in chosen:
+        normal.add(known[z[i]], x[i], -1.0)
+        free, total = -1, 0.0
+        for k in range(top):
+            weights[k] = 0.0
+            if known[k, 0] > 0:
+                weights[k] = known[k, 0] * normal.density(x[i], drawn[k])
+                total += weights[k]
+            elif free < 0:
+                free = k
+        if free < 0:
+            free, top = top, top + 1
+        weights[free] = alpha[0] * normal.next_density(x[i], alone)
+        z[i] = normal.pick(rng, weights, top, total + weights[free])
+        normal.add(known[z[i]], x[i], 1.0)
+        if z[i] == free:
+            normal.draw(rng, known[free], prior, drawn[free])
+        elif known[top - 1, 0] == 0:
+            top -= 1
+    n_clusters, size = 0, 0.0
+    for k in range(n_slots):
+        if known[k, 0] > 0:
+            normal.draw(rng, known[k], prior, drawn[k])
+            size += known[k, 0] * normal.squared_size(drawn[k])
+            n_clusters += 1
+        else:
+            drawn[k] = 0.0
+    alpha[0] = normal.draw_concentration(rng, alpha[0], n_clusters, len(x))
+    normal.count_together(z, shown, together)
+    return size / len(x)
+
+
+@jit.loop(types.void(jit.matrix, jit.matrix, jit.matrix, jit.vector, types.float64, jit.vector))
+def add_density(x, known, drawn, prior, alpha, out):
+    """Add the density of each point of x (M, 2) as the next one, given the clusters that were drawn."""
+    whole = known[:, 0].sum() + alpha
+    for k in range(len(known)):
+        if known[k, 0] > 0:
+            for i in range(len(x)):
+                out[i] += known[k, 0] / whole * normal.density(x[i], drawn[k])
+    alone = np.empty(normal.NEXT)
+    normal.predict(np.zeros(normal.KNOWN), prior, alone)
+    for i in range(len(x)):
+        out[i] += alpha / whole * normal.next_density(x[i], alone)
+
+
+class MinibatchGibbs(ClusterMethod):
+    """Minibatch Gibbs sampling (Smolyakov, Liu & Fisher, Algorithm 3), its batch size by their Algorithm 1.
+
+    Update: z of m random points in turn given all others and the μ, Σ of their clusters, with w integrated out: cluster
+    k with probability ∝ N_{k,−i} N(x_i; μ_k, Σ_k), a new one ∝ α p(x_i), the prior predictive, with its μ, Σ given x_i
+    (Neal 2000, Algorithm 2); then μ_k, Σ_k given *all* points of each cluster, and α given z.
+    Invariant distribution: p(z, μ, Σ, α | x), exactly, for every fixed m. With m = 0 the first steps try one size after
+    another and keep that with the smallest f(m) = (m w_z + w_θ) τ_int(m), for Σ_k N_k tr Σ_k / N, which no exchange of
+    clusters changes.
+    """
+
+    key = "cluster_minibatch"
+    title = "Minibatch Gibbs"
+    update = (
+        r"\begin{aligned}p(z_i = k \mid \cdot) &\propto N_{k,-i}\;\mathcal N(x_i;\mu_k,\Sigma_k),\quad "
+        r"p(z_i = \text{new} \mid \cdot) \propto \alpha\; p(x_i)\quad\text{for } m \text{ points } i\\"
+        r"\mu_k, \Sigma_k &\sim \mathrm{NIW}(\cdot \mid \{x_i : z_i = k\})\end{aligned}"
+    )
+    source = "Smolyakov, Liu & Fisher, Algorithms 1 and 3; Neal 2000, Algorithm 2"
+    chooses_batch_size = True
+    compiled = (step, add_density)
+
+    batch_size = Count(50, bounds=(0, 100_000), tex="m", label="Points in a step", doc="How many points' clusters are drawn before μ and Σ are; 0 tries several sizes and keeps the best.")  # fmt: skip
+    cost_ratio = Real(8.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of μ and Σ", doc="How many points' clusters can be drawn in the time that one draw of all μ and Σ takes.")  # fmt: skip
+    trial = Count(400, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many steps with all points. Of a size whose draws in it are worth fewer than 50 independent ones nothing is known; where nothing is known of any size, all points are kept.")  # fmt: skip
+
+    def start(self, model: Clusters, rng: Generator) -> State:
+        """Random clusters, and their μ and Σ given their points."""
+        state = self.first_state(model, rng)
+        self._step(model, state, np.arange(0), rng)
+        state.together[:] = 0.0
+        return state
+
+    def _step(self, model: Clusters, state: State, chosen: NDArray[np.integer[Any]], rng: Generator) -> float:
+        known, drawn, together = state.known, state.drawn, state.together
+        return float(step(rng, model.x, chosen, state.z, known, drawn, model.prior, state.alpha, model.shown, together))
+
+    def adaptation(self, model: Clusters, state: State) -> Adaptation:
+        """The trials of this run; they begin anew where their parameters were changed."""
+        cost = self.trial * (model.n_data + self.cost_ratio)
+        known = state.extra.get("adaptation")
+        if known is None or (known.cost, known.overall) != (cost, self.cost_ratio):
+            known = Adaptation(sizes_to_try(model.n_data), 1.0, self.cost_ratio, cost, self.trial // 10)
+            state.extra["adaptation"] = known
+        return known
+
+    def advance(self, model: Clusters, state: State, rng: Generator) -> int:
+        size = min(int(self.batch_size), model.n_data) or self.adaptation(model, state).size
+        chosen = rng.choice(model.n_data, size, replace=False, shuffle=False)
+        value = self._step(model, state, chosen, rng)
+        if self.batch_size == 0:
+            self.adaptation(model, state).record(value)
+        state.steps += 1
+        return size
+
+    def density(self, model: Clusters, state: State, out: Array) -> None:
+        add_density(model.held, state.known, state.drawn, model.prior, state.alpha[0], out)
+
+    def snapshot(self, model: Clusters, state: State) -> Snapshot:
+        """As of every method; where the method chooses its batch size, also what its trials found."""
+        seen = super().snapshot(model, state)
+        return seen | self.adaptation(model, state).snapshot() if self.batch_size == 0 else seen
+
+    tried_at = ({"batch_size": 3}, {"batch_size": 8, "start_clusters": 4})
+
+    def textbook_step(self, rng, model, state):
+        z, n_slots, drawn = state.z, len(state.known), state.drawn
+        chosen = rng.choice(len(z), min(self.batch_size, len(z)), replace=False, shuffle=False)
+        for i in chosen:
+            x, others = model.x[i], np.arange(len(z)) != i
+            sizes = np.bincount(z[others], minlength=n_slots)
+            new = int(np.flatnonzero(sizes == 0)[0])
+            weights = {k: sizes[k] * textbook.density(x, drawn[k]) for k in map(int, np.flatnonzero(sizes))}
+            weights[new] = state.alpha[0] * textbook.next_density(model, model.x[:0], x)
+            z[i] = textbook.pick(rng, dict(sorted(weights.items())))
+            if z[i] == new:
+                drawn[new] = textbook.draw(rng, model, model.x[[i]])
+        for k in range(n_slots):
+            mine = model.x[z == k]
+            drawn[k] = textbook.draw(rng, model, mine) if len(mine) else 0.0
+        state.alpha[0] = textbook.draw_concentration(rng, state.alpha[0], len(np.unique(z)), len(z))
+        textbook.finish(model, state)
+        return len(chosen)

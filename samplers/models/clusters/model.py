@@ -1,0 +1,136 @@
+"""A Dirichlet process mixture of Gaussians in the plane, with some of its points held out."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.random import SFC64, Generator
+from numpy.typing import NDArray
+
+from samplers.files import Tell, untold
+from samplers.models.base import UPLOADED, Model
+from samplers.models.clusters.points import BUILT_IN, MAX_POINTS, Points, read
+from samplers.parameters import Count, Option, Real, SpecError
+from samplers.targets.base import Array
+
+TOGETHER = 60
+"""Points whose co-clustering is counted: of more, the count would take longer than a small minibatch."""
+_BUILT_IN = {key: lru_cache(make) for key, make in BUILT_IN.items()}
+
+
+class Clusters(Model):
+    """A Dirichlet process mixture of Gaussians (Smolyakov, Liu & Fisher, section 3.2).
+
+    z ~ CRP(α), α ~ Gamma(1, 1); μ_k, Σ_k ~ NIW(0, κ₀, ν₀, (ν₀ − 3) s² I), so that E Σ = s² I; x_i ~ N(μ_z, Σ_z). The
+    points are two columns of the data, each with mean 0 and standard deviation 1. Held out are some points; the score
+    is the mean log density that the other points give them.
+    """
+
+    key = "clusters"
+    title = "Clusters of points"
+    tex = (
+        r"\begin{aligned}w &\sim \mathrm{GEM}(\alpha),\quad \alpha\sim\mathrm{Gamma}(1,1),\quad z_i \sim w,\quad "
+        r"x_i \mid z_i \sim \mathcal N(\mu_{z_i}, \Sigma_{z_i})\\ \Sigma_k &\sim \mathrm{IW}\bigl(\nu_0, (\nu_0-3)s^2 I\bigr),\quad "
+        r"\mu_k \mid \Sigma_k \sim \mathcal N(0, \Sigma_k/\kappa_0)\end{aligned}"
+    )
+    source = "Ferguson 1973; Neal 2000; Smolyakov, Liu & Fisher, section 3.2"
+    score_name = "held-out log density"
+    higher_is_better = True
+    data_name = "points"
+    data_parameter = "points"
+    followed = ("clusters", "largest cluster", "second cluster", "concentration α")
+
+    points = Option(default="five", objects=[*BUILT_IN, UPLOADED], label="Points",
+                    doc="Five made-up clusters; irises of three species; wines of three growers; or an uploaded CSV file.")  # fmt: skip
+    first = Count(1, bounds=(1, 99), label="First column", doc="Which column of the data is drawn to the right.")
+    second = Count(2, bounds=(1, 99), label="Second column", doc="Which column of the data is drawn upwards.")
+    cluster_sd = Real(0.15, bounds=(0.01, 3.0), log=True, tex="s", label="Cluster size s",
+                      doc="The standard deviation of a cluster that the prior expects, where that of all points is 1.")  # fmt: skip
+    freedom = Real(6.0, bounds=(4.0, 100.0), log=True, tex=r"\nu_0", label="Sameness ν₀",
+                   doc="How sure the prior is of that size: small values let clusters have very different ones.")  # fmt: skip
+    mean_weight = Real(0.03, bounds=(1e-3, 10.0), log=True, tex=r"\kappa_0", label="Prior weight κ₀",
+                       doc="How many points the prior of a cluster's mean is worth. Small: clusters may lie anywhere.")  # fmt: skip
+    held_out = Real(0.2, bounds=(0.05, 0.5), label="Held-out share", doc="The share of the points that the methods do not see.")  # fmt: skip
+    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="Which points are held out.")
+
+    @classmethod
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Points:
+        """One file."""
+        return read(files)
+
+    def prepare(self) -> None:
+        """Load the points and hold some out."""
+        if self.points != UPLOADED:
+            self.data = _BUILT_IN[self.points]()
+        elif isinstance(self.uploaded, Points):
+            self.data = self.uploaded
+        else:
+            raise SpecError("model.points", UPLOADED, "no file has been uploaded; choose one, or built-in points")
+        n, n_columns = self.data.x.shape
+        for field in ("first", "second"):
+            if getattr(self, field) > n_columns:
+                raise SpecError(f"model.{field}", getattr(self, field), f"these points have {n_columns} columns")
+        if self.first == self.second:
+            raise SpecError("model.second", self.second, "the second column is another one than the first")
+        columns = [int(self.first) - 1, int(self.second) - 1]
+        self.names = tuple(self.data.names[k] for k in columns)
+        chosen = self.data.x[:, columns]
+        chosen = (chosen - chosen.mean(axis=0)) / chosen.std(axis=0)
+        order = Generator(SFC64(self.split_seed)).permutation(n)
+        n_held = max(1, round(self.held_out * n))
+        self.held = np.ascontiguousarray(chosen[np.sort(order[:n_held])])
+        seen = np.sort(order[n_held:])
+        self.x = np.ascontiguousarray(chosen[seen])
+        """The points that the methods see, (N, 2)."""
+        self.groups = None if self.data.groups is None else self.data.groups[seen]
+        """The known group of each."""
+        self.prior = np.array([self.mean_weight, self.freedom, (self.freedom - 3) * self.cluster_sd**2])
+        self.shown = self._shown()
+        """Points whose co-clustering is counted, those of one known group beside each other, (TOGETHER,)."""
+
+    def _shown(self) -> NDArray[np.int64]:
+        some = Generator(SFC64(self.split_seed)).permutation(len(self.x))[:TOGETHER]
+        key = self.groups if self.groups is not None else self.x[:, 0]
+        return some[np.argsort(key[some], kind="stable")].astype(np.int64)
+
+    @property
+    def n_data(self) -> int:
+        """The points that the methods see."""
+        return len(self.x)
+
+    def facts(self) -> Mapping[str, str]:
+        """What the data are."""
+        facts = {
+            "points": f"{len(self.data.x):,}, of which {len(self.held):,} are held out",
+            "columns": f"{self.names[0]} and {self.names[1]}",
+        }
+        if self.groups is not None:
+            facts["known groups"] = f"{len(self.data.group_names)}: {', '.join(self.data.group_names[:6])}{', …' * (len(self.data.group_names) > 6)}"  # fmt: skip
+        return facts
+
+    def ranges(self) -> tuple[tuple[float, float, bool], ...]:
+        """Clusters from one to as many as there are points; shares of the points."""
+        share = (0.0, 1.0001, False)
+        return (0.9, 1.1 * MAX_POINTS, True), share, share, (1e-6, 1e4, True)
+
+    def followed_of(self, counts: Array, alpha: float) -> Array:
+        """The numbers that are followed, from the sizes of the clusters."""
+        sizes = np.sort(counts)[::-1] / self.n_data
+        return np.array([np.count_nonzero(counts), sizes[0], sizes[1] if len(sizes) > 1 else 0.0, alpha])
+
+    def score(self, density: Array) -> float:
+        """The mean log of the held-out points' density."""
+        if not np.isfinite(density).all():
+            raise FloatingPointError("The density of a held-out point is no longer finite.")
+        return float(np.log(density).mean())
+
+
+def expected(known: Array, prior: Array) -> tuple[Any, Any]:
+    """The posterior means of μ (K, 2) and of Σ (K, 2, 2) of clusters of which that is known, (K, 6)."""
+    n, sums = known[:, 0], known[:, 1:3]
+    kappa = prior[0] + n
+    mean = sums / kappa[:, None]
+    squares = known[:, [3, 4, 4, 5]].reshape(-1, 2, 2)
+    spread = prior[2] * np.eye(2) + squares - kappa[:, None, None] * mean[:, :, None] * mean[:, None, :]
+    return mean, spread / (prior[1] + n - 3)[:, None, None]

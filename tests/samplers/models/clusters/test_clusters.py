@@ -1,0 +1,234 @@
+"""The mixture of Gaussians: its exact answers by enumeration, planted clusters, agreement, and files."""
+
+from math import lgamma
+
+import numpy as np
+import pytest
+from numpy.random import SFC64, Generator
+from scipy import integrate, stats
+from sklearn.metrics import adjusted_rand_score
+
+from samplers.files import FileError
+from samplers.models import METHODS
+from samplers.models.clusters import textbook
+from samplers.models.clusters.agreement import adjusted_rand, purity
+from samplers.models.clusters.model import Clusters, expected
+from samplers.models.clusters.points import MAX_POINTS, Points, read
+from samplers.models.run import ModelChain
+from samplers.parameters import SpecError
+from samplers.spec import samplers_of
+
+KEYS = samplers_of("clusters")
+SIX = np.array([[-1.0, 0.2], [-0.7, -0.3], [0.1, 0.9], [0.9, 0.1], [1.4, -0.2], [0.3, -1.1], [0.0, 0.3], [1.1, 1.2]])
+
+
+def six_points():
+    """Six points, two more held out."""
+    model = Clusters(Points(("a", "b"), SIX), points="uploaded", held_out=0.25, cluster_sd=0.6, mean_weight=0.3)
+    assert (len(model.x), len(model.held)) == (6, 2)
+    return model
+
+
+def partitions(n):
+    """All partitions of n things, as labels in the order of first appearance."""
+    out = [[0]]
+    for _ in range(n - 1):
+        out = [[*labels, k] for labels in out for k in range(max(labels) + 2)]
+    return np.array(out)
+
+
+def statistics(z, alpha, density):
+    """Seven numbers of each draw, (draws, 7): how many clusters, who is together with whom, α, and two densities."""
+    n_clusters = 1 + (np.diff(np.sort(z, axis=1), axis=1) > 0).sum(axis=1)
+    pairs = [z[:, i] == z[:, j] for i, j in ((0, 1), (0, 5), (2, 3))]
+    return np.column_stack([n_clusters, *pairs, alpha / (1 + alpha), density])
+
+
+def enumerated(model):
+    """The posterior means of the statistics: a sum over all 203 partitions, and a quadrature over α."""
+    n = len(model.x)
+
+    def evidence(mine):
+        return np.sum([np.log(textbook.next_density(model, mine[:i], mine[i])) for i in range(len(mine))])
+
+    def over_alpha(n_clusters, weight):
+        def density(alpha):
+            log = n_clusters * np.log(alpha) + lgamma(alpha) - lgamma(alpha + n) - alpha
+            return np.exp(log) * weight(alpha)
+
+        return integrate.quad(density, 0, np.inf, epsabs=0, epsrel=1e-9)[0]
+
+    whole, total = 0.0, 0.0
+    for z in partitions(n):
+        groups = [model.x[z == k] for k in range(z.max() + 1)]
+        p = np.exp(sum(lgamma(len(mine)) + evidence(mine) for mine in groups))
+        known = [np.array([textbook.next_density(model, mine, x) for x in model.held]) for mine in groups]
+        alone = np.array([textbook.next_density(model, model.x[:0], x) for x in model.held])
+        k = len(groups)
+        one, share, new = (over_alpha(k, f) for f in (lambda a: 1.0, lambda a: a / (1 + a), lambda a: a / (a + n)))
+        old = over_alpha(k, lambda a: 1 / (a + n))
+        density = old * sum(len(mine) * each for mine, each in zip(groups, known, strict=True)) + new * alone
+        (row,) = one * statistics(z[None], np.zeros(1), np.zeros((1, 2)))
+        row[4], row[5:] = share, density
+        whole, total = whole + p * row, total + p * one
+    return whole / total
+
+
+def worst_z(model, method, exact, n_steps=20_000, fault=lambda state: None):
+    """The largest |mean − exact| in standard errors, of 40 batches of steps, for seven statistics."""
+    chain = ModelChain(model, method, Generator(SFC64(8)))
+    z, alpha, density = np.empty((n_steps, len(model.x)), int), np.empty(n_steps), np.zeros((n_steps, 2))
+    for t in range(n_steps):
+        method.advance(model, chain.state, chain.rng)
+        fault(chain.state)
+        method.density(model, chain.state, density[t])
+        z[t], alpha[t] = chain.state.z, chain.state.alpha[0]
+    means = statistics(z, alpha, density).reshape(40, -1, 7).mean(axis=1)
+    with np.errstate(divide="ignore"):
+        return float(np.abs((means.mean(axis=0) - exact) / (means.std(axis=0, ddof=1) / np.sqrt(40))).max())
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return enumerated(six_points())
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_exact_posterior(key, exact):
+    """Seven means against enumeration; |t| of 39 degrees of freedom above 5 is a false alarm of 1.2e-5 each, 3e-4 for
+    all methods. Faults: α too small; the prior's mean counts for less.
+    """
+    method = METHODS[key](**({"batch_size": 2} if key == "cluster_minibatch" else {}))
+    assert worst_z(six_points(), method, exact) < 5
+
+    def smaller(state):
+        state.alpha *= 0.4
+
+    assert worst_z(six_points(), method, exact, fault=smaller) > 5
+    wrong = six_points()
+    wrong.prior[0] *= 0.3
+    assert worst_z(wrong, method, exact) > 5
+
+
+@pytest.mark.parametrize("start", [1, 30])
+@pytest.mark.parametrize("seed", range(5))
+def test_five_clusters_are_found(seed, start):
+    """From one and from 30 clusters, within 200 sweeps of the collapsed sampler: an adjusted Rand index of .98 with the
+    made-up groups, which purity alone would have of thirty clusters, too.
+    """
+    model, best = Clusters(), 0.0
+    method = METHODS["cluster_collapsed"](start_clusters=start)
+    chain = ModelChain(model, method, Generator(SFC64(seed)))
+    for _ in range(200):
+        method.advance(model, chain.state, chain.rng)
+        if chain.state.steps >= 150:
+            best = max(best, adjusted_rand(chain.snapshot()["z"], model.groups))
+    assert best >= 0.98
+
+
+def test_purity_alone_hides_the_number_of_clusters():
+    known = np.repeat([0, 1], 50)
+    many = np.arange(100) // 5
+    assert purity(many, known) == 1.0
+    assert adjusted_rand(many, known) < 0.2
+
+
+def test_agreement_is_scikit_learns():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        a, b = rng.integers(rng.integers(1, 6), size=60), rng.integers(rng.integers(1, 6), size=60)
+        assert adjusted_rand(a, b) == pytest.approx(adjusted_rand_score(b, a), abs=1e-12)
+    assert adjusted_rand(a, a) == 1.0
+    assert purity(np.array([0, 0, 0, 1]), np.array([2, 2, 1, 0])) == 0.75
+
+
+def test_ellipses_are_of_the_expected_clusters():
+    """The posterior means of μ and Σ against draws of them: 20,000 of each, 5 standard errors."""
+    model, rng = six_points(), np.random.default_rng(2)
+    mine = model.x[:4]
+    sums = textbook.known(model, np.array([0, 0, 0, 0, 1, 1]), 1)
+    (mean,), (covariance,) = expected(sums, model.prior)
+    draws = np.array([textbook.draw(rng, model, mine) for _ in range(20_000)])
+    factors = np.zeros((len(draws), 2, 2))
+    factors[:, 0, 0], factors[:, 1, 0], factors[:, 1, 1] = draws[:, 2], draws[:, 3], draws[:, 4]
+    sigma = np.linalg.inv(factors @ factors.transpose(0, 2, 1))
+    for found, right in ((draws[:, :2], mean), (sigma, covariance)):
+        error = found.std(axis=0) / np.sqrt(len(draws))
+        assert (np.abs(found.mean(axis=0) - right) < 5 * error).all()
+        assert (np.abs(found.mean(axis=0) - 1.1 * right - 0.1) > 5 * error).any(), "a fault of a tenth shows"
+
+
+def test_a_drawn_cluster_is_bartletts():
+    """Σ⁻¹ of draws is Wishart: its mean ν S⁻¹, and the same by scipy.stats, to 5 standard errors."""
+    model, rng = six_points(), np.random.default_rng(5)
+    _, nu, _, spread = textbook.posterior(model, model.x[:3])
+    draws = np.array([textbook.draw(rng, model, model.x[:3])[2:] for _ in range(4000)])
+    determinant = np.log((draws[:, 0] * draws[:, 2]) ** 2)
+    other = np.linalg.slogdet(stats.wishart(nu, np.linalg.inv(spread)).rvs(4000, random_state=rng))[1]
+    assert stats.ks_2samp(determinant, other).pvalue > 1e-4
+    assert stats.ks_2samp(determinant, np.linalg.slogdet(stats.wishart(nu - 1, np.linalg.inv(spread)).rvs(4000, random_state=rng))[1]).pvalue < 1e-4  # fmt: skip
+
+
+def test_a_run_with_too_many_sticks_ends_in_a_sentence(monkeypatch):
+    monkeypatch.setattr("samplers.models.clusters.slice_gibbs.MAX_STICKS", 15)
+    chain = ModelChain(six_points(), METHODS["cluster_slice"](), Generator(SFC64(1)))
+    for _ in range(300):
+        chain.state.alpha[:] = 1e4
+        chain.advance()
+    assert "more than 15 sticks" in str(chain.divergence)
+
+
+def csv(*rows):
+    return "\n".join(rows).encode()
+
+
+ROWS = [f"{i},{i * i % 7},{'ab'[i % 2]}" for i in range(12)]
+
+
+def test_a_file_of_points():
+    found = read({"p.csv": csv("x,y,kind", *ROWS)})
+    assert found.names == ("x", "y") and found.x.shape == (12, 2)
+    assert found.group_names == ("a", "b") and list(found.groups[:3]) == [0, 1, 0]
+    model = Clusters(found, points="uploaded")
+    assert len(model.groups) == model.n_data == 10
+    np.testing.assert_allclose(np.concatenate([model.x, model.held]).std(axis=0), 1)
+    numbers = read({"p.csv": csv("x,y", *(row[:-2] for row in ROWS))})
+    assert numbers.groups is None and numbers.names == ("x", "y")
+
+
+BAD = {
+    "a word": (csv("x,y,k", *ROWS[:5], "q,1,a", *ROWS), ["p.csv, line 7", "'q'", "'x'"]),
+    "a short row": (csv("x,y,k", *ROWS, "1,2"), ["line 14", "2 fields", "3 names"]),
+    "few rows": (csv("x,y,k", *ROWS[:4]), ["4 points", "10 or more"]),
+    "one column": (csv("x,k", *(row.split(",", 1)[0] + ",a" for row in ROWS)), ["one column"]),
+    "constant": (csv("x,y", *(f"{i},3" for i in range(12))), ["same number", "'y'"]),
+    "many": (csv("x,y", *["1,2"] * (MAX_POINTS + 1)), ["20,000 points"]),
+    "no names": (csv("1,2", *(row[:-2] for row in ROWS)), ["line 1", "numbers only"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "said"), BAD.values(), ids=BAD)
+def test_a_bad_file_is_named_by_line_and_column(content, said):
+    with pytest.raises(FileError) as caught:
+        read({"p.csv": content})
+    assert all(part in str(caught.value) for part in said), caught.value
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"first": 2, "second": 2}, "model.second"),
+        ({"second": 3}, "model.second"),
+        ({"points": "uploaded"}, "model.points"),
+    ],
+)
+def test_columns_that_are_not_there(params, field):
+    with pytest.raises(SpecError, match=field):
+        Clusters(**params)
+
+
+@pytest.mark.parametrize(("points", "n", "groups"), [("iris", 150, 3), ("wine", 178, 3), ("five", 1250, 5)])
+def test_built_in_points(points, n, groups):
+    model = Clusters(points=points)
+    assert model.n_data + len(model.held) == n
+    assert model.groups.max() + 1 == groups
