@@ -43,12 +43,32 @@ def lab(page, server):
     check_text(made.page)
 
 
+@pytest.fixture
+def moving(walk):
+    """The page that greets, and moves, as the test before has left it."""
+    made = walk()
+    if made.button("Play").count():
+        made.press("Play")
+    made.moves()
+    yield made
+    check_finite(made.figures())
+    check_text(made.page)
+
+
+@pytest.fixture
+def paused(walk):
+    """A page that opened paused, as the test before has left it."""
+    made = walk("?play=0")
+    yield made
+    check_finite(made.figures())
+    check_text(made.page)
+
+
 # It opens and obeys
 
 
-def test_it_opens_with_a_sampler_on_the_move(lab):
-    lab.open()
-    lab.moves()
+def test_it_opens_with_a_sampler_on_the_move(moving):
+    lab = moving
     assert lab.titles() == ["State space", "Marginal", "KS distance"]
     first = lab.steps()
     lab.until(
@@ -85,99 +105,115 @@ def test_it_opens_with_a_sampler_on_the_move(lab):
         check_width(lab.page)
     with pytest.raises(AssertionError):
         check_whole(lab, 100)
+    lab.page.evaluate("document.body.lastChild.remove()")
 
 
-def test_the_network_is_watched(page, page_log):
-    """The fixture's own check would catch a page that needs the internet."""
-    page.goto("data:text/html,<script src='https://cdn.example.com/x.js'></script>")
-    wait_until(lambda: page_log.outside, "the request")
-    assert page_log.outside == ["https://cdn.example.com/x.js"]
-    page.close()  # no more is said after that
-    page_log.outside.clear()
-    page_log.errors.clear()
-
-
-def test_pause_step_reset_and_new_seed(lab):
-    lab.open("?speed=1")
-    lab.moves()
-    lab.button("Pause").click()
-    rest = lab.settled()
+def test_the_keyboard_reaches_the_controls(moving):
+    lab = moving
+    page = lab.page
+    # From the top, wherever the focus was before.
+    page.evaluate("""() => {
+        const top = Object.assign(document.createElement("button"), {textContent: "top"})
+        document.body.prepend(top)
+        top.focus()
+        top.remove()
+    }""")
+    seen = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.append(lab.focus().split("\n")[-1])
+        if seen[-1] == "Pause":
+            break
+    assert seen[-1] == "Pause", seen
+    page.keyboard.press("Enter")
     lab.button("Play").wait_for()
-    lab.step()
-    assert lab.steps() == rest + 1
-
-    lab.press("Reset")
-    lab.until(lambda: lab.steps() == 0, "the start")
-    paths = []
-    for _ in range(2):
-        lab.step(4)
-        paths.append((lab.heads(), lab.glyphs("State space", "Line")[0]))
-        assert len(paths[-1][1]["x"]) == 4, "each step of each chain by exactly one"
-        lab.press("Reset")
-        lab.until(lambda: lab.steps() == 0, "the start")
-    np.testing.assert_array_equal(paths[0][0], paths[1][0])
-    assert paths[0][1] == paths[1][1]
-
-    lab.press("New seed")
-    lab.until(lambda: lab.field("seed") == "2", "another seed in the link")
-    lab.step(4)
-    assert not np.array_equal(lab.heads(), paths[0][0])
-    # The page shows what the engine draws.
-    spec = Experiment.from_query(urlsplit(lab.url).query, None)[0].runs()[0]
-    np.testing.assert_array_equal(lab.heads()[0], run(spec).draws[:, 3])
+    for role in ("slider", "combobox"):
+        names = page.get_by_role(role).evaluate_all(
+            "found => found.map((one) => one.getAttribute('aria-label') || one.getAttribute('aria-labelledby') || '')"
+        )
+        assert names
+        assert all(names), role
+    # What a button shows is part of its name.
+    for name in ("Step", "Reset", "New seed", "Add a lane to compare", "Trace"):
+        assert lab.button(re.compile(name)).count() >= 1, name
+    lab.settled()
 
 
-def test_a_change_of_step_size_goes_on_and_is_marked(lab):
-    lab.open("?views=state,trace,ks&play=0")
-    lab.step(3)
-    slider = lab.page.get_by_role("slider", name="Step size ε")
-    slider.press("ArrowRight")
-    lab.until(lambda: "(step_size:0.025)" in lab.lanes()[0], "the slider's next place in the link")
-    assert lab.steps() == 3
-    lab.step(2)
-    assert lab.steps() == 5, "no restart"
-    marks = lab.until(lambda: [g["x"] for g in lab.glyphs("Trace", "VSpan")] == [[3.0]], "a mark at step 3")
-    assert marks
-    assert len(lab.glyphs("Trace", "Line")[-1]["x"]) == 5
+def test_a_hidden_page_rests(moving):
+    lab = moving
+    hide = """(hidden) => {
+      Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden})
+      document.dispatchEvent(new Event("visibilitychange"))
+    }"""
+    lab.page.evaluate(hide, True)
+    rest = lab.settled()
+    lab.page.evaluate(hide, False)
+    lab.until(lambda: lab.steps() > rest, "it goes on")
 
 
-def test_lanes(lab):
-    lab.open("?views=state,marginal,ks,trace,autocorrelation&play=0")
-    one = {view: len(figure["glyphs"]) for view, figure in lab.figures().items()}
-    lab.press("Add a lane to compare")
-    lab.until(lambda: len(lab.lanes()) == 2, "two lanes in the link")
-    lab.page.get_by_role("combobox", name=re.compile("^Sampler 2")).wait_for()
-    lab.until(
-        lambda: len(lab.figures().get("Marginal", {"glyphs": []})["glyphs"]) == one["Marginal"] + 2, "a second lane"
-    )
-    lab.step(2)
-    two = {view: len(figure["glyphs"]) for view, figure in lab.figures().items()}
-    assert two["State space"] == one["State space"] + 2
-    assert two["KS distance"] == one["KS distance"] + 1
-    assert two["Autocorrelation"] == one["Autocorrelation"] + 2
-    heads = lab.heads()
-    assert len(heads) == 2
-    assert not np.array_equal(heads[0], heads[1])
-
-    lab.choose("Sampler 2", "HMC")
-    lab.until(lambda: lab.lanes()[1].startswith("hmc"), "HMC in the link")
-    lab.page.get_by_role("heading", name="HMC").wait_for()
-    lab.until(lambda: lab.steps() == 0, "a restart")
-    lab.remove("lane", 1, of=2)
-    lab.until(lambda: [lane[:3] for lane in lab.lanes()] == ["hmc"], "one lane in the link")
-    lab.until(lambda: lab.page.get_by_role("heading", name="SGLD").count() == 0, "SGLD's card is gone")
-    lab.until(
-        lambda: len(lab.figures().get("Marginal", {"glyphs": []})["glyphs"]) == one["Marginal"], "one lane in the view"
-    )
-    lab.step()
-    spec = Experiment.from_query(urlsplit(lab.url).query, None)[0].runs()[0]
-    assert spec.sampler.key == "hmc"
-    np.testing.assert_array_equal(lab.heads()[0], run(spec).draws[:, 0])
-
-
-def test_the_recipe_workbench(lab):
-    lab.open()
+def test_dark_and_light(moving):
+    lab = moving
+    first = lab.steps()
+    light = {figure["fill"] for figure in lab.figures().values()}
+    page_colour = "getComputedStyle(document.body).backgroundColor"
+    light_page = lab.page.evaluate(page_colour)
+    lab.button("Toggle theme").click()
+    lab.until(lambda: lab.field("theme") == "dark", "the link")
+    lab.until(lambda: not light & {figure["fill"] for figure in lab.figures().values()}, "dark figures")
+    lab.until(lambda: lab.page.evaluate(page_colour) != light_page, "a dark page")
     lab.moves()
+    assert lab.steps() > first, "the run goes on"
+    lab.until(lambda: len(lab.glyphs("State space", "Line")[0]["x"]) > 20, "paths in the new figures")
+
+
+def test_a_page_among_others_gets_its_figures(moving):
+    """One by one, while the other page has its frames; a page alone gets all at once. Each is there and moves."""
+    lab = moving
+    other = Lab(lab.page.context.new_page(), lab.server)
+    other.open("?views=state,marginal,ks,trace,autocorrelation")
+    for page in (other, lab):
+        page.moves()
+        page.choose("Target", "Banana")
+        page.until(lambda page=page: page.field("target").startswith("banana"), "the target")
+        page.moves()
+        check_finite(page.figures())
+    assert len(other.titles()) == 5
+    other.page.close()
+
+
+def test_the_sparse_dirichlet_goes_below_1e_10(moving):
+    lab = moving
+    lab.choose("Target", "Sparse Dirichlet")
+    lab.says("SGLD", "does not fit Sparse Dirichlet")
+    lab.until(lambda: lab.titles() == ["State space", "All components", "KS distance"], "the simplex's views")
+    lab.until(lambda: lab.lanes()[0].startswith("scir") or "sparse_dirichlet" in lab.field("target"), "the link")
+    lab.choose("Sampler 1", "SCIR")
+    lab.until(lambda: lab.lanes()[0].startswith("scir"), "SCIR in the link")
+
+    def least():
+        found = [g["least"] for g in lab.glyphs("All components", "Scatter") if g.get("least")]
+        return found and min(found[0]) < -10
+
+    lab.until(least, "a share below 1e-10")
+    check_finite(lab.figures())
+
+    # A bad count vector is refused with a sentence, and the run goes on.
+    counts = lab.page.get_by_role("textbox", name=re.compile("^Counts"))
+    good = lab.field("target")
+    counts.fill("800, many")
+    counts.press("Enter")
+    lab.says("target.observed", "800, many", "whole numbers")
+    assert lab.field("target") == good
+    lab.moves()
+    counts = lab.page.get_by_role("textbox", name=re.compile("^Counts"))
+    counts.fill("5, 6, 7")
+    counts.press("Enter")
+    lab.until(lambda: "5,6,7" in lab.field("target"), "good counts in the link")
+    lab.moves()
+
+
+def test_the_recipe_workbench(moving):
+    lab = moving
     lab.button(re.compile("^Recipe workbench")).click()
     lab.until(lambda: lab.field("target") == "double_well" and lab.lanes()[0].startswith("recipe("), "the link")
     lab.until(lambda: lab.titles() == ["Drift", "Marginal", "Stationarity"], "the recipe's views")
@@ -244,6 +280,70 @@ def test_the_recipe_workbench(lab):
     lab.until(lambda: lab.titles() == ["Drift", "Marginal"], "two views")
 
 
+def test_the_network_is_watched(page, page_log):
+    """The fixture's own check would catch a page that needs the internet."""
+    page.goto("data:text/html,<script src='https://cdn.example.com/x.js'></script>")
+    wait_until(lambda: page_log.outside, "the request")
+    assert page_log.outside == ["https://cdn.example.com/x.js"]
+    page.close()  # no more is said after that
+    page_log.outside.clear()
+    page_log.errors.clear()
+
+
+SLOW = "?views=state,trace,ks&speed=1"
+
+
+def test_pause_step_reset_and_new_seed(walk):
+    lab = walk(SLOW)
+    lab.moves()
+    lab.button("Pause").click()
+    rest = lab.settled()
+    lab.button("Play").wait_for()
+    lab.step()
+    assert lab.steps() == rest + 1
+
+    lab.press("Reset")
+    lab.until(lambda: lab.steps() == 0, "the start")
+    paths = []
+    for _ in range(2):
+        lab.step(4)
+        paths.append((lab.heads(), lab.glyphs("State space", "Line")[0]))
+        assert len(paths[-1][1]["x"]) == 4, "each step of each chain by exactly one"
+        lab.press("Reset")
+        lab.until(lambda: lab.steps() == 0, "the start")
+    np.testing.assert_array_equal(paths[0][0], paths[1][0])
+    assert paths[0][1] == paths[1][1]
+
+    lab.press("New seed")
+    lab.until(lambda: lab.field("seed") == "2", "another seed in the link")
+    lab.step(4)
+    assert not np.array_equal(lab.heads(), paths[0][0])
+    # The page shows what the engine draws.
+    spec = Experiment.from_query(urlsplit(lab.url).query, None)[0].runs()[0]
+    np.testing.assert_array_equal(lab.heads()[0], run(spec).draws[:, 3])
+    check_finite(lab.figures())
+
+
+def test_a_change_of_step_size_goes_on_and_is_marked(walk):
+    lab = walk(SLOW)
+    if lab.button("Pause").count():
+        lab.button("Pause").click()
+        lab.settled()
+    lab.press("Reset")
+    lab.until(lambda: lab.steps() == 0, "the start")
+    lab.step(3)
+    slider = lab.page.get_by_role("slider", name="Step size ε")
+    slider.press("ArrowRight")
+    lab.until(lambda: "(step_size:0.025)" in lab.lanes()[0], "the slider's next place in the link")
+    assert lab.steps() == 3
+    lab.step(2)
+    assert lab.steps() == 5, "no restart"
+    marks = lab.until(lambda: [g["x"] for g in lab.glyphs("Trace", "VSpan")] == [[3.0]], "a mark at step 3")
+    assert marks
+    assert len(lab.glyphs("Trace", "Line")[-1]["x"]) == 5
+    check_finite(lab.figures())
+
+
 def test_a_typed_energy(lab):
     lab.open("?target=typed(energy:theta^4 - theta^2;extent:3)&lane=sgld&play=0")
     energy = lab.page.get_by_label("Energy U", exact=True).first
@@ -264,261 +364,7 @@ def test_a_typed_energy(lab):
     np.testing.assert_array_equal(lab.heads()[0][:, 0], run(spec).draws[:, 1, 0])
 
 
-def test_the_sparse_dirichlet_goes_below_1e_10(lab):
-    lab.open()
-    lab.moves()
-    lab.choose("Target", "Sparse Dirichlet")
-    lab.says("SGLD", "does not fit Sparse Dirichlet")
-    lab.until(lambda: lab.titles() == ["State space", "All components", "KS distance"], "the simplex's views")
-    lab.until(lambda: lab.lanes()[0].startswith("scir") or "sparse_dirichlet" in lab.field("target"), "the link")
-    lab.choose("Sampler 1", "SCIR")
-    lab.until(lambda: lab.lanes()[0].startswith("scir"), "SCIR in the link")
-
-    def least():
-        found = [g["least"] for g in lab.glyphs("All components", "Scatter") if g.get("least")]
-        return found and min(found[0]) < -10
-
-    lab.until(least, "a share below 1e-10")
-    check_finite(lab.figures())
-
-    # A bad count vector is refused with a sentence, and the run goes on.
-    counts = lab.page.get_by_role("textbox", name=re.compile("^Counts"))
-    good = lab.field("target")
-    counts.fill("800, many")
-    counts.press("Enter")
-    lab.says("target.observed", "800, many", "whole numbers")
-    assert lab.field("target") == good
-    lab.moves()
-    counts = lab.page.get_by_role("textbox", name=re.compile("^Counts"))
-    counts.fill("5, 6, 7")
-    counts.press("Enter")
-    lab.until(lambda: "5,6,7" in lab.field("target"), "good counts in the link")
-    lab.moves()
-
-
-def test_axis_coordinate_and_views(lab):
-    lab.open("?play=0")
-    lab.step(3)
-    assert lab.figures()["KS distance"]["label"] == "steps of each chain"
-    lab.choose("x axis", "Seconds")
-    lab.until(lambda: lab.figures()["KS distance"]["label"] == "seconds of computing", "the axis")
-    assert lab.field("axis") == "seconds"
-    assert lab.steps() == 3, "another axis is no restart"
-    lab.choose("Coordinate", "θ₂")
-    lab.until(lambda: lab.figures()["Marginal"]["label"] == "θ₂", "the coordinate")
-    for title in ("Trace", "Autocorrelation", "Bias and variance"):
-        lab.view(title)
-        lab.until(lambda title=title: title in lab.titles(), title)
-    for title in list(lab.titles()):
-        lab.view(title)
-        lab.until(lambda title=title: title not in lab.titles(), f"no {title}")
-    assert lab.figures() == {}
-    lab.press("New seed")
-    lab.until(lambda: lab.field("seed") == "2", "the seed")
-    lab.view("State space")
-    lab.until(lambda: lab.titles() == ["State space"], "a view again")
-    lab.until(lambda: lab.steps() == 0, "a restart without a view")
-    lab.step(2)
-
-
-def test_what_comes_before_its_figure_is_drawn_when_that_is_there(lab):
-    """Fails where exact draws, which are sent once, are lost because the document did not know the figure yet."""
-    lab.open("?target=gaussian")
-    lab.moves()
-    lab.press("Pause")
-    lab.settled()
-    # Each model is found at the fourth look only: at the layout and the first frames there is none.
-    lab.page.evaluate("""() => Bokeh.documents.forEach((document) => {
-        const seen = new Map(), find = document.get_model_by_id.bind(document)
-        document.get_model_by_id = (id) => {
-            seen.set(id, (seen.get(id) ?? 0) + 1)
-            return seen.get(id) > 3 ? find(id) : null
-        }
-    })""")
-    lab.choose("Target", TARGETS["lasso"].title)
-    lab.until(lambda: any(len(g["x"]) == CLOUD for g in lab.glyphs("State space", "Scatter")), "exact draws")
-    lab.settled()
-
-
-def test_a_page_among_others_gets_its_figures(lab):
-    """One by one, while the other page has its frames; a page alone gets all at once. Each is there and moves."""
-    lab.open()
-    lab.moves()
-    other = Lab(lab.page.context.new_page(), lab.server)
-    other.open("?views=state,marginal,ks,trace,autocorrelation")
-    for page in (other, lab):
-        page.moves()
-        page.choose("Target", "Banana")
-        page.until(lambda page=page: page.field("target").startswith("banana"), "the target")
-        page.moves()
-        check_finite(page.figures())
-    assert len(other.titles()) == 5
-    other.page.close()
-
-
-# The link
-
-
-def test_the_link_is_the_whole_state(lab):
-    query = (
-        "?target=gaussian_mixture(modes:3;radius:2.0;sd:0.5;weight:0.2)&lane=sgld(step_size:0.03)~gaussian(variance:2.0)"
-        "&lane=hmc(step_size:0.1;n_leapfrog:5;accept:false)~full&seed=77&n_chains=3"
-        "&views=state,trace,autocorrelation&axis=gradients&coordinate=2&speed=7&theme=dark&play=0"
-    )
-    lab.open(query)
-    lab.until(lambda: lab.steps() == 0, "a paused page")
-    lab.step(2)
-    first, figures, heads = lab.url, lab.figures(), lab.heads()
-    assert lab.figures()["Trace"]["label"] == "gradient evaluations of each chain"
-    lab.page.reload()
-    lab.page.wait_for_function(IDLE)
-    lab.until(lambda: lab.steps() == 0, "the paused page again")
-    assert lab.url == first
-    assert parse_qs(urlsplit(first).query) == {**parse_qs(query[1:]), "v": [str(VERSION)]}
-    assert lab.titles() == list(figures)
-    lab.step(2)
-    assert lab.figures() == figures
-    np.testing.assert_array_equal(lab.heads(), heads)
-    lab.button("Play").wait_for()
-
-
-BAD_LINKS = [
-    (f"?target={MARKUP}", ["target", MARKUP]),
-    ("?target=sparse_dirichlet&lane=sgld", ["sampler", "sgld", "sparse_dirichlet"]),
-    (f"?views={MARKUP}", ["views", MARKUP]),
-    ("?target=%ff%fe&lane=%zz", ["target"]),
-    ("?x=" + 10_000 * "y", ["10,0", "8,000"]),
-    ("?" + "&".join(f"f{i}=1" for i in range(60)), ["f0", "more"]),
-]
-
-
-@pytest.mark.parametrize(("query", "parts"), BAD_LINKS, ids=[query[:30] for query, _ in BAD_LINKS])
-def test_a_bad_link_says_so_and_the_page_runs(lab, query, parts):
-    """Where the experiment is not the one that the link asks for, it waits, and the link stays in the address."""
-    lab.open(query)
-    lab.says(*parts)
-    if lab.button("Play").count():
-        assert urlsplit(lab.url).query == urlsplit(lab.page.evaluate(f"new URL({query!r}, location).href")).query
-        assert lab.steps() < 1
-        lab.press("Play")
-    else:
-        assert query.startswith(("?views", "?f0"))
-    lab.moves()
-
-
-def test_a_teachers_link_leaves_parts_out(lab):
-    lab.open("?hide=controls,equations")
-    lab.moves()
-    assert lab.page.get_by_role("combobox", name=re.compile("^Target")).count() == 0
-    assert lab.page.get_by_role("heading", name="SGLD").count() == 0
-    assert lab.button("Pause").is_visible()
-    assert lab.field("hide") == "controls,equations"
-
-
-# Divergence
-
-
-def test_a_lane_that_blows_up_says_so_and_the_other_goes_on(lab):
-    lab.open(
-        "?target=quartic&lane=sgld(step_size:2)~full&lane=hmc(step_size:0.15;n_leapfrog:10;accept:true)~full&views=state,trace,ks,marginal"
-    )
-    lab.says("SGLD", "blew up", "step size")
-    lab.moves(100)
-    check_finite(lab.figures())
-    before = lab.heads()
-    lab.until(lambda: not np.array_equal(lab.heads()[1], before[1]), "HMC goes on")
-    # The sentence stays on the lane's card while the other lane is changed.
-    lab.page.get_by_role("slider", name="Leapfrog steps L").press("ArrowRight")
-    lab.moves(100)
-    lab.says("SGLD", "blew up")
-
-
-def test_a_click_puts_the_chains_there(lab):
-    """And what follows are the draws of the link, without a page."""
-    lab.open("?target=banana&play=0&views=state&hide=equations")
-    lab.until(lambda: lab.steps() == 0 and lab.heads(), "the chains at their start")
-    box = lab.page.locator(".bk-Figure").first.bounding_box()
-    lab.page.mouse.click(box["x"] + 0.4 * box["width"], box["y"] + 0.3 * box["height"])
-    lab.until(lambda: lab.field("start"), "the link")
-    start = np.array(lab.field("start").split(","), dtype=float)
-    lab.until(lambda: lab.heads() and (lab.heads()[0] == start).all(), "the chains")
-    lab.step(3)
-    experiment, _ = Experiment.from_query(urlsplit(lab.url).query, DEFAULT)
-    np.testing.assert_array_equal(lab.heads()[0], run(experiment.runs()[0]).draws[:, 2])
-
-
-# Theme, phone, hidden page
-
-
-def test_dark_and_light(lab):
-    lab.open()
-    lab.moves()
-    first = lab.steps()
-    light = {figure["fill"] for figure in lab.figures().values()}
-    page_colour = "getComputedStyle(document.body).backgroundColor"
-    light_page = lab.page.evaluate(page_colour)
-    lab.button("Toggle theme").click()
-    lab.until(lambda: lab.field("theme") == "dark", "the link")
-    lab.until(lambda: not light & {figure["fill"] for figure in lab.figures().values()}, "dark figures")
-    lab.until(lambda: lab.page.evaluate(page_colour) != light_page, "a dark page")
-    lab.moves()
-    assert lab.steps() > first, "the run goes on"
-    lab.until(lambda: len(lab.glyphs("State space", "Line")[0]["x"]) > 20, "paths in the new figures")
-
-
-def test_on_a_phone(phone, server):
-    lab = Lab(phone, server).open()
-    check_phone(lab)
-    first = phone.locator(".bk-Figure").first.bounding_box()
-    assert first["y"] + first["height"] / 2 <= phone.viewport_size["height"] / 2, "the first picture: the upper half"
-    lab.button("Open drawer").click()
-    lab.page.get_by_role("slider", name="Step size ε").wait_for()
-    # It slides in, and its help fades out; the page beneath has no contrast meanwhile.
-    lab.until(lambda: lab.axe() == [], lab.axe)
-
-
-def test_a_hidden_page_rests(lab):
-    lab.open()
-    lab.moves()
-    hide = """(hidden) => {
-      Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden})
-      document.dispatchEvent(new Event("visibilitychange"))
-    }"""
-    lab.page.evaluate(hide, True)
-    rest = lab.settled()
-    lab.page.evaluate(hide, False)
-    lab.until(lambda: lab.steps() > rest, "it goes on")
-
-
-# Keyboard and names
-
-
-def test_the_keyboard_reaches_the_controls(lab):
-    lab.open()
-    lab.moves()
-    page = lab.page
-    seen = []
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        seen.append(lab.focus().split("\n")[-1])
-        if seen[-1] == "Pause":
-            break
-    assert seen[-1] == "Pause", seen
-    page.keyboard.press("Enter")
-    lab.button("Play").wait_for()
-    for role in ("slider", "combobox"):
-        names = page.get_by_role(role).evaluate_all(
-            "found => found.map((one) => one.getAttribute('aria-label') || one.getAttribute('aria-labelledby') || '')"
-        )
-        assert names
-        assert all(names), role
-    # What a button shows is part of its name.
-    for name in ("Step", "Reset", "New seed", "Add a lane to compare", "Trace"):
-        assert lab.button(re.compile(name)).count() >= 1, name
-    lab.settled()
-
-
-# Files
+# One paused page
 
 
 def download(lab, item):
@@ -529,8 +375,8 @@ def download(lab, item):
     return found.value.suggested_filename, found.value.path()
 
 
-def test_files_hold_what_is_on_the_page(lab, tmp_path):
-    lab.open("?play=0&seed=5")
+def test_files_hold_what_is_on_the_page(paused, tmp_path):
+    lab = paused
     lab.step(2)
     lab.page.get_by_role("slider", name="Step size ε").press("ArrowRight")
     lab.step(2)
@@ -575,6 +421,190 @@ def test_files_hold_what_is_on_the_page(lab, tmp_path):
     assert len(content) > 20_000, "an empty sheet is smaller"
 
 
+def test_axis_coordinate_and_views(paused):
+    lab = paused
+    lab.step(3)
+    rest = lab.steps()
+    assert lab.figures()["KS distance"]["label"] == "steps of each chain"
+    lab.choose("x axis", "Seconds")
+    lab.until(lambda: lab.figures()["KS distance"]["label"] == "seconds of computing", "the axis")
+    assert lab.field("axis") == "seconds"
+    assert lab.steps() == rest, "another axis is no restart"
+    lab.choose("Coordinate", "θ₂")
+    lab.until(lambda: lab.figures()["Marginal"]["label"] == "θ₂", "the coordinate")
+    for title in ("Trace", "Autocorrelation", "Bias and variance"):
+        lab.view(title)
+        lab.until(lambda title=title: title in lab.titles(), title)
+    for title in list(lab.titles()):
+        lab.view(title)
+        lab.until(lambda title=title: title not in lab.titles(), f"no {title}")
+    assert lab.figures() == {}
+    lab.press("New seed")
+    lab.until(lambda: lab.field("seed") == "2", "the seed")
+    lab.view("State space")
+    lab.until(lambda: lab.titles() == ["State space"], "a view again")
+    lab.until(lambda: lab.steps() == 0, "a restart without a view")
+    lab.step(2)
+
+
+def test_lanes(paused):
+    lab = paused
+    for title in ("State space", "Marginal", "KS distance", "Trace", "Autocorrelation"):
+        if title not in lab.titles():
+            lab.view(title)
+            lab.until(lambda title=title: title in lab.titles(), title)
+    one = {view: len(figure["glyphs"]) for view, figure in lab.figures().items()}
+    lab.press("Add a lane to compare")
+    lab.until(lambda: len(lab.lanes()) == 2, "two lanes in the link")
+    lab.page.get_by_role("combobox", name=re.compile("^Sampler 2")).wait_for()
+    lab.until(
+        lambda: len(lab.figures().get("Marginal", {"glyphs": []})["glyphs"]) == one["Marginal"] + 2, "a second lane"
+    )
+    lab.step(2)
+    two = {view: len(figure["glyphs"]) for view, figure in lab.figures().items()}
+    assert two["State space"] == one["State space"] + 2
+    assert two["KS distance"] == one["KS distance"] + 1
+    assert two["Autocorrelation"] == one["Autocorrelation"] + 2
+    heads = lab.heads()
+    assert len(heads) == 2
+    assert not np.array_equal(heads[0], heads[1])
+
+    lab.choose("Sampler 2", "HMC")
+    lab.until(lambda: lab.lanes()[1].startswith("hmc"), "HMC in the link")
+    lab.page.get_by_role("heading", name="HMC").wait_for()
+    lab.until(lambda: lab.steps() == 0, "a restart")
+    lab.remove("lane", 1, of=2)
+    lab.until(lambda: [lane[:3] for lane in lab.lanes()] == ["hmc"], "one lane in the link")
+    lab.until(lambda: lab.page.get_by_role("heading", name="SGLD").count() == 0, "SGLD's card is gone")
+    lab.until(
+        lambda: len(lab.figures().get("Marginal", {"glyphs": []})["glyphs"]) == one["Marginal"], "one lane in the view"
+    )
+    lab.step()
+    spec = Experiment.from_query(urlsplit(lab.url).query, None)[0].runs()[0]
+    assert spec.sampler.key == "hmc"
+    np.testing.assert_array_equal(lab.heads()[0], run(spec).draws[:, 0])
+
+
+def test_what_comes_before_its_figure_is_drawn_when_that_is_there(paused):
+    """Fails where exact draws, which are sent once, are lost because the document did not know the figure yet."""
+    lab = paused
+    lab.settled()
+    # Each model is found at the fourth look only: at the layout and the first frames there is none.
+    lab.page.evaluate("""() => Bokeh.documents.forEach((document) => {
+        const seen = new Map(), find = document.get_model_by_id.bind(document)
+        document.get_model_by_id = (id) => {
+            seen.set(id, (seen.get(id) ?? 0) + 1)
+            return seen.get(id) > 3 ? find(id) : null
+        }
+    })""")
+    lab.choose("Target", TARGETS["lasso"].title)
+    lab.until(lambda: any(len(g["x"]) == CLOUD for g in lab.glyphs("State space", "Scatter")), "exact draws")
+    lab.settled()
+
+
+# The link
+
+
+def test_the_link_is_the_whole_state(lab):
+    query = (
+        "?target=gaussian_mixture(modes:3;radius:2.0;sd:0.5;weight:0.2)&lane=sgld(step_size:0.03)~gaussian(variance:2.0)"
+        "&lane=hmc(step_size:0.1;n_leapfrog:5;accept:false)~full&seed=77&n_chains=3"
+        "&views=state,trace,autocorrelation&axis=gradients&coordinate=2&speed=7&theme=dark&play=0"
+    )
+    lab.open(query)
+    lab.until(lambda: lab.steps() == 0, "a paused page")
+    lab.step(2)
+    first, figures, heads = lab.url, lab.figures(), lab.heads()
+    assert lab.figures()["Trace"]["label"] == "gradient evaluations of each chain"
+    lab.page.reload()
+    lab.page.wait_for_function(IDLE)
+    lab.until(lambda: lab.steps() == 0, "the paused page again")
+    assert lab.url == first
+    assert parse_qs(urlsplit(first).query) == {**parse_qs(query[1:]), "v": [str(VERSION)]}
+    assert lab.titles() == list(figures)
+    lab.step(2)
+    assert lab.figures() == figures
+    np.testing.assert_array_equal(lab.heads(), heads)
+    lab.button("Play").wait_for()
+
+
+BAD_LINKS = [
+    (f"?target=%ff%fe{MARKUP}&lane=%zz", ["target", MARKUP]),
+    ("?target=sparse_dirichlet&lane=sgld", ["sampler", "sgld", "sparse_dirichlet"]),
+    ("?x=" + 10_000 * "y", ["10,0", "8,000"]),
+    (f"?views={MARKUP}&" + "&".join(f"f{i}=1" for i in range(60)), ["views", MARKUP, "f0", "more"]),
+]
+
+
+@pytest.mark.parametrize(("query", "parts"), BAD_LINKS, ids=[query[:30] for query, _ in BAD_LINKS])
+def test_a_bad_link_says_so_and_the_page_runs(lab, query, parts):
+    """Where the experiment is not the one that the link asks for, it waits, and the link stays in the address."""
+    lab.open(query)
+    lab.says(*parts)
+    if lab.button("Play").count():
+        assert urlsplit(lab.url).query == urlsplit(lab.page.evaluate(f"new URL({query!r}, location).href")).query
+        assert lab.steps() < 1
+        lab.press("Play")
+    else:
+        assert query.startswith("?views")
+    lab.moves()
+
+
+def test_a_teachers_link_leaves_parts_out(lab):
+    lab.open("?hide=controls,equations")
+    lab.moves()
+    assert lab.page.get_by_role("combobox", name=re.compile("^Target")).count() == 0
+    assert lab.page.get_by_role("heading", name="SGLD").count() == 0
+    assert lab.button("Pause").is_visible()
+    assert lab.field("hide") == "controls,equations"
+
+
+# Divergence
+
+
+def test_a_lane_that_blows_up_says_so_and_the_other_goes_on(lab):
+    lab.open(
+        "?target=quartic&lane=sgld(step_size:2)~full&lane=hmc(step_size:0.15;n_leapfrog:10;accept:true)~full&views=state,trace,ks,marginal"
+    )
+    lab.says("SGLD", "blew up", "step size")
+    lab.moves(100)
+    check_finite(lab.figures())
+    before = lab.heads()
+    lab.until(lambda: not np.array_equal(lab.heads()[1], before[1]), "HMC goes on")
+    # The sentence stays on the lane's card while the other lane is changed.
+    lab.page.get_by_role("slider", name="Leapfrog steps L").press("ArrowRight")
+    lab.moves(100)
+    lab.says("SGLD", "blew up")
+
+
+def test_a_click_puts_the_chains_there(lab):
+    """And what follows are the draws of the link, without a page."""
+    lab.open("?target=banana&play=0&views=state&hide=equations")
+    lab.until(lambda: lab.steps() == 0 and lab.heads(), "the chains at their start")
+    box = lab.page.locator(".bk-Figure").first.bounding_box()
+    lab.page.mouse.click(box["x"] + 0.4 * box["width"], box["y"] + 0.3 * box["height"])
+    lab.until(lambda: lab.field("start"), "the link")
+    start = np.array(lab.field("start").split(","), dtype=float)
+    lab.until(lambda: lab.heads() and (lab.heads()[0] == start).all(), "the chains")
+    lab.step(3)
+    experiment, _ = Experiment.from_query(urlsplit(lab.url).query, DEFAULT)
+    np.testing.assert_array_equal(lab.heads()[0], run(experiment.runs()[0]).draws[:, 2])
+
+
+# A phone
+
+
+def test_on_a_phone(phone, server):
+    lab = Lab(phone, server).open()
+    check_phone(lab)
+    first = phone.locator(".bk-Figure").first.bounding_box()
+    assert first["y"] + first["height"] / 2 <= phone.viewport_size["height"] / 2, "the first picture: the upper half"
+    lab.button("Open drawer").click()
+    lab.page.get_by_role("slider", name="Step size ε").wait_for()
+    # It slides in, and its help fades out; the page beneath has no contrast meanwhile.
+    lab.until(lambda: lab.axe() == [], lab.axe)
+
+
 # Many sessions
 
 
@@ -586,14 +616,14 @@ def test_sessions_end_with_their_pages(chromium, tmp_path):
         process = psutil.Process(server.process.pid)
         context = new_context(chromium)
         log = PageLog()
-        for _ in range(3):
+        for _ in range(2):
             page = context.new_page()
             log.watch(page)
             Lab(page, server).open(f"{LIGHT_PAGE}&speed=1000").moves()
         # On a slow machine one may have ended before its page had connected, and have come back.
         ended = server.log.count("Discarding session")
         context.close()
-        wait_until(lambda: server.log.count("Discarding session") >= ended + 3, "every session ends")
+        wait_until(lambda: server.log.count("Discarding session") >= ended + 2, "every session ends")
 
         def idle():
             before = process.cpu_times()
