@@ -532,7 +532,8 @@ BAD_LINKS = [
     (f"?target=%ff%fe{MARKUP}&lane=%zz", ["target", MARKUP]),
     ("?target=sparse_dirichlet&lane=sgld", ["sampler", "sgld", "sparse_dirichlet"]),
     ("?x=" + 10_000 * "y", ["10,0", "8,000"]),
-    (f"?views={MARKUP}&" + "&".join(f"f{i}=1" for i in range(60)), ["views", MARKUP, "f0", "more"]),
+    (f"?views={MARKUP}", ["views", MARKUP]),
+    ("?" + "&".join(f"f{i}=1" for i in range(60)), ["f0", "more"]),
 ]
 
 
@@ -546,7 +547,7 @@ def test_a_bad_link_says_so_and_the_page_runs(lab, query, parts):
         assert lab.steps() < 1
         lab.press("Play")
     else:
-        assert query.startswith("?views")
+        assert query.startswith(("?views", "?f0"))
     lab.moves()
 
 
