@@ -31,9 +31,22 @@ hypothesis.settings.load_profile("sgmcmc-lab")
 pytest.register_assert_rewrite(*(f"tests.checks_{what}" for what in ("gradients", "samplers", "targets", "views")))
 
 BROWSER = "tests/browser/"
-TOGETHER = (BROWSER, "tests/app/views/test_views_lanes.py", "tests/lessons/test_course.py::test_claims_of_a_step[gap")
-"""A browser and a server take a core each; the lanes of a stage, and a law's long run, are made once for all tests of
-them."""
+SERVED = "tests/app/test_guard.py"
+TOGETHER = {
+    BROWSER: BROWSER,
+    SERVED: SERVED,
+    "tests/samplers/benchmarks/test_light_page.py": SERVED,
+    "tests/app/views/test_views_lanes.py": "lanes",
+    "tests/samplers/kernels/test_sphere_order.py": "orders",
+    "tests/lessons/test_course.py::test_claims_of_a_step[gap": "gap",
+    "tests/test_project.py": "project",
+}
+"""What tests are in one process: a browser and a server take a core each; the lanes of a stage, the laws of
+integrators and a law's long run are made once for all tests of them. Many together are begun before one alone, so that
+no checker of the project is left to the end."""
+
+BY_CASE = "tests/samplers/targets/test_targets.py"
+"""Its tests of one target are in one process, too: they share draws, and some a long run."""
 
 
 def pytest_unconfigure():
@@ -55,7 +68,17 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid)
+            if nodeid.startswith(BY_CASE) and "[" in nodeid:
+                return BY_CASE + nodeid[nodeid.index("[") :]
+            return next((group for start, group in TOGETHER.items() if nodeid.startswith(start)), nodeid)
+
+        def mark_test_complete(self, node, item_index, duration=0):
+            """Forget what is done: after each test all that a process was ever given is counted."""
+            super().mark_test_complete(node, item_index, duration)
+            given = self.assigned_work.get(node, {})
+            scope = self._split_scope(self.registered_collections[node][item_index])
+            if all(given.get(scope, {}).values()):
+                given.pop(scope, None)
 
     return Scheduling(config, log)
 

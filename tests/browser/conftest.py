@@ -1,11 +1,34 @@
 """What all browser tests share: a headless Chromium, empty pages, and what goes wrong in them."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+from lessons.library import VARIABLE
 from tests import browser
+from tests.browser.lab import Lab
+
+PASSED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Keep whether a test passed, for the page that it leaves to the next."""
+    report = yield
+    if call.when == "call":
+        item.stash[PASSED] = report.passed
+    return report
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """As everywhere, with a teacher's folder ``server.lessons``, which is read again whenever a page is opened."""
+    folder = tmp_path_factory.mktemp("lessons")
+    with browser.serve(tmp_path_factory.mktemp("server"), environment={VARIABLE: str(folder)}) as running:
+        running.lessons = folder
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -54,21 +77,55 @@ def new_page(chromium, page_log):
 
 @pytest.fixture(scope="module")
 def kept():
-    """The page that the tests of a module have one after the other."""
-    return []
+    """The page that the tests of a module have one after the other, and the link at which one of them left it."""
+    return SimpleNamespace(page=None, link=None)
 
 
 @pytest.fixture
-def page(chromium, page_log, kept):
-    """An empty page of 1280 × 720. What its process has compiled serves the next test, which opens a third sooner."""
-    if not kept or kept[0].is_closed():
-        kept[:] = [browser.new_context(chromium).new_page()]
-    page_log.watch(kept[0])
-    yield kept[0]
-    page_log.forget(kept[0])
-    if not kept[0].is_closed():
-        kept[0].goto("about:blank")
-        kept[0].context.clear_cookies()
+def _watched(chromium, page_log, kept):
+    """That page, of 1280 × 720. What its process has compiled serves the next test, which opens a third sooner."""
+    if kept.page is None or kept.page.is_closed():
+        kept.page, kept.link = browser.new_context(chromium).new_page(), None
+    page_log.watch(kept.page)
+    yield kept.page
+    page_log.forget(kept.page)
+
+
+def _empty(kept):
+    kept.link = None
+    if not kept.page.is_closed():
+        kept.page.goto("about:blank")
+        kept.page.context.clear_cookies()
+
+
+@pytest.fixture
+def page(_watched, kept):
+    """An empty page."""
+    if kept.link is not None:
+        _empty(kept)
+    yield kept.page
+    _empty(kept)
+
+
+@pytest.fixture
+def walk(_watched, kept, server, request):
+    """``walk(query)``: the app, where the test before has left it, if that walked at the same link and passed.
+
+    To open it takes longer than most of what is done there. Each test can also be run by itself.
+    """
+
+    def go_on(query="", kind=Lab):
+        lab = kind(kept.page, server)
+        if kept.link != query:
+            if kept.link is not None:
+                _empty(kept)
+            lab.open(query)
+            kept.link = query
+        return lab
+
+    yield go_on
+    if not request.node.stash.get(PASSED, False):
+        _empty(kept)
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ import re
 
 import pytest
 
-from lessons.library import VARIABLE
-from tests.browser import serve
-from tests.browser.lab import FOCUS, FOCUSED, PATIENCE, WALK, Lab, wait_until
+from samplers.targets import TARGETS
+from tests.browser.lab import FOCUS, FOCUSED, WALK, Lab, wait_until
 
 LESSON = r"""+++
 title = "Signs"
@@ -50,20 +49,19 @@ lane1.sampler.step_size = 0.3
 """
 
 
-@pytest.fixture(scope="module")
-def school(tmp_path_factory):
-    """A server with a lesson of formulas."""
-    folder = tmp_path_factory.mktemp("signs")
-    (folder / "01-signs.md").write_text(LESSON, encoding="utf-8")
-    with serve(tmp_path_factory.mktemp("access"), environment={VARIABLE: str(folder)}) as running:
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def school(server):
+    """A lesson of formulas on the server."""
+    path = server.lessons / "01-signs.md"
+    path.write_text(LESSON, encoding="utf-8")
+    yield
+    path.unlink()
 
 
 @pytest.fixture
-def lab(page, school):
+def lab(page, server):
     """The app in an empty page."""
-    page.set_default_timeout(1000 * PATIENCE)
-    return Lab(page, school)
+    return Lab(page, server)
 
 
 def pictures(lab):
@@ -96,63 +94,96 @@ def tab_to(lab, name, keys="Tab", most=60):
 
 
 # Paused: axe takes seconds for a page that is drawn all the time beside it.
-KINDS = {
-    "first": "?play=0",
+PAUSED = "?play=0"
+TARGETS_SHOWN = {"first": "quartic", "simplex": "dense_dirichlet", "circle": "von_mises", "globe": "fisher"}
+OTHERS = {
     "workbench": "?lane=sgld&lane=recipe~full&play=0",
-    "simplex": "?target=dense_dirichlet&play=0",
-    "circle": "?target=von_mises&play=0",
-    "globe": "?target=fisher&play=0",
     "topics": "?target=topics&play=0",
     "network": "?target=network&play=0",
-    "lesson": "?lesson=signs",
-    "presenter": "?lesson=signs&present=1",
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_axe_finds_nothing(lab, kind):
-    lab.open(KINDS[kind])
-    lab.until(lambda: lab.titles() and len(pictures(lab)) >= len(lab.titles()), "pictures")
-    if kind not in ("lesson", "presenter"):
-        lab.step()
-        # Cards come last.
-        lab.until(lambda: lab.page.locator("mjx-container").count() > 0, "formulas")
-        # The mouse stands on the button that it pressed: while its help fades in, that has no contrast yet.
-        lab.page.mouse.move(0, 0)
-        lab.until(lambda: lab.page.locator(".MuiTooltip-tooltip").count() == 0, "no help")
+def background(lab):
+    return lab.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def check_both_themes(lab):
+    """By all rules in the theme that the page has, and by those of colours in the other, which it then keeps."""
     assert lab.axe() == []
-    if kind == "first":
-        # axe sees into shadow roots: a button without its name is found.
-        lab.button("Toggle theme").evaluate("(one) => one.removeAttribute('aria-label')")
-        assert any("button-name" in one for one in lab.axe("button-name"))
-        return
-    light = lab.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    if kind == "presenter":
-        press(lab, "Escape")
-        lab.button("Toggle theme").wait_for()
+    before = background(lab)
     lab.button("Toggle theme").click()
-    lab.until(lambda: lab.page.evaluate("getComputedStyle(document.body).backgroundColor") != light, "a dark page")
-    lab.until(lambda: len(pictures(lab)) >= len(lab.titles()), "dark pictures")
-    # What else axe looks at has no colours, and colours take a moment to change.
+    lab.until(lambda: background(lab) != before, "the other theme")
+    lab.until(lambda: len(pictures(lab)) >= len(lab.titles()), "its pictures")
+    # Colours take a moment to change.
     lab.until(lambda: lab.axe("color-contrast") == [], lambda: lab.axe("color-contrast"))
 
 
-def test_formulas_are_read_as_formulas(lab):
-    lab.open("?lesson=signs")
-    formulas = f"() => {{ {WALK} return [...walk(document)].filter((one) => one.localName === 'math').map((one) => one.outerHTML) }}"
-    # While MathJax sets them there may be more.
-    made = lab.until(lambda: found if len(found := lab.page.evaluate(formulas)) == 2 else None, "two formulas")
-    short, long = (re.sub(r' xmlns="[^"]*"|</?mstyle>|</?mrow>', "", one) for one in made)
-    assert short == "<math><msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup></math>"
-    assert long == (
-        "<math><mfrac><mi>a</mi><msqrt><mi>b</mi></msqrt></mfrac><mo>=</mo><mo>(</mo><mtable><mtr><mtd><mn>1</mn></mtd><mtd><mi>θ</mi></mtd></mtr>"
-        "<mtr><mtd><mn>0</mn></mtd><mtd><mn>1</mn></mtd></mtr></mtable><mo>)</mo>"
-        "<munderover><mo>∑</mo><mi>j</mi><mo>=</mo><mn>1</mn><mi>n</mi></munderover><msup><mi>e</mi><mo>−</mo><mi>H</mi></msup></math>"
+def drawn(lab):
+    """Wait for pictures and cards, of which these come last, a step after the start."""
+    lab.until(lambda: lab.titles() and len(pictures(lab)) >= len(lab.titles()), "pictures")
+    lab.step()
+    lab.until(lambda: lab.page.locator("mjx-container").count() > 0, "formulas")
+    # The mouse stands on the button that it pressed: while its help fades in, that has no contrast yet. What the mouse
+    # was on before may be gone with its page, and its help then stays until Escape.
+    lab.page.mouse.move(0, 0)
+    press(lab, "Escape")
+    lab.until(lambda: lab.page.locator(".MuiTooltip-tooltip").count() == 0, "no help")
+
+
+@pytest.mark.parametrize("kind", TARGETS_SHOWN)
+def test_axe_finds_nothing_on_a_page_of_a_target(walk, kind):
+    lab = walk(PAUSED)
+    target = TARGETS_SHOWN[kind]
+    if kind != "first":
+        lab.choose("Target", TARGETS[target].title)
+        lab.until(lambda: lab.field("target").startswith(target), "the target")
+        lab.until(lambda: lab.steps() == 0, "its start")
+        drawn(lab)
+        check_both_themes(lab)
+        return
+    drawn(lab)
+    assert lab.axe() == []
+    # axe sees into shadow roots: a button without its name is found.
+    button = lab.button("Toggle theme").element_handle()
+    button.evaluate("(one) => one.removeAttribute('aria-label')")
+    assert any("button-name" in one for one in lab.axe("button-name"))
+    button.evaluate("(one) => one.setAttribute('aria-label', 'Toggle theme')")
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_axe_finds_nothing(lab, kind):
+    lab.open(OTHERS[kind])
+    drawn(lab)
+    check_both_themes(lab)
+
+
+def test_a_menu_that_is_drawn_again_keeps_the_focus(walk):
+    lab = walk(PAUSED)
+    page = lab.page
+    tab_to(lab, "Export")
+    press(lab, "Enter")
+    lab.until(lambda: lab.focus().startswith("menuitem"), "the focus in the menu")
+    # What React does where it draws a list again: another element, which takes the focus.
+    page.evaluate(f"""() => {{
+      const item = ({FOCUSED})()
+      const list = item.closest("[role=menu]")
+      const again = list.cloneNode(true)
+      list.replaceWith(again)
+      again.children[[...list.children].indexOf(item)].focus()
+    }}""")
+    # The watch looks ten times a second.
+    page.wait_for_timeout(500)
+    assert lab.focus().startswith("menuitem"), "the focus stays in the menu that is open"
+    press(lab, "Escape")
+    lab.until(
+        lambda: re.match(r"button\b.*\bExport$", lab.focus(), re.DOTALL),
+        lambda: f"the focus back, not on {lab.focus()}",
     )
+    gone(lab, "[role=menuitem]")
 
 
-def test_pictures_say_what_they_show(lab):
-    lab.open()
+def test_pictures_say_what_they_show(walk):
+    lab = walk()
     lab.moves()
     lab.until(lambda: all("mean of" in name for _, name in pictures(lab)[:2]), lambda: f"means in {pictures(lab)}")
     lab.until(lambda: re.search(r"KS distance, against .*KS 0\.\d+", pictures(lab)[2][1]), lambda: pictures(lab)[2])
@@ -162,8 +193,8 @@ def test_pictures_say_what_they_show(lab):
     assert lab.page.locator(".bk-events[tabindex]").count() == 0, "a canvas takes no keys and no focus"
 
 
-def test_all_by_keyboard(lab):
-    lab.open()
+def test_all_by_keyboard(walk):
+    lab = walk()
     lab.moves()
     page = lab.page
     # The list of lessons: the focus goes into it, stays there, and comes back.
@@ -230,33 +261,38 @@ def test_all_by_keyboard(lab):
     lab.until(lambda: "Autocorrelation" in lab.titles(), "the view")
 
 
-def test_a_menu_that_is_drawn_again_keeps_the_focus(lab):
-    lab.open("?play=0")
-    page = lab.page
-    tab_to(lab, "Export")
-    press(lab, "Enter")
-    lab.until(lambda: lab.focus().startswith("menuitem"), "the focus in the menu")
-    # What React does where it draws a list again: another element, which takes the focus.
-    page.evaluate(f"""() => {{
-      const item = ({FOCUSED})()
-      const list = item.closest("[role=menu]")
-      const again = list.cloneNode(true)
-      list.replaceWith(again)
-      again.children[[...list.children].indexOf(item)].focus()
-    }}""")
-    # The watch looks ten times a second.
-    page.wait_for_timeout(500)
-    assert lab.focus().startswith("menuitem"), "the focus stays in the menu that is open"
-    press(lab, "Escape")
-    lab.until(
-        lambda: re.match(r"button\b.*\bExport$", lab.focus(), re.DOTALL),
-        lambda: f"the focus back, not on {lab.focus()}",
+SIGNS = "?lesson=signs"
+
+
+def test_formulas_are_read_as_formulas(walk):
+    lab = walk(SIGNS)
+    formulas = f"() => {{ {WALK} return [...walk(document)].filter((one) => one.localName === 'math').map((one) => one.outerHTML) }}"
+    # While MathJax sets them there may be more.
+    made = lab.until(lambda: found if len(found := lab.page.evaluate(formulas)) == 2 else None, "two formulas")
+    short, long = (re.sub(r' xmlns="[^"]*"|</?mstyle>|</?mrow>', "", one) for one in made)
+    assert short == "<math><msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup></math>"
+    assert long == (
+        "<math><mfrac><mi>a</mi><msqrt><mi>b</mi></msqrt></mfrac><mo>=</mo><mo>(</mo><mtable><mtr><mtd><mn>1</mn></mtd><mtd><mi>θ</mi></mtd></mtr>"
+        "<mtr><mtd><mn>0</mn></mtd><mtd><mn>1</mn></mtd></mtr></mtable><mo>)</mo>"
+        "<munderover><mo>∑</mo><mi>j</mi><mo>=</mo><mn>1</mn><mi>n</mi></munderover><msup><mi>e</mi><mo>−</mo><mi>H</mi></msup></math>"
     )
-    gone(lab, "[role=menuitem]")
 
 
-def test_a_lesson_by_keyboard(lab):
-    lab.open("?lesson=signs")
+def test_axe_finds_nothing_in_a_lesson(walk):
+    """Nor where it is presented."""
+    lab = walk(SIGNS)
+    lab.press("Present")
+    lab.page.locator(".strip").wait_for()
+    lab.until(lambda: lab.titles() and len(pictures(lab)) >= len(lab.titles()), "pictures")
+    assert lab.axe() == []
+    press(lab, "Escape")
+    lab.button("Toggle theme").wait_for()
+    lab.until(lambda: len(pictures(lab)) >= len(lab.titles()), "its pictures")
+    check_both_themes(lab)
+
+
+def test_a_lesson_by_keyboard(walk):
+    lab = walk(SIGNS)
     lab.until(lambda: lab.titles() == ["Marginal"], "its view")
     tab_to(lab, "button That")
     press(lab, "Enter")
@@ -268,8 +304,8 @@ def test_a_lesson_by_keyboard(lab):
     lab.until(lambda: re.search("Next|All lessons", lab.focus()) is not None or "Back" in lab.focus(), lambda: f"the focus in the lesson, not on {lab.focus()}")  # fmt: skip
 
 
-def test_less_motion_opens_paused(new_page, school):
-    lab = Lab(new_page(reduced_motion="reduce"), school).open()
+def test_less_motion_opens_paused(new_page, server):
+    lab = Lab(new_page(reduced_motion="reduce"), server).open()
     lab.says("asks for less motion")
     wait_until(lambda: lab.steps() >= 0, "a readout")
     assert lab.steps() == 0

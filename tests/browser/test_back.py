@@ -69,71 +69,78 @@ def test_pages_come_back_after_the_server_was_killed(tabs, tmp_path):
             banner(lab.page, shown=False)
 
 
-def test_a_server_that_stood_still_goes_on_with_the_same_session(tabs, tmp_path):
-    """Fails where a page is silent while nothing moves, or gives up a session that is still there."""
-    with serve(tmp_path) as server:
-        lab = Lab(tabs[0], server)
-        lab.open()
-        lab.moves()
-        earlier = opened(lab)
-        os.killpg(server.process.pid, signal.SIGSTOP)
-        try:
-            assert "does not answer" in banner(lab.page, shown=True)
-        finally:
-            os.killpg(server.process.pid, signal.SIGCONT)
-        banner(lab.page, shown=False)
-        lab.moves()
-        assert opened(lab) == earlier
-
-
-@pytest.fixture
-def network(tmp_path):
-    """A server, and the wire through which its address goes."""
-    with wire() as between, serve(tmp_path, "--allow-websocket-origin", f"localhost:{between.port}") as server:
+@pytest.fixture(scope="module")
+def far(chromium, tmp_path_factory):
+    """A page whose server is behind a wire, and both: each test leaves the three whole."""
+    folder = tmp_path_factory.mktemp("far")
+    context = new_context(chromium)
+    context.set_default_timeout(1000 * PATIENCE)
+    with wire() as between, serve(folder, "--allow-websocket-origin", f"localhost:{between.port}") as server:
         between.target, server.port = server.port, between.port
-        yield server, between
+        lab = Lab(context.new_page(), server).open(f"{LIGHT_PAGE}&seed=12")
+        yield lab, server, between
+        context.close()
 
 
-def test_a_network_that_is_cut_and_mended_brings_the_page_back(tabs, network):
-    """Fails where a page whose connection was closed does not say so, or comes back with another state."""
-    server, between = network
-    lab = Lab(tabs[0], server).open(LESSON)
-    wait_until(lambda: "views" in fields(lab), "the whole state in the address")
-    state, earlier = fields(lab), opened(lab)
-    between.cut()
-    assert "does not answer" in banner(lab.page, shown=True)
-    between.mend()
-    wait_until(lambda: opened(lab) != earlier, "the page, opened again")
-    wait_until(lambda: "views" in fields(lab) and lab.page.locator(".bk-Figure").count(), "figures")
-    assert fields(lab) == state
-    banner(lab.page, shown=False)
-
-
-def test_a_network_that_stood_still_goes_on_with_the_same_session(tabs, network):
-    """Fails where a page says nothing of what does not arrive, or gives up a session that is still there."""
-    server, between = network
-    lab = Lab(tabs[0], server).open(LIGHT_PAGE)
+def test_a_server_that_stood_still_goes_on_with_the_same_session(far):
+    """Fails where a page is silent while nothing moves, or gives up a session that is still there."""
+    lab, server, _ = far
     lab.moves()
     earlier = opened(lab)
-    between.stall()
-    assert "does not answer" in banner(lab.page, shown=True)
-    between.mend()
+    os.killpg(server.process.pid, signal.SIGSTOP)
+    try:
+        assert "does not answer" in banner(lab.page, shown=True)
+    finally:
+        os.killpg(server.process.pid, signal.SIGCONT)
     banner(lab.page, shown=False)
     lab.moves()
     assert opened(lab) == earlier
 
 
-def test_a_machine_that_slept_comes_back(tabs, network):
-    """Fails where a page goes on waiting on a connection whose other end is gone, of which nobody told it."""
-    server, between = network
-    lab = Lab(tabs[0], server).open(f"{LIGHT_PAGE}&seed=12&play=0")
-    wait_until(lambda: lab.steps() == 0, "a readout")
-    state, earlier = fields(lab), opened(lab)
-    between.forget()
-    lab.page.evaluate("const now = Date.now; Date.now = () => now() + 3_600_000")
+def test_a_network_that_stood_still_goes_on_with_the_same_session(far):
+    """Fails where a page says nothing of what does not arrive, or gives up a session that is still there."""
+    lab, _, between = far
+    lab.moves()
+    earlier = opened(lab)
+    between.stall()
+    try:
+        assert "does not answer" in banner(lab.page, shown=True)
+    finally:
+        between.mend()
+    banner(lab.page, shown=False)
+    lab.moves()
+    assert opened(lab) == earlier
+
+
+def comes_back(lab, state, earlier):
+    """Wait until the page was opened again, whole, and hold it against its state before."""
     wait_until(lambda: opened(lab) != earlier, "the page, opened again")
     wait_until(lambda: "views" in fields(lab) and lab.page.locator(".bk-Figure").count(), "figures")
     assert fields(lab) == state
+    banner(lab.page, shown=False)
+
+
+def test_a_network_that_is_cut_and_mended_brings_the_page_back(far):
+    """Fails where a page whose connection was closed does not say so, or comes back with another state."""
+    lab, _, between = far
+    wait_until(lambda: "views" in fields(lab), "the whole state in the address")
+    state, earlier = fields(lab), opened(lab)
+    between.cut()
+    try:
+        assert "does not answer" in banner(lab.page, shown=True)
+    finally:
+        between.mend()
+    comes_back(lab, state, earlier)
+
+
+def test_a_machine_that_slept_comes_back(far):
+    """Fails where a page goes on waiting on a connection whose other end is gone, of which nobody told it."""
+    lab, _, between = far
+    lab.moves()
+    state, earlier = fields(lab), opened(lab)
+    between.forget()
+    lab.page.evaluate("const now = Date.now; Date.now = () => now() + 3_600_000")
+    comes_back(lab, state, earlier)
 
 
 def test_back_and_forward_apply_what_the_address_says(page, server):

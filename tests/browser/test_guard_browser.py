@@ -8,9 +8,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-import pytest
-
-from tests.browser import IDLE, LIGHT_PAGE, open_app, serve
+from tests.browser import IDLE, LIGHT_PAGE, serve
 from tests.browser.lab import PATIENCE, wait_until
 
 
@@ -81,33 +79,8 @@ def test_nobody_shows_the_lab_in_a_frame_by_default(page, page_log, server):
     page_log.errors.clear()
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_a_page_runs_its_own_scripts_only(page, page_log, server, host):
-    page.goto(server.url.replace("localhost", host) + LIGHT_PAGE, timeout=1000 * PATIENCE)
-    page.wait_for_function(IDLE, timeout=1000 * PATIENCE)
-    assert not page_log.errors
-    page.evaluate(
-        """() => {
-            document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.ran = 1'>")
-            const inline = document.createElement("script")
-            inline.textContent = "window.ran = 2"
-            document.body.append(inline)
-            const outside = document.createElement("script")
-            outside.src = "https://example.org/x.js"
-            document.body.append(outside)
-        }"""
-    )
-    wait_until(lambda: len(page_log.errors) >= 3, lambda: f"three refusals: {page_log.errors}")
-    assert page.evaluate("window.ran") is None
-    page.close()
-    assert all("Content Security Policy" in error or "404" in error for error in page_log.errors)
-    page_log.errors.clear()
-    page_log.outside.remove("https://example.org/x.js")
-
-
-def test_an_expired_page_is_closed_and_a_reload_mends_it(page, page_log, server):
-    page.set_default_timeout(1000 * PATIENCE)
-    open_app(page, server, LIGHT_PAGE)
+def test_an_expired_page_is_closed_and_a_reload_mends_it(walk, server):
+    page = walk(LIGHT_PAGE).page
     told = page.evaluate(
         f"""() => new Promise((done) => {{
             const socket = new WebSocket("ws://localhost:{server.port}/app/ws", ["bokeh", "e30.e30"])
@@ -117,3 +90,32 @@ def test_an_expired_page_is_closed_and_a_reload_mends_it(page, page_log, server)
     assert told[0] == 1008 and "reload" in told[1]
     page.reload()
     page.wait_for_function(IDLE, timeout=1000 * PATIENCE)
+
+
+def test_a_page_runs_its_own_scripts_only(walk, page_log, server):
+    """By either name of this machine."""
+    page = walk(LIGHT_PAGE).page
+    for host in ("localhost", "127.0.0.1"):
+        if host != "localhost":
+            page.goto(server.url.replace("localhost", host) + LIGHT_PAGE, timeout=1000 * PATIENCE)
+            page.wait_for_function(IDLE, timeout=1000 * PATIENCE)
+        assert not page_log.errors
+        page.evaluate(
+            """() => {
+                document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.ran = 1'>")
+                const inline = document.createElement("script")
+                inline.textContent = "window.ran = 2"
+                document.body.append(inline)
+                const outside = document.createElement("script")
+                outside.src = "https://example.org/x.js"
+                document.body.append(outside)
+            }"""
+        )
+        wait_until(lambda: len(page_log.errors) >= 3, lambda: f"three refusals: {page_log.errors}")
+        assert page.evaluate("window.ran") is None
+        # No more is said of it after that.
+        page.goto("about:blank")
+        assert all("Content Security Policy" in error or "404" in error for error in page_log.errors)
+        page_log.errors.clear()
+        page_log.outside.remove("https://example.org/x.js")
+    page.close()

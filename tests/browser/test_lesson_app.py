@@ -5,8 +5,6 @@ import re
 
 import pytest
 
-from lessons.library import VARIABLE
-from tests.browser import serve
 from tests.browser.lab import PATIENCE, WALK, Lab, check_finite, check_width, wait_until
 
 MINE = """+++
@@ -63,25 +61,26 @@ lane1.sampler.step_size = 0.3
 
 
 @pytest.fixture(scope="module")
-def school(tmp_path_factory):
-    """A server with a teacher's own folder: a good lesson, and a broken one."""
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "01-mine.md").write_text(MINE, encoding="utf-8")
+def school(server):
+    """The server, and a teacher's own folder with a good lesson, and a broken one."""
     broken = MINE.replace("answer = 2", "answer = 7")
-    (folder / "02-broken.md").write_text(broken, encoding="utf-8")
+    files = {"01-mine.md": MINE, "02-broken.md": broken}
+    for name, text in files.items():
+        (server.lessons / name).write_text(text, encoding="utf-8")
     line = next(n for n, row in enumerate(broken.splitlines(), 1) if "answer = 7" in row)
-    with serve(tmp_path_factory.mktemp("school"), environment={VARIABLE: str(folder)}) as running:
-        running.broken = f"02-broken.md:{line}"
-        yield running
+    server.broken = f"02-broken.md:{line}"
+    yield server
+    for name in files:
+        (server.lessons / name).unlink()
 
 
 @pytest.fixture
 def lab(page, school):
     """The app in an empty page; every array in every figure must be finite when the test ends."""
-    made = Lab(page, school)
+    made, start = Lab(page, school), len(school.log)
     yield made
     check_finite(made.figures())
-    assert school.crashes() == []
+    assert school.crashes(start) == []
 
 
 def heading(lab):

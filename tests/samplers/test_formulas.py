@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator
 
-from samplers import engine
+from samplers import engine, jit
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, Method
 from samplers.models.network import model as network_model
@@ -77,6 +77,8 @@ def test_an_update_rule_stands_once(rule, s, t, g, key, monkeypatch):
     sampler, method = SAMPLERS[s], METHODS[key]
     runs = [engine.Run(RunSpec.of(t, s, g, n_chains=2, burn_in=5, seed=17)) for _ in range(2)]
     expected = reference_draws(runs[0], 5)[:, -1]
+    # As runs have for the sampler: with the rule in plain Python below nothing that calls it would compile.
+    jit.prepare(method.compiled)
     kernel_file, method_file = (sys.modules[cls.__module__] for cls in (sampler, method))
     # The interpreter runs what is compiled, so that the rule may be exchanged.
     for module in (engine, kernel_file, method_file):

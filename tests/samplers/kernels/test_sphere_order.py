@@ -3,6 +3,7 @@
 The laws are those of ``circle_law.py``, by linear algebra; the kernels are simulated and held against them.
 """
 
+from functools import cache
 from math import exp, sqrt
 from typing import NamedTuple
 
@@ -20,6 +21,15 @@ WITHIN = 0.2
 """How far a slope may be from the order."""
 
 
+@cache
+def law_of(sampler: str, k: float, friction: float, eps: float, fault: str) -> Law:
+    """The law of a sampler at κ = k. What is averaged in it is found once for several tests."""
+    if not friction:
+        return overdamped_law(lambda a: k * np.sin(a), lambda a: -k * np.cos(a), eps, normalise=sampler == "normalised_sgld")  # fmt: skip
+    thermostat, euler = sampler.startswith("gsgnht"), sampler.endswith("euler")
+    return splitting_law(lambda a: k * np.sin(a), eps, friction, thermostat=thermostat, euler=euler, fault=fault, n_angles=28 if thermostat else 48)  # fmt: skip
+
+
 class Case(NamedTuple):
     """A sampler on a von Mises law, the step sizes, and what is averaged: ``cos``, ``temperature`` or ``drift``."""
 
@@ -34,11 +44,7 @@ class Case(NamedTuple):
 
     def law(self, eps: float, fault: str = "") -> Law:
         """The sampler's own."""
-        k = self.kappa
-        if not self.friction:
-            return overdamped_law(lambda a: k * np.sin(a), lambda a: -k * np.cos(a), eps, normalise=self.sampler == "normalised_sgld")  # fmt: skip
-        thermostat, euler = self.sampler.startswith("gsgnht"), self.sampler.endswith("euler")
-        return splitting_law(lambda a: k * np.sin(a), eps, self.friction, thermostat=thermostat, euler=euler, fault=fault, n_angles=28 if thermostat else 48)  # fmt: skip
+        return law_of(self.sampler, self.kappa, self.friction, eps, fault)
 
     def bias(self, law: Law) -> float:
         """Of the law's expectation."""
