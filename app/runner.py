@@ -318,6 +318,9 @@ class Runner(Live):
         if self.readout is not None and turn % 2 == 0:
             texts.append((self.readout.id, lanes.readout(self.state, self._drawn_rate())))
         now = self._with_step(lanes.whole(self.state))
+        if any(len(view.scene.lanes) != len(now) for view in views):
+            # The views are of the next experiment already, whose runs are still to begin.
+            return
         for view in views:
             if await loop.run_in_executor(SLOW, view.background, now):
                 self._ask()

@@ -170,7 +170,7 @@ class Session:
         """Make the lesson's panel, the list of lessons and presenter mode; ``controls`` are a lesson's step's."""
         state = self.state
         self.lesson_controls = controls
-        self.catalogue = Catalogue(self.go)
+        self.catalogue = Catalogue(self.go, lambda: self.state.teacher)
         self.lesson = LessonPanel(
             state, None if "controls" in state.hidden else controls, self.go, self._following, self.catalogue.open,
             self.do_later,

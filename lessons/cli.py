@@ -23,6 +23,7 @@ from lessons.claims import Result
 from lessons.headless import Outcome, run_step
 from lessons.lesson import Lesson
 from lessons.library import VARIABLE, Library, load_all
+from lessons.paths import paths
 from samplers import SpecError, jit
 from samplers.models.run import needed
 
@@ -36,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         library = load_all(options.folder)
         for problem in library.problems:
             print(f"error: {problem}", file=sys.stderr)
+        if options.paths:
+            _paths(library)
+            return PASSED
         if options.contact_sheet is not None:
             _contact_sheet(_chosen(library, options.names or ["all"]), options.contact_sheet)
             return PASSED
@@ -68,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write the figures there, as PNG")
     parser.add_argument("--contact-sheet", type=Path, metavar="DIR", help="write a picture of every step there, as the page shows it, and a sheet of each lesson")  # fmt: skip
+    parser.add_argument(
+        "--paths", action="store_true", help="list the teacher's paths through the course, step by step"
+    )
     parser.add_argument("--folder", action="append", default=[], metavar="DIR", help=f"a folder of own lessons, also named by {VARIABLE}")  # fmt: skip
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--processes", type=_count, default=0, metavar="N", help="processes for sweeps; as many as cores if left out")  # fmt: skip
@@ -90,6 +97,16 @@ def _list(library: Library) -> None:
         print(f"{lesson.key:<{width}}  {lesson.title} ({lesson.minutes} minutes, {len(lesson.steps)} steps, {claims} claims)")  # fmt: skip
         if lesson.summary:
             print(f"{'':<{width}}  {lesson.summary}")
+
+
+def _paths(library: Library) -> None:
+    for path in paths():
+        print(f"{path.title}\n  {path.says}")
+        for lecture in path.lectures:
+            print(f"  {lecture.title} ({lecture.minutes} minutes)")
+            for stop in lecture.stops:
+                step = library.lessons[stop.lesson].steps[stop.step - 1]
+                print(f"    {stop.minutes:>2} min  {stop.lesson} {stop.step}: {step.title}")
 
 
 def _chosen(library: Library, names: Sequence[str]) -> list[Lesson]:

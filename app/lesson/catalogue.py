@@ -1,6 +1,6 @@
 """The list of lessons, and what is wrong with those that did not load."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
@@ -12,13 +12,15 @@ from app.lesson.progress import Contents
 from app.lesson.prose import as_words
 from lessons import Lesson
 from lessons.glossary import glossary
+from lessons.paths import paths
 
 
 class Catalogue:
     """A dialog that is made when it is first asked for."""
 
-    def __init__(self, go: Callable[[Lesson, int], None]):
-        self._go = go
+    def __init__(self, go: Callable[[Lesson, int], None], teacher: Callable[[], bool] = lambda: False):
+        """``go`` opens a step; ``teacher`` says whether the teacher's own is shown."""
+        self._go, self._teacher = go, teacher
         self.panel = pn.Column(margin=0, width=0, height=0, sizing_mode="fixed")
         self._dialog: Any = None
 
@@ -37,7 +39,8 @@ class Catalogue:
             f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {minutes} minutes in all.",
             sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
         )  # fmt: skip
-        parts = [intro, terms(), *broken(found.problems), menu]
+        own = [ways(found.lessons)] if self._teacher() else []
+        parts = [intro, *own, terms(), *broken(found.problems), menu]
         if self._dialog is None:
             self._dialog = pmui.Dialog(
                 *parts, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
@@ -47,16 +50,39 @@ class Catalogue:
             self._dialog.param.update(objects=parts, open=True)
 
 
+def ways(known: Mapping[str, Lesson]) -> Any:
+    """The teacher's paths through the course: each lecture with its steps and their minutes."""
+    html = ""
+    for path in paths():
+        html += f"<details><summary><b>{escape(path.title)}</b></summary><p>{escape(path.says)}</p>"
+        for lecture in path.lectures:
+            listed = "".join(
+                f"<li>{stop.minutes} min: <a href='?lesson={stop.lesson}&amp;step={stop.step}&amp;teacher=1'>{escape(as_words(known[stop.lesson].steps[stop.step - 1].title))}</a>"
+                f" <span class='of'>{escape(as_words(known[stop.lesson].title))}, step {stop.step}</span></li>"
+                for stop in lecture.stops
+            )
+            html += f"<p><b>{escape(lecture.title)}</b>, {lecture.minutes} minutes</p><ol>{listed}</ol>"
+        html += "</details>"
+    return _folded(
+        html, "ol { margin: 0 0 8px 0; padding-left: 1.8em; } p { margin: 6px 0 2px 0; } .of { opacity: .8; }"
+    )
+
+
 def terms() -> Any:
     """The glossary, which opens where it is asked for."""
     listed = "".join(
         f"<dt><b>{escape(term.name)}</b></dt><dd>{escape(term.says)} <a href='{escape(term.link)}'>Where it is introduced</a></dd>"
         for term in glossary()
     )
+    html = f"<details><summary><b>Glossary</b>: {len(glossary())} terms, each in a sentence</summary><dl>{listed}</dl></details>"
+    return _folded(html, "dd { margin: 0 0 8px 0; }")
+
+
+def _folded(html: str, style: str) -> Any:
+    """What opens where it is asked for."""
     return pn.pane.HTML(
-        f"<details><summary><b>Glossary</b>: {len(glossary())} terms, each in a sentence</summary><dl>{listed}</dl></details>",
-        sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
-        stylesheets=["summary { cursor: pointer; } dd { margin: 0 0 8px 0; } a { color: inherit; }"],
+        html, sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
+        stylesheets=[f"summary {{ cursor: pointer; }} a {{ color: inherit; }} {style}"],
     )  # fmt: skip
 
 

@@ -91,7 +91,7 @@ def _formula(tex: str, alone: bool) -> str:
 
 def _in_lines(tex: str) -> str:
     """A displayed formula of several parts, one below the other: the panel is narrow."""
-    if r"\begin" in tex or r"\left" in tex:
+    if re.search(r"\\(?:begin|left)(?![a-zA-Z])", tex):
         return tex
     depth, parts, start = 0, [], 0
     for match in re.finditer(r"[{}]|\\qquad(?![a-zA-Z])", tex):

@@ -424,6 +424,9 @@ def test_formulas_survive_markdown():
     assert r"$$\begin{array}{l}\displaystyle x_1\\[.5em] \displaystyle y_{\qquad}\end{array}$$" in html
     assert "&lt;b&gt;" in html, "no HTML of the file's own"
     assert in_line("It is $$\\epsilon$$.") == r"It is \(\epsilon\)."
+    for arrow, parts in ((r"\leftarrow", 2), (r"\left(x\right)", 1), (r"\begin{matrix}x\end{matrix}", 1)):
+        html = as_html(f"$$r {arrow} 1 \\qquad v = 2$$")
+        assert html.count(r"\displaystyle") == (parts if parts > 1 else 0), arrow
     assert as_words('"a" `b` $$c$$') == '"a" b c'
 
 
@@ -759,6 +762,15 @@ def test_of_two_lessons_with_one_title_the_one_that_was_clicked_opens(folder):
     for wrong in (-1, 1000, True, "0", None, {}):
         menu._handle_msg(wrong)
     assert opened == [("twin", 1), ("mine", 1)]
+
+
+def test_the_list_has_paths_for_a_teacher():
+    for teacher in (False, True):
+        catalogue = Catalogue(print, lambda teacher=teacher: teacher)
+        catalogue.open()
+        shown = "".join(str(getattr(part, "object", "")) for part in catalogue._dialog.objects)
+        assert ("45 minutes through the course" in shown) == teacher
+        assert ("<a href='?lesson=langevin&amp;step=1&amp;teacher=1'>Downhill</a>" in shown) == teacher
 
 
 def test_the_list_says_minutes_and_needs(folder, mine):

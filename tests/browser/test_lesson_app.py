@@ -5,8 +5,10 @@ import re
 
 import pytest
 
+from lessons import load_all
 from tests.browser.lab import PATIENCE, WALK, Lab, check_finite, check_width, wait_until
 
+COURSE = load_all().lessons
 MINE = """+++
 title = "Mine"
 minutes = 3
@@ -168,7 +170,46 @@ def test_a_student_goes_through_a_lesson(lab):
     )
     lab.press("Back to the step")
     lab.until(lambda: heading(lab) == ["Two"] and lab.field("try") == "", "the step again")
+    check_first_lesson(lab)
     assert lab.page.evaluate("window.sameDocument"), "no step reloads the page"
+
+
+def check_first_lesson(lab):
+    """The course's first step, as a student plays it, on a page that is open."""
+    lab.press("Lessons")
+    lab.page.get_by_role("dialog").get_by_text("From gradient descent to Langevin", exact=True).click()
+    lab.until(lambda: heading(lab) == ["Downhill"], "the first step of the course")
+    lab.until(lambda: lab.steps() == 0, "a new experiment at rest")
+    answer(lab, "At the top: in the end the pull of the gradient wins")
+    shows(lab, "Not quite.")
+    shows(lab, "pulls inwards, the noise pushes outwards")
+    # One step, slowly, and by hand.
+    pace = lab.page.get_by_role("slider", name="Steps a frame")
+    pace.press("Home")
+    words = lambda: lab.page.locator(".parts").inner_text()  # noqa: E731
+    lab.until(lambda: "gradient descent, chain 1: step" in words(), "a step in its parts")
+    lab.press("Pause")
+    rest = lab.settled()
+    for _ in range(4):
+        lab.page.keyboard.press(".")
+    lab.until(lambda: lab.steps() > rest, "the next step, part by part")
+    # Fast: both claims are met before the step has run its length, or they never are.
+    lab.press("Play")
+    most = COURSE["langevin"].steps[0].spec.n_steps
+    while int(lab.field("speed") or 1) < 300:
+        before = lab.url
+        pace.press("ArrowRight")
+        lab.until(lambda before=before: lab.url != before, "the next speed in the link")
+    met = lab.page.get_by_text("Of 2 claims 2 met.").first
+    lab.until(lambda: met.is_visible() or lab.steps() > 1.25 * most, "check marks")
+    assert met.is_visible(), f"not met in {lab.steps()} steps"
+    # Moved, ε is another one than the claim's.
+    lab.press("Pause")
+    lanes = lab.lanes()
+    lab.page.get_by_role("slider", name="Step size ε").press("ArrowLeft")
+    lab.until(lambda: lab.lanes() not in (lanes, []), "another ε in the link")
+    lab.press("Play")
+    shows(lab, "~ other settings than the claim's")
 
 
 def test_a_teacher_presents_with_keys(lab):
@@ -216,11 +257,11 @@ def test_a_teacher_presents_with_keys(lab):
 
 
 def test_a_lesson_on_a_phone(phone, school):
-    lab = Lab(phone, school).open("?lesson=mine")
-    wait_until(lambda: heading(lab) == ["One"], "the step")
-    phone.get_by_role("button", name="That", exact=True).click()
+    lab = Lab(phone, school).open("?lesson=langevin")
+    wait_until(lambda: heading(lab) == ["Downhill"], "the step")
+    phone.get_by_role("button", name=re.compile("^Nowhere")).click()
     shows(lab, "Right.")
-    wait_until(lambda: len(lab.figures()) == 2, "the views")
+    wait_until(lambda: len(lab.figures()) == 3, "the views")
     check_width(phone)
     text, figure = phone.locator(".lesson").bounding_box(), phone.locator(".bk-Figure").first.bounding_box()
     half = phone.viewport_size["height"] / 2

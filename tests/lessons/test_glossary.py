@@ -14,7 +14,8 @@ def texts(step):
     """All that a student reads of a step."""
     question = step.question
     asked = [question.ask, *question.options, question.why] if question is not None else []
-    return [step.title, step.text, step.watch, *asked, *(claim.says for claim in step.claims), *step.names]
+    more = [*(claim.says for claim in step.claims), *(exercise.text for exercise in step.exercises)]
+    return [step.title, step.text, step.watch, *asked, *more, *step.names]
 
 
 def too_early(lessons):

@@ -1,0 +1,169 @@
+"""What the course has for a teacher: notes, exercises that run, solutions whose numbers hold, and paths."""
+
+from dataclasses import replace
+
+import pytest
+
+from lessons import load_all
+from lessons.cli import main
+from lessons.evidence import evidence, measured
+from lessons.measures import MEASURES
+from lessons.paths import CoursePath, Lecture, Stop, paths
+from lessons.specs import changed, choice_data
+from samplers import Run
+from samplers.models.run import start
+from samplers.targets import TARGETS
+
+LESSONS = load_all().lessons
+EXERCISES = {
+    (key, step.number, number): exercise
+    for key, lesson in LESSONS.items()
+    for step in lesson.steps
+    for number, exercise in enumerate(step.exercises, 1)
+}
+FEW = 20
+DIVERGES = {("langevin", 1, 1): 2}
+"""The lane of an exercise whose solution says that it blows up."""
+NUMBERS = {
+    ("minibatch-noise", 1, 1): [("variance", 1, "2.11")],
+    ("minibatch-noise", 2, 1): [("variance", 1, "1.10")],
+    ("momentum", 1, 1): [("tau", 1, "180")],
+    ("momentum", 2, 1): [("power(order:2)", 1, "5.0"), ("power(order:2)", 2, "1.08")],
+    ("diagnostics-mislead", 2, 1): [("rhat", 1, "1.00"), ("ks", 1, "0.012")],
+    ("diagnostics-mislead", 3, 1): [("variance", 1, "1.25"), ("variance", 2, "2.03")],
+    ("dw", 1, 1): [("variance", 1, "1.33")],
+    ("dw", 3, 1): [("variance", 1, "0.513"), ("variance", 2, "0.253")],
+    ("recipe-d", 2, 1): [("power(order:2)", 1, "1.05"), ("power(order:2)", 2, "0.833")],
+    ("recipe-q", 1, 1): [("tau", 1, "106"), ("tau", 2, "106")],
+    ("recipe-q", 3, 1): [("variance", 1, "1.01")],
+    ("gamma", 1, 1): [("power(order:2)", 1, "1.00"), ("power(order:2)", 2, "0.84")],
+    ("gamma", 1, 2): [("power(order:2)", 1, "0.96")],
+    ("thermostats", 1, 1): [("temperature", 1, "1.50"), ("auxiliary(component:2;order:1)", 2, "1.50")],
+    ("riemannian", 5, 1): [("power(order:2)", 1, "0.99")],
+    ("boundary", 3, 1): [("ks", 1, "0.097"), ("ks", 2, "0.034")],
+    ("scir", 1, 1): [("tau", 1, "4.09"), ("tau", 2, "1.01"), ("variance", 2, "0.100")],
+    ("scir", 2, 1): [("chain_ks", 1, "0.027")],
+    ("bias-variance", 2, 1): [
+        ("ensemble_variance(component:1;steps:6;start:1)", 1, "26.6"), ("ensemble_variance(component:1;steps:6;start:1)", 2, "22.6"),
+    ],
+    ("bias-variance", 3, 1): [("variance", 1, "0.00238"), ("variance", 2, "0.00161")],
+    ("circle", 2, 1): [("temperature", 1, "1.09")],
+    ("circle", 3, 1): [("temperature", 1, "1.99"), ("expectation(number:3)", 1, "0.36")],
+    ("order", 1, 1): [("variance", 1, "1.00"), ("variance", 2, "0.90")],
+    ("order", 2, 1): [("variance", 1, "1.003"), ("auxiliary(component:1;order:2)", 1, "1.058")],
+    ("scan", 1, 1): [("tau", 1, "1.00"), ("variance", 1, "2.01")],
+    ("scan", 2, 1): [("tau", 1, "120"), ("tau", 2, "60")],
+    ("topics", 1, 1): [("score", 1, "18.5")],
+    ("topics", 1, 2): [("score", 1, "14.5"), ("score", 2, "17.6")],
+    ("network", 1, 1): [("score", 1, "0.733")],
+    ("network", 2, 1): [("score", 1, "0.976"), ("score", 2, "0.967")],
+}  # fmt: skip
+"""Of an exercise the numbers that its experiment gives: measure, lane, and the number as the solution has it."""
+METHOD_STEPS = {("topics", 1, 1): 400, ("topics", 1, 2): 200}
+OTHER_METHOD_STEPS = 1000
+"""Of an exercise on a model of data; a density's experiment says itself how long it runs."""
+
+
+# Notes and exercises
+
+
+@pytest.mark.parametrize("key", LESSONS)
+def test_a_lesson_has_notes_and_exercises(key):
+    lesson = LESSONS[key]
+    assert lesson.steps[0].teacher
+    assert sum(len(step.exercises) for step in lesson.steps) >= 2
+
+
+def soon_known(place):
+    """Whether the target's exact answers take no long run; claims run the same samplers on one whose answers do."""
+    spec = EXERCISES[place].experiment
+    return spec.of_model or TARGETS[spec.target.key].exact_law
+
+
+@pytest.mark.parametrize(
+    "place", [place for place in EXERCISES if soon_known(place)], ids=lambda place: "-".join(map(str, place))
+)
+def test_the_experiment_of_an_exercise_runs(place):
+    spec = EXERCISES[place].experiment
+    if spec.of_model:
+        runs, steps = start(spec, spec.make_model()), 1
+    else:
+        few = replace(spec, n_chains=4, burn_in=0)
+        runs, steps = [Run(run) for run in few.runs()], 2000 if place in DIVERGES else FEW
+    for run in runs:
+        run.advance(steps)
+    stopped = [lane for lane, run in enumerate(runs, 1) if run.divergence is not None]
+    assert stopped == [lane for lane in [DIVERGES.get(place)] if lane]
+
+
+def lane_of(place, spec, lane, needs):
+    """The whole run of a lane, with what a measure needs."""
+    if not spec.of_model:
+        return evidence(spec.runs()[lane - 1], {needs})
+    run = start(spec, spec.make_model())[lane - 1]
+    while run.steps < METHOD_STEPS.get(place, OTHER_METHOD_STEPS):
+        run.advance(1)
+    return run
+
+
+def off(place, spec, measure, lane, text):
+    """How far the number of a solution is from that of an experiment, and what chance and rounding allow."""
+    data = choice_data("measure", measure)
+    made = MEASURES[data["key"]](**data["params"])
+    found = measured(made, lane_of(place, spec, lane, made.needs))
+    rounding = 0.51 * 10.0 ** -len(text.partition(".")[2])
+    # Four standard errors are exceeded by chance once in 6,000 choices of the seed, with 16 chains once in 850.
+    return abs(found.value - float(text)), rounding + 4 * (found.error or 0.0)
+
+
+@pytest.mark.parametrize("place", NUMBERS, ids=lambda place: "-".join(map(str, place)))
+def test_the_numbers_of_a_solution_hold(place):
+    exercise = EXERCISES[place]
+    for measure, lane, text in NUMBERS[place]:
+        assert text in exercise.solution
+        away, allowed = off(place, exercise.experiment, measure, lane, text)
+        assert away <= allowed, (measure, lane, text, away)
+
+
+def test_a_number_that_does_not_hold_is_found():
+    place = ("dw", 1, 1)
+    away, allowed = off(place, changed(EXERCISES[place].experiment, {"sampler.step_size": 0.4}), "variance", 1, "1.33")
+    assert away > allowed
+
+
+# Paths
+
+
+def problems(path, lessons):
+    """What is wrong with a path: steps that are not there, out of the course's order or twice, and minutes."""
+    order, out, last = list(lessons), [], (-1, 0)
+    for lecture in path.lectures:
+        if lecture.minutes != sum(stop.minutes for stop in lecture.stops):
+            out.append(f"{lecture.title}: its steps take other than {lecture.minutes} minutes.")
+        for stop in lecture.stops:
+            if stop.lesson not in lessons or not 1 <= stop.step <= len(lessons[stop.lesson].steps):
+                out.append(f"{lecture.title}: there is no {stop.lesson} {stop.step}.")
+                continue
+            at = (order.index(stop.lesson), stop.step)
+            if at <= last:
+                out.append(f"{lecture.title}: {stop.lesson} {stop.step} comes too late.")
+            last = at
+    return out
+
+
+@pytest.mark.parametrize("path", paths(), ids=lambda path: path.title)
+def test_a_path_names_steps_and_keeps_its_time(path):
+    assert problems(path, LESSONS) == []
+
+
+def test_a_wrong_path_is_found():
+    stops = (Stop("langevin", 2, 5), Stop("langevin", 1, 5), Stop("langevin", 9, 5), Stop("gone", 1, 5))
+    assert len(problems(CoursePath("x", "", (Lecture("x", 21, stops),)), LESSONS)) == 4
+
+
+def test_paths_are_listed(capsys):
+    assert main(["--paths"]) == 0
+    said = capsys.readouterr().out
+    for path in paths():
+        assert path.title in said
+    assert " 8 min  langevin 1: Downhill" in said
