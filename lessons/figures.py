@@ -13,6 +13,7 @@ import holoviews as hv
 import numpy as np
 from bokeh.document import Document
 from bokeh.io.doc import patch_curdoc
+from bokeh.models import LegendItem
 
 from lessons import sweep as sweeps
 from lessons.document import is_number
@@ -60,7 +61,8 @@ def prepare(backend: str) -> None:
             raise SpecError("plots", "…", "it needs Matplotlib: pip install 'sgmcmc-lab[plots]'") from None
         # Files only: a machine without a screen has no other backend.
         mpl.use("agg")
-    hv.extension(backend)
+    # In a notebook the script goes into it, for there may be no network when it is read.
+    hv.extension(backend, inline=True, logo=False)
 
 
 def figure(runs: Any, kind: str = "marginal", *, coordinate: int = 1, names: Sequence[str] = ()) -> Any:
@@ -140,6 +142,14 @@ def bokeh_plot(made: Any) -> Any:
     for legend in drawn.legend:
         legend.update(orientation="vertical", padding=2, spacing=0, border_line_color=None, label_text_font_size="12px", click_policy="none")  # fmt: skip
     return plot
+
+
+def complete(drawn: Any, labels: Sequence[str]) -> None:
+    """Show all layers of a sweep's figure in Bokeh, also those that have no point yet, and each lane in its legend."""
+    for renderer in drawn.renderers:
+        renderer.visible = True
+    lanes = zip(labels, drawn.renderers[1::3], drawn.renderers[2::3], strict=True)
+    drawn.legend[0].items = [LegendItem(label={"value": label}, renderers=both) for label, *both in lanes]
 
 
 # --- what is drawn of runs -------------------------------------------------------------------------------------------

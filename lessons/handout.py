@@ -203,9 +203,9 @@ def _drawn(made: Any, caption: str, titled: bool) -> Any:
     from bokeh.layouts import column
     from bokeh.models import CategoricalSlider, CustomJS
 
-    from lessons.figures import bokeh_plot
+    from lessons import figures
 
-    drawn = bokeh_plot(made).state
+    drawn = figures.bokeh_plot(made).state
     drawn.html_attributes = {"role": "img", "aria-label": caption}
     if not titled:
         drawn.title = None
@@ -216,10 +216,10 @@ def _drawn(made: Any, caption: str, titled: bool) -> Any:
         CategoricalSlider(title=dimension.label, categories=list(map(str, values)), value=str(values[0]), sizing_mode="stretch_width")
         for dimension, values in zip(made.kdims, stops, strict=True)
     ]  # fmt: skip
+    figures.complete(drawn, [layer.label for layer in [*made.last.values()][1::3]])
     layers = [[layer.columns() for layer in made[key].values()] for key in product(*stops)]
     all_of = []
     for i, renderer in enumerate(drawn.renderers):
-        renderer.visible = True
         names = list(layers[0][i])
         all_of.append([renderer.data_source, names, [[frame[i][name].tolist() for name in names] for frame in layers]])
         renderer.data_source.data = {name: layers[0][i][name] for name in names}

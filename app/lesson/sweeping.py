@@ -25,6 +25,7 @@ class SweepPicture:
         self._step, self._names = step, [brief(name) for name in names]
         plot = figures.bokeh_plot(figures.sweep(step, rows, self._names, colours.lanes))
         self.figure = plot.state
+        figures.complete(self.figure, self._names)
         look(self.figure, colours)
         self.figure.update(title=None, min_height=HEIGHT, height=HEIGHT)
         for side in ("x_range", "y_range"):
