@@ -119,7 +119,10 @@ def look(p: Any, colours: Theme) -> None:
     p.grid.grid_line_color = colours.grid
     for legend in p.legend:
         legend.update(
-            label_text_color=colours.text, label_text_font_size="13px", background_fill_alpha=0.0, border_line_color=None
+            label_text_color=colours.text,
+            label_text_font_size="13px",
+            background_fill_alpha=0.0,
+            border_line_color=None,
         )
 
 

@@ -44,7 +44,7 @@ math { font-family: "STIX Two Math", "Cambria Math", "Latin Modern Math", "Noto 
 .formula { display: flex; flex-wrap: wrap; justify-content: center; gap: .4em 2.2em; margin: .9em 0; }
 .formula math { display: block math; width: auto; max-width: 100%; margin: 0; overflow-x: auto; overflow-y: hidden; padding: .15em 0; }
 table { border-collapse: collapse; width: 100%; margin: .6em 0 1.2em; font-size: .94em; }
-th, td { text-align: left; vertical-align: top; padding: 5px 10px 5px 0; border-bottom: 1px solid #d5dae0; } th { font-weight: 600; }
+th, td { text-align: left; vertical-align: top; padding: 5px 10px 5px 0; border-bottom: 1px solid #d5dae0; } th { font-weight: 600; white-space: nowrap; }
 .number { white-space: nowrap; } .met { color: #1b7a3d; font-weight: 700; } .not { color: #b3261e; font-weight: 700; }
 .question, .teacher { border-left: 4px solid #1976d2; background: #f3f7fc; padding: 10px 14px; margin: 1em 0; }
 .teacher { border-color: #8f6b00; background: #fbf7ec; }
@@ -59,7 +59,7 @@ dt { font-weight: 600; } dd { margin: 0 0 .6em; }
 }
 @media print {
   @page { margin: 16mm; } body { font-size: 10.5pt; } main { max-width: none; padding: 0; }
-  h2, summary { break-after: avoid; } figure, tr, .question, .exercise, .formula { break-inside: avoid; }
+  h2, summary, dt { break-after: avoid; } figure, tr, .question, .exercise, .formula { break-inside: avoid; }
   .question, .teacher { background: none; } details:not([open]) { display: none; }
 }
 """
@@ -103,7 +103,10 @@ def handout(lesson: Lesson, outcomes: Mapping[int, Outcome], *, quick: bool = Fa
 
 
 def _step(lesson: Lesson, step: Step, outcome: Outcome | None, figures: Sequence[tuple[str, list[str]]], teacher: bool) -> str:  # fmt: skip
-    parts = [f"<h2>{step.number}. {_sentence(step.title)}</h2>", as_html(_filled(step.text, step), mathml, change=_links)]
+    parts = [
+        f"<h2>{step.number}. {_sentence(step.title)}</h2>",
+        as_html(_filled(step.text, step), mathml, change=_links),
+    ]
     if step.question is not None:
         order = lesson.shuffled(step.number)
         options = "".join(f"<li>{_sentence(step.question.options[number - 1])}</li>" for number in order)
@@ -211,13 +214,13 @@ def _drawn(made: Any, caption: str, titled: bool) -> Any:
         drawn.title = None
     if type(made).__name__ != "HoloMap":
         return drawn
-    stops = [list(dict.fromkeys(key)) for key in zip(*made.keys(), strict=True)]
+    stops = [list(dict.fromkeys(key)) for key in zip(*made.data, strict=True)]
     sliders = [
         CategoricalSlider(title=dimension.label, categories=list(map(str, values)), value=str(values[0]), sizing_mode="stretch_width")
         for dimension, values in zip(made.kdims, stops, strict=True)
     ]  # fmt: skip
     figures.complete(drawn, [layer.label for layer in [*made.last.values()][1::3]])
-    layers = [[layer.columns() for layer in made[key].values()] for key in product(*stops)]
+    layers = [[layer.columns() for layer in made.data[key].values()] for key in product(*stops)]
     all_of = []
     for i, renderer in enumerate(drawn.renderers):
         names = list(layers[0][i])
@@ -240,4 +243,5 @@ def _embedded(models: Sequence[Any]) -> tuple[str, Sequence[str]]:
     widgets = any(isinstance(one, Widget) for model in models for one in model.references())
     library = Resources(mode="inline", components=["bokeh", *(["bokeh-widgets"] if widgets else [])])
     script, divs = components(tuple(models))
-    return f"{library.render_js()}\n{script}", divs
+    # Not its own tags: they would ask for files of every package of models that is loaded here.
+    return "\n".join([*(f"<script>{text}</script>" for text in library.js_raw), script]), divs
