@@ -114,7 +114,7 @@ export function render({ model }) {
   told.className = "film"
   told.setAttribute("role", "status")
   Object.assign(told.style, {
-    position: "fixed", left: "50%", bottom: "56px", transform: "translateX(-50%)", zIndex: 2000, maxWidth: "90vw", boxSizing: "border-box",
+    position: "fixed", left: "50%", bottom: "48px", transform: "translateX(-50%)", zIndex: 2000, maxWidth: "90vw", boxSizing: "border-box",
     padding: "8px 16px", borderRadius: "6px", font: "500 15px/1.4 Roboto, sans-serif", background: "#37474f", color: "#ffffff", display: "none",
   })
   document.body.append(told)

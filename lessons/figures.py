@@ -335,7 +335,8 @@ def sweep(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str], colours:
 
     A lane without a point has its layers, too, so that they may be filled later: bars, line and markers of each.
     """
-    return _swept_overlay(step, sweeps.axis_of(step), swept(step, rows, names), colours)
+    lanes = swept(step, rows, names)
+    return _swept_overlay(step, sweeps.axis_of(step), lanes, colours, lanes)
 
 
 def sweep_map(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str]) -> Any:
@@ -348,19 +349,21 @@ def sweep_map(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str]) -> A
     others = [name for name in axes if name != drawn]
     if not others or not all(_common(step, name) for name in others):
         return sweep(step, rows, names)
-    frames = {}
+    found: dict[tuple[Any, ...], list[Swept]] = {}
     for row in rows:
         at = dict(row.point.values)
-        if all(name in at for name in others):
-            frames[tuple(at[name] for name in others)] = None
-    for key in frames:
-        here = dict(zip(others, key, strict=True))
-        fits = [row for row in rows if all(here.get(name, value) == value for name, value in row.point.values)]
-        frames[key] = _swept_overlay(step, drawn, swept(step, fits, names, drawn, slopes=False), COLOURS)
+        key = tuple(at.get(name) for name in others)
+        if None not in key and key not in found:
+            here = dict(zip(others, key, strict=True))
+            fits = [one for one in rows if all(here.get(name, value) == value for name, value in one.point.values)]
+            found[key] = swept(step, fits, names, drawn, slopes=False)
+    every = [lane for lanes in found.values() for lane in lanes]
+    frames = {key: _swept_overlay(step, drawn, lanes, COLOURS, every) for key, lanes in found.items()}
     return hv.HoloMap(frames, kdims=[_words(name) for name in others])
 
 
-def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Sequence[str]) -> Any:
+def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Sequence[str], every: Sequence[Swept]) -> Any:  # fmt: skip
+    """The layers of ``lanes``, on axes for ``every`` one that is drawn there in turn."""
     assert step.sweep is not None
     values = _values(step, axis)
     layers = []
@@ -376,16 +379,30 @@ def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Seque
             bokeh={"size": 8, "marker": MARKERS["bokeh"][i]}, matplotlib={"s": 40, "marker": MARKERS["matplotlib"][i]}, color=colours[i],
         ))  # fmt: skip
     what = sweeps.quantity_of(step.sweep)
-    positive = all((lane.low > 0).all() for lane in lanes)
+    ends = np.concatenate([np.append(lane.low, lane.high) for lane in every])
+    log = _of_sizes(step) or bool((ends > 0).all())
     if _log(values):
-        ticks = sorted(values)[:: max(1, len(values) // MOST_TICKS)]
-        xticks = [(tick, f"{tick:g}") for tick in ticks]
+        xticks = [(tick, f"{tick:g}") for tick in values[:: max(1, len(values) // MOST_TICKS)]]
     else:
         xticks = [(at if _numeric(values) else i, str(at)) for i, at in enumerate(values)]
     return _framed(
-        layers, step.title, logx=_log(values), logy=positive or _of_sizes(step), xticks=xticks,
-        xlabel=_words(axis), ylabel=f"|{what}|" if _of_sizes(step) else what, padding=0.08,
+        layers, step.title, logx=_log(values), logy=log, xticks=xticks,
+        xlim=_around(np.array(values if _numeric(values) else range(len(values)), dtype=float), _log(values)),
+        ylim=_around(ends, log), xlabel=_words(axis), ylabel=f"|{what}|" if _of_sizes(step) else what,
     )  # fmt: skip
+
+
+def _around(values: Any, log: bool) -> tuple[float | None, float | None]:
+    """The ends of an axis on which these values have some room."""
+    shown = values[values > 0] if log else values
+    if not len(shown):
+        return (None, None)
+    low, high = float(shown.min()), float(shown.max())
+    if log:
+        room = max((high / low) ** 0.08, 1.2)
+        return low / room, high * room
+    margin = 0.08 * (high - low) or max(abs(high), 1.0) / 5
+    return low - margin, high + margin
 
 
 def _values(step: Step, axis: str) -> list[Any]:
