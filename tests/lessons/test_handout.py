@@ -16,6 +16,7 @@ from lessons.glossary import glossary
 from lessons.handout import handout
 from lessons.headless import run_step
 from lessons.prose import formulas
+from lessons.sweep import axis_of
 from samplers import RunSpec, SpecError, run
 
 ROOT = Path(__file__).parents[2]
@@ -161,6 +162,14 @@ def test_a_sweep_of_two_axes_has_a_slider(lesson, outcomes):
             wanted = [(dict(row.point.values)[drawn_axis], row.seeds[0].value) for row in table.rows
                       if row.point.lane == lane and any(name.endswith(here) and value == key for name, value in row.point.values)]  # fmt: skip
             assert sorted(wanted) == [*zip(*points.columns().values(), strict=True)]
+
+
+def test_every_sweep_of_the_course_has_an_axis_to_be_drawn_against():
+    """Fails where claims are about slopes along more than one."""
+    swept = [step for one in load_all().lessons.values() for step in one.steps if step.sweep is not None]
+    found = [axis_of(step) for step in swept]
+    assert all(name in {axis.name for axis in step.sweep.axes} for name, step in zip(found, swept, strict=True))
+    assert {"sampler.step_size", "gradient.batch_size"} <= set(found)
 
 
 def test_the_command_of_the_readme_writes_a_lesson(tmp_path, monkeypatch, capsys):
