@@ -215,7 +215,8 @@ def _marginal(lanes: Lanes) -> Any:
         below = np.concatenate([[0], np.cumsum(trace.statistics.counts(k)[:-1])])[1:] / n
         shares = np.diff(below[np.minimum(places, len(fine) - 1)]) / width
         curves.append(_line((_middles(edges, column.log), shares), column.name, "density", name, i))
-    return _framed(curves, lanes.title, logx=log) if curves else None
+    # The exact density alone is no figure of a run: a measure that makes runs of its own leaves this one without draws.
+    return _framed(curves, lanes.title, logx=log) if len(curves) > 1 else None
 
 
 def _middles(edges: Any, log: bool) -> Any:
@@ -458,7 +459,7 @@ def _framed(layers: Sequence[Any], title: str, **options: Any) -> Any:
     """Layers on common axes, with a legend that lies on no curve."""
     return _styled(
         hv.Overlay(layers), title=title, show_legend=True, **options,
-        bokeh={"width": WIDTH, "height": HEIGHT, "legend_position": "top", "default_tools": ["box_zoom", "reset", "save"]},
+        bokeh={"width": WIDTH, "height": HEIGHT, "legend_position": "top", "default_tools": ["box_zoom", "reset", "save"], "yformatter": "%g"},
         matplotlib={"fig_inches": (7, 4.5), "hooks": [_wide], "legend_position": "best"},
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ def mathml(tex: str, alone: bool) -> str:
     """
     if not alone:
         return _drawn(tex, "inline")
-    return f"<span class='formula'>{''.join(_drawn(part, 'block') for part in parts(tex))}</span>"
+    return f"<span class='formula'>{''.join(f'<span>{_drawn(part, 'block')}</span>' for part in parts(tex))}</span>"
 
 
 def _drawn(tex: str, display: str) -> str:

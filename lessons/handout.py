@@ -42,7 +42,7 @@ h1 { font-size: 1.9em; line-height: 1.2; margin: 0 0 .3em; } h2 { font-size: 1.3
 p { margin: 0 0 .8em; } code { font-size: .92em; } .small { font-size: .88em; color: #52606d; }
 math { font-family: "STIX Two Math", "Cambria Math", "Latin Modern Math", "Noto Sans Math", math; font-size: 1.06em; }
 .formula { display: flex; flex-wrap: wrap; justify-content: center; gap: .4em 2.2em; margin: .9em 0; }
-.formula math { display: block math; width: auto; max-width: 100%; margin: 0; overflow-x: auto; overflow-y: hidden; padding: .15em 0; }
+.formula span { max-width: 100%; overflow-x: auto; overflow-y: hidden; padding: .15em 0; } .formula math { width: auto; margin: 0; }
 table { border-collapse: collapse; width: 100%; margin: .6em 0 1.2em; font-size: .94em; }
 th, td { text-align: left; vertical-align: top; padding: 5px 10px 5px 0; border-bottom: 1px solid #d5dae0; } th { font-weight: 600; white-space: nowrap; }
 .number { white-space: nowrap; } .met { color: #1b7a3d; font-weight: 700; } .not { color: #b3261e; font-weight: 700; }
