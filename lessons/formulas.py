@@ -17,7 +17,8 @@ def mathml(tex: str, alone: bool) -> str:
     """
     if not alone:
         return _drawn(tex, "inline")
-    return f"<span class='formula'>{''.join(f'<span>{_drawn(part, 'block')}</span>' for part in parts(tex))}</span>"
+    shown = "".join(f"<span>{_drawn(part, 'block')}</span>" for part in parts(tex))
+    return f"<span class='formula'>{shown}</span>"
 
 
 def _drawn(tex: str, display: str) -> str:
