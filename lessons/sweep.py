@@ -294,7 +294,7 @@ class Curve(NamedTuple):
 
 
 def axis_of(step: Step) -> str:
-    """The axis that a sweep is drawn against: that of the first slope, or one that the claims single out, or the last."""
+    """What a sweep is drawn against: the axis of the first slope, or one that the claims single out, or the last."""
     assert step.sweep is not None
     of_slope = next((claim for claim in step.claims if claim.reduction == SLOPE), None)
     if of_slope is not None:
