@@ -459,7 +459,7 @@ def _framed(layers: Sequence[Any], title: str, **options: Any) -> Any:
     """Layers on common axes, with a legend that lies on no curve."""
     return _styled(
         hv.Overlay(layers), title=title, show_legend=True, **options,
-        bokeh={"width": WIDTH, "height": HEIGHT, "legend_position": "top", "default_tools": ["box_zoom", "reset", "save"], "yformatter": "%g"},
+        bokeh={"width": WIDTH, "height": HEIGHT, "legend_position": "top", "default_tools": ["box_zoom", "reset", "save"], "yformatter": "%.3g"},
         matplotlib={"fig_inches": (7, 4.5), "hooks": [_wide], "legend_position": "best"},
     )  # fmt: skip
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from bokeh.models import DataRange1d
+from bokeh.models import DataRange1d, Label, Node
 
 from app.theme import Theme, look
-from app.views.marks import brief
+from app.views.marks import LINE, SIGNS, brief
 from lessons import Step
 from lessons.sweep import Row
 
@@ -28,11 +28,20 @@ class SweepPicture:
         figures.complete(self.figure, self._names)
         look(self.figure, colours)
         self.figure.update(title=None, min_height=HEIGHT, height=HEIGHT)
-        for side in ("x_range", "y_range"):
-            setattr(self.figure, side, DataRange1d(range_padding=0.15))
+        # Above the points is room for captions; there is none for a legend, to which the page gives large type.
+        self.figure.x_range, self.figure.y_range = DataRange1d(range_padding=0.15), DataRange1d(range_padding=0.9)
+        self.figure.legend[0].visible = False
         self.sources = [renderer.data_source for renderer in self.figure.renderers]
         """Of each lane its bars, its line and its markers."""
-        self.captions = list(self.figure.legend[0].items)
+        self.captions = [
+            Label(
+                x=8, y=Node(target="frame", symbol="top", offset=4 + LINE * i), x_units="screen", y_units="screen", text_baseline="top",
+                text_font_size="13px", text_color=colour, background_fill_color=colours.surface, background_fill_alpha=0.7,
+            )
+            for i, colour in enumerate(colours.lanes[: len(names)])
+        ]  # fmt: skip
+        for caption in self.captions:
+            self.figure.add_layout(caption)
         self.show(rows)
 
     def show(self, rows: Sequence[Row]) -> None:
@@ -44,8 +53,8 @@ class SweepPicture:
             found = {name: column.tolist() for name, column in data.items()}
             if found != {name: list(column) for name, column in source.data.items()}:
                 source.data = found
-        for caption, lane in zip(self.captions, lanes, strict=True):
-            caption.label = {"value": lane.label}
+        for sign, caption, lane in zip(SIGNS, self.captions, lanes, strict=False):
+            caption.text = f"{sign} {lane.label}"
         said = "; ".join(lane.label for lane in lanes)
         about = f"{self.figure.yaxis[0].axis_label} against {self.figure.xaxis[0].axis_label}: {said}"
         if self.figure.html_attributes.get("aria-label") != about:

@@ -609,7 +609,7 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
     assert points() == 6
     assert begun.results is None, "what was given up has ended"
     found = proof.of(step).results[0].measured
-    assert made.picture.captions[0].label.value == f"one, slope {found:.2f}"
+    assert made.picture.captions[0].text == f"● one, slope {found:.2f}"
     assert made.picture.figure.html_attributes["aria-label"].startswith(
         "|bias of variance| against step size: one, slope"
     )
