@@ -197,7 +197,7 @@ def _name(lanes: Sequence[Any], i: int) -> str:
 
 def _marginal(lanes: Lanes) -> Any:
     """Histograms of one column in every lane, and the exact density."""
-    curves, log = [], False
+    curves, log = list[Any](), False
     for i, name, trace in lanes.traces:
         k = lanes.column(trace)
         column = trace.statistics.columns[k]
