@@ -111,10 +111,6 @@ class Bus(JSComponent):
         """Show another query in the address: as a new entry of the browser's history, or in place of the last."""
         await self._send({"type": "address", "query": query, "entry": entry})
 
-    async def send_picture(self, name: str, caption: str, background: str, ink: str) -> None:
-        """Let the browser save the figures, as they are on the screen, as one PNG."""
-        await self._send({"type": "picture", "name": name, "caption": caption, "background": background, "ink": ink})
-
     async def _send(self, data: dict[str, Any]) -> None:
         await self._send_bytes(json.dumps(data).encode())
 

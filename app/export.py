@@ -1,4 +1,4 @@
-"""Export: draws as NetCDF and CSV, the picture as PNG, the experiment as JSON, as a Python script, and as a link."""
+"""Export: draws as NetCDF and CSV, a picture, a film, the experiment as JSON, as a Python script, and as a link."""
 
 import asyncio
 import io
@@ -6,12 +6,14 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 
+from app.camera import SECONDS, Camera
 from app.runner import Runner
 from app.state import AppState
 from app.theme import theme
@@ -100,6 +102,7 @@ class ExportMenu:
 
     def __init__(self, state: AppState, runner: Runner, notify: Callable[[str, str], None]):
         self.state, self.runner, self.notify = state, runner, notify
+        self.camera = Camera()
         self._menu = pmui.MenuButton(
             label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(0, 8), sx={"color": "white"},
             items=self._items(),
@@ -113,6 +116,7 @@ class ExportMenu:
         common = {
             "Copy the link": ("link", self._link),
             "Picture (PNG)": ("image", self.picture),
+            **{f"Film of {n} s (WebM)": ("videocam", partial(self.film, n)) for n in SECONDS},
             "Experiment (JSON)": ("data_object", self._json),
         }
         if self.state.experiment.of_model:
@@ -145,16 +149,20 @@ class ExportMenu:
     async def picture(self) -> None:
         """Save the figures as one PNG."""
         colours = theme(self.state.dark)
-        await self.runner.bus.send_picture(
-            "sgmcmc-lab.png", f"SG-MCMC Lab · {self.caption()}", colours.surface, colours.text
-        )
+        experiment = self.runner.experiment()
+        at = "" if experiment.of_model else f" · step {experiment.n_steps:,}"
+        self.camera.take_picture("sgmcmc-lab.png", f"{self.caption()}{at}", colours.surface, colours.text)
+
+    async def film(self, seconds: int) -> None:
+        """Save how the figures move for so many seconds."""
+        colours = theme(self.state.dark)
+        self.camera.take_film("sgmcmc-lab.webm", self.caption(), colours.surface, colours.text, seconds)
 
     def caption(self) -> str:
-        """What a picture is of."""
+        """What a picture or a film is of."""
         experiment = self.runner.experiment()
         title, lanes = ANY_TARGET[experiment.target.key].title, ", ".join(self.state.lane_titles())
-        at = "" if experiment.of_model else f" · step {experiment.n_steps:,}"
-        return f"{title} · {lanes} · seed {experiment.seed}{at}"
+        return f"SG-MCMC Lab · {title} · {lanes} · seed {experiment.seed}"
 
     async def _json(self) -> None:
         await self.runner.bus.send_file("experiment.json", saved(self.runner.experiment()).to_json().encode())

@@ -418,7 +418,7 @@ class Session:
             present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, self.export.camera, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
             header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             theme_config={"components": _COMPONENTS}, sx=self._sx(),

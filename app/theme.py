@@ -87,11 +87,25 @@ def plot(
     **options: Any,
 ) -> figure:
     """An empty figure in the lab's look. Ranges are fixed, for only the server moves them."""
-    # On the right there is room for half of the last tick's label, which is beyond the frame.
     p = figure(
         x_range=Range1d(*x_range), y_range=Range1d(*y_range), sizing_mode="stretch_both", min_height=160, min_width=200,
-        toolbar_location=None, tools="", background_fill_color=colours.surface, border_fill_color=colours.surface,
-        outline_line_color=None, min_border_left=4, min_border_right=24, min_border_top=6, min_border_bottom=4, **options,
+        toolbar_location=None, tools="", **options,
+    )  # fmt: skip
+    look(p, colours)
+    # Measuring and painting its labels is most of what a browser does for a small figure.
+    p.xaxis.ticker.desired_num_ticks, p.yaxis.ticker.desired_num_ticks = 5, 4
+    for axis in p.axis:
+        axis.ticker.num_minor_ticks = 0
+    p.xaxis.axis_label, p.yaxis.axis_label = x_label, y_label
+    return p
+
+
+def look(p: Any, colours: Theme) -> None:
+    """Give a figure the lab's colours and type."""
+    # On the right there is room for half of the last tick's label, which is beyond the frame.
+    p.update(
+        background_fill_color=colours.surface, border_fill_color=colours.surface, outline_line_color=None,
+        min_border_left=4, min_border_right=24, min_border_top=6, min_border_bottom=4,
     )  # fmt: skip
     p.axis.axis_label_text_font_style = "normal"
     p.axis.axis_label_text_font_size = "13px"
@@ -102,13 +116,14 @@ def plot(
     p.axis.major_tick_line_color = colours.grid
     p.axis.minor_tick_line_color = None
     p.axis.axis_label_standoff = 4
-    # Measuring and painting its labels is most of what a browser does for a small figure.
-    p.xaxis.ticker.desired_num_ticks, p.yaxis.ticker.desired_num_ticks = 5, 4
-    for axis in p.axis:
-        axis.ticker.num_minor_ticks = 0
     p.grid.grid_line_color = colours.grid
-    p.xaxis.axis_label, p.yaxis.axis_label = x_label, y_label
-    return p
+    for legend in p.legend:
+        legend.update(
+            label_text_color=colours.text,
+            label_text_font_size="13px",
+            background_fill_alpha=0.0,
+            border_line_color=None,
+        )
 
 
 def even_plot(colours: Theme, x_range: tuple[float, float], y_range: tuple[float, float]) -> figure:

@@ -27,39 +27,6 @@ const walk = function* (root) {
   }
 }
 
-// The figures as they are on the screen, with their titles, and the experiment in a line below.
-const picture = ({ caption, background, ink }) => {
-  const shown = [...walk(document)].filter((element) => element.getBoundingClientRect().width > 0)
-  const layers = shown.filter((element) => element.tagName === "CANVAS" && element.classList.contains("bk-layer"))
-  const titles = shown.filter((element) => element.classList.contains("view-title"))
-  const boxes = [...layers, ...titles].map((element) => element.getBoundingClientRect())
-  const left = Math.min(...boxes.map((box) => box.left)) - 12
-  const top = Math.min(...boxes.map((box) => box.top)) - 12
-  const right = Math.max(...boxes.map((box) => box.right)) + 12
-  const bottom = Math.max(...boxes.map((box) => box.bottom)) + 36
-  const scale = Math.max(window.devicePixelRatio, 2)
-  const sheet = document.createElement("canvas")
-  sheet.width = (right - left) * scale
-  sheet.height = (bottom - top) * scale
-  const context = sheet.getContext("2d")
-  context.scale(scale, scale)
-  context.fillStyle = background
-  context.fillRect(0, 0, right - left, bottom - top)
-  for (const layer of layers) {
-    const box = layer.getBoundingClientRect()
-    context.drawImage(layer, box.left - left, box.top - top, box.width, box.height)
-  }
-  context.fillStyle = ink
-  context.font = "bold 15px sans-serif"
-  for (const title of titles) {
-    const box = title.getBoundingClientRect()
-    context.fillText(title.textContent, box.left - left, box.bottom - top - 4)
-  }
-  context.font = "13px sans-serif"
-  context.fillText(caption, 12, bottom - top - 12)
-  return sheet
-}
-
 // A step that is played: rows of a source grow, each in its time, and words are lit with them. What is to be seen at a
 // time follows from the data alone; nothing comes from the server meanwhile.
 const makePlayer = (still) => {
@@ -231,8 +198,6 @@ export function render({ model }) {
       const here = location.pathname + location.search + location.hash
       const there = location.pathname + data.query + location.hash
       if (there !== here) history[data.entry ? "pushState" : "replaceState"](null, "", there)
-    } else if (data.type === "picture") {
-      picture(data).toBlob((blob) => download(data.name, blob))
     } else if (data.type === "text" || data.type === "step") {
       for (const [id, text] of data.items) {
         const found = find(id)

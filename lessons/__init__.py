@@ -108,12 +108,22 @@ a number in the text
     A note for the teacher: what to say, and what students get wrong. The page shows it, and the solutions, where the
     link has ``teacher=1``.
 ``figures``
-    What ``--plots`` draws: some of marginal, joint, trace, autocorrelation, sweep, scores; if left out, what fits.
+    What ``--plots`` and ``--html`` draw: some of marginal, joint, trace, autocorrelation, sweep, scores; if left out,
+    what fits.
 
 Say in a claim what the text says, with the least number of chains and steps that proves it. The standard errors of
 most measures come from the spread between chains: give ``n_chains = 64`` rather than long chains. Four standard errors
 are then exceeded by chance once in 6,000 choices of the seed; with 8 chains, once in 190. ``python -m lessons KEY``
-runs a lesson and prints measured, expected, tolerance and pass; ``--quick`` as the suite does.
+runs a lesson and prints measured, expected, tolerance and pass; ``--quick`` as the suite does; ``--html FILE`` writes
+it as one file, with what was measured.
+
+The figures in a notebook
+-------------------------
+A figure of a trace, or of several in a list: marginal, joint, trace or autocorrelation::
+
+    from lessons.figures import figure
+    from samplers import RunSpec, run
+    figure(run(RunSpec.of("quartic", "sgld", n_steps=10_000)), "marginal")
 """
 
 from lessons.document import LessonError

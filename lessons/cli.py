@@ -17,9 +17,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from lessons import contact, figures
+from lessons import contact
 from lessons import sweep as sweeps
 from lessons.claims import Result
+from lessons.handout import handout
 from lessons.headless import Outcome, run_step
 from lessons.lesson import Lesson
 from lessons.library import VARIABLE, Library, load_all
@@ -43,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.contact_sheet is not None:
             _contact_sheet(_chosen(library, options.names or ["all"]), options.contact_sheet)
             return PASSED
+        if options.teacher and options.html is None:
+            raise SpecError("teacher", "…", "it goes with --html FILE")
+        if options.html is not None and not options.names:
+            raise SpecError("html", str(options.html), "it needs the NAME of the lesson before it")
         if not options.names:
             _list(library)
             return BAD_INPUT if library.problems else PASSED
@@ -71,6 +76,8 @@ def _parser() -> argparse.ArgumentParser:
         "--table", type=Path, metavar="FILE", help="write the papers' numbers beside ours there, as Markdown"
     )
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write the figures there, as PNG")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a lesson there as one file, which opens without a server or a network")  # fmt: skip
+    parser.add_argument("--teacher", action="store_true", help="with --html: also the solutions and the notes for the teacher")  # fmt: skip
     parser.add_argument("--contact-sheet", type=Path, metavar="DIR", help="write a picture of every step there, as the page shows it, and a sheet of each lesson")  # fmt: skip
     parser.add_argument(
         "--paths", action="store_true", help="list the teacher's paths through the course, step by step"
@@ -120,12 +127,17 @@ def _chosen(library: Library, names: Sequence[str]) -> list[Lesson]:
 
 def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
     # Before the runs: they may take hours.
-    for path in filter(None, (options.json, options.table)):
+    for path in filter(None, (options.json, options.table, options.html)):
         if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             raise SpecError("out", str(path), f"the folder {path.parent} is not there, or cannot be written to")
     if options.plots is not None:
         _make("plots", options.plots)
-        figures.prepare()
+        _figures().prepare("matplotlib")
+    if options.html is not None:
+        if len(lessons) > 1:
+            raise SpecError("html", str(options.html), f"a file holds one lesson, and these are {len(lessons)}")
+        # A formula that cannot be drawn is told now.
+        handout(lessons[0], {}, teacher=options.teacher)
     # Here, once: processes of a sweep load what is compiled now.
     compiled = [f for lesson in lessons for step in lesson.steps if step.spec is not None for f in needed(step.spec)]
     jit.prepare(compiled)
@@ -139,8 +151,9 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
         for lesson in lessons:
             print(f"{lesson.key}: {lesson.title}", flush=True)
             steps, began = [], time.monotonic()
+            outcomes: dict[int, Outcome] = {}
             for step in lesson.steps:
-                if not (step.claims or (options.plots and step.new_spec)):
+                if not (step.claims or ((options.plots or options.html) and step.new_spec)):
                     continue
                 with _progress() as told:
                     outcome = run_step(step, quick=options.quick, seeds=options.seeds, progress=told, do=do, results=results)  # fmt: skip
@@ -148,9 +161,13 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
                 for result in outcome.results:
                     print(as_text(result), flush=True)
                     n, failed = n + 1, failed + (not result.passed)
-                pictures = figures.write(outcome, lesson, options.plots) if options.plots else []
+                pictures = _figures().write(outcome, lesson, options.plots) if options.plots else []
+                if options.html is not None:
+                    outcomes[step.number] = outcome
                 steps.append(_step_data(outcome, pictures))
             report[lesson.key] = {"title": lesson.title, "file": lesson.file, "steps": steps}
+            if options.html is not None:
+                _write(options.html, handout(lesson, outcomes, quick=options.quick, teacher=options.teacher))
             print(f"  {time.monotonic() - began:.1f} s", flush=True)
     print(f"{n - failed} of {n} claims passed" + (f", {failed} FAILED" if failed else ""))
     if options.json is not None:
@@ -166,6 +183,13 @@ def _make(field: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SpecError(field, str(folder), f"it cannot be made: {(error.strerror or str(error)).lower()}") from None
+
+
+def _figures() -> Any:
+    """The module of the figures, which takes a second to load."""
+    from lessons import figures
+
+    return figures
 
 
 def _contact_sheet(lessons: Sequence[Lesson], folder: Path) -> None:

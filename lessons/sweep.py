@@ -294,12 +294,14 @@ class Curve(NamedTuple):
 
 
 def axis_of(step: Step) -> str:
-    """The axis that a sweep is drawn against: that of a slope, or one that the claims single out, or the last."""
+    """What a sweep is drawn against: the axis of the first slope, or one that the claims single out, or the last."""
     assert step.sweep is not None
-    names = list(dict.fromkeys(axis.name for axis in step.sweep.axes))
+    of_slope = next((claim for claim in step.claims if claim.reduction == SLOPE), None)
+    if of_slope is not None:
+        own = (axis.name for axis in step.sweep.axes if axis.has(of_slope.lane))
+        return next(name for name in own if name not in dict(of_slope.where))
     singled = {name for claim in step.claims for name, _ in claim.where}
-    if any(claim.reduction == SLOPE for claim in step.claims):
-        return next(name for name in names if name not in singled)
+    names = list(dict.fromkeys(axis.name for axis in step.sweep.axes))
     return next((name for name in names if name in singled), names[-1])
 
 

@@ -26,7 +26,8 @@ class Measuring:
         self._step, self._command, self._do_later = step, command, do_later
         self._document = pn.state.curdoc
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
-        self.picture = SweepPicture(step, names, colours) if step.sweep is not None else None
+        self._names, self._colours = names, colours
+        self.picture: SweepPicture | None = None
         self._share = pn.pane.HTML("", margin=(10, 4), styles={"font-size": "14px"})
         if proof.of(step) is not None:
             self._wait()
@@ -41,6 +42,7 @@ class Measuring:
     def cancel(self) -> None:
         """Wait no more for them."""
         proof.cancel(self._step)
+        self.picture = None
         self._show()
 
     def _wait(self) -> None:
@@ -71,8 +73,12 @@ class Measuring:
         found = proof.of(self._step)
         if found is not None:
             self._share.object = f"{found.share:.0%} measured"
+            rows = found.rows
             if self.picture is not None:
-                self.picture.show(found.rows)
+                self.picture.show(rows)
+            elif rows and self._step.sweep is not None:
+                self.picture = SweepPicture(self._step, rows, self._names, self._colours)
+                self._show()
 
     def _show(self) -> None:
         found = proof.of(self._step)

@@ -47,6 +47,11 @@ class Proof:
     def make(self) -> None:
         """Run the step at reduced length, and judge its claims."""
         try:
+            if self.step.sweep is not None:
+                # What its picture is made with takes a second to load, for which no page is to stand still.
+                from lessons import figures
+
+                figures.prepare("bokeh")
             self.results = run_step(self.step, quick=True, progress=self._told, each=self._measured).results
         except CancelledError:
             log.info("Nobody waits any more for the runs of a step")

@@ -1,19 +1,14 @@
-"""A lesson's texts as HTML: Markdown without HTML, and formulas that the page's MathJax draws."""
+"""A lesson's texts as HTML on the page: its MathJax draws the formulas, and terms are explained under the pointer."""
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from html import escape
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from lessons import prose
 from lessons.glossary import Term, found
-from lessons.live import LIVE
-
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-_FORMULA = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
-# Private characters, which no renderer changes, stand for the formulas meanwhile.
-_HELD, _HELD_NUMBER = re.compile("\ue000([0-9]+)\ue001"), re.compile("\ue002([0-9]+)\ue003")
 
 
 def as_html(text: str, explained: set[Term] | None = None, live: Callable[[str], str] | None = None) -> str:
@@ -22,31 +17,13 @@ def as_html(text: str, explained: set[Term] | None = None, live: Callable[[str],
     Terms of the glossary that are not among those ``explained`` are so here, where they first stand, and are added to
     them; None leaves all as they are. ``live`` gives the HTML of a number that follows the controls.
     """
-    numbers: list[str] = []
-    formulas: list[tuple[str, bool]] = []
-
-    def hold(match: re.Match[str]) -> str:
-        alone = _alone(text, match.start(), match.end())
-        formulas.append((match[1].strip(), alone))
-        return f"\ue000{len(formulas) - 1}\ue001"
-
-    def hold_number(match: re.Match[str]) -> str:
-        numbers.append(match[1].strip() if live is None else live(match[1].strip()))
-        return f"\ue002{len(numbers) - 1}\ue003"
-
-    held = _FORMULA.sub(hold, LIVE.sub(hold_number, text.translate(dict.fromkeys(range(0xE000, 0xE004)))))
-    tokens = _MARKDOWN.parse(held)
-    for token in tokens if explained is not None else ():
-        if token.type == "inline" and token.children and explained is not None:
-            token.children = list(_with_terms(token.children, explained))
-    html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
-    html = _HELD.sub(lambda match: _formula(*formulas[int(match[1])]), html)
-    return _HELD_NUMBER.sub(lambda match: numbers[int(match[1])], html)
+    change = partial(_with_terms, explained=explained) if explained is not None else None
+    return prose.as_html(text, _formula, live, change)
 
 
 def in_line(text: str, explained: set[Term] | None = None, live: Callable[[str], str] | None = None) -> str:
     """A sentence, without the paragraph around it."""
-    return as_html(text, explained, live).strip().removeprefix("<p>").removesuffix("</p>")
+    return prose.without_paragraph(as_html(text, explained, live))
 
 
 def as_words(text: str) -> str:
@@ -78,11 +55,6 @@ def _explained(text: str, term: Term, number: int) -> str:
     return f"<dfn class='term' tabindex='0' aria-describedby='term-{number}'>{escape(text)}<span class='tip' role='tooltip' id='term-{number}'>{said}</span></dfn>"
 
 
-def _alone(text: str, start: int, end: int) -> bool:
-    before, after = text[:start].rstrip(" "), text[end:].lstrip(" ")
-    return (not before or before.endswith("\n\n")) and (not after or after.startswith("\n\n"))
-
-
 def _formula(tex: str, alone: bool) -> str:
     # A formula is text to the page before MathJax finds it: no sign in it may begin a tag.
     tex = tex.replace("<", r"\lt ").replace(">", r"\gt ")
@@ -91,15 +63,7 @@ def _formula(tex: str, alone: bool) -> str:
 
 def _in_lines(tex: str) -> str:
     """A displayed formula of several parts, one below the other: the panel is narrow."""
-    if re.search(r"\\(?:begin|left)(?![a-zA-Z])", tex):
-        return tex
-    depth, parts, start = 0, [], 0
-    for match in re.finditer(r"[{}]|\\qquad(?![a-zA-Z])", tex):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if match[0] == r"\qquad" and depth == 0:
-            parts.append(tex[start : match.start()])
-            start = match.end()
-    parts = [part.strip() for part in (*parts, tex[start:]) if part.strip()]
+    parts = prose.parts(tex)
     return (
         parts[0]
         if len(parts) == 1

@@ -591,7 +591,7 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
     assert "python -m lessons swept" in str([one.object for one in made.panel.select(pn.pane.HTML)])
 
     def points():
-        return sum(len(source.data["x"]) for source in made.picture._sources)
+        return sum(len(source.data["y"]) for source in made.picture.sources[1::3])
 
     made.begin()
     made.begin()
@@ -612,9 +612,9 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
     assert points() == 6
     assert begun.results is None, "what was given up has ended"
     found = proof.of(step).results[0].measured
-    assert made.picture._labels[0].text == f"● one, slope {found:.2f}"
+    assert made.picture.captions[0].text == f"● one, slope {found:.2f}"
     assert made.picture.figure.html_attributes["aria-label"].startswith(
-        "bias of variance against step size: one, slope"
+        "|bias of variance| against step size: one, slope"
     )
     assert made.panel.select(pmui.Button) == []
 

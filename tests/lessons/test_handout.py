@@ -1,0 +1,233 @@
+"""A lesson as one file: its formulas, its parts, and the lines of the docs that show a trace in a notebook."""
+
+import inspect
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import lessons
+from lessons import load_all, read
+from lessons.cli import main
+from lessons.formulas import mathml
+from lessons.glossary import glossary
+from lessons.handout import handout
+from lessons.headless import run_step
+from lessons.prose import formulas
+from lessons.sweep import axis_of
+from samplers import RunSpec, SpecError, run
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+# Formulas
+
+
+def texts(found):
+    """All texts in a lesson, or in a part of it."""
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, tuple | list):
+        for one in found:
+            yield from texts(one)
+    elif hasattr(found, "__dataclass_fields__"):
+        for name in found.__dataclass_fields__:
+            yield from texts(getattr(found, name))
+
+
+def drawn(tex, alone):
+    """The signs that a formula shows, of MathML that can be read."""
+    root = ElementTree.fromstring(mathml(tex, alone))
+    marks = {one.tag.rpartition("}")[2] for one in root.iter()}
+    assert "math" in marks and "merror" not in marks, tex
+    return "".join(root.itertext())
+
+
+def test_all_formulas_are_drawn():
+    """Of every lesson and the glossary, in its line and displayed: none shows a word of TeX."""
+    listed = {tex for text in texts([*load_all().lessons.values(), *glossary()]) for tex in formulas(text)}
+    assert len(listed) > 150
+    for tex in sorted(listed):
+        for alone in (False, True):
+            shown = drawn(tex, alone)
+            assert shown.strip() and not re.search(r"[\\$_&]", shown), (tex, shown)
+
+
+def test_a_formula_shows_its_signs():
+    assert drawn(r"\frac{1}{1-\epsilon/2} \le \lVert\theta\rVert", True).replace(" ", "") == "11−ϵ/2≤‖θ‖"
+    assert mathml(r"a = 1, \qquad b = 2", True).count("<math") == 2, "its parts may stand below each other"
+
+
+@pytest.mark.parametrize("tex", [r"\nosuchsign x", r"\frac{1}{", r"\left( x"])
+def test_a_formula_that_cannot_be_drawn_is_refused(tex):
+    with pytest.raises(SpecError, match="formula"):
+        mathml(tex, True)
+
+
+# The file
+
+LESSON = """+++
+title = "Steps & bias"
+minutes = 1
++++
+
+## Two axes
+
+A number: $$x < \\epsilon$$, {= 2*step_size =}, and [a step](?lesson=langevin&step=1).
+
+```toml
+names = ["one", "two"]
+teacher = "Say this."
+
+[experiment]
+target = "linear_regression"
+lanes = ["sgld(step_size:0.001)~minibatch(batch_size:10)", "sgld(step_size:0.002)~minibatch(batch_size:10)"]
+n_chains = 8
+n_steps = 20
+
+[sweep]
+measure = "chain_ks"
+[sweep.grid]
+gradient.batch_size = [5, 10, 20]
+sampler.step_size = [0.001, 0.002]
+
+[question]
+ask = "What is it?"
+options = ["This", "That"]
+answer = 1
+why = "Because of it."
+
+[[claim]]
+says = "It is a distance."
+sweep = "at"
+where = { gradient.batch_size = 5, sampler.step_size = 0.001 }
+above = 0
+below = 1
+
+[[exercise]]
+text = "Do it."
+solution = "It was done."
+experiment = "target=gaussian&lane=exact~full"
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lesson") / "steps.md"
+    path.write_text(LESSON, encoding="utf-8")
+    return read(path)
+
+
+@pytest.fixture(scope="module")
+def outcomes(lesson):
+    return {1: run_step(lesson.steps[0])}
+
+
+def test_a_lesson_is_one_file(lesson, outcomes):
+    """With its text, its claim, folded answers, and nothing that is fetched; solutions are the teacher's."""
+    made = handout(lesson, outcomes)
+    result = outcomes[1].results[0]
+    for part in ("Steps &amp; bias", "0.002", "What is it?", "<summary>Answer</summary>", f"{result.measured:.5g}"):
+        assert part in made, part
+    assert "<b>A.</b> Because" in made or "<b>B.</b> Because" in made
+    order = lesson.shuffled(1)
+    assert f"<b>{'AB'[order.index(1)]}.</b> Because of it." in made
+    assert "<details open" not in made and "?lesson=langevin" not in made
+    for fetched in ("<script[^>]*src", "<link"):
+        assert not re.search(fetched, made), fetched
+    assert not re.search(r"(src|href)\s*=|url\(|@import", re.sub(r"<script.*?</script>", "", made, flags=re.DOTALL))
+    assert "Solution" not in made and "Say this." not in made
+    told = handout(lesson, {}, teacher=True)
+    assert "It was done." in told and "Say this." in told
+    assert "<script" not in told, "without figures it has no script"
+
+
+def test_a_sweep_of_two_axes_has_a_slider(lesson, outcomes):
+    """Each stop has its own points, the lanes' means over seeds. Fails where all stops show the same."""
+    from lessons import figures
+
+    figures.prepare("bokeh")
+    step, table = lesson.steps[0], outcomes[1].table
+    made = figures.sweep_map(step, table.rows, ("one", "two"))
+    (other,) = made.kdims
+    drawn_axis = {"batch size": "sampler.step_size", "step size": "gradient.batch_size"}[other.name]
+    assert len(made) in (2, 3)
+    for key, overlay in made.items():
+        here = other.name.replace(" ", "_")
+        for lane, points in enumerate(list(overlay.values())[2::3], 1):
+            wanted = [(dict(row.point.values)[drawn_axis], row.seeds[0].value) for row in table.rows
+                      if row.point.lane == lane and any(name.endswith(here) and value == key for name, value in row.point.values)]  # fmt: skip
+            assert sorted(wanted) == [*zip(*points.columns().values(), strict=True)]
+
+
+def test_every_sweep_of_the_course_has_an_axis_to_be_drawn_against():
+    """Fails where claims are about slopes along more than one."""
+    swept = [step for one in load_all().lessons.values() for step in one.steps if step.sweep is not None]
+    found = [axis_of(step) for step in swept]
+    assert all(name in {axis.name for axis in step.sweep.axes} for name, step in zip(found, swept, strict=True))
+    assert {"sampler.step_size", "gradient.batch_size"} <= set(found)
+
+
+def test_the_command_of_the_readme_writes_a_lesson(tmp_path, monkeypatch, capsys):
+    (command,) = re.findall(r"^\.venv/bin/python -m lessons (.* --html .*)$", README, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    assert main([*shlex.split(command), "--quick", "--results", "results"]) == 0
+    (file,) = tmp_path.glob("*.html")
+    made = file.read_text(encoding="utf-8")
+    assert made.startswith("<!doctype html>") and "at reduced length" in made
+    assert made.count("<figure>") >= 2 and made.count("class='met'") >= 3
+    assert 1e6 < len(made) < 4e6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--html", "x.html"], "it needs the NAME"),
+        (["langevin", "gamma", "--html", "x.html"], "a file holds one lesson, and these are 2"),
+        (["langevin", "--html", "none/x.html"], "the folder none is not there"),
+        (["langevin", "--teacher"], "it goes with --html FILE"),
+    ],
+)
+def test_what_is_no_handout_is_said(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+# Notebooks
+
+
+def lines_of_the_docs():
+    found = re.search(r"figures in a notebook\n-+\n.*?::\n\n((?: {4}.*\n)+)", lessons.__doc__, re.DOTALL)
+    return inspect.cleandoc(found[1])
+
+
+def test_the_lines_of_the_docs_show_a_trace_in_a_notebook():
+    """Fails where the lines raise, or the object has no picture: then its text alone is shown."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    code = lines_of_the_docs()
+    assert len(code.splitlines()) == 3
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    NotebookClient(book, timeout=120, kernel_name="python3").execute()
+    shown = [output for output in book.cells[0].outputs if output.output_type == "execute_result"]
+    assert len(shown) == 1
+    html = shown[0].data["text/html"]
+    assert "Bokeh" in html and "density" in html and "SGLD" in html
+
+
+def test_a_figure_of_a_trace_is_bounded_and_refused_in_a_sentence():
+    from lessons.figures import figure
+
+    traces = [run(RunSpec.of("gaussian", "exact", n_steps=50, seed=seed)) for seed in (1, 2)]
+    for kind in ("marginal", "trace", "autocorrelation"):
+        assert len(figure(traces, kind, names=["a", "b"])) >= 2
+    for arguments, message in (((traces[0], "art"), "allowed is one of marginal"), ((traces * 4,), "allowed are 1 to 6"),
+                               ((traces[0], "joint"), "no such figure"), ((traces[0], "scores"), "no such figure")):  # fmt: skip
+        with pytest.raises(SpecError, match=message):
+            figure(*arguments)
