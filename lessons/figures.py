@@ -167,6 +167,10 @@ def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
     if table is None:
         return []
     axis, what = sweeps.axis_of(outcome.step), sweeps.quantity_of(table.sweep)
+    label_x = sweeps.label_of(outcome.step, axis)
+    others = dict.fromkeys(other.name for other in table.sweep.axes if other.name != axis)
+    best = [label[:1].lower() + label[1:] for label in (sweeps.label_of(outcome.step, other) for other in others)]
+    label_y = what + (f", at the best {' and '.join(best)}" if best else "")
     layers, ticks = [], []
     positive = numeric = above = True
     for curve in sweeps.curves(axis, table.rows):
@@ -176,7 +180,8 @@ def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
         above = above and bool((x > 0).all())
         middle, low, high = map(np.array, (curve.middle, curve.low, curve.high))
         positive = positive and bool((low > 0).all())
-        label, colour = _name(outcome, curve.lane - 1), COLOURS[curve.lane - 1]
+        label, colour, found = _name(outcome, curve.lane - 1), COLOURS[curve.lane - 1], sweeps.slope_of(curve)
+        label += f", slope {found:.2f}" if np.isfinite(found) else ""
         layers += [
             hv.Area((x, low, high), axis, ["low", "high"]).opts(facecolor=colour, edgecolor=colour, alpha=0.2),
             hv.Curve((x, middle), axis, what, label=label).opts(color=colour),
@@ -185,7 +190,7 @@ def _sweep(hv: Any, outcome: Outcome) -> list[Any]:
     if not layers:
         return []
     made = _titled(hv.Overlay(layers), outcome, logx=numeric and above, logy=positive)
-    return [made.opts(xlabel=axis, ylabel=what, padding=0.06, **({} if numeric else {"xticks": ticks}))]
+    return [made.opts(xlabel=label_x, ylabel=label_y, padding=0.06, **({} if numeric else {"xticks": ticks}))]
 
 
 def _scores(hv: Any, outcome: Outcome) -> list[Any]:

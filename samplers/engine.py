@@ -149,10 +149,16 @@ class Run:
 
     def _estimate_by(self, gradient: Estimator) -> None:
         """Take gradients by this estimator, which knows nothing of the chains yet."""
-        self._touched_before, self._gradients_before = self.data_seen, self.gradients
-        self.gradient, self._data_per_gradient = gradient, gradient.data_per_gradient(self.target)
+        self.gradient = gradient
+        self._price()
         self.gradient_params = gradient.packed(self.target)
         self.memory = np.tile(gradient.first_memory(self.target), (self.spec.n_chains, 1))
+
+    def _price(self) -> None:
+        """Count from here on what each gradient, and each step beside it, touches of the data."""
+        self._touched_before, self._gradients_before = self.data_seen, self.gradients
+        beside = self.sampler.data_beside(self.target) / max(self.sampler.gradients_per_step, 1)
+        self._data_per_gradient = self.gradient.data_per_gradient(self.target) + beside
 
     @property
     def now(self) -> RunSpec:
@@ -208,6 +214,8 @@ class Run:
             self.momentum[:, :shared] = old[:, :shared]
         if change.target is not None or change.gradient != before.gradient:
             self._estimate_by(GRADIENTS[change.gradient.key](**change.gradient.values()))
+        else:
+            self._price()
         self.changes.append(change)
         self.restart_statistics()
         if self.divergence is not None and self.divergence.refused:

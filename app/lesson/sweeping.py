@@ -9,12 +9,9 @@ from app.theme import DASHES, Theme, plot
 from app.views.marks import LINE, MARKERS, SIGNS, brief
 from lessons import Step
 from lessons.document import is_number
-from lessons.measures.base import Estimate
-from lessons.sweep import Row, axis_of, curves, quantity_of, slope
+from lessons.sweep import Row, axis_of, curves, label_of, quantity_of, slope_of
 
 HEIGHT = 250
-FEWEST = 3
-"""Points that a slope is told of."""
 
 
 class SweepPicture:
@@ -27,7 +24,7 @@ class SweepPicture:
         self._log = all(is_number(value) and value > 0 for value in listed)
         options = {"x_axis_type": "log"} if self._log else {}
         self.figure = plot(
-            colours, self._axis.rpartition(".")[2].replace("_", " "), quantity_of(step.sweep), (0, 1), (0, 1), y_axis_type="log", **options,
+            colours, label_of(step, self._axis), quantity_of(step.sweep), (0, 1), (0, 1), y_axis_type="log", **options,
         )  # fmt: skip
         self.figure.min_height = HEIGHT
         self.figure.x_range = DataRange1d() if self._log else FactorRange(*dict.fromkeys(map(str, listed)))
@@ -62,7 +59,9 @@ class SweepPicture:
             found = {"x": x, "y": [float(abs(value)) for value in curve.middle]}
             if found != self._sources[i].data:
                 self._sources[i].data = found
-                self._labels[i].text = f"{SIGNS[i]} {self._names[i]}{self._slope(curve.at, curve.middle, curve.errors)}"
+                found_slope = slope_of(curve) if self._log else np.nan
+                told = f", slope {found_slope:.2f}" if np.isfinite(found_slope) else ""
+                self._labels[i].text = f"{SIGNS[i]} {self._names[i]}{told}"
         self.describe()
 
     def describe(self) -> None:
@@ -71,9 +70,3 @@ class SweepPicture:
         about = f"{self.figure.yaxis[0].axis_label} against {self.figure.xaxis[0].axis_label}: {said}"
         if self.figure.html_attributes.get("aria-label") != about:
             self.figure.html_attributes = {"role": "img", "aria-label": about}
-
-    def _slope(self, at: Sequence[float], middle: Sequence[float], errors: Sequence[float | None]) -> str:
-        if not self._log or len(at) < FEWEST:
-            return ""
-        found = slope(at, [Estimate(value, error) for value, error in zip(middle, errors, strict=True)])
-        return f", slope {found.value:.2f}" if np.isfinite(found.value) else ""

@@ -14,6 +14,7 @@ from app.views.scales import Scale
 from app.views.state import notes
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
+from samplers.kernels.base import KEPT
 from samplers.recipe.flow import SHOWN_MOMENTUM
 from samplers.targets.base import LINE
 
@@ -36,7 +37,7 @@ class Phase(View):
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
         made = [SAMPLERS[lane.sampler.key](**lane.sampler.values()) for lane in experiment.lanes]
-        return target.support == LINE and target.of_coordinates and any(one.carries_momentum for one in made)
+        return target.support == LINE and target.of_coordinates and any(one.momentum == KEPT for one in made)
 
     def build(self) -> Any:
         scene, colours, column = self.scene, self.scene.colours, self.scene.column
@@ -81,7 +82,7 @@ class Phase(View):
         j, chains = self.scene.coordinate, SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
             run = lane.run
-            if not run.sampler.carries_momentum:
+            if run.sampler.momentum != KEPT:
                 continue
             places = np.stack([self._scale.forward(run.position[:chains, j]), run.momentum[:chains, j]], axis=1)
             good = np.isfinite(places).all(axis=1)
@@ -95,7 +96,7 @@ class Phase(View):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         lines = []
         for name, lane in zip(self.scene.lanes, lanes, strict=True):
-            carries = lane.run.sampler.carries_momentum
+            carries = lane.run.sampler.momentum == KEPT
             lines.append(notes([name], [lane]) if carries else f"{name} goes on with no momentum")
         return {self._label.id: "\n".join(filter(None, lines))}
 
