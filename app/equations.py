@@ -11,6 +11,7 @@ from app.controls import sentence
 from app.state import AppState
 from app.theme import theme
 from samplers.gradients import GRADIENTS
+from samplers.needs import MEMORY
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT
 from samplers.targets import Target
 
@@ -54,7 +55,12 @@ def cards(state: AppState) -> list[Any]:
             details = entry("Method", sentence(sampler)) + entry("Source", sampler.source)
         else:
             gradient = GRADIENTS[lane.gradient.key]
-            formulas = [sampler.update, rf"{sampler.diffusion},\qquad {sampler.curl},\qquad {gradient.tex}"]
+            # Of categories all that a minibatch gives are numbers.
+            tex = gradient.tex if MEMORY in target.gives else gradient.tex_of_categories or gradient.tex
+            formulas = [
+                sampler.update_by(gradient),
+                rf"{sampler.diffusion},\qquad {sampler.curl},\qquad {tex}",
+            ]
             details = entry("Integrator", sampler.integrator) + entry("Gradient", gradient.title) + entry("Source", sampler.source)  # fmt: skip
         out.append(card(colours.lanes[i], sampler.title, formulas, details))
     return out

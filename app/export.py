@@ -23,6 +23,8 @@ from samplers.spec import ANY_TARGET
 
 MAX_ROWS = 200_000
 """Draws in a file made by the page, over all chains; of longer runs every so many steps are kept."""
+MAX_NUMBERS = 4_000_000
+"""Coordinates of those draws in all: about 80 MB of CSV."""
 MAX_RUN = 1_000_000_000
 """Steps that a saved experiment runs at most: the bound of ``n_steps``."""
 MAX_STEPS = 20_000_000
@@ -69,14 +71,16 @@ def script(experiment: Experiment) -> str:
 
 
 def saved(experiment: Experiment) -> Experiment:
-    """The experiment as a file holds it: with so much thinning that its draws are at most ``MAX_ROWS``.
+    """The experiment as a file holds it: with so much thinning that its draws are at most ``MAX_ROWS``, and their
+    coordinates at most ``MAX_NUMBERS``.
 
     Raises :class:`~samplers.parameters.SpecError` where more was changed than a file may hold.
     """
     if experiment.of_model:
         return Experiment.from_dict(experiment.to_dict())
     steps = min(experiment.n_steps, MAX_RUN)
-    thinned = replace(experiment, n_steps=steps, thin=max(1, -(-steps * experiment.n_chains // MAX_ROWS)))
+    rows = min(MAX_ROWS, MAX_NUMBERS // experiment.make_target().dim)
+    thinned = replace(experiment, n_steps=steps, thin=max(1, -(-steps * experiment.n_chains // rows)))
     return Experiment.from_dict(thinned.to_dict())
 
 

@@ -16,9 +16,10 @@ from lessons import Step
 from samplers import Experiment, Lane
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
-from samplers.kernels.recipe import RecipeSampler, parameters_of
+from samplers.kernels.recipe import EULER, SEMI_IMPLICIT, RecipeSampler, parameters_of
 from samplers.models import MODELS
 from samplers.models.base import UPLOADED
+from samplers.needs import BATCH
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
@@ -190,21 +191,19 @@ class AppState(param.Parameterized):
         made = Experiment.from_dict({"target": key, "lanes": [{"sampler": "exact"}]}).make_target()
         before = self.experiment.make_target()
         for lane in self._lanes():
-            if SAMPLERS[lane["sampler"]["key"]].accepts(target):
+            sampler = SAMPLERS[lane["sampler"]["key"]]
+            if sampler.accepts(target) and not sampler.too_small_for(made.dim):
                 had = _first(lane, before)
                 _fit_recipe(lane, made)
-                gradients = SAMPLERS[lane["sampler"]["key"]].gradients_for(target)
-                if lane["gradient"]["key"] not in gradients:
+                if lane["gradient"]["key"] not in sampler.gradients_for(target):
                     del lane["gradient"]
                 _fit_step(lane, made, had)
                 lanes.append(lane)
             else:
-                messages.append(
-                    f"{SAMPLERS[lane['sampler']['key']].title} does not fit {target.title}, so its lane is gone."
-                )
+                messages.append(f"{sampler.title} does not fit {target.title}, so its lane is gone.")
         if not lanes:
             # The first in the menu: on spheres SGGMC.
-            first = samplers_of(key)[0]
+            first = samplers_of(key, made)[0]
             lanes = [{"sampler": {"key": first}}]
             messages[-1:] = [
                 f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[first].title} takes its place."
@@ -291,7 +290,15 @@ class AppState(param.Parameterized):
     def set_preset(self, lane: int, key: str) -> None:
         """The D, Q and switches of a named sampler for a lane's recipe."""
         target, preset, lanes = self.experiment.make_target(), PRESETS.find("preset", key), self._lanes()
-        lanes[lane]["sampler"]["params"].update(parameters_of(preset.recipe(target.dim, target.formula())))
+        params = lanes[lane]["sampler"]["params"]
+        params.update(parameters_of(preset.recipe(target.dim, target.formula())))
+        if (first := target.first_steps) is not None:
+            # On a steep target a momentum has longer steps, with which Euler's scheme would blow up.
+            moving = preset.kind != THETA
+            batch = moving and BATCH in GRADIENTS[lanes[lane]["gradient"]["key"]].needs
+            largest = first.batch if batch else first.moving if moving else first.other
+            params["step_size"] = min(float(RecipeSampler.param.step_size.default), largest)
+            params["scheme"] = SEMI_IMPLICIT if moving else EULER
         if lanes[lane]["gradient"]["key"] == "full":
             # Naive SGHMC has no noise but its gradient's.
             lanes[lane]["gradient"] = {"key": preset.gradient}
@@ -340,7 +347,8 @@ class AppState(param.Parameterized):
         if len(lanes) >= (most := max_lanes(target)):
             raise SpecError("lanes", len(lanes) + 1, f"allowed are 1 to {most} lanes")
         used = {lane["sampler"]["key"] for lane in lanes}
-        free = [key for key in samplers_of(target) if key not in used]
+        density = None if self.experiment.of_model else self.experiment.make_target()
+        free = [key for key in samplers_of(target, density) if key not in used]
         # Beside a recipe one wants the same recipe, to change one entry of it.
         if free and lanes[-1]["sampler"]["key"] != RecipeSampler.key:
             lanes.append({"sampler": {"key": free[0]}})
@@ -477,7 +485,7 @@ START_PRESETS = {THETA: "sgld", THETA_R: "sghmc", THETA_R_XI: "sgnht"}
 
 def _fit_recipe(lane: dict[str, Any], target: Target) -> None:
     """Give a lane's recipe the entries for the target's dimension, where it has those for another one."""
-    if lane["sampler"]["key"] != RecipeSampler.key:
+    if lane["sampler"]["key"] != RecipeSampler.key or RecipeSampler.too_small_for(target.dim):
         return
     params = lane["sampler"]["params"]
     try:

@@ -11,6 +11,7 @@ from panel.models.mathjax import MathJax
 from app.state import AppState
 from app.views.steps import colours_of, lit_equation, numbers_of, under
 from app.walk import Walk
+from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 
 WAYS = {
@@ -66,12 +67,13 @@ class StepBar:
     def texts(self, walk: Walk) -> list[tuple[str, str]]:
         """The equation with its numbers, and each part in words, by their models' id."""
         step, state = walk.step, self.state
-        sampler = SAMPLERS[state.experiment.lanes[0].sampler.key]
+        first = state.experiment.lanes[0]
+        sampler = SAMPLERS[first.sampler.key]
         if step is None:
             return [(self._equation.id, ""), (self._words.id, escape(walk.problem))]
         velocity, coordinate = walk.velocity, state.coordinate
         below = [under(part, step.dim, coordinate) for part in step.parts]
-        equation = lit_equation(sampler.update, sampler.parts, step.parts, below)
+        equation = lit_equation(sampler.update_by(GRADIENTS[first.gradient.key]), sampler.parts, step.parts, below)
         names = tuple(sampler.parts)
         colours = dict(zip(names, colours_of(names, state.colours), strict=True))
         lane = f"{state.lane_titles()[0]}, chain 1" if state.experiment.n_chains > 1 else state.lane_titles()[0]

@@ -72,7 +72,7 @@ class Walk:
         same = bool(self._steps) and self._steps[-1][0] == run.steps + 1
         if self._steps and (run.steps < self._steps[-1][0] - 1 or len(step.start) != len(self._steps[-1][1].start)):
             self.clear()
-        entry = run.steps + 1, step, getattr(run.sampler, "step_size", 0.0), run.sampler.velocity
+        entry = run.steps + 1, step, getattr(run.sampler, "step_size", 0.0), bool(run.sampler.momentum)
         self._steps = [*(self._steps[:-1] if same else self._steps), entry][-KEPT:]
         self._at = len(self._steps) - 1
         self.rest()

@@ -1,6 +1,7 @@
 """The recipe workbench: D and Q as grids of entries, with what follows from them."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import panel as pn
@@ -10,10 +11,11 @@ from app.notice import Notice
 from app.state import START_PRESETS, AppState
 from app.theme import theme
 from app.views.planes import SYMBOLS
+from app.views.recipes import DRAWN
 from samplers.kernels.recipe import RecipeSampler
 from samplers.parameters import SpecError
 from samplers.recipe.presets import PRESETS
-from samplers.recipe.recipe import KINDS, MAX_REFRESH, THETA, THETA_R_XI, Layout, Recipe
+from samplers.recipe.recipe import ENERGY, KINDS, MAX_REFRESH, THETA, THETA_R_XI, Layout, Recipe
 
 SHOWN_KINDS = dict(zip(("θ", "θ, momentum r", "θ, r, thermostat ξ"), KINDS, strict=True))
 FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}
@@ -85,7 +87,7 @@ def entry_boxes(state: AppState, lane: int, name: str, apply: Callable[[Any], bo
     """A box for each entry of one of a lane's grids, by its parameter's name; ``apply`` takes all of the grid."""
     (what,) = (key for key, field in FIELDS.items() if field == name)
     sampler = RecipeSampler(**state.experiment.lanes[lane].sampler.values())
-    names = Layout(sampler.layout, state.experiment.make_target().dim).names
+    names = Layout(sampler.layout, state.experiment.make_target().dim).rows
     now = texts(sampler, what, len(names))
     boxes = []
     for at, (i, j) in enumerate(indices(what, len(names))):
@@ -113,7 +115,8 @@ class _Card:
         self.state, self.lane, self.notify = state, lane, notify
         self._silent = False
         sampler = self._sampler()
-        self.names = Layout(sampler.layout, state.experiment.make_target().dim).names
+        self._layout = Layout(sampler.layout, state.experiment.make_target().dim)
+        self.names = self._layout.rows
         self._mirrors: dict[tuple[str, int, int], Any] = {}
         self._entries: dict[tuple[str, int], Any] = {}
         self._wrong: dict[tuple[str, int], str] = {}
@@ -154,6 +157,7 @@ class _Card:
             self.redraws.param.watch(lambda event: self._act(self._set, "refresh", event.new), "value")
             head.append(self.redraws)
         self.problem = Notice(margin=(2, 6))
+        said = [pn.pane.HTML(text, stylesheets=[_STYLE], margin=(0, 8)) for text in _said(self._layout)]
         self.energy = self._energy()
         self.follows = {
             what: pn.pane.LaTeX("", renderer="mathjax", margin=(2, 8), styles={"font-size": "15px", "overflow-x": "auto", "max-width": "100%"})
@@ -167,6 +171,7 @@ class _Card:
         self.panel = pmui.Paper(
             pn.FlexBox(title, *head, **row),
             self.problem,
+            *said,
             pn.FlexBox(self._matrix("D"), self._matrix("Q"), self._drift(), self.energy, **{**row, "align_items": "flex-start", "gap": "10px"}),
             pn.FlexBox(*self.follows.values(), **row),
             sizing_mode="stretch_width", margin=(4, 4), elevation=1, styles={"border-left": f"5px solid {colour}"}, css_classes=["workbench"],
@@ -214,7 +219,7 @@ class _Card:
     def _preset_of(self, recipe: Recipe) -> str:
         target = self.state.experiment.make_target()
         for key in self.state.fitting_presets():
-            if PRESETS[key].recipe(target.dim, target.formula()) == recipe:
+            if _of_preset(key, target.dim, target.formula()) == recipe:
                 return key
         return OWN
 
@@ -273,9 +278,15 @@ class _Card:
             box.param.watch(lambda event: self._act(self._set_entry, "U", 0, event.new), "value")
             self._entries["U", 0] = box
             return pn.Column(head, box, margin=(0, 6))
+        text = self.state.experiment.make_target().formula()
+        if text == ENERGY:
+            # A formula of its own would have none of the data.
+            shown = pn.pane.HTML(
+                "no formula: values and slopes are the target's own", margin=(2, 6), styles={"max-width": "210px"}
+            )
+            return pn.Column(head, shown, margin=(0, 6))
         button = pmui.Button(label="Type your own", icon="edit", size="small", variant="outlined", margin=(4, 4))
         button.on_click(lambda _: self._act(self.state.type_energy))
-        text = self.state.experiment.make_target().formula()
         shown = pn.pane.HTML(f"<code>{text}</code>", margin=(2, 6), styles={"max-width": "210px", "font-size": "13px"})
         return pn.Column(head, shown, button, margin=(0, 6))
 
@@ -313,6 +324,29 @@ class _Card:
         texts = self._texts(what)
         texts[at] = text.strip() or ("" if what == "f" else "0")
         self._set(FIELDS[what], tuple(texts) if any(texts) else ())
+
+
+@lru_cache(maxsize=64)
+def _of_preset(key: str, dim: int, formula: str) -> Recipe:
+    return PRESETS[key].recipe(dim, formula)
+
+
+def _said(layout: Layout) -> list[str]:
+    """What is to be said of a recipe whose θ has many coordinates, as HTML."""
+    d, out = layout.dim, []
+    if layout.alike:
+        own = "<code>theta</code> and <code>r</code> are" if layout.momenta else "<code>theta</code> is"
+        any_of = f"<code>theta1</code> … <code>theta{d}</code>" + (
+            f", <code>r1</code> … <code>r{d}</code>" if layout.momenta else ""
+        )
+        out.append(
+            f"The entries are those of one coordinate, and all {d} have them: {own} its own, {any_of} may stand anywhere."
+        )
+    if d > DRAWN:
+        out.append(
+            f"θ has {d} coordinates: drift, p(z, t), spectrum and where e⁻ᴴ is stationary are drawn for one or two."
+        )
+    return [f"<span class='faint'>{text}</span>" for text in out]
 
 
 def _negative(text: str) -> str:

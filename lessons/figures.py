@@ -19,7 +19,7 @@ from lessons import sweep as sweeps
 from lessons.document import is_number
 from lessons.headless import Outcome
 from lessons.lesson import VALUE, Lesson, Step
-from lessons.measures.base import Estimate, Evidence
+from lessons.measures.base import Evidence
 from samplers import SpecError
 from samplers.accumulate import bin_edges
 from samplers.diagnostics.autocorrelation import autocorrelation
@@ -43,8 +43,6 @@ CELLS = 60
 """Bars of a histogram."""
 WIDTH, HEIGHT = 620, 340
 """Of a figure in Bokeh, in pixels."""
-FEWEST = 3
-"""Points that a slope is told of."""
 MOST_TICKS = 4
 """On the axis of a sweep; all would overlap where there are many."""
 SWEEP = "sweep"
@@ -324,9 +322,8 @@ def swept(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str], axis: st
         x = np.array(curve.at if _numeric(values) else [values.index(at) for at in curve.at], dtype=float)
         y, *ends = (np.abs(each) if sizes else np.array(each) for each in (curve.middle, curve.low, curve.high))
         label = name
-        if slopes and _log(values) and len(x) >= FEWEST:
-            told = sweeps.slope(curve.at, [Estimate(*each) for each in zip(curve.middle, curve.errors, strict=True)])
-            label += f", slope {told.value:.2f}" if np.isfinite(told.value) else ""
+        if slopes and _log(values) and np.isfinite(told := sweeps.slope_of(curve)):
+            label += f", slope {told:.2f}"
         out.append(Swept(label, x, y, *np.sort(ends, axis=0)))
     return out
 
@@ -360,7 +357,7 @@ def sweep_map(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str]) -> A
             found[key] = swept(step, fits, names, drawn, slopes=False)
     every = [lane for lanes in found.values() for lane in lanes]
     frames = {key: _swept_overlay(step, drawn, lanes, COLOURS, every) for key, lanes in found.items()}
-    return hv.HoloMap(frames, kdims=[_words(name) for name in others])
+    return hv.HoloMap(frames, kdims=[sweeps.label_of(step, name) for name in others])
 
 
 def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Sequence[str], every: Sequence[Swept]) -> Any:  # fmt: skip
@@ -389,7 +386,7 @@ def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Seque
     return _framed(
         layers, step.title, logx=_log(values), logy=log, xticks=xticks,
         xlim=_around(np.array(values if _numeric(values) else range(len(values)), dtype=float), _log(values)),
-        ylim=_around(ends, log), xlabel=_words(axis), ylabel=f"|{what}|" if _of_sizes(step) else what,
+        ylim=_around(ends, log), xlabel=sweeps.label_of(step, axis), ylabel=f"|{what}|" if _of_sizes(step) else what,
     )  # fmt: skip
 
 
@@ -430,10 +427,6 @@ def _log(values: Sequence[Any]) -> bool:
 
 def _of_sizes(step: Step) -> bool:
     return step.sweep is not None and step.sweep.quantity != VALUE
-
-
-def _words(axis: str) -> str:
-    return axis.rpartition(".")[2].replace("_", " ")
 
 
 # --- how it looks ----------------------------------------------------------------------------------------------------

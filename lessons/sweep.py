@@ -21,11 +21,15 @@ import platformdirs
 
 import samplers
 from lessons.claims import mean, quantity
+from lessons.document import is_number
 from lessons.evidence import evidence, measured
 from lessons.lesson import AT, BEST, BEST_AT, SLOPE, VALUE, Claim, Point, Step, Sweep
 from lessons.measures import MEASURES
 from lessons.measures.base import Estimate
 from samplers import Experiment, RunSpec
+from samplers.gradients import GRADIENTS
+from samplers.parameters import declared
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, settings_of
 
 Task = dict[str, Any]
 """``{"spec": …, "measure": {"key", "params"}, "quantity": …}``."""
@@ -305,10 +309,34 @@ def axis_of(step: Step) -> str:
     return next((name for name in names if name in singled), names[-1])
 
 
+def label_of(step: Step, axis: str) -> str:
+    """What the controls call what an axis moves: ``Step size ε``."""
+    assert isinstance(step.spec, Experiment)
+    part, _, name = axis.rpartition(".")
+    key = step.spec.target.key
+    owners = {
+        "target": [ANY_TARGET[key]], "sampler": [ANY_SAMPLER[lane.sampler.key] for lane in step.spec.lanes],
+        "gradient": [GRADIENTS[lane.gradient.key] for lane in step.spec.lanes if lane.gradient.key],
+    }  # fmt: skip
+    labels = [p.label for owner in owners.get(part, ()) for known, p in declared(owner) if known == name]
+    return str([*labels, *(p.label for known, p in settings_of(key).items() if known == name), name][0])
+
+
 def quantity_of(sweep: Sweep) -> str:
     """What a sweep measures, in words."""
-    what = sweep.measure.key
-    return what if sweep.quantity == VALUE else f"{sweep.quantity.replace('_', ' ')} of {what}"
+    what = MEASURES[sweep.measure.key].title
+    return what if sweep.quantity == VALUE else f"{what}: {sweep.quantity.replace('_', ' ')}"
+
+
+FEWEST = 3
+"""Points that a slope is told of."""
+
+
+def slope_of(curve: Curve) -> float:
+    """The slope of a curve on log axes; NaN where there are few points, or a value has no logarithm."""
+    if len(curve.at) < FEWEST or not all(is_number(at) and at > 0 for at in curve.at):
+        return float("nan")
+    return slope(curve.at, [Estimate(*pair) for pair in zip(curve.middle, curve.errors, strict=True)]).value
 
 
 def curves(axis: str, rows: Sequence[Row]) -> list[Curve]:

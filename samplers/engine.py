@@ -16,6 +16,7 @@ from samplers import jit
 from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS
+from samplers.kernels.base import KEPT
 from samplers.spec import Change, Choice, RunSpec, make_target
 from samplers.targets.base import MANIFOLD, SIMPLEX, Array
 from samplers.trace import Divergence, Trace
@@ -125,7 +126,7 @@ class Run:
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
         self.position = self.sampler.first_position(self.target, np.tile(spec.first_position(), (n, 1)), self.rng)
         self.momentum = self.sampler.first_auxiliary(self.target, self.position, self.rng)
-        if spec.momentum and self.sampler.carries_momentum:
+        if spec.momentum and self.sampler.momentum == KEPT:
             self.momentum[:, :dim] = self.manifold.projected(self.position, np.tile(spec.momentum, (n, 1)))
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
@@ -151,10 +152,16 @@ class Run:
 
     def _estimate_by(self, gradient: Estimator) -> None:
         """Take gradients by this estimator, which knows nothing of the chains yet."""
-        self._touched_before, self._gradients_before = self.data_seen, self.gradients
-        self.gradient, self._data_per_gradient = gradient, gradient.data_per_gradient(self.target)
+        self.gradient = gradient
+        self._price()
         self.gradient_params = gradient.packed(self.target)
         self.memory = np.tile(gradient.first_memory(self.target), (self.spec.n_chains, 1))
+
+    def _price(self) -> None:
+        """Count from here on what each gradient, and each step beside it, touches of the data."""
+        self._touched_before, self._gradients_before = self.data_seen, self.gradients
+        beside = self.sampler.data_beside(self.target) / max(self.sampler.gradients_per_step, 1)
+        self._data_per_gradient = self.gradient.data_per_gradient(self.target) + beside
 
     @property
     def now(self) -> RunSpec:
@@ -210,6 +217,8 @@ class Run:
             self.momentum[:, :shared] = old[:, :shared]
         if change.target is not None or change.gradient != before.gradient:
             self._estimate_by(GRADIENTS[change.gradient.key](**change.gradient.values()))
+        else:
+            self._price()
         self.changes.append(change)
         self.restart_statistics()
         if self.divergence is not None and self.divergence.refused:

@@ -33,6 +33,7 @@ from samplers.choices import (
 )
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS, Sampler
+from samplers.kernels.base import KEPT
 from samplers.migrations import VERSION
 from samplers.models import METHODS, MODELS, Model
 from samplers.models.base import UPLOADED
@@ -131,11 +132,15 @@ def max_lanes(target: str) -> int:
     return 6 if is_model(target) else 4
 
 
-def samplers_of(target: str) -> list[str]:
-    """The keys of the samplers that fit a target, given by its key, in the order of the menu."""
+def samplers_of(target: str, density: Target | None = None) -> list[str]:
+    """The keys of the samplers that fit a target, given by its key, in the order of the menu.
+
+    With the ``density`` itself those that fit its settings, without it those that fit some.
+    """
     if is_model(target):
         return [key for key, method in METHODS.items() if method.model == target]
-    return [key for key, sampler in SAMPLERS.items() if sampler.accepts(TARGETS[target])]
+    fitting = [key for key, sampler in SAMPLERS.items() if sampler.accepts(TARGETS[target])]
+    return [key for key in fitting if density is None or not SAMPLERS[key].too_small_for(density.dim)]
 
 
 def first_lanes(target: str) -> list[dict[str, Any]]:
@@ -291,7 +296,7 @@ class Experiment:
     @property
     def carries_momentum(self) -> bool:
         """Whether the chains of a lane go on with a momentum."""
-        return not self.of_model and any(run.make_sampler().carries_momentum for run in self.runs())
+        return not self.of_model and any(run.make_sampler().momentum == KEPT for run in self.runs())
 
     @classmethod
     def of(
@@ -488,9 +493,12 @@ class _Reader(Reader):
                 )
                 self.problem(SpecError("n_chains", n_chains, allowed), MAX_INTERACTING)
                 settings["n_chains"] = MAX_INTERACTING
-            for gradient, of in [(lane.gradient, target), *((x.gradient, make_target(x.target) if x.target else target) for x in lane.changes)]:  # fmt: skip
-                estimator = GRADIENTS[gradient.key](**gradient.values())
-                memory, numbers = len(estimator.first_memory(of)), _numbers(estimator, of)
+            stages: list[tuple[Lane | Change, Target]] = [(lane, target)]
+            stages += [(x, make_target(x.target) if x.target else target) for x in lane.changes]
+            for at, of in stages:
+                estimator = GRADIENTS[at.gradient.key](**at.gradient.values())
+                beside = sampler(**at.sampler.values()).data_beside(of) * of.dim
+                memory, numbers = len(estimator.first_memory(of)), max(_numbers(estimator, of), beside)
                 for each, most, does in ((memory, MAX_MEMORY, "keeps"), (numbers, MAX_NUMBERS, "looks at")):
                     n_chains = settings["n_chains"]
                     if each * n_chains > most:
@@ -534,10 +542,16 @@ class _Reader(Reader):
             if name not in fields:
                 allowed = f"a lane on {target} has {', '.join(fields)}"
                 self.problem(SpecError(f"lane.{name}", data[name], allowed), "nothing")
-        fitting = samplers_of(target)
+        fitting = samplers_of(target, density)
         choice = self.choice(ANY_SAMPLER, "sampler", data.get("sampler"), fitting[0])
         if choice.key not in fitting:
-            allowed = f"it does not fit the target {target}; these do: {', '.join(fitting)}"
+            wide = density is not None and choice.key in samplers_of(target)
+            why = (
+                f" with its {density.dim} coordinates, of which it takes {SAMPLERS[choice.key].most_coordinates}"
+                if density is not None and wide
+                else ""
+            )
+            allowed = f"it does not fit the target {target}{why}; these do: {', '.join(fitting)}"
             self.problem(SpecError("sampler", choice.key, allowed), fitting[0])
             choice = default_choice(ANY_SAMPLER, fitting[0])
         gradient, n_steps = OWN_GRADIENT, None

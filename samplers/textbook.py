@@ -268,11 +268,17 @@ def recipe(self, rng, run, theta, r, data):
 
     def at(c):
         """D, Q, Γ, ∇H and what was typed in place of the drift, at the chain's z."""
-        z = np.concatenate([theta[c], r[c]])
+        z = dict(zip(names, np.concatenate([theta[c], r[c]]), strict=True))
+        if made.compiled:
+            z |= zip(
+                ("U", *made.layout.slopes),
+                [*run.target.energies_at(theta[c][None]), *run.target.gradient_at(theta[c][None])[0]],
+                strict=True,
+            )
         own = made.edited or (None,) * n
         entries = [e for matrix in (made.D, made.Q) for row in matrix for e in row]
         typed = [e for e in own if e is not None]
-        values = np.array(evaluate([*entries, *made.gamma, *made.gradient, *typed], **dict(zip(names, z, strict=True))))
+        values = np.array(evaluate([*entries, *made.gamma, *made.gradient, *typed], **z))
         d, q = values[: 2 * n * n].reshape(2, n, n)
         gamma, slope, rest = values[2 * n * n :][:n], values[2 * n * n :][n : 2 * n], iter(values[2 * n * n + 2 * n :])
         drift = np.array([np.nan if e is None else next(rest) for e in own])

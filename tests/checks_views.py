@@ -10,6 +10,7 @@ from app.views import VIEWS
 from app.views import fitting as fitting_keys
 from app.views.base import COLUMNS, EXACT, Frame, LaneFrame, Scene, View
 from samplers import Change, Experiment, Lane, Run
+from samplers.kernels.base import KEPT
 
 DENSITY_VIEWS = {key: view for key, view in VIEWS.items() if view.needs in (COLUMNS, EXACT)}
 MODEL_VIEWS = {key: view for key, view in VIEWS.items() if view.needs not in (COLUMNS, EXACT)}
@@ -48,7 +49,7 @@ def records(target, samplers, n_chains=4, target_params=None, gradients=None, ke
 
 def scene_of(made, coordinate=0, dark=False, axis="steps"):
     titles = tuple(record.run.sampler.title for record in made)
-    throws = any(record.run.sampler.carries_momentum for record in made)
+    throws = any(record.run.sampler.momentum == KEPT for record in made)
     return Scene(made[0].run.target, titles, coordinate, axis, dark, throws=throws)
 
 

@@ -44,6 +44,9 @@ class Autocorrelation(View):
         k = self.scene.coordinate
         curves, needed, known = [], FEWEST_LAGS, True
         for lane in lanes:
+            if lane.run.sampler.interacting:
+                curves.append((np.zeros(0), np.zeros(0)))
+                continue
             lags, rho = autocorrelation.autocorrelation(lane.run.statistics, k)
             good = np.isfinite(rho)
             curves.append((lags[good], rho[good]))
@@ -74,6 +77,8 @@ class Autocorrelation(View):
         }
 
     def _time(self, lane: LaneFrame) -> str:
+        if lane.run.sampler.interacting:
+            return "particles that move each other: no τ"
         found = autocorrelation.integrated_time(lane.run.statistics, self.scene.coordinate)
         if not np.isfinite(found.tau):
             return "τ needs more steps"

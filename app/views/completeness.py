@@ -1,7 +1,7 @@
 """Where a choice of D and Q stands among all processes: Fig 1 of the recipe paper."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -77,8 +77,7 @@ def by_recipe(recipe: Recipe, noise: float | None = 0.0, clipped: bool = False) 
         return Classification(OUTSIDE, row, "the gradient's noise is added to D, not to f")
     if clipped:
         return Classification(OUTSIDE, row, "D is too small for B̂ to be subtracted")
-    due = replace(recipe, gamma_dropped=False, dissipation_dropped=False, edited=(), typed=()).drift
-    missing = [own - other for own, other in zip(recipe.drift, due, strict=True)]
+    missing = [own - other for own, other in zip(recipe.drift, recipe.due, strict=True)]
     if any(not e.is_zero for e in missing):
         if recipe.edited:
             return Classification(OUTSIDE, row, "f is typed by hand, and is not −(D+Q)∇H + Γ")
@@ -115,7 +114,7 @@ def stationary(recipe: Recipe, target: Target) -> bool:
         return True
     axes = [np.linspace(low, high, 7) + 0.01 for low, high in shown(recipe, target)]
     points = tuple(axis.ravel() for axis in np.meshgrid(*axes))
-    value, *drift = (np.abs(v) for v in on_points(recipe, [residual, *recipe.drift], points))
+    value, *drift = (np.abs(v) for v in on_points(recipe, target, [residual, *recipe.drift], points))
     good = np.isfinite(value)
     return bool(good.any() and value[good].max() < 1e-9 * max(1.0, *(float(d[good].max()) for d in drift)))
 

@@ -16,6 +16,7 @@ from app.views.recipes import RecipeView, recipe_of
 from samplers.expressions import ZERO, Expression
 from samplers.recipe.flow import on_points
 from samplers.recipe.recipe import THETA, Layout, Recipe
+from samplers.targets.base import Target
 
 CUT = " cut"
 """Ends the name of the feed of the arrows that are cut."""
@@ -91,6 +92,7 @@ class Drift(RecipeView):
             self.hint = "f, and parts of the first; click a name to show or hide"
         self._layout = Layout(next(filter(None, self.scene.layouts), THETA), target.dim)
         self._recipes: list[Recipe | None] | None = None
+        self._targets: list[Target] = []
         self._scale = 0.0
         names = self._layout.names
         self._legend: list[LegendItem] = []
@@ -276,10 +278,12 @@ class Drift(RecipeView):
             return {}
         out: Data = {}
         recipes = [self._fitting(lane) if i in self._shown_lanes else None for i, lane in enumerate(lanes)]
-        # An edit that changes nothing leaves the very object, which is cached: the rest of a frame is the dots.
-        if self._recipes is None or any(a is not b for a, b in zip(recipes, self._recipes, strict=True)):
-            self._recipes = recipes
-            out = self._pictures(recipes)
+        targets = [lane.run.target for lane in lanes]
+        # An edit that changes nothing leaves the very objects, which are cached: the rest of a frame is the dots.
+        before = [*(self._recipes or ()), *self._targets]
+        if self._recipes is None or any(a is not b for a, b in zip([*recipes, *targets], before, strict=True)):
+            self._recipes, self._targets = recipes, targets
+            out = self._pictures(recipes, targets)
         for i in self._shown_lanes:
             if recipes[i] is not None:
                 x, y = out[f"dots {i}"] = self._dots(i, lanes[i])
@@ -291,15 +295,15 @@ class Drift(RecipeView):
         recipe = recipe_of(lane)
         return recipe if recipe is not None and recipe.layout == self._layout else None
 
-    def _pictures(self, recipes: Sequence[Recipe | None]) -> Data:
+    def _pictures(self, recipes: Sequence[Recipe | None], targets: Sequence[Target]) -> Data:
         n = len(self._layout.names)
         values: dict[str, list[Array]] = {}
         first = True
-        for i, recipe in enumerate(recipes):
+        for i, (recipe, target) in enumerate(zip(recipes, targets, strict=True)):
             if recipe is None:
                 continue
             found = parts(recipe) if first else {"sum": recipe.drift}
-            flat = on_points(recipe, [e for part in found.values() for e in part], self._grid)
+            flat = on_points(recipe, target, [e for part in found.values() for e in part], self._grid)
             for k, name in enumerate(found):
                 values[f"sum {i}" if name == "sum" else name] = flat[k * n : (k + 1) * n]
             first = False

@@ -15,6 +15,7 @@ from app.views.state import notes
 from app.views.steps import add_arrows, beginning, longer, rows
 from samplers import Experiment
 from samplers.kernels import SAMPLERS
+from samplers.kernels.base import KEPT
 from samplers.recipe.flow import SHOWN_MOMENTUM
 from samplers.targets.base import LINE
 
@@ -36,9 +37,8 @@ class Phase(View):
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
-        if target.support != LINE or not target.of_coordinates:
-            return False
-        return any(SAMPLERS[lane.sampler.key](**lane.sampler.values()).velocity for lane in experiment.lanes)
+        made = [SAMPLERS[lane.sampler.key](**lane.sampler.values()) for lane in experiment.lanes]
+        return target.support == LINE and target.of_coordinates and any(one.momentum for one in made)
 
     def build(self) -> Any:
         scene, colours, column = self.scene, self.scene.colours, self.scene.column
@@ -98,16 +98,15 @@ class Phase(View):
         out = self._step(lanes.playing)
         for i, lane in enumerate(lanes):
             run = lane.run
-            if not run.sampler.velocity:
+            if not run.sampler.momentum:
                 continue
-            carries = run.sampler.carries_momentum
             # A momentum that is drawn at every step is 0 between two of them.
-            r = run.momentum[:chains, j] if carries else np.zeros(len(run.position[:chains]))
+            r = run.momentum[:chains, j] if run.sampler.momentum == KEPT else np.zeros(len(run.position[:chains]))
             places = np.stack([self._scale.forward(run.position[:chains, j]), r], axis=1)
             good = np.isfinite(places).all(axis=1)
             out[f"heads {i}"] = places[good, 0], places[good, 1]
             # A frame without a step has nothing new of the first chain.
-            if carries and run.steps != self._steps[i] and good[0]:
+            if run.sampler.momentum == KEPT and run.steps != self._steps[i] and good[0]:
                 self._steps[i] = run.steps
                 out[f"path {i}"] = places[:1, 0], places[:1, 1]
         return out
@@ -134,8 +133,8 @@ class Phase(View):
         for name, lane in zip(self.scene.lanes, lanes, strict=True):
             sampler = lane.run.sampler
             lines.append(notes([name], [lane]))
-            if not sampler.carries_momentum:
-                does = "draws its momentum at every step" if sampler.velocity else "has no momentum"
+            if sampler.momentum != KEPT:
+                does = "draws its momentum at every step" if sampler.momentum else "has no momentum"
                 lines.append(f"{name} {does}")
         if lanes.playing is not None and self._larger > 1:
             lines.append(f"arrows {self._larger:g} times as long")

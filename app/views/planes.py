@@ -18,8 +18,8 @@ from app.views.recipes import recipe_of
 from samplers.expressions import ZERO
 from samplers.jit import Noise
 from samplers.recipe.flow import SHOWN_MOMENTUM, Flow, effective
-from samplers.recipe.recipe import Layout, Recipe
-from samplers.targets.base import Target
+from samplers.recipe.recipe import MAX_DIM, Layout, Recipe
+from samplers.targets.base import Target, subscript
 
 SHARES = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the mass of e^{−H}."""
@@ -27,7 +27,11 @@ SHARP = 120
 """Points a side that the contours are drawn from."""
 CELLS, CELLS_WRONG, CELLS_LINE = 120, 96, 400
 """Cells a side of the grid in two dimensions, fewer where the drift is not the recipe's own, and cells in one."""
-SYMBOLS = {"theta": "θ", "theta1": "θ₁", "theta2": "θ₂", "r": "r", "r1": "r₁", "r2": "r₂", "xi": "ξ"}
+SYMBOLS = {"theta": "θ", "r": "r", "xi": "ξ"} | {
+    f"{name}{i}": f"{symbol}{subscript(i)}"
+    for name, symbol in (("theta", "θ"), ("r", "r"))
+    for i in range(1, MAX_DIM + 1)
+}
 FAILURES = (ValueError, RuntimeError, ArithmeticError)
 """What a grid raises where a recipe has no answer: no stationary law, D not positive semidefinite, no convergence."""
 
@@ -96,7 +100,11 @@ def process_of(lane: LaneFrame) -> Process | None:
 
 def shown_ranges(layout: Layout, target: Target) -> list[tuple[float, float]]:
     """What is shown of the first one or two coordinates of z."""
-    found = [c.axis for c in target.columns[: target.dim]] + [(-SHOWN_MOMENTUM, SHOWN_MOMENTUM)] * len(layout.momenta)
+    # Where columns say nothing of coordinates, those are of scale 1.
+    own = (
+        [c.axis for c in target.columns[: target.dim]] if target.of_coordinates else [(-SHOWN_MOMENTUM, SHOWN_MOMENTUM)]
+    )
+    found = own + [(-SHOWN_MOMENTUM, SHOWN_MOMENTUM)] * len(layout.momenta)
     return [(float(a), float(b)) for a, b in found[:2]]
 
 

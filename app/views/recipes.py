@@ -7,6 +7,9 @@ from samplers import Experiment
 from samplers.kernels.recipe import RecipeSampler
 from samplers.recipe.recipe import Recipe
 
+DRAWN = 2
+"""Coordinates of θ with which a recipe's drift and densities can be drawn."""
+
 
 def recipe_of(lane: LaneFrame) -> Recipe | None:
     """The recipe of a lane, None for other samplers."""
@@ -40,4 +43,5 @@ class RecipeView(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return any(lane.sampler.key == RecipeSampler.key for lane in experiment.lanes)
+        recipe = any(lane.sampler.key == RecipeSampler.key for lane in experiment.lanes)
+        return recipe and experiment.make_target().dim <= DRAWN

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from samplers.diagnostics import autocorrelation
 from samplers.recipe import fokker_planck
 from samplers.recipe.flow import Flow
 from samplers.recipe.recipe import Recipe
+from samplers.targets.base import ByTarget
 
 MODES = 6
 """Eigenvalues that are shown."""
@@ -111,9 +111,16 @@ def stuck(recipe: Recipe) -> str:
     return ""
 
 
-@lru_cache(maxsize=48)
+_MIXING: ByTarget[tuple[Recipe, float, float | None, int], "Mixing | str"] = ByTarget()
+
+
 def mixing(process: Process, k: int) -> Mixing | str:
     """The modes, and the prediction for coordinate ``k``; a sentence where there are none."""
+    key = process.recipe, process.step_size, process.excess, k
+    return _MIXING.of(process.target, key, lambda: _mixing(process, k))
+
+
+def _mixing(process: Process, k: int) -> Mixing | str:
     try:
         known = linear(process)
         if len(process.recipe.layout.names) > 2 and known is not None:

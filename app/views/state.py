@@ -105,7 +105,7 @@ class State(View):
         self.hint = "two components; grey: exact draws"
         target, colours = self.scene.target, self.scene.colours
         i = self.scene.coordinate
-        j = (i + 1) % target.dim
+        j = (i + 1) % target.n_values
         self._coordinates = (i, j)
         self._scales = (Scale.of(target.columns[i]), Scale.of(target.columns[j]))
         p = plot(colours, *(s.label(target.columns[k].name) for k, s in zip((i, j), self._scales, strict=True)),

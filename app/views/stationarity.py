@@ -24,7 +24,7 @@ from app.views.planes import (
     stack,
 )  # fmt: skip
 from app.views.recipes import RecipeView
-from samplers.recipe.flow import on_points
+from samplers.recipe.flow import on_points, values_at
 
 SIDE = 56
 """Cells a side of an image."""
@@ -73,7 +73,7 @@ def look(process: Process, plane: Plane) -> Look:
         else:
             spread = 0.0
     points = plane.points(shown, A, spread)
-    at = dict(zip(recipe.layout.names, points, strict=True))
+    at = values_at(recipe.layout, process.target, [entry for row in process.recipe.D for entry in row], points)
     eigenvalue = process.recipe.smallest_eigenvalue(**at)
     bad = np.isnan(eigenvalue) | (eigenvalue < -1e-12 * max(float(np.nanmax(np.abs(eigenvalue), initial=0.0)), 1e-300))
     refused = ""
@@ -93,7 +93,9 @@ def _residual(process: Process, points: list[Array]) -> Array:
     recipe = process.effective
     n = len(recipe.layout.names)
     entries = [recipe.D[i][j] for i in range(n) for j in range(n)]
-    first, *rest = on_points(recipe, [recipe.residual, *recipe.drift, *recipe.gradient, *entries], tuple(points))
+    first, *rest = on_points(
+        recipe, process.target, [recipe.residual, *recipe.drift, *recipe.gradient, *entries], points
+    )
     p = density(recipe.layout, process.target, points, recipe.friction)
     drift, slope, D = rest[:n], rest[n : 2 * n], rest[2 * n :]
     with np.errstate(all="ignore"):

@@ -112,6 +112,9 @@ class Trace(View):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         out, kept = {}, []
         for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
+            if lane.run.sampler.interacting:
+                out[label.id] = f"{name}  particles that move each other: no R̂, no ESS"
+                continue
             history = lane.run.statistics.history()
             kept.append(history.shape[:2])
             out[label.id] = f"{name}  {self._summary(history)}"

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from lessons.measures.base import Estimate, OfColumn
+from lessons.measures.base import Estimate, OfChains
 from samplers.diagnostics.autocorrelation import integrated_time
 from samplers.parameters import Option, Real, SpecError
 from samplers.spec import RunSpec, is_model
 
 
-class Tau(OfColumn):
+class Tau(OfChains):
     """The integrated autocorrelation time, in steps or in units of time (steps × ε)."""
 
     key = "tau"

@@ -19,7 +19,7 @@ import param
 from samplers.accumulate import Statistics
 from samplers.models import MODELS
 from samplers.parameters import Count, SpecError, Value, check_all
-from samplers.spec import ANY_TARGET, RunSpec, is_model
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, RunSpec, is_model
 from samplers.targets.base import Array
 from samplers.trace import Divergence, Trace
 
@@ -99,6 +99,18 @@ class OfColumn(Measure):
         n = len(MODELS[key].followed) if is_model(key) else spec.make_target().n_columns
         if self.column > n:
             raise SpecError("measure.column", self.column, f"{ANY_TARGET[key].title} has the columns 1 to {n}")
+
+
+class OfChains(OfColumn):
+    """A number of one column that is taken along chains or across them, as if they were independent."""
+
+    def check(self, spec: RunSpec) -> None:
+        super().check(spec)
+        sampler = ANY_SAMPLER[spec.sampler.key]
+        if getattr(sampler, "interacting", False):
+            raise SpecError(
+                "measure", self.key, f"the particles of {sampler.title} move each other: they are no chains"
+            )
 
 
 def spread(values: Array) -> float | None:

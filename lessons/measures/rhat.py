@@ -1,11 +1,11 @@
 """Whether the chains agree."""
 
-from lessons.measures.base import Estimate, Evidence, OfColumn
+from lessons.measures.base import Estimate, Evidence, OfChains
 from samplers.diagnostics import convergence
 from samplers.models.run import ModelRun
 
 
-class RHat(OfColumn):
+class RHat(OfChains):
     """Rank-normalised split R-hat of the thinned history of up to eight chains."""
 
     key = "rhat"

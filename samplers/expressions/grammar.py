@@ -14,11 +14,11 @@ from samplers.expressions.limits import MAX_DEPTH, MAX_EXPONENT, MAX_LENGTH, MAX
 from samplers.expressions.normal_form import Expression, apply, constant, name
 from samplers.parameters import SpecError
 
-_SYNONYMS = {"θ": "theta", "ξ": "xi", "₁": "1", "₂": "2"}
+_SYNONYMS = {"θ": "theta", "ξ": "xi", **dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))}
 _SIGNS = {"−": "-", "·": "*", "×": "*", "**": "^"}
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[A-Za-zθξ_][A-Za-z0-9_₁₂]*)"
+    r"|(?P<name>[A-Za-zθξ_][A-Za-z0-9_₀-₉]*)"
     r"|(?P<sign>\*\*|[-+*/^()−·×])"
 )
 _BLANK = " \t\n\r"

@@ -115,12 +115,12 @@ def _node(kind: Kind, value: float, label: str, parts: Parts, degree: float) -> 
     return Expression(kind, value, label, parts, digest.digest(), degree)
 
 
-def _reading_order(node: Expression) -> tuple[int, str]:
-    """θ before r before ξ, as everywhere on the page; functions by their names."""
+def _reading_order(node: Expression) -> tuple[int, int, str]:
+    """θ before r before ξ, and θ₂ before θ₁₀, as everywhere on the page; functions by their names."""
     if node.kind == Kind.PRODUCT:
         node = node.parts[0][1]
     letters = node.label.rstrip("0123456789")
-    return _ORDER.get(letters, len(_ORDER)), node.label
+    return _ORDER.get(letters, len(_ORDER)), len(node.label) if letters in _ORDER else 0, node.label
 
 
 _ORDER = {"theta": 0, "r": 1, "xi": 2}

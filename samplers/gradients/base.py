@@ -27,6 +27,8 @@ class Estimator(param.Parameterized):
     key: ClassVar[str]
     title: ClassVar[str]
     tex: ClassVar[str]
+    tex_of_categories: ClassVar[str] = ""
+    """The same where the data are categories, of which samplers know the numbers alone; empty for no other."""
     needs: ClassVar[frozenset[str]]
     """What of :mod:`samplers.needs` a target must give, and a sampler take."""
 

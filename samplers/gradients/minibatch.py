@@ -88,7 +88,8 @@ class Minibatch(Batches):
 
     key = "minibatch"
     title = "Minibatch"
-    tex = r"\hat N_j = \tfrac{N}{n} \textstyle\sum_{i\in S} z_{ij}"
+    tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i"
+    tex_of_categories = r"\hat N_j = \tfrac{N}{n} \textstyle\sum_{i\in S} z_{ij}"
     needs = frozenset({BATCH})
 
     replacement = Flag(

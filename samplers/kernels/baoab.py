@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from samplers import jit, textbook
-from samplers.kernels.base import Sampler
+from samplers.kernels.base import KEPT, Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
 from samplers.needs import BATCH, FULL, MEMORY, MODE, NOISE
 from samplers.parameters import Real
@@ -66,8 +66,8 @@ class BAOAB(Sampler):
     source = "Leimkuhler & Matthews 2013"
     takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     gradient_age = 0
-    moving = velocity = True
-    carries_momentum = True
+    moving = True
+    momentum = KEPT
     advance = advance
 
     step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -13,11 +13,14 @@ import param
 from numpy.typing import NDArray
 
 from samplers import jit
-from samplers.gradients import GRADIENTS
+from samplers.gradients import GRADIENTS, Estimator
 from samplers.manifolds import Manifold
 from samplers.needs import BATCH, FULL
 from samplers.parameters import Value, check_all, declared
 from samplers.targets.base import LINE, FirstSteps, Target
+
+NO_MOMENTUM, KEPT, AFRESH = "", "kept", "afresh"
+"""Of the momentum of a chain."""
 
 
 class Sampler(param.Parameterized):
@@ -40,18 +43,19 @@ class Sampler(param.Parameterized):
     """The manifolds it can move on: all, where it only follows geodesics."""
     takes: ClassVar[frozenset[str]] = frozenset({FULL})
     """What estimators of the gradient may need, for it to make room for."""
+    most_coordinates: ClassVar[int | None] = None
+    """The most that θ may have; None for any number."""
     process: ClassVar[str | None] = None
     """Set where the sampler is the exact transition of one process, and so needs a target with its law."""
     gradient_age: ClassVar[int | None] = 1
     """How many steps before the last draw the last gradient was taken; None where that is no draw of the chain."""
     moving: ClassVar[bool] = False
     """Whether a stable step is of the length of a period, as with a velocity, not of its square."""
-    velocity: ClassVar[bool] = False
-    """Whether the first of what a chain has beside θ are a momentum, one for each coordinate."""
+    momentum: ClassVar[str] = NO_MOMENTUM
+    """Whether the first of what a chain has beside θ are a momentum, one for each coordinate, and what a step does with
+    the one that is there: :data:`KEPT`, it goes on with it, or :data:`AFRESH`, it begins with another."""
     interacting: ClassVar[bool] = False
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
-    carries_momentum: ClassVar[bool] = False
-    """Whether a chain goes on with the momentum that it had, the first of what it has beside θ."""
     advance: ClassVar[Any]
     """The compiled kernel."""
 
@@ -109,13 +113,25 @@ class Sampler(param.Parameterized):
 
     @classmethod
     def accepts(cls, target: type[Target]) -> bool:
-        """Whether the sampler can have this target."""
+        """Whether the sampler can have this target, with some of its settings."""
+        dim: Any = target.dim
         return (
             target.support in cls.supports
+            and not (isinstance(dim, int) and cls.too_small_for(dim))
             and issubclass(target.geometry, cls.geometries)
             and cls.process in (None, target.process)
             and bool(cls.gradients_for(target))
         )
+
+    @classmethod
+    def update_by(cls, gradient: type[Estimator]) -> str:
+        """:attr:`update` with this estimator of the gradient; the terms of the parts are in it, too."""
+        return cls.update
+
+    @classmethod
+    def too_small_for(cls, dim: int) -> bool:
+        """Whether θ with so many coordinates is more than the sampler takes."""
+        return cls.most_coordinates is not None and dim > cls.most_coordinates
 
     @classmethod
     def gradients_for(cls, target: type[Target]) -> frozenset[str]:
@@ -152,6 +168,10 @@ class Sampler(param.Parameterized):
     def gradients_per_step(self) -> int:
         """Gradient evaluations in one step, for the common axis of cost."""
         return 1
+
+    def data_beside(self, target: Target) -> int:
+        """How many data a step looks at beside those of its gradients, for the axis of data."""
+        return 0
 
     @property
     def time_per_step(self) -> float:

@@ -5,7 +5,7 @@ from math import exp
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.base import Sampler
+from samplers.kernels.base import AFRESH, Sampler
 from samplers.needs import FULL
 from samplers.parameters import Count, Flag, Real
 from samplers.targets.base import MANIFOLD
@@ -83,7 +83,8 @@ class GMC(Sampler):
     supports = frozenset({MANIFOLD})
     takes = frozenset({FULL})
     gradient_age = None
-    moving = velocity = True
+    moving = True
+    momentum = AFRESH
     advance = advance
 
     step_size = Real(0.15, bounds=(1e-4, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

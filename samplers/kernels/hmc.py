@@ -5,7 +5,7 @@ from math import exp, sqrt
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.base import Sampler
+from samplers.kernels.base import AFRESH, Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
 from samplers.needs import BATCH, FULL, MODE, NOISE
 from samplers.parameters import Count, Flag, Real
@@ -90,7 +90,8 @@ class HMC(Sampler):
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
     takes = frozenset({FULL, NOISE, BATCH, MODE})
     gradient_age = None
-    moving = velocity = True
+    moving = True
+    momentum = AFRESH
     advance = advance
 
     step_size = Real(0.15, bounds=(1e-4, 5.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from samplers import jit
-from samplers.kernels.base import Sampler
+from samplers.kernels.base import KEPT, Sampler
 from samplers.targets.base import Target
 
 
@@ -139,8 +139,8 @@ class Moving(Sampler):
     """A sampler with a velocity v, tangent to the target's manifold; with ``thermostat`` a ξ stands behind it."""
 
     thermostat = False
-    moving = velocity = True
-    carries_momentum = True
+    moving = True
+    momentum = KEPT
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.append(np.zeros(target.dim), [self.friction] if self.thermostat else [])

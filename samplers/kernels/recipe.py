@@ -1,5 +1,6 @@
 """The recipe itself: any D(z) and Q(z) that a person types."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import expm1, sqrt
 from typing import NamedTuple
@@ -9,18 +10,18 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.expressions import ZERO, Expression, name
 from samplers.expressions.machine import LANES, execute, program, workspace
-from samplers.kernels.base import Sampler
+from samplers.kernels.base import KEPT, NO_MOMENTUM, Sampler
 from samplers.kernels.kicks import add_noise, shorten
 from samplers.needs import REDRAWN, STOCHASTIC
 from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
-from samplers.recipe.flow import shown
-from samplers.recipe.recipe import KINDS, MAX_REFRESH, THETA, Layout, Recipe
-from samplers.targets.base import LINE, POSITIVE, Array, Target
+from samplers.recipe.flow import shown, values_at
+from samplers.recipe.recipe import ENERGY, KINDS, MAX_DIM, MAX_REFRESH, THETA, Layout, Recipe
+from samplers.targets.base import LINE, POSITIVE, Array, ByTarget, Target
 
 # Indices in the packed parameters.
-_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH = range(7)
-_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _PROGRAM_4, _WORK = range(7, 12)
-_HEADER = 12
+_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH, _ENERGY = range(8)
+_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _PROGRAM_4, _WORK = range(8, 13)
+_HEADER = 13
 """The header is followed by the numbers of the coordinates that noise is injected into."""
 
 
@@ -47,6 +48,15 @@ def _write(work, row, first, n, values):
         for i in range(np.uint64(values.shape[1])):
             values[np.uint64(first) + c, i] = work[at]
             at += np.uint64(LANES)
+
+
+@jit.helper
+def _read_energy(heights, exact, first, n, row, work):
+    """Copy U and ∇U of ``n`` chains from ``first`` on to rows of the machine's memory, from ``row`` on."""
+    for c in range(n):
+        work[row * LANES + c] = heights[first + c]
+        for i in range(exact.shape[1]):
+            work[(row + 1 + i) * LANES + c] = exact[first + c, i]
 
 
 @jit.inlined
@@ -128,13 +138,17 @@ def advance(rng, state, model, source, params, out, n, info):
     theta, other, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
     n_state = dim + other.shape[1]
-    # Rows of the machine's memory: the inputs z, ∇Ũ, B̂ as a number, and as a matrix V, then the outputs.
+    # Rows of the machine's memory: the inputs z, ∇Ũ, B̂ as a number, and as a matrix V, U and ∇U, then the outputs.
     slopes, spread, matrix = n_state, n_state + dim, n_state + dim + 1
-    outputs = matrix + dim * (dim + 1) // 2
+    energy = matrix + dim * (dim + 1) // 2
+    outputs = energy + 1 + dim
+    # Entries with a compiled U need its value, and Γ its slopes, of all data whatever the gradient is.
+    needs_energy = params[_ENERGY] > 0
+    heights, exact = np.empty(n_chains), np.empty((n_chains, dim))
     factor = np.zeros((n_noisy, n_noisy))
     normals = np.empty(n_noisy)
     batches = source.batch_size > 0
-    each, spreads = np.empty((source.batch_size, dim)), np.empty((n_chains, outputs - matrix))
+    each, spreads = np.empty((source.batch_size, dim)), np.empty((n_chains, energy - matrix))
     kicks = np.empty((n_chains, n_noisy))
     noise_scale = sqrt(source.variance)
     estimated = source.sample_size > 1
@@ -148,13 +162,21 @@ def advance(rng, state, model, source, params, out, n, info):
                     for i in range(dim):
                         other[c, i] = rng.standard_normal()
         if n_first > 0:
+            if needs_energy:
+                model.potential(theta, heights, model.params)
+                model.gradient(theta, exact, model.params)
             for a in range(0, n_chains, LANES):
                 m = min(LANES, n_chains - a)
                 _read(theta, a, m, 0, work)
                 _read(other, a, m, dim, work)
+                if needs_energy:
+                    _read_energy(heights, exact, a, m, energy, work)
                 execute(first_program, work)
                 _move(work, 0, n_first, outputs, step_size)
                 _write(work, 0, a, m, theta)
+        if needs_energy:
+            model.potential(theta, heights, model.params)
+            model.gradient(theta, exact, model.params)
         if batches:
             _take_batches(rng, state, model, source, each, grad, spreads, kicks)
         else:
@@ -178,6 +200,8 @@ def advance(rng, state, model, source, params, out, n, info):
                 _read(theta, a, m, 0, work)
                 _read(other, a, m, dim, work)
             _read(grad, a, m, slopes, work)
+            if needs_energy:
+                _read_energy(heights, exact, a, m, energy, work)
             if batches:
                 _read(spreads, a, m, matrix, work)
                 clipped += _shape_noise(batch_program, work, outputs, step_size, factor, kicks[a : a + m])
@@ -218,6 +242,8 @@ class RecipeSampler(Sampler):
     from a minibatch, a matrix; this corrects the sign of Γ in the printed eq (9). Semi-implicit: θ first, then the
     rest, with the gradient at the new θ.
     With λ > 0 a step begins, with probability 1 − e^{−λε}, with a new momentum r ~ N(0, I), and so does the chain.
+    Where the target's U is no formula ∇H is its compiled gradient, with every estimator of it; U in an entry, and its
+    slopes in Γ, are those of all data at every step.
     Invariant law: e^{−H} as ε → 0, for every D that is positive semidefinite and every Q that is skew. Where 2D − εB̂ is
     not positive semidefinite the noise is clipped, and the steps that it happened in are counted. On (0, ∞) a step that
     leaves is reflected at 0.
@@ -235,6 +261,7 @@ class RecipeSampler(Sampler):
     source = "Ma, Chen & Fox 2015, eqs (3) and (9), the sign of Γ corrected"
     supports = frozenset({LINE, POSITIVE})
     takes = STOCHASTIC | {REDRAWN}
+    most_coordinates = MAX_DIM
     advance = advance
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
@@ -244,7 +271,7 @@ class RecipeSampler(Sampler):
     layout = Option(default=THETA, objects=list(KINDS), label="State z",
                     doc="What moves: θ alone, θ with a momentum r, or θ with a momentum and a thermostat ξ.")  # fmt: skip
     diffusion_entries = Formulas((), tex="D", label="D",
-                                 doc="D row by row, from the diagonal on: formulas of the state's names, and of U. Without entries D is the identity.")  # fmt: skip
+                                 doc="D row by row, from the diagonal on: formulas of the state's names, and of U. Without entries D is the identity. With more than five coordinates in all they are those of one coordinate of θ, named theta, and its momentum r, and every coordinate has them.")  # fmt: skip
     curl_entries = Formulas((), tex="Q", label="Q",
                             doc="Q row by row, above the diagonal; below it the entries have the other sign. Without entries Q is zero.")  # fmt: skip
     drift_entries = Formulas((), tex="f", label="Drift f",
@@ -256,10 +283,6 @@ class RecipeSampler(Sampler):
                  doc="Without Γ the dynamics has another law than e^{−H} wherever D or Q depends on the state.")  # fmt: skip
     dissipation = Flag(True, label="−D∇H in the drift",
                        doc="Without −D∇H nothing balances the noise: naive SGHMC.")  # fmt: skip
-
-    @classmethod
-    def accepts(cls, target: type[Target]) -> bool:
-        return super().accepts(target) and target.formula is not Target.formula
 
     def recipe(self, target: Target) -> Recipe:
         """The recipe on a target. Raises :class:`SpecError` for an entry that is no formula of the state."""
@@ -274,12 +297,8 @@ class RecipeSampler(Sampler):
         return 0 if self.scheme == SEMI_IMPLICIT else 1
 
     @property
-    def velocity(self) -> bool:  # type: ignore[override]
-        return str(self.layout) != THETA
-
-    @property
-    def carries_momentum(self) -> bool:  # type: ignore[override]
-        return self.velocity
+    def momentum(self) -> str:  # type: ignore[override]
+        return KEPT if str(self.layout) != THETA else NO_MOMENTUM
 
     def thermostats(self, target: Target) -> int:
         return len(Layout(self.layout, target.dim).thermostats)
@@ -292,7 +311,11 @@ class RecipeSampler(Sampler):
         self._programs(target)
 
     def refusal(self, target: Target) -> str:
-        return _refusal(self.recipe(target), target)
+        recipe = self.recipe(target)
+        return _REFUSALS.of(target, recipe, lambda: _refusal(recipe, target))
+
+    def data_beside(self, target: Target) -> int:
+        return len(target.data()) if self._programs(target).of_energy else 0
 
     def auxiliary(self, target: Target) -> Array:
         layout = Layout(self.layout, target.dim)
@@ -308,9 +331,9 @@ class RecipeSampler(Sampler):
     def packed(self, target: Target) -> Array:
         made = self._programs(target)
         header = np.zeros(_HEADER)
-        header[[_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH]] = (
+        header[[_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH, _ENERGY]] = (
             self.step_size, target.support == POSITIVE, made.moved_first, len(made.noisy), made.fixed, made.unbalanced,
-            -expm1(-self.refresh * self.step_size) if self.layout != THETA else 0.0,
+            -expm1(-self.refresh * self.step_size) if self.layout != THETA else 0.0, made.of_energy,
         )  # fmt: skip
         programs = (made.first, made.rest, made.noise, made.batch)
         starts = np.cumsum([_HEADER + len(made.noisy), *map(len, programs)])
@@ -338,15 +361,19 @@ def _recipe(
     thermostat: float, refresh: float, gamma: bool, dissipation: bool,
 ) -> Recipe:  # fmt: skip
     layout = Layout(kind, dim)
-    n = len(layout.names)
+    n = len(layout.rows)
     on, above = [(i, j) for i in range(n) for j in range(i, n)], [(i, j) for i in range(n) for j in range(i + 1, n)]
     for what, given, indices in (("diffusion_entries", diffusion, on), ("curl_entries", curl, above)):
         if given and len(given) != len(indices):
             raise SpecError(
-                f"sampler.{what}", ", ".join(given), f"with {n} coordinates {len(indices)} entries are needed"
+                f"sampler.{what}",
+                ", ".join(given),
+                f"for the rows {', '.join(layout.rows)}: {len(indices)} entries are needed",
             )
     if drift and len(drift) != n:
-        raise SpecError("sampler.drift_entries", ", ".join(drift), f"with {n} coordinates {n} entries are needed")
+        raise SpecError(
+            "sampler.drift_entries", ", ".join(drift), f"for the rows {', '.join(layout.rows)}: {n} entries are needed"
+        )
     identity = tuple("1" if i == j else "0" for i, j in on)
     return Recipe.from_text(
         layout, energy,
@@ -357,18 +384,34 @@ def _recipe(
     )  # fmt: skip
 
 
-@lru_cache(maxsize=64)
+_REFUSALS: ByTarget[Recipe, str] = ByTarget()
+
+
 def _refusal(recipe: Recipe, target: Target) -> str:
     """Where D is not positive semidefinite on the part of the space that is shown, in a sentence."""
-    n = len(recipe.layout.names)
-    points = {1: 401, 2: 61, 3: 31, 4: 13, 5: 9}[n]
-    axes = [np.linspace(low, high, points) for low, high in shown(recipe, target)]
-    grid = np.meshgrid(*axes, indexing="ij")
+    n, ranges = len(recipe.layout.names), shown(recipe, target)
+    entries = [entry for row in recipe.D for entry in row]
+    names = set[str]().union(*(entry.names for entry in entries))
+    if ENERGY in names or n > len(_POINTS):
+        # A compiled U costs all data at each point, and on many axes a grid has too many: at random.
+        grid: Sequence[Array]
+        most = _MOST_NUMBERS // (max(len(target.data()), 1) * recipe.layout.dim) if names else 1
+        low, high = np.array(ranges).T
+        grid = list(np.random.default_rng(1).uniform(low, high, (min(_POINTS_AT_RANDOM, max(most, 1)), n)).T)
+    else:
+        axes = [np.linspace(low, high, _POINTS[n - 1]) for low, high in ranges]
+        grid = np.meshgrid(*axes, indexing="ij")
     try:
-        recipe.check_on(**dict(zip(recipe.layout.names, grid, strict=True)))
+        recipe.check_on(**values_at(recipe.layout, target, entries, grid))
     except SpecError as error:
         return str(error)
     return ""
+
+
+_POINTS = (401, 61, 31, 13, 9)
+"""Points a side where D is looked at, by the number of coordinates."""
+_POINTS_AT_RANDOM, _MOST_NUMBERS = 1000, 10**7
+"""Points elsewhere, and the most numbers of data that they may take."""
 
 
 class Programs(NamedTuple):
@@ -382,6 +425,8 @@ class Programs(NamedTuple):
     """Whether the noise is the same wherever the chain is."""
     unbalanced: bool
     """Whether B̂ asks to take noise away where none is injected."""
+    of_energy: bool
+    """Whether the values or the slopes of a compiled U are among the inputs that are read."""
     first: Array
     """The drift of what moves first."""
     rest: Array
@@ -394,7 +439,8 @@ class Programs(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> Programs:
-    # In the programs ∇Ũ has the names g₁, g₂, and its variance the name B or, as a matrix, V₁₁, V₂₁, V₂₂.
+    # In the programs ∇Ũ has the names g₁, g₂ …, its variance the name B or, as a matrix, V₁₁, V₂₁, V₂₂ …; a compiled
+    # U and its exact slopes have their own.
     dim, names = recipe.layout.dim, recipe.layout.names
     slopes = [name(f"g{i + 1}") for i in range(dim)]
     n = len(names)
@@ -403,20 +449,22 @@ def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> P
     for i in range(n):
         total = ZERO if recipe.gamma_dropped else recipe.gamma[i]
         for j in range(n):
-            total = total - recipe.Q[i][j] * gradient[j]
-            if not recipe.dissipation_dropped:
+            if not recipe.Q[i][j].is_zero:
+                total = total - recipe.Q[i][j] * gradient[j]
+            if not (recipe.dissipation_dropped or recipe.D[i][j].is_zero):
                 total = total - recipe.D[i][j] * gradient[j]
         own = recipe.edited[i] if recipe.edited else None
         drift.append(total if own is None else own)
     spread = recipe.correction(1.0)
-    covariance = [[2 * recipe.D[i][j] - step_size * name("B") * spread[i][j] for j in range(n)] for i in range(n)]
     matrix = [[f"V{max(i, j) + 1}{min(i, j) + 1}" for j in range(dim)] for i in range(dim)]
     noisy = [i for i in range(n) if not recipe.D[i][i].is_zero]
     unbalanced = any(not spread[i][i].is_zero for i in range(n) if i not in noisy)
-    triangle = [covariance[i][j] for i in noisy for j in noisy if j <= i]
+    triangle = [2 * recipe.D[i][j] - step_size * name("B") * spread[i][j] for i in noisy for j in noisy if j <= i]
     fixed = all(entry.names <= {"B"} for entry in triangle)
     moved_first = dim if scheme == SEMI_IMPLICIT else 0
-    if any(entry.names & {"g1", "g2"} for entry in drift[:moved_first]) or any(i < moved_first for i in noisy):
+    if any(entry.names & {slope.label for slope in slopes} for entry in drift[:moved_first]) or any(
+        i < moved_first for i in noisy
+    ):
         raise SpecError(
             "sampler.scheme", scheme, f"θ must be moved by the momentum alone for it; with D or Q in θ's own block allowed is {EULER}"
         )  # fmt: skip
@@ -432,19 +480,23 @@ def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> P
         *(f"g{i + 1}" for i in range(dim)),
         "B",
         *(matrix[i][j] for i in range(dim) for j in range(i + 1)),
+        ENERGY,
+        *recipe.layout.slopes,
     ]
+    of_energy = any(entry.names & {ENERGY, *recipe.layout.slopes} for entry in (*drift, *triangle, *of_batch))
     first = program(drift[:moved_first], inputs)
     rest = program([*drift[moved_first:], *([] if fixed else triangle)], inputs)
     constant = program(triangle if fixed else [], inputs)
     return Programs(
-        moved_first, np.array(noisy, dtype=float), fixed, unbalanced, first, rest, constant, program(of_batch, inputs)
-    )
+        moved_first, np.array(noisy, dtype=float), fixed, unbalanced, of_energy, first, rest, constant,
+        program(of_batch, inputs),
+    )  # fmt: skip
 
 
 def parameters_of(recipe: Recipe) -> dict[str, Value]:
     """The parameters of a :class:`RecipeSampler` with this recipe."""
     texts = recipe.to_dict()
-    n = len(recipe.layout.names)
+    n = len(recipe.layout.rows)
     return {
         "layout": recipe.layout.kind,
         "diffusion_entries": tuple(texts["D"].get(f"{i + 1},{j + 1}", "0") for i in range(n) for j in range(i, n)),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from samplers import jit, textbook
+from samplers.gradients import Estimator
 from samplers.gradients.minibatch_cv import anchor_of
 from samplers.kernels.base import Sampler
 from samplers.kernels.cir import scale_and_rate, transition
@@ -68,6 +69,12 @@ class SCIR(Sampler):
 
     bias_order = None
     steps_to_test = 100
+
+    @classmethod
+    def update_by(cls, gradient: type[Estimator]) -> str:
+        varied = r" - \tfrac{\theta_t}{\hat\theta}(\hat N - N)" if MODE in gradient.needs else ""
+        return cls.update + varied
+
     parts = {
         "mean": r"\theta_t\,\frac{e^{-h}}{1 - e^{-h}}",
         "gradient noise": r"\hat a = \alpha + \hat N",

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.base import Sampler
+from samplers.kernels.base import KEPT, Sampler
 from samplers.kernels.kicks import add_noise, batch_kicks, workspace
 from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
@@ -72,8 +72,8 @@ class SGHMC(Sampler):
     takes = STOCHASTIC
     gradient_age = 0
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
-    moving = velocity = True
-    carries_momentum = True
+    moving = True
+    momentum = KEPT
     advance = advance
 
     step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -1,6 +1,6 @@
 """A recipe's process on a grid: what really moves the chain, its law, and where that is not e^{−H}."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,7 +9,7 @@ from scipy import sparse
 
 from samplers.expressions import Array, Expression, evaluate
 from samplers.recipe import fokker_planck
-from samplers.recipe.recipe import Recipe
+from samplers.recipe.recipe import ENERGY, Layout, Recipe
 from samplers.targets.base import Target
 
 SHOWN_MOMENTUM = 4.0
@@ -18,6 +18,8 @@ FLOOR = 1e-30
 """Cells have at least this share of the highest density of a law that is solved for."""
 STEPPED = 80
 """Cells a side where the autocorrelation is found by steps in time."""
+MAX_NUMBERS = 10**8
+"""Numbers of data that a compiled energy looks at for one look at a grid: a tenth of a second or two."""
 REACH = 0.5
 """The grid goes beyond what is shown by this share of it on each side, so that its walls are not felt."""
 
@@ -36,14 +38,47 @@ def effective(recipe: Recipe, step_size: float, excess: float) -> Recipe:
     return replace(recipe, diffusion=wider, edited=recipe.drift, typed=())
 
 
-def on_points(recipe: Recipe, expressions: list[Expression], points: tuple[Array, ...]) -> list[Array]:
-    """The values of expressions of z at points, one array for each coordinate."""
-    return evaluate(expressions, **dict(zip(recipe.layout.names, points, strict=True)))
+def values_at(
+    layout: Layout, target: Target, expressions: Iterable[Expression], points: Sequence[Array]
+) -> dict[str, Array]:
+    """What these expressions of z need to be evaluated at points, one array for each coordinate.
+
+    That is z, and where U is compiled its values and slopes. Raises ValueError where the target has so many data that
+    they would take long.
+    """
+    given = dict(zip(layout.names, points, strict=True))
+    needed = set[str]().union(*(entry.names for entry in expressions))
+    slopes = layout.slopes if needed & set(layout.slopes) else ()
+    if ENERGY in needed or slopes:
+        theta = np.stack(np.broadcast_arrays(*points[: layout.dim]), axis=-1)
+        flat = theta.reshape(-1, layout.dim)
+        numbers = len(flat) * max(len(target.data()), 1) * layout.dim
+        if numbers > MAX_NUMBERS:
+            raise ValueError(
+                f"The energy at {len(flat):,} points would take {numbers:,} numbers of data; allowed are {MAX_NUMBERS:,}."
+            )
+        if ENERGY in needed:
+            given[ENERGY] = target.energies_at(flat).reshape(theta.shape[:-1])
+        if slopes:
+            given |= zip(slopes, np.moveaxis(target.gradient_at(flat).reshape(theta.shape), -1, 0), strict=True)
+    return given
+
+
+def on_points(
+    recipe: Recipe, target: Target, expressions: Sequence[Expression], points: Sequence[Array]
+) -> list[Array]:
+    """The values of expressions of z at points, one array a coordinate. Raises ValueError as `values_at` does."""
+    return evaluate(expressions, **values_at(recipe.layout, target, expressions, points))
 
 
 def shown(recipe: Recipe, target: Target) -> list[tuple[float, float]]:
     """The range of each coordinate of z that is shown."""
-    ranges = [column.axis for column in target.columns[: target.dim]]
+    # Where columns say nothing of coordinates, those are of scale 1.
+    ranges = (
+        [column.axis for column in target.columns[: target.dim]]
+        if target.of_coordinates
+        else [(-SHOWN_MOMENTUM, SHOWN_MOMENTUM)] * target.dim
+    )
     ranges += [(-SHOWN_MOMENTUM, SHOWN_MOMENTUM)] * len(recipe.layout.momenta)
     return ranges + [(recipe.friction - SHOWN_MOMENTUM, recipe.friction + SHOWN_MOMENTUM)] * len(
         recipe.layout.thermostats
@@ -71,15 +106,14 @@ class Flow:
 
     def field(self, expression: Expression) -> Callable[..., Array]:
         """An expression as a function of arrays of coordinates."""
-        return lambda *points: on_points(self.recipe, [expression], points)[0]
+        return lambda *points: on_points(self.recipe, self.target, [expression], points)[0]
 
     @cached_property
     def matrix(self) -> sparse.csc_array:
         """The generator: ∂p/∂t = matrix · p for the probabilities of the cells."""
         recipe = self.recipe
         n = len(recipe.layout.names)
-        due = replace(recipe, gamma_dropped=False, dissipation_dropped=False, edited=()).drift
-        extra = [own - other for own, other in zip(recipe.drift, due, strict=True)]
+        extra = [own - other for own, other in zip(recipe.drift, recipe.due, strict=True)]
         drift = [self.field(e) for e in extra] if not self.right else None
         energy = self.field(recipe.hamiltonian)
         if n == 1:
@@ -90,9 +124,7 @@ class Flow:
     @cached_property
     def right(self) -> bool:
         """Whether the recipe's own drift is what moves the chain, so that e^{−H} is its law."""
-        recipe = self.recipe
-        due = replace(recipe, gamma_dropped=False, dissipation_dropped=False, edited=()).drift
-        return all((own - other).is_zero for own, other in zip(recipe.drift, due, strict=True))
+        return all((own - other).is_zero for own, other in zip(self.recipe.drift, self.recipe.due, strict=True))
 
     @cached_property
     def wanted(self) -> Array:

@@ -1,17 +1,19 @@
 """Named samplers as recipes: each one's H, D and Q, declared once.
 
 The entries are texts of the recipe's own grammar. A key (θ, r) stands for a diagonal block: in two dimensions
-its entries are (theta1, r1) and (theta2, r2), and ``{theta}``, ``{r}`` stand for the names of that coordinate. Other
-words in braces are the preset's parameters, and ``{d}`` is the dimension of θ.
+its entries are (theta1, r1) and (theta2, r2), and ``{theta}``, ``{r}`` stand for the names of that coordinate. Where
+the layout has one entry for all coordinates it is (theta, r). Other words in braces are the preset's parameters, and
+``{d}`` is the dimension of θ.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 import param
 
 from samplers.parameters import Real, SpecError, check_all
-from samplers.recipe.recipe import MAX_REFRESH, THETA, THETA_R, THETA_R_XI, Layout, Recipe
+from samplers.recipe.recipe import ENERGY, MAX_DIM, MAX_REFRESH, THETA, THETA_R, THETA_R_XI, Layout, Recipe
 from samplers.registry import Registry
 
 Entries = Mapping[tuple[str, str], str]
@@ -23,7 +25,7 @@ class Preset(param.Parameterized):
     key: ClassVar[str]
     title: ClassVar[str]
     kind: ClassVar[str]
-    dims: ClassVar[tuple[int, ...]] = (1, 2)
+    dims: ClassVar[Sequence[int]] = range(1, MAX_DIM + 1)
     """The dimensions of θ that it exists in."""
     diffusion: ClassVar[Entries] = {}
     curl: ClassVar[Entries] = {}
@@ -44,12 +46,12 @@ class Preset(param.Parameterized):
     def recipe(cls, dim: int = 1, potential: str | None = None, **values: Any) -> Recipe:
         """The recipe with these parameters; those left out have their defaults. Raises :class:`SpecError`."""
         if dim not in cls.dims:
-            raise SpecError("preset.dim", dim, f"{cls.title} is for θ of dimension {' or '.join(map(str, cls.dims))}")
+            raise SpecError("preset.dim", dim, f"{cls.title} is for θ of dimension {_listed(cls.dims)}")
         parameters: dict[str, Any] = dict(check_all(cls, "preset", values))
         layout = Layout(cls.kind, dim)
         return Recipe.from_text(
             layout,
-            cls.energies[dim] if potential is None else potential,
+            cls.energies.get(dim, ENERGY) if potential is None else potential,
             cls._entries(cls.diffusion, layout, parameters),
             cls._entries(cls.curl, layout, parameters),
             friction=parameters.get("friction", 1.0),
@@ -60,12 +62,13 @@ class Preset(param.Parameterized):
 
     @staticmethod
     def _entries(blocks: Entries, layout: Layout, parameters: Mapping[str, Any]) -> dict[str, str]:
-        names = layout.names
+        names = layout.rows
+        every = [("theta", "r")] if layout.alike else list(zip_longest(layout.thetas, layout.momenta, fillvalue=""))
         numbers = {label: repr(value).removesuffix(".0") for label, value in parameters.items()}
         entries = {}
         for (row, column), text in blocks.items():
-            for i in range(layout.dim):
-                own = {"theta": layout.thetas[i], "r": layout.momenta[i] if layout.momenta else "", "xi": "xi"}
+            for theta, r in every:
+                own = {"theta": theta, "r": r, "xi": "xi"}
                 pair = own.get(row, row), own.get(column, column)
                 if set(pair) <= set(names):
                     a, b = (names.index(label) + 1 for label in pair)
@@ -228,6 +231,7 @@ class SGFS(Preset):
     key = "sgfs"
     title = "SGFS"
     kind = THETA
+    dims = (1, 2)
     diffusion = {("theta", "theta"): "{diffusion_strength}", ("theta1", "theta2"): "{diffusion_strength}*{correlation}"}
     source = "Ahn, Korattikara & Welling 2012; Ma, Chen & Fox 2015, section 3.1"
 
@@ -250,6 +254,11 @@ PRESETS: Registry[type[Preset]] = Registry(
     CurlSGLD,
     SGFS,
 )
+
+
+def _listed(dims: Sequence[int]) -> str:
+    """As in ``1 or 2``."""
+    return f"{dims[0]} to {dims[-1]}" if len(dims) > 2 else " or ".join(map(str, dims))
 
 
 def preset(key: str, dim: int = 1, potential: str | None = None, **values: Any) -> Recipe:

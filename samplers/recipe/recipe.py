@@ -15,7 +15,7 @@ the printed eqs (6), (9) and (14), which subtract Γ.
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,11 @@ Matrix = tuple[tuple[Expression, ...], ...]
 RECIPE_WORK = 20_000
 """Terms and factors that all derivatives of one recipe may come to: about a twentieth of a second."""
 ENERGY = "U"
-"""The name of the target's energy in the entries of D and Q."""
+"""The name of the target's energy in the entries of D and Q, and what a target says whose energy is no formula."""
+MAX_DIM = 12
+"""Coordinates of θ."""
+GRID = 5
+"""With up to so many coordinates of z each entry of D and Q is typed; with more, one coordinate of θ stands for all."""
 MAX_FRICTION = 1e3
 MAX_REFRESH = 10.0
 
@@ -47,13 +51,13 @@ class Layout:
 
     kind: str = THETA
     dim: int = 1
-    """d, the dimension of θ: 1 or 2."""
+    """d, the dimension of θ."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise SpecError("recipe.layout", self.kind, f"there is no such layout; there are: {', '.join(KINDS)}")
-        if type(self.dim) is not int or not 1 <= self.dim <= 2:
-            raise SpecError("recipe.dim", self.dim, "θ has 1 or 2 coordinates here")
+        if type(self.dim) is not int or not 1 <= self.dim <= MAX_DIM:
+            raise SpecError("recipe.dim", self.dim, f"θ has 1 to {MAX_DIM} coordinates in a recipe")
 
     def _block(self, letters: str) -> tuple[str, ...]:
         return (letters,) if self.dim == 1 else tuple(f"{letters}{i + 1}" for i in range(self.dim))
@@ -78,6 +82,51 @@ class Layout:
         """The names of z, in the order of the rows of D and Q."""
         return self.thetas + self.momenta + self.thermostats
 
+    @property
+    def slopes(self) -> tuple[str, ...]:
+        """The names of ∂U/∂θ_i, where U is the target's compiled energy; nobody types them."""
+        return tuple(f"{ENERGY}{i + 1}" for i in range(self.dim))
+
+    @property
+    def alike(self) -> bool:
+        """Whether the entries are typed for one coordinate of θ, and are every coordinate's."""
+        return len(self.names) > GRID
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The names of the rows that are typed: all of z, or those of one coordinate, ``theta``, ``r``, and ``xi``."""
+        return ("theta", "r", "xi")[: KINDS.index(self.kind) + 1] if self.alike else self.names
+
+    def copies(self, *rows: int) -> list[tuple[tuple[int, ...], dict[str, Expression]]]:
+        """Where in z what is typed at these rows stands, and what ``theta`` and ``r`` are there: once, or for each
+        coordinate.
+        """
+        if not self.alike:
+            return [(rows, {})]
+        own = ("theta", "r")[: len(self.rows)]
+        every = range(self.dim if any(self.rows[row] != "xi" for row in rows) else 1)
+        return [
+            (
+                tuple(2 * self.dim if self.rows[row] == "xi" else row * self.dim + i for row in rows),
+                {label: expressions.name(f"{label}{i + 1}") for label in own},
+            )
+            for i in every
+        ]
+
+    def first(self, row: int) -> int:
+        """Where in z a row that is typed stands, of the first coordinate where all are alike."""
+        return self.copies(row)[0][0][0]
+
+    def text(self, entry: Expression) -> str:
+        """An entry of the first coordinate as it would be typed."""
+        own = {f"{label}1": expressions.name(label) for label in ("theta", "r")} if self.alike else {}
+        return str(entry.substitute(own))
+
+    def typed_names(self, *rows: int) -> tuple[str, ...]:
+        """The names that an entry at these rows may have; ``theta`` and ``r`` where they say of which coordinate."""
+        own = ("theta", "r")[: len(self.rows)] if self.alike and any(self.rows[row] != "xi" for row in rows) else ()
+        return (*own, *self.names, ENERGY)
+
     def index(self, label: str) -> int:
         """The row of D and Q that belongs to a name."""
         return self.names.index(label)
@@ -99,7 +148,7 @@ class Recipe:
 
     layout: Layout
     potential: Expression
-    """U(θ), an expression of θ's names."""
+    """U(θ), an expression of θ's names; the name ``U`` itself where it is the target's compiled energy."""
     diffusion: Matrix
     """D as it is typed: symmetric, its entries expressions of z's names and of ``U``."""
     curl: Matrix
@@ -140,10 +189,26 @@ class Recipe:
             total = total + (self.layout.dim / 2) * (expressions.name(label) - self.friction) ** 2
         return total
 
+    @property
+    def compiled(self) -> bool:
+        """Whether U is no formula: its values and slopes are those of the target's compiled functions."""
+        return self.potential == expressions.name(ENERGY)
+
+    def _slope(self, entry: Expression, label: str) -> Expression:
+        """∂/∂label of an entry, where U is a name by the chain rule. Raises :class:`SpecError` where that needs U″."""
+        out = entry.diff(label)
+        if self.compiled and label in self.layout.thetas:
+            if entry.names & set(self.layout.slopes):
+                raise SpecError(
+                    "recipe.U", ENERGY, "the second derivatives of an energy that is no formula are not known"
+                )
+            out = out + entry.diff(ENERGY) * expressions.name(self.layout.slopes[self.layout.index(label)])
+        return out
+
     @cached_property
     def gradient(self) -> Vector:
         """∇H."""
-        return tuple(self.hamiltonian.diff(label) for label in self.layout.names)
+        return tuple(self._slope(self.hamiltonian, label) for label in self.layout.names)
 
     @cached_property
     def D(self) -> Matrix:  # noqa: N802
@@ -162,7 +227,7 @@ class Recipe:
     def gamma(self) -> Vector:
         """Γ_i = Σ_j ∂_j (D_ij + Q_ij), whether or not the drift leaves it out."""
         return tuple(
-            _total((d + q).diff(label) for d, q, label in zip(d_row, q_row, self.layout.names, strict=True))
+            _total(self._slope(d + q, label) for d, q, label in zip(d_row, q_row, self.layout.names, strict=True))
             for d_row, q_row in zip(self.D, self.Q, strict=True)
         )
 
@@ -196,6 +261,11 @@ class Recipe:
         )
 
     @cached_property
+    def due(self) -> Vector:
+        """The drift that D and Q write, with nothing left out or typed by hand."""
+        return replace(self, gamma_dropped=False, dissipation_dropped=False, edited=()).drift
+
+    @cached_property
     def residual(self) -> Expression:
         """How the law e^{−H} changes under this process, over e^{−H}: 0 exactly where it is stationary.
 
@@ -206,6 +276,10 @@ class Recipe:
         """
         names, H = self.layout.names, self.gradient
         with work_limit(RECIPE_WORK):
+            if self.compiled:
+                # The recipe's own drift keeps e^{−H} by the theorem, which needs no U″: what is beside it may not.
+                beside = [f - due for f, due in zip(self.drift, self.due, strict=True)]
+                return _total(f * h - self._slope(f, label) for f, h, label in zip(beside, H, names, strict=True))
             terms = [f * h - f.diff(label) for f, h, label in zip(self.drift, H, names, strict=True)]
             for i, row in enumerate(self.D):
                 for j, d in enumerate(row):
@@ -231,7 +305,7 @@ class Recipe:
         with work_limit(RECIPE_WORK):
             terms = [f * h for f, h in zip(self.drift, H, strict=True)]
             for i, row in enumerate(self.D):
-                terms += [d * H[i].diff(names[j]) for j, d in enumerate(row) if not d.is_zero]
+                terms += [d * self._slope(H[i], names[j]) for j, d in enumerate(row) if not d.is_zero]
             return _total(terms).expanded()
 
     @cached_property
@@ -272,10 +346,11 @@ class Recipe:
         columns = [[self.D[i][a] + self.Q[i][a] for a in range(d)] for i in range(n)]
         if self.dissipation_dropped:
             columns = [[self.Q[i][a] for a in range(d)] for i in range(n)]
+        reached = [[a for a in range(d) if not columns[i][a].is_zero] for i in range(n)]
         with work_limit(RECIPE_WORK):
             return tuple(
                 tuple(
-                    _total(columns[i][a] * variance[a][b] * columns[j][b] for a in range(d) for b in range(d))
+                    _total(columns[i][a] * variance[a][b] * columns[j][b] for a in reached[i] for b in reached[j])
                     for j in range(n)
                 )
                 for i in range(n)
@@ -331,14 +406,15 @@ class Recipe:
     ) -> "Recipe":
         """A recipe from what is typed.
 
-        ``diffusion`` and ``curl`` map "i,j" (rows and columns counted from 1, i ≤ j for D and i < j for Q) to texts;
-        what is left out is 0. ``edited`` maps "i" to a hand-typed component of the drift. Everything that the recipe
-        needs is derived at once, so that what would grow too large is refused here.
+        ``diffusion`` and ``curl`` map "i,j" (of the layout's rows, counted from 1, i ≤ j for D and i < j for Q) to
+        texts; what is left out is 0. ``edited`` maps "i" to a hand-typed component of the drift. The ``potential`` may
+        be ``U``, for the target's compiled energy. Everything that the recipe needs is derived at once, so that what
+        would grow too large is refused here.
 
         Raises :class:`SpecError` with the entry, such as ``recipe.D[1,2]``, and the place in its text.
         """
         typed: dict[str, str] = {}
-        n = len(layout.names)
+        n, rows = len(layout.names), len(layout.rows)
 
         def read(text: Any, names: Iterable[str], what: str) -> Expression:
             expression = parse(text, names, what)
@@ -348,16 +424,18 @@ class Recipe:
         def square(entries: Mapping[str, str], what: str, sign: float) -> Matrix:
             if not isinstance(entries, Mapping):
                 raise SpecError(f"recipe.{what}", entries, "expected entries by their row and column")
-            rows = [[ZERO] * n for _ in range(n)]
+            matrix = [[ZERO] * n for _ in range(n)]
             for position, text in entries.items():
-                i, j = _position(position, what, n)
+                i, j = _position(position, what, rows)
                 if i > j or (sign < 0 and i == j):
                     part = "upper triangle with the diagonal" if sign > 0 else "upper triangle without the diagonal"
                     raise SpecError(f"recipe.{what}[{i + 1},{j + 1}]", text, f"{what} is given by its {part}")
-                rows[i][j] = read(text, (*layout.names, ENERGY), f"recipe.{what}[{i + 1},{j + 1}]")
-                if i != j:
-                    rows[j][i] = sign * rows[i][j]
-            return tuple(map(tuple, rows))
+                entry = read(text, layout.typed_names(i, j), f"recipe.{what}[{i + 1},{j + 1}]")
+                for (row, column), own in layout.copies(i, j):
+                    matrix[row][column] = entry.substitute(own)
+                    if row != column:
+                        matrix[column][row] = sign * matrix[row][column]
+            return tuple(map(tuple, matrix))
 
         numbers: list[float] = []
         for label, value, low, high in (
@@ -373,9 +451,11 @@ class Recipe:
         with work_limit(RECIPE_WORK):
             own: list[Expression | None] = [None] * n
             for position, text in (edited or {}).items():
-                i = _component(position, n)
-                own[i] = read(text, (*layout.names, ENERGY), f"recipe.drift[{i + 1}]")
-            energy = read(potential, layout.thetas, "recipe.U")
+                i = _component(position, rows)
+                component = read(text, layout.typed_names(i), f"recipe.drift[{i + 1}]")
+                for (row,), names in layout.copies(i):
+                    own[row] = component.substitute(names)
+            energy = read(potential, (ENERGY,) if potential == ENERGY else layout.thetas, "recipe.U")
             own = [None if e is None else e.substitute({ENERGY: energy}) for e in own]
             try:
                 recipe = cls(
@@ -384,8 +464,8 @@ class Recipe:
                 )  # fmt: skip
                 # All that a step and a picture need is worked out here, inside the bound, and kept.
                 entries = [entry for matrix in (recipe.D, recipe.Q) for row in matrix for entry in row]
-                parts = [*recipe.drift, *recipe.dissipation, *recipe.circulation, *recipe.gamma]
-                postfix([*entries, *parts, *recipe.gradient], layout.names)
+                parts = [*recipe.drift, *recipe.dissipation, *recipe.circulation, *recipe.gamma, *recipe.gradient]
+                postfix([e for e in (*entries, *parts) if not e.is_zero], (*layout.names, ENERGY, *layout.slopes))
             except SpecError as error:
                 if error.field != "expression":
                     raise
@@ -394,16 +474,17 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain texts, numbers and switches, for JSON; :meth:`from_dict` reads them back."""
-        typed = dict(self.typed)
-        n = len(self.layout.names)
+        typed, layout = dict(self.typed), self.layout
+        rows = range(len(layout.rows))
 
         def entries(matrix: Matrix, what: str, diagonal: int) -> dict[str, str]:
-            return {
-                f"{i + 1},{j + 1}": typed.get(f"recipe.{what}[{i + 1},{j + 1}]", str(matrix[i][j]))
-                for i in range(n)
-                for j in range(i + diagonal, n)
-                if not matrix[i][j].is_zero
-            }
+            out = {}
+            for i in rows:
+                for j in rows[i + diagonal :]:
+                    entry = matrix[layout.first(i)][layout.first(j)]
+                    if not entry.is_zero:
+                        out[f"{i + 1},{j + 1}"] = typed.get(f"recipe.{what}[{i + 1},{j + 1}]", layout.text(entry))
+            return out
 
         return {
             "layout": self.layout.kind,
@@ -416,9 +497,9 @@ class Recipe:
             "dissipation_dropped": self.dissipation_dropped,
             "refresh": self.refresh,
             "drift": {
-                str(i + 1): typed.get(f"recipe.drift[{i + 1}]", str(own))
-                for i, own in enumerate(self.edited)
-                if own is not None
+                str(i + 1): typed.get(f"recipe.drift[{i + 1}]", layout.text(own))
+                for i in rows
+                if self.edited and (own := self.edited[layout.first(i)]) is not None
             },
         }
 
@@ -446,13 +527,25 @@ class Recipe:
     # ------------------------------------------------------------ LaTeX
 
     def tex(self, what: str) -> str:
-        """LaTeX of ``H``, ``D``, ``Q`` (with U for the energy, as typed), ``gamma`` or ``drift`` (worked out)."""
+        """LaTeX of ``H``, ``D``, ``Q`` (with U for the energy, as typed), ``gamma`` or ``drift`` (worked out).
+
+        Where all coordinates of θ are alike D, Q and the vectors are those of the first, and so is its part of H.
+        """
+        layout = self.layout
+        shown = [layout.first(i) for i in range(len(layout.rows))]
         if what == "H":
-            return f"H = {self.hamiltonian.tex()}"
+            total = self.hamiltonian.tex()
+            if layout.alike:
+                rest = r"\tfrac12\lVert r\rVert^2" if layout.momenta else ""
+                rest += rf" + \tfrac{{{layout.dim}}}{{2}}(\xi - {self.friction:g})^2" if layout.thermostats else ""
+                total = rf"U(\theta){' + ' if rest else ''}{rest}"
+            return f"H = {total}"
+        first = "_1" if layout.alike else ""
         if what in {"D", "Q"}:
-            return f"{what} = {_matrix_tex(self.diffusion if what == 'D' else self.curl)}"
+            matrix = self.diffusion if what == "D" else self.curl
+            return f"{what}{first} = {_matrix_tex([[matrix[i][j] for j in shown] for i in shown])}"
         symbol, vector = {"gamma": (r"\Gamma", self.gamma), "drift": ("f", self.drift)}[what]
-        return f"{symbol} = {_matrix_tex([[entry] for entry in vector])}"
+        return f"{symbol}{first} = {_matrix_tex([[vector[i]] for i in shown])}"
 
 
 def _position(position: Any, what: str, n: int) -> tuple[int, int]:
@@ -486,7 +579,7 @@ def _shorter(expression: Expression) -> Expression:
 
 
 def _apply(matrix: Matrix, vector: Vector) -> Vector:
-    return tuple(_total(a * x for a, x in zip(row, vector, strict=True)) for row in matrix)
+    return tuple(_total(a * x for a, x in zip(row, vector, strict=True) if not a.is_zero) for row in matrix)
 
 
 def _matrix_text(matrix: Matrix) -> str:
@@ -494,7 +587,8 @@ def _matrix_text(matrix: Matrix) -> str:
 
 
 def _matrix_tex(rows: Sequence[Sequence[Expression]]) -> str:
-    lines = r" \\ ".join(" & ".join(entry.tex() for entry in row) for row in rows)
+    slopes = {f"{ENERGY}{i}": rf"\partial_{{{i}}}{ENERGY}" for i in range(1, MAX_DIM + 1)}
+    lines = r" \\ ".join(" & ".join(entry.tex(slopes) for entry in row) for row in rows)
     return rf"\begin{{pmatrix}}{lines}\end{{pmatrix}}"
 
 

@@ -9,7 +9,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import param
@@ -22,6 +23,8 @@ from samplers.needs import ADDED
 from samplers.parameters import SpecError, Value, check_all, declared
 
 Array = NDArray[np.float64]
+Key = TypeVar("Key")
+Found = TypeVar("Found")
 
 LINE = "line"
 POSITIVE = "positive"
@@ -334,11 +337,11 @@ class Target(param.Parameterized):
         return None
 
     def formula(self) -> str:
-        """U(θ) as a typed expression of ``theta``, or of ``theta1`` and ``theta2``, for recipes that use it.
+        """U(θ) as a typed expression of ``theta``, or of ``theta1``, ``theta2`` …, for recipes that use it.
 
-        Empty where U is not one.
+        ``U`` itself where it is none: recipes then take the compiled energy and its gradient.
         """
-        return ""
+        return "U"
 
     @abstractmethod
     def log_density(self, theta: Array) -> Array:
@@ -402,12 +405,40 @@ class Target(param.Parameterized):
         self.batch(np.array(theta, dtype=float)[None], np.arange(len(out)), out, self.packed())
         return out
 
+    def energies_at(self, theta: Array) -> Array:
+        """U at θ (n, dim), (n,)."""
+        jit.prepare([self.potential])
+        out = np.empty(len(theta))
+        self.potential(np.ascontiguousarray(theta), out, self.packed())
+        return out
+
     def gradient_at(self, theta: Array) -> Array:
         """∂U/∂θ at θ (n, dim), (n, dim)."""
         jit.prepare([self.gradient])
         out = np.empty_like(theta)
         self.gradient(np.ascontiguousarray(theta), out, self.packed())
         return out
+
+
+class ByTarget(Generic[Key, Found]):
+    """What was found of targets, each for as long as it is there: somebody's own data go with their page."""
+
+    MOST = 32
+    """Answers that are kept of one target."""
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[Target, dict[Key, Found]] = WeakKeyDictionary()
+
+    def of(self, target: Target, key: Key, find: Callable[[], Found]) -> Found:
+        """What there is of this target under this key, or what ``find`` gives."""
+        kept = self._kept.setdefault(target, {})
+        if key not in kept:
+            found = find()
+            if len(kept) >= self.MOST:
+                kept.clear()
+            kept[key] = found
+            return found
+        return kept[key]
 
 
 def _power(k: int, centre: float, order: int) -> Callable[[Array], Array]:

@@ -614,7 +614,7 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
     found = proof.of(step).results[0].measured
     assert made.picture.captions[0].text == f"● one, slope {found:.2f}"
     assert made.picture.figure.html_attributes["aria-label"].startswith(
-        "|bias of variance| against step size: one, slope"
+        "|Variance: bias| against Step size ε: one, slope"
     )
     assert made.panel.select(pmui.Button) == []
 

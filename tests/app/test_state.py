@@ -536,6 +536,14 @@ def test_files_hold_a_bounded_number_of_draws(steps, chains):
     assert kept >= min(steps * chains, export.MAX_ROWS // 2) * 0.9
 
 
+def test_files_of_many_coordinates_hold_a_bounded_number_of_numbers():
+    """Planted fault: as many draws as of few coordinates, of a hundred of which a file is 400 MB."""
+    large = {"key": "logistic_large", "params": {"items": 5000, "features": 100}}
+    whole = Experiment.from_dict({"target": large, "lanes": [{"sampler": "sgld"}], "n_steps": 200_000, "n_chains": 1})
+    kept = 200_000 // export.saved(whole).thin * 100
+    assert export.MAX_NUMBERS / 2 < kept <= export.MAX_NUMBERS < export.MAX_ROWS * 100
+
+
 TWO_LANES = Experiment.from_dict({
     "target": "sparse_dirichlet",
     "lanes": [{"sampler": "scir"}, {"sampler": "sgrld"}],

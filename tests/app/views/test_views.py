@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import pkgutil
+import re
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from app.views.trace import Trace
 from samplers import Change
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import autocorrelation, moments
+from samplers.kernels import SAMPLERS
 from tests.checks_views import (
     DENSITY_VIEWS,
     SCENES,
@@ -463,6 +465,26 @@ def test_all_particles_are_shown_and_one_chain_beside_them():
     data = VIEWS["state"](scene_of(made)).compute(frames(made))
     np.testing.assert_allclose(np.array(data["heads 0"]).T, made[0].run.position)
     np.testing.assert_allclose(np.array(data["heads 1"]).T, made[1].run.position[:1])
+
+
+def test_particles_have_no_rhat_no_ess_and_no_tau(monkeypatch):
+    """They are taken along chains and across them, as if these were independent. Planted fault: particles taken for
+    chains."""
+    made = records("gaussian", ["svgd", "sgld"], n_chains=8)
+    for record in made:
+        record.run.advance(20_000)
+
+    def told(key):
+        view = VIEWS[key](scene_of(made))
+        return list(view.captions(frames(made)).values()), view.compute(frames(made))
+
+    (particles, chains, *_), _ = told("trace")
+    assert particles.endswith("no R̂, no ESS") and re.search(r"R̂ \d", chains)
+    (particles, chains, *_), data = told("autocorrelation")
+    assert particles.endswith("no τ") and "τ = " in chains
+    assert not len(data["lane 0"][0]) and len(data["lane 1"][0])
+    monkeypatch.setattr(SAMPLERS["svgd"], "interacting", False)
+    assert re.search(r"R̂ \d", told("trace")[0][0])
 
 
 def test_chains_that_move_each_other_have_no_ensemble():

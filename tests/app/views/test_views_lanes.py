@@ -29,6 +29,7 @@ from samplers import Change, Choice, Experiment, Run
 from samplers.diagnostics import convergence
 from samplers.diagnostics import ks as diagnostics_ks
 from samplers.models.run import Score, start
+from samplers.targets.base import ByTarget
 from tests.checks_views import DENSITY_VIEWS, MODEL_VIEWS, lane_of
 from tests.stages import NAMES, STAGES, experiment_of, summary
 
@@ -83,10 +84,10 @@ def small_work():
         patch.setattr(curl, "CELLS", 16)
         patch.setattr(planes, "CELLS", 32)
         patch.setattr(planes, "CELLS_WRONG", 32)
-        spectrum.mixing.cache_clear()
+        spectrum._MIXING = ByTarget()
         yield
         # What was found on small grids is not for other tests.
-        spectrum.mixing.cache_clear()
+        spectrum._MIXING = ByTarget()
 
 
 def neighbours(cls):

@@ -1,0 +1,121 @@
+"""The recipe workbench on targets whose energy is no formula, and with many coordinates."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.equations import cards
+from app.state import AppState
+from app.views import VIEWS, fitting
+from app.views.recipes import RecipeView
+from app.workbench import Workbench
+from samplers.recipe.flow import Flow
+from samplers.recipe.presets import preset
+from samplers.targets import TARGETS, Typed
+from tests.checks_views import check, experiment_of, frames, records, scene_of
+
+DRAWN = {key for key, view in VIEWS.items() if issubclass(view, RecipeView)}
+
+
+def bench(target, **params):
+    """A page's state with a recipe on a target, the card, and its boxes by their labels."""
+    state = AppState()
+    state.set_target(target)
+    for name, value in params.items():
+        state.set_target_param(name, value)
+    state.set_sampler(0, "recipe")
+    made = Workbench(state, lambda *_: None, lambda call: call())
+    (card,) = made._cards.values()
+    return state, made, {box.label: box for box in card._entries.values()}
+
+
+def said(made):
+    return " ".join(str(pane.object) for pane in made.panel.select(lambda one: hasattr(one, "object")))
+
+
+def test_a_posterior_of_two_coordinates_has_the_whole_workbench():
+    """Fails where an entry that is typed is not the experiment's, or a view of recipes is missing.
+
+    Planted fault: an entry that is refused, which changes nothing.
+    """
+    state, made, boxes = bench("poisson_regression")
+    assert set(boxes) == {"D θ₁ θ₁", "D θ₁ θ₂", "D θ₂ θ₂", "Q θ₁ θ₂", "f θ₁", "f θ₂"}
+    boxes["D θ₁ θ₁"].value = "1 + theta2^2"
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("1 + theta2^2", "0", "1")
+    boxes["D θ₂ θ₂"].value = "1 + theta3"
+    assert boxes["D θ₂ θ₂"].error_state
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("1 + theta2^2", "0", "1")
+    assert set(state.fitting_views()) >= DRAWN
+    assert "no formula" in said(made) and "drawn for one or two" not in said(made)
+    assert r"\partial_{1}U" in said(made)
+
+
+def test_a_posterior_of_many_has_the_entries_of_one_coordinate():
+    """Fails where a state of 21 numbers has 441 boxes, or views are offered that have no picture of it."""
+    state, made, boxes = bench("logistic_large")
+    assert set(boxes) == {"D θ θ", "f θ"}
+    made._cards[0].layout.value = "theta_r_xi"
+    (card,) = made._cards.values()
+    boxes = {box.label: box for box in card._entries.values()}
+    assert set(boxes) == {"D θ θ", "D θ r", "D θ ξ", "D r r", "D r ξ", "D ξ ξ", "Q θ r", "Q θ ξ", "Q r ξ", "f θ", "f r", "f ξ"}  # fmt: skip
+    assert boxes["Q r ξ"].value == "r/10"
+    assert card.preset.value == "sgnht"
+    assert not set(state.fitting_views()) & DRAWN
+    assert "all 10 have them" in said(made) and "drawn for one or two" in said(made)
+
+
+def test_too_many_coordinates_are_refused_by_name():
+    state = AppState()
+    state.set_target("curve_network")
+    with pytest.raises(ValueError, match="with its 31 coordinates, of which it takes 12"):
+        state.set_sampler(0, "recipe")
+    state.set_target_param("hidden", 3)
+    state.set_sampler(0, "recipe")
+    with pytest.raises(ValueError, match="with its 13 coordinates, of which it takes 12"):
+        state.set_target_param("hidden", 4)
+    assert state.experiment.make_target().dim == 10
+    assert state.set_target("curve_network") == ["Recipe does not fit Neural network on a curve with a gap; SGLD takes its place."]  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "recipe"), [("poisson_regression", {}), ("tied_means", {}), ("skew_normal", {})])
+def test_every_view_of_a_recipe_on_a_compiled_energy(target, recipe):
+    """Fails where a view that fits raises, or gives data that are not sound; where the drift is not −∇U for D = 1."""
+    made = records(target, [("recipe", recipe)])
+    made[0].run.advance(200)
+
+    scene = replace(scene_of(made), layouts=("theta",))
+    for key in set(fitting(experiment_of(made))) & DRAWN:
+        view = VIEWS[key](scene)
+        for _ in range(3):
+            view.background(frames(made))
+        check(view, view.compute(frames(made)))
+        view.captions(frames(made))
+        if key == "drift" and scene.target.dim == 1:
+            x, f = view._sums["sum 0"]
+            np.testing.assert_allclose(f, -scene.target.gradient_at(x[:, None])[:, 0], rtol=1e-12)
+            assert not np.allclose(f, 0)
+
+
+def test_the_spectrum_of_a_compiled_energy_is_the_formula_s(monkeypatch):
+    """Planted fault: without the energy's values the gap is another one."""
+    energy = "theta^4 - 2*theta^2"
+    target = Typed(energy=energy)
+    gaps = [Flow(preset("gsgrhmc", 1, text), target, 40).spectrum.gap for text in (energy, "U")]
+    assert gaps[0] == pytest.approx(gaps[1], rel=1e-9)
+    monkeypatch.setattr(Typed, "energies_at", lambda self, theta: theta[:, 0] ** 2)
+    assert Flow(preset("gsgrhmc", 1, "U"), target, 40).spectrum.gap != pytest.approx(gaps[0], rel=1e-2)
+
+
+def test_the_card_of_scir_follows_its_gradient():
+    """Fails where the card shows â = α + N̂ while control variates are used. Planted fault: without them."""
+    state = AppState()
+    state.set_target("sparse_dirichlet")
+    state.set_sampler(0, "scir")
+    for gradient, varied in (("minibatch", False), ("minibatch_cv", True)):
+        state.set_gradient(0, gradient)
+        texts = " ".join(
+            str(pane.object) for card in cards(state) for pane in card.select(lambda one: hasattr(one, "object"))
+        )
+        assert (r"\tfrac{\theta_t}{\hat\theta}(\hat N - N)" in texts) == varied
+    assert "dirichlet" in TARGETS["sparse_dirichlet"].key
