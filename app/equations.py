@@ -64,7 +64,7 @@ def about(target: Any, facts: Mapping[str, str]) -> str:
     """The entries of a target's card: what it is, what its data are, where it comes from."""
     of_data = "".join(entry(label.capitalize(), text) for label, text in facts.items())
     return (
-        entry("Law" if isinstance(target, Target) else "Model", sentence(target))
+        entry("Distribution" if isinstance(target, Target) else "Model", sentence(target))
         + of_data
         + (entry("Source", target.source) if target.source else "")
     )

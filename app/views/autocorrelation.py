@@ -18,7 +18,7 @@ class Autocorrelation(View):
     key = "autocorrelation"
     title = "Autocorrelation"
     needs = COLUMNS
-    hint = "fast decay: few steps τ for a fresh draw"
+    hint = "one effective sample per τ steps"
     every = 4
 
     def build(self) -> Any:

@@ -34,11 +34,11 @@ AXIS_LABELS = {
 }
 """What curves are drawn against."""
 
-COLUMNS, EXACT, SCORES = "columns", "exact law", "scores"
+COLUMNS, EXACT, SCORES = "columns", "exact answers", "scores"
 
 
 def offers(experiment: Experiment) -> frozenset[str]:
-    """What views may need of an experiment: running statistics of columns, an exact law of them, held-out scores, or
+    """What views may need of an experiment: running statistics of columns, exact answers for them, held-out scores, or
     the snapshots of one model, by its key.
     """
     if experiment.of_model:
@@ -117,7 +117,7 @@ class Position(NamedTuple):
 
 
 class CurvePoint(NamedTuple):
-    """The distance of a lane's draws from the exact law, at one position."""
+    """The distance of a lane's draws from the target, at one position."""
 
     position: Position
     n_draws: int
@@ -127,7 +127,7 @@ class CurvePoint(NamedTuple):
     kl: float
     """The KL divergence; nan on the simplex, where there is none."""
     exact_kl: float
-    """The KL divergence of as many exact draws."""
+    """The KL divergence of as many i.i.d. draws."""
 
 
 @dataclass
@@ -143,7 +143,7 @@ class LaneFrame:
     fresh_x: Array
     """Where they are on the scene's axis, (m,)."""
     curve: Sequence[CurvePoint] = ()
-    """The distance from the exact law so far."""
+    """The distance from the target so far."""
     marks: Sequence[float] = ()
     """Where on the scene's axis parameters were changed."""
 

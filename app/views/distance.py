@@ -1,4 +1,4 @@
-"""What the views of a distance from the exact law share: its curve as the run goes on, on log axes."""
+"""What the views of a distance from the target share: its curve as the run goes on, on log axes."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ FLOOR = 1e-6
 
 
 class Distance(View):
-    """A distance of each lane's draws from the exact law, and the same of as many exact draws."""
+    """A distance of each lane's draws from the target, and the same of as many i.i.d. draws."""
 
     label: ClassVar[str]
     """The title of the axis."""
@@ -49,7 +49,7 @@ class Distance(View):
         colours = scene.colours
         if len(scene.lanes) > 1 and scene.axis != "steps":
             # Where another lane is on these axes it has made another number of draws.
-            self.hint = "grey: exact draws, as many as the first has made there"
+            self.hint = "grey: i.i.d. draws, n of the first"
         self._end = self.top * ROOM ** len(scene.lanes)
         start = 1e-4 if scene.axis == "seconds" else 1.0
         p = plot(

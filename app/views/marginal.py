@@ -1,4 +1,4 @@
-"""One coordinate's histogram against its exact law."""
+"""One coordinate's histogram against the target's."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,9 +24,9 @@ class Marginal(View):
     """The share of draws in each bin, as a density, with the exact density as a line."""
 
     key = "marginal"
-    title = "Marginal"
+    title = "Marginal histogram"
     needs = COLUMNS
-    hint = "line: the exact law"
+    hint = "line: the target"
     every = 2
 
     def build(self) -> Any:
@@ -62,7 +62,7 @@ class Marginal(View):
             p.y_range.end = self._above(self._exact)
             p.line(centres, shares / self._widths, line_color=colours.exact, line_width=2)
         else:
-            self.hint = "the law is not known; means of the later steps"
+            self.hint = "the target is not known; means of the later steps"
             self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
         self._labels = lane_labels(self, p, top=True) if len(scene.lanes) > 1 or not column.exact else []
@@ -112,7 +112,7 @@ class Marginal(View):
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """Without an exact law the means, with their standard errors."""
+        """Where the target is not known, the means, with their standard errors."""
         if self.scene.column.exact:
             return {label.id: name for label, name in zip(self._labels, self.scene.lanes, strict=False)}
         named = zip(self._labels, self.scene.lanes, lanes, strict=True)

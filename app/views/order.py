@@ -1,4 +1,4 @@
-"""The order of an integrator: how the bias of its law falls with the step size, from runs of their own."""
+"""The order of an integrator: how the bias falls with the step size, from separate runs."""
 
 import time
 from collections.abc import Callable, Sequence

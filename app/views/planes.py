@@ -29,7 +29,8 @@ CELLS, CELLS_WRONG, CELLS_LINE = 120, 96, 400
 """Cells a side of the grid in two dimensions, fewer where the drift is not the recipe's own, and cells in one."""
 SYMBOLS = {"theta": "θ", "theta1": "θ₁", "theta2": "θ₂", "r": "r", "r1": "r₁", "r2": "r₂", "xi": "ξ"}
 FAILURES = (ValueError, RuntimeError, ArithmeticError)
-"""What a grid raises where a recipe has no answer: no stationary law, D not positive semidefinite, no convergence."""
+"""What a grid raises where a recipe has no answer: no stationary distribution, D not positive semidefinite, no
+convergence."""
 
 
 UNKNOWN = "The noise of a minibatch goes by θ and by the data: what it adds to D is not predicted."
@@ -63,7 +64,7 @@ class Process(NamedTuple):
                 f"The momentum is redrawn {self.recipe.refresh:g} times in a unit of time: the grid has no jumps."
             )
         flow = Flow(self.effective, self.target, CELLS_LINE if n == 1 else CELLS)
-        # The law of another drift has to be solved for, with pivots.
+        # The distribution of another drift has to be solved for, with pivots.
         return flow if flow.right or n == 1 else replace(flow, cells=CELLS_WRONG)
 
     @property

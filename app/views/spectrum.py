@@ -166,11 +166,11 @@ def _closed(known: Linear, k: int) -> Mixing | str:
 
 
 class SpectrumView(RecipeView):
-    """Eigenvalues in the complex plane; predicted and measured autocorrelation, with and without the curl."""
+    """Eigenvalues in the complex plane; predicted and measured autocorrelation, with and without Q."""
 
     key = "spectrum"
     title = "Spectrum and mixing"
-    hint = "faint: no curl; marks: measured"
+    hint = "faint: Q = 0; marks: measured"
     every = 4
 
     def build(self) -> Any:
@@ -247,7 +247,7 @@ class SpectrumView(RecipeView):
                 if process.recipe.edited:
                     return "typed drift"
                 if all(entry.is_zero for row in process.recipe.Q for entry in row):
-                    return "no curl"
+                    return "Q = 0"
                 process = process.without_curl
             return mixing(process, self.scene.coordinate)
         except FAILURES as error:
@@ -303,7 +303,7 @@ class SpectrumView(RecipeView):
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         lines = [sign(self.scene, i) + self._caption(i) for i in self._lanes]
-        return {self._text.id: "<br>".join(lines) or "No lane has a recipe."}
+        return {self._text.id: "<br>".join(lines) or "No sampler here is a recipe."}
 
     def _caption(self, i: int) -> str:
         found, process = self._found.get((i, True)), self._processes[i]
@@ -314,15 +314,15 @@ class SpectrumView(RecipeView):
         parts = [f"<b>gap {found.gap:.3g}</b>"]
         without = self._found.get((i, False))
         if isinstance(without, Mixing):
-            parts[0] += f", without the curl {without.gap:.3g}"
-        elif without is not None and without not in ("no curl", "typed drift"):
-            parts[0] += f", without the curl: {sentence(ValueError(without))}"
+            parts[0] += f" (Q = 0: {without.gap:.3g})"
+        elif without is not None and without not in ("Q = 0", "typed drift"):
+            parts[0] += f"; with Q = 0: {sentence(ValueError(without))}"
         known = linear(process)
         if known is not None:
             parts.append(f"closed form {known.gap:.3g}")
             best = known.best
             if best is not None:
-                parts.append(f"best curl |q| = {best[1]:.3g} has {best[0]:.3g}")
+                parts.append(f"best |q| = {best[1]:.3g} has {best[0]:.3g}")
         return " · ".join(parts)
 
 

@@ -35,7 +35,7 @@ class State(View):
 
     key = "state"
     title = "State space"
-    hint = "arrows: −∇U, and in colour as it was used"
+    hint = "arrows: −∇U, in colour its estimate"
     of_first = ("full", "used")
 
     @classmethod
@@ -180,7 +180,7 @@ class State(View):
         """−∇U at the first lane's first chain: exact, and as the last step used it."""
         colours = self.scene.colours
         if len(self.scene.lanes) > 1:
-            self.hint = "arrows of the first: −∇U, and in colour as it was used"
+            self.hint = "arrows of the first: −∇U, in colour its estimate"
         for name, colour, width in (("full", colours.exact, 3), ("used", colours.lanes[0], 2)):
             source: ColumnDataSource = self.feed(name, "x0", "y0", "x1", "y1")
             p.segment("x0", "y0", "x1", "y1", source=source, line_color=colour, line_width=width, line_cap="round")

@@ -1,4 +1,4 @@
-"""Where the law e^{−H} is not kept: the residual of the drift as it is, and where D is no diffusion."""
+"""Where e^{−H} is not kept: the residual of the drift as it is, and where D is no diffusion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -107,11 +107,11 @@ def _residual(process: Process, points: list[Array]) -> Array:
 
 
 class Stationarity(RecipeView):
-    """∂p/∂t at p = e^{−H}: zero everywhere, or the recipe is not right for this law."""
+    """∂p/∂t at p = e^{−H}: zero everywhere, or e^{−H} is not invariant."""
 
     key = "stationarity"
     title = "Stationarity"
-    hint = "∂p/∂t at p = e⁻ᴴ: 0 where the law stays"
+    hint = "∂p/∂t at p = e⁻ᴴ: 0 where e⁻ᴴ is stationary"
     every = 3
     most = 2
 
@@ -229,7 +229,7 @@ class Stationarity(RecipeView):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         lines = [f"{sign(self.scene, i)}{self._caption(n, lanes[i])}" for n, i in enumerate(self._lanes)]
         if not lines:
-            lines = ["No lane has a recipe."]
+            lines = ["No sampler here is a recipe."]
         elif len(self._lanes) < sum(map(bool, self.scene.layouts)):
             lines.append(f"The first {len(self._lanes)} recipes are shown.")
         return {self._text.id: "<br>".join(lines)}

@@ -132,5 +132,5 @@ class Temperature(View):
             lines.append(text)
             clipped = run.share(jit.CLIPPED)
             if clipped > 0:
-                lines.append(f"2Cε − Vε² < 0 was clipped in {min(clipped, 1.0):.0%} of steps")
+                lines.append(f"injected noise set to 0 in {min(clipped, 1.0):.0%} of steps: minibatch noise exceeds friction")
         return {self._label.id: "\n".join(lines)}

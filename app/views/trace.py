@@ -41,7 +41,7 @@ class Trace(View):
         column, colours = scene.column, scene.colours
         self._scale = scale = Scale.of(column)
         low, high = scale.range
-        # Below the law is room for the caption.
+        # Below the distribution is room for the caption.
         self._room = 0.09 * (len(scene.lanes) + 1)
         p = plot(colours, scene.axis_label, scale.label(column.name), (0, 1), (low - self._room * (high - low), high))
         scale.apply(p.yaxis)
@@ -55,7 +55,7 @@ class Trace(View):
                 )
             )
         else:
-            self.hint = "the law is not known: do the chains agree?"
+            self.hint = "the target is not known: do the chains agree?"
             self.moving_range("y", p.y_range)
         one = len(scene.lanes) == 1
         for i, _ in enumerate(scene.lanes):
