@@ -7,6 +7,7 @@ from html import escape
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from app.formulas import PANEL, PARTS, in_lines
 from lessons.glossary import Term, found
 from lessons.live import LIVE
 
@@ -86,22 +87,4 @@ def _alone(text: str, start: int, end: int) -> bool:
 def _formula(tex: str, alone: bool) -> str:
     # A formula is text to the page before MathJax finds it: no sign in it may begin a tag.
     tex = tex.replace("<", r"\lt ").replace(">", r"\gt ")
-    return f"$${_in_lines(tex)}$$" if alone else rf"\({tex}\)"
-
-
-def _in_lines(tex: str) -> str:
-    """A displayed formula of several parts, one below the other: the panel is narrow."""
-    if r"\begin" in tex or r"\left" in tex:
-        return tex
-    depth, parts, start = 0, [], 0
-    for match in re.finditer(r"[{}]|\\qquad(?![a-zA-Z])", tex):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if match[0] == r"\qquad" and depth == 0:
-            parts.append(tex[start : match.start()])
-            start = match.end()
-    parts = [part.strip() for part in (*parts, tex[start:]) if part.strip()]
-    return (
-        parts[0]
-        if len(parts) == 1
-        else r"\begin{array}{l}" + r"\\[.5em] ".join(rf"\displaystyle {part}" for part in parts) + r"\end{array}"
-    )
+    return f"$${in_lines(tex, PARTS, PANEL)}$$" if alone else rf"\({tex}\)"

@@ -1,0 +1,108 @@
+r"""Formulas that are wider than their place, in lines: cut where their parts end, else before a sign of a sum."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+CARD, PANEL = 44.0, 41.0
+"""Letters of a displayed formula for which a card and a lesson's panel have room."""
+PARTS = r"\\qquad(?![a-zA-Z])|\\\\(?:\[[^\]]*\])?"
+COMMAS = r",\s*\\q?quad(?![a-zA-Z])|\\\\|\s*\n"
+"""Where a formula's parts end, in a lesson and in a card."""
+_TOKEN = re.compile(r"\\begin\{\w+\}|\\end\{\w+\}|\\[a-zA-Z]+|\\.|\s+|.", re.DOTALL)
+_NOTHING = re.compile(
+    r"\\(?:[bB]igg?[lr]?|left|right|,|;|!|:|(?:text|display)style|operatorname|math\w+|text|tilde|hat|bar|dot|limits)|[{}\s&]"
+)
+_SIGNS = {"+", "-", "=", r"\leftarrow", r"\sim"}
+_WIDTHS = {r"\quad": 2.0, r"\qquad": 4.0, r"\log": 3.0, r"\exp": 3.0, r"\sum": 2.0, r"\leftarrow": 2.5, "=": 2.2, "+": 2.0, "-": 2.0}  # fmt: skip
+_OPEN, _CLOSE = {"{", "(", "[", r"\left", r"\underbrace"}, {"}", ")", "]"}
+
+
+def in_lines(tex: str, ends: str, most: float) -> str:
+    """A displayed formula whose parts, and as much of each as there is room for, stand one below the other."""
+    rows = [row for part in _split(_without_alignment(tex), ends) for row in _fit(part, most)]
+    if len(rows) == 1:
+        return rows[0]
+    return r"\begin{array}{l}" + r"\\[.5em] ".join(rf"\displaystyle {row}" for row in rows) + r"\end{array}"
+
+
+def width(tex: str) -> float:
+    """About how many letters wide a formula is."""
+    out, at = 0.0, 0
+    while at < len(tex):
+        match = _TOKEN.match(tex, at)
+        assert match is not None
+        token, at = match[0], match.end()
+        if token in (r"\frac", r"\tfrac"):
+            above, at = _group(tex, at)
+            below, at = _group(tex, at)
+            out += max(width(above), width(below)) * (0.75 if token == r"\tfrac" else 1.0)
+        elif token == r"\underbrace":
+            held, at = _group(tex, at)
+            at += tex.startswith("_", at)
+            said, at = _group(tex, at)
+            out += max(width(held), 0.7 * width(said))
+        elif token in "_^":
+            script, at = _group(tex, at)
+            out += 0.7 * width(script)
+        elif token.startswith(r"\begin"):
+            end = tex.index(token.replace("begin", "end"), at)
+            out += 2 + max(width(row) + 2 * row.count("&") for row in tex[at:end].split(r"\\"))
+            at = end + len(token) - 2
+        elif not _NOTHING.fullmatch(token):
+            out += _WIDTHS.get(token, 1.0)
+    return out
+
+
+def _group(tex: str, at: int) -> tuple[str, int]:
+    """What a command takes, the next token or what is in braces, and where it ends."""
+    depth, start = 0, at
+    for token, _, end in _tokens(tex, at):
+        depth += {"{": 1, "}": -1}.get(token, 0)
+        if depth == 0 and not token.isspace():
+            return tex[start:end].strip().removeprefix("{").removesuffix("}"), end
+    return tex[start:], len(tex)
+
+
+def _tokens(tex: str, at: int = 0) -> Iterator[tuple[str, int, int]]:
+    for match in _TOKEN.finditer(tex, at):
+        yield match[0], match.start(), match.end()
+
+
+def _top(tex: str) -> Iterator[tuple[str, int]]:
+    """The tokens that are in nothing else, and where they begin."""
+    depth = 0
+    for token, start, _ in _tokens(tex):
+        depth -= token in _CLOSE or token.startswith(r"\end") or token == r"\right"
+        if depth == 0:
+            yield token, start
+        depth += token in _OPEN - {r"\underbrace"} or token.startswith(r"\begin")
+
+
+def _without_alignment(tex: str) -> str:
+    tex = tex.replace(r"\begin{aligned}", "").replace(r"\end{aligned}", "")
+    marks = {start for token, start in _top(tex) if token == "&"}
+    return "".join(x for i, x in enumerate(tex) if i not in marks)
+
+
+def _split(tex: str, ends: str) -> list[str]:
+    at = {start for _, start in _top(tex)}
+    cuts = [match for match in re.finditer(ends, tex) if match.start() in at]
+    starts = [0, *(match.end() for match in cuts)]
+    parts = [tex[a:b].strip() for a, b in zip(starts, [*(match.start() for match in cuts), len(tex)], strict=True)]
+    return [part for part in parts if part]
+
+
+def _fit(tex: str, most: float) -> Sequence[str]:
+    """Rows of at most that width, where there are signs to cut before."""
+    rows, start, last, before = [], 0, 0, ""
+    for token, at in [*_top(tex), ("=", len(tex))]:
+        # A sign after another sign, or at the beginning, is a number's own.
+        if token in _SIGNS and before and before not in _SIGNS:
+            if width(tex[start:at]) > most and last > start:
+                rows.append(tex[start:last])
+                start = last
+            last = at
+        if not token.isspace() and token not in (r"\,", r"\;"):
+            before = token
+    rows.append(tex[start:])
+    return [rows[0].strip(), *(rf"\quad {row.strip()}" for row in rows[1:])]
