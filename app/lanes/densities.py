@@ -81,6 +81,7 @@ class DensityLanes(Lanes):
             layouts=layouts_of(state.experiment),
             large=state.present,
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
+            noted=sum(map(_noted, state.experiment.lanes)),
         )
 
     def facts(self) -> dict[str, str]:
@@ -141,6 +142,10 @@ class DensityLanes(Lanes):
     def _steps(self) -> int:
         """Steps of the lane that has made most."""
         return max(run.steps for run in self.runs)
+
+
+def _noted(lane: Lane) -> bool:
+    return bool(getattr(SAMPLERS[lane.sampler.key], "accept", False)) or lane.gradient.key != "full"
 
 
 def _wanted(state: AppState, single: int) -> int:

@@ -6,7 +6,8 @@ import numpy as np
 from bokeh.models import ColumnDataSource, DataRange1d, FactorRange, FixedTicker, Label, Node
 
 from app.theme import DASHES, Theme, plot
-from app.views.marks import LINE, MARKERS, SIGNS, brief
+from app.views.base import LINE
+from app.views.marks import MARKERS, SIGNS, brief
 from lessons import Step
 from lessons.document import is_number
 from lessons.measures.base import Estimate

@@ -36,7 +36,7 @@ class Autocorrelation(View):
             p.scatter("x", "y", source=source, marker=MARKERS[i], size=6, color=colours.lanes[i])
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        self._labels = lane_labels(self, p, top=True)
+        self._labels = lane_labels(self, p)
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from bokeh.events import Tap
-from bokeh.models import ColumnDataSource, CustomJS, Label, Model, Plot, Range1d
+from bokeh.models import ColumnDataSource, CustomJS, Label, Model, Node, Plot, Range1d
 from numpy.typing import NDArray
 
-from app.theme import Theme, enlarge, theme
+from app.theme import LARGE, Theme, enlarge, theme
 from samplers import Experiment
 from samplers.models import Model as DataModel
 from samplers.models import Snapshot
@@ -33,6 +33,8 @@ AXIS_LABELS = {
     "seconds": "seconds of computing",
 }
 """What curves are drawn against."""
+LINE = 17
+"""The height of a line of a caption, in pixels."""
 
 COLUMNS, EXACT, SCORES = "columns", "exact answers", "scores"
 
@@ -78,6 +80,8 @@ class Scene:
     """The lane whose inside the pictures of a model show."""
     parts: tuple[str, ...] = ()
     """The parts of a step of the first lane's sampler."""
+    noted: int = 0
+    """Of how many lanes something may be noted that no picture shows: refused proposals, noise that is not corrected."""
 
     @property
     def colours(self) -> Theme:
@@ -320,6 +324,19 @@ class View:
             background_fill_color=colours.surface, background_fill_alpha=0.8, text_baseline="bottom", text_line_height=1.25,
         )  # fmt: skip
         figure.add_layout(label)
+        return label
+
+    def caption_above(self, figure: Any, lines: int, line: int = 0) -> Label:
+        """A label in one of so many lines above a figure's frame, where it covers nothing; in its corner where there
+        are none.
+        """
+        label = self.caption(figure)
+        if lines:
+            height = LINE * (LARGE if self.scene.large else 1)
+            label.x = Node(target="frame", symbol="left", offset=2)
+            label.y = Node(target="frame", symbol="top", offset=round(-height * (lines - line)) - 1)
+            label.text_baseline = "top"
+            figure.min_border_top = max(figure.min_border_top, round(6 + height * lines))
         return label
 
     def means(self, lanes: Sequence[LaneFrame], coordinates: Sequence[int]) -> str:

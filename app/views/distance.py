@@ -13,8 +13,6 @@ from app.views.marks import brief, lane_labels
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
-ROOM = 2.0
-"""By this factor the axis is longer for each line of the captions."""
 FLOOR = 1e-6
 """A log axis cannot show a distance of 0."""
 
@@ -25,7 +23,7 @@ class Distance(View):
     label: ClassVar[str]
     """The title of the axis."""
     top: ClassVar[float] = 1.0
-    """The largest distance; above it the axis has room for the captions."""
+    """The largest distance."""
     of_first = ("noise",)
 
     @abstractmethod
@@ -50,14 +48,13 @@ class Distance(View):
         if len(scene.lanes) > 1 and scene.axis != "steps":
             # Where another lane is on these axes it has made another number of draws.
             self.hint = "grey: i.i.d. draws, n of the first"
-        self._end = self.top * ROOM ** len(scene.lanes)
         start = 1e-4 if scene.axis == "seconds" else 1.0
         p = plot(
             colours,
             scene.axis_label,
             self.label,
             (start, start * 1e3),
-            (1e-3, self._end),
+            (1e-3, self.top),
             x_axis_type="log",
             y_axis_type="log",
         )
@@ -72,7 +69,7 @@ class Distance(View):
             source = self.feed(f"lane {i}", "x", "y", rollover=POINTS)
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
         self._sent = [0] * len(scene.lanes)
-        self._labels = lane_labels(self, p, top=True)
+        self._labels = lane_labels(self, p)
         self._right, self._bottom = 0.0, self.top
         return p
 
@@ -109,5 +106,5 @@ class Distance(View):
             out["x"] = (np.array([self._x_start, right]),)
         if bottom < self._bottom:
             self._bottom = bottom
-            out["y"] = (np.array([bottom, self._end]),)
+            out["y"] = (np.array([bottom, self.top]),)
         return out

@@ -54,7 +54,7 @@ class Energy(View):
             ball = self.feed(f"ball {i}", "x", "y")
             p.scatter("x", "y", source=ball, size=14, marker=MARKERS[i], fill_color=colours.lanes[i],
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, self.scene.noted)
         self.take_touches(p)
         return p
 

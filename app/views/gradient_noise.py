@@ -63,7 +63,7 @@ class GradientNoise(View):
                 p.line("x", "y", source=ellipse, line_color=colour, line_width=2, line_dash=dash)
         self._rng = np.random.default_rng(1)
         self._range = np.zeros(2)
-        self._labels = lane_labels(self, p, top=True)
+        self._labels = lane_labels(self, p)
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.theme import DASHES, plot
 from app.views.base import COLUMNS, Data, LaneFrame, View
-from app.views.marks import lane_labels
+from app.views.marks import brief, lane_labels
 from app.views.scales import Scale
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import autocorrelation
@@ -65,12 +65,12 @@ class Marginal(View):
             self.hint = "the target is not known; means of the later steps"
             self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        self._labels = lane_labels(self, p, top=True) if len(scene.lanes) > 1 or not column.exact else []
+        self._labels = lane_labels(self, p, columns=2 if column.exact else 1) if len(scene.lanes) > 1 or not column.exact else []
         return p
 
     def _above(self, highest: float) -> float:
-        """The end of an axis with bars so high: above them is room for the captions."""
-        return highest * (1.15 + 0.12 * len(self.scene.lanes))
+        """The end of an axis with bars so high."""
+        return 1.1 * highest
 
     def _divide(self, first: int, last: int) -> None:
         """Take bars for these fine bins: whole groups of them, so that counts are exact."""
@@ -114,7 +114,7 @@ class Marginal(View):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """Where the target is not known, the means, with their standard errors."""
         if self.scene.column.exact:
-            return {label.id: name for label, name in zip(self._labels, self.scene.lanes, strict=False)}
+            return {label.id: brief(name) for label, name in zip(self._labels, self.scene.lanes, strict=False)}
         named = zip(self._labels, self.scene.lanes, lanes, strict=True)
         return {label.id: f"{name}  {self._mean(lane)}" for label, name, lane in named}
 

@@ -11,8 +11,8 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, BasicTickFormatter, Div
 
 from app.theme import DASHES, plot
-from app.views.base import Data, LaneFrame, View
-from app.views.marks import LINE, MARKERS, SIGNS, round_up
+from app.views.base import LINE, Data, LaneFrame, View
+from app.views.marks import MARKERS, SIGNS, round_up
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
 from samplers.gradients import GRADIENTS

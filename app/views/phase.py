@@ -64,7 +64,7 @@ class Phase(View):
             p.scatter("x", "y", source=heads, size=11, marker=MARKERS[i], fill_color=colours.lanes[i],
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
         self._steps = [-1] * len(scene.lanes)
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, len(scene.lanes))
         self.take_touches(p)
         return p
 

@@ -12,8 +12,8 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, Div, LinearColorMapper
 
 from app.theme import plot
-from app.views.base import Array, Data, Feed, LaneFrame, Scene, View
-from app.views.marks import LINE, SIGNS
+from app.views.base import LINE, Array, Data, Feed, LaneFrame, Scene, View
+from app.views.marks import SIGNS
 from app.views.recipes import recipe_of
 from samplers.expressions import ZERO
 from samplers.jit import Noise

@@ -151,7 +151,7 @@ class State(View):
 
     def _add_paths(self, p: Any) -> None:
         colours = self.scene.colours
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, self.scene.noted)
         for i, _ in enumerate(self.scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             if self.scene.target.dim == 1:
@@ -279,8 +279,8 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
             lines.append(f"{name} accepts {lane.run.share(jit.ACCEPTED):.0%}")
         if clipped > 0:
             # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
-            others = {MANIFOLD: "Vε² > 2Cε, clipped", SIMPLEX: "â < 0, clipped"}
-            why = others.get(lane.run.target.support, "B̂ is too large: noise clipped")
+            others = {MANIFOLD: "Vε² > 2Cε: injected noise set to 0", SIMPLEX: "â < 0: set to 0"}
+            why = others.get(lane.run.target.support, "B̂ is too large: injected noise set to 0")
             share = f"{clipped:.0%}" if clipped >= 0.01 else "under 1%"
             lines.append(f"{name}: {why} in {share} of steps")
     return "\n".join(lines)

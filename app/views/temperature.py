@@ -64,9 +64,7 @@ class Temperature(View):
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
-        # Below 0 is room for the caption.
-        self._room = 0.13 * len(scene.lanes) + 0.05
-        p = plot(colours, scene.axis_label, "‖v‖²/m and ξ/C", (0, 1), (-self._room * 2, 2))
+        p = plot(colours, scene.axis_label, "‖v‖²/m and ξ/C", (0, 1), (0, 2))
         p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
         p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
         p.hspan(y=[1.0], line_color=colours.exact, line_width=1.5)
@@ -81,7 +79,7 @@ class Temperature(View):
         self._steps = [-1] * len(scene.lanes)
         self._shown: list[tuple[float, float]] = []
         self._top = 2.0
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, len(scene.lanes) + scene.noted)
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
@@ -111,7 +109,7 @@ class Temperature(View):
             # The axis ends at a round number, so that it moves rarely.
             if top > self._top or top < self._top / 3:
                 self._top = max(2.0, round_up(1.1 * top))
-                out["y"] = (np.array([-self._room * self._top, self._top]),)
+                out["y"] = (np.array([0.0, self._top]),)
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
@@ -132,5 +130,5 @@ class Temperature(View):
             lines.append(text)
             clipped = run.share(jit.CLIPPED)
             if clipped > 0:
-                lines.append(f"injected noise set to 0 in {min(clipped, 1.0):.0%} of steps: minibatch noise exceeds friction")
+                lines.append(f"injected noise set to 0 in {min(clipped, 1.0):.0%} of steps: V is too large")
         return {self._label.id: "\n".join(lines)}

@@ -48,7 +48,7 @@ class Thermostat(View):
         self.moving_range("y", p.y_range)
         self._shown: list[tuple[float, float]] = []
         self._steps = [-1] * len(scene.lanes)
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, len(scene.lanes))
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
@@ -67,8 +67,7 @@ class Thermostat(View):
             x, y = np.array(self._shown).T
             room = 0.1 * max(float(np.ptp(y)), 0.1)
             out["x"] = (np.array([x.min(), x.max() + max(0.03 * float(np.ptp(x)), 1e-3)]),)
-            # Below the lowest is room for the caption.
-            out["y"] = (np.array([y.min() - (1 + len(lanes)) * room, y.max() + room]),)
+            out["y"] = (np.array([y.min() - room, y.max() + room]),)
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
