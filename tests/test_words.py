@@ -23,7 +23,7 @@ INSTEAD = {
     r"\bdatum a minibatch\b": "batch size",
     r"\bmade to order\b": "synthetic",
     r"\bslow worm\b": "barely moves",
-    r"\bNot so\.": "Not quite.",
+    r"(?-i:\bNot so\.)": "Not quite.",
     r"\blane is gone\b": "removed",
     r"\bas it was used\b": "its estimate",
 }

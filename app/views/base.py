@@ -81,7 +81,7 @@ class Scene:
     parts: tuple[str, ...] = ()
     """The parts of a step of the first lane's sampler."""
     noted: int = 0
-    """Of how many lanes something may be noted that no picture shows: refused proposals, noise that is not corrected."""
+    """Of how many lanes something may be noted that no picture shows: refused proposals, noise too large."""
 
     @property
     def colours(self) -> Theme:

@@ -153,7 +153,9 @@ class Completeness(RecipeView):
                       text_color=colours.text, text_align="center", text_baseline="top")
             )  # fmt: skip
         self._text(p, 2, 100, "all continuous Markov processes", -1, colours.faint)
-        self._text(p, 50, INNER[1], "e⁻ᴴ invariant  =  recipe  f = −(D+Q)∇H + Γ", -4, colours.text, bold=True, align="center")
+        self._text(
+            p, 50, INNER[1], "e⁻ᴴ invariant  =  recipe  f = −(D+Q)∇H + Γ", -4, colours.text, bold=True, align="center"
+        )
         for column, left, right in zip(COLUMNS, EDGES, EDGES[1:], strict=False):
             self._text(p, (left + right) / 2, HEADS, column, -1, colours.text, align="center")
         self._add_known(p)
@@ -214,7 +216,8 @@ class Completeness(RecipeView):
                 continue
             # What D and Q do not write by themselves may still be another Q's: that takes a while to see.
             if not key[2] and key[1] is not None and stationary(process.effective, lane.run.target):
-                found, moved = Classification(*cell(recipe), "e⁻ᴴ invariant all the same: f is the recipe of another Q"), True
+                found = Classification(*cell(recipe), "e⁻ᴴ invariant all the same: f is the recipe of another Q")
+                moved = True
             self._checked[key] = found
         return moved
 

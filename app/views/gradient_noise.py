@@ -137,7 +137,8 @@ def _batches(rng: np.random.Generator, n_data: int, gradient: Any) -> Any:
 
 def _ellipse(covariance: Array) -> tuple[Array, Array]:
     """Where a distribution of two coordinates with this covariance, (2, 2) or the first of more, is two deviations from
-    0."""
+    0.
+    """
     values, vectors = np.linalg.eigh(covariance[:2, :2])
     x, y = vectors @ (REACH * np.sqrt(np.maximum(values, 0.0))[:, None] * np.stack([np.cos(TURN), np.sin(TURN)]))
     return x, y

@@ -65,7 +65,8 @@ class Marginal(View):
             self.hint = "the target is not known; means of the later steps"
             self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        self._labels = lane_labels(self, p, columns=2 if column.exact else 1) if len(scene.lanes) > 1 or not column.exact else []
+        columns = 2 if column.exact else 1
+        self._labels = lane_labels(self, p, columns=columns) if len(scene.lanes) > 1 or not column.exact else []
         return p
 
     def _above(self, highest: float) -> float:

@@ -48,7 +48,8 @@ class SGGMCEuler(Moving):
     geodesic of the old v for ε, v ← (1 − Cε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x. The
     bias is O(ε).
     (With the gradient at the new x, semi-implicitly, the distribution of x alone would have a bias O(ε²), and show
-    nothing.) """
+    nothing.)
+    """
 
     key = "sggmc_euler"
     title = "SGGMC, Euler"

@@ -313,7 +313,8 @@ class Target(param.Parameterized):
 
     def log_column_density(self, values: Array) -> Array:
         """The normalised log density of the columns (..., columns), where they are coordinates of the whole
-        distribution."""
+        distribution.
+        """
         return self.log_density(values)
 
     def formula(self) -> str:

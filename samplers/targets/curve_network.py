@@ -170,7 +170,8 @@ class CurveNetwork(LongRun):
     @property
     def curvature(self) -> Array:
         """The prior's: what the data add differs from mode to mode, and at none of them is it that of the whole
-        distribution."""
+        distribution.
+        """
         return np.eye(self.dim)
 
     def start(self) -> Array:

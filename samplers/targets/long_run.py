@@ -1,5 +1,6 @@
 """Distributions of many coordinates whose exact answers are the draws of a long run that is exact but for its
-length."""
+length.
+"""
 
 import threading
 from abc import abstractmethod

@@ -82,7 +82,8 @@ class LogConcave(Target):
     @cached_property
     def envelope(self) -> tuple[Array, float]:
         """The factor of the Student t distribution's scale, and the log of the largest ratio of e^{−U} to its
-        kernel."""
+        kernel.
+        """
         factor = np.linalg.cholesky(np.linalg.inv(self.curvature(self.mode)))
 
         def below(t: Array) -> Array:

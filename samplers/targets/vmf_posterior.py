@@ -1,5 +1,6 @@
 """The posterior of the two directions of a mixture of von Mises distributions: a distribution on the torus, with
-data."""
+data.
+"""
 
 from functools import cached_property
 

@@ -24,7 +24,7 @@ def rows(tex, ends=PARTS, most=PANEL):
     (r"\left(aaaaaa + bbbbbb\right)^2", [r"\left(aaaaaa + bbbbbb\right)^2"]),
 ])  # fmt: skip
 def test_where_a_formula_is_cut(tex, expected):
-    assert rows(tex, most=10.0) == expected
+    assert rows(tex, most=10.5) == expected
 
 
 @pytest.mark.parametrize(("tex", "letters"), [
@@ -39,6 +39,8 @@ def test_nothing_of_a_cards_formula_is_lost():
     """Fails where a part is left out, or stands in another order."""
     for one in (*ANY_SAMPLER.values(), *ANY_TARGET.values()):
         tex = getattr(one, "update", "") or one.tex
+        if not isinstance(tex, str):
+            continue  # of an energy that a person types
         whole = re.sub(r"\\(begin|end)\{aligned\}|,\s*\\q?quad(?![a-zA-Z])|\s", "", tex)
         made = "".join(rows(tex, COMMAS, CARD))
         kept = re.sub(r"\\quad(?![a-zA-Z])|\s", "", made)

@@ -148,7 +148,8 @@ def test_lanes(lab):
     lab.until(lambda: len(lab.lanes()) == 2, "two lanes in the link")
     lab.page.get_by_role("combobox", name=re.compile("^Sampler 2")).wait_for()
     lab.until(
-        lambda: len(lab.figures().get("Marginal histogram", {"glyphs": []})["glyphs"]) == one["Marginal histogram"] + 2, "a second lane"
+        lambda: len(lab.figures().get("Marginal histogram", {"glyphs": []})["glyphs"]) == one["Marginal histogram"] + 2,
+        "a second lane",
     )
     lab.step(2)
     two = {view: len(figure["glyphs"]) for view, figure in lab.figures().items()}
@@ -167,7 +168,8 @@ def test_lanes(lab):
     lab.until(lambda: [lane[:3] for lane in lab.lanes()] == ["hmc"], "one lane in the link")
     lab.until(lambda: lab.page.get_by_role("heading", name="SGLD").count() == 0, "SGLD's card is gone")
     lab.until(
-        lambda: len(lab.figures().get("Marginal histogram", {"glyphs": []})["glyphs"]) == one["Marginal histogram"], "one lane in the view"
+        lambda: len(lab.figures().get("Marginal histogram", {"glyphs": []})["glyphs"]) == one["Marginal histogram"],
+        "one lane in the view",
     )
     lab.step()
     spec = Experiment.from_query(urlsplit(lab.url).query, None)[0].runs()[0]

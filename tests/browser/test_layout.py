@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser.lab import WALK, Lab, wait_until
 
-# What a person would see amiss: captions on curves, on each other or beyond their figure; what is cut off; small formulas.
+# What is amiss: captions on curves, on each other or beyond their figure; formulas that are small or too wide.
 FAULTS = f"""
 () => {{
   {WALK}
@@ -72,7 +72,7 @@ CROWDED = (
 
 
 def test_nothing_covers_a_curve_and_nothing_is_cut_off(lab):
-    """Planted faults: a caption among the curves and one beyond its figure, and a formula that is shrunk or too wide."""
+    """Planted faults: a caption among the curves, one beyond its figure, and formulas that are shrunk."""
     page = lab.open(CROWDED).page
     wait_until(lambda: len(lab.glyphs("Autocorrelation", "Line")[0]["x"]) > 5 and lab.steps() > 2000, "curves")
     wait_until(lambda: page.locator("mjx-container svg").count() >= 4, "formulas")
