@@ -30,17 +30,20 @@ FAULTS = f"""
     return corners.slice(1).map((point, i) => [corners[i], point])
   }}
   for (const plot of new Set(views.filter((view) => view.model.type === "Figure" && view.el?.isConnected))) {{
-    const name = plot.model.html_attributes["aria-label"], {{ width, height }} = plot.canvas.bbox
+    const name = plot.model.html_attributes["aria-label"], {{ width, height }} = plot.canvas.bbox, frame = plot.frame.bbox
     const parts = [...plot.renderer_views.values()]
     const boxes = parts.filter((part) => part.model.type === "Label" && part.model.visible && part.model.text && part._rect?.width > 2 && !part.angle).map((part) => {{
       const {{ sx, sy, anchor, width, height }} = part._rect, left = sx - anchor.x * width, top = sy - anchor.y * height
-      return {{ text: part.model.text, left, top, right: left + width, bottom: top + height }}
+      const right = left + width, bottom = top + height
+      // Of curves only what is in the frame is drawn.
+      const inside = {{ left: Math.max(left, frame.left), top: Math.max(top, frame.top), right: Math.min(right, frame.right), bottom: Math.min(bottom, frame.bottom) }}
+      return {{ text: part.model.text, left, top, right, bottom, inside }}
     }})
     const curves = parts.filter((part) => part.glyph && part.model.visible && ["Line", "Step", "Scatter", "Segment"].includes(part.glyph.model.type)).flatMap(lines)
       .filter((ends) => ends.flat().every(Number.isFinite))
     for (const box of boxes) {{
       if (box.left < -1 || box.top < -1 || box.right > width + 1 || box.bottom > height + 1) faults.push(`${{name}}: “${{box.text}}” is cut off`)
-      if (curves.some(([one, two]) => meets(one, two, box))) faults.push(`${{name}}: “${{box.text}}” lies on a curve`)
+      if (box.inside.left < box.inside.right && box.inside.top < box.inside.bottom && curves.some(([one, two]) => meets(one, two, box.inside))) faults.push(`${{name}}: “${{box.text}}” lies on a curve`)
       if (boxes.some((other) => other !== box && Math.min(box.right, other.right) - Math.max(box.left, other.left) > 2 && Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top) > 4))
         faults.push(`${{name}}: “${{box.text}}” lies on another caption`)
     }}
