@@ -7,7 +7,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.controls import sentence
-from app.formulas import CARD, COMMAS, in_lines
+from app.formulas import COMMAS, in_lines
 from app.state import AppState
 from app.theme import theme
 from samplers.gradients import GRADIENTS
@@ -17,7 +17,7 @@ from samplers.targets import Target
 
 def _formula(tex: str) -> Any:
     return pn.pane.LaTeX(
-        f"$${in_lines(tex, COMMAS, CARD)}$$",
+        f"$${in_lines(tex, COMMAS)}$$",
         renderer="mathjax",
         sizing_mode="stretch_width",
         margin=(0, 4),

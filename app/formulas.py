@@ -3,8 +3,8 @@ r"""Formulas that are wider than their place, in lines: cut where their parts en
 import re
 from collections.abc import Iterator, Sequence
 
-CARD, PANEL = 44.0, 41.0
-"""Letters of a displayed formula for which a card and a lesson's panel have room."""
+MOST = 34.0
+"""Letters of a displayed formula for which a card or a lesson's panel has room: each has about 10.7 pixels."""
 PARTS = r"\\qquad(?![a-zA-Z])|\\\\(?:\[[^\]]*\])?"
 COMMAS = r",\s*\\q?quad(?![a-zA-Z])|\\\\|\s*\n"
 """Where a formula's parts end, in a lesson and in a card."""
@@ -14,10 +14,11 @@ _NOTHING = re.compile(
 )
 _SIGNS = {"+", "-", "=", r"\leftarrow", r"\sim"}
 _WIDTHS = {r"\quad": 2.0, r"\qquad": 4.0, r"\log": 3.0, r"\exp": 3.0, r"\sum": 2.0, r"\leftarrow": 2.5, "=": 2.2, "+": 2.0, "-": 2.0}  # fmt: skip
+_BRACKETS = frozenset("()[]")
 _OPEN, _CLOSE = {"{", "(", "[", r"\left", r"\underbrace"}, {"}", ")", "]"}
 
 
-def in_lines(tex: str, ends: str, most: float) -> str:
+def in_lines(tex: str, ends: str, most: float = MOST) -> str:
     """A displayed formula whose parts, and as much of each as there is room for, stand one below the other."""
     rows = [row for part in _split(_without_alignment(tex), ends) for row in _fit(part, most)]
     if len(rows) == 1:
@@ -68,10 +69,13 @@ def _tokens(tex: str, at: int = 0) -> Iterator[tuple[str, int, int]]:
         yield match[0], match.start(), match.end()
 
 
-def _top(tex: str) -> Iterator[tuple[str, int]]:
-    """The tokens that are in nothing else, and where they begin."""
+def _top(tex: str, within: frozenset[str] = frozenset()) -> Iterator[tuple[str, int]]:
+    """The tokens that are in nothing else, or only in the brackets that are given, and where they begin."""
     depth = 0
     for token, start, _ in _tokens(tex):
+        if token in within:
+            yield token, start
+            continue
         depth -= token in _CLOSE or token.startswith(r"\end") or token == r"\right"
         if depth == 0:
             yield token, start
@@ -93,16 +97,24 @@ def _split(tex: str, ends: str) -> list[str]:
 
 
 def _fit(tex: str, most: float) -> Sequence[str]:
-    """Rows of at most that width, where there are signs to cut before."""
-    rows, start, last, before = [], 0, 0, ""
-    for token, at in [*_top(tex), ("=", len(tex))]:
-        # A sign after another sign, or at the beginning, is a number's own.
-        if token in _SIGNS and before and before not in _SIGNS:
+    """Rows of at most that width, where there are signs to cut before: first those that are in no brackets."""
+    rows = _cut(tex, most)
+    if r"\left" not in tex:
+        rows = [part for row in rows for part in (_cut(row, most, _BRACKETS) if width(row) > most else [row])]
+    return [rows[0].strip(), *(rf"\quad {row.strip()}" for row in rows[1:])]
+
+
+def _cut(tex: str, most: float, within: frozenset[str] = frozenset()) -> list[str]:
+    rows, start, last, equal, before = [], 0, 0, 0, ""
+    for token, at in [*_top(tex, within), ("=", len(tex))]:
+        # A sign after another sign or a bracket, or at the beginning, is a number's own.
+        if token in _SIGNS and before and before not in _SIGNS and before not in "([":
             if width(tex[start:at]) > most and last > start:
-                rows.append(tex[start:last])
-                start = last
-            last = at
+                # Before a second equals sign a cut is read more easily than within what it follows.
+                cut = equal if equal > start and width(tex[start:equal]) > most / 3 else last
+                rows.append(tex[start:cut])
+                start = cut
+            last, equal = at, at if token == "=" else equal
         if not token.isspace() and token not in (r"\,", r"\;"):
             before = token
-    rows.append(tex[start:])
-    return [rows[0].strip(), *(rf"\quad {row.strip()}" for row in rows[1:])]
+    return [*rows, tex[start:]]

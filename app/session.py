@@ -337,7 +337,7 @@ class Session:
         for i, view in enumerate(views):
             # Beside a lesson's text there is room for two large ones.
             few = len(views) <= 2 and self.state.place.restricted
-            wide = view.tall or few or (i == 0 and len(views) > 2)
+            wide = view.tall or few or (i == 0 and len(views) > 2 and not any(one.tall for one in views))
             click = f"; {view.click}" if view.touchable and self.state.shows("start") else ""
             title = pn.pane.HTML(
                 f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}{click}</span>",

@@ -7,7 +7,7 @@ from html import escape
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.formulas import PANEL, PARTS, in_lines
+from app.formulas import PARTS, in_lines
 from lessons.glossary import Term, found
 from lessons.live import LIVE
 
@@ -87,4 +87,4 @@ def _alone(text: str, start: int, end: int) -> bool:
 def _formula(tex: str, alone: bool) -> str:
     # A formula is text to the page before MathJax finds it: no sign in it may begin a tag.
     tex = tex.replace("<", r"\lt ").replace(">", r"\gt ")
-    return f"$${in_lines(tex, PARTS, PANEL)}$$" if alone else rf"\({tex}\)"
+    return f"$${in_lines(tex, PARTS)}$$" if alone else rf"\({tex}\)"

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from bokeh.layouts import column
 from bokeh.models import BasicTicker, BasicTickFormatter, NumeralTickFormatter
 from scipy.interpolate import RegularGridInterpolator
 
@@ -21,7 +22,6 @@ from app.views.planes import (
     sentence,
     shown_ranges,
     sign,
-    stack,
 )  # fmt: skip
 from app.views.recipes import RecipeView
 from samplers.diagnostics import autocorrelation
@@ -172,6 +172,7 @@ class SpectrumView(RecipeView):
     title = "Spectrum and mixing"
     hint = "faint: Q = 0; marks: measured"
     every = 4
+    tall = True
 
     def build(self) -> Any:
         scene = self.scene
@@ -218,8 +219,8 @@ class SpectrumView(RecipeView):
         self.moving_range("turns", plane.y_range)
         self.moving_range("lags", rho.x_range)
         self.moving_range("rho", rho.y_range)
-        self._text = box(scene, 2 + (len(self._lanes) > 1))
-        return stack([plane, rho], self._text)
+        self._text = box(scene, 2 * len(self._lanes))
+        return column(plane, rho, self._text, sizing_mode="stretch_both")
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         for i in self._lanes:

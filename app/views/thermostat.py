@@ -8,6 +8,7 @@ from bokeh.models import BasicTicker, NumeralTickFormatter
 
 from app.theme import plot
 from app.views.base import Data, LaneFrame, View
+from app.views.marks import lane_labels
 from samplers import Experiment, Run
 from samplers.kernels import SAMPLERS
 
@@ -48,7 +49,7 @@ class Thermostat(View):
         self.moving_range("y", p.y_range)
         self._shown: list[tuple[float, float]] = []
         self._steps = [-1] * len(scene.lanes)
-        self._label = self.caption_above(p, len(scene.lanes))
+        self._labels = lane_labels(self, p)
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
@@ -71,9 +72,8 @@ class Thermostat(View):
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        found = [
-            (name, xi(lane.run, self.scene.coordinate)) for name, lane in zip(self.scene.lanes, lanes, strict=True)
-        ]
-        return {
-            self._label.id: "\n".join(f"{name}  ξ = {x:.3g}" for name, x in found if x is not None and np.isfinite(x))
-        }
+        out = {}
+        for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
+            value = xi(lane.run, self.scene.coordinate)
+            out[label.id] = f"{name}  no ξ" if value is None else f"{name}  ξ = {value:.3g}"
+        return out

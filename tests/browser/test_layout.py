@@ -51,8 +51,8 @@ FAULTS = f"""
   }}
   for (const one of walk(document)) {{
     const box = one.getBoundingClientRect()
-    if (!box.width || one.tagName !== "svg" || !one.closest("mjx-container")) continue
-    const letter = 1000 * box.width / one.viewBox.baseVal.width, place = one.closest("mjx-container").parentElement.getBoundingClientRect()
+    if (!box.width || one.tagName !== "svg" || one.parentElement?.tagName !== "MJX-CONTAINER") continue
+    const letter = 1000 * box.width / one.viewBox.baseVal.width, place = one.parentElement.parentElement.getBoundingClientRect()
     if (letter < 13) faults.push(`a formula with letters of ${{letter.toFixed(1)}} px`)
     if (box.right > place.right + 1) faults.push(`a formula of ${{Math.round(box.width)}} px in a place of ${{Math.round(place.width)}}`)
   }}
