@@ -54,7 +54,10 @@ def cards(state: AppState) -> list[Any]:
             details = entry("Method", sentence(sampler)) + entry("Source", sampler.source)
         else:
             gradient = GRADIENTS[lane.gradient.key]
-            formulas = [sampler.update, rf"{sampler.diffusion},\quad {sampler.curl},\quad {gradient.tex}"]
+            # Of a sampler that is no process there is neither D nor Q.
+            formulas = [
+                x for x in (sampler.update, sampler.diffusion, sampler.curl, gradient.tex) if x != r"\text{none}"
+            ]
             details = entry("Integrator", sampler.integrator) + entry("Gradient", gradient.title) + entry("Source", sampler.source)  # fmt: skip
         out.append(card(colours.lanes[i], sampler.title, formulas, details))
     return out

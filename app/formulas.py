@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 MOST = 34.0
 """Letters of a displayed formula for which a card or a lesson's panel has room: each has about 10.7 pixels."""
 PARTS = r"\\qquad(?![a-zA-Z])|\\\\(?:\[[^\]]*\])?"
-COMMAS = r",\s*\\q?quad(?![a-zA-Z])|\\\\|\s*\n"
+COMMAS = r",\s*\\q?quad(?![a-zA-Z])|(?<=;)\\quad(?![a-zA-Z])|\\\\|\s*\n"
 """Where a formula's parts end, in a lesson and in a card."""
 _TOKEN = re.compile(r"\\begin\{\w+\}|\\end\{\w+\}|\\[a-zA-Z]+|\\.|\s+|.", re.DOTALL)
 _NOTHING = re.compile(
     r"\\(?:[bB]igg?[lr]?|left|right|,|;|!|:|(?:text|display)style|operatorname|math\w+|text|tilde|hat|bar|dot|limits)|[{}\s&]"
 )
-_SIGNS = {"+", "-", "=", r"\leftarrow", r"\sim"}
+_SIGNS = {"+", "-", "=", r"\leftarrow", r"\sim", r"\min", r"\exp"}
 _WIDTHS = {r"\quad": 2.0, r"\qquad": 4.0, r"\log": 3.0, r"\exp": 3.0, r"\sum": 2.0, r"\leftarrow": 2.5, "=": 2.2, "+": 2.0, "-": 2.0}  # fmt: skip
 _BRACKETS = frozenset("()[]")
 _OPEN, _CLOSE = {"{", "(", "[", r"\left", r"\underbrace"}, {"}", ")", "]"}
@@ -46,7 +46,8 @@ def width(tex: str) -> float:
             script, at = _group(tex, at)
             out += 0.7 * width(script)
         elif token.startswith(r"\begin"):
-            end = tex.index(token.replace("begin", "end"), at)
+            # A person's own formula may have no end.
+            end = tex.find(token.replace("begin", "end"), at) % (len(tex) + 1)
             out += 2 + max(width(row) + 2 * row.count("&") for row in tex[at:end].split(r"\\"))
             at = end + len(token) - 2
         elif not _NOTHING.fullmatch(token):
@@ -99,7 +100,7 @@ def _split(tex: str, ends: str) -> list[str]:
 def _fit(tex: str, most: float) -> Sequence[str]:
     """Rows of at most that width, where there are signs to cut before: first those that are in no brackets."""
     rows = _cut(tex, most)
-    if r"\left" not in tex:
+    if not re.search(r"\\left(?![a-zA-Z])", tex):
         rows = [part for row in rows for part in (_cut(row, most, _BRACKETS) if width(row) > most else [row])]
     return [rows[0].strip(), *(rf"\quad {row.strip()}" for row in rows[1:])]
 
@@ -109,7 +110,7 @@ def _cut(tex: str, most: float, within: frozenset[str] = frozenset()) -> list[st
     for token, at in [*_top(tex, within), ("=", len(tex))]:
         # A sign after another sign or a bracket, or at the beginning, is a number's own.
         if token in _SIGNS and before and before not in _SIGNS and before not in "([":
-            if width(tex[start:at]) > most and last > start:
+            if width(tex[start:at]) > most and width(tex[start:last]) > most / 6:
                 # Before a second equals sign a cut is read more easily than within what it follows.
                 cut = equal if equal > start and width(tex[start:equal]) > most / 3 else last
                 rows.append(tex[start:cut])

@@ -70,7 +70,7 @@ class Distance(View):
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
         self._sent = [0] * len(scene.lanes)
         self._labels = lane_labels(self, p)
-        self._right, self._bottom = 0.0, self.top
+        self._right, self._bottom, self._top = 0.0, self.top, 0.0
         return p
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
@@ -84,7 +84,7 @@ class Distance(View):
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         axis = self.scene.axis
-        right, bottom = self._x_start * 1e3, self.top / 100
+        right, bottom, highest = self._x_start * 1e3, self.top / 100, 0.0
         for i, lane in enumerate(lanes):
             # Exact draws cost no gradients, and a log axis cannot show 0.
             points = [point for point in lane.curve[self._sent[i] :] if point.position.on(axis) > 0]
@@ -99,12 +99,14 @@ class Distance(View):
                 out["noise"] = (x, *noise)
             right = max(right, x[-1])
             bottom = min(bottom, distance.min(), noise[0].min())
+            highest = max(highest, distance.max(), noise[-1].max())
         # The axes end at powers of ten, so that they move rarely.
         right, bottom = 10.0 ** np.ceil(np.log10(right)), 10.0 ** np.floor(np.log10(bottom))
         if right > self._right:
             self._right = right
             out["x"] = (np.array([self._x_start, right]),)
-        if bottom < self._bottom:
-            self._bottom = bottom
-            out["y"] = (np.array([bottom, self.top]),)
+        top = min(10.0 ** np.ceil(np.log10(max(highest, 10 * bottom))), self.top)
+        if highest and (bottom < self._bottom or top > self._top):
+            self._bottom, self._top = min(bottom, self._bottom), max(top, self._top)
+            out["y"] = (np.array([self._bottom, self._top]),)
         return out

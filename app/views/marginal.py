@@ -14,7 +14,7 @@ from samplers.diagnostics import autocorrelation
 
 BARS = 64
 """Bars on the axis: wide enough to see, narrow enough for a mode of a tenth of the axis."""
-HIGHEST = 2.0
+HIGHEST = 4.0
 """Bars are shown up to so many times the height of the exact density."""
 FEW = 20 * BARS
 """With fewer draws a bar may be several times as high as the density."""
@@ -55,7 +55,7 @@ class Marginal(View):
                 line_width=2,
                 line_dash=DASHES[i],
             )
-        self._exact = 0.0
+        self._exact, self._cut = 0.0, [False] * len(scene.lanes)
         if column.exact:
             shares = np.diff(column.cdf(bin_edges(column))[np.stack([self._starts, self._ends])], axis=0)[0]
             self._exact = float(np.max(shares / self._widths))
@@ -103,6 +103,7 @@ class Marginal(View):
             counts = below[self._ends] - below[self._starts]
             density = counts / (max(statistics.n_draws, 1) * self._widths)
             out[f"lane {i}"] = (self._centres, density)
+            self._cut[i] = bool(self._exact) and density.max() > self._above(HIGHEST * self._exact)
             # Beside an exact density a few draws would be a spike in which nothing else is seen.
             if not self._exact or statistics.n_draws >= FEW:
                 highest = max(highest, float(density.max()))
@@ -115,7 +116,10 @@ class Marginal(View):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """Where the target is not known, the means, with their standard errors."""
         if self.scene.column.exact:
-            return {label.id: brief(name) for label, name in zip(self._labels, self.scene.lanes, strict=False)}
+            return {
+                label.id: brief(name) + (", cut off above" if self._cut[i] else "")
+                for i, (label, name) in enumerate(zip(self._labels, self.scene.lanes, strict=False))
+            }
         named = zip(self._labels, self.scene.lanes, lanes, strict=True)
         return {label.id: f"{name}  {self._mean(lane)}" for label, name, lane in named}
 

@@ -186,11 +186,11 @@ class Stationarity(RecipeView):
                 each.visible = layer is residual
             items.append(LegendItem(label=label, renderers=shown))
         p.add_layout(Legend(
-            items=items, orientation="horizontal" if len(self._lanes) == 1 else "vertical", click_policy="hide", location="top_left", padding=1, margin=2, spacing=8,
+            items=items, orientation="horizontal", click_policy="hide", location="top_left", padding=0, margin=0, spacing=8,
             label_text_font_size="13px", label_text_color=colours.text, background_fill_color=colours.surface,
-            background_fill_alpha=0.8, inactive_fill_color=colours.surface, inactive_fill_alpha=0.6, border_line_color=None,
+            inactive_fill_color=colours.surface, inactive_fill_alpha=0.6, border_line_color=None,
             glyph_width=14, glyph_height=14, label_standoff=2, label_height=14,
-        ))  # fmt: skip
+        ), "above")  # fmt: skip
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         changed = False

@@ -30,7 +30,7 @@ def test_where_a_formula_is_cut(tex, expected):
 
 @pytest.mark.parametrize(("tex", "letters"), [
     (r"\theta", 1), (r"\tilde U(\hat\theta)", 4), (r"x^{ab}", 2.4), (r"\frac{a}{bcd}", 3), (r"\operatorname{Var}", 3),
-    (r"\underbrace{a}_{\text{said below}}", 6.3), (r"\bigl(a\bigr)", 3),
+    (r"\underbrace{a}_{\text{said below}}", 6.3), (r"\bigl(a\bigr)", 3), (r"\begin{array}a", 3),
 ])  # fmt: skip
 def test_how_wide_a_formula_is(tex, letters):
     assert width(tex) == pytest.approx(letters)
