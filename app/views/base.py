@@ -333,7 +333,7 @@ class View:
         label = self.caption(figure)
         if lines:
             height = LINE * (LARGE if self.scene.large else 1)
-            label.x = Node(target="frame", symbol="left", offset=2)
+            label.x = Node(target="canvas", symbol="left", offset=8)
             label.y = Node(target="frame", symbol="top", offset=round(-height * (lines - line)) - 1)
             label.text_baseline = "top"
             figure.min_border_top = max(figure.min_border_top, round(6 + height * lines))

@@ -37,4 +37,4 @@ class KL(Distance):
 
     def caption_of(self, point: CurvePoint) -> str:
         """The divergence, and the part of it that exact draws would have too."""
-        return f"KL {point.kl:.2g}, i.i.d. draws {point.exact_kl:.2g}"
+        return f"KL {point.kl:.2g}, i.i.d. {point.exact_kl:.2g}"

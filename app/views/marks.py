@@ -43,6 +43,6 @@ def lane_labels(view: View, figure: Any, more: int = 0, columns: int = 1) -> lis
             sign = view.caption_above(figure, lines, line)
             sign.text, sign.text_color = SIGNS[i], colours.lanes[i]
             symbol = "center" if column else "left"
-            sign.x, label.x = (Node(target="frame", symbol=symbol, offset=2 + wide) for wide in (0, SIGN))
+            sign.x, label.x = (Node(target="canvas", symbol=symbol, offset=8 + wide) for wide in (0, SIGN))
         labels.append(label)
     return labels
