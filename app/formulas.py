@@ -108,8 +108,8 @@ def _fit(tex: str, most: float) -> Sequence[str]:
 def _cut(tex: str, most: float, within: frozenset[str] = frozenset()) -> list[str]:
     rows, start, last, equal, before = [], 0, 0, 0, ""
     for token, at in [*_top(tex, within), ("=", len(tex))]:
-        # A sign after another sign or a bracket, or at the beginning, is a number's own.
-        if token in _SIGNS and before and before not in _SIGNS and before not in "([":
+        # A sign after another sign or a bracket, or at the beginning, is a number's own; a script is none.
+        if token in _SIGNS and before and before not in _SIGNS and before not in "([_^":
             if width(tex[start:at]) > most and width(tex[start:last]) > most / 6:
                 # Before a second equals sign a cut is read more easily than within what it follows.
                 cut = equal if equal > start and width(tex[start:equal]) > most / 3 else last

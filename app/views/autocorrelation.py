@@ -25,9 +25,7 @@ class Autocorrelation(View):
         scene = self.scene
         colours = scene.colours
         self._end, self._bottom = FEWEST_LAGS, -0.25
-        p = plot(
-            colours, "lag in steps", f"autocorrelation of {scene.column.name}", (0, self._end), (self._bottom, 1.05)
-        )
+        p = plot(colours, "lag in steps", scene.column.name, (0, self._end), (self._bottom, 1.05))
         p.xaxis.formatter = NumeralTickFormatter(format="0,0")
         p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
         for i, _ in enumerate(scene.lanes):

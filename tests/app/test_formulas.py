@@ -21,6 +21,7 @@ def rows(tex, ends=PARTS, most=MOST):
     (r"D = \begin{pmatrix}1 & 0 \\ 0 & 1\end{pmatrix}, \qquad e", [r"D = \begin{pmatrix}1 & 0 \\ 0 & 1\end{pmatrix},", "e"]),
     (r"\begin{aligned}a &= b\\c &= d\end{aligned}", ["a = b", "c = d"]),
     (r"aaaaaaaaaa = (b + c) - -d", ["aaaaaaaaaa", r"\quad = (b + c)", r"\quad - -d"]),
+    (r"aaaaaaaa = \theta_+ + b", ["aaaaaaaa", r"\quad = \theta_+ + b"]),
     ("aaa = bb + c = dd + e", ["aaa = bb + c", r"\quad = dd + e"]),
     (r"\left(aaaaaa + bbbbbb\right)^2", [r"\left(aaaaaa + bbbbbb\right)^2"]),
 ])  # fmt: skip
