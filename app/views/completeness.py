@@ -131,6 +131,7 @@ class Completeness(RecipeView):
     key = "place"
     title = "Map of samplers"
     hint = "D and Q can write all that leaves e⁻ᴴ invariant"
+    tall = True
 
     def build(self) -> Any:
         colours, n = self.scene.colours, len(self.scene.lanes)

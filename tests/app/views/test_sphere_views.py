@@ -426,9 +426,9 @@ def test_a_temperature_is_said_once_there_is_one():
     """Not before the first step, when it would be 0, and never of a sampler without a velocity."""
     page = Page(Temperature, "von_mises", "sggmc", "gsgnht", "exact")
     page.compute()
-    assert page.why() == ""
+    assert "‖v‖²" not in page.why()
     page.compute(10)
-    lines = page.why().splitlines()
+    lines = [line for line in page.why().splitlines() if "‖v‖²" in line]
     assert len(lines) == 2
     for line, run, means in zip(lines, page.runs, page.view.means, strict=False):
         assert line.startswith(f"{run.sampler.title}  ‖v‖²/m {means[0].mean:.2f}")
