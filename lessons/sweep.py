@@ -299,7 +299,8 @@ def axis_of(step: Step) -> str:
     names = list(dict.fromkeys(axis.name for axis in step.sweep.axes))
     singled = {name for claim in step.claims for name, _ in claim.where}
     if any(claim.reduction == SLOPE for claim in step.claims):
-        return next(name for name in names if name not in singled)
+        # Of one axis the claims may single out a value as well.
+        return next((name for name in names if name not in singled), names[0])
     return next((name for name in names if name in singled), names[-1])
 
 

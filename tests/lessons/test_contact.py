@@ -4,6 +4,7 @@ import pytest
 
 from lessons import cli, contact
 from lessons.library import load_all
+from lessons.sweep import axis_of
 
 LESSONS = load_all().lessons
 
@@ -38,3 +39,11 @@ def test_without_a_browser_it_says_what_it_needs(tmp_path, monkeypatch, capsys):
     assert "it cannot be made" in capsys.readouterr().err
     assert cli.main(["nothing", "--contact-sheet", str(tmp_path)]) == cli.BAD_INPUT
     assert "there is no such lesson" in capsys.readouterr().err
+
+
+def test_every_sweep_is_drawn_against_an_axis_of_its_own():
+    """Fails where the page of a step cannot be opened, for its claims single out a value of the only axis."""
+    swept = [step for lesson in LESSONS.values() for step in lesson.steps if step.sweep is not None]
+    assert len(swept) > 5
+    for step in swept:
+        assert axis_of(step) in {axis.name for axis in step.sweep.axes}, step.title
