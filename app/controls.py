@@ -365,7 +365,7 @@ class Controls(Panel):
         if state.shows("target"):
             menu = pmui.Select(
                 label="Target", options={cls.title: key for key, cls in ANY_TARGET.items()}, value=choice.key, size="small",
-                description=f"The law to sample from, or a model of data. {sentence(target)}", sizing_mode="stretch_width", margin=(10, 10, 4, 10),
+                description=f"The distribution to sample from, or a model of data. {sentence(target)}", sizing_mode="stretch_width", margin=(10, 10, 4, 10),
             )  # fmt: skip
             menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
             parts.append(menu)
@@ -444,7 +444,7 @@ class Controls(Panel):
 
     @property
     def _lane_word(self) -> str:
-        return "method" if self.state.experiment.of_model else "lane"
+        return "method" if self.state.experiment.of_model else "sampler"
 
     def _lane_menu(self, i: int, sampler: type[Sampler | Method]) -> Any:
         state = self.state
@@ -537,8 +537,8 @@ class Controls(Panel):
             if key != self.state.experiment.target.key
         ]
         if self.state.experiment.of_model:
-            help_ = "samplers on laws whose answer is known exactly."
-            made.append(self._target_button("Sampling known laws", "functions", DEFAULT.target.key, help_))
+            help_ = "samplers on distributions whose answers are known exactly."
+            made.append(self._target_button("Known distributions", "functions", DEFAULT.target.key, help_))
         title = pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12))
         return [pn.Column(title, *made, sizing_mode="stretch_width", margin=(0, 0, 20, 0))]
 

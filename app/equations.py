@@ -1,6 +1,5 @@
 """The card of a sampler: its update, its place on the grid recipe × integrator × gradient, and its source."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.controls import sentence
+from app.formulas import COMMAS, in_lines
 from app.state import AppState
 from app.theme import theme
 from samplers.gradients import GRADIENTS
@@ -18,7 +18,7 @@ from samplers.targets import Target
 
 def _formula(tex: str) -> Any:
     return pn.pane.LaTeX(
-        f"$${tex}$$",
+        f"$${in_lines(tex, COMMAS)}$$",
         renderer="mathjax",
         sizing_mode="stretch_width",
         margin=(0, 4),
@@ -42,8 +42,8 @@ def cards(state: AppState) -> list[Any]:
     """A card for the target and one for each different sampler and gradient of the lanes."""
     experiment, colours = state.experiment, theme(state.dark)
     target = ANY_TARGET[experiment.target.key] if experiment.of_model else experiment.make_target()
-    what, formulas = ("Model", lines(target.tex)) if experiment.of_model else ("Target", [target.tex])
-    out = [card(colours.faint, f"{what}: {target.title}", formulas, about(target, {}))]
+    what = "Model" if experiment.of_model else "Target"
+    out = [card(colours.faint, f"{what}: {target.title}", [target.tex], about(target, {}))]
     seen = set()
     for i, lane in enumerate(experiment.lanes):
         if (lane.sampler.key, lane.gradient.key) in seen:
@@ -51,15 +51,15 @@ def cards(state: AppState) -> list[Any]:
         seen.add((lane.sampler.key, lane.gradient.key))
         sampler = ANY_SAMPLER[lane.sampler.key]
         if lane.gradient == OWN_GRADIENT:
-            formulas = lines(sampler.update)
+            formulas = [sampler.update]
             details = entry("Method", sentence(sampler)) + entry("Source", sampler.source)
         else:
             gradient = GRADIENTS[lane.gradient.key]
             # Of categories all that a minibatch gives are numbers.
             tex = gradient.tex if MEMORY in target.gives else gradient.tex_of_categories or gradient.tex
+            # Of a sampler that is no process there is neither D nor Q.
             formulas = [
-                sampler.update_by(gradient),
-                rf"{sampler.diffusion},\qquad {sampler.curl},\qquad {tex}",
+                x for x in (sampler.update_by(gradient), sampler.diffusion, sampler.curl, tex) if x != r"\text{none}"
             ]
             details = entry("Integrator", sampler.integrator) + entry("Gradient", gradient.title) + entry("Source", sampler.source)  # fmt: skip
         out.append(card(colours.lanes[i], sampler.title, formulas, details))
@@ -70,16 +70,10 @@ def about(target: Any, facts: Mapping[str, str]) -> str:
     """The entries of a target's card: what it is, what its data are, where it comes from."""
     of_data = "".join(entry(label.capitalize(), text) for label, text in facts.items())
     return (
-        entry("Law" if isinstance(target, Target) else "Model", sentence(target))
+        entry("Distribution" if isinstance(target, Target) else "Model", sentence(target))
         + of_data
         + (entry("Source", target.source) if target.source else "")
     )
-
-
-def lines(tex: str) -> list[str]:
-    r"""A formula in parts that are narrow enough for a card: cut where lines end, and at each ``,\quad``."""
-    tex = tex.replace(r"\begin{aligned}", "").replace(r"\end{aligned}", "").replace("&", "")
-    return [part.strip() for line in re.split(r"\\\\|\n", tex) for part in re.split(r",\\q?quad", line) if part.strip()]
 
 
 def description(entries: str) -> str:
@@ -91,7 +85,7 @@ def card(colour: str, title: str, formulas: list[str], details: str) -> Any:
     """A card: displayed formulas, and entries below them."""
     return pmui.Paper(
         pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
-        *[_formula(tex) for tex in formulas],
+        _formula("\n".join(formulas)),
         pn.pane.HTML(description(details), stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
         sizing_mode="stretch_width", margin=6, elevation=1, styles={"border-left": f"5px solid {colour}"},
     )  # fmt: skip

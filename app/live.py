@@ -78,7 +78,7 @@ class Turns:
         self._queue.append(ticket)
         try:
             await asyncio.sleep(0)
-            # How long those before it will hold the loop nobody knows, so it asks again.
+            # How long those before it will hold the loop is unknown, so it asks again.
             while (left := self._free - time.perf_counter()) > 0 or self._queue[0] is not ticket:
                 await asyncio.sleep(max(left, AGAIN_SECONDS))
             began = time.perf_counter()

@@ -24,7 +24,7 @@ PATIENT_SECONDS = 0.1
 """While something is being made ready, the page is told this often how long it has taken."""
 _LOADER = workers(2, "loader")
 _FINDER = workers(2, "finder")
-"""Where an exact law is still to be found, which takes many seconds: no other page waits for it."""
+"""Where exact answers are still to be found, which takes many seconds: no other page waits for it."""
 
 
 class Screen(LiveScreen, Protocol):
@@ -343,7 +343,7 @@ def _succeeds(new: Experiment, old: Experiment) -> bool:
     """Whether chains on the old target can go on on the new one."""
     if old.of_model or new.of_model:
         return old.target == new.target
-    # An exact law that is still to be found is waited for as at the start.
+    # Exact answers that are still to be found are waited for as at the start.
     return new.make_target().ready and new.make_target().succeeds(old.make_target())
 
 

@@ -377,7 +377,9 @@ class Session:
         for i, view in enumerate(views):
             # Beside a lesson's text there is room for two large ones.
             few = len(views) <= 2 and self.state.place.restricted
-            wide = view.tall or few or (i == 0 and len(views) > 2)
+            wide = view.tall or few or (i == 0 and len(views) > 2 and not any(one.tall for one in views))
+            # One that is tall wherever it stands is beside the others, not below them.
+            place = "1 / span 2" if view.tall and sum(one.tall for one in views) == 1 else "span 2"
             click = f"; {view.click}" if CLICK in view.gestures and self.state.shows("start") else ""
             title = pn.pane.HTML(
                 f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}{click}</span>",
@@ -389,7 +391,7 @@ class Session:
             sheets = [_tall(wide, len(views)) if present else _LOW]
             cards.append(pmui.Paper(
                 title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=504 if wide else 248,
-                styles={"grid-row": "span 2"} if wide else {}, stylesheets=sheets,
+                styles={"grid-row": place} if wide else {}, stylesheets=sheets,
             ))  # fmt: skip
 
         return one_by_one(self.views, cards)

@@ -27,7 +27,7 @@ GUIDES = {
     "network": "Methods look for communities in this network. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
 """What to do first, by target."""
-_SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps a frame", doc="")
+_SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps per frame", doc="")
 _AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
 _MORE = "More …"
 """The button that offers all views, where a lesson has its own, and the workbench."""
@@ -128,7 +128,7 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps a frame", width=170, margin=(0, 12), sx=LOW,
+            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=170, margin=(0, 12), sx=LOW,
             description="How many steps every chain makes between two pictures; at the left end one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(

@@ -127,7 +127,7 @@ class AppState(param.Parameterized):
         return not is_hidden(name, self.hidden) and self.place.allows(name)
 
     def set_pace(self, pace: int) -> None:
-        """So many steps a frame, or, below 0, a step in so many seconds."""
+        """So many steps per frame, or, below 0, a step in so many seconds."""
         if pace < 0:
             self.slow = -pace
         else:
@@ -200,13 +200,13 @@ class AppState(param.Parameterized):
                 _fit_step(lane, made, had)
                 lanes.append(lane)
             else:
-                messages.append(f"{sampler.title} does not fit {target.title}, so its lane is gone.")
+                messages.append(f"{sampler.title} does not fit {target.title}, so it is removed.")
         if not lanes:
             # The first in the menu: on spheres SGGMC.
             first = samplers_of(key, made)[0]
             lanes = [{"sampler": {"key": first}}]
             messages[-1:] = [
-                f"{messages[-1].removesuffix(', so its lane is gone.')}; {SAMPLERS[first].title} takes its place."
+                f"{messages[-1].removesuffix(', so it is removed.')}; {SAMPLERS[first].title} takes its place."
             ]
         self._set(target={"key": key}, lanes=lanes, start=[], momentum=[])
         return messages
@@ -253,7 +253,7 @@ class AppState(param.Parameterized):
     def look_inside(self, lane: int) -> None:
         """Let the pictures of a model show that lane."""
         if not 0 <= lane < len(self.experiment.lanes):
-            raise SpecError("show", lane + 1, f"allowed is a lane from 1 to {len(self.experiment.lanes)}")
+            raise SpecError("show", lane + 1, f"allowed is a number from 1 to {len(self.experiment.lanes)}")
         self.shown = lane
 
     def set_sampler(self, lane: int, key: str) -> None:
@@ -345,7 +345,7 @@ class AppState(param.Parameterized):
         """A lane more: the first fitting sampler that has none yet, or a copy of the last lane: always of a recipe."""
         lanes, target = self._lanes(), self.experiment.target.key
         if len(lanes) >= (most := max_lanes(target)):
-            raise SpecError("lanes", len(lanes) + 1, f"allowed are 1 to {most} lanes")
+            raise SpecError("lanes", len(lanes) + 1, f"allowed are 1 to {most} samplers")
         used = {lane["sampler"]["key"] for lane in lanes}
         density = None if self.experiment.of_model else self.experiment.make_target()
         free = [key for key in samplers_of(target, density) if key not in used]
@@ -473,7 +473,7 @@ def _method_titles(experiment: Experiment) -> tuple[str, ...]:
 
 
 def first_speed(step: Step) -> int:
-    """The steps a frame with which a lesson's step begins: enough to see its claims soon."""
+    """The steps per frame with which a lesson's step begins: enough to see its claims soon."""
     short, whole = step.quick_spec, step.spec
     needed = whole.burn_in + short.n_steps if short is not None and whole is not None else 0
     return min(max(FIRST_SPEED, int(float(f"{needed / SOON:.2g}"))), MAX_SPEED)

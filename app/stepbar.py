@@ -21,6 +21,10 @@ WAYS = {
     "step": ("Next step", "skip_next", ">", "Next step: the chain moves, and the step after that is shown."),
 }  # fmt: skip
 """The buttons: label, icon, key and help."""
+_LOW = {
+    "minWidth": 0, "px": "8px", "fontSize": {"xs": "12px", "sm": "13px"}, "& .MuiButton-startIcon": {"display": {"xs": "none", "sm": "inherit"}},
+}  # fmt: skip
+"""On a phone the four stand in one line."""
 _BESIDE = """
 :host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); align-items: center; }
 .scroll-button { display: none; }
@@ -48,7 +52,8 @@ class StepBar:
                 icon=icon,
                 size="small",
                 variant="outlined",
-                margin=(4, 2),
+                margin=(4, 0),
+                sx=_LOW,
                 description=f"{help_} Key: {key}",
             )
             made.on_click(lambda _, way=way: walk_on(way))

@@ -130,7 +130,7 @@ class _Card:
             description="What moves: θ alone, with a momentum, or with a momentum and a thermostat.", **small,
         )  # fmt: skip
         self.gamma = pmui.Switch(
-            label="Γ", description="Γ in the drift: without it the law is another one wherever D or Q depends on z.", **small
+            label="Γ", description="Γ in the drift: without it e⁻ᴴ is not stationary where D or Q depends on z.", **small
         )  # fmt: skip
         self.dissipation = pmui.Switch(
             label="−D∇H", description="−D∇H in the drift: without it nothing balances the noise.", **small
@@ -165,7 +165,7 @@ class _Card:
         }  # fmt: skip
         colour = theme(state.dark).lanes[lane]
         title = pn.pane.HTML(
-            f"<h2>Recipe of lane {lane + 1}</h2>", stylesheets=[_STYLE], margin=(12, 12, 0, 8), width=120
+            f"<h2>Recipe of sampler {lane + 1}</h2>", stylesheets=[_STYLE], margin=(12, 12, 0, 8), width=120
         )
         row = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": 0}
         self.panel = pmui.Paper(
@@ -245,7 +245,7 @@ class _Card:
                 cells[i, i] = pmui.TextInput(
                     label=name, value="0", size="small", width=width, margin=(4, 2), sx=_ENTRY, disabled=True
                 )
-        meaning = "diffusion, symmetric, ≥ 0" if what == "D" else "curl, skew"
+        meaning = "diffusion, symmetric, ≥ 0" if what == "D" else "skew-symmetric"
         head = pn.pane.HTML(
             f"<b>{what}(z)</b> <span class='faint'>{meaning}</span>",
             stylesheets=[_STYLE], margin=(0, 4, 4, 4),

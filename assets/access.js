@@ -90,7 +90,7 @@ const MENDED = {
   ".MuiInputAdornment-positionStart > button:not([aria-label])": (one) => one.setAttribute("aria-label", `${labelOf(one)}: one less`),
   ".MuiInputAdornment-positionEnd > button:not([aria-label])": (one) => one.setAttribute("aria-label", `${labelOf(one)}: one more`),
   ".noUi-handle:not([aria-label])": (one) => one.setAttribute("aria-label", one.getRootNode().querySelector(".bk-slider-title")?.firstChild?.textContent.replace(/: ?$/, "") || "Slider"),
-  "[role=dialog].sidebar:not([aria-label])": (one) => one.setAttribute("aria-label", "Target, lanes and their parameters"),
+  "[role=dialog].sidebar:not([aria-label])": (one) => one.setAttribute("aria-label", "Target, samplers and their parameters"),
   "[role=progressbar]:not([aria-label])": (one) => one.setAttribute("aria-label", "Progress"),
   // The page's other parts have headings of the second level.
   ".MuiAccordion-heading": (one) => one.setAttribute("aria-level", "2"),

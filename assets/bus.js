@@ -100,7 +100,14 @@ const makePlayer = (still) => {
 const MOST_EARLY = 200
 const MOST_TRIES = 100
 
+// A caption stands above its figure's frame; Bokeh would draw only what of it is inside.
+const freeLabels = () => {
+  const label = Bokeh.Models.get("Label").prototype.default_view.prototype
+  Object.defineProperty(label, "needs_clip", { configurable: true, get: () => false })
+}
+
 export function render({ model }) {
+  freeLabels()
   let layout = { generation: -1, feeds: [], looks: {} }
   let models = []
   let drawn = 0

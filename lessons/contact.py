@@ -30,7 +30,7 @@ _WALK = """const walk = function* (root) {
 _READOUT = f"""() => {{ {_WALK}
   for (const one of walk(document)) {{
     const own = one.children.length === 0 ? one.textContent.trim() : ""
-    if (/^(paused at )?step [0-9]/.test(own)) return own
+    if (/^(paused at )?(step|burn-in) [0-9]/.test(own)) return own
   }}
   return ""
 }}"""
@@ -87,7 +87,7 @@ def _picture(chromium: Any, url: str, steps: int, path: Path) -> None:
 
 def how_far(readout: str) -> int:
     """The steps that a page's readout tells of."""
-    found = re.search(r"step ([0-9,]+)", readout)
+    found = re.search(r"(?:step|burn-in) ([0-9,]+)", readout)
     return int(found[1].replace(",", "")) if found else 0
 
 

@@ -192,7 +192,7 @@ class Run:
             self._advance(stop - self.steps)
 
     def change(self, change: Change) -> None:
-        """Go on with other parameters from here; the statistics start again, for they are of another law.
+        """Go on with other parameters from here; the statistics start again, for they are of another distribution.
 
         Of several at one step the last counts, unless one of them gave the chains other variables.
         """

@@ -152,7 +152,8 @@ def barker(rng, run, c, x, scale, gradient):
 
 
 def shapes(rng, run, data, theta):
-    """a = α + N of a law with gamma components, and, with minibatches, with N̂_j = (N/n)·#{i in S: z_i = j} for N.
+    """a = α + N of a distribution with gamma components, and, with minibatches, with N̂_j = (N/n)·#{i in S: z_i = j}
+    for N.
 
     With control variates N̂_j is less by (θ_j/θ̂_j)(N̂_j − N_j), as long as that leaves a_j ≥ 0.
     """

@@ -42,7 +42,7 @@ class Record:
     """What the page remembers of a lane beside its run's own statistics."""
 
     curve: Sequence[CurvePoint] = ()
-    """The distance from the exact law so far, where there is one."""
+    """The distance from the target so far, where there is one."""
 
     def __init__(self, run: Any):
         self.run = run
@@ -105,7 +105,7 @@ class Lanes:
         """The experiment with the changes made so far: run for as many steps it gives the same draws."""
 
     def facts(self) -> dict[str, str]:
-        """What the data are, or how the exact law was found, for the target's card."""
+        """What the data are, or how the target was found, for the target's card."""
         return {}
 
     def change(self, lane: int, change: Change) -> None:

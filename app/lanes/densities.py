@@ -1,4 +1,4 @@
-"""Lanes on a density: chains of kernels, whose draws are held against the exact law."""
+"""Lanes on a density: chains of kernels, whose draws are held against the target."""
 
 import time
 from collections import deque
@@ -19,7 +19,7 @@ CHUNK_SECONDS = 0.004
 INLINE_SECONDS = 0.001
 """Work shorter than this is done at once: to hand it to a thread and to wait for that takes as long."""
 CURVE_SPACING = 1.03
-"""The curve of a lane's distance from the exact law gets a point when the run is this much longer: evenly spaced on a
+"""The curve of a lane's distance from the target gets a point when the run is this much longer: evenly spaced on a
 log axis."""
 
 
@@ -61,14 +61,14 @@ class DensityLanes(Lanes):
 
     @classmethod
     def prepare(cls, progress: Progress, experiment: Experiment) -> "DensityLanes":
-        """The lanes, with what they need compiled, and the exact law known."""
+        """The lanes, with what they need compiled, and the target known."""
         experiment.make_target().prepare(progress.tell)
         jit.prepare(needed(experiment), progress.compiling)
         return cls(experiment)
 
     @staticmethod
     def scene(state: AppState) -> Scene | None:
-        """What views are built for: they show the exact law before anything moves. None while that is not known."""
+        """What views are built for: they show the target before anything moves. None while that is not known."""
         target = state.experiment.make_target()
         if not target.ready:
             return None
@@ -82,6 +82,7 @@ class DensityLanes(Lanes):
             large=state.present,
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
             throws=state.experiment.carries_momentum,
+            noted=sum(map(_noted, state.experiment.lanes)),
         )
 
     def facts(self) -> dict[str, str]:
@@ -113,14 +114,14 @@ class DensityLanes(Lanes):
         running = [run for run in self.runs if run.divergence is None]
         while done < n and running:
             chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)))
-            before = time.perf_counter()
+            before = time.thread_time()
             for run in running:
                 run.advance(chunk)
-            after = time.perf_counter()
-            self._cost = 0.5 * self._cost + 0.5 * (after - before) / chunk
+            # Of this thread alone: what it waits for others, a step does not cost, and a larger chunk waits less.
+            self._cost = 0.5 * self._cost + 0.5 * (time.thread_time() - before) / chunk
             done += chunk
             running = [run for run in running if run.divergence is None]
-            if after - began > WORK_SECONDS:
+            if time.perf_counter() - began > WORK_SECONDS:
                 break
         self._step_times.append((time.perf_counter(), self._steps))
 
@@ -135,7 +136,7 @@ class DensityLanes(Lanes):
     def readout(self, state: AppState, frames_a_second: float) -> str:
         steps, burn_in = self._steps, self.experiment.burn_in
         if 0 < steps <= burn_in:
-            return f"step {steps:,} of {burn_in:,} that are not counted"
+            return f"burn-in {steps:,} of {burn_in:,}"
         if not state.playing:
             return f"paused at step {steps:,}"
         return f"step {steps:,} · {short(recent_rate(self._step_times))} steps/s · {frames_a_second:.0f} frames/s"
@@ -146,12 +147,16 @@ class DensityLanes(Lanes):
         return max(run.steps for run in self.runs)
 
 
+def _noted(lane: Lane) -> bool:
+    return bool(getattr(SAMPLERS[lane.sampler.key], "accept", False)) or lane.gradient.key != "full"
+
+
 def _wanted(state: AppState, single: int) -> int:
     return state.speed if state.playing and not state.slow else single
 
 
 def _divergence(run: Run) -> tuple[float, float]:
-    """The KL divergence of a run's draws and what as many exact draws would have; nan on the simplex."""
+    """The KL divergence of a run's draws and what as many i.i.d. draws would have; nan on the simplex."""
     if run.target.support == SIMPLEX:
         return float("nan"), float("nan")
     if run.target.planar:

@@ -54,7 +54,7 @@ h2 { font-size: 1.3em; line-height: 1.25; margin: 0 0 .4em; }
 p { margin: 0 0 .65em; } p:last-child { margin-bottom: 0; }
 ul, ol { margin: 0 0 .65em; padding-left: 1.4em; }
 table { border-collapse: collapse; margin: 0 0 .65em; } th, td { padding: 2px 8px; border-bottom: 1px solid #8884; text-align: left; }
-code { font-size: .92em; } svg { max-width: 100%; } a { color: inherit; }
+code { font-size: .92em; } svg { max-width: 100%; } mjx-container[display="true"] svg { max-width: none; } a { color: inherit; }
 mjx-container[display="true"], .MathJax { overflow-x: auto; overflow-y: hidden; }
 .term { font-style: inherit; border-bottom: 1px dotted; cursor: help; }
 .tip { display: none; position: absolute; left: 0; right: 0; z-index: 6; margin-top: 1.5em; padding: 6px 10px; border-radius: 4px;

@@ -7,6 +7,7 @@ from html import escape
 
 from markdown_it.token import Token
 
+from app.formulas import PARTS, in_lines
 from lessons import prose
 from lessons.glossary import Term, found
 
@@ -58,14 +59,4 @@ def _explained(text: str, term: Term, number: int) -> str:
 def _formula(tex: str, alone: bool) -> str:
     # A formula is text to the page before MathJax finds it: no sign in it may begin a tag.
     tex = tex.replace("<", r"\lt ").replace(">", r"\gt ")
-    return f"$${_in_lines(tex)}$$" if alone else rf"\({tex}\)"
-
-
-def _in_lines(tex: str) -> str:
-    """A displayed formula of several parts, one below the other: the panel is narrow."""
-    parts = prose.parts(tex)
-    return (
-        parts[0]
-        if len(parts) == 1
-        else r"\begin{array}{l}" + r"\\[.5em] ".join(rf"\displaystyle {part}" for part in parts) + r"\end{array}"
-    )
+    return f"$${in_lines(tex, PARTS)}$$" if alone else rf"\({tex}\)"

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from bokeh.models import DataRange1d, Label, Node
 
 from app.theme import Theme, look
-from app.views.marks import LINE, SIGNS, brief
+from app.views.base import LINE
+from app.views.marks import SIGNS, brief
 from lessons import Step
 from lessons.sweep import Row
 

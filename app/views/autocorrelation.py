@@ -18,16 +18,14 @@ class Autocorrelation(View):
     key = "autocorrelation"
     title = "Autocorrelation"
     needs = COLUMNS
-    hint = "fast decay: few steps τ for a fresh draw"
+    hint = "one effective sample per τ steps"
     every = 4
 
     def build(self) -> Any:
         scene = self.scene
         colours = scene.colours
         self._end, self._bottom = FEWEST_LAGS, -0.25
-        p = plot(
-            colours, "lag in steps", f"autocorrelation of {scene.column.name}", (0, self._end), (self._bottom, 1.05)
-        )
+        p = plot(colours, "lag in steps", scene.column.name, (0, self._end), (self._bottom, 1.05))
         p.xaxis.formatter = NumeralTickFormatter(format="0,0")
         p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
         for i, _ in enumerate(scene.lanes):
@@ -36,7 +34,7 @@ class Autocorrelation(View):
             p.scatter("x", "y", source=source, marker=MARKERS[i], size=6, color=colours.lanes[i])
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        self._labels = lane_labels(self, p, top=True)
+        self._labels = lane_labels(self, p)
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from bokeh.events import Tap
-from bokeh.models import ColumnDataSource, CustomJS, Label, Model, Plot, Range1d
+from bokeh.models import ColumnDataSource, CustomJS, Label, Model, Node, Plot, Range1d
 from numpy.typing import NDArray
 
-from app.theme import Theme, enlarge, theme
+from app.theme import LARGE, Theme, enlarge, theme
 from samplers import Experiment
 from samplers.models import METHODS, Snapshot
 from samplers.models import Model as DataModel
@@ -33,13 +33,15 @@ AXIS_LABELS = {
     "seconds": "seconds of computing",
 }
 """What curves are drawn against."""
+LINE = 17
+"""The height of a line of a caption, in pixels."""
 
-COLUMNS, EXACT, SCORES, BATCH_SIZES = "columns", "exact law", "scores", "batch sizes"
+COLUMNS, EXACT, SCORES, BATCH_SIZES = "columns", "exact answers", "scores", "batch sizes"
 
 
 def offers(experiment: Experiment) -> frozenset[str]:
-    """What views may need of an experiment: running statistics of columns, an exact law of them, held-out scores, batch
-    sizes that a method chooses itself, or the snapshots of one model, by its key.
+    """What views may need of an experiment: running statistics of columns, exact answers for them, held-out scores,
+    batch sizes that a method chooses itself, or the snapshots of one model, by its key.
     """
     if experiment.of_model:
         chooses = any(METHODS[lane.sampler.key].chooses_batch_size for lane in experiment.lanes)
@@ -81,6 +83,8 @@ class Scene:
     """The parts of a step of the first lane's sampler."""
     throws: bool = False
     """Whether a lane's chains go on with a momentum, and so can be thrown."""
+    noted: int = 0
+    """Of how many lanes something may be noted that no picture shows: refused proposals, noise too large."""
 
     @property
     def colours(self) -> Theme:
@@ -120,7 +124,7 @@ class Position(NamedTuple):
 
 
 class CurvePoint(NamedTuple):
-    """The distance of a lane's draws from the exact law, at one position."""
+    """The distance of a lane's draws from the target, at one position."""
 
     position: Position
     n_draws: int
@@ -130,7 +134,7 @@ class CurvePoint(NamedTuple):
     kl: float
     """The KL divergence; nan on the simplex, where there is none."""
     exact_kl: float
-    """The KL divergence of as many exact draws."""
+    """The KL divergence of as many i.i.d. draws."""
 
 
 @dataclass
@@ -146,7 +150,7 @@ class LaneFrame:
     fresh_x: Array
     """Where they are on the scene's axis, (m,)."""
     curve: Sequence[CurvePoint] = ()
-    """The distance from the exact law so far."""
+    """The distance from the target so far."""
     marks: Sequence[float] = ()
     """Where on the scene's axis parameters were changed."""
 
@@ -335,6 +339,19 @@ class View:
             background_fill_color=colours.surface, background_fill_alpha=0.8, text_baseline="bottom", text_line_height=1.25,
         )  # fmt: skip
         figure.add_layout(label)
+        return label
+
+    def caption_above(self, figure: Any, lines: int, line: int = 0) -> Label:
+        """A label in one of so many lines above a figure's frame, where it covers nothing; in its corner where there
+        are none.
+        """
+        label = self.caption(figure)
+        if lines:
+            height = LINE * (LARGE if self.scene.large else 1)
+            label.x = Node(target="canvas", symbol="left", offset=8)
+            label.y = Node(target="frame", symbol="top", offset=round(-height * (lines - line)) - 1)
+            label.text_baseline = "top"
+            figure.min_border_top = max(figure.min_border_top, round(6 + height * lines))
         return label
 
     def means(self, lanes: Sequence[LaneFrame], coordinates: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""The distance from the exact law against the data that were looked at for it."""
+"""The distance from the target against the data that were looked at for it."""
 
 from dataclasses import replace
 

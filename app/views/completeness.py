@@ -50,7 +50,7 @@ class Classification:
 
     @property
     def inside(self) -> bool:
-        """Whether e^{−H} is its law."""
+        """Whether it leaves e^{−H} invariant."""
         return self.column != OUTSIDE
 
 
@@ -69,8 +69,8 @@ def by_recipe(recipe: Recipe, noise: float | None = 0.0, clipped: bool = False) 
 
     Of minibatches whose noise is not subtracted as estimated it is None, some and no number.
 
-    By the theorem every process with the law e^{−H} is a recipe's, so that one question decides: is the drift the
-    recipe's?
+    By the theorem every process that leaves e^{−H} invariant is a recipe's, so that one question decides: is the drift
+    the recipe's?
     """
     column, row = cell(recipe)
     if (noise is None or noise > 0) and any(not e.is_zero for entries in recipe.correction(1.0) for e in entries):
@@ -89,7 +89,7 @@ def by_recipe(recipe: Recipe, noise: float | None = 0.0, clipped: bool = False) 
         what = "no noise: only a new momentum changes H" if recipe.refresh else "no noise, so H never changes"
     elif column == NO_CURL and not any(not e.is_zero for entries in recipe.D for e in entries):
         what = "D = 0 too: nothing moves"
-    return Classification(column, row, f"law e⁻ᴴ as ε → 0: {column}, {what}")
+    return Classification(column, row, f"e⁻ᴴ invariant as ε → 0: {column}, {what}")
 
 
 @cache
@@ -102,7 +102,7 @@ def known() -> tuple[Classification, ...]:
 
 
 def stationary(recipe: Recipe, target: Target) -> bool:
-    """Whether e^{−H} is the law of a drift that is not D and Q's own: Q may hide in what was typed by hand.
+    """Whether e^{−H} is invariant under a drift that is not D and Q's own: Q may hide in what was typed by hand.
 
     Symbolically where that comes out, else at points all over what is shown, to rounding.
     """
@@ -125,11 +125,12 @@ def _choice(recipe: Recipe, lane: LaneFrame) -> tuple[Recipe, float | None, bool
 
 
 class Completeness(RecipeView):
-    """All processes, those with the law e^{−H}, and those that the recipe writes; the lanes are marked."""
+    """All processes, those that leave e^{−H} invariant, and those that the recipe writes; the lanes are marked."""
 
     key = "place"
-    title = "Which processes"
-    hint = "what D and Q can write is all that has the law e⁻ᴴ"
+    title = "Map of samplers"
+    hint = "D and Q can write all that leaves e⁻ᴴ invariant"
+    tall = True
 
     def build(self) -> Any:
         colours, n = self.scene.colours, len(self.scene.lanes)
@@ -138,7 +139,7 @@ class Completeness(RecipeView):
         p.axis.visible = p.grid.visible = False
         p.min_border_left = p.min_border_right = p.min_border_top = p.min_border_bottom = 4
         p.quad(0.3, 99.7, 0.3, 99.7, fill_color=None, line_color=colours.faint, line_width=1.5, line_dash="dashed")
-        # Two outlines that coincide: the set with the right law, and the recipe's.
+        # Two outlines that coincide: the set that leaves e⁻ᴴ invariant, and the recipe's.
         inner = {"left": LEFT, "right": EDGES[-1], "bottom": INNER[0], "top": INNER[1]}
         p.quad(**inner, fill_color=colours.density[1], fill_alpha=0.25, line_color=colours.exact, line_width=4)
         p.quad(**inner, fill_color=None, line_color=colours.surface, line_width=1.2)
@@ -152,7 +153,9 @@ class Completeness(RecipeView):
                       text_color=colours.text, text_align="center", text_baseline="top")
             )  # fmt: skip
         self._text(p, 2, 100, "all continuous Markov processes", -1, colours.faint)
-        self._text(p, 50, INNER[1], "law e⁻ᴴ  =  recipe  f = −(D+Q)∇H + Γ", -4, colours.text, bold=True, align="center")
+        self._text(
+            p, 50, INNER[1], "e⁻ᴴ invariant  =  recipe  f = −(D+Q)∇H + Γ", -4, colours.text, bold=True, align="center"
+        )
         for column, left, right in zip(COLUMNS, EDGES, EDGES[1:], strict=False):
             self._text(p, (left + right) / 2, HEADS, column, -1, colours.text, align="center")
         self._add_known(p)
@@ -213,7 +216,8 @@ class Completeness(RecipeView):
                 continue
             # What D and Q do not write by themselves may still be another Q's: that takes a while to see.
             if not key[2] and key[1] is not None and stationary(process.effective, lane.run.target):
-                found, moved = Classification(*cell(recipe), "law e⁻ᴴ all the same: f is the recipe of another Q"), True
+                found = Classification(*cell(recipe), "e⁻ᴴ invariant all the same: f is the recipe of another Q")
+                moved = True
             self._checked[key] = found
         return moved
 

@@ -1,4 +1,4 @@
-"""What the curl buys: the spectral gap against the strength of Q, in two dimensions."""
+"""What Q buys: the spectral gap against the strength of Q, in two dimensions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ class Curl(RecipeView):
     """The gap of θ in the plane with Q = q [[0, 1], [−1, 0]] added in place of the recipe's own Q."""
 
     key = "curl"
-    title = "Gap against curl"
+    title = "Gap against q"
     hint = "how fast it mixes with a constant Q; mark: now"
     every = 4
 
@@ -51,7 +51,7 @@ class Curl(RecipeView):
         self._known: dict[int, Linear | None] = {}
         self._said: dict[int, str] = {}
         self._new = False
-        p = plot(scene.colours, "strength q of the curl", "spectral gap", (-SPAN, SPAN), (0, 1))
+        p = plot(scene.colours, "strength q of Q", "spectral gap", (-SPAN, SPAN), (0, 1))
         for i in self._lanes:
             colour = scene.colours.lanes[i]
             best, curve = self.feed(f"best {i}", "x", "y"), self.feed(f"curve {i}", "x", "y")
@@ -142,7 +142,7 @@ class Curl(RecipeView):
         if not gaps:
             return "computing…"
         at = max(gaps, key=gaps.__getitem__)
-        return f"on a grid: gap {gaps.get(0.0, float('nan')):.3g} without a curl, {gaps[at]:.3g} at q = {at:.3g}"
+        return f"on a grid: gap {gaps.get(0.0, float('nan')):.3g} with Q = 0, {gaps[at]:.3g} at q = {at:.3g}"
 
 
 def _with_curl(process: Process, q: float) -> Process:
@@ -151,6 +151,6 @@ def _with_curl(process: Process, q: float) -> Process:
 
 
 def closed_form(known: Linear, strengths: Array) -> Array:
-    """The gap of a Gaussian for each strength of a constant curl."""
+    """The gap of a Gaussian for each strength of a constant Q."""
     turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
     return np.array([fokker_planck.gaussian_gap(known.covariance, known.D, q * turn) for q in strengths])

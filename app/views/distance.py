@@ -1,4 +1,4 @@
-"""What the views of a distance from the exact law share: its curve as the run goes on, on log axes."""
+"""What the views of a distance from the target share: its curve as the run goes on, on log axes."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -13,19 +13,17 @@ from app.views.marks import brief, lane_labels
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
-ROOM = 2.0
-"""By this factor the axis is longer for each line of the captions."""
 FLOOR = 1e-6
 """A log axis cannot show a distance of 0."""
 
 
 class Distance(View):
-    """A distance of each lane's draws from the exact law, and the same of as many exact draws."""
+    """A distance of each lane's draws from the target, and the same of as many i.i.d. draws."""
 
     label: ClassVar[str]
     """The title of the axis."""
     top: ClassVar[float] = 1.0
-    """The largest distance; above it the axis has room for the captions."""
+    """The largest distance."""
     of_first = ("noise",)
 
     @abstractmethod
@@ -49,15 +47,14 @@ class Distance(View):
         colours = scene.colours
         if len(scene.lanes) > 1 and scene.axis != "steps":
             # Where another lane is on these axes it has made another number of draws.
-            self.hint = "grey: exact draws, as many as the first has made there"
-        self._end = self.top * ROOM ** len(scene.lanes)
+            self.hint = "grey: i.i.d. draws, n of the first"
         start = 1e-4 if scene.axis == "seconds" else 1.0
         p = plot(
             colours,
             scene.axis_label,
             self.label,
             (start, start * 1e3),
-            (1e-3, self._end),
+            (1e-3, self.top),
             x_axis_type="log",
             y_axis_type="log",
         )
@@ -72,8 +69,8 @@ class Distance(View):
             source = self.feed(f"lane {i}", "x", "y", rollover=POINTS)
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
         self._sent = [0] * len(scene.lanes)
-        self._labels = lane_labels(self, p, top=True)
-        self._right, self._bottom = 0.0, self.top
+        self._labels = lane_labels(self, p)
+        self._right, self._bottom, self._top = 0.0, self.top, 0.0
         return p
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
@@ -87,7 +84,7 @@ class Distance(View):
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         axis = self.scene.axis
-        right, bottom = self._x_start * 1e3, self.top / 100
+        right, bottom, highest = self._x_start * 1e3, self.top / 100, 0.0
         for i, lane in enumerate(lanes):
             # Exact draws cost no gradients, and a log axis cannot show 0.
             points = [point for point in lane.curve[self._sent[i] :] if point.position.on(axis) > 0]
@@ -102,12 +99,14 @@ class Distance(View):
                 out["noise"] = (x, *noise)
             right = max(right, x[-1])
             bottom = min(bottom, distance.min(), noise[0].min())
+            highest = max(highest, distance.max(), noise[-1].max())
         # The axes end at powers of ten, so that they move rarely.
         right, bottom = 10.0 ** np.ceil(np.log10(right)), 10.0 ** np.floor(np.log10(bottom))
         if right > self._right:
             self._right = right
             out["x"] = (np.array([self._x_start, right]),)
-        if bottom < self._bottom:
-            self._bottom = bottom
-            out["y"] = (np.array([bottom, self._end]),)
+        top = min(10.0 ** np.ceil(np.log10(max(highest, 10 * bottom))), self.top)
+        if highest and (bottom < self._bottom or top > self._top):
+            self._bottom, self._top = min(bottom, self._bottom), max(top, self._top)
+            out["y"] = (np.array([self._bottom, self._top]),)
         return out

@@ -31,7 +31,7 @@ PATH = 80
 LONGEST = 0.95
 """The longest arrow, in distances between two arrows; a longer one is cut to it and drawn faint."""
 USUAL = 0.7
-"""Where three quarters of the mass of the law are, arrows are no longer than this."""
+"""Where three quarters of the mass of the distribution are, arrows are no longer than this."""
 KEPT = (0.25, LONGEST)
 """An edit keeps the scale while their length stays within these, so that a drift twice as strong looks it."""
 HEAD, HALF_ANGLE = 0.3, 0.45
@@ -243,7 +243,7 @@ class Drift(RecipeView):
         x = np.linspace(low, high, POINTS)
         self._grid = (x,)
         self._weights = self._density(self._grid)
-        # The law has the lower half of the figure, whatever the range of the drift.
+        # The distribution has the lower half of the figure, whatever the range of the drift.
         law = self.feed("density", "x", "low", "high")
         p.varea(x="x", y1="low", y2="high", source=law, fill_color=colours.density[1], fill_alpha=0.35)
         p.hspan(y=[0.0], line_color=colours.faint, line_width=1)

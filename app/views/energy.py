@@ -57,7 +57,7 @@ class Energy(View):
             ball = self.feed(f"ball {i}", "x", "y")
             p.scatter("x", "y", source=ball, size=14, marker=MARKERS[i], fill_color=colours.lanes[i],
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, scene.noted)
         if not isinstance(scene.target, Typed):
             self.take_touches(p)
             take_drags(self, p, flat=True)

@@ -151,7 +151,7 @@ class Simulation:
         self.first, self.frame, self.shown = self.run.steps, 0, False
 
     def _draw(self) -> Array:
-        """Chains with the law of the start: normals inside of the box."""
+        """Chains with the distribution of the start: normals inside of the box."""
         low, high = np.array(self.grid.low), np.array(self.grid.high)
         z = self.rng.normal(self.mean, self.sd, (CHAINS, len(self.mean)))
         while (outside := ((z < low) | (z > high)).any(axis=1)).any():
@@ -259,7 +259,7 @@ class Evolution(RecipeView):
         x = grid.centres[0]
         law = density(plane.layout, scene.target, [x])
         seen = (x > plane.x[0]) & (x < plane.x[1])
-        # Where the law has no upper bound, a tenth of the highest cells is cut off.
+        # Where the distribution has no upper bound, a tenth of the highest cells is cut off.
         self._law_top = float(np.quantile(law[seen], 0.95))
         bars = self.feed("bars", "left", "right", "top")
         curve = self.feed("curve", "x", "y")
@@ -340,7 +340,7 @@ class Evolution(RecipeView):
 
     def _caption(self) -> str:
         if self._lane is None:
-            return "No lane has a recipe."
+            return "No sampler here is a recipe."
         who = sign(self.scene, self._lane)
         found, simulation = self._snapshot, self._simulation
         if self._said:

@@ -22,7 +22,7 @@ class Fit(View):
 
     key = "fit"
     title = "Fit"
-    hint = "grey band: 90 % of exact draws; lines: chains now"
+    hint = "grey: 90 % band, exact; lines: chains now"
     every = 2
 
     @classmethod

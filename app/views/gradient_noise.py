@@ -24,7 +24,7 @@ NOTHING = 1e-12
 WIDE = 3.0
 """Standard deviations that the axes reach at first."""
 REACH = 2.0
-"""Standard deviations at which an ellipse is drawn: 86 % of a Gaussian law of two coordinates are inside."""
+"""Standard deviations at which an ellipse is drawn: 86 % of a Gaussian distribution of two coordinates are inside."""
 
 
 class GradientNoise(View):
@@ -63,7 +63,7 @@ class GradientNoise(View):
                 p.line("x", "y", source=ellipse, line_color=colour, line_width=2, line_dash=dash)
         self._rng = np.random.default_rng(1)
         self._range = np.zeros(2)
-        self._labels = lane_labels(self, p, top=True)
+        self._labels = lane_labels(self, p)
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
@@ -136,7 +136,9 @@ def _batches(rng: np.random.Generator, n_data: int, gradient: Any) -> Any:
 
 
 def _ellipse(covariance: Array) -> tuple[Array, Array]:
-    """Where a law of two coordinates with this covariance, (2, 2) or the first of more, is two deviations from 0."""
+    """Where a distribution of two coordinates with this covariance, (2, 2) or the first of more, is two deviations from
+    0.
+    """
     values, vectors = np.linalg.eigh(covariance[:2, :2])
     x, y = vectors @ (REACH * np.sqrt(np.maximum(values, 0.0))[:, None] * np.stack([np.cos(TURN), np.sin(TURN)]))
     return x, y

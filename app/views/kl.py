@@ -1,4 +1,4 @@
-"""The Kullback–Leibler divergence from the exact law as the run goes on."""
+"""The Kullback–Leibler divergence from the target as the run goes on."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ class KL(Distance):
 
     key = "kl"
     title = "KL divergence"
-    hint = "from the exact law; grey: as many exact draws"
+    hint = "from the target; grey: i.i.d. draws, same n"
     label = "KL divergence"
     top = 10.0
 
@@ -37,4 +37,4 @@ class KL(Distance):
 
     def caption_of(self, point: CurvePoint) -> str:
         """The divergence, and the part of it that exact draws would have too."""
-        return f"KL {point.kl:.2g}, of exact draws {point.exact_kl:.2g}"
+        return f"KL {point.kl:.2g}, i.i.d. {point.exact_kl:.2g}"

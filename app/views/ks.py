@@ -1,4 +1,4 @@
-"""The Kolmogorov–Smirnov distance from the exact law as the run goes on."""
+"""The Kolmogorov–Smirnov distance from the target as the run goes on."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from samplers.diagnostics import ks
 
 
 class KS(Distance):
-    """The Kolmogorov–Smirnov distance of each lane, and that of as many exact draws."""
+    """The Kolmogorov–Smirnov distance of each lane, and that of as many i.i.d. draws."""
 
     key = "ks"
     title = "KS distance"
-    hint = "grey band: as many exact draws"
+    hint = "grey: 90 % band for i.i.d. draws, same n"
     label = "KS distance"
 
     def add_noise(self, figure: Any) -> None:
@@ -28,7 +28,7 @@ class KS(Distance):
             figure.hspan(
                 y=[self.scene.target.uncertainty], line_color=colours.exact, line_width=1.5, line_dash="dotted"
             )
-            self.hint = "grey: exact draws; dotted: the error of the law itself"
+            self.hint = "grey: i.i.d. draws; dotted: error of the target"
 
     def distance(self, point: CurvePoint) -> float:
         return point.ks

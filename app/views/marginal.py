@@ -1,4 +1,4 @@
-"""One coordinate's histogram against its exact law."""
+"""One coordinate's histogram against the target's."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,14 +7,14 @@ import numpy as np
 
 from app.theme import DASHES, plot
 from app.views.base import COLUMNS, Data, LaneFrame, View
-from app.views.marks import lane_labels
+from app.views.marks import brief, lane_labels
 from app.views.scales import Scale
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import autocorrelation
 
 BARS = 64
 """Bars on the axis: wide enough to see, narrow enough for a mode of a tenth of the axis."""
-HIGHEST = 2.0
+HIGHEST = 4.0
 """Bars are shown up to so many times the height of the exact density."""
 FEW = 20 * BARS
 """With fewer draws a bar may be several times as high as the density."""
@@ -24,9 +24,9 @@ class Marginal(View):
     """The share of draws in each bin, as a density, with the exact density as a line."""
 
     key = "marginal"
-    title = "Marginal"
+    title = "Marginal histogram"
     needs = COLUMNS
-    hint = "line: the exact law"
+    hint = "line: the target"
     every = 2
 
     def build(self) -> Any:
@@ -55,22 +55,23 @@ class Marginal(View):
                 line_width=2,
                 line_dash=DASHES[i],
             )
-        self._exact = 0.0
+        self._exact, self._cut = 0.0, [False] * len(scene.lanes)
         if column.exact:
             shares = np.diff(column.cdf(bin_edges(column))[np.stack([self._starts, self._ends])], axis=0)[0]
             self._exact = float(np.max(shares / self._widths))
             p.y_range.end = self._above(self._exact)
             p.line(centres, shares / self._widths, line_color=colours.exact, line_width=2)
         else:
-            self.hint = "the law is not known; means of the later steps"
+            self.hint = "the target is not known; means of the later steps"
             self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        self._labels = lane_labels(self, p, top=True) if len(scene.lanes) > 1 or not column.exact else []
+        columns = 2 if column.exact else 1
+        self._labels = lane_labels(self, p, columns=columns) if len(scene.lanes) > 1 or not column.exact else []
         return p
 
     def _above(self, highest: float) -> float:
-        """The end of an axis with bars so high: above them is room for the captions."""
-        return highest * (1.15 + 0.12 * len(self.scene.lanes))
+        """The end of an axis with bars so high."""
+        return 1.1 * highest
 
     def _divide(self, first: int, last: int) -> None:
         """Take bars for these fine bins: whole groups of them, so that counts are exact."""
@@ -102,6 +103,7 @@ class Marginal(View):
             counts = below[self._ends] - below[self._starts]
             density = counts / (max(statistics.n_draws, 1) * self._widths)
             out[f"lane {i}"] = (self._centres, density)
+            self._cut[i] = bool(self._exact) and density.max() > self._above(HIGHEST * self._exact)
             # Beside an exact density a few draws would be a spike in which nothing else is seen.
             if not self._exact or statistics.n_draws >= FEW:
                 highest = max(highest, float(density.max()))
@@ -112,9 +114,12 @@ class Marginal(View):
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """Without an exact law the means, with their standard errors."""
+        """Where the target is not known, the means, with their standard errors."""
         if self.scene.column.exact:
-            return {label.id: name for label, name in zip(self._labels, self.scene.lanes, strict=False)}
+            return {
+                label.id: brief(name) + (", cut off above" if self._cut[i] else "")
+                for i, (label, name) in enumerate(zip(self._labels, self.scene.lanes, strict=False))
+            }
         named = zip(self._labels, self.scene.lanes, lanes, strict=True)
         return {label.id: f"{name}  {self._mean(lane)}" for label, name, lane in named}
 

@@ -12,8 +12,8 @@ SIGNS = "●■▲◆▼★"
 """The same shapes as text."""
 BRIEF = 20
 """Letters of a lane's name in a caption that says something more of it."""
-LINE = 17
-"""The height of a line of a caption, in pixels."""
+SIGN = 18
+"""The width of a lane's sign in a caption, in pixels."""
 FEWEST_LAGS = 20.0
 """An axis of lags shows at least so many."""
 
@@ -29,25 +29,20 @@ def round_up(x: float) -> float:
     return float(next(power * step for step in (1, 2, 5, 10) if x <= power * step * (1 + 1e-9)))
 
 
-def lane_labels(view: View, figure: Any, top: bool) -> list[Label]:
-    """A label for each lane, with the lane's sign before it where there are several.
+def lane_labels(view: View, figure: Any, more: int = 0, columns: int = 1) -> list[Label]:
+    """A label for each lane, with the lane's sign before it where there are several, in lines above the figure's frame.
 
-    They are lines at the top right of the figure, or at its lower left, above one more line.
+    Below them is room for some ``more`` lines.
     """
     colours, n = view.scene.colours, len(view.scene.lanes)
-    labels = []
+    lines, labels = -(-n // columns) + more, []
     for i in range(n):
-        label = view.caption(figure, y=6 + LINE * (n - i))
-        texts = [label]
+        line, column = divmod(i, columns)
+        label = view.caption_above(figure, lines, line)
         if n > 1:
-            sign = view.caption(figure, y=label.y)
+            sign = view.caption_above(figure, lines, line)
             sign.text, sign.text_color = SIGNS[i], colours.lanes[i]
-            texts.append(sign)
-            label.x = 26
-        if top:
-            for text in texts:
-                text.x = Node(target="frame", symbol="right", offset=-text.x)
-                text.y = Node(target="frame", symbol="top", offset=4 + LINE * i)
-                text.text_align, text.text_baseline = "right", "top"
+            symbol = "center" if column else "left"
+            sign.x, label.x = (Node(target="canvas", symbol=symbol, offset=8 + wide) for wide in (0, SIGN))
         labels.append(label)
     return labels

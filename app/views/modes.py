@@ -16,7 +16,7 @@ from samplers.recipe.recipe import Layout
 
 
 class Modes(RecipeView):
-    """The two slowest eigenfunctions of the first recipe: how the density differs from its law in the end."""
+    """The two slowest eigenfunctions of the first recipe: how the density differs from its distribution in the end."""
 
     key = "modes"
     title = "Slowest modes"
@@ -107,7 +107,7 @@ class Modes(RecipeView):
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         if self._lane is None:
-            return {self._text.id: "No lane has a recipe."}
+            return {self._text.id: "No sampler here is a recipe."}
         who, found = sign(self.scene, self._lane), self._found
         if self._n > 2:
             return {self._text.id: f"{who}z has {self._n} coordinates; a grid is made for one or two."}

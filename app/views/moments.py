@@ -11,8 +11,8 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, BasicTickFormatter, Div
 
 from app.theme import DASHES, plot
-from app.views.base import Data, LaneFrame, View
-from app.views.marks import LINE, MARKERS, SIGNS, round_up
+from app.views.base import LINE, Data, LaneFrame, View
+from app.views.marks import MARKERS, SIGNS, round_up
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
 from samplers.gradients import GRADIENTS
@@ -190,7 +190,7 @@ class Moments(View):
         self._share = simplex and not any(run.sampler.process == LAW for run in runs)
         results = list(self._results)
         self._omitted = {
-            i: "not shown: its Σθ has another law"
+            i: "not shown: its Σθ has another scale"
             for i, law in enumerate(laws)
             if simplex and not self._share and not law
         }
@@ -259,7 +259,7 @@ class Moments(View):
         return out
 
     def _exact(self) -> dict[str, float]:
-        """The exact law's moments."""
+        """The target's moments."""
         column, target = self.scene.column, self.scene.target
         if target.support == SIMPLEX and not self._share:
             shape = float(target.packed().reshape(2, -1)[:, self.scene.coordinate].sum())
@@ -289,8 +289,8 @@ class Moments(View):
                     known.append(spec.sampler.key != "geometric_ou" and MODE not in GRADIENTS[spec.gradient.key].needs)
             parts.append(f"{sign}{html.escape(name)} {text}")
         if known:
-            parts.append("line: Corollary 3.2" if all(known) else "line: the law of its steps")
-        parts.append("dashed: exact law")
+            parts.append("line: Corollary 3.2" if all(known) else "line: the discretised chain's")
+        parts.append("dashed: target")
         parts.append("bars ±2 standard errors")
         return {
             self._caption.id: " · ".join(parts),

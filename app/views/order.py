@@ -1,4 +1,4 @@
-"""The order of an integrator: how the bias of its law falls with the step size, from runs of their own."""
+"""The order of an integrator: how the bias falls with the step size, from separate runs."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
 from app.views.base import Array, Data, LaneFrame, View
-from app.views.marks import LINE, MARKERS
+from app.views.marks import MARKERS
 from samplers import Experiment, Run
 from samplers.accumulate import bin_edges
 from samplers.kernels import SAMPLERS
@@ -128,7 +128,7 @@ class Order(View):
         self._found: list[tuple[Array, Array, Array] | None] = [None] * len(scene.lanes)
         self._chosen = 0
         self._fresh = False
-        self._label = self.caption(p, y=6 + LINE // 4)
+        self._label = self.caption_above(p, len(scene.lanes) + 1)
         return p
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:

@@ -12,8 +12,8 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, Div, LinearColorMapper
 
 from app.theme import plot
-from app.views.base import Array, Data, Feed, LaneFrame, Scene, View
-from app.views.marks import LINE, SIGNS
+from app.views.base import LINE, Array, Data, Feed, LaneFrame, Scene, View
+from app.views.marks import SIGNS
 from app.views.recipes import recipe_of
 from samplers.expressions import ZERO
 from samplers.jit import Noise
@@ -33,7 +33,8 @@ SYMBOLS = {"theta": "θ", "r": "r", "xi": "ξ"} | {
     for i in range(1, MAX_DIM + 1)
 }
 FAILURES = (ValueError, RuntimeError, ArithmeticError)
-"""What a grid raises where a recipe has no answer: no stationary law, D not positive semidefinite, no convergence."""
+"""What a grid raises where a recipe has no answer: no stationary distribution, D not positive semidefinite, no
+convergence."""
 
 
 UNKNOWN = "The noise of a minibatch goes by θ and by the data: what it adds to D is not predicted."
@@ -67,7 +68,7 @@ class Process(NamedTuple):
                 f"The momentum is redrawn {self.recipe.refresh:g} times in a unit of time: the grid has no jumps."
             )
         flow = Flow(self.effective, self.target, CELLS_LINE if n == 1 else CELLS)
-        # The law of another drift has to be solved for, with pivots.
+        # The distribution of another drift has to be solved for, with pivots.
         return flow if flow.right or n == 1 else replace(flow, cells=CELLS_WRONG)
 
     @property

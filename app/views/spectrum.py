@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from bokeh.layouts import column
 from bokeh.models import BasicTicker, BasicTickFormatter, NumeralTickFormatter
 from scipy.interpolate import RegularGridInterpolator
 
@@ -20,7 +21,6 @@ from app.views.planes import (
     sentence,
     shown_ranges,
     sign,
-    stack,
 )  # fmt: skip
 from app.views.recipes import RecipeView
 from samplers.diagnostics import autocorrelation
@@ -173,12 +173,13 @@ def _closed(known: Linear, k: int) -> Mixing | str:
 
 
 class SpectrumView(RecipeView):
-    """Eigenvalues in the complex plane; predicted and measured autocorrelation, with and without the curl."""
+    """Eigenvalues in the complex plane; predicted and measured autocorrelation, with and without Q."""
 
     key = "spectrum"
     title = "Spectrum and mixing"
-    hint = "faint: no curl; marks: measured"
+    hint = "faint: Q = 0; marks: measured"
     every = 4
+    tall = True
 
     def build(self) -> Any:
         scene = self.scene
@@ -225,8 +226,8 @@ class SpectrumView(RecipeView):
         self.moving_range("turns", plane.y_range)
         self.moving_range("lags", rho.x_range)
         self.moving_range("rho", rho.y_range)
-        self._text = box(scene, 2 + (len(self._lanes) > 1))
-        return stack([plane, rho], self._text)
+        self._text = box(scene, 2 * len(self._lanes))
+        return column(plane, rho, self._text, sizing_mode="stretch_both")
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         for i in self._lanes:
@@ -254,7 +255,7 @@ class SpectrumView(RecipeView):
                 if process.recipe.edited:
                     return "typed drift"
                 if all(entry.is_zero for row in process.recipe.Q for entry in row):
-                    return "no curl"
+                    return "Q = 0"
                 process = process.without_curl
             return mixing(process, self.scene.coordinate)
         except FAILURES as error:
@@ -310,7 +311,7 @@ class SpectrumView(RecipeView):
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         lines = [sign(self.scene, i) + self._caption(i) for i in self._lanes]
-        return {self._text.id: "<br>".join(lines) or "No lane has a recipe."}
+        return {self._text.id: "<br>".join(lines) or "No sampler here is a recipe."}
 
     def _caption(self, i: int) -> str:
         found, process = self._found.get((i, True)), self._processes[i]
@@ -321,15 +322,15 @@ class SpectrumView(RecipeView):
         parts = [f"<b>gap {found.gap:.3g}</b>"]
         without = self._found.get((i, False))
         if isinstance(without, Mixing):
-            parts[0] += f", without the curl {without.gap:.3g}"
-        elif without is not None and without not in ("no curl", "typed drift"):
-            parts[0] += f", without the curl: {sentence(ValueError(without))}"
+            parts[0] += f" (Q = 0: {without.gap:.3g})"
+        elif without is not None and without not in ("Q = 0", "typed drift"):
+            parts[0] += f"; with Q = 0: {sentence(ValueError(without))}"
         known = linear(process)
         if known is not None:
             parts.append(f"closed form {known.gap:.3g}")
             best = known.best
             if best is not None:
-                parts.append(f"best curl |q| = {best[1]:.3g} has {best[0]:.3g}")
+                parts.append(f"best |q| = {best[1]:.3g} has {best[0]:.3g}")
         return " · ".join(parts)
 
 

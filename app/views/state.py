@@ -36,7 +36,7 @@ class State(View):
 
     key = "state"
     title = "State space"
-    hint = "arrows: −∇U, in colour as used"
+    hint = "arrows: −∇U, in colour its estimate"
     of_first = ("full", "used")
 
     @classmethod
@@ -176,7 +176,7 @@ class State(View):
 
     def _add_paths(self, p: Any) -> None:
         colours = self.scene.colours
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, max(self.scene.noted, 1))
         for i, _ in enumerate(self.scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             if self.scene.target.dim == 1:
@@ -205,7 +205,7 @@ class State(View):
         """−∇U at the first lane's first chain: exact, and as the last step used it."""
         colours = self.scene.colours
         if len(self.scene.lanes) > 1:
-            self.hint = "arrows of the first: −∇U, in colour as used"
+            self.hint = "arrows of the first: −∇U, in colour its estimate"
         for name, colour, width in (("full", colours.exact, 3), ("used", colours.lanes[0], 2)):
             source: ColumnDataSource = self.feed(name, "x0", "y0", "x1", "y1")
             p.segment("x0", "y0", "x1", "y1", source=source, line_color=colour, line_width=width, line_cap="round")
@@ -304,8 +304,8 @@ def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
             lines.append(f"{name} accepts {lane.run.share(jit.ACCEPTED):.0%}")
         if clipped > 0:
             # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
-            others = {MANIFOLD: "Vε² > 2Cε, clipped", SIMPLEX: "â < 0, clipped"}
-            why = others.get(lane.run.target.support, "B̂ is too large: noise clipped")
+            others = {MANIFOLD: "Vε² > 2Cε: injected noise set to 0", SIMPLEX: "â < 0: set to 0"}
+            why = others.get(lane.run.target.support, "B̂ is too large: injected noise set to 0")
             share = f"{clipped:.0%}" if clipped >= 0.01 else "under 1%"
             lines.append(f"{name}: {why} in {share} of steps")
     return "\n".join(lines)

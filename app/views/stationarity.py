@@ -1,4 +1,4 @@
-"""Where the law e^{−H} is not kept: the residual of the drift as it is, and where D is no diffusion."""
+"""Where e^{−H} is not kept: the residual of the drift as it is, and where D is no diffusion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -109,11 +109,11 @@ def _residual(process: Process, points: list[Array]) -> Array:
 
 
 class Stationarity(RecipeView):
-    """∂p/∂t at p = e^{−H}: zero everywhere, or the recipe is not right for this law."""
+    """∂p/∂t at p = e^{−H}: zero everywhere, or e^{−H} is not invariant."""
 
     key = "stationarity"
     title = "Stationarity"
-    hint = "∂p/∂t at p = e⁻ᴴ: 0 where the law stays"
+    hint = "∂p/∂t at p = e⁻ᴴ: 0 where e⁻ᴴ is stationary"
     every = 3
     most = 2
 
@@ -188,11 +188,11 @@ class Stationarity(RecipeView):
                 each.visible = layer is residual
             items.append(LegendItem(label=label, renderers=shown))
         p.add_layout(Legend(
-            items=items, orientation="horizontal" if len(self._lanes) == 1 else "vertical", click_policy="hide", location="top_left", padding=1, margin=2, spacing=8,
+            items=items, orientation="horizontal", click_policy="hide", location="top_left", padding=0, margin=0, spacing=8,
             label_text_font_size="13px", label_text_color=colours.text, background_fill_color=colours.surface,
-            background_fill_alpha=0.8, inactive_fill_color=colours.surface, inactive_fill_alpha=0.6, border_line_color=None,
+            inactive_fill_color=colours.surface, inactive_fill_alpha=0.6, border_line_color=None,
             glyph_width=14, glyph_height=14, label_standoff=2, label_height=14,
-        ))  # fmt: skip
+        ), "above")  # fmt: skip
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         changed = False
@@ -231,7 +231,7 @@ class Stationarity(RecipeView):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         lines = [f"{sign(self.scene, i)}{self._caption(n, lanes[i])}" for n, i in enumerate(self._lanes)]
         if not lines:
-            lines = ["No lane has a recipe."]
+            lines = ["No sampler here is a recipe."]
         elif len(self._lanes) < sum(map(bool, self.scene.layouts)):
             lines.append(f"The first {len(self._lanes)} recipes are shown.")
         return {self._text.id: "<br>".join(lines)}

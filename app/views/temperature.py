@@ -9,7 +9,7 @@ from bokeh.models import BasicTicker, NumeralTickFormatter
 
 from app.theme import plot
 from app.views.base import Data, LaneFrame, View
-from app.views.marks import round_up
+from app.views.marks import lane_labels, round_up
 from samplers import Experiment, Run, jit
 from samplers.kernels import SAMPLERS
 from samplers.kernels.kicks import Moving
@@ -64,9 +64,7 @@ class Temperature(View):
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
-        # Below 0 is room for the caption.
-        self._room = 0.13 * len(scene.lanes) + 0.05
-        p = plot(colours, scene.axis_label, "‖v‖²/m and ξ/C", (0, 1), (-self._room * 2, 2))
+        p = plot(colours, scene.axis_label, "‖v‖²/m and ξ/C", (0, 1), (0, 2))
         p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
         p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
         p.hspan(y=[1.0], line_color=colours.exact, line_width=1.5)
@@ -81,7 +79,9 @@ class Temperature(View):
         self._steps = [-1] * len(scene.lanes)
         self._shown: list[tuple[float, float]] = []
         self._top = 2.0
-        self._label = self.caption(p)
+        more = min(scene.noted, 1)
+        self._labels = lane_labels(self, p, more=more)
+        self._note = self.caption_above(p, len(scene.lanes) + more, len(scene.lanes))
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
@@ -111,14 +111,15 @@ class Temperature(View):
             # The axis ends at a round number, so that it moves rarely.
             if top > self._top or top < self._top / 3:
                 self._top = max(2.0, round_up(1.1 * top))
-                out["y"] = (np.array([-self._room * self._top, self._top]),)
+                out["y"] = (np.array([0.0, self._top]),)
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """The means so far, what they should be, and how often noise could not be corrected for."""
-        lines = []
-        for name, lane, (hot, friction) in zip(self.scene.lanes, lanes, self.means, strict=True):
+        out, clipped = {}, []
+        for label, name, lane, (hot, friction) in zip(self._labels, self.scene.lanes, lanes, self.means, strict=True):
             run = lane.run
+            out[label.id] = name
             if not isinstance(run.sampler, Moving) or not hot.mean:
                 continue
             ratio, thermostat = expected(run), run.sampler.thermostat
@@ -129,8 +130,8 @@ class Temperature(View):
                 text += f"  ξ {friction.mean * run.sampler.friction:.3g}, C {run.sampler.friction:.3g}"
                 if ratio is not None:
                     text += f" (expected {ratio * run.sampler.friction:.3g})"
-            lines.append(text)
-            clipped = run.share(jit.CLIPPED)
-            if clipped > 0:
-                lines.append(f"2Cε − Vε² < 0 was clipped in {min(clipped, 1.0):.0%} of steps")
-        return {self._label.id: "\n".join(lines)}
+            out[label.id] = text
+            if run.share(jit.CLIPPED) > 0:
+                clipped.append(f"{min(run.share(jit.CLIPPED), 1.0):.0%}")
+        note = f"injected noise set to 0 in {' and '.join(clipped)} of steps: V is too large" if clipped else ""
+        return {**out, self._note.id: note}

@@ -8,6 +8,7 @@ from bokeh.models import BasicTicker, NumeralTickFormatter
 
 from app.theme import plot
 from app.views.base import Data, LaneFrame, View
+from app.views.marks import lane_labels
 from samplers import Experiment, Run
 from samplers.kernels import SAMPLERS
 
@@ -48,7 +49,7 @@ class Thermostat(View):
         self.moving_range("y", p.y_range)
         self._shown: list[tuple[float, float]] = []
         self._steps = [-1] * len(scene.lanes)
-        self._label = self.caption(p)
+        self._labels = lane_labels(self, p)
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
@@ -67,14 +68,12 @@ class Thermostat(View):
             x, y = np.array(self._shown).T
             room = 0.1 * max(float(np.ptp(y)), 0.1)
             out["x"] = (np.array([x.min(), x.max() + max(0.03 * float(np.ptp(x)), 1e-3)]),)
-            # Below the lowest is room for the caption.
-            out["y"] = (np.array([y.min() - (1 + len(lanes)) * room, y.max() + room]),)
+            out["y"] = (np.array([y.min() - room, y.max() + room]),)
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        found = [
-            (name, xi(lane.run, self.scene.coordinate)) for name, lane in zip(self.scene.lanes, lanes, strict=True)
-        ]
-        return {
-            self._label.id: "\n".join(f"{name}  ξ = {x:.3g}" for name, x in found if x is not None and np.isfinite(x))
-        }
+        out = {}
+        for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
+            value = xi(lane.run, self.scene.coordinate)
+            out[label.id] = f"{name}  no ξ" if value is None else f"{name}  ξ = {value:.3g}"
+        return out

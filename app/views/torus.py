@@ -27,7 +27,7 @@ SHOWN_CHAINS = 4
 
 
 class Torus(View):
-    """The joint law of two angles. Paths join draws; where a frame makes many steps, it draws some of them."""
+    """The joint distribution of two angles. Paths join draws; where a frame makes many steps, it draws some of them."""
 
     key = "torus"
     title = "Torus map"

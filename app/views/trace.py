@@ -41,9 +41,7 @@ class Trace(View):
         column, colours = scene.column, scene.colours
         self._scale = scale = Scale.of(column)
         low, high = scale.range
-        # Below the law is room for the caption.
-        self._room = 0.09 * (len(scene.lanes) + 1)
-        p = plot(colours, scene.axis_label, scale.label(column.name), (0, 1), (low - self._room * (high - low), high))
+        p = plot(colours, scene.axis_label, scale.label(column.name), (0, 1), (low, high))
         scale.apply(p.yaxis)
         p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
         p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
@@ -55,7 +53,7 @@ class Trace(View):
                 )
             )
         else:
-            self.hint = "the law is not known: do the chains agree?"
+            self.hint = "the target is not known: do the chains agree?"
             self.moving_range("y", p.y_range)
         one = len(scene.lanes) == 1
         for i, _ in enumerate(scene.lanes):
@@ -76,8 +74,8 @@ class Trace(View):
         self.moving_range("x", p.x_range)
         self._shown: list[deque[float]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
         self._ends: list[deque[tuple[float, float]]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
-        self._labels = lane_labels(self, p, top=False)
-        self._kept = self.caption(p)
+        self._labels = lane_labels(self, p, more=1)
+        self._kept = self.caption_above(p, len(scene.lanes) + 1, len(scene.lanes))
         return p
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
@@ -102,8 +100,8 @@ class Trace(View):
             if "y" in self.feeds:
                 ends = np.array([pair for pairs in self._ends for pair in pairs])
                 low, high = ends.min(), ends.max()
-                high += max(0.05 * (high - low), 1e-3 * abs(high), 1e-9)
-                out["y"] = (np.array([low - self._room * (high - low), high]),)
+                room = max(0.05 * (high - low), 1e-3 * abs(high), 1e-9)
+                out["y"] = (np.array([low - room, high + room]),)
         for i, lane in enumerate(lanes):
             marks = np.array([x for x in lane.marks if first and x >= min(first)][-SHOWN_MARKS:], dtype=float)
             out[f"marks {i}"] = (marks,)

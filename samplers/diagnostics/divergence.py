@@ -20,8 +20,8 @@ from samplers.diagnostics.ks import edges_and_cdf
 from samplers.targets.base import Array, Column, Target
 
 N_CELLS = 64
-"""Cells of a column. On the Gaussian and quartic laws 64 cells lose under 2 % of a small divergence, and their bias,
-32/n, is below 1e-3 from 32,000 draws on."""
+"""Cells of a column. On the Gaussian and quartic distributions 64 cells lose under 2 % of a small divergence, and their
+bias, 32/n, is below 1e-3 from 32,000 draws on."""
 MERGED = 3
 """Bins of the joint grid that are merged into a cell, on each side: 40 × 40 cells."""
 
@@ -36,7 +36,7 @@ class Estimate(NamedTuple):
 
 
 def kl_1d(statistics: Statistics, k: int) -> Estimate:
-    """KL of column ``k``'s histogram, coarsened to at most N_CELLS cells, to the exact law."""
+    """KL of column ``k``'s histogram, coarsened to at most N_CELLS cells, to the target."""
     cuts, masses = _cells(statistics.columns[k])
     counts = np.add.reduceat(statistics.counts(k), cuts)
     return _estimate(counts, masses)

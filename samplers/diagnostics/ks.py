@@ -1,7 +1,7 @@
-"""The Kolmogorov–Smirnov distance D_n = sup |F_n − F| to the exact law, and what exact draws would have.
+"""The Kolmogorov–Smirnov distance D_n = sup |F_n − F| to the target, and what exact draws would have.
 
 The score of Baker et al. 2018 (Fig 2) is the mean of D_n over the columns of ``target.ks_columns``: on the
-simplex these are the d − 1 odds of the Rosenblatt transform, which are independent under the exact law.
+simplex these are the d − 1 odds of the Rosenblatt transform, which are independent under the target.
 """
 
 from functools import lru_cache
@@ -58,7 +58,7 @@ def baseline(n: float) -> float:
 def band(n: float, level: float = 0.9, columns: int = 1) -> tuple[float, float]:
     """The central interval that holds the mean D_n of ``columns`` independent columns with probability ``level``.
 
-    From the Kolmogorov law P(√n D_n ≤ x) = 1 − 2 Σ_{i≥1} (−1)^{i−1} e^{−2i²x²}, for n exact independent draws.
+    From the Kolmogorov distribution P(√n D_n ≤ x) = 1 − 2 Σ_{i≥1} (−1)^{i−1} e^{−2i²x²}, for n exact independent draws.
     """
     low, high = _kolmogorov_interval(level, columns)
     return low / float(np.sqrt(n)), high / float(np.sqrt(n))
@@ -70,7 +70,7 @@ def _kolmogorov_interval(level: float, columns: int) -> tuple[float, float]:
     if columns == 1:
         low, high = stats.kstwobign.ppf(tails)
         return float(low), float(high)
-    # The law of the mean: the CDF's increments on a fine grid, convolved with themselves.
+    # The distribution of the mean: the CDF's increments on a fine grid, convolved with themselves.
     grid = np.linspace(0, 3, 2**12 + 1)
     mass = np.diff(stats.kstwobign.cdf(grid))
     size = 2 ** int(np.ceil(np.log2(mass.size * columns)))

@@ -49,8 +49,8 @@ class BAOAB(Sampler):
     SDE: dθ = r dt, dr = −∇U dt − Cr dt + √(2C) dW: the recipe with H = U + r²/2, D = diag(0, C), Q = [[0, −I], [I, 0]].
     B: r ← r − (ε/2)∇Ũ; A: θ ← θ + (ε/2)r; O: r ← e^{−Cε}r + √(1 − e^{−2Cε}) N(0, I), the exact transition; A; B, with
     the gradient at the new θ, which the next step's first B takes again: one gradient a step.
-    Invariant law: e^{−H} as ε → 0. The bias of θ is O(ε²), on Gaussians there is none as long as the step is stable,
-    ε < 2σ. The noise of a gradient is not subtracted, and heats the chain by about Vε/2C.
+    Invariant distribution: e^{−H} as ε → 0. The bias of θ is O(ε²), on Gaussians there is none as long as the step is
+    stable, ε < 2σ. The noise of a gradient is not subtracted, and heats the chain by about Vε/2C.
     """
 
     key = "baoab"

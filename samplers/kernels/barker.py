@@ -53,8 +53,8 @@ class Barker(Sampler):
     Proposal, for each coordinate: z ~ N(0, s²), and θ'_i = θ_i + z with probability 1/(1 + e^{z ∂_iU(θ)}), else
     θ_i − z: the gradient says which way, never how far. Its density is 2N(δ; 0, s²)/(1 + e^{δ ∂_iU}), δ = θ'_i − θ_i,
     and the accept step has the ratio of these.
-    Invariant law: e^{−U}, exactly, for every s. Where a gradient is so steep that a Langevin step of the same scale
-    leaves the law at once, it still proposes within s.
+    Invariant distribution: e^{−U}, exactly, for every s. Where a gradient is so steep that a Langevin step of the same
+    scale leaves the distribution at once, it still proposes within s.
     """
 
     key = "barker"

@@ -46,7 +46,7 @@ class Sampler(param.Parameterized):
     most_coordinates: ClassVar[int | None] = None
     """The most that θ may have; None for any number."""
     process: ClassVar[str | None] = None
-    """Set where the sampler is the exact transition of one process, and so needs a target with its law."""
+    """Set where the sampler is the exact transition of one process, and so needs a target with its distribution."""
     gradient_age: ClassVar[int | None] = 1
     """How many steps before the last draw the last gradient was taken; None where that is no draw of the chain."""
     moving: ClassVar[bool] = False
@@ -61,11 +61,11 @@ class Sampler(param.Parameterized):
 
     # What its tests need: every sampler declares it at the end of its class, and a test names what is missing.
     bias_order: ClassVar[int | None]
-    """The power of ε of the bias that the chain's law has; None where it has none, whatever the step. Not needed where
-    chains are interacting, for then they have no law by themselves."""
+    """The power of ε of the bias that the chain's distribution has; None where it has none, whatever the step. Not
+    needed where chains are interacting, for then they have no distribution by themselves."""
     steps_to_test: ClassVar[int]
-    """How many steps chains from exact draws make while tests compare their law with the target's: enough for a wrong
-    drift to show. Not needed where it moves on curved manifolds only, or where chains are interacting."""
+    """How many steps chains from exact draws make while tests compare their distribution with the target's: enough for
+    a wrong drift to show. Not needed where it moves on curved manifolds only, or where chains are interacting."""
     textbook_step: ClassVar[Any]
     """``textbook_step(rng, run, theta, r, data)``: a step in plain Python, as in :mod:`samplers.textbook`, which names
     its parts as it makes them; None where it is the target's own draw."""
@@ -107,7 +107,7 @@ class Sampler(param.Parameterized):
         """What every chain has beside θ at the start, (chains, …), where some of it may be drawn at random.
 
         The engine draws it, with the run's generator, before the first step: the kernels then need no mark of whether
-        a step is the first, and a chain has the right law of momenta from its first step on.
+        a step is the first, and a chain has the right distribution of momenta from its first step on.
         """
         return np.tile(self.auxiliary(target), (len(position), 1))
 
@@ -158,7 +158,7 @@ class Sampler(param.Parameterized):
 
     @classmethod
     def params_to_test(cls, step_size: float) -> dict[str, Value]:
-        """Parameters, beside the defaults, at which its law is the target's up to the bias that it declares.
+        """Parameters, beside the defaults, at which its distribution is the target's up to the bias that it declares.
 
         ``step_size`` is one at which the bias of Euler's Langevin dynamics is small.
         """

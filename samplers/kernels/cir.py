@@ -19,7 +19,7 @@ def scale_and_rate(h):
 def transition(rng, theta, shape, scale, rate):
     """θ_{t+h} given θ_t: scale·Gamma(a + N, 1), N ~ Poisson(rate·θ).
 
-    The same law as (1 − e^{−h})/2 times a noncentral χ² with 2a degrees of freedom and noncentrality
+    The same distribution as (1 − e^{−h})/2 times a noncentral χ² with 2a degrees of freedom and noncentrality
     2θe^{−h}/(1 − e^{−h}), eq (2.2) of Baker et al.
     """
     return scale * rng.standard_gamma(shape + rng.poisson(rate * theta))
@@ -43,7 +43,7 @@ class CIR(Sampler):
 
     SDE: dθ = (a − θ) dt + √(2θ) dW: the recipe with U = θ − (a − 1) log θ, D = θ, Q = 0.
     Exact transition over time h; Gamma(a, 1) is invariant for every h. On a Dirichlet posterior
-    a_j = α + N_j, and ω = θ / Σθ has the posterior as its law.
+    a_j = α + N_j, and ω = θ / Σθ has the posterior as its distribution.
     """
 
     key = "cir"
@@ -60,7 +60,7 @@ class CIR(Sampler):
     advance = advance
 
     step_size = Real(0.5, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",
-                     doc="The time that one step advances. The law is exact for every h; larger steps only forget faster.")  # fmt: skip
+                     doc="The time that one step advances. The transition is exact for every h; larger steps only forget faster.")  # fmt: skip
 
     bias_order = None
     steps_to_test = 100

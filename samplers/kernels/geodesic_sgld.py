@@ -41,7 +41,7 @@ class GeodesicSGLD(Sampler):
     SDE: dx = −Λ∇U dt + √2 dB with B the manifold's Brownian motion: the recipe in local coordinates, D = G⁻¹, Q = 0.
     Euler–Maruyama: x ← exp_x(Λ(−ε∇Ũ + N(0, 2ε − Vε²))), the end of a geodesic of that velocity after time 1.
     On the circle, in its angle: φ ← φ − ε∂U/∂φ + N(0, 2ε − Vε²), which is SGLD in a flat coordinate.
-    Invariant law: e^{−U} on the manifold as ε → 0, with a bias O(ε).
+    Invariant distribution: e^{−U} on the manifold as ε → 0, with a bias O(ε).
     """
 
     key = "geodesic_sgld"

@@ -26,7 +26,7 @@ class GeometricOU(Sampler):
 
     SDE of x = log θ: dx = (μ − x) dt + √2 σ dW, the recipe with D = σ²θ² in θ, Q = 0.
     Exact transition: log θ' ~ N(μ + (log θ − μ)e^{−h}, σ²(1 − e^{−2h})); LogNormal(μ, σ²) is invariant for every h.
-    Corrects section 2.3 of Baker et al., which names geometric Brownian motion: that has no stationary law.
+    Corrects section 2.3 of Baker et al., which names geometric Brownian motion: that has no stationary distribution.
     """
 
     key = "geometric_ou"
@@ -43,7 +43,7 @@ class GeometricOU(Sampler):
     advance = advance
 
     step_size = Real(0.2, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",
-                     doc="The time that one step advances. The law is exact for every h.")  # fmt: skip
+                     doc="The time that one step advances. The transition is exact for every h.")  # fmt: skip
 
     bias_order = None
     steps_to_test = 100

@@ -94,7 +94,7 @@ class GMC(Sampler):
     accept = Flag(
         True,
         label="Accept step",
-        doc="The Metropolis test that makes the law exact. It needs the full energy, which a minibatch cannot give.",
+        doc="The Metropolis test, with which the target is exactly invariant. It needs the full energy, which a minibatch cannot give.",
     )
 
     @property

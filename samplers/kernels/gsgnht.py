@@ -67,8 +67,8 @@ class GSGNHT(Moving):
     m is the dimension of the *manifold*: with that of the space around it, d, the temperature becomes d/m, and the
     stationary distribution e^{−mU/d}. So it is with ``embedding``, and in the authors' released code.
     ABOBA: as in SGGMC with the damper e^{−ξε/2}, and ξ ← ξ + (‖v‖²/m − 1)ε/2 in each half A. ξ starts at C.
-    Invariant law: e^{−U} on the manifold as ε → 0, with a bias O(ε²). Unknown noise of the gradient, N(0, V), only
-    moves the mean of ξ, to C + Vε/2. Shapes: x (chains, d), momentum (chains, d + 1) with ξ last.
+    Invariant distribution: e^{−U} on the manifold as ε → 0, with a bias O(ε²). Unknown noise of the gradient, N(0, V),
+    only moves the mean of ξ, to C + Vε/2. Shapes: x (chains, d), momentum (chains, d + 1) with ξ last.
     """
 
     key = "gsgnht"

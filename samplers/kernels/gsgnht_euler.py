@@ -50,8 +50,8 @@ def advance(rng, state, model, source, params, out, n, info):
 class GSGNHTEuler(Moving):
     """gSGNHT by explicit Euler: every part of the step from the state before it.
 
-    SDE and law as in :class:`~samplers.kernels.gsgnht.GSGNHT`. Euler–Maruyama: x moves along the geodesic of the old v
-    for ε, v ← (1 − ξε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x, and
+    SDE and invariant distribution as in :class:`~samplers.kernels.gsgnht.GSGNHT`. Euler–Maruyama: x moves along the
+    geodesic of the old v for ε, v ← (1 − ξε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x, and
     ξ ← ξ + ε(‖v_old‖²/m − 1). The bias is O(ε). Shapes: x (chains, d), momentum (chains, d + 1) with ξ last.
     """
 
@@ -68,7 +68,7 @@ class GSGNHTEuler(Moving):
     supports = frozenset({MANIFOLD})
     takes = STOCHASTIC
     thermostat = True
-    # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
+    # Explicit Euler heats a steep distribution: its step must be as small as one without a velocity.
     moving = False
     advance = advance
 

@@ -73,7 +73,8 @@ class HMC(Sampler):
     Leapfrog: L times r ← r − (ε/2)∇U, θ ← θ + εr, r ← r − (ε/2)∇U. With the accept step the new state is
     kept with probability min(1, e^{−ΔH}), and e^{−H} is exactly invariant for every ε. It stays so
     with a noisy gradient, from Gaussian noise or a fresh minibatch at every leapfrog step, because the noise and the
-    choice of data are drawn without regard to the state, and on the way back have the same law; only more is rejected.
+    choice of data are drawn without regard to the state, and on the way back have the same distribution; only more is
+    rejected.
     The accept step takes the energy of all data. Without it the bias is O(ε²), and noise heats the chain.
     """
 
@@ -101,7 +102,7 @@ class HMC(Sampler):
     accept = Flag(
         True,
         label="Accept step",
-        doc="The Metropolis test that makes the law exact. It takes the energy of all data, with minibatches too.",
+        doc="The Metropolis test, with which the target is exactly invariant. It takes the energy of all data, with minibatches too.",
     )
 
     @property

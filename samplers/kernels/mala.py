@@ -46,7 +46,8 @@ class MALA(Sampler):
 
     Proposal: an Euler–Maruyama step of dθ = −∇U dt + √2 dW, θ' = θ − ε∇U(θ) + N(0, 2ε), as SGLD makes it; accepted
     with probability min(1, e^{U(θ) − U(θ')} q(θ | θ')/q(θ' | θ)), q(θ' | θ) ∝ e^{−‖θ' − θ + ε∇U(θ)‖²/4ε}.
-    Invariant law: e^{−U}, exactly, for every ε: SGLD without its bias, for the price of the energy of all data.
+    Invariant distribution: e^{−U}, exactly, for every ε: SGLD without its bias, for the price of the energy of all
+    data.
     """
 
     key = "mala"

@@ -60,9 +60,9 @@ class MSGNHT(Moving):
     H = U + ‖r‖²/2 + Σ(ξ_i − C)²/2, D = diag(0, C, 0), Q_{r_i ξ_i} = r_i.
     ABOBA: A, θ ← θ + rε/2 and ξ_i ← ξ_i + (r_i² − 1)ε/2; B, r_i ← e^{−ξ_iε/2}r_i; O, r ← r − ε∇Ũ + N(0, 2Cε − Vε²);
     B; A (Chen et al. 2015). ξ starts at C.
-    Invariant law: e^{−U} as ε → 0, with a bias O(ε²). Noise of the gradient whose variance V_i differs from coordinate
-    to coordinate only moves the means of ξ, to C + V_iε/2, where a single thermostat has one mean for all. What is
-    correlated between coordinates none of them takes up.
+    Invariant distribution: e^{−U} as ε → 0, with a bias O(ε²). Noise of the gradient whose variance V_i differs from
+    coordinate to coordinate only moves the means of ξ, to C + V_iε/2, where a single thermostat has one mean for all.
+    What is correlated between coordinates none of them takes up.
     Shapes: θ (chains, d), momentum (chains, 2d) with ξ behind r.
     """
 

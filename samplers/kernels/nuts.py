@@ -97,7 +97,8 @@ class NUTS(Sampler):
     Dynamics as in HMC, r ~ N(0, I) and leapfrog steps. The trajectory is doubled, forwards or backwards by a coin,
     until it turns back on itself, (θ₊ − θ₋)·r₊ < 0 or (θ₊ − θ₋)·r₋ < 0, as a whole or within the new half, or has 2^J
     points. The next state is a point of it with probability ∝ e^{−H}, those of the new half preferred.
-    Invariant law: e^{−H}, exactly, for every ε. No length has to be chosen; what a step costs is counted as it is.
+    Invariant distribution: e^{−H}, exactly, for every ε. No length has to be chosen; what a step costs is counted as it
+    is.
     """
 
     key = "nuts"

@@ -76,10 +76,10 @@ class PSGLD(Sampler):
     factor 1 − α more, as if only the newest gradient depended on θ; the two agree at α = 0. The diagonal ∂_i g_i is
     estimated by z_i(∇U(θ + δ∘z) − ∇U(θ − δ∘z))_i/2δ_i with random signs z (Hutchinson) and δ_i = √(2εG_ii), as far as
     the step's noise goes: its bias is O(ε) as the step's own, and a kink of U is rounded. It costs two full gradients.
-    Invariant law: with Γ and the full gradient e^{−U} as ε → 0, for ε well below 1 − α. Without Γ it is e^{−U}/G in one
-    dimension, however small the step: at α = 0 that is e^{−U}(λ + |U'|). It comes back towards e^{−U} where the window
-    of 1/(1 − α) steps is so long that G stands still while θ goes round. With minibatches v also holds the variance of
-    the gradient; where that depends on θ, Γ lacks its derivative.
+    Invariant distribution: with Γ and the full gradient e^{−U} as ε → 0, for ε well below 1 − α. Without Γ it is
+    e^{−U}/G in one dimension, however small the step: at α = 0 that is e^{−U}(λ + |U'|). It comes back towards e^{−U}
+    where the window of 1/(1 − α) steps is so long that G stands still while θ goes round. With minibatches v also holds
+    the variance of the gradient; where that depends on θ, Γ lacks its derivative.
     Shapes: θ (chains, d); v and w (chains, 2d) in the place of a momentum.
     """
 
@@ -104,7 +104,7 @@ class PSGLD(Sampler):
     floor = Real(1.0, bounds=(1e-5, 1000.0), log=True, tex=r"\lambda", label="Floor λ",
                  doc="Added to the size of the gradient, so that G is at most 1/λ. The smaller it is, the more G depends on θ.")  # fmt: skip
     gamma = Flag(
-        True, label="Γ", doc="Whether Γ is added. Without it the chain has another law, however small the step."
+        True, label="Γ", doc="Whether Γ is added. Without it the target is not stationary, however small the step."
     )
 
     @classmethod

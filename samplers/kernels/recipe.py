@@ -244,9 +244,9 @@ class RecipeSampler(Sampler):
     With λ > 0 a step begins, with probability 1 − e^{−λε}, with a new momentum r ~ N(0, I), and so does the chain.
     Where the target's U is no formula ∇H is its compiled gradient, with every estimator of it; U in an entry, and its
     slopes in Γ, are those of all data at every step.
-    Invariant law: e^{−H} as ε → 0, for every D that is positive semidefinite and every Q that is skew. Where 2D − εB̂ is
-    not positive semidefinite the noise is clipped, and the steps that it happened in are counted. On (0, ∞) a step that
-    leaves is reflected at 0.
+    Invariant distribution: e^{−H} as ε → 0, for every D that is positive semidefinite and every Q that is skew. Where
+    2D − εB̂ is not positive semidefinite the noise is clipped, and the steps that it happened in are counted. On (0, ∞)
+    a step that leaves is reflected at 0.
     """
 
     key = "recipe"
@@ -280,7 +280,7 @@ class RecipeSampler(Sampler):
     refresh = Real(0.0, bounds=(0.0, MAX_REFRESH), tex=r"\lambda", label="Momentum redraws λ",
                    doc="How often in a unit of time the momentum is drawn afresh from N(0, I), as HMC does; 0 is never.")  # fmt: skip
     gamma = Flag(True, label="Γ in the drift",
-                 doc="Without Γ the dynamics has another law than e^{−H} wherever D or Q depends on the state.")  # fmt: skip
+                 doc="Without Γ e^{−H} is not stationary wherever D or Q depends on the state.")  # fmt: skip
     dissipation = Flag(True, label="−D∇H in the drift",
                        doc="Without −D∇H nothing balances the noise: naive SGHMC.")  # fmt: skip
 

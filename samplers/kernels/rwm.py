@@ -36,8 +36,8 @@ class RWM(Sampler):
     """Random-walk Metropolis (Metropolis et al. 1953).
 
     Proposal: θ' = θ + sN(0, I), which is symmetric; accepted with probability min(1, e^{U(θ) − U(θ')}).
-    Invariant law: e^{−U}, exactly, for every s. It takes the energy of all data at each step, and no gradient; that
-    energy is counted as one, for it looks at as many data. In d dimensions the best s falls as 1/√d, where about a
+    Invariant distribution: e^{−U}, exactly, for every s. It takes the energy of all data at each step, and no gradient;
+    that energy is counted as one, for it looks at as many data. In d dimensions the best s falls as 1/√d, where about a
     quarter is accepted (Roberts, Gelman & Gilks 1997).
     """
 

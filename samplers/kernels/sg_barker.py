@@ -44,10 +44,11 @@ class StochasticBarker(Sampler):
     The Barker proposal without its accept step, each coordinate by itself: z ~ N(0, s²), and θ_i ← θ_i + z with
     probability 1/(1 + e^{z ∂̃_iU(θ)}), else θ_i − z. As s → 0 its drift is −s²∇U/2 and its noise N(0, s²I): Langevin
     dynamics for the time ε = s²/2.
-    Invariant law: e^{−U} as s → 0. Where coordinates are independent its density is e^{−U}(1 + εf + O(ε²)) with
-    f = ¾Σ(∂_iU)² − ½ΔU + const, and noise of variance V in the gradient heats by 3εV/2: both more than in SGLD, whose
-    terms are ¼, ½ and εV/2. On N(0, 1) that is the variance 1 + (3/2)ε(1 + V). But a step is never longer than its
-    noise would have it, however steep or noisy the gradient: where SGLD leaves the law for good, this one comes back.
+    Invariant distribution: e^{−U} as s → 0. Where coordinates are independent its density is e^{−U}(1 + εf + O(ε²))
+    with f = ¾Σ(∂_iU)² − ½ΔU + const, and noise of variance V in the gradient heats by 3εV/2: both more than in SGLD,
+    whose terms are ¼, ½ and εV/2. On N(0, 1) that is the variance 1 + (3/2)ε(1 + V). But a step is never longer than
+    its noise would have it, however steep or noisy the gradient: where SGLD leaves the distribution for good, this one
+    comes back.
     """
 
     key = "sg_barker"

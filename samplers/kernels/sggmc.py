@@ -49,8 +49,8 @@ class SGGMC(Moving):
     recipe in local coordinates with D = diag(0, MᵀCM), Q = [[0, −I], [I, 0]], whose printed form lost a minus sign.
     ABOBA: A, the geodesic flow for ε/2; B, v ← e^{−Cε/2}v; O, v ← v − εΛ∇Ũ + ΛN(0, 2Cε − Vε²); B; A. V is the known or
     estimated variance of the gradient's noise; where 2Cε < Vε² nothing is injected, and the step is counted as clipped.
-    Invariant law: e^{−U} on the manifold as ε → 0, with a bias O(ε²); noise V that is not subtracted makes E‖v‖²/m the
-    temperature 1 + Vε/2C. On ℝᵈ it is the ABOBA scheme of Langevin dynamics (relative of BAOAB).
+    Invariant distribution: e^{−U} on the manifold as ε → 0, with a bias O(ε²); noise V that is not subtracted makes
+    E‖v‖²/m the temperature 1 + Vε/2C. On ℝᵈ it is the ABOBA scheme of Langevin dynamics (relative of BAOAB).
     Shapes: x, v (chains, d), d the dimension of the space around the manifold.
     """
 

@@ -44,9 +44,11 @@ def advance(rng, state, model, source, params, out, n, info):
 class SGGMCEuler(Moving):
     """SGGMC by explicit Euler: every part of the step from the state before it.
 
-    SDE and law as in :class:`~samplers.kernels.sggmc.SGGMC`. Euler–Maruyama: x moves along the geodesic of the old v
-    for ε, v ← (1 − Cε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x. The bias is O(ε).
-    (With the gradient at the new x, semi-implicitly, the law of x alone would have a bias O(ε²), and show nothing.)
+    SDE and invariant distribution as in :class:`~samplers.kernels.sggmc.SGGMC`. Euler–Maruyama: x moves along the
+    geodesic of the old v for ε, v ← (1 − Cε)v + Λ(x_old)(−ε∇Ũ(x_old) + N(0, 2Cε − Vε²)), projected at the new x. The
+    bias is O(ε).
+    (With the gradient at the new x, semi-implicitly, the distribution of x alone would have a bias O(ε²), and show
+    nothing.)
     """
 
     key = "sggmc_euler"
@@ -61,7 +63,7 @@ class SGGMCEuler(Moving):
     source = "Liu, Zhu & Song 2016, eq (5), at first order"
     supports = frozenset({MANIFOLD})
     takes = STOCHASTIC
-    # Explicit Euler heats a steep law: its step must be as small as one without a velocity.
+    # Explicit Euler heats a steep distribution: its step must be as small as one without a velocity.
     moving = False
     advance = advance
 

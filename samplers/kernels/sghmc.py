@@ -57,7 +57,7 @@ class SGHMC(Sampler):
     Q = [[0, −I], [I, 0]].
     Semi-implicit Euler: θ ← θ + εr, then r ← r − ε∇Ũ(θ) − εCr + N(0, ε(2C − εB̂)): recipe paper
     eq (12) with the gradient taken at the new θ, as in Chen et al.
-    Invariant law: e^{−H} as ε → 0.
+    Invariant distribution: e^{−H} as ε → 0.
     """
 
     key = "sghmc"

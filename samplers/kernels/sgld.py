@@ -56,8 +56,8 @@ class SGLD(Sampler):
 
     SDE: dθ = −∇U dt + √2 dW, the recipe with D = I, Q = 0.
     Euler–Maruyama: θ ← θ − ε∇Ũ(θ) + N(0, ε(2 − εB̂)), recipe paper eq (13) with D = I.
-    Invariant law: e^{−U} as ε → 0. On a Gaussian N(0, σ²) with the full gradient the chain's own law is
-    N(0, σ²/(1 − ε/2σ²)), and it blows up for ε ≥ 2σ².
+    Invariant distribution: e^{−U} as ε → 0. On a Gaussian N(0, σ²) with the full gradient the chain's own distribution
+    is N(0, σ²/(1 − ε/2σ²)), and it blows up for ε ≥ 2σ².
     """
 
     key = "sgld"

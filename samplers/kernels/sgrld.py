@@ -45,7 +45,7 @@ class SGRLD(Sampler):
     Euler–Maruyama with reflection at 0: θ ← |θ + ε(1 − θ∇Ũ) + √(2εθ) ξ|.
     On the Dirichlet posteriors, in expanded mean, the drift is ε(α − θ + N̂_j − ω_j N̂.). The SCIR
     paper's h is 2ε, and its released drift is wrong; this is the correct one.
-    Invariant law: e^{−U} as ε → 0; near the boundary the bias of every ε > 0 is large.
+    Invariant distribution: e^{−U} as ε → 0; near the boundary the bias of every ε > 0 is large.
     """
 
     key = "sgrld"

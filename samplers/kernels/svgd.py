@@ -101,7 +101,7 @@ class SVGD(Sampler):
     def first_position(
         self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.float64]:
-        """N(start, s²I), s = ½, or on a steep target about the narrowest width of its law."""
+        """N(start, s²I), s = ½, or on a steep target about the narrowest width of its distribution."""
         first = target.first_steps
         spread = 0.5 if first is None else min(sqrt(10 * first.other), 0.5)
         return position + spread * rng.standard_normal(position.shape)

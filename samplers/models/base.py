@@ -1,7 +1,7 @@
 """What every model of real data declares, and what every method for it does.
 
 A model (topics of documents, communities of a network) is to these pages what a target is to the others, and a
-method what a sampler is. There is no exact law here: a converged exact sampler and held-out scores take its place.
+method what a sampler is. There is no exact answer here: a converged exact sampler and held-out scores take its place.
 """
 
 from abc import abstractmethod
@@ -79,7 +79,7 @@ class Model(param.Parameterized):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """What is accumulated of the numbers that are :attr:`followed`, whose law nobody knows."""
+        """What is accumulated of the numbers that are :attr:`followed`, whose distribution is unknown."""
         out = []
         for name, (low, high, log) in zip(self.followed, self.ranges(), strict=True):
             middle = (low * high) ** 0.5 if log else (low + high) / 2

@@ -1,4 +1,4 @@
-"""A recipe's process on a grid: what really moves the chain, its law, and where that is not e^{−H}."""
+"""A recipe's process on a grid: what really moves the chain, its distribution, and where that is not e^{−H}."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from samplers.targets.base import Target
 SHOWN_MOMENTUM = 4.0
 """Momenta within ±4, and a thermostat within 4 of its mean, are what is shown and where D is checked."""
 FLOOR = 1e-30
-"""Cells have at least this share of the highest density of a law that is solved for."""
+"""Cells have at least this share of the highest density of a distribution that is solved for."""
 STEPPED = 80
 """Cells a side where the autocorrelation is found by steps in time."""
 MAX_NUMBERS = 10**8
@@ -28,7 +28,7 @@ def effective(recipe: Recipe, step_size: float, excess: float) -> Recipe:
     """The recipe with the diffusion that a chain has when its gradient's noise is larger by ``excess`` than B̂.
 
     A step adds ε²(V − B̂)K to the injected 2εD, with K = (D+Q) diag(1, 0) (D+Q)ᵀ: that is D + (ε/2)(V − B̂)K. The drift
-    stays what it is, so that e^{−H} is no longer its law.
+    stays what it is, so that e^{−H} is no longer its distribution.
     """
     if excess == 0:
         return recipe
@@ -123,7 +123,7 @@ class Flow:
 
     @cached_property
     def right(self) -> bool:
-        """Whether the recipe's own drift is what moves the chain, so that e^{−H} is its law."""
+        """Whether the recipe's own drift is what moves the chain, so that e^{−H} is its distribution."""
         return all((own - other).is_zero for own, other in zip(self.recipe.drift, self.recipe.due, strict=True))
 
     @cached_property
@@ -137,7 +137,8 @@ class Flow:
         if self.right:
             return self.wanted
         law = fokker_planck.stationary(self.matrix, self.grid, self.wanted)
-        # A law that is solved for may be cut to zero in a cell far out, which would then have modes of its own.
+        # A distribution that is solved for may be cut to zero in a cell far out, which would then have modes of its
+        # own.
         return np.maximum(law, FLOOR * law.max())
 
     @cached_property
@@ -147,7 +148,7 @@ class Flow:
 
     @cached_property
     def spectrum(self) -> fokker_planck.Spectrum:
-        """The slowest modes. Raises ValueError where the grid has no law."""
+        """The slowest modes. Raises ValueError where the grid has no distribution."""
         return fokker_planck.spectrum(self.matrix, self.grid, self.law, resolvent=self.resolvent)
 
     def autocorrelation(self, times: Array, k: int = 0) -> Array:
@@ -161,7 +162,7 @@ class Flow:
 
     def _stepped(self, times: Array, k: int) -> Array:
         # The projection behind a right process's prediction is stable for those alone: they are dissipative under
-        # their law.
+        # their distribution.
         law, x = self.law, self.grid.mesh()[k]
         apart = x - float((x * law).sum() * self.grid.volume)
         walk = fokker_planck.Evolution(self.matrix, apart * law, float(times[1] - times[0]))

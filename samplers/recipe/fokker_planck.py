@@ -354,7 +354,7 @@ class Evolution:
 
 
 class Resolvent:
-    """The inverse of the generator on what has no part in its stationary law, and the scaled matrix A.
+    """The inverse of the generator on what has no part in its stationary distribution, and the scaled matrix A.
 
     A = Π^{−1/2} L Π^{1/2}: the generator in L²(π), with √π as right and left null vector. For a recipe its symmetric
     part is the diffusion, its skew part the curl. In the complement of √π, A⁻¹ is the inverse of A − c e_k e_kᵀ with
@@ -399,17 +399,18 @@ class Resolvent:
         b = self.project(np.asarray(values, dtype=float).ravel() * self.root)
         size = float(np.linalg.norm(b))
         if not size > 1e-12 * float(np.linalg.norm(np.ravel(values) * self.root)):
-            raise ValueError("The observable is constant under the stationary law.")
+            raise ValueError("The observable is constant under the stationary distribution.")
         return b / size
 
 
 class Spectrum(NamedTuple):
-    """The slowest modes of a generator, slowest decay first; the stationary law is not among them."""
+    """The slowest modes of a generator, slowest decay first; the stationary distribution is not among them."""
 
     values: Complex
     """λ with L φ = λ φ, (k,), by −Re λ; k + 1 of them where the k-th was one of a complex pair."""
     right: Complex
-    """φ, (k, *cells): how p deviates from the stationary law in the mode; largest modulus of φ/√π scaled to 1."""
+    """φ, (k, *cells): how p deviates from the stationary distribution in the mode; largest modulus of φ/√π scaled to
+    1."""
     left: Complex | None
     """ψ with Lᵀψ = λψ, (k, *cells): the observable that decays as e^{λt}; Σ ψφ·volume = 1. None unless asked for."""
     radius: float
@@ -479,7 +480,7 @@ def predicted_autocorrelation(
     tolerance: float = 1e-6,
     resolvent: Resolvent | None = None,
 ) -> Array:
-    """ρ(t) = Cov(g(z_0), g(z_t))/Var g under the stationary law, at each of ``times`` (≥ 0); their shape.
+    """ρ(t) = Cov(g(z_0), g(z_t))/Var g under the stationary distribution, at each of ``times`` (≥ 0); their shape.
 
     ρ(t) = bᵀe^{At}b with b = √π(g − E g), by Galerkin projection onto the Krylov space of A⁻¹ and b: the modal sum
     with the best few dozen modes for this observable, stable for every t as the projection is dissipative too. The
@@ -541,7 +542,8 @@ def integrated_time(
 
 
 def stationary(matrix: sparse.csc_array, grid: Grid, start: Array) -> Array:
-    """The density that L keeps, mass one, ``cells``: for a generator with an extra drift, whose law is not e^{−H}.
+    """The density that L keeps, mass one, ``cells``: for a generator with an extra drift, whose distribution is not
+    e^{−H}.
 
     Solves L p = 0 with p = 1 in the likeliest cell of ``start``, a density that is not too far from it. Raises
     ValueError if that cell's density is not positive in the solution, or the solution takes more than 1e-6 of its mass

@@ -196,7 +196,8 @@ class GSGRHMC(Preset):
 class NaiveSGRHMC(GSGRHMC):
     """Stochastic gradient Riemann HMC without Γ: what a careless implementation does. Eq (16).
 
-    dθ = G^{−1/2} r dt, dr = −G^{−1/2}∇U dt − G^{−1} r dt + √(2G^{−1}) dW. Its θ-law is exactly ∝ e^{−U} G^{1/2}.
+    dθ = G^{−1/2} r dt, dr = −G^{−1/2}∇U dt − G^{−1} r dt + √(2G^{−1}) dW. Its marginal of θ is exactly ∝ e^{−U}
+    G^{1/2}.
     """
 
     key = "naive_sgrhmc"
@@ -218,7 +219,7 @@ class CurlSGLD(Preset):
 
     diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
                               doc="How strong drift and noise are.")  # fmt: skip
-    curl_strength = Real(1.0, bounds=(-100.0, 100.0), tex="q", label="Curl q",
+    curl_strength = Real(1.0, bounds=(-100.0, 100.0), tex="q", label="Strength q",
                          doc="How fast the process goes around along the contours of the energy.")  # fmt: skip
 
 

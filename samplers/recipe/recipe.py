@@ -4,7 +4,7 @@ The process dz = f dt + √(2D) dW with
 
     f(z) = −[D(z) + Q(z)] ∇H(z) + Γ(z),    Γ_i = Σ_j ∂_j (D_ij + Q_ij),
 
-keeps the law e^{−H} for every symmetric positive semidefinite D and every skew-symmetric Q (eqs (2) and (3),
+keeps the distribution e^{−H} for every symmetric positive semidefinite D and every skew-symmetric Q (eqs (2) and (3),
 Theorem 1). Here all entries are expressions of the state's names, and Γ, f and the residual of the Fokker–Planck
 equation are derived from them symbolically.
 
@@ -137,7 +137,7 @@ class Recipe:
     """A process given by its H, D and Q, and what follows from them.
 
     H = U(θ) + |r|²/2 + (d/2)(ξ − A)². The thermostat's term corrects the paper's (1/2d)(ξ − A)², with which the
-    printed update of ξ would not leave e^{−H} alone.
+    printed update of ξ would not leave e^{−H} invariant.
 
     The momentum may be redrawn at the times of a Poisson process: a jump, which leaves e^{−H} invariant and is in none
     of the expressions below.
@@ -267,7 +267,7 @@ class Recipe:
 
     @cached_property
     def residual(self) -> Expression:
-        """How the law e^{−H} changes under this process, over e^{−H}: 0 exactly where it is stationary.
+        """How the distribution e^{−H} changes under this process, over e^{−H}: 0 exactly where it is stationary.
 
         With p = e^{−H}, H_i = ∂_i H: (1/p)[−Σ ∂_i(f_i p) + Σ ∂_i∂_j(D_ij p)]
         = Σ_i (f_i H_i − ∂_i f_i) + Σ_ij [∂_i∂_j D_ij − 2 H_i ∂_j D_ij + D_ij (H_i H_j − ∂_i∂_j H)], from eq (4).
@@ -310,11 +310,12 @@ class Recipe:
 
     @cached_property
     def wrong_potential(self) -> Expression | None:
-        """Ũ of the θ-law ∝ e^{−Ũ} that the drift without Γ has, where that is known in closed form; else None.
+        """Ũ of the marginal of θ ∝ e^{−Ũ} that the drift without Γ has, where that is known in closed form; else None.
 
         Without Γ, the drift is the recipe's for another energy in two cases. With momentum, D = diag(0, ·) a function
-        of θ, and Q's blocks ∓g(θ)I with one g = G^{−1/2}: Ũ = U + log G^{−1/2}, the θ-law is e^{−U} G^{1/2} (naive
-        SGRHMC). With θ alone, Q = 0 and D = g(θ)I: Ũ = U + log g. What is lost is in both cases the Γ of g∇ log g.
+        of θ, and Q's blocks ∓g(θ)I with one g = G^{−1/2}: Ũ = U + log G^{−1/2}, the marginal of θ is e^{−U} G^{1/2}
+        (naive SGRHMC). With θ alone, Q = 0 and D = g(θ)I: Ũ = U + log g. What is lost is in both cases the Γ of g∇ log
+        g.
         """
         thetas, momenta, d = self.layout.thetas, self.layout.momenta, self.layout.dim
         if not self.gamma_dropped or self.dissipation_dropped or self.edited or self.layout.thermostats:

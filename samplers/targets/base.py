@@ -1,6 +1,6 @@
 """What every target declares.
 
-A target is a law with an energy U(θ) = −log density + constant, its gradient, and the *exact*
+A target is a distribution with an energy U(θ) = −log density + constant, its gradient, and the *exact*
 answer: CDF, moments and an i.i.d. sampler. A new target is one file with a subclass of
 :class:`Target` and one line in ``samplers/targets/__init__.py``.
 """
@@ -46,7 +46,7 @@ def subscript(j: int) -> str:
 
 
 def unknown(x: Array) -> Array:
-    """The CDF of a column whose law is not known."""
+    """The CDF of a column whose distribution is not known."""
     return np.full(np.shape(x), np.nan)
 
 
@@ -55,8 +55,8 @@ class Column:
     """One coordinate that the engine accumulates: a histogram, moments and autocovariances.
 
     ``low`` and ``high`` bound the histogram; what falls outside is counted in two outer bins, so the
-    KS distance stays exact at every edge. ``log`` bins the logarithm. Where the law is :func:`unknown`, ``mean`` and
-    ``variance`` are no more than the scale that sums are taken on.
+    KS distance stays exact at every edge. ``log`` bins the logarithm. Where the distribution is :func:`unknown`,
+    ``mean`` and ``variance`` are no more than the scale that sums are taken on.
     """
 
     name: str
@@ -69,11 +69,11 @@ class Column:
     variance: float
     log: bool = False
     shown: tuple[float, float] = (0.0, 0.0)
-    """The range of an axis that shows the bulk of the law; ``(low, high)`` where it is not given."""
+    """The range of an axis that shows the bulk of the distribution; ``(low, high)`` where it is not given."""
 
     @classmethod
     def gaussian(cls, name: str, mean: float, variance: float) -> "Column":
-        """Of the law N(mean, variance)."""
+        """Of the distribution N(mean, variance)."""
         sd = float(np.sqrt(variance))
         return cls(
             name, mean - 7.5 * sd, mean + 7.5 * sd, lambda x: special.ndtr((x - mean) / sd), mean, variance,
@@ -82,7 +82,7 @@ class Column:
 
     @property
     def exact(self) -> bool:
-        """Whether the law is known."""
+        """Whether the distribution is known."""
         return self.cdf is not unknown
 
     @property
@@ -174,7 +174,7 @@ def no_data(theta, data, each, params):
 
 
 class Target(param.Parameterized):
-    """A law on ℝᵈ, (0, ∞)ᵈ, the simplex or a manifold. Instances are never changed after they are made."""
+    """A distribution on ℝᵈ, (0, ∞)ᵈ, the simplex or a manifold. Instances are never changed after they are made."""
 
     key: ClassVar[str]
     """The name in specs and links."""
@@ -193,7 +193,7 @@ class Target(param.Parameterized):
     dragged: ClassVar[str] = ""
     """The parameter that says where its :attr:`handles` are; empty where there are none."""
     process: ClassVar[str | None] = None
-    """The process with this stationary law whose transition is known exactly: ``cir`` or ``geometric_ou``."""
+    """The process with this stationary distribution whose transition is known exactly: ``cir`` or ``geometric_ou``."""
 
     potential: ClassVar[Any]
     gradient: ClassVar[Any]
@@ -317,7 +317,9 @@ class Target(param.Parameterized):
         return self.n_columns == 2
 
     def log_column_density(self, values: Array) -> Array:
-        """The normalised log density of the columns (..., columns), where they are coordinates of the whole law."""
+        """The normalised log density of the columns (..., columns), where they are coordinates of the whole
+        distribution.
+        """
         return self.log_density(values)
 
     @property

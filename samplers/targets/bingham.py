@@ -1,4 +1,4 @@
-"""The Bingham law on S²."""
+"""The Bingham distribution on S²."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -67,9 +67,9 @@ class Bingham(Target):
     dim = 3
 
     concentration = Real(4.0, bounds=(-50.0, 50.0), tex=r"\kappa", label="Concentration κ",
-                         doc="Above 0 the law gathers at the two poles, below 0 around the equator.")  # fmt: skip
+                         doc="Above 0 the distribution gathers at the two poles, below 0 around the equator.")  # fmt: skip
     asymmetry = Real(1.5, bounds=(0.0, 20.0), tex=r"\beta", label="Asymmetry β",
-                     doc="How much the law avoids the x axis and favours the y axis.")  # fmt: skip
+                     doc="How much the distribution avoids the x axis and favours the y axis.")  # fmt: skip
 
     @cached_property
     def manifold(self) -> Manifold:

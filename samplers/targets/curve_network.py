@@ -107,7 +107,7 @@ class CurveNetwork(LongRun):
     posterior knows it, and in the gap it says how little it does.
 
     The answers are those of a long run of Hamiltonian Monte Carlo with the accept step. Whether it has seen all of the
-    law is judged, by R-hat and ESS, of the curve.
+    distribution is judged, by R-hat and ESS, of the curve.
     """
 
     key = "curve_network"
@@ -169,7 +169,9 @@ class CurveNetwork(LongRun):
 
     @property
     def curvature(self) -> Array:
-        """The prior's: what the data add differs from mode to mode, and at none of them is it that of the whole law."""
+        """The prior's: what the data add differs from mode to mode, and at none of them is it that of the whole
+        distribution.
+        """
         return np.eye(self.dim)
 
     def start(self) -> Array:

@@ -71,7 +71,7 @@ class Dirichlet(Target):
 
     The state is θ ∈ (0, ∞)ᵈ with ω_j = θ_j / Σθ. The energy is that of the expanded-mean
     parameterisation of Patterson & Teh, which SGRLD steps: U(θ) = Σ θ_j − (α−1) log θ_j − N_j log ω_j.
-    The CIR samplers make θ_j ~ Gamma(α + N_j, 1) instead. Only the scale Σθ differs; ω has the same law.
+    The CIR samplers make θ_j ~ Gamma(α + N_j, 1) instead. Only the scale Σθ differs; ω has the same distribution.
     """
 
     tex = r"U(\theta) = \sum_j \theta_j - (\alpha-1)\log\theta_j - N_j \log\omega_j,\quad \omega_j = \theta_j / \textstyle\sum_l\theta_l"

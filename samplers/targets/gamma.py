@@ -33,7 +33,7 @@ def draw(rng, out, params):
 
 
 class Gamma(Target):
-    """Gamma(a, 1): U(θ) = θ − (a − 1) log θ, the stationary law of the Cox–Ingersoll–Ross process."""
+    """Gamma(a, 1): U(θ) = θ − (a − 1) log θ, the stationary distribution of the Cox–Ingersoll–Ross process."""
 
     key = "gamma"
     title = "Gamma"
@@ -46,7 +46,7 @@ class Gamma(Target):
     dim = 1
 
     shape = Real(0.5, bounds=(0.01, 1000.0), log=True, tex="a", label="Shape a",
-                 doc="The shape of the gamma law, which is also its mean and its variance. Below 1 the density is infinite at 0.")  # fmt: skip
+                 doc="The shape of the gamma distribution, which is also its mean and its variance. Below 1 the density is infinite at 0.")  # fmt: skip
 
     def packed(self) -> Array:
         # The CIR kernels read prior shapes and counts; here there are no counts.

@@ -31,7 +31,7 @@ def draw(rng, out, params):
 
 
 class Gaussian(Target):
-    """N(μ, σ²): U(θ) = (θ − μ)²/(2σ²). Every sampler's own law on it is a Gaussian with a known variance."""
+    """N(μ, σ²): U(θ) = (θ − μ)²/(2σ²). Every sampler's own distribution on it is a Gaussian with a known variance."""
 
     key = "gaussian"
     title = "Gaussian"

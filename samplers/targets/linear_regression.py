@@ -1,4 +1,4 @@
-"""The posterior of two coefficients of a linear regression: a Gaussian law, with data."""
+"""The posterior of two coefficients of a linear regression: a Gaussian distribution, with data."""
 
 from functools import cached_property
 

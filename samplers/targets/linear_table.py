@@ -17,8 +17,8 @@ from samplers.targets.tables import table
 SHAPE, RATE = 1.0, 0.5
 """Of the prior of 1/σ²: with y of variance 1 it says that σ² is about 1/2, and as little as two data would."""
 
-# The packed parameters: 1/τ², how many data and coefficients, the shape and the rate of the law of 1/σ², of each datum
-# x and y, the mean of the coefficients, and the Cholesky factor of their covariance over σ².
+# The packed parameters: 1/τ², how many data and coefficients, the shape and the rate of the distribution of 1/σ², of
+# each datum x and y, the mean of the coefficients, and the Cholesky factor of their covariance over σ².
 _PRIOR, _ITEMS, _COEFFICIENTS, _SHAPE, _RATE, _FIRST = 0, 1, 2, 3, 4, 5
 
 
@@ -104,8 +104,8 @@ class TableLinear(OfTable):
     """y_i ~ N(β·x_i, σ²) with β ~ N(0, σ²τ²I) and 1/σ² ~ Gamma(1, rate ½); θ = (β, log σ).
 
     The data are a table: the diabetes of 442 patients, or a CSV file of your own, whose last column is y. θ₁ is the
-    intercept, the next belong to the columns. The prior is conjugate: 1/σ² has a gamma law, β a Gaussian one for each
-    σ, and so each coefficient the law of Student's t.
+    intercept, the next belong to the columns. The prior is conjugate: 1/σ² has a gamma distribution, β a Gaussian one
+    for each σ, and so each coefficient a Student t distribution.
     """
 
     key = "linear_table"
@@ -136,7 +136,7 @@ class TableLinear(OfTable):
 
     @cached_property
     def _answers(self) -> tuple[Array, Array, float, float]:
-        """The mean of β, its covariance over σ², and the shape and the rate of the law of 1/σ²."""
+        """The mean of β, its covariance over σ², and the shape and the rate of the distribution of 1/σ²."""
         x, y = self.covariates, self.y
         precision = x.T @ x + np.eye(x.shape[1]) / self.prior_sd**2
         mean = np.linalg.solve(precision, x.T @ y)
@@ -221,7 +221,7 @@ class TableLinear(OfTable):
 
 
 def _student(name: str, mean: float, scale: float, freedom: float) -> Column:
-    """Of the law of mean + scale·t with so many degrees of freedom."""
+    """Of the distribution of mean + scale·t with so many degrees of freedom."""
     sd = scale * np.sqrt(freedom / (freedom - 2))
     # Ten data and more leave 12 degrees of freedom: one in 10⁵ of them is further away than this.
     reach = max(7.5 * sd, float(scale * special.stdtrit(freedom, 1 - 5e-9)))

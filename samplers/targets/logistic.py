@@ -123,7 +123,7 @@ def newton(rows: Array, prior_sd: float) -> tuple[Array, Array]:
 class Logistic(Target):
     """P(s_i = 1) = 1/(1 + e^{−θ·x_i}) with the prior θ ~ N(0, τ²I), of any number of coefficients.
 
-    A subclass has the rows s_i x_i, and says what is known of the law.
+    A subclass has the rows s_i x_i, and says what is known of the distribution.
     """
 
     gives = DATA | {MODE}

@@ -52,7 +52,7 @@ class _Answers(NamedTuple):
 class LargeLogistic(Logistic):
     """P(s_i = 1) = 1/(1 + e^{−θ·x_i}) with the prior θ ~ N(0, τ²I), on N data with x_i ~ N(0, I) that are made here.
 
-    Of so many data the law is nearly Gaussian. Its answers are those of N(m, U″(θ̂)⁻¹), θ̂ the mode, with
+    Of so many data the distribution is nearly Gaussian. Its answers are those of N(m, U″(θ̂)⁻¹), θ̂ the mode, with
     m = θ̂ − ½U″(θ̂)⁻¹ Σ_i u‴_i x_i (x_iᵀU″(θ̂)⁻¹x_i), the mean up to O(N^{−3/2}) of a standard deviation. Variances are
     right up to O(d/N) of themselves; the marginals are skewed by O(N^{−1/2}), which is known, and :attr:`uncertainty`
     is what that makes of a KS distance.
@@ -171,7 +171,7 @@ class LargeLogistic(Logistic):
         return tuple(made)
 
     def facts(self) -> Mapping[str, str]:
-        return {"Exact law": f"an expansion at the mode, right up to a KS distance of {self.uncertainty:.2g}"}
+        return {"Exact answers": f"an expansion at the mode, right up to a KS distance of {self.uncertainty:.2g}"}
 
     @property
     def column_names(self) -> tuple[str, ...]:

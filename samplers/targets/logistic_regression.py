@@ -82,7 +82,7 @@ class LogisticRegression(LogConcave):
 
     The data are the first N of the 569 tumours of Street, Wolberg & Mangasarian 1993, malignant (s = 1) or benign
     (s = −1), by two measurements of their cells with mean 0 and standard deviation 1; there is no intercept, so that θ
-    is the two coefficients. The law is log-concave and skewed, the more so the fewer data there are.
+    is the two coefficients. The distribution is log-concave and skewed, the more so the fewer data there are.
     """
 
     key = "logistic_regression"
@@ -95,7 +95,7 @@ class LogisticRegression(LogConcave):
     first_steps = FirstSteps(moving=0.05, batch=0.01, friction=5.0, other=2e-3)
 
     first = Option(default="radius", objects=list(FEATURES), label="First measurement", doc="Of the nuclei of the cells: what θ₁ multiplies.")  # fmt: skip
-    second = Option(default="texture", objects=list(FEATURES), label="Second measurement", doc="What θ₂ multiplies. Radius, perimeter and area are nearly the same: with two of them the law is a ridge.")  # fmt: skip
+    second = Option(default="texture", objects=list(FEATURES), label="Second measurement", doc="What θ₂ multiplies. Radius, perimeter and area are nearly the same: with two of them the distribution is a ridge.")  # fmt: skip
     items = Count(100, bounds=(20, 569), log=True, tex="N", label="Data N", doc="How many of the 569 tumours: the first of the file.")  # fmt: skip
     prior_sd = Real(3.0, bounds=(0.1, 10.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of each coefficient before there are data. A small one shrinks them.")  # fmt: skip
 

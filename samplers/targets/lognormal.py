@@ -34,7 +34,7 @@ def draw(rng, out, params):
 
 
 class LogNormal(Target):
-    """LogNormal(μ, σ²): U(θ) = log θ + (log θ − μ)²/(2σ²), the stationary law of the geometric OU process."""
+    """LogNormal(μ, σ²): U(θ) = log θ + (log θ − μ)²/(2σ²), the stationary distribution of the geometric OU process."""
 
     key = "lognormal"
     title = "Log-normal"

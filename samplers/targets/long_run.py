@@ -1,4 +1,6 @@
-"""Laws of many coordinates whose exact answers are the draws of a long run that is exact but for its length."""
+"""Distributions of many coordinates whose exact answers are the draws of a long run that is exact but for its
+length.
+"""
 
 import threading
 from abc import abstractmethod
@@ -118,12 +120,12 @@ class Reference(NamedTuple):
 
 
 class LongRun(Target):
-    """A law whose columns have the marginals of a long run of Hamiltonian Monte Carlo with the accept step.
+    """A distribution whose columns have the marginals of a long run of Hamiltonian Monte Carlo with the accept step.
 
-    The run is in coordinates in which the law is like N(0, I) at its mode. Four chains begin away from it, and go on
-    until R-hat of every column is below 1.005 and every ESS, of centre and tails, above 10,000. An exact draw is
-    one of the run's. The log density lacks a constant: it is normalised as if the law were the Gaussian that is alike
-    at the mode.
+    The run is in coordinates in which the distribution is like N(0, I) at its mode. Four chains begin away from it, and
+    go on until R-hat of every column is below 1.005 and every ESS, of centre and tails, above 10,000. An exact draw is
+    one of the run's. The log density lacks a constant: it is normalised as if the distribution were the Gaussian that
+    is alike at the mode.
     """
 
     exact_law = False
@@ -202,7 +204,7 @@ class LongRun(Target):
     def facts(self) -> Mapping[str, str]:
         chains, draws, _ = self.reference.draws.shape
         return {
-            "Exact law": f"{chains * draws:,} draws of Hamiltonian Monte Carlo, R̂ at most {self.reference.rhat:.4f}, ESS at least {self.reference.ess:,.0f}: known up to a KS distance of {self.uncertainty:.2g}"
+            "Exact answers": f"{chains * draws:,} draws of Hamiltonian Monte Carlo, R̂ at most {self.reference.rhat:.4f}, ESS at least {self.reference.ess:,.0f}: known up to a KS distance of {self.uncertainty:.2g}"
         }
 
     @cached_property

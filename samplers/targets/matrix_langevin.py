@@ -1,4 +1,4 @@
-"""A matrix Langevin law of frames: n × p matrices with orthonormal columns, the Stiefel manifold."""
+"""A matrix Langevin distribution of frames: n × p matrices with orthonormal columns, the Stiefel manifold."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -187,7 +187,7 @@ class MatrixLangevin(Target):
     def moments(self) -> tuple[Moment, ...]:
         if self.vectors == 1:
             return super().moments
-        # The columns are at a right angle, whatever the law.
+        # The columns are at a right angle, whatever the distribution.
         return (*super().moments, Moment("E first · second column", partial(_product, p=self.vectors), 0.0))
 
     tried_at = ({"rows": 4, "vectors": 3, "concentration": 0.1}, {"rows": 6, "vectors": 1, "concentration": 100.0})

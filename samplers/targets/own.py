@@ -31,7 +31,7 @@ MAX_SIZE = 1e6
 MAX_RATIO = 1e5
 """Between the longest and the shortest direction of the covariates: its square is the condition of the curvature."""
 MAX_TARGETS = 8
-"""Of one table, with other settings: what a target has found of its law is kept for who comes back to it."""
+"""Of one table, with other settings: what a target has found of its distribution is kept for who comes back to it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Log-concave laws of two coordinates, by quadrature and rejection: posteriors of two coefficients."""
+"""Log-concave distributions of two coordinates, by quadrature and rejection: posteriors of two coefficients."""
 
 from abc import abstractmethod
 from functools import cached_property
@@ -16,10 +16,10 @@ _HEIGHT, _MODE, _FACTOR = 0, 1, 3
 PROPOSAL = 6
 """How many of the packed parameters :func:`propose` reads."""
 _FREEDOM = 5.0
-"""Of the Student law that bounds the density: its tails are heavier than those of a Gaussian prior."""
+"""Of the Student t distribution that bounds the density: its tails are heavier than those of a Gaussian prior."""
 _REACH, _FARTHEST = 9.0, 72.0
 """How far the quadrature reaches, in standard deviations of the Gaussian that is alike at the mode; it goes farther,
-up to the second number, where that leaves out more of the law than :data:`_LEFT_OUT`."""
+up to the second number, where that leaves out more of the distribution than :data:`_LEFT_OUT`."""
 _LEFT_OUT = 1e-15
 _PANELS = 1.5, 3.0
 """The lengths of panels of 16 points along and across, in those standard deviations. Along, the CDF is read between the
@@ -28,8 +28,8 @@ points, too: with panels of 2 it falls by 5e-14 somewhere in a tail."""
 
 @jit.inlined
 def propose(rng, params):
-    """A draw (θ₁, θ₂) of the Student law about the mode, and what U is to be compared with: it is accepted with
-    probability exp(that − U).
+    """A draw (θ₁, θ₂) of the Student t distribution about the mode, and what U is to be compared with: it is accepted
+    with probability exp(that − U).
     """
     one, two = rng.standard_normal(), rng.standard_normal()
     scale = (2 * rng.standard_gamma(_FREEDOM / 2) / _FREEDOM) ** -0.5
@@ -41,10 +41,10 @@ def propose(rng, params):
 
 
 class LogConcave(Target):
-    """A law e^{−U} of (θ₁, θ₂) with a convex U.
+    """A distribution e^{−U} of (θ₁, θ₂) with a convex U.
 
-    Exact draws are by rejection from a Student law of 5 degrees of freedom about the mode; moments and marginals by
-    quadrature as far as the law goes.
+    Exact draws are by rejection from a Student t distribution of 5 degrees of freedom about the mode; moments and
+    marginals by quadrature as far as the distribution goes.
     """
 
     dim = 2
@@ -81,7 +81,9 @@ class LogConcave(Target):
 
     @cached_property
     def envelope(self) -> tuple[Array, float]:
-        """The factor of the Student law's scale, and the log of the largest ratio of e^{−U} to its kernel."""
+        """The factor of the Student t distribution's scale, and the log of the largest ratio of e^{−U} to its
+        kernel.
+        """
         factor = np.linalg.cholesky(np.linalg.inv(self.curvature(self.mode)))
 
         def below(t: Array) -> Array:
@@ -128,7 +130,7 @@ class LogConcave(Target):
         and log ∫ e^{−U}.
 
         Across, the points follow the ridge of the Gaussian that is alike at the mode: where the coordinates are
-        correlated the law is far narrower than either's.
+        correlated the distribution is far narrower than either's.
         """
         covariance = np.linalg.inv(self.curvature(self.mode))
         sd = covariance[k, k] ** 0.5
@@ -146,7 +148,7 @@ class LogConcave(Target):
             return np.exp(lowest - np.stack([self.energies(row) for row in theta]))
 
         def reach(side: float, along: bool) -> float:
-            """How far the law goes to a side: its height there is nothing wherever one looks across."""
+            """How far the distribution goes to a side: its height there is nothing wherever one looks across."""
             far, line = _REACH, np.linspace(-_FARTHEST, _FARTHEST, 193)
             while far < _FARTHEST:
                 end = np.array([side * far])

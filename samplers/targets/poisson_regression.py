@@ -75,8 +75,8 @@ class PoissonRegression(LogConcave):
     """y_i ~ Poisson(e^{η_i}), η_i = θ₁ + θ₂x_i, with the prior θ ~ N(0, τ²I): U(θ) = Σ(e^{η_i} − y_iη_i) + ‖θ‖²/2τ².
 
     The data are 20 men of a fitness club (Linnerud): how many chin-ups each did, and one measurement of his body with
-    mean 0 and standard deviation 1. The law is log-concave. To the one side U grows exponentially: a step that goes too
-    far there is thrown back further than it came.
+    mean 0 and standard deviation 1. The distribution is log-concave. To the one side U grows exponentially: a step that
+    goes too far there is thrown back further than it came.
     """
 
     key = "poisson_regression"

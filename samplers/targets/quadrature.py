@@ -1,4 +1,4 @@
-"""Exact answers by quadrature, for laws whose CDF has no closed form."""
+"""Exact answers by quadrature, for distributions whose CDF has no closed form."""
 
 from collections.abc import Callable
 

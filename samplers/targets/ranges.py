@@ -8,7 +8,7 @@ def log_range(low: float, centre: float, high: float) -> tuple[float, float]:
     """A range around the quantiles ``low`` < ``centre`` < ``high`` with room for a biased sampler.
 
     It reaches half as far again from the centre, in the logarithm, but not beyond a factor of 1.5: the logarithm
-    of a law with a small shape parameter already spans hundreds.
+    of a distribution with a small shape parameter already spans hundreds.
     """
     low, high = max(low, TINY), min(high, 1 / TINY)
     wider_low = max(low / 1.5, low * (low / centre) ** 0.5)

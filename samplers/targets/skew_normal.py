@@ -52,7 +52,7 @@ class SkewNormal(Target):
     dim = 1
 
     slant = Real(5.0, bounds=(-20.0, 20.0), tex="s", label="Slant s",
-                 doc="How lopsided the law is; 0 is the symmetric bell. A biased sampler shows here what symmetry would hide.")  # fmt: skip
+                 doc="How lopsided the distribution is; 0 is the symmetric bell. A biased sampler shows here what symmetry would hide.")  # fmt: skip
 
     @property
     def _delta(self) -> float:

@@ -23,7 +23,7 @@ _FREEDOM, _SQUARE, _RATE, _ITEMS, _BINS, _LOW, _WIDTH, _LOWEST, _FIRST = range(9
 _N_BINS = 400
 _PANELS = 256
 _LEFT_OUT = 36.0
-"""Where U is higher than its lowest by so much there is less than 1e-15 of the law in a bin."""
+"""Where U is higher than its lowest by so much there is less than 1e-15 of the distribution in a bin."""
 
 
 @jit.helper
@@ -80,7 +80,7 @@ class StudentMean(Target):
 
     The data are the 15 differences in height between crossed and self-fertilised maize plants of Darwin (1876), in
     inches, of which two are far below the others. With many degrees of freedom ν they pull the mean down; with few they
-    are passed over, and with a small s the law has several modes.
+    are passed over, and with a small s the distribution has several modes.
 
     Exact draws are by rejection from a histogram that is nowhere below the density; the CDF is by quadrature.
     """
@@ -123,7 +123,7 @@ class StudentMean(Target):
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
-        """Beyond which there is nothing of the law."""
+        """Beyond which there is nothing of the distribution."""
         lowest, centre = float(self._energies(self.mode)[0]), float(self.mode[0])
         reach = []
         for side in (-1.0, 1.0):

@@ -21,15 +21,15 @@ _ITEMS, _HEIGHT = 3, 4
 _LENGTH = 6
 """Of a half: two of the centre, three of the factor, the log of its share over the factor's determinant."""
 _FREEDOM = 5.0
-"""Of the Student laws that the envelope is made of."""
+"""Of the Student t distributions that the envelope is made of."""
 TRUE_MEANS = (0.0, 1.0)
 """θ₁ and θ₂ that the data are made with."""
 _BOX = (-4.5, 5.5), (-6.5, 6.5)
-"""Where the law is: with 20 data or more there is less than 1e-14 of it outside."""
+"""Where the distribution is: with 20 data or more there is less than 1e-14 of it outside."""
 _CELLS = 121
 """A side of the grid that finds how much of the box is needed."""
 _LEFT_OUT = 40.0
-"""Where U is higher than its lowest by so much there is nothing of the law."""
+"""Where U is higher than its lowest by so much there is nothing of the distribution."""
 _PANELS = 14
 """Of 16 points, a side of what is needed."""
 
@@ -118,7 +118,8 @@ class TiedMeans(Target):
     near (1, −1), which the prior of θ₂ makes as likely and that of θ₁ nearly so: the coordinates are correlated, and
     between the modes the density is low.
 
-    Exact draws are by rejection from two Student laws, one about each mode; moments and marginals by quadrature.
+    Exact draws are by rejection from two Student t distributions, one about each mode; moments and marginals by
+    quadrature.
     """
 
     key = "tied_means"
@@ -184,7 +185,7 @@ class TiedMeans(Target):
         return self.modes[0]
 
     def _factor(self, mode: Array) -> Array:
-        """Of the scale of a Student law about a mode."""
+        """Of the scale of a Student t distribution about a mode."""
         h = 1e-5
         rows = [(self._slope(mode + h * e) - self._slope(mode - h * e)) / (2 * h) for e in np.eye(2)]
         values, vectors = np.linalg.eigh((np.array(rows) + np.array(rows).T) / 2)

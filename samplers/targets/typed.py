@@ -1,4 +1,4 @@
-"""A law whose energy a person types."""
+"""A distribution whose energy a person types."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -93,10 +93,10 @@ def _relative(lowest: float, energy: Array) -> Array:
 
 
 class Typed(Target):
-    """Any law e^{−U} whose energy U is typed: of theta, or of theta1 and theta2.
+    """Any distribution e^{−U} whose energy U is typed: of theta, or of theta1 and theta2.
 
-    The exact answers come from quadrature on the box [−L, L] or [−L, L]², which must hold the law: the density on its
-    edge is at most 1e-4 of its maximum. Where no box is given it is found from the energy.
+    The exact answers come from quadrature on the box [−L, L] or [−L, L]², which must hold the distribution: the density
+    on its edge is at most 1e-4 of its maximum. Where no box is given it is found from the energy.
     Exact draws invert a CDF that is linear in each of 4096 cells, or of
     400 × 400.
     """
@@ -109,7 +109,7 @@ class Typed(Target):
     energy = Formula("theta^4 - 2*theta^2 + theta/3", tex="U", label="Energy U",
                      doc="Minus the log density, up to a constant: a formula of theta, or of theta1 and theta2, with + - * / ^, brackets, exp, log, sqrt, sin, cos, tanh, abs and others.")  # fmt: skip
     extent = Real(0.0, bounds=(0.0, 100.0), tex="L", label="Half width L of the box",
-                  doc="The box from −L to L, along each coordinate, that is shown and holds the law; 0: found from the energy.")  # fmt: skip
+                  doc="The box from −L to L, along each coordinate, that is shown and holds the distribution; 0: found from the energy.")  # fmt: skip
 
     @cached_property
     def expression(self) -> Expression:
@@ -175,10 +175,10 @@ class Typed(Target):
             where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, worst, strict=True))
             raise SpecError(
                 "target.energy", self.energy,
-                f"its law does not end inside the box of ±{self.half_width:g}: at {where} the density is still {share.max():.2g} of its maximum. "
+                f"its density does not end inside the box of ±{self.half_width:g}: at {where} the density is still {share.max():.2g} of its maximum. "
                 "A larger box, or an energy that grows faster, is needed",
             )  # fmt: skip
-        # On a law that both resolve, the sum over the grid and the quadrature agree; at a pole they do not.
+        # On a distribution that both resolve, the sum over the grid and the quadrature agree; at a pole they do not.
         cell = (2 * self.half_width / (round(len(energy) ** (1 / self.dim)) - 1)) ** self.dim
         by_grid = np.log(_relative(lowest, energy).sum() * cell) - lowest
         if not abs(by_grid - self._log_normaliser) < _UNRESOLVED:
@@ -186,7 +186,7 @@ class Typed(Target):
             where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, worst, strict=True))
             raise SpecError(
                 "target.energy", self.energy,
-                f"near {where} its law has a spike that is too narrow to be resolved in the box of ±{self.half_width:g}. "
+                f"near {where} its density has a spike that is too narrow to be resolved in the box of ±{self.half_width:g}. "
                 "An energy without poles, or a smaller box, is needed",
             )  # fmt: skip
 

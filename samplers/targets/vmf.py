@@ -1,4 +1,4 @@
-"""Von Mises–Fisher laws on the circle and on S², and what their mixtures share."""
+"""Von Mises–Fisher distributions on the circle and on S², and what their mixtures share."""
 
 from functools import cached_property, partial
 from math import cos, exp, log, pi, sin, sqrt
@@ -123,7 +123,7 @@ def log_normaliser(concentration: Array | float, dim: int) -> Array:
 
 
 class MisesFisher(Target):
-    """A mixture Σ_j w_j c_d(κ_j) e^{κ_j μ_j·x} on S^{d−1}; a single law is a mixture of one."""
+    """A mixture Σ_j w_j c_d(κ_j) e^{κ_j μ_j·x} on S^{d−1}; a single distribution is a mixture of one."""
 
     support, geometry = MANIFOLD, Sphere
     potential, gradient, draw = potential, gradient, draw
@@ -163,7 +163,7 @@ class MisesFisher(Target):
 
 
 class OnCircle(MisesFisher):
-    """What the laws on the circle share: the column is the angle φ in [−π, π]."""
+    """What the distributions on the circle share: the column is the angle φ in [−π, π]."""
 
     dim = 2
     observe = observe_angle
@@ -205,7 +205,7 @@ class OnCircle(MisesFisher):
 
 
 class OnSphere(MisesFisher):
-    """What the laws on S² share: the columns are the three coordinates."""
+    """What the distributions on S² share: the columns are the three coordinates."""
 
     dim = 3
 
@@ -244,7 +244,7 @@ class OnSphere(MisesFisher):
 
 
 class VonMises(OnCircle):
-    """The von Mises law on the circle: density e^{κ cos(φ − φ₀)}/(2π I₀(κ))."""
+    """The von Mises distribution on the circle: density e^{κ cos(φ − φ₀)}/(2π I₀(κ))."""
 
     key = "von_mises"
     title = "Von Mises (circle)"
@@ -254,7 +254,7 @@ class VonMises(OnCircle):
     angle = Real(1.0, bounds=(-3.141592653589793, 3.141592653589793), tex=r"\varphi_0", label="Centre φ₀",
                  doc="The angle at which the density is largest.", unit="rad")  # fmt: skip
     concentration = Real(4.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa", label="Concentration κ",
-                         doc="How narrow the law is; like the inverse of a variance.")  # fmt: skip
+                         doc="How narrow the distribution is; like the inverse of a variance.")  # fmt: skip
 
     @property
     def angles(self) -> Array:
@@ -273,7 +273,7 @@ class VonMises(OnCircle):
 
 
 class Fisher(OnSphere):
-    """The von Mises–Fisher law on S²: density κ e^{κ μ·x}/(4π sinh κ)."""
+    """The von Mises–Fisher distribution on S²: density κ e^{κ μ·x}/(4π sinh κ)."""
 
     key = "fisher"
     title = "Von Mises–Fisher (sphere)"
@@ -285,7 +285,7 @@ class Fisher(OnSphere):
     longitude = Real(0.7, bounds=(-3.141592653589793, 3.141592653589793), tex=r"\beta", label="Longitude β",
                      doc="Where around the axis the centre is.", unit="rad")  # fmt: skip
     concentration = Real(4.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa", label="Concentration κ",
-                         doc="How narrow the law is; like the inverse of a variance.")  # fmt: skip
+                         doc="How narrow the distribution is; like the inverse of a variance.")  # fmt: skip
 
     @property
     def centres(self) -> Array:

@@ -1,4 +1,4 @@
-"""Mixtures of von Mises–Fisher laws on the circle, with the toy of the geodesic paper, and on S²."""
+"""Mixtures of von Mises–Fisher distributions on the circle, with the toy of the geodesic paper, and on S²."""
 
 from math import cos, sin
 
@@ -12,7 +12,7 @@ _PI = 3.141592653589793
 
 
 class CircleMixture(OnCircle):
-    """Two von Mises laws on the circle. The defaults are the toy of Liu, Zhu & Song 2016, section 5.1.
+    """Two von Mises distributions on the circle. The defaults are the toy of Liu, Zhu & Song 2016, section 5.1.
 
     There U(x) = −log(e^{5μ₁·x} + 2e^{5μ₂·x}) with μ₁ at the angle +π/3 and μ₂ at −π/3 (corrects the print, which lost
     the minus sign): weight 1/3 for the first. Then E cos φ = .44669, E sin φ = −.25790, E cos 2φ = −.32132.
@@ -24,15 +24,15 @@ class CircleMixture(OnCircle):
     source = "Liu, Zhu & Song 2016, section 5.1, Fig 3"
 
     weight = Real(1 / 3, bounds=(0.01, 0.99), tex="w_1", label="Weight w₁",
-                  doc="The share of the first law; the second has the rest.")  # fmt: skip
+                  doc="The share of the first component; the second has the rest.")  # fmt: skip
     angle1 = Real(_PI / 3, bounds=(-_PI, _PI), tex=r"\varphi_1", label="Centre φ₁", unit="rad",
-                  doc="The angle of the first law's centre.")  # fmt: skip
+                  doc="The angle of the first component's centre.")  # fmt: skip
     angle2 = Real(-_PI / 3, bounds=(-_PI, _PI), tex=r"\varphi_2", label="Centre φ₂", unit="rad",
-                  doc="The angle of the second law's centre.")  # fmt: skip
+                  doc="The angle of the second component's centre.")  # fmt: skip
     concentration1 = Real(5.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa_1", label="Concentration κ₁",
-                          doc="How narrow the first law is.")  # fmt: skip
+                          doc="How narrow the first component is.")  # fmt: skip
     concentration2 = Real(5.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa_2", label="Concentration κ₂",
-                          doc="How narrow the second law is.")  # fmt: skip
+                          doc="How narrow the second component is.")  # fmt: skip
 
     @property
     def weights(self) -> Array:
@@ -59,7 +59,7 @@ class CircleMixture(OnCircle):
 
 
 class SphereMixture(OnSphere):
-    """k von Mises–Fisher laws on S², their centres evenly around the axis at one colatitude.
+    """k von Mises–Fisher distributions on S², their centres evenly around the axis at one colatitude.
 
     The first has weight w, each of the others (1 − w)/(k − 1).
     """
@@ -69,13 +69,13 @@ class SphereMixture(OnSphere):
     tex = r"U(\theta) = -\log\sum_{j=1}^{k} w_j\,e^{\kappa\,\mu_j\cdot\theta},\quad \lVert\theta\rVert = 1"
     source = "Banerjee et al. 2005"
 
-    modes = Count(3, bounds=(2, 8), tex="k", label="Modes k", doc="How many laws there are, evenly around the axis.")  # fmt: skip
+    modes = Count(3, bounds=(2, 8), tex="k", label="Modes k", doc="How many components there are, evenly around the axis.")  # fmt: skip
     colatitude = Real(1.0, bounds=(0.0, _PI), tex=r"\alpha", label="Colatitude α", unit="rad",
                       doc="How far the centres are from the north pole.")  # fmt: skip
     weight = Real(0.5, bounds=(0.01, 0.99), tex="w", label="Weight w of the first mode",
-                  doc="The share of the first law; the others share the rest evenly.")  # fmt: skip
+                  doc="The share of the first component; the others share the rest evenly.")  # fmt: skip
     concentration = Real(6.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa", label="Concentration κ",
-                         doc="How narrow every law is. Narrow laws are separated by high barriers.")  # fmt: skip
+                         doc="How narrow every component is. Narrow ones are separated by high barriers.")  # fmt: skip
 
     @property
     def weights(self) -> Array:

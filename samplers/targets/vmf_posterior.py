@@ -1,4 +1,6 @@
-"""The posterior of the two directions of a mixture of von Mises laws: a law on the torus, with data."""
+"""The posterior of the two directions of a mixture of von Mises distributions: a distribution on the torus, with
+data.
+"""
 
 from functools import cached_property
 
@@ -78,7 +80,7 @@ def batch(theta, data, each, params):
 
 @jit.draw
 def draw(rng, out, params):
-    # Rejection from a law that is constant in each cell of a grid, and nowhere below e^{−U}.
+    # Rejection from a distribution that is constant in each cell of a grid, and nowhere below e^{−U}.
     cells, extent = int(params[_CELLS]), params[_EXTENT]
     cumulated = params[_FIRST + 2 * int(params[_ITEMS]) :]
     side = 2 * extent / cells
@@ -153,12 +155,12 @@ class MisesPosterior(Target):
     def start(self) -> Array:
         return _points(np.array(TRUE_ANGLES))
 
-    # The law is found on a grid of angles. e^{−U} is smooth and vanishes at the edge of the box: the trapezoidal rule
-    # converges faster than any power of the spacing.
+    # The distribution is found on a grid of angles. e^{−U} is smooth and vanishes at the edge of the box: the
+    # trapezoidal rule converges faster than any power of the spacing.
 
     @cached_property
     def _extent(self) -> float:
-        """Half the width of a box that holds all of the law but 1e-16."""
+        """Half the width of a box that holds all of the distribution but 1e-16."""
         grid = np.linspace(-2.2, 2.2, 221)
         energy = self._on_grid(grid)
         inside = np.abs(grid)[(energy.min(axis=0) < energy.min() + 42) | (energy.min(axis=1) < energy.min() + 42)]
@@ -172,7 +174,8 @@ class MisesPosterior(Target):
         own = np.exp(kappa * (np.cos(grid[:, None] - angles) - 1))
         shared = np.exp(kappa * (np.cos(middles[:, None] - angles) - 1))
         index = np.arange(n)[:, None] + np.arange(n)
-        # Where the angles are more than π apart, μ is on the other side; there the law has no mass to speak of.
+        # Where the angles are more than π apart, μ is on the other side; there the distribution has no mass to speak
+        # of.
         out = -kappa * (np.cos(grid)[:, None] + np.cos(grid))
         for i in range(self.items):
             out -= np.log(own[:, i][:, None] + shared[:, i][index]) + kappa

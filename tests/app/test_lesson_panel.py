@@ -326,7 +326,7 @@ def test_a_link_hides_any_group_of_controls(hide, gone):
 
 def test_what_goes_on_being_needed_stays_in_the_sidebar():
     def widgets(kind=pn.widgets.Widget):
-        return [one for one in shown.panel.select(kind) if "Add a lane" not in one.label]
+        return [one for one in shown.panel.select(kind) if "Add a sampler" not in one.label]
 
     def steps():
         return [one for one in widgets(pmui.DiscreteSlider) if one.label == "Step size ε"]

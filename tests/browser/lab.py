@@ -42,7 +42,7 @@ FIGURES = f"""
 }})) }}
 """
 READOUT = f"""
-() => {{ {SHOWN} return shown("Div").map((one) => one.text).find((text) => /step/.test(text)) ?? "" }}
+() => {{ {SHOWN} return shown("Div").map((one) => one.text).find((text) => /step|burn-in/.test(text)) ?? "" }}
 """
 WALK = """
 const walk = function* (root) { for (const one of root.querySelectorAll("*")) { yield one; if (one.shadowRoot) yield* walk(one.shadowRoot) } }
@@ -97,7 +97,7 @@ class Lab:
 
     def steps(self):
         """The number of steps in the readout, or -1 where there is none yet."""
-        found = re.search(r"step ([\d,]+)", self.page.evaluate(READOUT))
+        found = re.search(r"(?:step|burn-in) ([\d,]+)", self.page.evaluate(READOUT))
         return int(found[1].replace(",", "")) if found else -1
 
     def titles(self):

@@ -255,7 +255,7 @@ def test_all_by_keyboard(walk):
     lab.until(lambda: not before.evaluate("(one) => one.isConnected"), "another menu")
     lab.until(lambda: lab.focus().startswith("combobox"), lambda: f"the focus on the menu, not on {lab.focus()}")
     # A view: the buttons are one stop, with arrows in it.
-    tab_to(lab, "button State space|button Marginal")
+    tab_to(lab, "button State space|button Marginal histogram")
     tab_to(lab, "button Autocorrelation", "ArrowRight")
     press(lab, "Enter")
     lab.until(lambda: "Autocorrelation" in lab.titles(), "the view")
@@ -293,7 +293,7 @@ def test_axe_finds_nothing_in_a_lesson(walk):
 
 def test_a_lesson_by_keyboard(walk):
     lab = walk(SIGNS)
-    lab.until(lambda: lab.titles() == ["Marginal"], "its view")
+    lab.until(lambda: lab.titles() == ["Marginal histogram"], "its view")
     tab_to(lab, "button That")
     press(lab, "Enter")
     lab.page.get_by_text("It is so.").first.wait_for()

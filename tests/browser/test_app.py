@@ -69,12 +69,12 @@ def paused(walk):
 
 def test_it_opens_with_a_sampler_on_the_move(moving):
     lab = moving
-    assert lab.titles() == ["State space", "Marginal", "KS distance"]
+    assert lab.titles() == ["State space", "Marginal histogram", "KS distance"]
     first = lab.steps()
     lab.until(
         lambda: (
             len(lab.glyphs("KS distance", "Line")[-1]["x"]) > 3
-            and sum(lab.glyphs("Marginal", "VAreaStep")[0].get("y", [])) > 0
+            and sum(lab.glyphs("Marginal histogram", "VAreaStep")[0].get("y", [])) > 0
         ),
         "a curve and bars",
     )
@@ -83,8 +83,8 @@ def test_it_opens_with_a_sampler_on_the_move(moving):
     figures = lab.figures()
     check_finite(figures)
     check_inside(figures["State space"], lab.heads())
-    bars = np.array(lab.glyphs("Marginal", "VAreaStep")[0]["y"])
-    width = np.diff(figures["Marginal"]["x"])[0] / len(bars)
+    bars = np.array(lab.glyphs("Marginal histogram", "VAreaStep")[0]["y"])
+    width = np.diff(figures["Marginal histogram"]["x"])[0] / len(bars)
     assert 0.5 < bars.sum() * width < 1.1, "a density, but for what is outside the axis"
     assert lab.page.evaluate("document.documentElement.lang") == "en"
     check_width(lab.page)
@@ -134,7 +134,7 @@ def test_the_keyboard_reaches_the_controls(moving):
         assert names
         assert all(names), role
     # What a button shows is part of its name.
-    for name in ("Step", "Reset", "New seed", "Add a lane to compare", "Trace"):
+    for name in ("Step", "Reset", "New seed", "Add a sampler to compare", "Trace"):
         assert lab.button(re.compile(name)).count() >= 1, name
     lab.settled()
 
@@ -216,7 +216,7 @@ def test_the_recipe_workbench(moving):
     lab = moving
     lab.button(re.compile("^Recipe workbench")).click()
     lab.until(lambda: lab.field("target") == "double_well" and lab.lanes()[0].startswith("recipe("), "the link")
-    lab.until(lambda: lab.titles() == ["Drift", "Marginal", "Stationarity"], "the recipe's views")
+    lab.until(lambda: lab.titles() == ["Drift", "Marginal histogram", "Stationarity"], "the recipe's views")
     lab.moves()
 
     def arrows():
@@ -261,13 +261,13 @@ def test_the_recipe_workbench(moving):
     lab.until(lambda: lab.page.get_by_label("U", exact=True).first.input_value() == "theta^4/4", "the same on the card")
     lab.until(lambda: lab.page.get_by_role("alert").filter(has_text="target.energy").count() == 0, "nothing is wrong")
     # The maximum of its density is √2 / Γ(1/4).
-    lab.until(lambda: abs(max(lab.glyphs("Marginal", "Line")[0]["y"]) - 0.39) < 0.01, "its law")
+    lab.until(lambda: abs(max(lab.glyphs("Marginal histogram", "Line")[0]["y"]) - 0.39) < 0.01, "its law")
     lab.choose("Preset", "Naive SGRHMC")
     lab.until(lambda: "gamma:false" in lab.lanes()[0], "Γ left out in the link")
     lab.moves()
     # Without Γ the chain diverges on the next target, after 1,590 steps: one at a time from here.
     lab.press("Pause")
-    lab.press("Add a lane to compare")
+    lab.press("Add a sampler to compare")
     # Also in the moment in which the other lane is on its way: a menu that is open stays so.
     lab.choose("Target", "Correlated quartic")
     lab.until(lambda: len(lab.lanes()) == 2 and lab.lanes()[0] == lab.lanes()[1], "the same recipe twice")
@@ -277,7 +277,7 @@ def test_the_recipe_workbench(moving):
     lab.step(2)
     # With two lanes that view has two figures.
     lab.view("Stationarity")
-    lab.until(lambda: lab.titles() == ["Drift", "Marginal"], "two views")
+    lab.until(lambda: lab.titles() == ["Drift", "Marginal histogram"], "two views")
 
 
 def test_the_network_is_watched(page, page_log):
@@ -444,7 +444,7 @@ def test_axis_coordinate_and_views(paused):
     assert lab.field("axis") == "seconds"
     assert lab.steps() == rest, "another axis is no restart"
     lab.choose("Coordinate", "θ₂")
-    lab.until(lambda: lab.figures()["Marginal"]["label"] == "θ₂", "the coordinate")
+    lab.until(lambda: lab.figures()["Marginal histogram"]["label"] == "θ₂", "the coordinate")
     for title in ("Trace", "Autocorrelation", "Bias and variance"):
         lab.view(title)
         lab.until(lambda title=title: title in lab.titles(), title)
@@ -462,16 +462,17 @@ def test_axis_coordinate_and_views(paused):
 
 def test_lanes(paused):
     lab = paused
-    for title in ("State space", "Marginal", "KS distance", "Trace", "Autocorrelation"):
+    for title in ("State space", "Marginal histogram", "KS distance", "Trace", "Autocorrelation"):
         if title not in lab.titles():
             lab.view(title)
             lab.until(lambda title=title: title in lab.titles(), title)
     one = {view: len(figure["glyphs"]) for view, figure in lab.figures().items()}
-    lab.press("Add a lane to compare")
+    lab.press("Add a sampler to compare")
     lab.until(lambda: len(lab.lanes()) == 2, "two lanes in the link")
     lab.page.get_by_role("combobox", name=re.compile("^Sampler 2")).wait_for()
     lab.until(
-        lambda: len(lab.figures().get("Marginal", {"glyphs": []})["glyphs"]) == one["Marginal"] + 2, "a second lane"
+        lambda: len(lab.figures().get("Marginal histogram", {"glyphs": []})["glyphs"]) == one["Marginal histogram"] + 2,
+        "a second lane",
     )
     lab.step(2)
     two = {view: len(figure["glyphs"]) for view, figure in lab.figures().items()}
@@ -490,7 +491,8 @@ def test_lanes(paused):
     lab.until(lambda: [lane[:3] for lane in lab.lanes()] == ["hmc"], "one lane in the link")
     lab.until(lambda: lab.page.get_by_role("heading", name="SGLD").count() == 0, "SGLD's card is gone")
     lab.until(
-        lambda: len(lab.figures().get("Marginal", {"glyphs": []})["glyphs"]) == one["Marginal"], "one lane in the view"
+        lambda: len(lab.figures().get("Marginal histogram", {"glyphs": []})["glyphs"]) == one["Marginal histogram"],
+        "one lane in the view",
     )
     lab.step()
     spec = Experiment.from_query(urlsplit(lab.url).query, None)[0].runs()[0]

@@ -122,7 +122,7 @@ def test_a_student_goes_through_a_lesson(lab):
     assert lab.page.get_by_text("steps done").count() == 0
     lab.page.get_by_role("dialog").get_by_text("Mine", exact=True).click()
     lab.until(lambda: heading(lab) == ["One"], "the first step")
-    lab.until(lambda: lab.titles() == ["Marginal", "KS distance"], "its views")
+    lab.until(lambda: lab.titles() == ["Marginal histogram", "KS distance"], "its views")
     assert lab.field("lesson") == "mine"
     assert lab.page.locator(".lesson svg, .lesson mjx-container").count() > 0, "the formula is drawn"
     # Nothing runs before the answer.
@@ -158,7 +158,7 @@ def test_a_student_goes_through_a_lesson(lab):
     lab.page.evaluate("window.sameDocument = true")
     lab.press("Next")
     lab.until(lambda: heading(lab) == ["Two"], "the second step")
-    lab.until(lambda: lab.titles() == ["Marginal", "Trace"], "its views")
+    lab.until(lambda: lab.titles() == ["Marginal histogram", "Trace"], "its views")
     lab.until(lambda: lab.field("step") == "2", "its link")
     lab.moves()
     # All controls, on this experiment.
@@ -216,7 +216,7 @@ def test_a_teacher_presents_with_keys(lab):
     lab.open("?lesson=mine&present=1&hide=lane1.sampler.step_size,ks,export")
     lab.until(lambda: presenting(lab), "the strip of keys")
     assert not lab.page.locator(".header").is_visible()
-    lab.until(lambda: lab.titles() == ["Marginal"], "the view that the link leaves")
+    lab.until(lambda: lab.titles() == ["Marginal histogram"], "the view that the link leaves")
     lab.until(lambda: lab.steps() == 0, "an experiment at rest")
     shows(lab, "play or pause")
     size = lab.page.locator(".view-title").first.evaluate("(one) => parseFloat(getComputedStyle(one).fontSize)")

@@ -4,6 +4,7 @@ import pytest
 
 from lessons import cli, contact
 from lessons.library import load_all
+from lessons.sweep import axis_of
 
 LESSONS = load_all().lessons
 
@@ -22,7 +23,7 @@ def test_a_step_is_looked_at_after_its_answer_until_its_quick_run_is_over():
 
 @pytest.mark.parametrize(
     ("readout", "steps"),
-    [("step 12,345 · 3k steps/s", 12_345), ("paused at step 7", 7), ("step 87 of 400 that are not counted", 87), ("starting", 0)],
+    [("step 12,345 · 3k steps/s", 12_345), ("paused at step 7", 7), ("burn-in 87 of 400", 87), ("starting", 0)],
 )  # fmt: skip
 def test_how_far_a_page_is(readout, steps):
     assert contact.how_far(readout) == steps
@@ -38,3 +39,11 @@ def test_without_a_browser_it_says_what_it_needs(tmp_path, monkeypatch, capsys):
     assert "it cannot be made" in capsys.readouterr().err
     assert cli.main(["nothing", "--contact-sheet", str(tmp_path)]) == cli.BAD_INPUT
     assert "there is no such lesson" in capsys.readouterr().err
+
+
+def test_every_sweep_is_drawn_against_an_axis_of_its_own():
+    """Fails where the page of a step cannot be opened, for its claims single out a value of the only axis."""
+    swept = [step for lesson in LESSONS.values() for step in lesson.steps if step.sweep is not None]
+    assert len(swept) > 5
+    for step in swept:
+        assert axis_of(step) in {axis.name for axis in step.sweep.axes}, step.title

@@ -6,8 +6,7 @@ from typing import Any
 from bokeh.models import CustomJSTransform, Label, LinearColorMapper, Node
 from bokeh.palettes import Category20_20
 
-from app.views.base import View
-from app.views.marks import LINE
+from app.views.base import LINE, View
 
 # The strong ones first, then their pale twins.
 PALETTE = (*Category20_20[0::2], *Category20_20[1::2])

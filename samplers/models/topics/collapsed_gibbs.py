@@ -45,7 +45,7 @@ class CollapsedGibbs(TopicMethod):
     """Collapsed Gibbs sampling (Griffiths & Steyvers 2004), with π and φ integrated out.
 
     Update: the topic of each word in turn, given all others, over the next n documents in a fixed order.
-    Invariant law: p(z | x), exactly. φ is shown and scored by its mean given z, (n_kw + β)/(n_k + Vβ).
+    Invariant distribution: p(z | x), exactly. φ is shown and scored by its mean given z, (n_kw + β)/(n_k + Vβ).
     """
 
     key = "collapsed_gibbs"

@@ -55,10 +55,11 @@ class MinibatchGibbs(TopicMethod):
 
     Update: the topics z of m random documents given φ, with their proportions integrated out; then
     φ_k ~ Dir(β + N_k) given the topics of *all* documents.
-    Invariant law: p(z, φ | x), exactly, for every fixed m. With m = 0 the first steps try one size after another and
-    keep that with the smallest f(m) = (m w_z + w_θ) τ_int(m); τ_int is that of Σ φ², which no exchange of topics
-    changes. So the size is one for averages of φ, most of which is new in every step as long as the documents leave
-    little doubt about their z; where what is remembered outweighs that, as for averages of z, all documents are best.
+    Invariant distribution: p(z, φ | x), exactly, for every fixed m. With m = 0 the first steps try one size after
+    another and keep that with the smallest f(m) = (m w_z + w_θ) τ_int(m); τ_int is that of Σ φ², which no exchange of
+    topics changes. So the size is one for averages of φ, most of which is new in every step as long as the documents
+    leave little doubt about their z; where what is remembered outweighs that, as for averages of z, all documents are
+    best.
     Only w_θ/w_z is needed; it is a parameter, so that the clock decides no draw. :func:`measure_weights`
     measures it.
     """

@@ -32,9 +32,9 @@ FIRST = "reuters" if importlib.util.find_spec("lda") else "bars"
 class Topics(Model):
     """Latent Dirichlet allocation (Blei, Ng & Jordan 2003).
 
-    A document mixes K topics in proportions π_d ~ Dir(α), a topic is a law φ_k ~ Dir(β) over the V words; every word
-    has a topic z ~ π_d and is drawn from φ_z. Held out are some documents: part of their words is observed, and the
-    others are predicted (document completion).
+    A document mixes K topics in proportions π_d ~ Dir(α), a topic is a distribution φ_k ~ Dir(β) over the V words;
+    every word has a topic z ~ π_d and is drawn from φ_z. Held out are some documents: part of their words is observed,
+    and the others are predicted (document completion).
     """
 
     key = "topics"

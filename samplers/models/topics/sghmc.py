@@ -58,8 +58,8 @@ class SGHMC(StochasticGradient):
     r ← (1 − εC) r + ε((β − 1 + (D/n)B_kw)/θ − 1 − (D/n)B_k·/θ_k·) + √(2εC) ξ, θ ← θ + εr; where θ < 0 both change
     their sign. Original, on φ itself: the momentum is projected on the plane Σ_w φ_kw = 1 instead, and the row is
     normalised again. Its step sizes are those of φ, about 1e-5.
-    Invariant law: the posterior as ε → 0, near θ = 0 very slowly, as for SGLD; the minibatch's noise is not subtracted
-    and heats it.
+    Invariant distribution: the posterior as ε → 0, near θ = 0 very slowly, as for SGLD; the minibatch's noise is not
+    subtracted and heats it.
     """
 
     key = "lda_sghmc"

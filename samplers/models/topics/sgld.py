@@ -55,8 +55,8 @@ class SGLD(StochasticGradient):
     Expanded mean, on θ: θ ← |θ + ε((β − 1 + (D/n)B_kw)/θ − 1 − (D/n)B_k·/θ_k·) + √(2ε) ξ|.
     Original, on φ itself: the gradient (β − 1 + (D/n)B_kw)/φ and the noise are projected on the plane Σ_w φ_kw = 1,
     |·| reflects at 0, and the row is normalised again. Its step sizes are those of φ, about 1e-10.
-    Invariant law: the posterior as ε → 0. Near 0 the gradient has no bound, and rare steps throw a small θ far: there
-    the bias falls so slowly with ε that no ε is both right and fast.
+    Invariant distribution: the posterior as ε → 0. Near 0 the gradient has no bound, and rare steps throw a small θ
+    far: there the bias falls so slowly with ε that no ε is both right and fast.
     """
 
     key = "lda_sgld"

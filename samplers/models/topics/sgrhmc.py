@@ -39,7 +39,7 @@ class SGRHMC(StochasticGradient):
     εCθ > 1, at every word with more than a few counts. So the parts are solved one after the other, each exactly: the
     force over ε, then θ over ε/2, the friction with its noise over ε, and θ over ε/2 again, reflected at 0 with its
     momentum. The force has no bound as θ → 0: below θ = ε², which one step crosses, it is that at ε².
-    Invariant law: the posterior as ε → 0 and D/n → 1; near 0 the bias of every ε > 0 is large where β < ½.
+    Invariant distribution: the posterior as ε → 0 and D/n → 1; near 0 the bias of every ε > 0 is large where β < ½.
     """
 
     key = "lda_sgrhmc"

@@ -27,7 +27,7 @@ class SGRLD(StochasticGradient):
     """Stochastic gradient Riemannian Langevin dynamics with reflection (Patterson & Teh 2013).
 
     The recipe with D = diag(θ), Q = 0, Γ = 1: θ ← |θ + ε(β − θ + (D/n)(B_kw − B_k· φ_kw)) + √(2εθ) ξ|.
-    Invariant law: the posterior of θ as ε → 0; near 0 the bias of every ε > 0 is large.
+    Invariant distribution: the posterior of θ as ε → 0; near 0 the bias of every ε > 0 is large.
     """
 
     key = "lda_sgrld"

@@ -41,7 +41,7 @@ METRIC = "1.5*sqrt(abs(U+1.5))"
 GSGRHMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", METRIC), "curl_entries": (f"-sqrt({METRIC})",)}
 HMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", "0"), "curl_entries": ("-1",)}
 MULTIPLICATIVE = {"diffusion_entries": ("1+theta^2",)}
-INSIDE = "law e⁻ᴴ"
+INSIDE = "e⁻ᴴ invariant"
 
 
 class Page:

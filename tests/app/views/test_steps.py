@@ -12,8 +12,7 @@ from app.views import VIEWS
 from app.views.base import Playing
 from app.views.steps import lit_equation, longer, numbers_of, under
 from app.walk import KEPT, Walk
-from samplers.kernels import SAMPLERS
-from samplers.kernels.base import KEPT
+from samplers.kernels import SAMPLERS, base
 from samplers.parts import take_apart
 from samplers.targets import TARGETS
 from tests.checks_views import check, frames, records, scene_of
@@ -102,7 +101,7 @@ def test_in_the_phase_plane_kicks_are_upright_and_drifts_level(target, sampler, 
     assert set(names) <= upright | level | {"leapfrog"} and upright <= set(names)
     starts, ends = (np.column_stack([feed[f"x{end}"], feed[f"y{end}"]]) for end in "01")
     np.testing.assert_allclose(starts[1:], ends[:-1], atol=1e-9)
-    before = np.array([run.position[0, 1], run.momentum[0, 1] if run.sampler.momentum == KEPT else 0.0])
+    before = np.array([run.position[0, 1], run.momentum[0, 1] if run.sampler.momentum == base.KEPT else 0.0])
     np.testing.assert_allclose(starts[0], before, atol=1e-12)
     np.testing.assert_allclose(np.ravel(data["here"]), before, atol=1e-12)
     scale = view._larger

@@ -455,7 +455,7 @@ def test_with_control_variates_the_line_is_of_the_noise_that_they_leave():
     # Planted fault: the line without them.
     plain = moments.scir_variance(100.1, 1.0, 0.5, at, 1000**2 * 0.09 / 10)
     assert distance(variance, variance_low, plain) > 20
-    assert "line: the law of its steps" in view.captions(frames(made))[view._caption.id]
+    assert "line: the discretised chain's" in view.captions(frames(made))[view._caption.id]
 
 
 def test_all_particles_are_shown_and_one_chain_beside_them():

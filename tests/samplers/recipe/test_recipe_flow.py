@@ -407,7 +407,7 @@ def test_the_spectrum_view_shows_both_curls_and_what_was_measured():
     assert np.array_equal(y, rho[: len(y)]) and x[-1] <= data["lags"][0][1]
     line = np.interp(x, *data["predicted with 0"])
     assert np.abs(line - y)[x < 40].max() < 0.1
-    assert "gap 1.12" in text and "without the curl 0.526" in text and "best curl |q| = 2.06 has 5.26" in text
+    assert "gap 1.12" in text and "(Q = 0: 0.526)" in text and "best |q| = 2.06 has 5.26" in text
 
 
 def test_the_effective_diffusion_counts_what_the_gradient_adds():
