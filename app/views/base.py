@@ -351,7 +351,7 @@ class View:
             label.x = Node(target="canvas", symbol="left", offset=8)
             label.y = Node(target="frame", symbol="top", offset=round(-height * (lines - line)) - 1)
             label.text_baseline = "top"
-            figure.min_border_top = max(figure.min_border_top, round(6 + height * lines))
+            figure.min_border_top = round(6 + height * lines)
         return label
 
     def means(self, lanes: Sequence[LaneFrame], coordinates: Sequence[int]) -> str:
