@@ -164,6 +164,11 @@ class Run:
         self._data_per_gradient = self.gradient.data_per_gradient(self.target) + beside
 
     @property
+    def interacting(self) -> bool:
+        """Whether the chains move each other, so that none has a distribution by itself."""
+        return self.sampler.interacting
+
+    @property
     def now(self) -> RunSpec:
         """A run from the start with what moves this one now."""
         last = self.changes[-1] if self.changes else self.spec

@@ -72,7 +72,7 @@ def fitting(made):
 
 def lane_of(*chains, marks=(), statistics=None):
     """A lane of a model with these chains, as a frame finds it."""
-    run = SimpleNamespace(chains=chains, statistics=statistics)
+    run = SimpleNamespace(chains=chains, statistics=statistics, interacting=False)
     return LaneFrame(run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), marks=marks)
 
 

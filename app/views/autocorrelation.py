@@ -42,7 +42,7 @@ class Autocorrelation(View):
         k = self.scene.coordinate
         curves, needed, known = [], FEWEST_LAGS, True
         for lane in lanes:
-            if lane.run.sampler.interacting:
+            if lane.run.interacting:
                 curves.append((np.zeros(0), np.zeros(0)))
                 continue
             lags, rho = autocorrelation.autocorrelation(lane.run.statistics, k)
@@ -75,7 +75,7 @@ class Autocorrelation(View):
         }
 
     def _time(self, lane: LaneFrame) -> str:
-        if lane.run.sampler.interacting:
+        if lane.run.interacting:
             return "particles that move each other: no τ"
         found = autocorrelation.integrated_time(lane.run.statistics, self.scene.coordinate)
         if not np.isfinite(found.tau):

@@ -83,7 +83,7 @@ class Energy(View):
         out: Data = {}
         for i, lane in enumerate(lanes):
             # Particles are what they are together.
-            chains = None if lane.run.sampler.interacting else SHOWN_CHAINS if len(lanes) == 1 else 1
+            chains = None if lane.run.interacting else SHOWN_CHAINS if len(lanes) == 1 else 1
             out[f"ball {i}"] = self._on_curve(lane.run.position[:chains, 0])[:2]
             x, y, kept = self._on_curve(lane.run.statistics.tail(TRAIL + 1)[:-1, 0, 0])
             out[f"trail {i}"] = x, y, np.linspace(0.1, 0.6, len(kept))[kept]

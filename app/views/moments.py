@@ -196,7 +196,7 @@ class Moments(View):
         }
         # A thousand particles are not a thousand times one.
         self._omitted |= {
-            i: "not shown: its chains move each other" for i, run in enumerate(runs) if run.sampler.interacting
+            i: "not shown: its chains move each other" for i, run in enumerate(runs) if run.interacting
         }
         for i, run in enumerate(runs):
             key = self._key(run)

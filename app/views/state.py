@@ -219,7 +219,7 @@ class State(View):
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
             # Particles are what they are together.
-            together = lane.run.sampler.interacting
+            together = lane.run.interacting
             heads = lane.run.statistics.tail(1)[:, :chains]
             if together or lane.run.steps == 0:
                 heads = lane.run.position[: None if together else chains]

@@ -110,7 +110,7 @@ class Trace(View):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         out, kept = {}, []
         for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
-            if lane.run.sampler.interacting:
+            if lane.run.interacting:
                 out[label.id] = f"{name}  particles that move each other: no R̂, no ESS"
                 continue
             history = lane.run.statistics.history()

@@ -125,6 +125,9 @@ class Later:
 class ModelRun:
     """A lane in progress: a method with ``n_chains`` independent runs, which stay within a step of each other."""
 
+    interacting = False
+    """No chain of a method moves another."""
+
     def __init__(self, spec: RunSpec, model: Model):
         self.spec, self.model = spec, model
         self.changes: list[Change] = []

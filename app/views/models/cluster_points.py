@@ -12,6 +12,8 @@ from samplers.models.clusters.agreement import adjusted_rand, purity
 MAX_POINTS = 2000
 """In the picture; of more, some at random."""
 MAX_ELLIPSES = 100
+CORNERS = 40
+"""Of an ellipse. Bokeh's own is turned on the screen, where the axes may have different scales."""
 RADIUS = np.sqrt(-2 * np.log(1 - 0.9))
 """In standard deviations: the ellipse of a Gaussian that holds 90 % of its mass."""
 
@@ -32,8 +34,6 @@ class ClusterPoints(View):
         low, high = model.x.min(axis=0), model.x.max(axis=0)
         room = 0.12 * (high - low)
         ends = [(float(a), float(b)) for a, b in zip(low - room, high + room, strict=True)]
-        # The caption has a place of its own below the points.
-        ends[1] = (ends[1][0] - 0.5, ends[1][1])
         p = plot(colours, model.names[0], model.names[1], *ends)
         p.xaxis.axis_label, p.yaxis.axis_label = (f"{name}, standardised" for name in model.names)
         points = self.feed("points", "x", "y", "cluster")
@@ -41,9 +41,9 @@ class ClusterPoints(View):
         self._x, self._y = shown.T
         size = 7 if len(shown) <= 300 else 4
         p.scatter("x", "y", source=points, size=size, fill_color=group_colour("cluster"), fill_alpha=0.75, line_color=None)  # fmt: skip
-        outlines = self.feed("ellipses", "x", "y", "width", "height", "angle")
-        p.ellipse("x", "y", "width", "height", "angle", source=outlines, fill_color=None, line_color=colours.exact, line_width=1.5)  # fmt: skip
-        self._label = self.caption(p)
+        outlines = self.feed("ellipses", "x0", "y0", "x1", "y1")
+        p.segment("x0", "y0", "x1", "y1", source=outlines, line_color=colours.exact, line_width=1.5, line_cap="round")
+        self._label = self.caption_above(p, 2 if model.groups is not None else 1)
         return p
 
     def compute(self, lanes: Frame) -> Data:
@@ -56,10 +56,9 @@ class ClusterPoints(View):
     def captions(self, lanes: Frame) -> dict[str, str]:
         """How many clusters there are, and how well they agree with known groups."""
         seen = lanes.snapshot()
-        text = f"clusters: {len(seen['sizes'])}, α = {seen['alpha'][0]:.2g}"
-        known = self.scene.target.groups
+        text, known = f"clusters: {len(seen['sizes'])}, α = {seen['alpha'][0]:.2g}", self.scene.target.groups
         if known is not None:
-            text += f"\nknown groups {len(np.unique(known))}: adjusted Rand {adjusted_rand(seen['z'], known):.3f}, purity {purity(seen['z'], known):.3f}"
+            text += f"; known groups: {len(np.unique(known))}\nadjusted Rand {adjusted_rand(seen['z'], known):.3f}, purity {purity(seen['z'], known):.3f}"  # fmt: skip
         return {self._label.id: text}
 
     def words(self, lanes: Frame) -> str:
@@ -68,7 +67,8 @@ class ClusterPoints(View):
 
 
 def ellipses(means: Array, covariances: Array) -> tuple[Array, ...]:
-    """x, y, width, height and angle of each ellipse."""
-    squares, axes = np.linalg.eigh(covariances)
-    width, height = 2 * RADIUS * np.sqrt(squares[:, ::-1].T)
-    return means[:, 0], means[:, 1], width, height, np.arctan2(axes[:, 1, 1], axes[:, 0, 1])
+    """x₀, y₀, x₁, y₁ of the lines that all ellipses are drawn by."""
+    angles = np.linspace(0, 2 * np.pi, CORNERS + 1)
+    circle = RADIUS * np.array([np.cos(angles), np.sin(angles)])
+    x, y = (means[:, :, None] + np.linalg.cholesky(covariances) @ circle).transpose(1, 0, 2)
+    return x[:, :-1].ravel(), y[:, :-1].ravel(), x[:, 1:].ravel(), y[:, 1:].ravel()

@@ -33,7 +33,7 @@ class ClusterSizes(View):
             p.line("x", "y", source=sizes, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i])
             p.scatter("x", "y", source=sizes, color=colours.lanes[i], size=6)
             p.scatter("x", "y", source=sticks, color=colours.lanes[i], size=8, marker="cross")
-        self._labels = method_labels(self, p, top=True)
+        self._labels = method_labels(self, p, right=True, top=True)
         return p
 
     def compute(self, lanes: Frame) -> Data:

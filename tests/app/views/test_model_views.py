@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from bokeh.models import Image, Quad
+from scipy import stats
 
 import app.views.models as package
 from app import link
@@ -15,6 +16,7 @@ from app.state import AppState
 from app.views import VIEWS
 from app.views.base import COLUMNS, SCORES, Frame, Position, Scene
 from app.views.models.adjacency import HELD, in_order, observed_matrix, shades
+from app.views.models.cluster_points import CORNERS, ellipses
 from app.views.models.graph import agreement, held_edges, layout, matched, observed
 from app.views.models.scores import curve, ends
 from app.views.models.weights import LOWEST
@@ -344,6 +346,20 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     # With a size of the person's own there is nothing to choose, and nothing is drawn.
     run.method = type("Method", (), {"chooses_batch_size": True, "batch_size": 7})()
     assert view.compute(frame) == {}
+
+
+# Clusters
+
+
+def test_an_ellipse_holds_nine_tenths_of_its_gaussian():
+    """Its corners are all as far from the mean as χ² of two degrees of freedom says, whatever way it lies."""
+    covariances = np.array([[[2.0, 0.7], [0.7, 0.5]], [[0.1, -0.2], [-0.2, 1.0]]])
+    x0, y0, x1, y1 = (each.reshape(2, CORNERS) for each in ellipses(np.array([[1.0, 2.0], [-3.0, 0.0]]), covariances))
+    assert (np.roll(x0, -1, axis=1) == pytest.approx(x1)) and (np.roll(y0, -1, axis=1) == pytest.approx(y1))
+    for x, y, covariance, mean in zip(x0, y0, covariances, ((1, 2), (-3, 0)), strict=True):
+        apart = np.array([x - mean[0], y - mean[1]])
+        squares = (apart * np.linalg.solve(covariance, apart)).sum(axis=0)
+        assert stats.chi2(2).cdf(squares) == pytest.approx(0.9)
 
 
 # Networks
