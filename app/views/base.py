@@ -349,9 +349,10 @@ class View:
         if lines:
             height = LINE * (LARGE if self.scene.large else 1)
             label.x = Node(target="canvas", symbol="left", offset=8)
-            label.y = Node(target="frame", symbol="top", offset=round(-height * (lines - line)) - 1)
+            # The label of a tick at the frame's top reaches some pixels above it.
+            label.y = Node(target="frame", symbol="top", offset=round(-height * (lines - line)) - 7)
             label.text_baseline = "top"
-            figure.min_border_top = round(6 + height * lines)
+            figure.min_border_top = round(12 + height * lines)
         return label
 
     def means(self, lanes: Sequence[LaneFrame], coordinates: Sequence[int]) -> str:
