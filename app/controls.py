@@ -348,7 +348,9 @@ class Controls(Panel):
             key = (target, lane.sampler.key, lane.gradient.key, name, state.dark, fixed, self._errors.get(i))
             made["lane", i, *key] = partial(self._lane, i)
         made["add", len(experiment.lanes), experiment.of_model] = self._add
-        made["settings", experiment.of_model, experiment.carries_momentum] = self._settings
+        made["settings", experiment.of_model] = self._settings
+        if experiment.carries_momentum and state.shows("momentum"):
+            made["momentum",] = self._momentum
         if experiment.of_model:
             made["seldom", target] = self._seldom
         elif state.shows("workbench"):
@@ -499,15 +501,14 @@ class Controls(Panel):
                     lambda value: self._do(state.set_start, value),
                 )
             )
-        if "momentum" in settings and state.experiment.carries_momentum and state.shows("momentum"):
-            parts.append(
-                self._widget(
-                    settings["momentum"],
-                    lambda: state.experiment.momentum,
-                    lambda value: self._do(state.set_momentum, value),
-                )
-            )
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
+
+    def _momentum(self) -> list[Any]:
+        """What the chains are thrown with, where a sampler carries a momentum on."""
+        setting, state = settings_of(self.state.experiment.target.key)["momentum"], self.state
+        return [
+            self._widget(setting, lambda: state.experiment.momentum, lambda value: self._do(state.set_momentum, value))
+        ]
 
     def _seldom(self) -> list[Any]:
         """What of a model is seldom changed."""

@@ -40,7 +40,7 @@ from samplers.parameters import (
     SpecError,
     declared,
 )
-from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings
+from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings, samplers_of
 from samplers.targets import TARGETS
 from samplers.targets.own import OfTable, Table
 from samplers.trace import Trace
@@ -113,10 +113,9 @@ def catalogue() -> dict[str, Any]:
         "combinations": [
             {"target": target, "sampler": sampler, "gradient": gradient}
             for target, target_class in TARGETS.items()
-            for sampler, sampler_class in SAMPLERS.items()
-            if sampler_class.accepts(target_class)
+            for sampler in samplers_of(target, target_class())
             for gradient in GRADIENTS
-            if gradient in sampler_class.gradients_for(target_class)
+            if gradient in SAMPLERS[sampler].gradients_for(target_class)
         ],
         "models": [_entry(x, "title", "tex", "source", "score_name", "data_name", made=x) for x in MODELS.values()],
         "methods": [_entry(x, "title", "update", "source") for x in METHODS.values()],

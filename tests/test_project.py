@@ -203,6 +203,8 @@ def usage_of(command: str, monkeypatch, capsys) -> str:
     if not command.startswith("python -m "):
         return run(tool(command), "--help")
     monkeypatch.setattr(sys, "argv", ["x", "--help"])
+    # Another test may have imported it.
+    monkeypatch.delitem(sys.modules, f"{command.removeprefix('python -m ')}.__main__", raising=False)
     with pytest.raises(SystemExit) as end:
         runpy.run_module(command.removeprefix("python -m "), run_name="__main__", alter_sys=True)
     assert not end.value.code

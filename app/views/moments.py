@@ -195,9 +195,7 @@ class Moments(View):
             if simplex and not self._share and not law
         }
         # A thousand particles are not a thousand times one.
-        self._omitted |= {
-            i: "not shown: its chains move each other" for i, run in enumerate(runs) if run.interacting
-        }
+        self._omitted |= {i: "not shown: its chains move each other" for i, run in enumerate(runs) if run.interacting}
         for i, run in enumerate(runs):
             key = self._key(run)
             if i in self._omitted:

@@ -1,4 +1,4 @@
-"""The average over the later draws of a run, whose number nobody knows beforehand."""
+"""The average over the later draws of a run, whose number is not known beforehand."""
 
 import numpy as np
 

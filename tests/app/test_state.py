@@ -140,7 +140,7 @@ def test_lanes_are_added_up_to_four_and_removed_down_to_one():
         state.add_lane()
         assert len(state.experiment.lanes) == n
     first = state.experiment
-    with pytest.raises(SpecError, match="lanes = 5: allowed are 1 to 4 lanes"):
+    with pytest.raises(SpecError, match="lanes = 5: allowed are 1 to 4 samplers"):
         state.add_lane()
     assert state.experiment == first
     assert len(set(samplers_of(state))) == len([k for k in SAMPLERS if SAMPLERS[k].accepts(TARGETS["quartic"])][:4])

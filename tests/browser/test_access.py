@@ -226,7 +226,7 @@ def test_all_by_keyboard(walk):
     gone(lab, "[role=menuitem]")
     # Help is shown at its Tab stop, and goes with Escape.
     tab_to(lab, "to sample from")
-    help_ = page.get_by_role("tooltip", name="The law to sample from")
+    help_ = page.get_by_role("tooltip", name="The distribution to sample from")
     help_.wait_for()
     press(lab, "Escape")
     help_.wait_for(state="detached")

@@ -432,6 +432,8 @@ def test_files_hold_what_is_on_the_page(paused, tmp_path):
     lab.button(re.compile("Export|export")).click()
     lab.page.get_by_role("menuitem", name="Film of 20 s (WebM)").click()
     lab.until(lambda: told.inner_text().startswith("This browser cannot record a film"), "why there is none")
+    lab.press("Pause")
+    lab.settled()
 
 
 def test_axis_coordinate_and_views(paused):
@@ -487,7 +489,7 @@ def test_lanes(paused):
     lab.until(lambda: lab.lanes()[1].startswith("hmc"), "HMC in the link")
     lab.page.get_by_role("heading", name="HMC").wait_for()
     lab.until(lambda: lab.steps() == 0, "a restart")
-    lab.remove("lane", 1, of=2)
+    lab.remove("sampler", 1, of=2)
     lab.until(lambda: [lane[:3] for lane in lab.lanes()] == ["hmc"], "one lane in the link")
     lab.until(lambda: lab.page.get_by_role("heading", name="SGLD").count() == 0, "SGLD's card is gone")
     lab.until(
@@ -522,7 +524,7 @@ def test_what_comes_before_its_figure_is_drawn_when_that_is_there(paused):
 
 def test_the_link_is_the_whole_state(lab):
     query = (
-        "?target=gaussian_mixture(modes:3;radius:2.0;sd:0.5;weight:0.2)&lane=sgld(step_size:0.03)~gaussian(variance:2.0)"
+        "?target=gaussian_mixture(modes:3;radius:2.0;sd:0.5;weight:0.2;positions:)&lane=sgld(step_size:0.03)~gaussian(variance:2.0)"
         "&lane=hmc(step_size:0.1;n_leapfrog:5;accept:false)~full&seed=77&n_chains=3"
         "&views=state,trace,autocorrelation&axis=gradients&coordinate=2&speed=7&theme=dark&play=0"
     )

@@ -184,7 +184,7 @@ def check_first_lesson(lab):
     shows(lab, "Not quite.")
     shows(lab, "pulls inwards, the noise pushes outwards")
     # One step, slowly, and by hand.
-    pace = lab.page.get_by_role("slider", name="Steps a frame")
+    pace = lab.page.get_by_role("slider", name="Steps per frame")
     pace.press("Home")
     words = lambda: lab.page.locator(".parts").inner_text()  # noqa: E731
     lab.until(lambda: "gradient descent, chain 1: step" in words(), "a step in its parts")

@@ -121,7 +121,7 @@ def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
     lab.press("Play")
     lab.moves(3)
     # To a density and back.
-    lab.page.get_by_role("button", name=re.compile("^Sampling known laws")).click()
+    lab.page.get_by_role("button", name=re.compile("^Known distributions")).click()
     lab.until(lambda: lab.field("target").startswith("quartic"), "a density")
     lab.page.wait_for_function(IDLE)
     lab.moves()

@@ -154,10 +154,10 @@ def test_a_sweep_of_two_axes_has_a_slider(lesson, outcomes):
     step, table = lesson.steps[0], outcomes[1].table
     made = figures.sweep_map(step, table.rows, ("one", "two"))
     (other,) = made.kdims
-    drawn_axis = {"batch size": "sampler.step_size", "step size": "gradient.batch_size"}[other.name]
+    drawn_axis = {"Batch size n": "sampler.step_size", "Step size ε": "gradient.batch_size"}[other.name]
     assert len(made) in (2, 3)
     for key, overlay in made.items():
-        here = other.name.replace(" ", "_")
+        here = "batch_size" if drawn_axis == "sampler.step_size" else "step_size"
         for lane, points in enumerate(list(overlay.values())[2::3], 1):
             wanted = [(dict(row.point.values)[drawn_axis], row.seeds[0].value) for row in table.rows
                       if row.point.lane == lane and any(name.endswith(here) and value == key for name, value in row.point.values)]  # fmt: skip
