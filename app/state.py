@@ -330,15 +330,22 @@ class AppState(param.Parameterized):
         self.set_target_params({"energy": energy_through(points), "extent": 0.0})
 
     def open_workbench(self) -> None:
-        """A recipe on the double well, with the pictures that go with it; lanes that are recipes stay."""
-        before = self.has_default_views()
+        """A recipe on the double well, or on the data that are there, with the pictures that go with it; lanes that are
+        recipes stay.
+        """
+        before, own = self.has_default_views(), self.experiment.target
+        stays = not self.experiment.of_model and BATCH in TARGETS[own.key].gives
+        stays = stays and RecipeSampler.key in samplers_of(own.key, self.experiment.make_target())
         with param.parameterized.batch_call_watchers(self):
             if not any(lane.sampler.key == RecipeSampler.key for lane in self.experiment.lanes):
                 target = TARGETS["double_well"]()
                 params = parameters_of(PRESETS["sghmc"].recipe(target.dim, target.formula()))
                 lane = {"sampler": {"key": RecipeSampler.key, "params": {**params, "step_size": 0.05}}}
                 self._set(target={"key": target.key}, lanes=[lane])
-            if before:
+                if stays:
+                    self.set_target(own.key)
+                    self._set(target={"key": own.key, "params": own.values()})
+            if before and WORKBENCH_VIEWS[0] in self.fitting_views():
                 self.views = list(WORKBENCH_VIEWS)
 
     def add_lane(self) -> None:

@@ -6,7 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 NICENESS = 5
-"""Of the workers. A thread that is five steps nicer gets a third of the time where it and the loop want one core."""
+"""How much nicer workers are than the process. A thread that is five steps nicer gets a third of the time where it and
+the loop want one core.
+"""
 
 
 def workers(n: int, name: str) -> ThreadPoolExecutor:
@@ -17,4 +19,5 @@ def workers(n: int, name: str) -> ThreadPoolExecutor:
 def step_back() -> None:
     """Let the loop's thread go before this one, where the system knows priorities of threads."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        own = os.getpriority(os.PRIO_PROCESS, os.getpid())
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(own + NICENESS, 19))

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app import link
 from app.equations import cards
-from app.state import AppState
+from app.state import WORKBENCH_VIEWS, AppState
 from app.views import VIEWS, fitting
 from app.views.recipes import RecipeView
 from app.workbench import Workbench
@@ -119,3 +120,27 @@ def test_the_card_of_scir_follows_its_gradient():
         )
         assert (r"\tfrac{\theta_t}{\hat\theta}(\hat N - N)" in texts) == varied
     assert "dirichlet" in TARGETS["sparse_dirichlet"].key
+
+
+@pytest.mark.parametrize(
+    ("query", "target", "views"),
+    [
+        ("?target=logistic_regression(items:100)", "logistic_regression", WORKBENCH_VIEWS),
+        ("?target=linear_table", "linear_table", None),
+        ("?target=sparse_dirichlet", "double_well", WORKBENCH_VIEWS),
+        ("?target=quartic", "double_well", WORKBENCH_VIEWS),
+    ],
+)
+def test_the_workbench_opens_on_the_data_that_are_there(query, target, views):
+    """Fails where a posterior of data is lost, with its parameters; where no recipe fits it is the double well."""
+    state = AppState()
+    assert link.read_query(state, query) == []
+    before = state.experiment.target
+    state.open_workbench()
+    now = state.experiment
+    assert (now.target.key, now.lanes[0].sampler.key) == (target, "recipe")
+    assert (now.target == before) == (target == before.key)
+    if views is not None:
+        assert state.shown_views() == views
+    else:
+        assert "drift" not in state.shown_views() and len(state.shown_views()) == 3

@@ -115,6 +115,12 @@ def draw_concentration(rng, alpha, n_clusters, n_points):
 
 
 @jit.helper
+def log_gamma(rng, shape):
+    """The log of a gamma draw, which of a small shape may itself be too small for a number."""
+    return log(rng.standard_gamma(shape + 1)) + log1p(-rng.random()) / shape
+
+
+@jit.helper
 def pick(rng, weights, n, total):
     """An index below n in proportion to the weights, whose sum is ``total``."""
     left = rng.random() * total

@@ -34,10 +34,11 @@ def step(rng, x, z, known, drawn, weights, prior, alpha, shown, together):
     beyond, left, logs = float(n), 1.0, 0.0
     for k in range(n_used):
         beyond -= known[k, 0]
-        one, rest = rng.standard_gamma(1 + known[k, 0]), rng.standard_gamma(alpha[0] + beyond)
-        weights[k] = left * one / (one + rest)
-        left *= rest / (one + rest)
-        logs += np.log(rest / (one + rest))
+        one, log_rest = rng.standard_gamma(1 + known[k, 0]), normal.log_gamma(rng, alpha[0] + beyond)
+        both = one + np.exp(log_rest)
+        weights[k] = left * one / both
+        left *= np.exp(log_rest) / both
+        logs += log_rest - np.log(both)
         normal.draw(rng, known[k], prior, drawn[k])
     alpha[0] = rng.standard_gamma(1.0 + n_used) / (1 - logs)
     # Slices u_i below the stick of each point, and as many sticks more as the lowest may reach.
@@ -50,7 +51,7 @@ def step(rng, x, z, known, drawn, weights, prior, alpha, shown, together):
     while left >= lowest:
         if n_sticks == n_slots:
             return 0
-        one, rest = rng.standard_gamma(1.0), rng.standard_gamma(alpha[0])
+        one, rest = rng.standard_gamma(1.0), np.exp(normal.log_gamma(rng, alpha[0]))
         weights[n_sticks] = left * one / (one + rest)
         left *= rest / (one + rest)
         normal.draw(rng, known[n_sticks], prior, drawn[n_sticks])
@@ -145,19 +146,21 @@ class SliceGibbs(ClusterMethod):
 
     def textbook_step(self, rng, model, state):
         z, n_used = state.z, state.z.max() + 1
-        v, clusters = [], []
+        v, clusters, logs = [], [], 0.0
         for k in range(n_used):
-            one, rest = rng.standard_gamma(1 + (z == k).sum()), rng.standard_gamma(state.alpha[0] + (z > k).sum())
-            v.append(one / (one + rest))
+            one = rng.standard_gamma(1 + (z == k).sum())
+            log_rest = textbook.log_gamma(rng, state.alpha[0] + (z > k).sum())
+            v.append(one / (one + np.exp(log_rest)))
+            logs += log_rest - np.log(one + np.exp(log_rest))
             clusters.append(textbook.draw(rng, model, model.x[z == k]))
-        state.alpha[0] = rng.standard_gamma(1 + n_used) / (1 - np.log1p(-np.array(v)).sum())
+        state.alpha[0] = rng.standard_gamma(1 + n_used) / (1 - logs)
 
         def lengths():
             return np.array(v) * np.cumprod([1, *(1 - np.array(v[:-1]))])
 
         u = np.array([rng.random() * lengths()[k] for k in z])
         while np.prod(1 - np.array(v)) >= u.min():
-            one, rest = rng.standard_gamma(1.0), rng.standard_gamma(state.alpha[0])
+            one, rest = rng.standard_gamma(1.0), np.exp(textbook.log_gamma(rng, state.alpha[0]))
             v.append(one / (one + rest))
             clusters.append(textbook.draw(rng, model, model.x[:0]))
         w = lengths()

@@ -58,6 +58,11 @@ def draw_concentration(rng, alpha, n_clusters, n_points):
     return rng.standard_gamma(n_clusters + more) / (1 - np.log(eta))
 
 
+def log_gamma(rng, shape):
+    """The log of a gamma draw: that of a larger shape times U^{1/shape}."""
+    return np.log(rng.standard_gamma(shape + 1)) + np.log(1 - rng.random()) / shape
+
+
 def known(model, z, n_slots):
     """What is known of each slot: n, Σx, Σx₁², Σx₁x₂, Σx₂²."""
     out = np.zeros((n_slots, 6))

@@ -178,6 +178,17 @@ def test_a_run_with_too_many_sticks_ends_in_a_sentence(monkeypatch):
     assert "more than 15 sticks" in str(chain.divergence)
 
 
+def test_a_small_concentration_grows_again():
+    """A gamma draw of the shape 1e-4 is 0 in floating point nearly always; α was then 0 for good."""
+    chain = ModelChain(six_points(), METHODS["cluster_slice"](), Generator(SFC64(1)))
+    chain.state.alpha[:] = 1e-4
+    found = []
+    for _ in range(200):
+        chain.advance()
+        found.append(chain.state.alpha[0])
+    assert chain.divergence is None and min(found) > 0 and max(found) > 0.1
+
+
 def csv(*rows):
     return "\n".join(rows).encode()
 
