@@ -333,18 +333,18 @@ class AppState(param.Parameterized):
         """A recipe on the double well, or on the data that are there, with the pictures that go with it; lanes that are
         recipes stay.
         """
-        before, own = self.has_default_views(), self.experiment.target
-        stays = not self.experiment.of_model and BATCH in TARGETS[own.key].gives
-        stays = stays and RecipeSampler.key in samplers_of(own.key, self.experiment.make_target())
+        before, key = self.has_default_views(), self.experiment.target.key
+        target, moved = TARGETS["double_well"](), {"target": {"key": "double_well"}}
+        if not self.experiment.of_model and BATCH in TARGETS[key].gives:
+            data = self.experiment.make_target()
+            if RecipeSampler.key in samplers_of(key, data):
+                target, moved = data, {}
         with param.parameterized.batch_call_watchers(self):
             if not any(lane.sampler.key == RecipeSampler.key for lane in self.experiment.lanes):
-                target = TARGETS["double_well"]()
                 params = parameters_of(PRESETS["sghmc"].recipe(target.dim, target.formula()))
                 lane = {"sampler": {"key": RecipeSampler.key, "params": {**params, "step_size": 0.05}}}
-                self._set(target={"key": target.key}, lanes=[lane])
-                if stays:
-                    self.set_target(own.key)
-                    self._set(target={"key": own.key, "params": own.values()})
+                _fit_step(lane, target, {})
+                self._set(lanes=[lane], **moved)
             if before and WORKBENCH_VIEWS[0] in self.fitting_views():
                 self.views = list(WORKBENCH_VIEWS)
 
