@@ -106,14 +106,26 @@ def read(files: Mapping[str, bytes], two_kinds: bool) -> Table:
     The answer is a number, or with ``two_kinds`` one of two numbers or words. Commas, semicolons or tabs part the
     columns. Raises :class:`~samplers.files.FileError` with the line and the column.
     """
+    name, content = one_file(files, "The data")
+    with reading(name):
+        return _read(name, decode(name, content), two_kinds)
+
+
+def one_file(files: Mapping[str, bytes], what: str) -> tuple[str, bytes]:
+    """The name and the content of the only file. Raises :class:`~samplers.files.FileError`, also where it is long."""
     if len(files) != 1:
-        raise FileError("The data", f"are {len(files)} files", "allowed is one CSV file")
+        raise FileError(what, f"are {len(files)} files", "allowed is one CSV file")
     ((path, content),) = files.items()
     name = short_name(path)
     if len(content) > MAX_BYTES:
         raise FileError(name, f"has {len(content):,} bytes", f"allowed are at most {MAX_BYTES:,}")
-    with reading(name):
-        return _read(name, decode(name, content), two_kinds)
+    return name, content
+
+
+def check_varies(name: str, columns: list[str], x: Array) -> None:
+    """Raise :class:`~samplers.files.FileError` where a column of x (rows, columns) is the same in every row."""
+    for k in np.flatnonzero((x == x[0]).all(axis=0)):
+        raise FileError(name, f"has the same number in every row of {columns[k]}", "such a column says nothing; leave it out")  # fmt: skip
 
 
 def _read(name: str, text: str, two_kinds: bool) -> Table:
@@ -136,8 +148,7 @@ def _read(name: str, text: str, two_kinds: bool) -> Table:
     if len(numbers) < MIN_ROWS:
         raise FileError(name, f"has {len(numbers)} rows of data", f"allowed are {MIN_ROWS} or more")
     x = np.array(numbers)
-    for k in np.flatnonzero((x == x[0]).all(axis=0)):
-        raise FileError(name, f"has the same number in every row of {columns[k]}", "such a column says nothing; leave it out")  # fmt: skip
+    check_varies(name, columns, x)
     if two_kinds:
         kinds = sorted(set(answers))
         if len(kinds) != 2:

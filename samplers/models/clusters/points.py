@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.files import FileError, csv_rows, decode, reading, short_name
+from samplers.files import FileError, csv_rows, decode, quoted, reading
 from samplers.targets.base import Array
-from samplers.targets.own import MAX_BYTES, MAX_NAME, MIN_ROWS, delimiter, is_number, names_of, number
+from samplers.targets.own import MAX_NAME, MIN_ROWS, check_varies, delimiter, is_number, names_of, number, one_file
 from samplers.targets.tables import table
 
 MAX_POINTS = 20_000
@@ -65,12 +65,7 @@ def read(files: Mapping[str, bytes]) -> Points:
 
     Raises :class:`~samplers.files.FileError` with the line and the column.
     """
-    if len(files) != 1:
-        raise FileError("The points", f"are {len(files)} files", "allowed is one CSV file")
-    ((path, content),) = files.items()
-    name = short_name(path)
-    if len(content) > MAX_BYTES:
-        raise FileError(name, f"has {len(content):,} bytes", f"allowed are at most {MAX_BYTES:,}")
+    name, content = one_file(files, "The points")
     with reading(name):
         return _read(name, decode(name, content))
 
@@ -93,9 +88,9 @@ def _read(name: str, text: str) -> Points:
     columns = names[:-1] if words else names
     if len(columns) < 2:
         raise FileError(name, "has one column of numbers", "points have two coordinates or more")
-    x = np.array([[number(place, f"the column {each!r}", cell) for each, cell in zip(columns, row, strict=False)] for place, row in kept])  # fmt: skip
-    for k in np.flatnonzero((x == x[0]).all(axis=0)):
-        raise FileError(name, f"has the same number in every row of the column {columns[k]!r}", "such a column says nothing; leave it out")  # fmt: skip
+    said = [f"the column {quoted(each)}" for each in columns]
+    x = np.array([[number(place, each, cell) for each, cell in zip(said, row, strict=False)] for place, row in kept])  # fmt: skip
+    check_varies(name, said, x)
     if not words:
         return Points(tuple(columns), x)
     group_names, groups = np.unique([row[-1].strip()[:MAX_NAME] for _, row in kept], return_inverse=True)
