@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 Labels = NDArray[np.int64]
 
 
-def table(found: Labels, known: Labels) -> NDArray[np.float64]:
-    """How many points each cluster shares with each group, (clusters, groups)."""
-    out = np.zeros((int(found.max()) + 1, int(known.max()) + 1))
+def table(found: Labels, known: Labels, n_known: int | None = None) -> NDArray[np.float64]:
+    """How many points each cluster shares with each group, (clusters, groups); ``n_known`` where there may be more."""
+    out = np.zeros((int(found.max()) + 1, int(known.max()) + 1 if n_known is None else n_known))
     np.add.at(out, (found, known), 1.0)
     return out
 

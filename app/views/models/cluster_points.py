@@ -7,7 +7,7 @@ import numpy as np
 from app.theme import plot
 from app.views.base import SAID, Array, Data, Frame, View
 from app.views.models.marks import group_colour
-from samplers.models.clusters.agreement import adjusted_rand, purity
+from samplers.models.agreement import adjusted_rand, purity
 
 MAX_POINTS = 2000
 """In the picture; of more, some at random."""

@@ -11,6 +11,7 @@ from app.theme import plot
 from app.views.base import Array, Data, Feed, Frame, View
 from app.views.models.marks import group_colour, shortened
 from samplers.models import Model
+from samplers.models.agreement import table
 
 NAMED = 40
 """The names of so many nodes have room in the picture; of more, they show when the pointer is on a node."""
@@ -46,33 +47,26 @@ def held_edges(model: Any) -> Array:
     return pairs[np.isin(pairs, model.shown).all(axis=1)]
 
 
-def together(rows: Array, columns: Array, n_columns: int) -> Array:
-    """How many nodes each group of the one partition shares with each of the other, (rows, columns)."""
-    table = np.zeros((rows.max() + 1, n_columns))
-    np.add.at(table, (rows, columns), 1)
-    return table
-
-
 def matched(found: Array, known: Array, n_communities: int) -> Array:
     """The community that each known group is most like, (groups,), each at most once; others get numbers beyond."""
-    table = together(known, found, n_communities)
-    out = n_communities + np.arange(len(table))
-    groups, communities = linear_sum_assignment(-table)
-    alike = table[groups, communities] > 0
+    shared = table(known, found, n_communities)
+    out = n_communities + np.arange(len(shared))
+    groups, communities = linear_sum_assignment(-shared)
+    alike = shared[groups, communities] > 0
     out[groups[alike]] = communities[alike]
     return out
 
 
 def agreement(found: Array, known: Array) -> float:
     """The normalised mutual information of two partitions: 1 where they are the same, 0 where they are independent."""
-    table = together(found, known, known.max() + 1) / len(found)
+    share = table(found, known) / len(found)
 
     def entropy(p: Array) -> float:
         p = p[p > 0]
         return float(-(p * np.log(p)).sum())
 
-    a, b = entropy(table.sum(axis=1)), entropy(table.sum(axis=0))
-    return 2 * (a + b - entropy(table.ravel())) / (a + b) if a + b > 0 else 1.0
+    a, b = entropy(share.sum(axis=1)), entropy(share.sum(axis=0))
+    return 2 * (a + b - entropy(share.ravel())) / (a + b) if a + b > 0 else 1.0
 
 
 class GraphView(View):

@@ -23,25 +23,14 @@ def sweep(rng, x, z, known, prior, alpha, shown, together):
         if known[k, 0] > 0:
             top = k + 1
             normal.predict(known[k], prior, fit[k])
-    none, alone = np.zeros(normal.KNOWN), np.empty(normal.NEXT)
-    normal.predict(none, prior, alone)
+    new = normal.predict_new(prior)
     for i in range(len(x)):
         normal.add(known[z[i]], x[i], -1.0)
         normal.predict(known[z[i]], prior, fit[z[i]])
-        free, total = -1, 0.0
         for k in range(top):
-            weights[k] = 0.0
             if known[k, 0] > 0:
-                weights[k] = known[k, 0] * normal.next_density(x[i], fit[k])
-                total += weights[k]
-            elif free < 0:
-                free = k
-        if free < 0:
-            free, top = top, top + 1
-        weights[free] = alpha[0] * normal.next_density(x[i], alone)
-        z[i] = normal.pick(rng, weights, top, total + weights[free])
-        if known[top - 1, 0] == 0 and z[i] < top - 1:
-            top -= 1
+                weights[k] = normal.next_density(x[i], fit[k])
+        z[i], top = normal.seat(rng, known, weights, top, alpha[0] * normal.next_density(x[i], new))
         normal.add(known[z[i]], x[i], 1.0)
         normal.predict(known[z[i]], prior, fit[z[i]])
     n_clusters = 0
@@ -55,14 +44,12 @@ def sweep(rng, x, z, known, prior, alpha, shown, together):
 def add_density(x, known, prior, alpha, out):
     """Add the density of each point of x (M, 2) as the next one, given the clusters of the others."""
     fit, whole = np.empty(normal.NEXT), known[:, 0].sum() + alpha
-    for k in range(-1, len(known)):
-        # Beside the clusters stands one that is new.
-        cluster = known[k] if k >= 0 else np.zeros(normal.KNOWN)
-        share = (cluster[0] if k >= 0 else alpha) / whole
-        if share > 0:
-            normal.predict(cluster, prior, fit)
+    for k in range(len(known)):
+        if known[k, 0] > 0:
+            normal.predict(known[k], prior, fit)
             for i in range(len(x)):
-                out[i] += share * normal.next_density(x[i], fit)
+                out[i] += known[k, 0] / whole * normal.next_density(x[i], fit)
+    normal.add_new(x, prior, alpha / whole, out)
 
 
 class CollapsedGibbs(ClusterMethod):

@@ -31,27 +31,16 @@ def step(rng, x, chosen, z, known, drawn, prior, alpha, shown, together):
     for k in range(n_slots):
         if known[k, 0] > 0:
             top = k + 1
-    alone = np.empty(normal.NEXT)
-    normal.predict(np.zeros(normal.KNOWN), prior, alone)
+    new = normal.predict_new(prior)
     for i in chosen:
         normal.add(known[z[i]], x[i], -1.0)
-        free, total = -1, 0.0
         for k in range(top):
-            weights[k] = 0.0
             if known[k, 0] > 0:
-                weights[k] = known[k, 0] * normal.density(x[i], drawn[k])
-                total += weights[k]
-            elif free < 0:
-                free = k
-        if free < 0:
-            free, top = top, top + 1
-        weights[free] = alpha[0] * normal.next_density(x[i], alone)
-        z[i] = normal.pick(rng, weights, top, total + weights[free])
+                weights[k] = normal.density(x[i], drawn[k])
+        z[i], top = normal.seat(rng, known, weights, top, alpha[0] * normal.next_density(x[i], new))
         normal.add(known[z[i]], x[i], 1.0)
-        if z[i] == free:
-            normal.draw(rng, known[free], prior, drawn[free])
-        elif known[top - 1, 0] == 0:
-            top -= 1
+        if known[z[i], 0] == 1:
+            normal.draw(rng, known[z[i]], prior, drawn[z[i]])
     n_clusters, size = 0, 0.0
     for k in range(n_slots):
         if known[k, 0] > 0:
@@ -73,10 +62,7 @@ def add_density(x, known, drawn, prior, alpha, out):
         if known[k, 0] > 0:
             for i in range(len(x)):
                 out[i] += known[k, 0] / whole * normal.density(x[i], drawn[k])
-    alone = np.empty(normal.NEXT)
-    normal.predict(np.zeros(normal.KNOWN), prior, alone)
-    for i in range(len(x)):
-        out[i] += alpha / whole * normal.next_density(x[i], alone)
+    normal.add_new(x, prior, alpha / whole, out)
 
 
 class MinibatchGibbs(ClusterMethod):

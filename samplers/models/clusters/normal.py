@@ -64,6 +64,14 @@ def predict(known, prior, out):
 
 
 @jit.helper
+def predict_new(prior):
+    """The distribution of a new cluster's first point, (NEXT,)."""
+    out = np.empty(NEXT)
+    predict(np.zeros(KNOWN), prior, out)
+    return out
+
+
+@jit.helper
 def next_density(x, fit):
     """The density of the next point at x, by what :func:`predict` wrote."""
     d1, d2 = x[0] - fit[0], x[1] - fit[1]
@@ -132,6 +140,38 @@ def pick(rng, weights, n, total):
             if left < 0:
                 break
     return last
+
+
+@jit.helper
+def seat(rng, known, weights, top, new):
+    """Draw the slot of a point: k below ``top`` with probability ∝ N_k ``weights[k]``, the first free one ∝ ``new``.
+
+    Returns it, and a number that is above every slot in use, the point's included.
+    """
+    free, total = -1, 0.0
+    for k in range(top):
+        if known[k, 0] > 0:
+            weights[k] *= known[k, 0]
+            total += weights[k]
+        else:
+            weights[k] = 0.0
+            if free < 0:
+                free = k
+    if free < 0:
+        free, top = top, top + 1
+    weights[free] = new
+    chosen = pick(rng, weights, top, total + new)
+    if known[top - 1, 0] == 0 and chosen < top - 1:
+        top -= 1
+    return chosen, top
+
+
+@jit.helper
+def add_new(x, prior, share, out):
+    """Add the density of each point of x (M, 2) in a new cluster, times its share."""
+    fit = predict_new(prior)
+    for i in range(len(x)):
+        out[i] += share * next_density(x[i], fit)
 
 
 @jit.helper

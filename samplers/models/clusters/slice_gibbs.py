@@ -84,10 +84,7 @@ def add_density(x, drawn, weights, prior, out):
             left -= weights[k]
             for i in range(len(x)):
                 out[i] += weights[k] * normal.density(x[i], drawn[k])
-    alone = np.empty(normal.NEXT)
-    normal.predict(np.zeros(normal.KNOWN), prior, alone)
-    for i in range(len(x)):
-        out[i] += max(left, 0.0) * normal.next_density(x[i], alone)
+    normal.add_new(x, prior, max(left, 0.0), out)
 
 
 class SliceGibbs(ClusterMethod):

@@ -10,8 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from samplers.files import FileError
 from samplers.models import METHODS
+from samplers.models.agreement import adjusted_rand, purity
 from samplers.models.clusters import textbook
-from samplers.models.clusters.agreement import adjusted_rand, purity
 from samplers.models.clusters.model import Clusters, expected
 from samplers.models.clusters.points import MAX_POINTS, Points, read
 from samplers.models.run import ModelChain
