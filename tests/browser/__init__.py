@@ -29,8 +29,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 VIEWPORT = {"width": 1280, "height": 720}
 # The network is cut off: every name and address but this machine's is unknown. The app must not miss them.
 CUT_OFF = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
-ONCE = "--js-flags=--no-opt --no-maglev"
-"""Most of a page's scripts run once: to compile them to fast code beside that is a sixth of what an opening takes."""
 LIGHT_PAGE = "?views=marginal&hide=equations,workbench"
 """The link of a page that is soon there."""
 SELDOM = """
@@ -215,4 +213,4 @@ def open_app(page: Page, server: Server, query: str = "", timeout: float = 60) -
 
 def arguments(*more: str) -> Sequence[str]:
     """The browser's command line with ``more`` options."""
-    return [*ARGUMENTS, CUT_OFF, ONCE, *more]
+    return [*ARGUMENTS, CUT_OFF, *more]
