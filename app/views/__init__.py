@@ -42,6 +42,7 @@ from app.views.temperature import Temperature
 from app.views.thermostat import Thermostat
 from app.views.torus import Torus
 from app.views.trace import Trace
+from app.views.written import Written
 from samplers import Experiment
 from samplers.models import MODELS
 from samplers.needs import BATCH
@@ -82,6 +83,7 @@ VIEWS: Registry[type[View]] = Registry(
     Temperature,
     Thermostat,
     Stationarity,
+    Written,
     Evolution,
     Completeness,
     Trace,
