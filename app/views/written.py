@@ -1,5 +1,6 @@
 """What writes a drift: its Q by Theorem 2, or the other distribution that it leaves invariant."""
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,104 +80,118 @@ def answer(process: Process, plane: Plane) -> Answer:
 
 
 class Written(RecipeView):
-    """Q₁₂(z) of the first recipe's drift and D, or the density that the drift leaves invariant in place of e^{−H}."""
+    """Q₁₂(z) of a drift with its D, or the density that the drift leaves invariant in place of e^{−H}."""
 
     key = "written"
     title = "Q of the drift"
     hint = "the Q that writes it, or what it leaves invariant"
     every = 3
-    most = 1
+    most = 2
 
     def build(self) -> Any:
         scene = self.scene
-        self._lane = next(iter(self.recipes), None)
-        self._process: Process | None = None
-        self._found: Answer | str = ""
-        self._sent: Answer | None = None
-        self._plane: Plane | None = None
-        self._text = box(scene, 3)
-        kind = scene.layouts[self._lane] if self._lane is not None else ""
-        n = len(Layout(kind, scene.target.dim).names) if kind else 0
-        if n not in CELLS:
-            figure = plot(scene.colours, "", "", (0, 1), (0, 1))
-            figure.axis.visible = figure.grid.visible = False
-            return stack([figure], self._text)
-        self._plane = plane = Plane(self, kind, "density")
-        colours = scene.colours
-        if n == 2:
+        self._lanes = self.recipes
+        self._planes: list[Plane | None] = []
+        self._images: list[LiveImage | None] = []
+        self._processes: list[Process | None] = [None] * len(self._lanes)
+        self._found: list[Answer | str] = [""] * len(self._lanes)
+        self._sent: list[Answer | None] = [None] * len(self._lanes)
+        self._text = box(scene, 1 + 2 * max(len(self._lanes), 1))
+        for n, i in enumerate(self._lanes):
+            drawn = len(Layout(scene.layouts[i], scene.target.dim).names) in CELLS
+            title = scene.lanes[i] if len(self._lanes) > 1 else ""
+            self._planes.append(Plane(self, scene.layouts[i], "density", title) if drawn else None)
+            self._images.append(self._build(n, i))
+        figures = [plane.figure for plane in self._planes if plane is not None]
+        if not figures:
+            figures = [plot(scene.colours, "", "", (0, 1), (0, 1))]
+            figures[0].axis.visible = figures[0].grid.visible = False
+        return stack(figures, self._text)
+
+    def _build(self, n: int, lane: int) -> LiveImage | None:
+        scene, plane, colours = self.scene, self._planes[n], self.scene.colours
+        if plane is None:
+            return None
+        if plane.ndim == 2:
             signed = [
                 *interp_palette([colours.lanes[0], colours.surface], 32),
                 *interp_palette([colours.surface, colours.lanes[1]], 32),
             ]
             mapper = LinearColorMapper(palette=signed, low=-1.0, high=1.0)
-            self._image = LiveImage(self, plane.figure, "image", mapper, (SIDE, SIDE), plane.x, plane.y, level="image")
+            image = LiveImage(self, plane.figure, f"image {n}", mapper, (SIDE, SIDE), plane.x, plane.y, level="image")
             plane.contours(scene)
-        else:
-            p = plane.figure
-            p.yaxis.formatter = BasicTickFormatter(precision=2)
-            (x,) = plane.centres(POINTS)
-            wanted = density(plane.layout, scene.target, [x])
-            p.line(x, wanted, line_color=colours.text, line_width=1.5, line_dash="dashed")
-            curve = self.feed("curve", "x", "y")
-            p.line("x", "y", source=curve, line_color=colours.lanes[self._lane or 0], line_width=2.5)
-            self._top = 1.25 * float(np.nanmax(wanted))
-            self.moving_range("y", p.y_range)
-        return stack([plane.figure], self._text)
+            return image
+        p = plane.figure
+        p.yaxis.formatter = BasicTickFormatter(precision=2)
+        (x,) = plane.centres(POINTS)
+        p.line(x, density(plane.layout, scene.target, [x]), line_color=colours.text, line_width=1.5, line_dash="dashed")
+        curve = self.feed(f"curve {n}", "x", "y")
+        p.line("x", "y", source=curve, line_color=colours.lanes[lane], line_width=2.5)
+        self.moving_range(f"y {n}", p.y_range)
+        return None
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
-        if self._lane is None or self._plane is None:
-            return False
-        process = process_of(lanes[self._lane])
-        if process is None or process == self._process or process.recipe.layout != self._plane.layout:
-            return False
-        try:
-            self._found = answer(process, self._plane)
-        except FAILURES as error:
-            self._found = sentence(error)
-        self._process = process
-        return True
+        changed = False
+        for n, (i, plane) in enumerate(zip(self._lanes, self._planes, strict=True)):
+            process = process_of(lanes[i])
+            if plane is None or process is None or process == self._processes[n]:
+                continue
+            if process.recipe.layout != plane.layout:
+                continue
+            try:
+                self._found[n] = answer(process, plane)
+            except FAILURES as error:
+                self._found[n] = sentence(error)
+            self._processes[n], changed = process, True
+        return changed
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
-        found, plane = self._found, self._plane
-        if plane is None or not isinstance(found, Answer) or found is self._sent or self._process is None:
-            return {}
-        self._sent = found
-        if plane.ndim == 1:
+        out: Data = {}
+        for n, (plane, found, image) in enumerate(zip(self._planes, self._found, self._images, strict=True)):
+            if plane is None or not isinstance(found, Answer) or found is self._sent[n]:
+                continue
+            self._sent[n] = found
+            if image is not None:
+                out |= image.data(np.clip(found.values / self._scale(n), -1.0, 1.0))
+                continue
             (x,) = plane.centres(POINTS)
-            top = max(self._top, 1.25 * float(np.nanmax(found.values)))
-            return {"curve": (x, found.values), "y": (np.array([0.0, top]),)}
-        return self._image.data(np.clip(found.values / self._scale(found), -1.0, 1.0))
+            tops = [float(np.nanmax(each)) for each in (found.values, density(plane.layout, self.scene.target, [x]))]
+            out |= {f"curve {n}": (x, found.values), f"y {n}": (np.array([0.0, 1.25 * max(tops)]),)}
+        return out
 
-    def _scale(self, found: Answer) -> float:
-        """The value that has the full colour: the largest one where there is mass."""
-        assert self._plane is not None and self._process is not None
-        p = density(self._plane.layout, self.scene.target, self._plane.centres(SIDE), self._process.recipe.friction)
+    def _scale(self, n: int) -> float:
+        """The value that has the full colour: the largest one, of Q where there is mass."""
+        plane, process, found = self._planes[n], self._processes[n], self._found[n]
+        assert plane is not None and process is not None and isinstance(found, Answer)
+        p = density(plane.layout, self.scene.target, plane.centres(SIDE), process.recipe.friction)
         seen = p > TAIL * np.nanmax(p) if found.invariant else np.ones_like(p, dtype=bool)
         return float(np.abs(found.values[seen]).max()) or 1.0
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        return {self._text.id: self._caption()}
+        lines = [f"{sign(self.scene, i)}{self._caption(n)}" for n, i in enumerate(self._lanes)]
+        if not lines:
+            lines = ["No sampler here is a recipe."]
+        elif len(self._lanes) < sum(map(bool, self.scene.layouts)):
+            lines.append(f"The first {len(self._lanes)} recipes are shown.")
+        return {self._text.id: "<br>".join(lines)}
 
-    def _caption(self) -> str:
-        if self._lane is None:
-            return "No sampler here is a recipe."
-        who = sign(self.scene, self._lane)
-        if self._plane is None:
-            names = ", ".join(SYMBOLS[n] for n in Layout(self.scene.layouts[self._lane], self.scene.target.dim).names)
-            return f"{who}z = ({names}): drawn with one or two coordinates. Find Q, in the workbench, takes up to five."
-        found = self._found
+    def _caption(self, n: int) -> str:
+        plane, found, colours = self._planes[n], self._found[n], self.scene.colours
+        if plane is None:
+            names = Layout(self.scene.layouts[self._lanes[n]], self.scene.target.dim).names
+            z = ", ".join(SYMBOLS[name] for name in names)
+            return f"z = ({z}): drawn with one or two coordinates. Find Q, in the workbench, takes up to five."
         if not isinstance(found, Answer):
-            return who + (found or "computing…")
+            return found or "computing…"
         if not found.invariant:
-            drawn = "colours" if self._plane.ndim == 2 else "line"
-            of_target = "contours" if self._plane.ndim == 2 else "dashed"
-            return f"{who}<b>{sentence(ValueError(found.formula))}</b> It leaves another distribution invariant: {drawn}; e⁻ᴴ: {of_target}."
-        if self._plane.ndim == 1:
-            return f"{who}<b>Q = 0</b>: in one dimension f = −D H′ + D′ is the only drift, and this is it."
-        scale, colours = self._scale(found), self.scene.colours
-        text = found.formula or "no formula was found; by quadrature"
-        text = text if len(text) <= LONGEST else "a long formula; Find Q writes it into the workbench"
+            drawn, of_target = ("colours", "contours") if plane.ndim == 2 else ("line", "dashed")
+            return f"<b>no Q</b>: {html.escape(found.formula)} It has another stationary distribution ({drawn}; e⁻ᴴ: {of_target})."
+        if plane.ndim == 1:
+            return "<b>Q = 0</b>: in one dimension f = −D H′ + D′ is the only drift, and this is it."
+        text = found.formula or "no formula was found, so by quadrature"
+        text = text if len(text) <= LONGEST else "a long formula, which Find Q writes into the workbench"
         return (
-            f"{who}<b>Q₁₂ = {sentence(ValueError(text))}</b>, colours "
-            f'<span style="color:{colours.lanes[0]}">−</span>/<span style="color:{colours.lanes[1]}">+</span>{scale:.2g}'
+            f"<b>Q₁₂ = {html.escape(text)}</b>, colours "
+            f'<span style="color:{colours.lanes[0]}">−</span>/<span style="color:{colours.lanes[1]}">+</span>'
+            f" up to {self._scale(n):.2g}"
         )

@@ -89,7 +89,7 @@ def find(recipe: Recipe, target: Target) -> Recipe:
         worst, known = 0.0, False
     if worst > ROUNDING:
         why = "in one dimension Q is 0, and f must be −D H′ + D′" if n == 1 else "∇·(g e⁻ᴴ) is not 0"
-        raise NoCurlError(f"There is no Q: this drift with this D does not leave e⁻ᴴ invariant, for {why}.", False)
+        raise NoCurlError(f"This drift with this D does not leave e⁻ᴴ invariant: {why}.", False)
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
     others = _others(recipe, g)
     tried = 0

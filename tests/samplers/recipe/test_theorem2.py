@@ -68,7 +68,7 @@ def test_a_drift_that_is_off_by_little_has_no_curl():
     target = TARGETS["correlated_gaussian"]()
     right = forgotten(plane())
     off = replace(right, edited=(right.edited[0] + 1e-6, right.edited[1]))
-    with pytest.raises(theorem2.NoCurlError, match="no Q"):
+    with pytest.raises(theorem2.NoCurlError, match="not leave e⁻ᴴ invariant"):
         theorem2.find(off, target)
 
 
