@@ -17,6 +17,7 @@ from app.views.gradient_noise import GradientNoise
 from app.views.kl import KL
 from app.views.ks import KS
 from app.views.marginal import Marginal
+from app.views.mgf import MGF
 from app.views.models.adjacency import Adjacency
 from app.views.models.batch import Batch
 from app.views.models.cluster_points import ClusterPoints
@@ -92,6 +93,7 @@ VIEWS: Registry[type[View]] = Registry(
     Modes,
     Curl,
     Moments,
+    MGF,
     Order,
 )
 VIEWS.add_installed("sgmcmc_lab.views", View)
