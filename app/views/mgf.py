@@ -109,7 +109,7 @@ class MGF(View):
 
     key = "mgf"
     title = "MGF"
-    hint = "E e^{sθ} after 1, 4 and 16 steps; line: Theorem 3.1"
+    hint = "E eˢᶿ after 1, 4 and 16 steps; line: Theorem 3.1"
     every = 4
 
     @classmethod
