@@ -11,7 +11,7 @@ class MixtureWords(Words):
 
     key = "mixture_words"
     title = "Clusters and their words"
-    hint = "with their shares of the documents; a bar: the word's probability"
+    hint = "with their shares; a bar: the word's probability"
     needs = "mixture"
     group, shares = "cluster", "shares"
 

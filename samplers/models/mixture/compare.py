@@ -63,7 +63,7 @@ def cases() -> list[Case]:
         Case("mixture_gibbs", 0.5, [{"start_clusters": 20}]),
         Case("mixture_scir", 0.5, [scir | {"step_size": 0.1}], ", the paper's h"),
         Case("mixture_scir", 0.5, [scir | x for x in _grid(step_size=[0.03, 0.1, 0.2, 0.3])]),
-        Case("mixture_sgrld", 1e-3, [sgrld], ", the paper's steps"),
+        Case("mixture_sgrld", 1e-3, [sgrld | {"step_size": 1e-3, "stick_step": 5e-3}], ", the paper's steps"),
         Case("mixture_sgrld", 1e-3, [sgrld | x for x in steps]),
         Case("mixture_sgrld", 0.5, [sgrld | x for x in steps]),
     ]

@@ -46,7 +46,7 @@ class Documents:
     """Whether they are texts, whose rare and common words may be left out."""
 
 
-def planted(n_documents: int, n_clusters: int = 6, n_words: int = 60, length: int = 20, seed: int = 4) -> Documents:
+def planted(n_documents: int, length: int = 20, n_clusters: int = 6, n_words: int = 60, seed: int = 4) -> Documents:
     """Documents of known clusters, whose words are drawn from Dir(0.15); the largest has a third of them."""
     rng = np.random.default_rng(seed)
     theta = rng.dirichlet(np.full(n_words, 0.15), size=n_clusters)

@@ -39,7 +39,7 @@ class Mixture(Model):
         r"\theta_k \sim \mathrm{Dir}(a)\\ z_i &\sim w,\quad x_{ij} \mid z_i \sim \theta_{z_i}\end{aligned}"
     )
     source = "Ferguson 1973; Dunson & Xing 2009; Baker et al. 2018, section 4.2"
-    score_name = "held-out −log p of a document"
+    score_name = "held-out −log p"
     higher_is_better = False
     data_name = "documents"
     data_parameter = "corpus"
@@ -48,6 +48,7 @@ class Mixture(Model):
     corpus = Option(default="planted", objects=["planted", "reuters", UPLOADED], label="Documents",
                     doc="Planted: made-up documents of six clusters, each with its own words. Reuters: 395 articles. Uploaded: a corpus, or visits of web pages.")  # fmt: skip
     documents = Count(600, bounds=(20, 20_000), log=True, label="Planted documents", doc="How many planted documents there are, the held-out ones among them.")  # fmt: skip
+    length = Count(20, bounds=(2, 200), log=True, label="Their length", doc="Words of a planted document. The fewer, the less they say of its cluster.")  # fmt: skip
     prior = Real(0.5, bounds=(1e-3, 10.0), log=True, tex="a", label="Prior of words a",
                  doc="The parameter of the Dirichlet prior of a cluster's words. Small values give each cluster few words.")  # fmt: skip
     alpha_mean = Real(1.0, bounds=(1e-3, 1000.0), log=True, tex="m", label="Prior mean of α",
@@ -92,7 +93,7 @@ class Mixture(Model):
 
     def _whole(self) -> Documents:
         if self.corpus == "planted":
-            return _PLANTED(self.documents)
+            return _PLANTED(self.documents, self.length)
         if self.corpus != UPLOADED:
             return Documents(BUILT_IN[self.corpus]())
         if not isinstance(self.uploaded, Documents):

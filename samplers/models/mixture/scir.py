@@ -26,7 +26,7 @@ class MixtureSCIR(StochasticMixture):
 
     Update: as the slice sampler, for the z of a minibatch; then x and γ by the exact transition of dx = (â − x) dt +
     √(2x) dW over the time h, with â = a + (N/n) B_kw from the minibatch, for sticks 1 + (N/n) B_k and
-    α + (N/n) Σ_{l>k} B_l. A cluster without documents gets a fresh draw of the prior.
+    α + (N/n) Σ_{l>k} B_l. A cluster without documents is drawn anew from the prior.
     Invariant distribution: p(z, θ, w, α | x) at every h with all documents in a step; otherwise that with the noise of
     the minibatches, which falls with h.
     """

@@ -32,7 +32,7 @@ class MixtureSGRLD(StochasticMixture):
     Update: as the slice sampler, for the z of a minibatch; then x_kw ← |x_kw + ε(a − x_kw + (N/n)(B_kw − θ_kw B_k·)) +
     √(2εx_kw) ξ|, and γ_k0, γ_k1 likewise with the step size η, 1 and α for a, and the documents in the cluster and
     after it for words. This corrects the released code: in the drift of γ_k1 the factor before (N/n) Σ_{l≥k} B_l
-    is 1 − v_k. A cluster without documents gets a fresh draw of the prior.
+    is 1 − v_k. A cluster without documents is drawn anew from the prior.
     Invariant distribution: p(z, θ, w, α | x) as ε, η → 0 with all documents in a step; near 0, where most of a
     cluster's words are, the bias of every ε > 0 is large.
     """
@@ -46,8 +46,8 @@ class MixtureSGRLD(StochasticMixture):
     source = "Patterson & Teh 2013; Baker et al. 2018, section 4.2"
     move = move
 
-    step_size = Real(1e-3, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="Step size ε of words", doc="The time that the words of the clusters advance in a step.")  # fmt: skip
-    stick_step = Real(5e-3, bounds=(1e-6, 1.0), log=True, tex=r"\eta", label="Step size η of sticks", doc="The time that the sticks advance in a step.")  # fmt: skip
+    step_size = Real(0.02, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="Step size ε of words", doc="The time that the words of the clusters advance in a step.")  # fmt: skip
+    stick_step = Real(0.02, bounds=(1e-6, 1.0), log=True, tex=r"\eta", label="Step size η of sticks", doc="The time that the sticks advance in a step.")  # fmt: skip
 
     tried_at = ({"batch_size": 4, "start_clusters": 3, "step_size": 0.2, "stick_step": 0.1},)
 

@@ -270,7 +270,7 @@ def test_planted_clusters_are_found():
     model = Mixture()
     unigram = papers.unigram(model)
     for key in samplers_of("mixture"):
-        method = METHODS[key](**({"step_size": 0.02} if key == "mixture_sgrld" else {}))
+        method = METHODS[key]()
         chain = ModelChain(model, method, Generator(SFC64(1)))
         assert adjusted_rand(chain.snapshot()["z"], model.groups) < 0.1
         for _ in range(300):
