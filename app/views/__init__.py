@@ -25,6 +25,9 @@ from app.views.models.cluster_sizes import ClusterSizes
 from app.views.models.documents import Documents
 from app.views.models.elbo import Elbo
 from app.views.models.graph import GraphView
+from app.views.models.mixture_sizes import MixtureSizes
+from app.views.models.mixture_together import MixtureTogether
+from app.views.models.mixture_words import MixtureWords
 from app.views.models.pictures import Pictures
 from app.views.models.rates import Rates
 from app.views.models.scores import Scores
@@ -56,9 +59,12 @@ VIEWS: Registry[type[View]] = Registry(
     Pictures,
     GraphView,
     ClusterPoints,
+    MixtureWords,
     Scores,
     ClusterSizes,
     Together,
+    MixtureSizes,
+    MixtureTogether,
     Sparsity,
     Batch,
     Documents,

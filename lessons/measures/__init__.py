@@ -1,6 +1,7 @@
 """What a claim can measure: one file a measure, or a family of them."""
 
 from lessons.measures.acceptance import Acceptance
+from lessons.measures.agreement import AdjustedRand, Purity
 from lessons.measures.autocorrelation import Cost, Tau
 from lessons.measures.auxiliary import Auxiliary
 from lessons.measures.base import Measure
@@ -49,4 +50,6 @@ MEASURES: Registry[type[Measure]] = Registry(
     Score,
     DataToReach,
     Elbo,
+    AdjustedRand,
+    Purity,
 )

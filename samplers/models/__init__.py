@@ -2,6 +2,7 @@
 
 from samplers.models.base import Method, Model, Snapshot
 from samplers.models.clusters import CLUSTER_METHODS, Clusters
+from samplers.models.mixture import MIXTURE_METHODS, Mixture
 from samplers.models.network.gamma_sgvb import GammaSGVB
 from samplers.models.network.gibbs import NetworkGibbs
 from samplers.models.network.hmc import NetworkHMC
@@ -16,6 +17,7 @@ MODELS: Registry[type[Model]] = Registry(
     Topics,
     Network,
     Clusters,
+    Mixture,
 )
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -26,6 +28,7 @@ METHODS: Registry[type[Method]] = Registry(
     NetworkMAP,
     NetworkHMC,
     *CLUSTER_METHODS,
+    *MIXTURE_METHODS,
 )
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]

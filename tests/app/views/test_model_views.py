@@ -33,6 +33,7 @@ PAGES = {
     "bars": "?target=topics(corpus:bars;n_topics:10)",
     "network": "?target=network(graph:blocks;n_communities:6)",
     "clusters": "?target=clusters(points:iris)",
+    "mixture": "?target=mixture(documents:80)",
     "no known groups": "?target=network(graph:florentine;n_communities:3)",
 }
 BATCHES = 6
