@@ -24,6 +24,7 @@ WELCOME = "New here? <b><a href='?lesson=langevin{}'>Start the first lesson</a><
 GUIDES = {
     "topics": "Methods learn topics from these documents. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu (☰), and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
     "clusters": "Methods look for clusters among these points; nobody says how many there are. <b>First</b>, watch one cluster become several. <b>Then</b> change a method in the menu (☰), or let the points begin in 30 clusters, and see how many are left. <b>Or</b> bring your own points.",
+    "sparse": "Gibbs samplers of a regression that shrinks its coefficients. A sweep draws the hidden z of the data, then the coefficients: <b>first</b>, watch Minibatch Gibbs try how many z it should draw, and whether a smaller batch is cheaper than all. <b>Then</b> set the strength of the effects to 0.1 and λ to 30 in the menu (☰), where it is. <b>Or</b> bring your own table.",
     "network": "Methods look for communities in this network. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
 """What to do first, by target."""

@@ -129,6 +129,7 @@ KINDS = {
         MODELS["clusters"], "Your own points", False,
         "A CSV file whose first line names the columns, of numbers; a last column of words says which group each point is known to belong to. At most 20,000 points. Nothing is kept after this page is closed, and nobody else sees it.",
     ),
+    "sparse": Kind(MODELS["sparse"], "Your own table", False, _TABLE.format("y, a number; there are four others at least")),
     TableLinear.key: Kind(TableLinear, "Your own table", False, _TABLE.format("y, a number")),
     TableLogistic.key: Kind(TableLogistic, "Your own table", False, _TABLE.format("one of two numbers or words")),
 }  # fmt: skip

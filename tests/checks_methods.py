@@ -12,10 +12,12 @@ from samplers.models.clusters.model import Clusters
 from samplers.models.clusters.points import Points
 from samplers.models.network.model import Network
 from samplers.models.run import ModelChain
+from samplers.models.sparse import Sparse
 from samplers.models.topics.corpus import Corpus
 from samplers.models.topics.method import TopicMethod
 from samplers.models.topics.model import Topics
 from samplers.parameters import declared
+from samplers.targets.own import Table
 
 
 def missing(cls):
@@ -40,7 +42,15 @@ def small_clusters():
     return Clusters(Points(("a", "b", "c"), x), points="uploaded", second=3, cluster_sd=0.5)
 
 
-SMALL = {"network": small_network, "topics": small_topics, "clusters": small_clusters}
+def small_sparse():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((9, 4))
+    return Sparse(
+        Table(tuple("abcd"), x, "y", np.sign(x[:, 0] + rng.standard_normal(9)), ("no", "yes")), data="uploaded"
+    )
+
+
+SMALL = {"network": small_network, "topics": small_topics, "clusters": small_clusters, "sparse": small_sparse}
 
 
 def small_model(cls):

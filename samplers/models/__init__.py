@@ -8,6 +8,7 @@ from samplers.models.network.hmc import NetworkHMC
 from samplers.models.network.map import NetworkMAP
 from samplers.models.network.model import Network
 from samplers.models.network.norm_sgvb import NormSGVB
+from samplers.models.sparse import SPARSE_METHODS, Sparse
 from samplers.models.topics import TOPIC_METHODS, Topics
 from samplers.registry import Registry
 
@@ -16,6 +17,7 @@ MODELS: Registry[type[Model]] = Registry(
     Topics,
     Network,
     Clusters,
+    Sparse,
 )
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -26,6 +28,7 @@ METHODS: Registry[type[Method]] = Registry(
     NetworkMAP,
     NetworkHMC,
     *CLUSTER_METHODS,
+    *SPARSE_METHODS,
 )
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]

@@ -492,6 +492,7 @@ STUDIES = {
         "?target=clusters(points:iris)",
         ["cluster_collapsed(start_clusters:4)", "cluster_minibatch(batch_size:0)", "cluster_slice(start_clusters:9)"],
     ),
+    "sparse": ("?target=sparse(items:100)", ["sparse_gibbs", "sparse_minibatch(batch_size:0)", "sparse_blocked"]),
 }
 
 
