@@ -94,8 +94,8 @@ def sweeps(rng, x, gram, rate, probit, collapsed, prior, z, order, linear, w, pr
     """``len(out)`` sweeps in place, each with ``size`` latent variables; ``out`` (sweeps, d) are the w.
 
     x (N, d), z (N,): what is regressed on x; of a probit lasso it is latent and positive, for both are times the sign
-    that is known. ``linear`` is Xᵀz, ``precisions`` are 1/τ² and ``scales`` are σ² and zᵀz. ``prior`` are shape and rate
-    of that of 1/σ².
+    that is known. ``linear`` is Xᵀz, ``precisions`` are 1/τ² and ``scales`` are σ² and zᵀz. ``prior`` are the shape and
+    the rate of that of 1/σ².
     ``collapsed``: the scale, σ² or that of all z together, is drawn with w integrated out.
     """
     n, d = x.shape
