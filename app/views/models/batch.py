@@ -27,7 +27,7 @@ class Batch(View):
         most = 1.5 * self.scene.target.n_data
         p = plot(
             colours,
-            f"{self.scene.target.data_name} in a step, m",
+            f"{self.scene.target.data_name} at a time, m",
             "f(m) in units of w_z",
             (0.7, most),
             FIRST_ENDS,

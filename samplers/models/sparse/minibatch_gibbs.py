@@ -25,8 +25,8 @@ class MinibatchGibbs(SparseMethod):
     """Minibatch Gibbs sampling (Smolyakov, Liu & Fisher, Algorithm 2), its batch size by their Algorithm 1.
 
     Update: m random latent variables, the z of a probit lasso or the τ of a lasso; then all the rest given *all* latent
-    variables, of which the sums are kept. A step is as many such sweeps as cost as much as one with all, so that the τ
-    that the page shows, in steps, is proportional to f(m).
+    variables, of which the sums are kept. A step is as many such sweeps as cost about as much as one with all, so that
+    methods are compared at equal cost at equal steps.
     Invariant distribution: that of w and all latent variables given the data, exactly, for every fixed m. With m = 0
     the first steps try one size after another and keep that with the smallest f(m) = (m w_z + w_θ) τ_int(m), of w₁.
     Only w_θ/w_z is needed; it is a parameter, so that the clock decides no draw.
@@ -41,9 +41,9 @@ class MinibatchGibbs(SparseMethod):
     source = "Smolyakov, Liu & Fisher, Algorithms 1 and 2"
     chooses_batch_size = True
 
-    batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Latent variables in a sweep", doc="How many latent variables are drawn before the coefficients are; 0 tries several sizes and keeps the best.")  # fmt: skip
+    batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Batch size", doc="How many latent variables are drawn before the coefficients are; 0 tries several sizes and keeps the best.")  # fmt: skip
     cost_ratio = Real(16.0, bounds=(0.1, 1e4), log=True, tex=r"w_\theta/w_z", label="Cost of the global half", doc="How many latent variables can be drawn in the time that all the rest takes. A step is as many sweeps as cost as much as one with all.")  # fmt: skip
-    trial = Count(8000, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many sweeps with all. Of a size whose draws in it are worth fewer than 50 independent ones nothing is known; where nothing is known of any size, all are kept.")  # fmt: skip
+    trial = Count(1500, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many sweeps with all. Of a size whose draws in it are worth fewer than 50 independent ones nothing is known; where nothing is known of any size, all are kept.")  # fmt: skip
 
     def adaptation(self, model: Sparse, state: State) -> Adaptation:
         """The trials of this run; they begin anew where their parameters were changed."""

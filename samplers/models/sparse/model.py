@@ -43,9 +43,9 @@ class Sparse(Model):
         r"\text{ or } z_i \text{ itself}\end{aligned}"
     )
     source = "Park & Casella 2008; Albert & Chib 1993; Smolyakov, Liu & Fisher, section 3.1"
-    score_name = "log₁₀ squared error of the means"
+    score_name = "log₁₀ squared error"
     higher_is_better = False
-    data_name = "latent variables"
+    data_name = "latents"
     data_parameter = "data"
     followed = ("w₁", "w₂", "w₃", "w₄", "‖w‖₁")
 

@@ -13,7 +13,7 @@ from samplers.targets.base import Array
 if TYPE_CHECKING:
     from samplers.models.sparse.model import Sparse
 
-PILOT, POINTS = 3000, 2**13
+PILOT, POINTS = 3000, 2**14
 """Sweeps whose mean and covariance the proposals take, and how many proposals there are."""
 MOST_COLUMNS = 8
 """Up to so many importance sampling answers for a probit lasso, whose sweeps are dear."""
