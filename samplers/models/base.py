@@ -1,7 +1,8 @@
 """What every model of real data declares, and what every method for it does.
 
 A model (topics of documents, communities of a network) is to these pages what a target is to the others, and a
-method what a sampler is. There is no exact answer here: a converged exact sampler and held-out scores take its place.
+method what a sampler is. Mostly there is no exact answer here: a converged exact sampler and held-out scores take its
+place.
 """
 
 from abc import abstractmethod
