@@ -46,7 +46,7 @@ def scipy_docstrings() -> Corpus:
 def _functions(part: str) -> Iterator[tuple[str, str]]:
     """Name and prose of each function of a module; distributions, whose docstrings are made from a form, are none."""
     module = import_module(f"scipy.{part}")
-    for name in module.__all__[:MAX_FUNCTIONS]:
+    for name in list(dict.fromkeys(module.__all__))[:MAX_FUNCTIONS]:
         found = getattr(module, name, None)
         if callable(found) and not isinstance(found, type) and not hasattr(found, "rvs") and found.__doc__:
             yield f"scipy.{part}.{name}", prose(found.__doc__[:MAX_CHARACTERS])

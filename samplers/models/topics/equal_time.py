@@ -144,11 +144,11 @@ def compare(model: Topics, batch: int, documents: int, seeds: int, progress: Cal
 def as_text(name: str, found: Comparison) -> str:
     """The table of one stream."""
     lines = [f"{name}", f"{'':8} {'ms a document':>14} {'at equal documents':>20} {'at equal time':>16}  best"]
-    for key, curves in found.curves.items():
-        cells = [
-            f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(len(curves)):.1f}"
-            for values in (found.equal_documents(key), found.equal_time(key))
-        ]
+    for key in found.curves:
+        cells = []
+        for values in (found.equal_documents(key), found.equal_time(key)):
+            error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
+            cells.append(f"{values.mean():.1f} ± {error:.1f}")
         lines.append(f"{METHODS[key].title:8} {found.seconds(key):14.3f} {cells[0]:>20} {cells[1]:>16}  {found.best[key]}")  # fmt: skip
     ratio = found.seconds("lda_scir") / found.seconds("lda_sgrld")
     return "\n".join([*lines, f"SCIR takes {ratio:.1f} times SGRLD's time a document; ± is a standard error."])

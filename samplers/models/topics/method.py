@@ -1,5 +1,6 @@
 """What all methods for topics have in common: their state, their score, and what the views see."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -80,6 +81,10 @@ class TopicMethod(Method):
     def size(self, model: Topics) -> int:
         """How many documents one step looks at."""
         return min(int(self.batch_size), model.n_data)
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Value]) -> bool:
+        return cls.takes_streams or values["corpus"] != "stream"
 
     def check(self, model: Topics) -> None:
         if model.stream is None:
