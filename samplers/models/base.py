@@ -119,6 +119,11 @@ class Method(param.Parameterized):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
         super().__init__(**dict(check_all(type(self), "method", values)))
 
+    @classmethod
+    def fits(cls, values: Mapping[str, Value]) -> bool:
+        """Whether it can be used with a built-in model whose parameters have these values."""
+        return True
+
     def check(self, model: Model) -> None:
         """Raise :class:`~samplers.parameters.SpecError` where the parameters do not fit each other or the model."""
 

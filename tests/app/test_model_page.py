@@ -139,6 +139,20 @@ def test_a_corpus_with_pictures_brings_its_view():
     assert state.shown_views() == ["scores"]
 
 
+def test_a_stream_leaves_the_methods_that_need_no_document_twice():
+    state = opened("?target=topics(corpus:bars)&lane=collapsed_gibbs&lane=lda_scir&lane=minibatch_gibbs&lane=lda_sgrld")
+    messages = state.set_target_param("corpus", "stream")
+    assert [lane.sampler.key for lane in state.experiment.lanes] == ["lda_scir", "lda_sgrld"]
+    assert messages == [f"{title} does not fit corpus = stream, so it is removed." for title in ("Collapsed Gibbs", "Minibatch Gibbs")]  # fmt: skip
+    while len(state.experiment.lanes) < max_lanes("topics"):
+        state.add_lane()
+    assert all(METHODS[lane.sampler.key].takes_streams for lane in state.experiment.lanes)
+    state = opened("?target=topics(corpus:bars)&lane=collapsed_gibbs")
+    state.set_target_param("corpus", "stream")
+    assert [lane.sampler.key for lane in state.experiment.lanes] == ["lda_scir"]
+    assert state.set_target_param("corpus", "scipy") == []
+
+
 # The link
 
 
