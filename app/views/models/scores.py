@@ -75,8 +75,7 @@ class Scores(View):
             p.scatter("x", "y", source=line, color=colour, size=3)
             marks = self.feed(f"marks {i}", "x")
             p.add_glyph(marks, VSpan(x="x", line_color=colour, line_dash="dashed", line_alpha=0.6))
-        # Curves end low where lower is better, and high where higher is.
-        self._labels = method_labels(self, p, right=True, top=not model.higher_is_better)
+        self._labels = method_labels(self, p)
         return p
 
     def compute(self, lanes: Frame) -> Data:
