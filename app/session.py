@@ -44,7 +44,7 @@ GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
 @media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
-@media (max-width: 600px) { .wide { height: var(--wide-height, 290px) !important; } }
+@media (max-width: 600px) { .wide { height: var(--wide-height, 250px) !important; } }
 """
 _TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 15px; }

@@ -60,7 +60,8 @@ class Scores(View):
         model = type(scene.target)
         self.title = title_of(model)
         self.hint = f"{'higher' if model.higher_is_better else 'lower'} is better"
-        p = plot(colours, scene.axis_label, model.score_name, (1, 100), (0, 1), x_axis_type="log")
+        # Its title says what is upwards.
+        p = plot(colours, scene.axis_label, "", (1, 100), (0, 1), x_axis_type="log")
         # Bokeh labels the digits between powers of ten where an axis has few of them; they overlap.
         p.xaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-4, 11)])
         self.moving_range("x", p.x_range)
