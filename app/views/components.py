@@ -59,7 +59,8 @@ class Components(View):
             top = highest + spread if narrow else -0.02 * self._bottom
         else:
             x_label, label = "", "coefficient" if scene.target.of_coordinates else "value"
-            self._bottom, top = lowest, highest
+            room = 0.06 * (highest - lowest)
+            self._bottom, top = lowest - room, highest + room
             self.hint = "wide grey boxes: exact; lines from 5 to 95 %"
         p = plot(colours, x_label, self._scales[0].label(label), (0.4, d + 0.6), (self._bottom, top))
         self._scales[0].apply(p.yaxis)
