@@ -6,6 +6,8 @@ from typing import Any
 
 SHARP = 13
 """Letters of a formula are at least so high, in thousandths of an em of its font and pixels."""
+LINE = 10
+"""Words below each other are at least so many pixels apart."""
 
 FAULTS = """() => {
   const walk = function* (root) { for (const one of root.querySelectorAll("*")) { yield one; if (one.shadowRoot) yield* walk(one.shadowRoot) } }
@@ -60,6 +62,12 @@ FAULTS = """() => {
       if (inside.left < inside.right && inside.top < inside.bottom && curves.some(([one, two]) => meets(one, two, inside))) fault(`${box.text} lies on a curve`)
       if (boxes.some((other) => other !== box && common(box, other)[0] > 2 && common(box, other)[1] > 4)) fault(`${box.text} lies on another text`)
     }
+    // Words in columns have a line each, but for a few that change their places.
+    for (const { glyph } of parts.filter((part) => part.glyph?.model.type === "Text")) {
+      const words = Array.from(glyph.sx, (x, i) => [x, glyph.sy[i], glyph.text.get(i)]).filter(([x, y, word]) => word && Number.isFinite(x + y))
+      const close = words.filter(([x, y], i) => words.some(([u, v], k) => k > i && Math.abs(u - x) < 2 && Math.abs(v - y) < LINE))
+      if (close.length > words.length / 3) fault(`“${close[0][2]}” lies on another word`)
+    }
     if (frame.width < 100 || frame.height < 40) fault(`its frame is ${Math.round(frame.width)} x ${Math.round(frame.height)}`)
     const own = plot.el.getBoundingClientRect(), place = paper(plot.el)?.getBoundingClientRect()
     if (own.left < -1 || own.right > innerWidth + 1) fault("it is wider than the screen")
@@ -72,7 +80,7 @@ FAULTS = """() => {
     if (letter < SHARP) faults.push(`a formula with letters of ${letter.toFixed(1)} px`)
   }
   return faults
-}""".replace("SHARP", str(SHARP))  # fmt: skip
+}""".replace("SHARP", str(SHARP)).replace("LINE", str(LINE))  # fmt: skip
 
 
 def faults(page: Any) -> list[str]:
