@@ -9,6 +9,7 @@ from app import link
 from app.controls import Controls, log_stops, slider
 from app.equations import about, cards, description
 from app.export import ExportMenu
+from app.labels import with_labels
 from app.runner import Runner
 from app.session import ROW, Session, view_chooser
 from app.state import MAX_SPEED, SLOWEST, AppState
@@ -33,10 +34,8 @@ _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps per frame", doc
 _AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
 _MORE = "More …"
 """The button that offers all views, where a lesson has its own, and the workbench."""
-READOUT = 235
-"""The width of the line that says how far it is, in pixels."""
 LOW = {
-    "& .MuiFormLabel-root": {"fontSize": "14px", "lineHeight": "18px"},
+    "& .MuiFormLabel-root": {"fontSize": "14px", "lineHeight": "18px", "whiteSpace": "nowrap"},
     "& .MuiSlider-root": {"py": "6px"},
     "& .MuiSelect-select": {"py": "4px"},
 }
@@ -59,7 +58,6 @@ class Page(Session):
         self._told = False
         self.workbench = Workbench(self.state, self.notify, self.later)
         self.export = ExportMenu(self.state, self.runner, self.notify)
-        self.readout.width = READOUT
         self.runner.readout = self.readout
         self.add_lessons(Controls(self.state, self.notify, of_lesson=True, later=self.later))
         self._make_work()
@@ -130,7 +128,7 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=170, margin=(0, 12), sx=LOW,
+            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=180, margin=(0, 12), sx=LOW,
             description="How many steps every chain makes between two pictures; at the left end one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(
@@ -191,7 +189,7 @@ class Page(Session):
         state.place.param.watch(refresh, ["lesson", "number", "free", "everything"])
         refresh()
         self.follow_visibility({"axis": axis, "views": choosers})
-        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(4, 4))]
+        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, margin=(4, 4))]
         return pn.Column(
             pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(choosers, coordinate, inside, **ROW),
             sizing_mode="stretch_width", margin=0,
@@ -214,7 +212,7 @@ class Page(Session):
     def show_problem(self, message: str) -> None:
         self.show_status("")
         for controls in (self.controls, self.lesson_controls):
-            controls.show_problem(message)
+            controls.show_problem(with_labels(message, self.state.experiment))
         if message:
             # The sentence stays in the sidebar, which on a phone may be closed.
             self.notify("warning", message)

@@ -29,6 +29,11 @@ _BESIDE = """
 :host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); align-items: center; }
 .scroll-button { display: none; }
 """
+_EQUATION = """
+:host { font-size: 17px; overflow-x: auto; }
+@media (max-width: 600px) { :host { font-size: 14px; } }
+"""
+"""On a phone the first picture is still to be in the upper half of the screen."""
 _STYLE = """
 :host { overflow-x: auto; }
 .parts { display: flex; flex-wrap: wrap; gap: 2px 14px; font: 14px/1.5 Roboto, sans-serif; font-variant-numeric: tabular-nums; }
@@ -43,7 +48,7 @@ class StepBar:
     def __init__(self, state: AppState, walk_on: Callable[[str], None]):
         self.state = state
         look = {"sizing_mode": "stretch_width", "margin": 0}
-        self._equation = MathJax(text="", styles={"font-size": "17px", "overflow-x": "auto"}, **look)
+        self._equation = MathJax(text="", stylesheets=[_EQUATION], **look)
         self._words = Div(text="", stylesheets=[_STYLE], **look)
         buttons = []
         for way, (label, icon, key, help_) in WAYS.items():

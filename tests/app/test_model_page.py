@@ -583,6 +583,24 @@ def test_what_a_refused_experiment_gives_way_to_is_what_runs():
     assert stage.runner.lanes.runs[1].changes[-1].sampler.values()["step_size"] == 0.1
 
 
+def test_a_picture_that_was_made_is_sent_though_something_else_was_asked_for_meanwhile():
+    """Fails where it is thrown away: views send nothing twice, and what is asked for may be refused."""
+
+    async def live():
+        stage = await _begun(f"{BARS}&play=0")
+        made = stage.runner._picture
+
+        def picture(*args):
+            stage.runner._restart = True
+            return made(*args)
+
+        stage.runner._picture = picture
+        await stage.frames()
+        return stage
+
+    assert asyncio.run(live()).bus.send_frame.await_count == 1
+
+
 def test_a_changed_parameter_goes_on_and_is_marked():
     async def change():
         stage = Stage(f"{BARS}&play=0")

@@ -145,6 +145,23 @@ def test_the_card_of_scir_follows_its_gradient():
     assert "dirichlet" in TARGETS["sparse_dirichlet"].key
 
 
+def test_the_workbench_keeps_a_table_of_ones_own():
+    """Fails where it opens on other data, or lets go of the file that the person brought.
+
+    Planted fault: another target, with which the file goes.
+    """
+    state = AppState()
+    state.set_target("linear_table")
+    state.bring({"mine.csv": b"dose,age,effect\n" + b"".join(b"%d,%d,%d\n" % (k, k * k % 7, 3 * k) for k in range(14))})
+    before, upload = state.experiment.target, state.own_data
+    state.open_workbench()
+    assert (state.experiment.target, state.own_data) == (before, upload)
+    assert upload is not None and len(state.experiment.make_target().data()) == 14
+    assert state.experiment.lanes[0].sampler.key == "recipe"
+    state.set_target("double_well")
+    assert state.own_data is None
+
+
 @pytest.mark.parametrize(
     ("query", "target", "views"),
     [

@@ -27,8 +27,8 @@ class Batch(View):
         most = 1.5 * self.scene.target.n_data
         p = plot(
             colours,
-            f"{self.scene.target.data_name} at a time, m",
-            "f(m) in units of w_z",
+            f"{self.scene.target.data_name} in a step, m",
+            "f(m) / w_z",
             (0.7, most),
             FIRST_ENDS,
             x_axis_type="log",
@@ -45,7 +45,7 @@ class Batch(View):
         p.scatter(
             "x", "y", source=best, size=15, marker="circle", fill_color=None, line_color=colours.lanes[1], line_width=3
         )
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, 2)
         self._ends = FIRST_ENDS
         return p
 
@@ -59,8 +59,7 @@ class Batch(View):
         out: Data = {"tried": (sizes, cost), "best": (sizes[:0], cost[:0])}
         if len(cost):
             out["best"] = (sizes[[cost.argmin()]], cost[[cost.argmin()]])
-            # The caption is at the lower end, and needs a part of a decade.
-            ends = 10.0 ** np.floor(np.log10(cost.min() * 0.2)), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
+            ends = 10.0 ** np.floor(np.log10(cost.min())), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
             if ends != self._ends:
                 self._ends = ends
                 out["y"] = (np.array(ends),)

@@ -29,6 +29,7 @@ from app.views.kl import KL
 from app.views.ks import KS
 from app.views.planes import density
 from app.views.recipes import layouts_of
+from app.views.stationarity import UNKNOWN
 from app.views.written import SIDE, Written
 from samplers import Change, Choice, Experiment, Run
 from samplers.recipe.flow import on_points
@@ -371,6 +372,21 @@ def test_what_minibatches_add_to_the_noise_is_not_predicted(key):
         assert words in said(gradient)
     for gradient in ("full", {"key": "minibatch_fisher", "params": {"batch_size": 50}}):
         assert words not in said(gradient)
+
+
+def test_what_is_not_predicted_is_not_drawn():
+    """Fails where a picture stays of what its text says is not known. Planted fault: the full gradient, whose is."""
+
+    def drawn(target, gradient):
+        page = Page(VIEWS["stationarity"], target, {"step_size": 1e-4}, gradient=gradient)
+        page.view.background(page.frames(20))
+        return page.compute()
+
+    plane, line = drawn("linear_regression", "minibatch"), drawn("student_mean", "minibatch")
+    assert {float(values[0].min()) for values in plane.values()} == {UNKNOWN}
+    assert [len(line[name][0]) for name in ("curve 0", "bad 0")] == [0, 0]
+    assert "residual 0" not in drawn("linear_regression", "full"), "0 everywhere, as the page has it"
+    assert len(drawn("student_mean", "full")["curve 0"][0]) > 0
 
 
 def test_another_curl_may_hide_in_a_typed_drift():
