@@ -133,7 +133,9 @@ class Session:
         self._formulas: list[Any] = []
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.readout = Div(
-            text="starting", width=270, styles={"font-size": "13px", "font-variant-numeric": "tabular-nums"}
+            text="starting",
+            width=270,
+            styles={"font-size": "13px", "font-variant-numeric": "tabular-nums", "white-space": "nowrap"},
         )
 
     def query(self) -> str:
@@ -157,7 +159,7 @@ class Session:
         self._written_at = at
 
     def running(self) -> tuple[Any, list[Any]]:
-        """What runs now, and its runs."""
+        """What runs now, and the runs that claims about it are held against."""
         raise NotImplementedError
 
     def say_refused(self) -> Any:

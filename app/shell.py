@@ -123,12 +123,12 @@ class Page(Session):
         self.welcome.visible = not text
 
     def running(self) -> tuple[Any, list[Any]]:
-        return self.state.experiment, self.runner.lanes.runs if self.runner.lanes is not None else []
+        return self.state.experiment, self.runner.lanes.judged if self.runner.lanes is not None else []
 
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=170, margin=(0, 12), sx=LOW,
+            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=190, margin=(0, 12), sx=LOW,
             description="How many steps every chain makes between two pictures; at the left end one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(
