@@ -45,6 +45,8 @@ def lane_labels(view: View, figure: Any, more: int = 0, columns: int = 1) -> lis
     for i in range(n):
         line, column = divmod(i, columns)
         label = view.caption_above(figure, lines, line)
+        # Until there is something to be said of it.
+        label.text = view.scene.lanes[i] if n > 1 else ""
         if n > 1:
             sign = view.caption_above(figure, lines, line)
             sign.text, sign.text_color = SIGNS[i], colours.lanes[i]
