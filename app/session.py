@@ -161,7 +161,7 @@ class Session:
         self._written_at = at
 
     def running(self) -> tuple[Any, list[Any]]:
-        """What runs now, and its runs."""
+        """What runs now, and the runs that claims about it are held against."""
         raise NotImplementedError
 
     def say_refused(self) -> Any:

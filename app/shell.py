@@ -123,7 +123,7 @@ class Page(Session):
         self.welcome.visible = not text
 
     def running(self) -> tuple[Any, list[Any]]:
-        return self.state.experiment, self.runner.lanes.runs if self.runner.lanes is not None else []
+        return self.state.experiment, self.runner.lanes.judged if self.runner.lanes is not None else []
 
     def _transport(self) -> Any:
         state = self.state
