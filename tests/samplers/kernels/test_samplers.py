@@ -21,6 +21,7 @@ from samplers.targets import TARGETS
 from tests.chain_laws import cir_law, hmc_law, repeated_moves, sghmc_joint_law, sghmc_law, sgld_law
 from tests.checks_samplers import (
     N_CHAINS,
+    OFFERED,
     TRIPLES,
     check_formula,
     check_invariance,
@@ -29,7 +30,6 @@ from tests.checks_samplers import (
     reference_draws,
     triple_spec,
     triple_verdicts,
-    triples,
 )
 from tests.statistics import (
     critical,
@@ -328,10 +328,10 @@ FAULTS = {
 # --- draw for draw: the named sampler is the one that ran ------------------------------------------------
 
 
-@pytest.mark.parametrize(("s", "t"), dict.fromkeys(x[:2] for x in triples() if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None))  # fmt: skip
+@pytest.mark.parametrize(("s", "t"), dict.fromkeys(x[:2] for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None))  # fmt: skip
 def test_each_kernel_is_its_textbook_formula(s, t):
     """With every estimator that fits both."""
-    for each in draw_for_draw(x for x in triples() if x[:2] == (s, t)):
+    for each in draw_for_draw(x for x in OFFERED if x[:2] == (s, t)):
         check_formula(*each)
 
 
