@@ -93,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     benchmark.add_argument("--json", action="store_true", help="as JSON")
     benchmark.add_argument("--quick", action="store_true", help="a short, rough measurement")
     benchmark.add_argument("--page", action="store_true", help="the live page in a headless browser instead")
-    benchmark.add_argument("--class", type=int, dest="pages", metavar="N", help="N pages opened in the same second instead")
+    benchmark.add_argument(
+        "--class", type=int, dest="pages", metavar="N", help="N pages opened in the same second instead"
+    )
     benchmark.set_defaults(command=_bench)
     return parser
 
