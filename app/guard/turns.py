@@ -5,8 +5,8 @@ import time
 from types import TracebackType
 
 REST = 1 / 3
-"""After a page was made the next one waits for this part of the time that it took. Thirty requests that come at once would
-else be answered before anything else is done: nine seconds without a frame, and then all of them connect."""
+"""After a page was made the next one waits for this part of the time that it took. Thirty requests that come at once
+would else be answered before anything else is done: nine seconds without a frame, and then all of them connect."""
 
 
 class Turns:

@@ -1,7 +1,7 @@
 """A class opens the page: so many connections in the same second, beside two pages that are open already.
 
-The connections are raw ones, as those of ``page``: they open the page, take its frames and answer them, and draw nothing, so that
-one machine can have a whole class of them. Needs the extra ``bench``.
+The connections are raw ones, as those of ``page``: they open the page, take its frames and answer them, and draw
+nothing, so that one machine can have a whole class of them. Needs the extra ``bench``.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from samplers import jit
@@ -110,7 +111,7 @@ async def _class_comes(url: str, pages: int, cpu: Callable[[], float], say: Call
     standing = []
     for times in seen:
         during = [began, *(t for t in times if began < t < ended), ended]
-        standing.append((max(b - a for a, b in zip(during, during[1:], strict=False)), len(during) - 2))
+        standing.append((max(b - a for a, b in pairwise(during)), len(during) - 2))
     return ClassReport(
         pages=pages,
         failed=pages - len(moved),

@@ -1,6 +1,7 @@
 """Pages that are asked for at once are made one after the other, and the others live on in between."""
 
 import asyncio
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -45,7 +46,7 @@ def test_between_two_pages_others_have_a_turn(turns):
     asyncio.run(together())
     pages = [i for i, what in enumerate(done) if what != "frame"]
     assert [done[i] for i in pages] == list(range(5))
-    apart = [b - a > 1 for a, b in zip(pages, pages[1:], strict=False)]
+    apart = [b - a > 1 for a, b in pairwise(pages)]
     assert all(apart) if turns is Turns else not any(apart)
 
 
