@@ -251,6 +251,7 @@ def _when_seen(made: Any) -> Any:
     def put(*_: Any) -> None:
         if made.visible and not place.objects:
             place.objects = [made]
+        place.visible = made.visible
 
     made.param.watch(put, "visible")
     put()
