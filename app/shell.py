@@ -46,7 +46,7 @@ class Page(Session):
     """The widgets of a session, and the wires between them and the state."""
 
     def __init__(self) -> None:
-        pn.extension("mathjax", notifications=True, disconnect_notification="")
+        pn.extension("mathjax", notifications=True, browser_info=False, disconnect_notification="")
         super().__init__()
         self.state = AppState()
         self._messages = link.read_query(self.state, self.query())
@@ -60,7 +60,7 @@ class Page(Session):
         self.export = ExportMenu(self.state, self.runner, self.notify)
         self.runner.readout = self.readout
         self.add_lessons(Controls(self.state, self.notify, of_lesson=True, later=self.later))
-        self._make_work()
+        self.work = pn.Column(visible=False, sizing_mode="stretch_width", margin=(2, 4))
         self.guide = pn.pane.HTML(sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"})
         self.stepbar = StepBar(self.state, self.walk_on)
         self.runner.say_step = self.stepbar.texts
@@ -84,14 +84,13 @@ class Page(Session):
     def link(self) -> str:
         return link.to_query(self.state)
 
-    def _make_work(self) -> None:
+    def _work(self) -> list[Any]:
         """What says how far something that is being made ready is, with a way to give it up."""
         self.bar = pmui.LinearProgress(sizing_mode="stretch_width", margin=(2, 10), variant="indeterminate")
         self.work_text = pn.pane.HTML("", margin=(4, 10), styles={"font-size": "14px"})
         cancel = pmui.Button(label="Cancel", icon="close", size="small", variant="outlined", margin=(2, 8))
         cancel.on_click(lambda _: self.runner.cancel())
-        line = pn.FlexBox(cancel, self.work_text, **ROW)
-        self.work = pn.Column(line, self.bar, visible=False, sizing_mode="stretch_width", margin=(2, 4))
+        return [pn.FlexBox(cancel, self.work_text, **ROW), self.bar]
 
     def _page(self) -> Any:
         state = self.state
@@ -99,13 +98,12 @@ class Page(Session):
         newcomer = self.query().strip("?") in ("", "theme=dark") and "lessons" not in state.hidden
         self.welcome = self._welcome()
         main: list[Any] = [self.welcome] if newcomer else []
-        main += [self.guide, self.say_refused(), self.status, self.work]
+        told = self.say_refused()
+        main += [self.guide, *[told] * bool(state.refused), self.status, self.work]
         if "transport" not in state.hidden:
             main.append(self.transport)
         if "controls" not in state.hidden:
-            bench = pn.Column(self.workbench.panel, sizing_mode="stretch_width", margin=0)
-            self.follow_visibility({"workbench": bench})
-            main.append(bench)
+            main.append(self.workbench.panel)
         main += [self.stepbar.panel, self.views]
         if "equations" not in state.hidden:
             main.append(self.cards)
@@ -191,7 +189,7 @@ class Page(Session):
         self.follow_visibility({"axis": axis, "views": choosers})
         readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, margin=(4, 4))]
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(choosers, coordinate, inside, **ROW),
+            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(choosers, _when_seen(coordinate), _when_seen(inside), **ROW),
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 
@@ -203,6 +201,11 @@ class Page(Session):
 
     def show_work(self, what: str, share: float | None) -> None:
         self.show_status("")
+        # Few pages ever have it, so it is made where it is first seen.
+        if not self.work.objects:
+            if not what:
+                return
+            self.work.objects = self._work()
         self.work_text.object = what
         self.bar.param.update(
             variant="indeterminate" if share is None else "determinate", value=0 if share is None else int(100 * share)
@@ -239,6 +242,20 @@ def _paces(state: AppState) -> dict[str, int]:
     """The stops of the speed: at the slow end, below 0, seconds a step."""
     slow = {f"1 in {n} s": -n for n in sorted({SLOWEST, 4, 2, 1, state.slow or 1}, reverse=True)}
     return slow | {f"{x:,}": int(x) for x in log_stops(_SPEED, state.speed)}
+
+
+def _when_seen(made: Any) -> Any:
+    """The place of a widget that few pages show: it is in the page from when it is first visible."""
+    place = pn.Column(margin=0)
+
+    def put(*_: Any) -> None:
+        if made.visible and not place.objects:
+            place.objects = [made]
+        place.visible = made.visible
+
+    made.param.watch(put, "visible")
+    put()
+    return place
 
 
 def _offer(menu: Any, options: dict[str, Any], value: Any) -> None:

@@ -47,12 +47,15 @@ class Workbench:
         self._cards: dict[int, _Card] = {}
         self._shape: Any = None
         state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
+        state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free", "everything"])
         self.refresh()
 
     def refresh(self) -> None:
-        """Draw cards where other ones are needed, and bring the rest up to date."""
-        state = self.state
-        lanes = [i for i, lane in enumerate(state.experiment.lanes) if lane.sampler.key == RecipeSampler.key]
+        """Draw cards where other ones are needed, and bring the rest up to date. A lesson's step has none to draw."""
+        state, recipe = self.state, RecipeSampler.key
+        lanes = [i for i, lane in enumerate(state.experiment.lanes) if lane.sampler.key == recipe]
+        if not state.shows("workbench"):
+            lanes = []
         dim = state.experiment.make_target().dim if lanes else 0
         shape = (
             state.dark, dim, state.experiment.target.key,
