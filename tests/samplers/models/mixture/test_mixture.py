@@ -172,6 +172,7 @@ def geweke(given, n_prior=12_000, n_steps=10_000):
     return float(np.abs((first.mean(axis=0) - means.mean(axis=0)) / error).max())
 
 
+@pytest.mark.slow
 def test_gewekes_joint_test():
     """Five numbers; |z| above 4 by chance once in 3,000 seeds. Fault: the steps believe in another prior of θ."""
     assert geweke(few_documents([[0, 1, 2]] * 7)) < 4

@@ -107,6 +107,7 @@ def joint_law(model, step, fault="", replicates=REPLICATES):
     return min(p) * len(p)
 
 
+@pytest.mark.slow
 def test_gibbs_leaves_the_joint_law(tiny):
     assert joint_law(tiny, gibbs_step) > 1e-4
 
@@ -116,6 +117,7 @@ def test_gibbs_faults_are_caught(tiny, fault):
     assert joint_law(tiny, gibbs_step, fault, 600) < 1e-4
 
 
+@pytest.mark.slow
 def test_hmc_leaves_the_joint_law(tiny):
     assert joint_law(tiny, hmc_step, replicates=1500) > 1e-4
 

@@ -95,6 +95,7 @@ def joint_z(kind, key, fault=lambda model, state: None, cycles=6000, shrinkage=1
     return float(np.abs((means.mean(axis=0) - right.mean(axis=0)) / np.maximum(error, 1e-12)).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("key", KEYS)
 def test_the_joint_law(key, kind):
