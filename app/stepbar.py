@@ -46,7 +46,7 @@ class StepBar:
     def __init__(self, state: AppState, walk_on: Callable[[str], None]):
         self.state = state
         look = {"sizing_mode": "stretch_width", "margin": 0}
-        self._equation = MathJax(text="", styles={"font-size": "17px", "overflow-x": "auto"}, **look)
+        self._equation = MathJax(text="", styles={"font-size": "min(17px, 4vw)", "overflow-x": "auto"}, **look)
         self._words = Div(text="", stylesheets=[_STYLE], **look)
         buttons = []
         for way, (label, icon, key, help_) in WAYS.items():

@@ -77,7 +77,8 @@ class Phase(View):
         self._larger = 1.0
         self._spans = np.array([high - low for low, high in ranges])
         self._steps = [-1] * len(scene.lanes)
-        self._label = self.caption_above(p, len(scene.lanes) + 1)
+        # What may be noted, each lane without a momentum of its own, and how long arrows are.
+        self._label = self.caption_above(p, scene.noted + len(scene.lanes) - scene.throws + 1)
         if not scene.throws:
             self.click = "click: start at that θ"
         self.take_touches(p)
