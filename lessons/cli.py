@@ -194,8 +194,8 @@ def _figures() -> Any:
 
 def _contact_sheet(lessons: Sequence[Lesson], folder: Path) -> None:
     _make("contact-sheet", folder)
-    for path in contact.write(lessons, folder):
-        print(path, flush=True)
+    for path, amiss in contact.write(lessons, folder):
+        print("\n  ".join([str(path), *amiss]), flush=True)
 
 
 def as_text(result: Result) -> str:

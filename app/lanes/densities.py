@@ -4,7 +4,7 @@ import time
 from collections import deque
 
 from app.lanes.base import WORK_SECONDS, Lanes, Progress, Record
-from app.live import recent_rate, short
+from app.live import recent_rate, with_rates
 from app.state import AppState
 from app.views.base import CurvePoint, Frame, Position, Scene
 from app.views.recipes import layouts_of
@@ -149,9 +149,12 @@ class DensityLanes(Lanes):
         steps, burn_in = self._steps, self.experiment.burn_in
         if 0 < steps <= burn_in:
             return f"burn-in {steps:,} of {burn_in:,}"
+        if state.slow:
+            return f"step {steps:,} · the next one in its parts"
         if not state.playing:
             return f"paused at step {steps:,}"
-        return f"step {steps:,} · {short(recent_rate(self._step_times))} steps/s · {frames_a_second:.0f} frames/s"
+        rates = {"steps/s": recent_rate(self._step_times), "frames/s": round(frames_a_second)}
+        return with_rates(f"step {steps:,}", rates)
 
     @property
     def _steps(self) -> int:

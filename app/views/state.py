@@ -128,14 +128,13 @@ class State(View):
         return p
 
     def _add_handles(self, p: Any) -> ColumnDataSource | None:
-        """What of the target can be dragged, as rings."""
+        """What of the target can be dragged, as crosses: of rings it would not be known whether they are contours."""
         handles, colours = self.scene.target.handles, self.scene.colours
         if not len(handles):
             return None
         source = ColumnDataSource({"x": handles[:, 0], "y": handles[:, 1]})
-        for width, colour in ((5, colours.surface), (2, colours.text)):
-            p.scatter("x", "y", source=source, size=22, fill_color=None, line_color=colour, line_width=width,
-                      line_dash="4 3" if width == 2 else "solid")  # fmt: skip
+        for width, colour in ((7, colours.surface), (3, colours.text)):
+            p.scatter("x", "y", source=source, size=20, marker="cross", line_color=colour, line_width=width)
         return source
 
     def _touches(self, p: Any, handles: ColumnDataSource | None = None) -> None:
@@ -146,7 +145,7 @@ class State(View):
         if target.of_coordinates and target.support != SIMPLEX:
             take_drags(self, p, handles, flat=target.dim == 1)
         if handles is not None:
-            self.click = f"{self.click}, drag a ring: move it"
+            self.click = f"{self.click}, drag a cross: move that well"
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         target, (first, *second) = self.scene.target, self._coordinates

@@ -5,6 +5,7 @@ import itertools
 import os
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Coroutine
 from dataclasses import replace
 from unittest.mock import Mock
@@ -103,8 +104,9 @@ lanes = {lanes}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A teacher's own folder with a lesson of two steps: the second changes a step size."""
+    """A teacher's own folder with a lesson of two steps: the second changes a step size. Nobody saw a run of it."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setattr(proof, "_PROOFS", OrderedDict())
     again = '\n## Two\n\nMore.\n\n```toml\nviews = ["trace"]\n[change]\nlane1.sampler.step_size = 0.2\n```\n'
     (tmp_path / "01-mine.md").write_text(HEAD + GOOD + again, encoding="utf-8")
     keys = [lane["sampler"] for lane in first_lanes("topics")]

@@ -54,6 +54,10 @@ class Documents(View):
             "x", "y", text=text_of("topic", [str(k + 1) for k in range(model.n_topics)]), source=numbers,
             text_font_size="11px", text_color="#111827", text_align="center", text_baseline="middle",
         )  # fmt: skip
+        self._labels = None
+        if model.training.labels is not None:
+            self._labels = np.unique(model.training.labels, return_inverse=True)[1]
+            self._caption = self.caption_above(p, 1)
         return p
 
     def compute(self, lanes: Frame) -> Data:
@@ -74,6 +78,16 @@ class Documents(View):
             wide = proportions[order] > NUMBERED
             numbers.append(np.column_stack([(left + right)[wide] / 2, np.full(wide.sum(), d + 0.77), order[wide]]))
         return {"parts": tuple(np.concatenate(parts).T), "numbers": tuple(np.concatenate(numbers).T)}
+
+    def captions(self, lanes: Frame) -> dict[str, str]:
+        """How much the documents' topics say of their labels."""
+        if self._labels is None:
+            return {}
+        # It is slow to import, and captions are made in a worker thread.
+        from sklearn.metrics import normalized_mutual_info_score
+
+        found = normalized_mutual_info_score(self._labels, lanes.snapshot()["document_topics"])
+        return {self._caption.id: f"commonest topic and label of all documents: NMI {found:.2f}"}
 
     def words(self, lanes: Frame) -> str:
         """The largest topic of the first documents."""

@@ -8,9 +8,10 @@ import re
 import numpy as np
 import pytest
 from bokeh.models import GlyphRenderer, Plot
+from scipy import stats
 
 import app.views
-from app.views import VIEWS
+from app.views import VIEWS, mgf
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import Scene, View
 from app.views.components import LEVELS, Components
@@ -470,6 +471,49 @@ def test_measured_moments_are_those_of_corollary_3_2():
     assert distance(variance, variance_low, cir[at]) > 20
     assert data["exact"][1:] == (pytest.approx([a, a]), pytest.approx([a, a]))
     assert "Corollary 3.2" in view.captions(frames(made))[view._caption.id]
+
+
+def test_the_measured_mgf_is_that_of_theorem_3_1():
+    """The worst of 39 points beyond 4.5 standard errors happens to a right program once in 4,000 seeds."""
+    h, batch_size = 0.5, 10
+    gradient = {"key": "minibatch", "params": {"batch_size": batch_size}}
+    made = records("sparse_dirichlet", [("scir", {"step_size": h})], gradients=[gradient])
+    view = mgf.MGF(scene_of(made, 1))
+    for _ in range(200):
+        view.background(frames(made))
+        if view._results[0].chains >= 10_000:
+            break
+    data = view.compute(frames(made))
+    worst, of_process = 0.0, 0.0
+    for k, steps in enumerate(mgf.AFTER):
+        s, mean, low, _ = data[f"lane 0 {k}"]
+        line_s, line = data[f"theory 0 {k}"]
+        at = np.searchsorted(line_s, s)
+        # As the theorem has it, with one minibatch after the other: a binomial count of category 2, N = 1000, p = .1.
+        log = np.zeros(len(line_s))
+        t, a, b = h * steps, 0.1, np.arange(batch_size + 1)
+        weight = stats.binom.pmf(b, batch_size, 0.1)
+        for m in range(1, steps + 1):
+            ratio = (1 - line_s * (1 - np.exp(-m * h))) / (1 - line_s * (1 - np.exp(-(m - 1) * h)))
+            log += np.log((weight * ratio[:, None] ** -(a + 1000 / batch_size * b)).sum(axis=1))
+        start = line_s * np.exp(-t) / (1 - line_s * (1 - np.exp(-t)))
+        np.testing.assert_allclose(line, np.exp(start + log), rtol=1e-9)
+        moved = mean > low
+        assert mean[~moved] == pytest.approx(line[at][~moved], abs=1e-9)
+        error = (mean - low)[moved] / 2
+        worst = max(worst, np.max(np.abs(mean - line[at])[moved] / error))
+        cir = np.array([moments.cir_mgf(each, 100.1, 1.0, t) for each in s])
+        of_process = max(of_process, np.max(np.abs(mean - cir)[moved] / error))
+    assert worst < 4.5
+    # Planted fault: the line of the process, without the minibatches.
+    assert of_process > 20
+    assert "10,000 chains" in view.captions(frames(made))[view._text.id]
+    # Control variates have no line; another sampler is not shown.
+    made = records("sparse_dirichlet", ["scir", "sgrld"], gradients=["minibatch_cv", "full"])
+    view = mgf.MGF(scene_of(made, 1))
+    view.background(frames(made))
+    data = view.compute(frames(made))
+    assert len(data["lane 0 0"][0]) and not len(data["theory 0 0"][0]) and not len(data["lane 1 0"][0])
 
 
 def test_without_replacement_the_variance_is_smaller():

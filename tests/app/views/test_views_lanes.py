@@ -492,6 +492,11 @@ STUDIES = {
         "?target=clusters(points:iris)",
         ["cluster_collapsed(start_clusters:4)", "cluster_minibatch(batch_size:0)", "cluster_slice(start_clusters:9)"],
     ),
+    "mixture": (
+        "?target=mixture(documents:80)",
+        ["mixture_gibbs(start_clusters:3)", "mixture_scir", "mixture_sgrld(start_clusters:9)"],
+    ),
+    "sparse": ("?target=sparse(items:100)", ["sparse_gibbs", "sparse_minibatch(batch_size:0)", "sparse_blocked"]),
 }
 
 
