@@ -614,7 +614,8 @@ class _Reader(Reader):
 
     def gradient(self, data: Any, sampler: Choice, target: Target) -> Choice:
         cls = SAMPLERS[sampler.key]
-        fitting = [key for key in GRADIENTS if key in cls.gradients_for(type(target))]
+        fits = cls.gradients_for(type(target))
+        fitting = [key for key in GRADIENTS if key in fits]
         if data is None:
             return _fitting_default(fitting[0], target)
         choice = self.choice(GRADIENTS, "gradient", data, fitting[0])

@@ -306,6 +306,7 @@ def test_a_lane_is_shown_as_it_would_be_with_others(found, key):
         assert [k for k, v in base.common().items() if not equal(v, other.common()[k])] == []
 
 
+@pytest.mark.slow
 def test_what_is_of_the_first_lane_alone_says_so(found):
     for view in found.views:
         base = found.pages[view.key, BASE, False].view
