@@ -99,7 +99,7 @@ async def _class_comes(url: str, pages: int, cpu: Callable[[], float], say: Call
     tasks = []
     for times in seen:
         page = LightPage()
-        page.on_frame = lambda times=times: times.append(time.perf_counter())  # type: ignore[misc]
+        page.on_frame = lambda times=times: times.append(time.perf_counter())
         await page.open(f"{url}?{FIVE_VIEWS}")
         tasks.append(asyncio.create_task(page.take()))
     await asyncio.sleep(LATER)
