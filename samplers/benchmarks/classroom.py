@@ -26,6 +26,11 @@ PATIENCE = 120.0
 LATER = 15.0
 """For so long the server is left alone before the class comes, and it may make pages ready."""
 
+ALONE = 3.0
+"""So long it is seen what the open pages take by themselves, in seconds."""
+SECOND = 1.0
+"""In which all ask for the page."""
+
 
 @dataclass(frozen=True)
 class ClassReport:
@@ -94,16 +99,16 @@ async def _class_comes(url: str, pages: int, cpu: Callable[[], float], say: Call
     tasks = []
     for times in seen:
         page = LightPage()
-        page.on_frame = lambda times=times: times.append(time.perf_counter())  # type: ignore[misc]
+        page.on_frame = lambda times=times: times.append(time.perf_counter())
         await page.open(f"{url}?{FIVE_VIEWS}")
         tasks.append(asyncio.create_task(page.take()))
     await asyncio.sleep(LATER)
     began, used = time.perf_counter(), cpu()
-    await asyncio.sleep(3.0)
+    await asyncio.sleep(ALONE)
     alone = (cpu() - used) / (time.perf_counter() - began)
     say(f"{pages} pages in the same second")
     began, used = time.perf_counter(), cpu()
-    found = await asyncio.gather(*(_open_one(url, k / pages, tasks) for k in range(pages)))
+    found = await asyncio.gather(*(_open_one(url, SECOND * k / pages, tasks) for k in range(pages)))
     ended, used = time.perf_counter(), cpu() - used
     for task in tasks:
         task.cancel()
