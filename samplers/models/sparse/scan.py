@@ -150,11 +150,11 @@ def as_text(name: str, model: Sparse, found: Comparison) -> str:
     budget = found.rows[0].sweeps * found.seconds[list(found.sizes).index(found.chosen)]
     heads = [f"{1e3 * part * budget:.3g} ms" for part in PARTS]
     lines.append("  squared error of the means in posterior variances | R̂ of three chains, from w = 0 after")
-    lines.append(f"  {'m':>5} " + "".join(f"{head:>11}" for head in heads) + "  |" + "".join(f"{head:>9}" for head in heads) + "    error at the end over the chosen size's")  # fmt: skip
+    lines.append(f"  {'m':>5} " + "".join(f"{head:>11}" for head in heads) + "  |" + "".join(f"{head:>11}" for head in heads) + "    error at the end over the chosen size's")  # fmt: skip
     for row in found.rows:
         ratio, error = row.against(found.rows[0])
         last = "1" if row is found.rows[0] else f"{ratio:.2f} ± {error:.2f}"
-        lines.append(f"  {row.size:5} " + "".join(f"{x:11.2g}" for x in row.errors.mean(axis=0)) + "  |" + "".join(f"{x:9.3f}" for x in row.rhat) + f"    {last}")  # fmt: skip
+        lines.append(f"  {row.size:5} " + "".join(f"{x:11.2g}" for x in row.errors.mean(axis=0)) + "  |" + "".join(f"{x:11.3f}" for x in row.rhat) + f"    {last}")  # fmt: skip
     return "\n".join(lines)
 
 
