@@ -9,12 +9,14 @@ work, and no draw depends on them but by how many there are.
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
+from numpy.typing import NDArray
 
 from samplers import jit
 from samplers.files import FileError
@@ -25,7 +27,11 @@ from samplers.parameters import SpecError
 from samplers.targets.base import Array
 from samplers.targets.own import Table
 
-CASES = {"strong": {}, "weak": {"strength": 0.1, "shrinkage": 30.0}, "diabetes": {"data": "diabetes", "shrinkage": 5.0}}
+CASES: Mapping[str, dict[str, Any]] = {
+    "strong": {},
+    "weak": {"strength": 0.1, "shrinkage": 30.0},
+    "diabetes": {"data": "diabetes", "shrinkage": 5.0},
+}
 """Made-up data as in the paper; weak effects under a strong prior; and a lasso."""
 TRIAL, CHAINS, SWEEPS = 20_000, 48, 300
 """Sweeps with all that the trial of a size takes as long as, chains of each size, and sweeps with all that a chain
@@ -59,7 +65,7 @@ class Row:
 class Comparison:
     """The weights, the trials, and what came of the choice."""
 
-    sizes: Array
+    sizes: NDArray[np.int64]
     taus: Array
     """Of w, on average over the coefficients with their posterior variances all alike."""
     seconds: Array
