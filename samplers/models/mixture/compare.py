@@ -62,7 +62,8 @@ class Case:
 
 def cases() -> list[Case]:
     """The paper's settings, and each method at its best step sizes."""
-    scir, sgrld = {"batch_size": BATCH, "start_clusters": 20}, {"batch_size": BATCH, "start_clusters": 30}
+    scir: Params = {"batch_size": BATCH, "start_clusters": 20}
+    sgrld: Params = {"batch_size": BATCH, "start_clusters": 30}
     steps = _grid(step_size=[3e-3, 1e-2, 3e-2, 1e-1], stick_step=[5e-3, 5e-2])
     return [
         Case("mixture_gibbs", 0.5, [{"start_clusters": 20}]),
@@ -161,7 +162,7 @@ class Crossed(MixtureSCIR):
         super().__init__(batch_size=words.batch_size, start_clusters=words.start_clusters)
         self._words, self._sticks = words, sticks
 
-    def move(self, rng: Generator, x: Array, *given: Any) -> None:  # type: ignore[override]
+    def move(self, rng: Generator, x: Array, *given: Any) -> None:
         """The words' or the sticks' own; a stick has two rows."""
         of_sticks = len(x) == 2
         method = self._sticks if of_sticks else self._words
