@@ -42,7 +42,6 @@ def test_a_page_that_does_not_move_has_failed(refused, still, monkeypatch):
     """Fails where the class is said to have come though some of it saw an error, or a picture that stood."""
     monkeypatch.setattr(classroom, "LightPage", Pages(refused, still))
     monkeypatch.setattr(classroom, "LATER", 0.0)
-    monkeypatch.setattr(classroom, "ALONE", 0.01)
     monkeypatch.setattr(classroom, "SECOND", 0.01)
     monkeypatch.setattr(classroom, "PATIENCE", 0.3)
     report = asyncio.run(classroom._class_comes("", 5, lambda: 0.0, lambda what: None))
