@@ -29,6 +29,8 @@ from panel_material_ui.base import MaterialComponent
 from app.guard.writes import is_writable
 
 MATERIAL = MaterialComponent._importmap["imports"]["@mui/material/"]
+OWN = {"value", "value_throttled", "active", "busy", "dark_theme"}
+"""Parameters that have bounds of their component's, may be written in it alone, or to which another of it refers."""
 _describe = Serializer._encoders[MetaHasProps]
 _themed_default = Property.themed_default
 _has_unstable_default = PropertyDescriptor.has_unstable_default
@@ -55,9 +57,13 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     yield panel.io.server, "bundle_resources", _bundle_once
     # None of the page's own scripts is in a bundle; Panel would look for one through the folders of each.
     yield JSComponent, "_bundle_path", None
-    # The parameters of layout are the same for all components of a class; each would have a copy of each.
-    for parameter in _layout_parameters(Layoutable):
-        yield parameter, "per_instance", False
+    # Each component would have a copy of each parameter of its class, which differs in nothing.
+    for cls in _classes_below(Layoutable):
+        for name, parameter in vars(cls).items():
+            layout = name in Layoutable.param
+            material = issubclass(cls, MaterialComponent) and isinstance(parameter, param.Parameter)
+            if layout or (material and name not in OWN):
+                yield parameter, "per_instance", False
 
 
 def install() -> None:
@@ -170,12 +176,10 @@ def _bundle_once(roots: Any, resources: Any, *rest: Any, **named: Any) -> Any:
     return _bundles[key]
 
 
-def _layout_parameters(cls: type[Any]) -> Iterator[param.Parameter]:
-    for name in Layoutable.param:
-        if name in vars(cls):
-            yield vars(cls)[name]
+def _classes_below(cls: type[Any]) -> Iterator[type[Any]]:
+    yield cls
     for child in cls.__subclasses__():
-        yield from _layout_parameters(child)
+        yield from _classes_below(child)
 
 
 LIBRARIES = [

@@ -44,7 +44,7 @@ GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
 @media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
-@media (max-width: 600px) { .wide { height: var(--wide-height, 250px) !important; } .wide.tall { height: 400px !important; } }
+@media (max-width: 600px) { .wide { height: max(var(--wide-height, 250px), calc(160px + 17px * var(--lines))) !important; } .wide.tall { height: 400px !important; } }
 """
 _TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 15px; }
@@ -394,7 +394,7 @@ class Session:
             figure = pn.pane.Bokeh(
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
-            sheets = [_tall(wide, len(views)) if present else _LOW]
+            sheets = [f":host {{ --lines: {len(view.scene.lanes)} }}", _tall(wide, len(views)) if present else _LOW]
             cards.append(pmui.Paper(
                 title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide", *["tall"] * view.tall] if wide else [], height=504 if wide else 248,
                 styles={"grid-row": place} if wide else {}, stylesheets=sheets,

@@ -10,7 +10,9 @@ from app.views.base import CurvePoint, Frame, Position, Scene
 from app.views.recipes import layouts_of
 from samplers import Experiment, Lane, Run, jit
 from samplers.diagnostics import divergence, ks
+from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
+from samplers.kernels.base import KEPT
 from samplers.models.run import needed
 from samplers.targets.base import SIMPLEX
 
@@ -87,7 +89,7 @@ class DensityLanes(Lanes):
             layouts=layouts_of(state.experiment),
             large=state.present,
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
-            throws=state.experiment.carries_momentum,
+            throws=sum(run.make_sampler().momentum == KEPT for run in state.experiment.runs()),
             noted=sum(map(_noted, state.experiment.lanes)),
         )
 
@@ -161,7 +163,12 @@ class DensityLanes(Lanes):
 
 
 def _noted(lane: Lane) -> bool:
-    return bool(getattr(SAMPLERS[lane.sampler.key], "accept", False)) or lane.gradient.key != "full"
+    noise = GRADIENTS[lane.gradient.key](**lane.gradient.values()).noise()
+    # Only noise that is subtracted can be too large for that.
+    return (
+        bool(getattr(SAMPLERS[lane.sampler.key], "accept", False))
+        or max(noise.correction, noise.sample_size, noise.batch_size) > 0
+    )
 
 
 def _wanted(state: AppState, single: int) -> int:

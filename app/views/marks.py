@@ -29,6 +29,11 @@ def is_brief(name: str) -> bool:
     return sum(not combining(letter) for letter in name) <= BRIEF
 
 
+def share(x: float) -> str:
+    """A share as a caption says it."""
+    return f"{min(x, 1.0):.0%}" if x >= 0.01 else "under 1%"
+
+
 def round_up(x: float) -> float:
     """The smallest of …, 1, 2, 5, 10, 20, … that is not below ``x`` > 0."""
     power = 10.0 ** np.floor(np.log10(x))

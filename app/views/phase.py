@@ -77,7 +77,8 @@ class Phase(View):
         self._larger = 1.0
         self._spans = np.array([high - low for low, high in ranges])
         self._steps = [-1] * len(scene.lanes)
-        self._label = self.caption_above(p, len(scene.lanes) + 1)
+        # What may be noted, each lane without a momentum of its own, and how long arrows are.
+        self._label = self.caption_above(p, scene.noted + len(scene.lanes) - scene.throws + 1)
         if not scene.throws:
             self.click = "click: start at that θ"
         self.take_touches(p)
@@ -118,8 +119,12 @@ class Phase(View):
                 self._steps[i] = run.steps
                 out[f"path {i}"] = places[:1, 0], places[:1, 1]
                 self._latest[i].append(tuple(places[0]))
-        for k, (name, reach) in enumerate(zip(("x range", "y range"), self._reaches, strict=True)):
-            if reach.hold(np.array(latest).reshape(-1, 2)[:, k] for latest in self._latest):
+        latest = [np.array(places).reshape(-1, 2) for places in self._latest]
+        if any(reach.hold(places[:, k] for places in latest) for k, reach in enumerate(self._reaches)):
+            # An orbit keeps its shape.
+            times = max(reach.times for reach in self._reaches)
+            for name, reach in zip(("x range", "y range"), self._reaches, strict=True):
+                reach.times = times
                 out[name] = (reach.ends,)
         return out
 

@@ -17,22 +17,22 @@ class Reach:
     """The ends of an axis. It grows about its middle, by some more than is needed, and never shrinks."""
 
     def __init__(self, low: float, high: float):
-        self._middle, self._first = (low + high) / 2, (high - low) / 2
-        self._half = self._first
+        self._middle, self._half = (low + high) / 2, (high - low) / 2
+        self.times = 1.0
+        """How many times as long it is as it was."""
 
     @property
     def ends(self) -> Array:
         """Where it begins and ends."""
-        return np.array([self._middle - self._half, self._middle + self._half])
+        return self._middle + self.times * self._half * np.array([-1.0, 1.0])
 
     def hold(self, lanes: Iterable[Array]) -> bool:
         """Grow until the latest places of every lane (n,), or their ends (n, 2), are held. Whether it grew."""
-        grown = self._half
+        before = self.times
         for places in lanes:
             if not places.size:
                 continue
-            away = np.abs(places - self._middle).reshape(len(places), -1).max(axis=1)
-            if np.mean(away > self._half) > SHARE:
-                grown = max(grown, GROWTH * float(away.max()))
-        before, self._half = self._half, min(grown, MOST * self._first)
-        return self._half > before
+            away = np.abs(places - self._middle).reshape(len(places), -1).max(axis=1) / self._half
+            if np.mean(away > before) > SHARE:
+                self.times = min(max(self.times, GROWTH * float(away.max())), MOST)
+        return self.times > before

@@ -10,7 +10,7 @@ from bokeh.palettes import interp_palette
 from app.theme import plot
 from app.views.base import FRESH, Data, Frame, LaneFrame, Playing, View
 from app.views.drags import take_drags
-from app.views.marks import SIGNS
+from app.views.marks import SIGNS, share
 from app.views.scales import Scale
 from app.views.steps import add_arrows, longer, rows
 from samplers import Experiment, jit
@@ -182,7 +182,7 @@ class State(View):
 
     def _add_paths(self, p: Any) -> None:
         colours = self.scene.colours
-        self._label = self.caption_above(p, max(self.scene.noted, 1))
+        self._label = self.caption_above(p, self.scene.noted + 1)
         for i, _ in enumerate(self.scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             if self.scene.target.dim == 1:
@@ -340,8 +340,7 @@ def notes(lanes: Sequence[LaneFrame]) -> str:
             support = lane.run.target.support
             what = "â" if support == SIMPLEX else "injected noise"
             why = {MANIFOLD: "Vε² > 2Cε", SIMPLEX: "it was below 0"}.get(support, "B̂ is too large")
-            share = f"{clipped:.0%}" if clipped >= 0.01 else "under 1%"
-            lines.append(f"{who}{what} set to 0 in {share} of steps: {why}")
+            lines.append(f"{who}{what} set to 0 in {share(clipped)} of steps: {why}")
     return "\n".join(lines)
 
 

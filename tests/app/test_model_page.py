@@ -150,7 +150,7 @@ def test_a_stream_leaves_the_methods_that_need_no_document_twice():
     state = opened("?target=topics(corpus:bars)&lane=collapsed_gibbs")
     state.set_target_param("corpus", "stream")
     assert [lane.sampler.key for lane in state.experiment.lanes] == ["lda_scir"]
-    assert state.set_target_param("corpus", "scipy") == []
+    assert state.set_target_param("corpus", "docstrings") == []
 
 
 # The link

@@ -184,3 +184,22 @@ def test_the_workbench_opens_on_the_data_that_are_there(query, target, views):
         assert state.shown_views() == views
     else:
         assert "drift" not in state.shown_views() and len(state.shown_views()) == 3
+
+
+def test_a_lessons_step_makes_no_workbench_before_it_is_asked_for(monkeypatch):
+    """Fails where hidden cards are made with each lesson's page, or are not there when the person asks for everything.
+
+    Planted fault: a step that leaves nothing out.
+    """
+
+    def counts():
+        state = AppState()
+        link.read_query(state, "?lesson=langevin&step=2&answer=0")
+        made = Workbench(state, lambda *_: None, lambda call: call())
+        before = len(made._cards), made.panel.visible
+        state.place.param.update(free=True, everything=True)
+        return *before, len(made._cards), made.panel.visible
+
+    assert counts() == (0, False, 3, True)
+    monkeypatch.setattr(AppState, "shows", lambda self, name: True)
+    assert counts()[:2] == (3, True)

@@ -24,7 +24,9 @@ class Documents(View):
 
     def build(self) -> Any:
         colours, model = self.scene.colours, self.scene.target
-        self._n = min(SHOWN, model.training.n_documents)
+        labelled = model.training.labels is not None
+        # The caption takes the room of one.
+        self._n = min(SHOWN - labelled, model.training.n_documents)
         self._proportions: dict[int, Array] = {}
         p = plot(colours, "", "", (0, 1), (self._n, 0))
         p.axis.visible = p.grid.visible = False
@@ -54,9 +56,8 @@ class Documents(View):
             "x", "y", text=text_of("topic", [str(k + 1) for k in range(model.n_topics)]), source=numbers,
             text_font_size="11px", text_color="#111827", text_align="center", text_baseline="middle",
         )  # fmt: skip
-        self._labels = None
-        if model.training.labels is not None:
-            self._labels = np.unique(model.training.labels, return_inverse=True)[1]
+        self._labels = np.unique(model.training.labels, return_inverse=True)[1] if labelled else None
+        if labelled:
             self._caption = self.caption_above(p, 1)
         return p
 

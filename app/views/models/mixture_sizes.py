@@ -18,5 +18,5 @@ class MixtureSizes(ClusterSizes):
         out, known = super().captions(lanes), self.scene.target.groups
         if known is not None:
             for i, label in enumerate(self._labels):
-                out[label.id] += f", adjusted Rand {adjusted_rand(lanes.snapshot(i)['z'], known):.2f}"
+                out[label.id] += f", adjusted Rand {round(adjusted_rand(lanes.snapshot(i)['z'], known), 2) + 0.0:.2f}"
         return out

@@ -11,8 +11,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp
@@ -20,7 +22,10 @@ from scipy.special import logsumexp
 from samplers.files import read_file
 from samplers.models import METHODS
 from samplers.models.mixture.data import Documents, read
+from samplers.models.mixture.method import StochasticMixture
 from samplers.models.mixture.model import Mixture
+from samplers.models.mixture.scir import MixtureSCIR
+from samplers.models.mixture.sgrld import MixtureSGRLD
 from samplers.models.run import ModelChain, start
 from samplers.models.topics.corpus import MAX_BYTES, Corpus
 from samplers.parameters import SpecError, Value
@@ -57,7 +62,8 @@ class Case:
 
 def cases() -> list[Case]:
     """The paper's settings, and each method at its best step sizes."""
-    scir, sgrld = {"batch_size": BATCH, "start_clusters": 20}, {"batch_size": BATCH, "start_clusters": 30}
+    scir: Params = {"batch_size": BATCH, "start_clusters": 20}
+    sgrld: Params = {"batch_size": BATCH, "start_clusters": 30}
     steps = _grid(step_size=[3e-3, 1e-2, 3e-2, 1e-1], stick_step=[5e-3, 5e-2])
     return [
         Case("mixture_gibbs", 0.5, [{"start_clusters": 20}]),
@@ -118,6 +124,12 @@ def small_clusters(chain: ModelChain) -> tuple[int, float]:
     return len(small), float(np.exp(-(p * np.log(np.maximum(p, 1e-300))).sum(axis=0)).mean())
 
 
+def known_mean(values: Array) -> float:
+    """The mean of those that are numbers; nan where none is."""
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
 def compare(
     data: Documents, seeds: Sequence[int], n_steps: int = STEPS, sweeps: int = SWEEPS,
     of: Sequence[Case] | None = None, progress: Callable[[str], None] = lambda what: None,
@@ -139,6 +151,43 @@ def compare(
         ))  # fmt: skip
         progress(f"{case.title}: {rows[-1].scores[:, -1].mean():.3f}")
     return rows
+
+
+class Crossed(MixtureSCIR):
+    """The slice sampler with words and sticks moved by a process each, SCIR or SGRLD: which of them makes clusters."""
+
+    compiled = (*MixtureSCIR.compiled, MixtureSGRLD.move)
+
+    def __init__(self, words: StochasticMixture, sticks: StochasticMixture):
+        super().__init__(batch_size=words.batch_size, start_clusters=words.start_clusters)
+        self._words, self._sticks = words, sticks
+
+    def move(self, rng: Generator, x: Array, *given: Any) -> None:
+        """The words' or the sticks' own; a stick has two rows."""
+        of_sticks = len(x) == 2
+        method = self._sticks if of_sticks else self._words
+        method.move(rng, x, *given[:-1], method.packed(of_sticks))
+
+
+def crossed(data: Documents, seeds: Sequence[int], n_steps: int = STEPS) -> dict[tuple[str, str], Array]:
+    """By what moves words and sticks: score, clusters and small ones, averaged over the later half, of each seed, and
+    how many words the small ones spread over, (seeds, 4).
+    """
+    model = Mixture(data, corpus="uploaded", prior=0.5)
+    common: Params = {"batch_size": BATCH, "start_clusters": 20}
+    made: list[StochasticMixture] = [MixtureSCIR(**common), MixtureSGRLD(**common, step_size=0.03, stick_step=0.05)]
+    out: dict[tuple[str, str], Array] = {}
+    for words, sticks in itertools.product(made, repeat=2):
+        found = []
+        for seed in seeds:
+            chain, counts = ModelChain(model, Crossed(words, sticks), Generator(SFC64(seed))), []
+            for step in range(n_steps):
+                chain.advance()
+                if step >= n_steps // 2:
+                    counts.append((np.count_nonzero(chain.state.sizes), *small_clusters(chain)))
+            found.append([chain.scored(), *map(known_mean, np.array(counts).T)])
+        out[words.title, sticks.title] = np.array(found)
+    return out
 
 
 def unigram(model: Mixture) -> float:
@@ -171,12 +220,20 @@ def em(model: Mixture, n_clusters: int, seed: int, rounds: int = EM_ROUNDS) -> f
     return score_of(model, log_theta, log_w)
 
 
+def crossed_as_text(found: Mapping[tuple[str, str], Array]) -> str:
+    """The second table."""
+    lines = [f"{'words by':10}{'sticks by':10}{'score':>16}{'K':>7}{'small':>7}{'words':>7}"]
+    for (words, sticks), values in found.items():
+        score, clusters, small, breadth = values.T
+        lines.append(f"{words:10}{sticks:10}{_with_error(score):>16}{clusters.mean():7.1f}{small.mean():7.1f}{known_mean(breadth):7.0f}")  # fmt: skip
+    return "\n".join(lines)
+
+
 def as_text(data: Documents, rows: Sequence[Row], baselines: Mapping[str, Array]) -> str:
     """The table."""
-    n_test = data.n_test or "a fifth"
+    held = f"{data.n_test:,}" if data.n_test else "a fifth"
     lines = [
-        f"{data.corpus.n_documents:,} documents, of which {n_test:,} are held out, {data.corpus.n_words} words"
-        if data.n_test else f"{data.corpus.n_documents:,} documents, a fifth of them held out",
+        f"{data.corpus.n_documents:,} documents, of which {held} are held out; {data.corpus.n_words:,} words",
         f"{'':32}{'score at a tenth':>18}{'a third':>16}{'the end':>16}{'one draw':>10}{'K':>7}{'small':>7}"
         f"{'words':>7}{'documents':>11}{'s':>7}  best of the grid",
     ]  # fmt: skip
@@ -185,7 +242,7 @@ def as_text(data: Documents, rows: Sequence[Row], baselines: Mapping[str, Array]
     for row in rows:
         params = ", ".join(f"{k} {v:g}" for k, v in row.params.items() if "step" in k) or "–"
         cells = "".join(f"{_with_error(row.scores[:, j]):>{width}}" for j, width in enumerate((18, 16, 16)))
-        breadth = f"{np.nanmean(row.breadth):.0f}" if np.isfinite(row.breadth).any() else "–"
+        breadth = f"{known_mean(row.breadth):.0f}"
         lines.append(
             f"{row.case.title:32}{cells}{row.last.mean():10.3f}{row.clusters.mean():7.1f}{row.small.mean():7.1f}"
             f"{breadth:>7}{row.documents:11,}{row.seconds:7.1f}  {params}"
@@ -214,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             data = read({path.name: read_file(path, MAX_BYTES) for path in options.files})
         except OSError as error:
-            raise SpecError("FILE", str(error.filename), (error.strerror or str(error)).lower()) from None
+            raise SpecError("FILE", Path(error.filename).name, (error.strerror or str(error)).lower()) from None
         model = Mixture(data, corpus="uploaded")
         seeds = range(1, options.seeds + 1)
         baselines = {"word frequencies": np.array([unigram(model)])}
@@ -225,6 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(as_text(data, rows, baselines))
+    print("", crossed_as_text(crossed(data, seeds, options.steps)), sep="\n")
     return 0
 
 

@@ -201,7 +201,7 @@ class MixtureMethod(Method):
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
         jit.keep_plain(cls, "move")
-        if "move" in vars(cls):
+        if "move" in vars(cls) and "compiled" not in vars(cls):
             cls.compiled = (assign, count, log_density, top, cls.move)
 
     def batch(self, model: Mixture, rng: Generator) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from samplers.models.sparse import textbook
 from samplers.models.sparse.conditionals import sweeps
 from samplers.models.sparse.model import Sparse
 from samplers.models.sparse.reference import first_latents
+from samplers.parameters import Value
 from samplers.targets.base import Array
 
 
@@ -78,7 +79,7 @@ class SparseMethod(Method):
         """``w`` (d,): the present draw; ``means`` (d,): the average over the later ones."""
         return {"w": state.w.copy(), "means": state.average.mean()}
 
-    tried_at = ({},)
+    tried_at: ClassVar[tuple[dict[str, Value], ...]] = ({},)
 
     def textbook_step(self, rng, model, state):
         draws = [textbook.sweep(rng, model, state, model.n_data, self.collapsed)]

@@ -1,7 +1,5 @@
 """Minibatch Gibbs sampling of a sparse regression, with the batch size chosen by its cost."""
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -74,7 +72,7 @@ class MinibatchGibbs(SparseMethod):
         seen = super().snapshot(model, state)
         return seen | self.adaptation(model, state).snapshot() if self.batch_size == 0 else seen
 
-    tried_at: tuple[dict[str, Any], ...] = ({"batch_size": 3, "cost_ratio": 2.0},)
+    tried_at = ({"batch_size": 3, "cost_ratio": 2.0},)
 
     def textbook_step(self, rng, model, state):
         n = self.sweeps_in_step(model, self.batch_size)

@@ -116,6 +116,10 @@ class Sparse(Model):
         values = np.array([self.followed_of(w) for w in self.reference.draws])
         return tuple(column_of(name, values[:, k]) for k, name in enumerate(self.followed))
 
+    def ranges(self) -> tuple[tuple[float, float, bool], ...]:
+        """Of the columns."""
+        return tuple((column.low, column.high, False) for column in self.columns)
+
     def followed_of(self, w: Array) -> Array:
         """The numbers that are followed."""
         return np.append(w[:FOLLOWED], np.abs(w).sum())

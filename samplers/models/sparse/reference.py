@@ -9,6 +9,7 @@ from scipy import special, stats
 from samplers import jit
 from samplers.models.sparse.conditionals import sweeps
 from samplers.targets.base import Array
+from samplers.targets.probit_lasso import potential
 
 if TYPE_CHECKING:
     from samplers.models.sparse.model import Sparse
@@ -80,8 +81,10 @@ def _weighted(model: "Sparse") -> Reference:
     normals = special.ndtri(np.clip(points[:, :d], 1e-12, 1 - 1e-12))
     t = normals / np.sqrt(special.chdtri(FREEDOM, points[:, [d]]) / FREEDOM)
     w = mean + t @ root.T
-    log_p = special.log_ndtr(w @ model.x.T).sum(axis=1) - model.shrinkage * np.abs(w).sum(axis=1)
-    weights = special.softmax(log_p + (FREEDOM + d) / 2 * np.log1p((t**2).sum(axis=1) / FREEDOM))
+    jit.prepare([potential])
+    energy = np.empty(POINTS)
+    potential(w, energy, np.concatenate([[model.shrinkage, len(model.x)], model.x.ravel()]))
+    weights = special.softmax((FREEDOM + d) / 2 * np.log1p((t**2).sum(axis=1) / FREEDOM) - energy)
     mean = weights @ w
     # Draws that all count alike: each proposal as often as its weight says, in systematic order.
     chosen = np.searchsorted(np.cumsum(weights), (np.arange(KEPT) + 0.5) / KEPT)

@@ -9,12 +9,14 @@ work, and no draw depends on them but by how many there are.
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
+from numpy.typing import NDArray
 
 from samplers import jit
 from samplers.files import FileError
@@ -25,7 +27,11 @@ from samplers.parameters import SpecError
 from samplers.targets.base import Array
 from samplers.targets.own import Table
 
-CASES = {"strong": {}, "weak": {"strength": 0.1, "shrinkage": 30.0}, "diabetes": {"data": "diabetes", "shrinkage": 5.0}}
+CASES: Mapping[str, dict[str, Any]] = {
+    "strong": {},
+    "weak": {"strength": 0.1, "shrinkage": 30.0},
+    "diabetes": {"data": "diabetes", "shrinkage": 5.0},
+}
 """Made-up data as in the paper; weak effects under a strong prior; and a lasso."""
 TRIAL, CHAINS, SWEEPS = 20_000, 48, 300
 """Sweeps with all that the trial of a size takes as long as, chains of each size, and sweeps with all that a chain
@@ -59,7 +65,7 @@ class Row:
 class Comparison:
     """The weights, the trials, and what came of the choice."""
 
-    sizes: Array
+    sizes: NDArray[np.int64]
     taus: Array
     """Of w, on average over the coefficients with their posterior variances all alike."""
     seconds: Array
@@ -150,11 +156,11 @@ def as_text(name: str, model: Sparse, found: Comparison) -> str:
     budget = found.rows[0].sweeps * found.seconds[list(found.sizes).index(found.chosen)]
     heads = [f"{1e3 * part * budget:.3g} ms" for part in PARTS]
     lines.append("  squared error of the means in posterior variances | R̂ of three chains, from w = 0 after")
-    lines.append(f"  {'m':>5} " + "".join(f"{head:>11}" for head in heads) + "  |" + "".join(f"{head:>9}" for head in heads) + "    error at the end over the chosen size's")  # fmt: skip
+    lines.append(f"  {'m':>5} " + "".join(f"{head:>11}" for head in heads) + "  |" + "".join(f"{head:>11}" for head in heads) + "    error at the end over the chosen size's")  # fmt: skip
     for row in found.rows:
         ratio, error = row.against(found.rows[0])
         last = "1" if row is found.rows[0] else f"{ratio:.2f} ± {error:.2f}"
-        lines.append(f"  {row.size:5} " + "".join(f"{x:11.2g}" for x in row.errors.mean(axis=0)) + "  |" + "".join(f"{x:9.3f}" for x in row.rhat) + f"    {last}")  # fmt: skip
+        lines.append(f"  {row.size:5} " + "".join(f"{x:11.2g}" for x in row.errors.mean(axis=0)) + "  |" + "".join(f"{x:11.3f}" for x in row.rhat) + f"    {last}")  # fmt: skip
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ from samplers.parameters import SpecError, Value
 
 POINTS: dict[str, Sequence[dict[str, Value]]] = {
     "lda_scir": [{"step_size": h} for h in (0.01, 0.03, 0.1, 0.3, 1.0)],
-    "lda_sgrld": [{"step_size": h} for h in (0.0001, 0.0003, 0.001, 0.003, 0.01)],
+    "lda_sgrld": [{"step_size": h} for h in (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)],
 }
 """What is tried of each, with a seed of its own."""
 TUNING_SEED = 1000

@@ -23,13 +23,13 @@ SPLIT_SEED = 20_130_612
 
 BUILT_IN: dict[str, Callable[[], Corpus | Stream]] = {
     "reuters": lru_cache(reuters),
-    "scipy": lru_cache(scipy_docstrings),
+    "docstrings": lru_cache(scipy_docstrings),
     "bars": lru_cache(bars),
     "synthetic": lru_cache(lambda: synthetic(500, n_words=1000, n_topics=4)),
     "stream": lru_cache(bars_stream),
 }
 # The package that has the Reuters articles is not built for every Python.
-FIRST = "reuters" if importlib.util.find_spec("lda") else "scipy"
+FIRST = "reuters" if importlib.util.find_spec("lda") else "docstrings"
 
 
 class Topics(Model):
@@ -53,7 +53,7 @@ class Topics(Model):
     data_parameter = "corpus"
     followed = ("topics in use", "largest topic", "second topic", "third topic")
 
-    corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. SciPy: what SciPy says of its functions, read from the installed package; their subpackages are known. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns. Synthetic: 500 documents of four topics that share few words. Stream: fresh documents of bars at every step, none of which comes again; for methods over minibatches.")  # fmt: skip
+    corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Docstrings: what SciPy says of its functions, read from the installed package; their subpackages are known. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns. Synthetic: 500 documents of four topics that share few words. Stream: fresh documents of bars at every step, none of which comes again; for methods over minibatches.")  # fmt: skip
     n_topics = Count(20, bounds=(2, 500), log=True, tex="K", label="Topics K", doc="How many topics there are.")
     alpha = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\alpha", label="Document prior α",
                  doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.")  # fmt: skip

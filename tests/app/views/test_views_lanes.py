@@ -75,7 +75,7 @@ def small_work():
         patch.setattr(moments, "batch", cache(moments.batch))
         # So are the histories.
         known = cache(lambda shape, content, column: convergence.summary(np.frombuffer(content).reshape(shape), column))
-        once = SimpleNamespace(summary=lambda history, column: known(history.shape, history.tobytes(), column))
+        once = SimpleNamespace(refusal=convergence.refusal, FEWEST=convergence.FEWEST, summary=lambda history, column: known(history.shape, history.tobytes(), column))  # fmt: skip
         patch.setattr(trace, "convergence", once)
         every = order.functions
         # The expectation that is shown is chosen by all lanes together, and named.

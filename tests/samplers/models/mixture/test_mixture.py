@@ -280,6 +280,31 @@ def test_planted_clusters_are_found():
         assert chain.scored() < unigram - 3, key
 
 
+def test_the_comparison_makes_its_tables(monkeypatch, tmp_path, capsys):
+    """At toy length, on a file: every case has its row with the numbers of its runs, and each seed its own."""
+    rng = np.random.default_rng(1)
+    pages = "".join(f'A,{k},1,"page {k}","/{k}"\n' for k in range(12))
+    for name, n in (("w.data", 150), ("w.test", 40)):
+        visits = (f'C,"{i}",{i}\n' + "".join(f"V,{6 * (i % 2) + k},1\n" for k in rng.choice(6, 3, False)) for i in range(n))  # fmt: skip
+        (tmp_path / name).write_text(pages + "".join(visits), encoding="utf-8")
+    scir, two = {"batch_size": 50, "step_size": 0.1}, [{"batch_size": 50, "step_size": h} for h in (0.01, 0.1)]
+    few = [papers.Case("mixture_scir", 0.5, [scir], ", one"), papers.Case("mixture_sgrld", 0.01, two)]
+    monkeypatch.setattr(papers, "cases", lambda: few)
+    monkeypatch.setattr(papers, "EM_CLUSTERS", (2,))
+    files = [str(tmp_path / name) for name in ("w.data", "w.test")]
+    assert papers.main([*files, "--steps", "6", "--seeds", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "190 documents, of which 40 are held out; 12 words" in said
+    assert all(case.title in said for case in few) and "EM, K = 2" in said
+    assert len([line for line in said.split("\n") if line.startswith(("SCIR  ", "SGRLD  "))]) == 4
+    (row,) = papers.compare(read({name: (tmp_path / name).read_bytes() for name in ("w.data", "w.test")}), [1, 2], 6, of=few[:1])  # fmt: skip
+    assert row.scores.shape == (2, 3) and np.isfinite(row.scores).all()
+    assert f"{row.scores[:, -1].mean():.3f}" in said
+    assert row.scores[0, -1] != row.scores[1, -1]
+    assert papers.main([str(tmp_path / "none.data")]) == 2
+    assert "none.data" in capsys.readouterr().err
+
+
 def test_em_climbs():
     """Its score is that of a mixture: with one cluster that of word frequencies, with six far better."""
     model = Mixture()

@@ -9,7 +9,7 @@ from samplers import jit
 from samplers.files import FileError
 from samplers.models import METHODS
 from samplers.models.run import ModelChain
-from samplers.models.sparse import Sparse, minibatch_gibbs, textbook
+from samplers.models.sparse import Sparse, minibatch_gibbs, paths, scan, textbook
 from samplers.models.sparse.conditionals import sweeps
 from samplers.models.sparse.minibatch_gibbs import sizes_of
 from samplers.parameters import SpecError
@@ -290,3 +290,55 @@ def test_the_built_in_data_are_those_of_the_targets():
 
 def test_the_compiled_sweep_is_the_only_one():
     assert all(METHODS[key].compiled == (sweeps,) for key in KEYS)
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_paths_have_scikit_learns_lasso_beside_them():
+    """α = λσ/N. With a weak prior the medians are least squares; with a strong one the band lies around 0."""
+    from sklearn.linear_model import Lasso
+
+    model = Sparse(data="diabetes")
+    weak, strong = paths.path(model, (0.1, 100.0), sweeps=4000)
+    for point in (weak, strong):
+        alpha = point.shrinkage * point.sd / len(model.x)
+        right, wrong = (Lasso(alpha=a, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(model.x, model.y).coef_ for a in (alpha, 2 * alpha))  # fmt: skip
+        np.testing.assert_allclose(point.lasso, right, atol=1e-6)
+        assert np.abs(point.lasso - wrong).max() > 1e-5
+    least = np.linalg.lstsq(model.x, model.y, rcond=None)[0]
+    assert np.abs(weak.quantiles[1] - least).max() < 0.1 < np.abs(strong.quantiles[1] - least).max()
+    assert (weak.quantiles[0] < weak.quantiles[2]).all()
+    gone = strong.lasso == 0
+    assert 0 < gone.sum() < 10 and (strong.quantiles[0][gone] < 0).all() and (strong.quantiles[2][gone] > 0).all()
+    assert "lasso: 6 of 10" in paths.as_text(model, [strong])
+    with pytest.raises(SpecError, match="paths are of a lasso"):
+        paths.path(Sparse())
+
+
+def test_a_comparison_is_of_the_chosen_size_one_and_all(monkeypatch):
+    """Costs of sweeps as they are counted here, not measured: m + 8. The errors fall as draws become more."""
+    monkeypatch.setattr(scan, "seconds_of", lambda model, size, cost: 1e-6 * (size + 8))
+    model = small("probit", n=100, d=2, shrinkage=12.0)
+    found = scan.compare(model, trial=3000, chains=12, sweeps=200)
+    assert found.weights == pytest.approx((1e-6, 8e-6), rel=1e-6)
+    assert found.chosen == found.sizes[np.argmin(found.costs)]
+    assert {row.size for row in found.rows} == {found.chosen, 1, 100} and found.rows[0].size == found.chosen
+    for row in found.rows:
+        assert abs(row.sweeps - 200 * 108 / (row.size + 8)) <= 1
+        assert row.errors[:, -1].mean() < row.errors[:, 0].mean()
+        assert row.rhat[-1] < 1.2
+    ratio, error = found.rows[1].against(found.rows[0])
+    assert ratio == pytest.approx(found.rows[1].errors[:, -1].mean() / found.rows[0].errors[:, -1].mean()) and error > 0
+    text = scan.as_text("small", model, found)
+    assert "chosen" in text and "w_θ/w_z = 8" in text
+
+
+def test_rhat_is_eq_23():
+    """Of equal chains 1, of chains that are apart far more; W and B by hand."""
+    rng = np.random.default_rng(1)
+    draws = rng.standard_normal((3, 500, 1))
+    assert scan.rhat(draws) == pytest.approx(1, abs=0.02)
+    assert scan.rhat(draws + np.arange(3)[:, None, None]) > 1.2
+    within, between = np.mean([x.var(ddof=1) for x in draws]), 500 * np.var([x.mean() for x in draws], ddof=1)
+    assert scan.rhat(draws) == pytest.approx(np.sqrt((499 / 500 * within + between / 500) / within))

@@ -50,7 +50,7 @@ def test_labels_stay_with_their_documents():
 
 
 def test_topics_of_the_docstrings_follow_the_subpackages():
-    model = Topics(corpus="scipy", n_topics=20)
+    model = Topics(corpus="docstrings", n_topics=20)
     run = ModelChain(model, CollapsedGibbs(), np.random.Generator(np.random.SFC64(1)))
     while run.data_seen < 9000:
         run.advance()
