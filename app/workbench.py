@@ -12,8 +12,9 @@ from app.state import START_PRESETS, AppState
 from app.theme import theme
 from app.views.planes import SYMBOLS
 from app.views.recipes import DRAWN
-from samplers.kernels.recipe import RecipeSampler
+from samplers.kernels.recipe import RecipeSampler, parameters_of
 from samplers.parameters import SpecError
+from samplers.recipe import theorem2
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import ENERGY, KINDS, MAX_REFRESH, THETA, THETA_R_XI, Layout, Recipe
 
@@ -159,6 +160,12 @@ class _Card:
             )  # fmt: skip
             self.redraws.param.watch(lambda event: self._act(self._set, "refresh", event.new), "value")
             head.append(self.redraws)
+        find = pmui.Button(
+            label="Find Q", size="small", variant="outlined", margin=(4, 6),
+            description="Looks for the Q with which D writes this drift (Theorem 2), and puts it into the grid.",
+        )  # fmt: skip
+        find.on_click(lambda _: self._act(self._find_curl))
+        head.append(find)
         self.problem = Notice(margin=(2, 6))
         said = [pn.pane.HTML(text, stylesheets=[_STYLE], margin=(0, 8)) for text in _said(self._layout)]
         self.energy = self._energy()
@@ -301,7 +308,7 @@ class _Card:
         try:
             change(*args)
             self._wrong.pop(key, None)
-        except SpecError as error:
+        except (SpecError, theorem2.NoCurlError) as error:
             self._wrong[key] = str(error)
         for entry, box in self._entries.items():
             box.error_state = entry in self._wrong
@@ -319,6 +326,11 @@ class _Card:
 
     def _set(self, name: str, value: Any) -> None:
         self.state.set_recipe(self.lane, **{name: value})
+
+    def _find_curl(self) -> None:
+        target = self.state.experiment.make_target()
+        found = theorem2.find(self._sampler().recipe(target), target)
+        self.state.set_recipe(self.lane, **parameters_of(found))
 
     def _set_entry(self, what: str, at: int, text: str) -> None:
         if what == "U":

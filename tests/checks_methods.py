@@ -2,6 +2,7 @@
 
 import copy
 from array import array
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,12 +11,16 @@ from numpy.random import SFC64, Generator
 from samplers.models import METHODS
 from samplers.models.clusters.model import Clusters
 from samplers.models.clusters.points import Points
+from samplers.models.mixture.data import Documents
+from samplers.models.mixture.model import Mixture
 from samplers.models.network.model import Network
 from samplers.models.run import ModelChain
+from samplers.models.sparse import Sparse
 from samplers.models.topics.corpus import Corpus
 from samplers.models.topics.method import TopicMethod
 from samplers.models.topics.model import Topics
 from samplers.parameters import declared
+from samplers.targets.own import Table
 
 
 def missing(cls):
@@ -40,7 +45,30 @@ def small_clusters():
     return Clusters(Points(("a", "b", "c"), x), points="uploaded", second=3, cluster_sd=0.5)
 
 
-SMALL = {"network": small_network, "topics": small_topics, "clusters": small_clusters}
+def small_mixture():
+    lengths = np.array([3, 5, 4, 6, 2, 7, 4, 3, 5])
+    words = np.random.default_rng(2).integers(5, size=lengths.sum()).astype(np.int32)
+    offsets = np.concatenate([[0], lengths.cumsum()])
+    words = np.concatenate([np.sort(words[a:b]) for a, b in pairwise(offsets)])
+    corpus = Corpus(offsets, words, tuple("abcde"), tuple(map(str, lengths)))
+    return Mixture(Documents(corpus, of_text=False), corpus="uploaded", alpha_mean=2.0)
+
+
+def small_sparse():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((9, 4))
+    return Sparse(
+        Table(tuple("abcd"), x, "y", np.sign(x[:, 0] + rng.standard_normal(9)), ("no", "yes")), data="uploaded"
+    )
+
+
+SMALL = {
+    "network": small_network,
+    "topics": small_topics,
+    "clusters": small_clusters,
+    "mixture": small_mixture,
+    "sparse": small_sparse,
+}
 
 
 def small_model(cls):

@@ -17,6 +17,7 @@ from app.views.gradient_noise import GradientNoise
 from app.views.kl import KL
 from app.views.ks import KS
 from app.views.marginal import Marginal
+from app.views.mgf import MGF
 from app.views.models.adjacency import Adjacency
 from app.views.models.batch import Batch
 from app.views.models.cluster_points import ClusterPoints
@@ -24,6 +25,9 @@ from app.views.models.cluster_sizes import ClusterSizes
 from app.views.models.documents import Documents
 from app.views.models.elbo import Elbo
 from app.views.models.graph import GraphView
+from app.views.models.mixture_sizes import MixtureSizes
+from app.views.models.mixture_together import MixtureTogether
+from app.views.models.mixture_words import MixtureWords
 from app.views.models.pictures import Pictures
 from app.views.models.rates import Rates
 from app.views.models.scores import Scores
@@ -42,6 +46,7 @@ from app.views.temperature import Temperature
 from app.views.thermostat import Thermostat
 from app.views.torus import Torus
 from app.views.trace import Trace
+from app.views.written import Written
 from samplers import Experiment
 from samplers.models import MODELS
 from samplers.needs import BATCH
@@ -54,9 +59,12 @@ VIEWS: Registry[type[View]] = Registry(
     Pictures,
     GraphView,
     ClusterPoints,
+    MixtureWords,
     Scores,
     ClusterSizes,
     Together,
+    MixtureSizes,
+    MixtureTogether,
     Sparsity,
     Batch,
     Documents,
@@ -82,6 +90,7 @@ VIEWS: Registry[type[View]] = Registry(
     Temperature,
     Thermostat,
     Stationarity,
+    Written,
     Evolution,
     Completeness,
     Trace,
@@ -90,6 +99,7 @@ VIEWS: Registry[type[View]] = Registry(
     Modes,
     Curl,
     Moments,
+    MGF,
     Order,
 )
 VIEWS.add_installed("sgmcmc_lab.views", View)

@@ -81,8 +81,8 @@ class Scene:
     """The lane whose inside the pictures of a model show."""
     parts: tuple[str, ...] = ()
     """The parts of a step of the first lane's sampler."""
-    throws: bool = False
-    """Whether a lane's chains go on with a momentum, and so can be thrown."""
+    throws: int = 0
+    """Of how many lanes the chains go on with a momentum, and so can be thrown."""
     noted: int = 0
     """Of how many lanes something may be noted that no picture shows: refused proposals, noise too large."""
 

@@ -1,6 +1,7 @@
 """What a claim can measure: one file a measure, or a family of them."""
 
 from lessons.measures.acceptance import Acceptance
+from lessons.measures.agreement import AdjustedRand, Purity
 from lessons.measures.autocorrelation import Cost, Tau
 from lessons.measures.auxiliary import Auxiliary
 from lessons.measures.base import Measure
@@ -18,6 +19,7 @@ from lessons.measures.quantile import Quantile
 from lessons.measures.rhat import RHat
 from lessons.measures.scan import ScanCost, ScanTau
 from lessons.measures.temperature import Temperature
+from lessons.measures.trials import TrialGain, TrialTau
 from samplers.registry import Registry
 
 MEASURES: Registry[type[Measure]] = Registry(
@@ -49,4 +51,8 @@ MEASURES: Registry[type[Measure]] = Registry(
     Score,
     DataToReach,
     Elbo,
+    AdjustedRand,
+    Purity,
+    TrialTau,
+    TrialGain,
 )

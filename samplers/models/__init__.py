@@ -2,12 +2,14 @@
 
 from samplers.models.base import Method, Model, Snapshot
 from samplers.models.clusters import CLUSTER_METHODS, Clusters
+from samplers.models.mixture import MIXTURE_METHODS, Mixture
 from samplers.models.network.gamma_sgvb import GammaSGVB
 from samplers.models.network.gibbs import NetworkGibbs
 from samplers.models.network.hmc import NetworkHMC
 from samplers.models.network.map import NetworkMAP
 from samplers.models.network.model import Network
 from samplers.models.network.norm_sgvb import NormSGVB
+from samplers.models.sparse import SPARSE_METHODS, Sparse
 from samplers.models.topics import TOPIC_METHODS, Topics
 from samplers.registry import Registry
 
@@ -16,6 +18,8 @@ MODELS: Registry[type[Model]] = Registry(
     Topics,
     Network,
     Clusters,
+    Mixture,
+    Sparse,
 )
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -26,6 +30,8 @@ METHODS: Registry[type[Method]] = Registry(
     NetworkMAP,
     NetworkHMC,
     *CLUSTER_METHODS,
+    *MIXTURE_METHODS,
+    *SPARSE_METHODS,
 )
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]

@@ -1,5 +1,7 @@
 """The average over the later draws of a run, whose number is not known beforehand."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from samplers.targets.base import Array
@@ -12,21 +14,43 @@ class LaterAverage:
     present one, so the start is forgotten at a fixed pace whatever the number of draws will be.
     """
 
+    NOTHING: ClassVar[float] = 0.0
+    """What a sum begins with."""
+
     def __init__(self, size: int):
         """Of draws (size,)."""
-        self.sums = np.zeros((2, size))
+        self.sums = np.full((2, size), self.NOTHING)
         self.draws = 0
 
     def next(self) -> Array:
         """The array that the next draw is to be added to."""
         if self.draws.bit_count() == 1:
             self.sums[0] = self.sums[1]
-            self.sums[1] = 0.0
+            self.sums[1] = self.NOTHING
         self.draws += 1
         return self.sums[1]
 
-    def mean(self) -> Array:
-        """Of the draws that count, (size,)."""
+    def counted(self) -> int:
+        """How many draws count."""
         # The last whole window ends at the last power of two below their number, and begins at half of it.
         last = 2 ** ((self.draws - 1).bit_length() - 1) if self.draws > 1 else 0
-        return self.sums.sum(axis=0) / (self.draws - last // 2)
+        return self.draws - last // 2
+
+    def mean(self) -> Array:
+        """Of the draws that count, (size,)."""
+        return self.sums.sum(axis=0) / self.counted()
+
+
+class LaterLogAverage(LaterAverage):
+    """The same of numbers that are too small to be written down, by their logs."""
+
+    NOTHING = -1e300
+
+    def add(self, logs: Array) -> None:
+        """Count a draw, by its logs (size,)."""
+        sums = self.next()
+        np.logaddexp(sums, logs, out=sums)
+
+    def mean(self) -> Array:
+        """The log of the average of the draws that count, (size,)."""
+        return np.logaddexp(*self.sums) - np.log(self.counted())

@@ -1,6 +1,7 @@
-"""How many steps a frame has on a machine that is busy with something else."""
+"""How many steps a frame has on a machine that is busy with something else, and what is kept of a run."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -10,6 +11,7 @@ from app import runner
 from app.lanes import DensityLanes, Progress, densities, prepare
 from app.state import AppState
 from app.threads import workers
+from samplers import Change, Run
 
 WAIT, STEP = 0.005, 2e-6
 
@@ -61,3 +63,24 @@ def test_lanes_that_are_made_in_a_moment_do_not_wait_for_a_thread(most, in_threa
 
     assert len(asyncio.run(begun()).runs) == 1
     assert bool(asked) == in_thread
+
+
+def test_what_a_claim_is_held_against_is_the_run_at_its_length():
+    """Whatever is made between two frames. Fails where statistics go on with the run: the last number would move."""
+    state = AppState()
+    experiment = replace(state.experiment, n_steps=50, burn_in=10)
+    lanes, alone = DensityLanes(experiment), Run(experiment.runs()[0])
+    alone.advance(60)
+    for state.speed in (33, 33, 400):
+        lanes.move(state, 0)
+        standing = lanes.judged[0]
+        assert standing.counted == min(lanes.runs[0].counted, 50)
+    assert lanes.runs[0].steps == 466
+    assert standing.statistics.mean(0) == pytest.approx(alone.statistics.mean(0), rel=1e-12)
+    assert standing.statistics.mean(0) != lanes.runs[0].statistics.mean(0)
+    # Other parameters have a length of their own, from where they were set.
+    last = lanes.runs[0].spec
+    lanes.change(0, Change(0, last.sampler, last.gradient))
+    state.speed = 70
+    lanes.move(state, 0)
+    assert lanes.judged[0].counted == 50

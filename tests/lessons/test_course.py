@@ -135,6 +135,10 @@ FAULTS = {
     ("network", 2): [((1, 3), (1, 2, 3)), ((2, 4), (4,)), ((1, 5), (5, 6))],
     ("network", 3): [((1, 3), (1,)), ((1, 2), (2,)), ((2, 3), (3,)), ((1, 4), (4,))],
     ("network", 4): [((1, 5), (1, 2, 3, 4))],
+    ("clusters", 1): [(unlearned, (1, 2, 3))],
+    ("clusters", 2): [((1, 2), (3, 4, 5)), ({"lane1": "cluster_slice(start_clusters:1)", "lane2": "cluster_slice(start_clusters:1)"}, (1, 2))],
+    ("clusters", 3): [((1, 2), (1, 2, 4)), ({"lane3": "mixture_scir(start_clusters:1)"}, (3,))],
+    ("clusters", 4): [({"lane1": "mixture_gibbs(start_clusters:1)"}, (1,)), ({"target": {"alpha_mean": 100.0}}, (2,))],
     ("control-variates", 1): [((2, 3), (1, 2))],
     ("control-variates", 2): [((2, 3), (1, 2))],
     ("control-variates", 3): [((1, 2), (1, 2, 3, 4))],
@@ -148,6 +152,9 @@ FAULTS = {
         ({"lane2": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (2,)),
         ((1, 3), (3,)),
     ],
+    ("sweep", 1): [({"target": {"strength": 0.1, "shrinkage": 100.0}}, (1, 2, 3)), ((2, 3), (4,))],
+    ("sweep", 2): [({"target": {"strength": 1.0, "shrinkage": 1.0}, "lane1": {"sampler": {"cost_ratio": 1000.0}}}, (1, 2, 3))],
+    ("sweep", 3): [((1, 2), (1,)), ({"target": {"strength": 0.9}}, (2,))],
 }  # fmt: skip
 PATCHED = {("scan", 3)}
 """The claims about Gibbs: their fault is another formula for τ, 1 + s²N/m."""

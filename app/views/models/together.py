@@ -42,4 +42,6 @@ class Together(View):
         share = lanes.snapshot()["together"]
         pairs = share[np.triu_indices(len(share), 1)]
         unsure = float(((pairs > 0.05) & (pairs < 0.95)).mean()) if len(pairs) else 0.0
-        return {self._label.id: f"{len(share)} points; pairs together in 5 to 95 % of the steps: {unsure:.0%}"}
+        return {
+            self._label.id: f"{len(share)} {self.scene.target.data_name}; pairs together in 5 to 95 % of the steps: {unsure:.0%}"
+        }

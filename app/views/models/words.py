@@ -1,6 +1,6 @@
 """The topics as their top words, which move as the topics do."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,10 +31,18 @@ class Words(View):
     hint = "with their shares of all words; a bar: the word's probability"
     needs = "topics"
     tall = True
+    group: ClassVar[str] = "topic"
+    """What is shown, in the singular."""
+    shares: ClassVar[str] = "topic_shares"
+    """Their sizes, in the snapshots."""
+
+    def n_groups(self) -> int:
+        """How many there may be."""
+        return self.scene.target.n_topics
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
-        n = min(scene.target.n_topics, SHOWN)
+        n = min(self.n_groups(), SHOWN)
         self._rows = -(-n // COLUMNS)
         p = plot(colours, "", "", (0, COLUMNS), (self._rows, 0))
         p.axis.visible = p.grid.visible = False
@@ -56,7 +64,7 @@ class Words(View):
         )  # fmt: skip
         heads = self.feed("heads", "x", "y", "topic", "right", "percent")
         p.text(
-            "x", "y", text=text_of("topic", [f"topic {k + 1}" for k in range(scene.target.n_topics)]), source=heads,
+            "x", "y", text=text_of("topic", [f"{self.group} {k + 1}" for k in range(self.n_groups())]), source=heads,
             text_font_size="12px", text_font_style="bold", text_color=colours.faint, text_baseline="bottom",
         )  # fmt: skip
         p.text(
@@ -70,7 +78,7 @@ class Words(View):
 
     def compute(self, lanes: Frame) -> Data:
         seen = lanes.snapshot()
-        words, probabilities, shares = seen["top_words"], seen["top_probabilities"], seen["topic_shares"]
+        words, probabilities, shares = seen["top_words"], seen["top_probabilities"], seen[self.shares]
         self._choose(shares)
         line = 1 / (WORDS + 1.4)
         glide = 1 - np.exp(-lanes.seconds / GLIDE)

@@ -12,6 +12,7 @@ from lessons.document import LessonError
 from lessons.lesson import read as read_lesson
 from samplers import files
 from samplers.files import FileError
+from samplers.models.mixture import data as visits
 from samplers.models.network import graph as graphs
 from samplers.models.network.graph import read_upload
 from samplers.models.topics import corpus as corpora
@@ -29,6 +30,7 @@ GRAPHML = """<?xml version='1.0' encoding='utf-8'?>
 <data key='d1'><y:ShapeNode><y:Fill color='#fff'/></y:ShapeNode></data></node>
 <edge source='a' target='b'/><edge source='b' target='c'/><edge source='c' target='é'/></graph></graphml>
 """
+VISITS = b'I,4,"x"\nA,1,1,"one","/a"\nA,2,1,"two","/b"\nC,"10",10\nV,1,1\nC,"11",11\nV,2,1\nV,1,1\nC,"12",12\nV,2,1\n'
 LESSON = """+++
 title = "One"
 minutes = 5
@@ -73,6 +75,7 @@ READERS = {
     "text": (lambda content, _: read_uploads({"x.txt": content}), "One of thé texts\nand two\n\nAnother text\n".encode(), FileError),
     "corpus.csv": (lambda content, _: read_uploads({"x.csv": content}), b'title,text\nOne,"some, words\nhere"\nTwo,others\n', FileError),
     "ldac": (lambda content, _: read_uploads({"x.ldac": content, "v": b"red\ngreen\nblue\n"}), b"2 0:2 2:1\n1 1:3\n\n3 0:1 1:1 2:1\n", FileError),
+    "visits": (lambda content, _: visits.read({"x.data": content}), VISITS, FileError),
     "vocabulary": (lambda content, _: read_uploads({"x.ldac": b"2 0:2 2:1\n1 1:3\n", "v": content}), "red\ngrün\nblue\n".encode(), FileError),
     "table": (lambda content, _: own.read({"x.csv": content}, False), b"a,b,y\n" + b"".join(b"%d,%d.5,-%de0\n" % (k, k * k % 7, k) for k in range(11)), FileError),
     "table of kinds": (lambda content, _: own.read({"x.csv": content}, True), b"a;b;\"which one\"\n" + b"".join(b"%d;-%d;%s\n" % (k, k * k % 7, b"yes" if k % 3 else b"no") for k in range(14)), FileError),

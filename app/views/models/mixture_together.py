@@ -1,0 +1,11 @@
+"""Which documents are in one cluster, and how often."""
+
+from app.views.models.together import Together
+
+
+class MixtureTogether(Together):
+    """The share of the steps in which two documents were in one cluster, for some documents, by their known cluster."""
+
+    key = "mixture_together"
+    hint = "share of steps two documents are in one cluster"
+    needs = "mixture"

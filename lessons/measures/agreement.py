@@ -1,0 +1,42 @@
+"""How well the clusters of a chain's last step agree with known groups, as means over the chains."""
+
+from lessons.measures.base import NAN
+from lessons.measures.model import OfModel
+from samplers.models.agreement import adjusted_rand, purity
+from samplers.models.run import ModelChain
+from samplers.parameters import SpecError
+from samplers.spec import ANY_TARGET, RunSpec
+
+OF = ("clusters", "mixture")
+"""Models whose snapshots have the cluster of each datum, z."""
+
+
+class Agreement(OfModel):
+    """Of a model of clusters; without known groups there is none."""
+
+    def check(self, spec: RunSpec) -> None:
+        if spec.target.key not in OF:
+            allowed = ", ".join(ANY_TARGET[key].title for key in OF)
+            raise SpecError("measure", self.key, f"{ANY_TARGET[spec.target.key].title} has no clusters: it is of {allowed}")  # fmt: skip
+
+
+class AdjustedRand(Agreement):
+    """The adjusted Rand index: 1 where the clusters are the known groups, 0 on average where they are independent."""
+
+    key = "adjusted_rand"
+    title = "Adjusted Rand index"
+
+    def of_chain(self, chain: ModelChain) -> float:
+        known = chain.model.groups
+        return NAN if known is None else adjusted_rand(chain.snapshot()["z"], known)
+
+
+class Purity(Agreement):
+    """The share of the data that belong to the commonest known group of their cluster."""
+
+    key = "purity"
+    title = "Purity"
+
+    def of_chain(self, chain: ModelChain) -> float:
+        known = chain.model.groups
+        return NAN if known is None else purity(chain.snapshot()["z"], known)
