@@ -15,13 +15,16 @@ from app.upload import Upload
 from app.views import VIEWS
 from app.views.base import Frame
 from app.walk import Walk
-from samplers import Change, Experiment
+from samplers import Change, Experiment, jit
+from samplers.models.run import needed
 from samplers.parameters import SpecError
 
 log = logging.getLogger(__name__)
 
 PATIENT_SECONDS = 0.1
 """While something is being made ready, the page is told this often how long it has taken."""
+LIGHT = 1000
+"""So many chains of a density begin within a millisecond or two."""
 _LOADER = workers(2, "loader")
 _FINDER = workers(2, "finder")
 """Where exact answers are still to be found, which takes many seconds: no other page waits for it."""
@@ -191,6 +194,8 @@ class Runner(Live):
         began = time.perf_counter()
         progress = Progress()
         known = experiment.of_model or experiment.make_target().ready
+        if known and _is_light(experiment):
+            return prepare(progress, experiment, upload)
         pool = _LOADER if known else _FINDER
         job = asyncio.get_running_loop().run_in_executor(pool, prepare, progress, experiment, upload)
         # Nobody may be there to hear of an error any more.
@@ -330,6 +335,14 @@ class Runner(Live):
                     texts += await loop.run_in_executor(SLOW, self.checks)
         if texts and generation == self.bus.generation:
             await self.bus.send_texts(texts)
+
+
+def _is_light(experiment: Experiment) -> bool:
+    """Whether its lanes are made in a moment. A thread would have to wait for the loop, which in a full class it gets
+    only when all pages have been made.
+    """
+    chains = experiment.n_chains * len(experiment.lanes)
+    return not experiment.of_model and chains <= LIGHT and jit.is_ready(needed(experiment))
 
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:

@@ -1,12 +1,16 @@
 """How many steps a frame has on a machine that is busy with something else, and what is kept of a run."""
 
+import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
-from app.lanes import DensityLanes, densities
+from app import runner
+from app.lanes import DensityLanes, Progress, densities, prepare
 from app.state import AppState
+from app.threads import workers
 from samplers import Change, Run
 
 WAIT, STEP = 0.005, 2e-6
@@ -36,6 +40,29 @@ def test_waiting_is_not_taken_for_the_cost_of_a_step(monkeypatch):
 
     assert last(clocks.thread_time) == [1000]
     assert last(clocks.perf_counter) == [1] * 8
+
+
+@pytest.mark.parametrize(("most", "in_thread"), [(runner.LIGHT, False), (0, True)])
+def test_lanes_that_are_made_in_a_moment_do_not_wait_for_a_thread(most, in_thread, monkeypatch):
+    """Fails where in a full class no page moves until all are made, for the loop leaves a thread no time before.
+
+    Planted fault: no experiment is so light.
+    """
+    state, asked = AppState(), []
+    prepare(Progress(), state.experiment, None)
+    pool = workers(1, "test")
+    monkeypatch.setattr(
+        runner, "_LOADER", SimpleNamespace(submit=lambda *work: asked.append(work) or pool.submit(*work))
+    )
+    monkeypatch.setattr(runner, "LIGHT", most)
+
+    async def begun():
+        made = runner.Runner(state, Mock())
+        await made._begin()
+        return made.lanes
+
+    assert len(asyncio.run(begun()).runs) == 1
+    assert bool(asked) == in_thread
 
 
 def test_what_a_claim_is_held_against_is_the_run_at_its_length():
