@@ -28,6 +28,7 @@ READ_BY_TESTS = {
     "steps_to_test",
     "textbook_step",
     "textbook_unknowns",
+    "LIBRARIES",
 }
 """What a file declares for the generic tests alone, for what its tests need is declared in it."""
 

@@ -4,18 +4,17 @@ import numpy as np
 
 from lessons.measures.base import NAN
 from lessons.measures.model import OfModel
-from samplers.models import METHODS
 from samplers.models.run import ModelChain
 from samplers.parameters import Count, SpecError
-from samplers.spec import RunSpec
+from samplers.spec import ANY_SAMPLER, RunSpec
 
 
 class OfTrials(OfModel):
     """A number of the trials, as a mean over the chains; there is none before a chain has chosen."""
 
     def check(self, spec: RunSpec) -> None:
-        method = METHODS[spec.sampler.key]
-        if not method.chooses_batch_size or spec.sampler.values()["batch_size"]:
+        chooses = getattr(ANY_SAMPLER[spec.sampler.key], "chooses_batch_size", False)
+        if not chooses or spec.sampler.values()["batch_size"]:
             raise SpecError("measure", self.key, "allowed is a method that chooses its batch size, set to 0")
 
     def of_chain(self, chain: ModelChain) -> float:

@@ -162,7 +162,7 @@ def test_a_lessons_step_brings_its_experiment_views_and_coordinate():
 
 def test_a_link_to_a_step_has_its_coordinate():
     pages = {
-        (key, step.number): (step.page["coordinate"], step.spec.make_target().n_values)
+        (key, step.number): (step.page["coordinate"], len(coordinates(step.spec)))
         for key, lesson in library().lessons.items()
         for step in lesson.steps
         if "coordinate" in step.page and isinstance(step.spec, Experiment)

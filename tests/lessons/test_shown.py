@@ -43,7 +43,7 @@ TITLED = {VIEWS[key].title: key for key in VIEWS if " " in VIEWS[key].title}
 BY_EYE = "marginal state trace circle torus fit moments components phase"
 """Views in which a mean, a variance or a probability can be seen."""
 SEEN = {
-    "acceptance": "state circle torus", "auxiliary": "thermostat phase temperature marginal", "chain_ks": "ks", "clipped": "state temperature torus",
+    "acceptance": "state circle torus", "adjusted_rand": "cluster_sizes mixture_sizes scores", "auxiliary": "thermostat phase temperature marginal", "chain_ks": "ks", "clipped": "state temperature torus",
     "cost": "autocorrelation", "data_to_reach": "scores", "diverged": "state trace", "elbo": "elbo", "ensemble_mean": "moments", "ensemble_mgf": "moments",
     "ensemble_variance": "moments", "expectation": "marginal circle torus", "gap": "spectrum curl", "joint_kl": "kl", "kl": "kl", "ks": "ks", "mean": BY_EYE,
     "power": BY_EYE, "probability": BY_EYE, "quantile": BY_EYE, "rhat": "trace", "scan_cost": "autocorrelation", "scan_tau": "autocorrelation",

@@ -90,7 +90,7 @@ def gain(seen: Any) -> str:
     if whole == cost.argmin():
         return "; none smaller is cheaper"
     ratio = float(cost[whole] / cost.min())
-    return f"; with all a draw costs {ratio:.2g} ×" if ratio >= HARDLY else "; all cost hardly more"
+    return f"; all cost {ratio:.2g} ×" if ratio >= HARDLY else "; all cost hardly more"
 
 
 def adaptive(lanes: Frame) -> Any:

@@ -342,7 +342,7 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     assert data["y"][0][0] < 300
     assert data["y"][0][1] > 900
     (text,) = view.captions(frame).values()
-    assert "m = 100; with all a draw costs 3 ×" in text
+    assert "m = 100; all cost 3 ×" in text
     assert "4 tried; 1 mixed too slowly" in text
     assert np.ravel(data["slow"])[0] == 6, "at the upper end"
     assert 900 < np.ravel(data["slow"])[1] < data["y"][0][1]
