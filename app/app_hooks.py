@@ -8,11 +8,12 @@ from tornado.websocket import WebSocketClosedError
 
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
-from app import ending, one_thread, sending, shell, warmup  # noqa: F401
+from app import ending, lean, one_thread, sending, shell, warmup  # noqa: F401
 from app.guard.server import install
 
 install()
 ending.install()
+lean.install()
 
 SWITCH_SECONDS = 0.0005
 """How long a thread that reads a file may keep the loop waiting for the interpreter. The loop lets go of it at every

@@ -74,7 +74,7 @@ def _shown(x: float | int) -> str:
 
 def slider(options: dict[str, Any], value: Any, chosen: Callable[[Any], Any], **common: Any) -> Any:
     """A slider over listed values. ``chosen`` is called with each that the mouse lets go of, or a key goes to."""
-    made = pmui.DiscreteSlider(options=options, value=value, size="small", **common)
+    made = pmui.DiscreteSlider(options=options, value=value, size="small", tooltips=False, **common)
 
     def moved(event: Any) -> None:
         # What a client sends may be anything; what counts is the value.
@@ -137,7 +137,8 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply, own: str = ""
         low, high = parameter.bounds
         step = 1 if isinstance(parameter, Count) else float(f"{(high - low) / 200:.1g}")
         kind = pmui.IntSlider if isinstance(parameter, Count) else pmui.FloatSlider
-        made = kind(start=low, end=high, step=step, value=value, size="small", **common)
+        # The label says the value; a bubble with it would lie on the label.
+        made = kind(start=low, end=high, step=step, value=value, size="small", tooltips=False, **common)
         watched = "value_throttled"
 
     def changed(event: Any) -> None:

@@ -13,8 +13,10 @@ from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import param
+from bokeh.document import Document
 from bokeh.model import Model
 from panel.io import document
+from panel.io.state import state
 from panel.reactive import Syncable
 
 from app.lesson.place import Place
@@ -50,11 +52,19 @@ def leave_out() -> None:
 
 def cut(session: Any) -> None:
     """Cut the circles of a page that has ended, and on which nothing runs any more."""
-    for part in list(parts(session)):
+    for part in [*parts(session), *roots(session._document)]:
         private = part._param__private
         for kept in (private.watchers, private.params, private.values, private.refs, part.__dict__):
             kept.clear()
     session.__dict__.clear()
+
+
+def roots(document: Document) -> list[Any]:
+    """What Panel keeps a document's roots by, and goes on keeping of all but the first: the page's messages."""
+    found = [(ref, view) for ref, (view, _, of, _) in state._views.items() if of is document]
+    for ref, _ in found:
+        del state._views[ref]
+    return [view for _, view in found]
 
 
 def parts(session: Any) -> Iterator[param.Parameterized]:

@@ -8,7 +8,7 @@ import logging
 import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from app.bus import Bus
@@ -318,3 +318,8 @@ def short(x: float) -> str:
             return f"{x / size:.3g}{unit}"
     # From 100 on the digits before the point are three; rounded by significance 999.6 would read 1e+03.
     return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
+
+
+def with_rates(where: str, rates: Mapping[str, float]) -> str:
+    """A readout of how far something is, and how fast; a page that was hidden knows nothing of the last seconds."""
+    return " · ".join([where, *(f"{short(rate)} {unit}" for unit, rate in rates.items() if rate > 0)])

@@ -275,8 +275,7 @@ class Runner(Live):
                 data = await loop.run_in_executor(POOL, self._picture, lanes, first)
             else:
                 data = self._picture(lanes, first)
-        if self._restart or self._rebuild:
-            return
+        # Also where something else was asked for meanwhile, which may be refused: views send nothing twice.
         self.frames_sent += 1
         await self.bus.send_frame(self.frames_sent, data)
         if self.state.slow:

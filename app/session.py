@@ -18,6 +18,7 @@ from app.access import Access
 from app.connection import Connection
 from app.ending import REST_SECONDS, cut
 from app.export import ExportMenu
+from app.labels import with_labels
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import library
 from app.lesson.panel import BESIDE, LessonPanel
@@ -43,7 +44,7 @@ GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
 @media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
-@media (max-width: 600px) { .wide { height: var(--wide-height, 290px) !important; } }
+@media (max-width: 600px) { .wide { height: max(var(--wide-height, 250px), calc(160px + 17px * var(--lines))) !important; } .wide.tall { height: 400px !important; } }
 """
 _TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 15px; }
@@ -80,6 +81,11 @@ _COMPONENTS = {
     "MuiTypography": {"defaultProps": {"variantMapping": {"h3": "h1", "h5": "div"}}},
 }
 _NO_DRAWER = {"& .header [aria-label$='drawer']": {"display": "none"}}
+_READOUT = """
+:host { flex: 1 1 140px !important; width: auto !important; max-width: 320px; display: flex; align-items: center;
+  font-size: 13px; line-height: 17px; font-variant-numeric: tabular-nums; }
+"""
+"""It has the height of two lines, so that nothing moves where it needs both."""
 LATER_SECONDS = 0.08
 """After a change, formulas and the link wait so long for its first frame."""
 NARROW = 900
@@ -132,9 +138,7 @@ class Session:
         self.views = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self._formulas: list[Any] = []
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
-        self.readout = Div(
-            text="starting", width=270, styles={"font-size": "13px", "font-variant-numeric": "tabular-nums"}
-        )
+        self.readout = Div(text="starting", width=140, height=34, stylesheets=[_READOUT])
 
     def query(self) -> str:
         """The query of the link that opened the page."""
@@ -157,12 +161,12 @@ class Session:
         self._written_at = at
 
     def running(self) -> tuple[Any, list[Any]]:
-        """What runs now, and its runs."""
+        """What runs now, and the runs that claims about it are held against."""
         raise NotImplementedError
 
     def say_refused(self) -> Any:
         """What the link asked for and is not shown."""
-        sentences = in_short(self.state.refused).split("\n")
+        sentences = with_labels(in_short(self.state.refused), self.state.experiment).split("\n")
         self.told = Notice("\n".join([NOT_RUN, *sentences]) if self.state.refused else "", severity="warning")
         return self.told
 
@@ -288,17 +292,18 @@ class Session:
         pn.state.onload(self._start)
         pn.state.on_session_destroyed(lambda _: self.stop())
 
-    def notify(self, kind: str, message: str) -> None:
+    def notify(self, kind: str, message: str, seconds: int = 8) -> None:
         """A message that goes away by itself, or an error, which stays until it is mended."""
         area = messages_area()
         if area is None:
             return
+        message = with_labels(message, self.state.experiment)
         while len(area.notifications) >= KEPT_MESSAGES:
             area.notifications[0].destroy()
         if kind == "error":
             self._errors = [*self._errors[1 - KEPT_MESSAGES :], area.error(message, duration=0)]
         else:
-            getattr(area, kind)(message, duration=8000)
+            getattr(area, kind)(message, duration=1000 * seconds)
 
     def _forget_errors(self) -> None:
         """What was wrong is so no more: something else was chosen, or what had stopped began again."""
@@ -311,7 +316,8 @@ class Session:
     def tell(self, sentences: Sequence[str]) -> None:
         """Say in one message what is not as was asked."""
         if sentences:
-            self.notify("warning", in_short(sentences))
+            # The page may still be being drawn.
+            self.notify("warning", in_short(sentences), seconds=30)
 
     def stop(self) -> None:
         """End the loop, and give back the memory."""
@@ -388,9 +394,9 @@ class Session:
             figure = pn.pane.Bokeh(
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
-            sheets = [_tall(wide, len(views)) if present else _LOW]
+            sheets = [f":host {{ --lines: {len(view.scene.lanes)} }}", _tall(wide, len(views)) if present else _LOW]
             cards.append(pmui.Paper(
-                title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide"] if wide else [], height=504 if wide else 248,
+                title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide", *["tall"] * view.tall] if wide else [], height=504 if wide else 248,
                 styles={"grid-row": place} if wide else {}, stylesheets=sheets,
             ))  # fmt: skip
 
@@ -464,7 +470,8 @@ class Session:
         return _SX | (SX if state.present else {}) | (_NO_DRAWER if state.place.restricted else {})
 
     def _body_classes(self) -> list[str]:
-        return ["free"] if self.state.place.free else []
+        place = self.state.place
+        return ["guided"] if place.restricted else ["free"] if place.free else []
 
     def _fit_lesson(self) -> None:
         self._body.css_classes = self._body_classes()
@@ -558,7 +565,7 @@ def in_short(sentences: Sequence[str]) -> str:
 def _tall(wide: bool, n: int) -> str:
     """The height of a view in presenter mode: all rows together fill the screen."""
     whole = wide or n <= 2
-    return f":host {{ height: calc({'100vh - 110px' if whole else '50vh - 59px'}) !important; }} .paper {{ height: 100% !important; }}"
+    return f":host {{ height: calc({'100vh - 126px' if whole else '50vh - 67px'}) !important; }} .paper {{ height: 100% !important; }}"
 
 
 def view_chooser(**options: Any) -> Any:

@@ -9,6 +9,7 @@ from app import link
 from app.controls import Controls, log_stops, slider
 from app.equations import about, cards, description
 from app.export import ExportMenu
+from app.labels import with_labels
 from app.runner import Runner
 from app.session import ROW, Session, view_chooser
 from app.state import MAX_SPEED, SLOWEST, AppState
@@ -25,6 +26,7 @@ GUIDES = {
     "topics": "Methods learn topics from these documents. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu (☰), and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
     "clusters": "Methods look for clusters among these points; nobody says how many there are. <b>First</b>, watch one cluster become several. <b>Then</b> change a method in the menu (☰), or let the points begin in 30 clusters, and see how many are left. <b>Or</b> bring your own points.",
     "mixture": "Methods look for clusters among these documents; nobody says how many there are. <b>First</b>, watch each cluster find its words. <b>Then</b> change a method in the menu (☰), or let the documents begin in one cluster, and see what the samplers make of it. <b>Or</b> bring your own documents, or visits of web pages.",
+    "sparse": "Gibbs samplers of a regression that shrinks its coefficients. A sweep draws the hidden z of the data, then the coefficients: <b>first</b>, watch Minibatch Gibbs try how many z it should draw, and whether a smaller batch is cheaper than all. <b>Then</b> set the strength of the effects to 0.1 and λ to 30 in the menu (☰), where it is. <b>Or</b> bring your own table.",
     "network": "Methods look for communities in this network. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
 """What to do first, by target."""
@@ -32,10 +34,8 @@ _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps per frame", doc
 _AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
 _MORE = "More …"
 """The button that offers all views, where a lesson has its own, and the workbench."""
-READOUT = 235
-"""The width of the line that says how far it is, in pixels."""
 LOW = {
-    "& .MuiFormLabel-root": {"fontSize": "14px", "lineHeight": "18px"},
+    "& .MuiFormLabel-root": {"fontSize": "14px", "lineHeight": "18px", "whiteSpace": "nowrap"},
     "& .MuiSlider-root": {"py": "6px"},
     "& .MuiSelect-select": {"py": "4px"},
 }
@@ -46,7 +46,7 @@ class Page(Session):
     """The widgets of a session, and the wires between them and the state."""
 
     def __init__(self) -> None:
-        pn.extension("mathjax", notifications=True, disconnect_notification="")
+        pn.extension("mathjax", notifications=True, browser_info=False, disconnect_notification="")
         super().__init__()
         self.state = AppState()
         self._messages = link.read_query(self.state, self.query())
@@ -58,10 +58,9 @@ class Page(Session):
         self._told = False
         self.workbench = Workbench(self.state, self.notify, self.later)
         self.export = ExportMenu(self.state, self.runner, self.notify)
-        self.readout.width = READOUT
         self.runner.readout = self.readout
         self.add_lessons(Controls(self.state, self.notify, of_lesson=True, later=self.later))
-        self._make_work()
+        self.work = pn.Column(visible=False, sizing_mode="stretch_width", margin=(2, 4))
         self.guide = pn.pane.HTML(sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"})
         self.stepbar = StepBar(self.state, self.walk_on)
         self.runner.say_step = self.stepbar.texts
@@ -85,14 +84,13 @@ class Page(Session):
     def link(self) -> str:
         return link.to_query(self.state)
 
-    def _make_work(self) -> None:
+    def _work(self) -> list[Any]:
         """What says how far something that is being made ready is, with a way to give it up."""
         self.bar = pmui.LinearProgress(sizing_mode="stretch_width", margin=(2, 10), variant="indeterminate")
         self.work_text = pn.pane.HTML("", margin=(4, 10), styles={"font-size": "14px"})
         cancel = pmui.Button(label="Cancel", icon="close", size="small", variant="outlined", margin=(2, 8))
         cancel.on_click(lambda _: self.runner.cancel())
-        line = pn.FlexBox(cancel, self.work_text, **ROW)
-        self.work = pn.Column(line, self.bar, visible=False, sizing_mode="stretch_width", margin=(2, 4))
+        return [pn.FlexBox(cancel, self.work_text, **ROW), self.bar]
 
     def _page(self) -> Any:
         state = self.state
@@ -100,13 +98,12 @@ class Page(Session):
         newcomer = self.query().strip("?") in ("", "theme=dark") and "lessons" not in state.hidden
         self.welcome = self._welcome()
         main: list[Any] = [self.welcome] if newcomer else []
-        main += [self.guide, self.say_refused(), self.status, self.work]
+        told = self.say_refused()
+        main += [self.guide, *[told] * bool(state.refused), self.status, self.work]
         if "transport" not in state.hidden:
             main.append(self.transport)
         if "controls" not in state.hidden:
-            bench = pn.Column(self.workbench.panel, sizing_mode="stretch_width", margin=0)
-            self.follow_visibility({"workbench": bench})
-            main.append(bench)
+            main.append(self.workbench.panel)
         main += [self.stepbar.panel, self.views]
         if "equations" not in state.hidden:
             main.append(self.cards)
@@ -124,12 +121,12 @@ class Page(Session):
         self.welcome.visible = not text
 
     def running(self) -> tuple[Any, list[Any]]:
-        return self.state.experiment, self.runner.lanes.runs if self.runner.lanes is not None else []
+        return self.state.experiment, self.runner.lanes.judged if self.runner.lanes is not None else []
 
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=170, margin=(0, 12), sx=LOW,
+            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=180, margin=(0, 12), sx=LOW,
             description="How many steps every chain makes between two pictures; at the left end one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(
@@ -190,9 +187,9 @@ class Page(Session):
         state.place.param.watch(refresh, ["lesson", "number", "free", "everything"])
         refresh()
         self.follow_visibility({"axis": axis, "views": choosers})
-        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, width=READOUT, margin=(4, 4))]
+        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, margin=(4, 4))]
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(choosers, coordinate, inside, **ROW),
+            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(choosers, _when_seen(coordinate), _when_seen(inside), **ROW),
             sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 
@@ -204,6 +201,11 @@ class Page(Session):
 
     def show_work(self, what: str, share: float | None) -> None:
         self.show_status("")
+        # Few pages ever have it, so it is made where it is first seen.
+        if not self.work.objects:
+            if not what:
+                return
+            self.work.objects = self._work()
         self.work_text.object = what
         self.bar.param.update(
             variant="indeterminate" if share is None else "determinate", value=0 if share is None else int(100 * share)
@@ -213,7 +215,7 @@ class Page(Session):
     def show_problem(self, message: str) -> None:
         self.show_status("")
         for controls in (self.controls, self.lesson_controls):
-            controls.show_problem(message)
+            controls.show_problem(with_labels(message, self.state.experiment))
         if message:
             # The sentence stays in the sidebar, which on a phone may be closed.
             self.notify("warning", message)
@@ -240,6 +242,20 @@ def _paces(state: AppState) -> dict[str, int]:
     """The stops of the speed: at the slow end, below 0, seconds a step."""
     slow = {f"1 in {n} s": -n for n in sorted({SLOWEST, 4, 2, 1, state.slow or 1}, reverse=True)}
     return slow | {f"{x:,}": int(x) for x in log_stops(_SPEED, state.speed)}
+
+
+def _when_seen(made: Any) -> Any:
+    """The place of a widget that few pages show: it is in the page from when it is first visible."""
+    place = pn.Column(margin=0)
+
+    def put(*_: Any) -> None:
+        if made.visible and not place.objects:
+            place.objects = [made]
+        place.visible = made.visible
+
+    made.param.watch(put, "visible")
+    put()
+    return place
 
 
 def _offer(menu: Any, options: dict[str, Any], value: Any) -> None:

@@ -17,7 +17,7 @@ from samplers import Experiment, Lane
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import EULER, SEMI_IMPLICIT, RecipeSampler, parameters_of
-from samplers.models import MODELS
+from samplers.models import METHODS, MODELS
 from samplers.models.base import UPLOADED
 from samplers.needs import BATCH
 from samplers.parameters import SpecError, declared
@@ -211,20 +211,28 @@ class AppState(param.Parameterized):
         self._set(target={"key": key}, lanes=lanes, start=[], momentum=[])
         return messages
 
-    def set_target_param(self, name: str, value: Any) -> None:
-        """Another value of one of the target's parameters."""
-        self.set_target_params({name: value})
+    def set_target_param(self, name: str, value: Any) -> list[str]:
+        """Another value of one of the target's parameters. Returns what :meth:`set_target_params` does."""
+        return self.set_target_params({name: value})
 
-    def set_target_params(self, values: Mapping[str, Any]) -> None:
-        """Other values of some of the target's parameters."""
+    def set_target_params(self, values: Mapping[str, Any]) -> list[str]:
+        """Other values of some of the target's parameters. Returns a sentence for each method that does not fit."""
         choice = self.experiment.target
         target = {"key": choice.key, "params": {**choice.values(), **values}}
-        lanes = self._lanes()
+        lanes, messages = self._lanes(), list[str]()
         if self.experiment.of_model:
             name = MODELS[choice.key].data_parameter
             if values.get(name) == UPLOADED and self.upload is None:
                 allowed = f"bring a file first, with the button {KINDS[choice.key].label}"
                 raise SpecError(f"target.{name}", UPLOADED, allowed)
+            fits = {key: METHODS[key].fits(target["params"]) for key in samplers_of(choice.key)}
+            changed = ", ".join(f"{name} = {value}" for name, value in values.items())
+            keys = [lane["sampler"]["key"] for lane in lanes]
+            messages += [
+                f"{METHODS[key].title} does not fit {changed}, so it is removed." for key in keys if not fits[key]
+            ]
+            lanes = [lane for lane, key in zip(lanes, keys, strict=True) if fits[key]]
+            lanes = lanes or [{"sampler": {"key": next(key for key, fit in fits.items() if fit)}}]
         else:
             made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
             before = self.experiment.make_target()
@@ -234,6 +242,7 @@ class AppState(param.Parameterized):
                 if made.first_steps != before.first_steps:
                     _fit_step(lane, made, had)
         self._set(target=target, lanes=lanes)
+        return messages
 
     def bring(self, files: Mapping[str, bytes]) -> None:
         """Take files in place of the data that are there. What is wrong in them shows when they are read."""
@@ -356,6 +365,8 @@ class AppState(param.Parameterized):
         used = {lane["sampler"]["key"] for lane in lanes}
         density = None if self.experiment.of_model else self.experiment.make_target()
         free = [key for key in samplers_of(target, density) if key not in used]
+        if self.experiment.of_model:
+            free = [key for key in free if METHODS[key].fits(self.experiment.target.values())]
         # Beside a recipe one wants the same recipe, to change one entry of it.
         if free and lanes[-1]["sampler"]["key"] != RecipeSampler.key:
             lanes.append({"sampler": {"key": free[0]}})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from html import escape
+from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -26,9 +27,17 @@ _LOW = {
 }  # fmt: skip
 """On a phone the four stand in one line."""
 _BESIDE = """
-:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); align-items: center; }
+:host { display: flex !important; flex-flow: row wrap; align-items: center; gap: 0 16px; }
+:host > .equation { flex: 0 1 auto; width: auto; max-width: calc(100% - 16px); }
+:host > .words { flex: 1 1 300px; width: auto; min-width: min(300px, 100%); }
 .scroll-button { display: none; }
 """
+"""The words stand beside the equation where there is room, and below one that needs the whole width."""
+_EQUATION = """
+:host { font-size: 17px; overflow-x: auto; }
+@media (max-width: 600px) { :host { font-size: 14px; } }
+"""
+"""On a phone the first picture is still to be in the upper half of the screen."""
 _STYLE = """
 :host { overflow-x: auto; }
 .parts { display: flex; flex-wrap: wrap; gap: 2px 14px; font: 14px/1.5 Roboto, sans-serif; font-variant-numeric: tabular-nums; }
@@ -41,10 +50,22 @@ class StepBar:
     """The bar, which is on the page while a step takes seconds."""
 
     def __init__(self, state: AppState, walk_on: Callable[[str], None]):
-        self.state = state
+        self.state, self._walk_on = state, walk_on
         look = {"sizing_mode": "stretch_width", "margin": 0}
-        self._equation = MathJax(text="", styles={"font-size": "17px", "overflow-x": "auto"}, **look)
+        self._equation = MathJax(text="", stylesheets=[_EQUATION], **look)
         self._words = Div(text="", stylesheets=[_STYLE], **look)
+        self.panel = pn.Column(sizing_mode="stretch_width", margin=(0, 8), visible=False)
+        state.param.watch(lambda *_: self._refresh(), "slow")
+        self._refresh()
+
+    def _refresh(self) -> None:
+        slow = bool(self.state.slow)
+        # Few pages ever have it, so it is made where it is first seen.
+        if slow and not self.panel.objects:
+            self.panel.objects = self._parts()
+        self.panel.visible = slow
+
+    def _parts(self) -> list[Any]:
         buttons = []
         for way, (label, icon, key, help_) in WAYS.items():
             made = pmui.Button(
@@ -56,18 +77,16 @@ class StepBar:
                 sx=_LOW,
                 description=f"{help_} Key: {key}",
             )
-            made.on_click(lambda _, way=way: walk_on(way))
+            made.on_click(lambda _, way=way: self._walk_on(way))
             buttons.append(made)
-        self.panel = pn.Column(
+        return [
             pn.FlexBox(*buttons, gap="4px", margin=0, sizing_mode="stretch_width"),
             pn.Column(
-                pn.pane.Bokeh(self._equation, margin=(0, 8), sizing_mode="stretch_width"),
-                pn.pane.Bokeh(self._words, margin=(2, 8), sizing_mode="stretch_width"),
+                pn.pane.Bokeh(self._equation, margin=(0, 8), sizing_mode="stretch_width", css_classes=["equation"]),
+                pn.pane.Bokeh(self._words, margin=(2, 8), sizing_mode="stretch_width", css_classes=["words"]),
                 stylesheets=[_BESIDE], margin=0, sizing_mode="stretch_width",
             ),
-            sizing_mode="stretch_width", margin=(0, 8), visible=bool(state.slow),
-        )  # fmt: skip
-        state.param.watch(lambda event: setattr(self.panel, "visible", bool(event.new)), "slow")
+        ]  # fmt: skip
 
     def texts(self, walk: Walk) -> list[tuple[str, str]]:
         """The equation with its numbers, and each part in words, by their models' id."""

@@ -12,8 +12,9 @@ from app.state import START_PRESETS, AppState
 from app.theme import theme
 from app.views.planes import SYMBOLS
 from app.views.recipes import DRAWN
-from samplers.kernels.recipe import RecipeSampler
+from samplers.kernels.recipe import RecipeSampler, parameters_of
 from samplers.parameters import SpecError
+from samplers.recipe import theorem2
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import ENERGY, KINDS, MAX_REFRESH, THETA, THETA_R_XI, Layout, Recipe
 
@@ -46,12 +47,15 @@ class Workbench:
         self._cards: dict[int, _Card] = {}
         self._shape: Any = None
         state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
+        state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free", "everything"])
         self.refresh()
 
     def refresh(self) -> None:
-        """Draw cards where other ones are needed, and bring the rest up to date."""
-        state = self.state
-        lanes = [i for i, lane in enumerate(state.experiment.lanes) if lane.sampler.key == RecipeSampler.key]
+        """Draw cards where other ones are needed, and bring the rest up to date. A lesson's step has none to draw."""
+        state, recipe = self.state, RecipeSampler.key
+        lanes = [i for i, lane in enumerate(state.experiment.lanes) if lane.sampler.key == recipe]
+        if not state.shows("workbench"):
+            lanes = []
         dim = state.experiment.make_target().dim if lanes else 0
         shape = (
             state.dark, dim, state.experiment.target.key,
@@ -156,6 +160,12 @@ class _Card:
             )  # fmt: skip
             self.redraws.param.watch(lambda event: self._act(self._set, "refresh", event.new), "value")
             head.append(self.redraws)
+        find = pmui.Button(
+            label="Find Q", size="small", variant="outlined", margin=(4, 6),
+            description="Looks for the Q with which D writes this drift (Theorem 2), and puts it into the grid.",
+        )  # fmt: skip
+        find.on_click(lambda _: self._act(self._find_curl))
+        head.append(find)
         self.problem = Notice(margin=(2, 6))
         said = [pn.pane.HTML(text, stylesheets=[_STYLE], margin=(0, 8)) for text in _said(self._layout)]
         self.energy = self._energy()
@@ -298,7 +308,7 @@ class _Card:
         try:
             change(*args)
             self._wrong.pop(key, None)
-        except SpecError as error:
+        except (SpecError, theorem2.NoCurlError) as error:
             self._wrong[key] = str(error)
         for entry, box in self._entries.items():
             box.error_state = entry in self._wrong
@@ -316,6 +326,11 @@ class _Card:
 
     def _set(self, name: str, value: Any) -> None:
         self.state.set_recipe(self.lane, **{name: value})
+
+    def _find_curl(self) -> None:
+        target = self.state.experiment.make_target()
+        found = theorem2.find(self._sampler().recipe(target), target)
+        self.state.set_recipe(self.lane, **parameters_of(found))
 
     def _set_entry(self, what: str, at: int, text: str) -> None:
         if what == "U":

@@ -125,7 +125,24 @@ const OVER = "[role=dialog], [role=menu], .MuiModal-root, [data-pmui-layer]"
 const iconOf = (one) => one.querySelector(".material-icons, .MuiIcon-root")?.textContent ?? ""
 const nameOf = (one) => `${one.tagName} ${one.getAttribute("aria-label") ?? (labelOf(one) || one.textContent.trim())}`
 
+// A tooltip whose sign was drawn anew, or covered, under the pointer hears nothing of its leaving, and would stay for ever.
+const AT_LEAST = 600
+const makeSweeper = () => {
+  let last = 0
+  let stray = new Set()
+  return (event) => {
+    if (event.timeStamp - last < AT_LEAST) return
+    last = event.timeStamp
+    const near = [...event.composedPath(), focus()].map((one) => one instanceof Element && one.getAttribute("aria-label"))
+    const found = [...walk(document)].filter((one) => one.matches(".MuiTooltip-popper") && !near.includes(one.textContent))
+    // One that is on its way out is not there at the next look.
+    for (const one of found) if (stray.has(one)) one.style.visibility = "hidden"
+    stray = new Set(found)
+  }
+}
+
 export function render({ model }) {
+  const sweep = makeSweeper()
   // Where the keyboard is, apart from dialogs and menus: the focus comes back to it, or to what is drawn in its stead,
   // whose label may be another one: "Next" becomes "All lessons".
   let at = null
@@ -198,7 +215,9 @@ export function render({ model }) {
   model.on("remove", () => {
     observer.disconnect()
     document.removeEventListener("focusin", focused)
+    document.removeEventListener("pointermove", sweep)
   })
+  document.addEventListener("pointermove", sweep)
   enter(document)
   return document.createElement("span")
 }

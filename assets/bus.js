@@ -106,6 +106,29 @@ const freeLabels = () => {
   Object.defineProperty(label, "needs_clip", { configurable: true, get: () => false })
 }
 
+// Type that is smaller than this is not read.
+const SMALLEST = 9
+const sizes = new WeakMap()
+
+// A caption that is wider than its figure gets smaller type, and its own again where there is room.
+const fitLabels = () => {
+  const visit = (view) => {
+    if (view.model.type !== "Figure") return [...view.children()].forEach(visit)
+    const { width } = view.canvas.bbox
+    for (const { model, _rect } of view.renderer_views.values()) {
+      if (model.type !== "Label" || !model.text || !(_rect?.width > 2)) continue
+      const now = parseFloat(model.text_font_size)
+      const own = Math.max(sizes.get(model) ?? now, now)
+      sizes.set(model, own)
+      const left = _rect.sx - _rect.anchor.x * _rect.width
+      const room = _rect.anchor.x < 0.5 ? width - left : left + _rect.width
+      const fitting = Math.max(SMALLEST, Math.min(own, Math.floor((2 * now * (room - 2)) / _rect.width) / 2))
+      if (fitting !== now) model.setv({ text_font_size: `${fitting}px` }, { sync: false })
+    }
+  }
+  for (const root of Bokeh.index.roots) visit(root)
+}
+
 export function render({ model }) {
   freeLabels()
   let layout = { generation: -1, feeds: [], looks: {} }
@@ -214,6 +237,8 @@ export function render({ model }) {
       }
       // The page's frame styles a new figure when it is told of it, which may be some time after it is there.
       dress(layout.looks)
+      // How wide a caption is, is known when it is painted.
+      if (data.type === "text") setTimeout(fitLabels, 50)
       if (data.type === "step") player.say(data.windows, data.colour)
     }
   }

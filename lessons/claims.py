@@ -90,7 +90,7 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
         margins.append(goal.errors * found.error if found.error is not None else None)
     given = [margin for margin in margins if margin is not None]
     allowed = max(given) if given else None
-    text = _expected(goal, expected)
+    text = in_words(goal, expected)
 
     def result(reason: str) -> Result:
         values, chance = tuple(seed.value for seed in seeds), _chance(goal, found, expected)
@@ -140,7 +140,8 @@ def _chance(goal: Goal, found: Estimate, expected: float | None) -> float | None
     return chance if chance > enough else None
 
 
-def _expected(goal: Goal, expected: float | None) -> str:
+def in_words(goal: Goal, expected: float | None) -> str:
+    """What a goal expects; ``expected`` is the number that it is about, where that is known."""
     if expected is not None:
         return f"{expected:.6g}"
     if goal.exact:

@@ -194,8 +194,8 @@ def _figures() -> Any:
 
 def _contact_sheet(lessons: Sequence[Lesson], folder: Path) -> None:
     _make("contact-sheet", folder)
-    for path in contact.write(lessons, folder):
-        print(path, flush=True)
+    for path, amiss in contact.write(lessons, folder):
+        print("\n  ".join([str(path), *amiss]), flush=True)
 
 
 def as_text(result: Result) -> str:
@@ -203,7 +203,7 @@ def as_text(result: Result) -> str:
     claim = result.claim
     of = "sweep" if claim.reduction is not None else f"lane {claim.lane}"
     of = f"{of} {claim.reduction}" if claim.reduction is not None else of
-    measured = f"{result.measured:.6g}" + (f" ± {result.error:.2g}" if result.error is not None else "")
+    measured = f"{result.measured:.6g}" + (f" ± {result.error:.2g}" if result.error else "")
     allowed = f", tolerance {result.allowed:.2g}" if result.allowed is not None else ""
     lines = [
         f"    {'pass' if result.passed else 'FAIL'}  {claim.says}",

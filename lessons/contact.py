@@ -1,4 +1,5 @@
-"""Contact sheets: every step of a lesson as the page shows it at the end of its quick run, in one picture.
+"""Contact sheets: every step of a lesson as the page shows it at the end of its quick run, in one picture; and what is
+amiss in its layout.
 
 The app is served in a process of its own and looked at by the machine's Chromium.
 """
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from lessons.layout import faults
 from lessons.lesson import Lesson, Step
 from samplers import SpecError
 from samplers.benchmarks.page import ARGUMENTS, browser_path, served
@@ -36,8 +38,11 @@ _READOUT = f"""() => {{ {_WALK}
 }}"""
 
 
-def write(lessons: Sequence[Lesson], folder: Path) -> Iterator[Path]:
-    """``lesson-2.png`` of each step, and ``lesson.png`` of them all. Raises :class:`SpecError`."""
+def write(lessons: Sequence[Lesson], folder: Path) -> Iterator[tuple[Path, list[str]]]:
+    """``lesson-2.png`` of each step, with what is amiss there, and ``lesson.png`` of them all.
+
+    Raises :class:`SpecError`.
+    """
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
@@ -49,11 +54,11 @@ def write(lessons: Sequence[Lesson], folder: Path) -> Iterator[Path]:
             pictures = []
             for step in lesson.steps:
                 pictures.append(folder / f"{lesson.key}-{step.number}.png")
-                _picture(chromium, f"{url}{query(lesson, step)}", wanted(step), pictures[-1])
-                yield pictures[-1]
+                found = _picture(chromium, f"{url}{query(lesson, step)}", wanted(step), pictures[-1])
+                yield pictures[-1], found
             sheet = folder / f"{lesson.key}.png"
             _sheet(chromium, pictures, sheet)
-            yield sheet
+            yield sheet, []
         chromium.close()
 
 
@@ -72,7 +77,7 @@ def query(lesson: Lesson, step: Step) -> str:
     return f"?lesson={lesson.key}&step={step.number}{answer}{speed}"
 
 
-def _picture(chromium: Any, url: str, steps: int, path: Path) -> None:
+def _picture(chromium: Any, url: str, steps: int, path: Path) -> list[str]:
     page = chromium.new_page(viewport=SIZE)
     page.goto(url, timeout=1000 * PATIENCE)
     waited = 0.0
@@ -82,7 +87,9 @@ def _picture(chromium: Any, url: str, steps: int, path: Path) -> None:
     # Captions and check marks come about once a second.
     page.wait_for_timeout(2000)
     page.screenshot(path=path)
+    found = faults(page)
     page.close()
+    return found
 
 
 def how_far(readout: str) -> int:

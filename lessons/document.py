@@ -193,8 +193,8 @@ class Document:
     sections: tuple[Section, ...]
 
 
-def load(path: Path) -> Document:
-    """The document in a file. Raises :class:`LessonError`."""
+def text_of(path: Path) -> str:
+    """The text of a file. Raises :class:`LessonError`."""
     try:
         raw = read_file(path, MAX_BYTES)
     except OSError as error:
@@ -202,11 +202,10 @@ def load(path: Path) -> Document:
     if len(raw) > MAX_BYTES:
         raise LessonError(path.name, 1, f"the file is too large; allowed are {MAX_BYTES:,} bytes.")
     try:
-        text = raw.decode()
+        return raw.decode()
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise LessonError(path.name, line, "it is not a text file in UTF-8.") from None
-    return parse(text, path.name)
 
 
 def parse(text: str, file: str) -> Document:

@@ -135,7 +135,7 @@ def _step(lesson: Lesson, step: Step, outcome: Outcome | None, figures: Sequence
 
 def _claim(result: Result) -> str:
     mark = "<span class='met'>✓</span>" if result.passed else "<span class='not'>✗</span>"
-    error = f" ± {result.error:.2g}" if result.error is not None else ""
+    error = f" ± {result.error:.2g}" if result.error else ""
     allowed = f"{result.allowed:.2g}" if result.allowed is not None else ""
     says, paper = _sentence(result.claim.says), result.claim.paper
     if paper is not None:

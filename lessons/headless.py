@@ -66,6 +66,8 @@ class LiveResult:
     """The steps that its number is of, in the shortest of its lanes."""
     first: int
     """The reduced length: from here on the claim is judged."""
+    full: int
+    """The full length: what is measured then stands."""
     settled: bool
     """Whether it can be judged: there are enough steps and chance is small beside the effect, or no more will come."""
     result: Result | None
@@ -84,7 +86,7 @@ def live_result(step: Step, claim: Claim, runs: Sequence[Run | ModelRun]) -> Liv
         lanes = tuple(run if isinstance(run, ModelRun) else Evidence(run.trace()) for run in runs)
         result = _judge(claim, (lanes,), None, counted < full)
     settled = stopped or counted >= full or (counted >= first and result is not None and result.chance is None)
-    return LiveResult(counted, first, settled, result)
+    return LiveResult(counted, first, full, settled, result)
 
 
 def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:

@@ -9,12 +9,13 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from lessons import live
-from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, load
+from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, parse, text_of
 from lessons.measures import MEASURES
 from lessons.measures.base import DRAWS, FEWEST, STATISTICS, Measure
 from lessons.specs import WORDS, changed, check_address, choice_data, experiment, leaves, put
@@ -229,18 +230,22 @@ class Lesson:
 
 
 def read(path: Path) -> Lesson:
-    """The lesson in a file. Raises :class:`LessonError`."""
+    """The lesson in a file. Raises :class:`LessonError`.
+
+    A text that was read before is not read again: where a teacher saves one file, the course's others are as they were.
+    """
     name = re.fullmatch(r"(?:(\d{1,4})[-_])?([a-z0-9][a-z0-9_-]{0,59})\.md", path.name)
     if name is None:
         raise LessonError(path.name, 1, "a lesson's file is named like 03-step-size.md: a number, small letters, digits and -.")  # fmt: skip
     try:
-        return _lesson(path, name)
+        return _lesson(text_of(path), path.name, int(name[1] or 10_000), name[2])
     except RecursionError:
         raise LessonError(path.name, 1, "its tables are nested too deeply.") from None
 
 
-def _lesson(path: Path, name: re.Match[str]) -> Lesson:
-    document = load(path)
+@lru_cache(maxsize=64)
+def _lesson(text: str, file: str, place: int, key: str) -> Lesson:
+    document = parse(text, file)
     front = document.front
     front.needed("title")
     title = front.text("title")
@@ -253,7 +258,7 @@ def _lesson(path: Path, name: re.Match[str]) -> Lesson:
     for number, section in enumerate(document.sections, 1):
         steps.append(_step(number, section, steps[-1] if steps else None))
     assert minutes is not None
-    return Lesson(name[2], title, minutes, summary, needs, tuple(steps), path.name, (int(name[1] or 10_000), name[2]))
+    return Lesson(key, title, minutes, summary, needs, tuple(steps), file, (place, key))
 
 
 def _step(number: int, section: Section, last: Step | None) -> Step:

@@ -286,6 +286,10 @@ class Statistics:
         )
         return cls(columns, sums)
 
+    def copy(self) -> "Statistics":
+        """The same numbers, which stay where these go on."""
+        return Statistics(self.columns, Sums(*(array.copy() for array in self.sums)))
+
     def restart(self) -> None:
         """Forget what was counted; the scales and the tail of draws stay."""
         for name, array in self.sums._asdict().items():

@@ -164,11 +164,11 @@ def choice_dict(choice: Choice) -> dict[str, Any]:
     return {"key": choice.key, "params": {name: list(v) if isinstance(v, tuple) else v for name, v in choice.params}}
 
 
-def choice_text(choice: Choice) -> str:
-    """A part of a link: ``key(name:value;name:value)``."""
-    if not choice.params:
-        return choice.key
-    return f"{choice.key}({';'.join(f'{name}:{value_text(value)}' for name, value in choice.params)})"
+def choice_text(registry: Named[Any], choice: Choice) -> str:
+    """A part of a link: ``key(name:value;name:value)``, without the lists that are empty as they are at first."""
+    first = {name: parameter.default for name, parameter in declared(registry[choice.key])}
+    written = [f"{name}:{value_text(value)}" for name, value in choice.params if value != () or first[name] != ()]
+    return f"{choice.key}({';'.join(written)})" if written else choice.key
 
 
 def value_text(value: Value) -> str:

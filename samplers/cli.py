@@ -93,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     benchmark.add_argument("--json", action="store_true", help="as JSON")
     benchmark.add_argument("--quick", action="store_true", help="a short, rough measurement")
     benchmark.add_argument("--page", action="store_true", help="the live page in a headless browser instead")
+    benchmark.add_argument(
+        "--class", type=int, dest="pages", metavar="N", help="N pages opened in the same second instead"
+    )
     benchmark.set_defaults(command=_bench)
     return parser
 
@@ -435,9 +438,10 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def _bench(options: argparse.Namespace) -> int:
     from samplers import benchmarks
-    from samplers.benchmarks import page
+    from samplers.benchmarks import classroom, page
 
-    kind: Any = page if options.page else benchmarks
-    report = kind.measure(options.quick, lambda what: print(what, file=sys.stderr, flush=True))
+    kind: Any = classroom if options.pages is not None else page if options.page else benchmarks
+    effort = options.quick if options.pages is None else options.pages
+    report = kind.measure(effort, lambda what: print(what, file=sys.stderr, flush=True))
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
     return DONE

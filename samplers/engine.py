@@ -4,6 +4,7 @@ The same spec gives the same draws, in one piece or in chunks of any size, bit f
 comes from one seeded generator, and the kernels consume it in the order of the steps.
 """
 
+import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -293,6 +294,12 @@ class Run:
             if made and getattr(self.sampler, "thermostat", False) is True
             else None
         )
+
+    def standing(self) -> "Run":
+        """The run as it is now: what is measured of it stays, wherever this one goes on to."""
+        other = copy.copy(self)
+        other.statistics, other.counts = self.statistics.copy(), self.counts.copy()
+        return other
 
     def trace(self) -> Trace:
         """What there is so far. The statistics go on changing with the run; the draws are a copy."""

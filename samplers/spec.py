@@ -361,12 +361,17 @@ class Experiment:
     def to_query(self) -> str:
         """The experiment as a link's query: ``v=2&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
 
-        Every parameter is named, so that an old link means the same when defaults change; run lengths, the start and
-        the momentum where they are not the usual ones. Changes belong to saved files, not to links.
+        Every parameter but an empty list is named, so that an old link means the same when defaults change; run
+        lengths, the start and the momentum where they are not the usual ones. Changes belong to saved files, not to
+        links.
         """
-        parts = [("v", str(VERSION)), ("target", choice_text(self.target))]
+        parts = [("v", str(VERSION)), ("target", choice_text(ANY_TARGET, self.target))]
         parts += [
-            ("lane", choice_text(lane.sampler) + (f"~{choice_text(lane.gradient)}" if lane.gradient.key else ""))
+            (
+                "lane",
+                choice_text(ANY_SAMPLER, lane.sampler)
+                + (f"~{choice_text(GRADIENTS, lane.gradient)}" if lane.gradient.key else ""),
+            )
             for lane in self.lanes
         ]
         parts += [("seed", str(self.seed)), ("n_chains", str(self.n_chains))]
@@ -451,7 +456,7 @@ class _Reader(Reader):
         lanes_data, most = data.get("lanes"), max_lanes(target.key)
         if not isinstance(lanes_data, Sequence) or isinstance(lanes_data, str) or not 1 <= len(lanes_data) <= most:
             shown = len(lanes_data) if isinstance(lanes_data, list) else lanes_data
-            used = f"the first {most}" if isinstance(lanes_data, list) and lanes_data else "one lane"
+            used = f"a list of the first {most}" if isinstance(lanes_data, list) and lanes_data else "one lane"
             self.problem(SpecError("lanes", shown, f"allowed are 1 to {most} lanes"), used)
             lanes_data = list(lanes_data)[:most] if isinstance(lanes_data, list) and lanes_data else [{}]
         lanes = tuple(self.lane(mapping("lane", lane), target.key, density) for lane in lanes_data)
@@ -609,7 +614,8 @@ class _Reader(Reader):
 
     def gradient(self, data: Any, sampler: Choice, target: Target) -> Choice:
         cls = SAMPLERS[sampler.key]
-        fitting = [key for key in GRADIENTS if key in cls.gradients_for(type(target))]
+        fits = cls.gradients_for(type(target))
+        fitting = [key for key in GRADIENTS if key in fits]
         if data is None:
             return _fitting_default(fitting[0], target)
         choice = self.choice(GRADIENTS, "gradient", data, fitting[0])

@@ -296,10 +296,10 @@ def recipe(self, rng, run, theta, r, data):
         if seen is exact:
             terms.append(("gradient noise", -(d + q) @ (noisy - exact)))
         if made.edited:
-            terms.append(("typed drift", np.where(rows & ~np.isnan(own), own, 0.0)))
+            terms.append(("drift", np.where(rows & ~np.isnan(own), own, 0.0)))
         for name, f in terms:
             with run.part(name, c):
-                z += eps * np.where(free | (name == "typed drift"), f, 0.0)
+                z += eps * np.where(free | (name == "drift"), f, 0.0)
                 theta[c], r[c] = z[:dim], z[dim:]
 
     implicit = self.scheme == "semi_implicit"

@@ -15,10 +15,12 @@ from samplers.models.mixture.data import Documents
 from samplers.models.mixture.model import Mixture
 from samplers.models.network.model import Network
 from samplers.models.run import ModelChain
+from samplers.models.sparse import Sparse
 from samplers.models.topics.corpus import Corpus
 from samplers.models.topics.method import TopicMethod
 from samplers.models.topics.model import Topics
 from samplers.parameters import declared
+from samplers.targets.own import Table
 
 
 def missing(cls):
@@ -52,7 +54,21 @@ def small_mixture():
     return Mixture(Documents(corpus, of_text=False), corpus="uploaded", alpha_mean=2.0)
 
 
-SMALL = {"network": small_network, "topics": small_topics, "clusters": small_clusters, "mixture": small_mixture}
+def small_sparse():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((9, 4))
+    return Sparse(
+        Table(tuple("abcd"), x, "y", np.sign(x[:, 0] + rng.standard_normal(9)), ("no", "yes")), data="uploaded"
+    )
+
+
+SMALL = {
+    "network": small_network,
+    "topics": small_topics,
+    "clusters": small_clusters,
+    "mixture": small_mixture,
+    "sparse": small_sparse,
+}
 
 
 def small_model(cls):

@@ -1,4 +1,4 @@
-"""What all tests share: a fresh cache of compiled functions, the served app, and what runs where.
+"""What all tests share: the folder of compiled functions, the served app, and what runs where.
 
 The first lines run before any test module is imported, and so before Numba reads where its cache is, and NumPy how
 many threads it has.
@@ -6,15 +6,17 @@ many threads it has.
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
-# A cache from an older run may hold a function whose helpers have changed since. SGMCMC_LAB_TEST_CACHE names a
-# folder to keep between runs, which saves the compile time while nothing but tests are edited. The processes of
-# ``pytest -n`` share the folder of the one that started them.
+import platformdirs
+
+# What is compiled is kept for the next run, which takes it where no file with compiled functions has changed since. The
+# processes of ``pytest -n`` share the folder of the one that started them.
 _WORKER = "PYTEST_XDIST_WORKER" in os.environ
 _KEPT = os.environ.get("SGMCMC_LAB_CACHE" if _WORKER else "SGMCMC_LAB_TEST_CACHE")
-_CACHE = Path(_KEPT or tempfile.mkdtemp(prefix="sgmcmc-lab-tests-"))
+_CACHE = Path(_KEPT or platformdirs.user_cache_dir("sgmcmc-lab-tests"))
+_VERSIONS = 10
+"""Of the files with compiled functions, whose results are kept: some 50 MB each."""
 os.environ["SGMCMC_LAB_CACHE"] = str(_CACHE)
 # The processes take all cores. With threads of its own beside them, linear algebra takes 20 times as long: each
 # spins while it waits for the others.
@@ -50,9 +52,10 @@ BY_CASE = "tests/samplers/targets/test_targets.py"
 
 
 def pytest_unconfigure():
-    """Remove the session's cache."""
-    if not _KEPT:
-        shutil.rmtree(_CACHE, ignore_errors=True)
+    """Forget what was compiled of older versions of the files."""
+    if not _KEPT and _CACHE.is_dir():
+        for old in sorted(_CACHE.iterdir(), key=os.path.getmtime)[:-_VERSIONS]:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)

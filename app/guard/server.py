@@ -19,6 +19,7 @@ from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
+from app.guard.turns import Turns
 
 EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
@@ -100,6 +101,8 @@ class Guard:
 class GuardedPage(DocHandler):
     """A page, of a session of its own: a link cannot name the session of somebody else."""
 
+    _left = False
+
     async def get(self, *args: Any, **kwargs: Any) -> None:
         named = "Bokeh-Session-Id" in self.request.headers or self.request.arguments.keys() & {
             "bokeh-session-id",
@@ -107,8 +110,16 @@ class GuardedPage(DocHandler):
         }
         if named and self.application.generate_session_ids:
             _refuse(self, "A link to the lab cannot name a session: open it without bokeh-session-id and bokeh-token.")
-        else:
-            await super().get(*args, **kwargs)
+            return
+        async with self.application.turns:
+            # Nobody waits for a page whose reader has left meanwhile.
+            if not self._left:
+                await super().get(*args, **kwargs)
+
+    def on_connection_close(self) -> None:
+        """The reader is gone."""
+        super().on_connection_close()
+        self._left = True
 
     def write(self, chunk: str | bytes | dict[Any, Any]) -> None:
         """Give the page's own scripts the number without which the browser runs no script inside a page."""
@@ -169,6 +180,7 @@ class GuardedTornado(BokehTornado):
             if pattern[1] is not panel.io.server.ComponentResourceHandler
         ]
         super().__init__(applications, **options)
+        self.turns = Turns()
         # By these names this computer is meant, whatever else is allowed; Bokeh's handler of pages looks here, too.
         port = options["absolute_url"].rstrip("/").rpartition(":")[2]
         self.websocket_origins.update(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))

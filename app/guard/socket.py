@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 MAX_MESSAGE = 4_000_000
 """Characters or bytes of one part of a message. The largest that a page sends is a piece of a file, of 1 MB."""
 MAX_TEXT = 1_000_000
-"""Characters of a part that is text: a page that opens sends some 100,000, of which nearly all are refused."""
+"""Characters of a part that is text: a page that opens sends some 100,000, of which nearly all are refused. A message
+with a longer one is passed over; the connection ends only beyond ``MAX_MESSAGE``, of which Tornado reads no more."""
 MAX_BUFFERS = 4
 """Binary parts of a message; a page sends one."""
 RATE, BURST = 300.0, 600.0
@@ -29,10 +30,11 @@ CHARACTERS = 4096
 FAILURE_COSTS = 30
 """A message that fails, for it costs a traceback in the log, counts as so many events."""
 
-UNREADABLE, POLICY, TOO_LARGE, BROKEN = 1002, 1008, 1009, 1011
+UNREADABLE, POLICY, BROKEN = 1002, 1008, 1011
 """Codes of RFC 6455 with which a connection is closed."""
 REFUSED = "A page does not send this, or not twice."
 FAILED = "The server could not do that; its log says why."
+TOO_LONG = f"A text in a message has at most {MAX_TEXT:,} characters: this message was passed over."
 EXPIRED = "This page is of an earlier server or too old: reload it."
 
 
@@ -48,6 +50,7 @@ class GuardedSocket(WSHandler):
     _last = 0.0
     _pulled = False
     _text = 0
+    _too_long = False
 
     def open(self, *args: Any, **kwargs: Any) -> None:
         """Refuse a token of another server with a code and a sentence that the page's script can read."""
@@ -92,9 +95,10 @@ class GuardedSocket(WSHandler):
         if self.connection is None or self.receiver is None:
             self.close(POLICY, "Wait for the server's first message.")
             return
-        if isinstance(fragment, str) and len(fragment) > MAX_TEXT:
-            self.close(TOO_LARGE, f"A text has at most {MAX_TEXT:,} characters.")
-            return
+        text = len(fragment) if isinstance(fragment, str) else 0
+        if text > MAX_TEXT:
+            # Nothing of it is looked at; an empty text in its place lets the message come to its end.
+            fragment, self._too_long = "{}", True
         try:
             message = await self.receiver.consume(fragment)
             _check_parts(message or self.receiver._partial)
@@ -102,7 +106,7 @@ class GuardedSocket(WSHandler):
             log.warning("A page sent what is no message: %s", type(reason).__name__)
             self.close(UNREADABLE, "That is no message of a page.")
             return
-        self._text += len(fragment) if isinstance(fragment, str) else 0
+        self._text += text
         if message is not None:
             cost, self._text = 1.0 + self._text / CHARACTERS, 0
             await self._take(message, cost)
@@ -117,8 +121,11 @@ class GuardedSocket(WSHandler):
         if self.connection is None or self.connection._session is None:
             return  # what was on its way when the page's session ended
         reply, failed = None, False
+        too_long, self._too_long = self._too_long, False
         try:
-            if message.msgtype == "PATCH-DOC":
+            if too_long:
+                reply = self.connection.error(message, TOO_LONG)
+            elif message.msgtype == "PATCH-DOC":
                 reply, events = await self._patch(message)
                 cost += events
             elif message.msgtype == "PULL-DOC-REQ" and not self._pulled:

@@ -130,11 +130,20 @@ def _is_write(document: Document, event: dict[str, Any]) -> bool:
     model, attr = _model(document, event["model"]), event["attr"]
     if model is None or not isinstance(attr, str):
         return False
+    allowed = _writable(model).get(attr)
+    return allowed is not None and _Plain(()).holds(event["new"]) and allowed(model, event["new"])
+
+
+def is_writable(model: Model, attr: str) -> bool:
+    """Whether a browser may write this property, if the value is one that it may have."""
+    return attr in _writable(model)
+
+
+def _writable(model: Model) -> Mapping[str, Allowed]:
     # What a component of Panel shares with its script is a DataModel of its own; Location is a model of Panel's, and
     # the globe's sliders are Bokeh's.
     name = _name(model) if isinstance(model, DataModel | Slider) or type(model).__name__ == "Location" else ""
-    allowed = WRITABLE.get(name, {}).get(attr)
-    return allowed is not None and _Plain(()).holds(event["new"]) and allowed(model, event["new"])
+    return WRITABLE.get(name, {})
 
 
 def _is_event(document: Document, event: dict[str, Any], buffers: Collection[str]) -> bool:

@@ -43,6 +43,8 @@ class Record:
 
     curve: Sequence[CurvePoint] = ()
     """The distance from the target so far, where there is one."""
+    whole: Any = None
+    """The run as it was when it had the experiment's length; None before that, and where none is kept."""
 
     def __init__(self, run: Any):
         self.run = run
@@ -96,6 +98,11 @@ class Lanes:
         return [record.run for record in self.records]
 
     @property
+    def judged(self) -> list[Any]:
+        """Of each lane what a claim is held against: the run at its length, and before that as it is."""
+        return [record.whole or record.run for record in self.records]
+
+    @property
     @abstractmethod
     def moving(self) -> bool:
         """Whether a lane can make another step."""
@@ -112,6 +119,7 @@ class Lanes:
         """Go on with other parameters, from here."""
         record = self.records[lane]
         record.run.change(change)
+        record.whole = None
         if record.marks[-1:] != [record.position]:
             record.marks.append(record.position)
 

@@ -4,13 +4,15 @@ import time
 from collections import deque
 
 from app.lanes.base import WORK_SECONDS, Lanes, Progress, Record
-from app.live import recent_rate, short
+from app.live import recent_rate, with_rates
 from app.state import AppState
 from app.views.base import CurvePoint, Frame, Position, Scene
 from app.views.recipes import layouts_of
 from samplers import Experiment, Lane, Run, jit
 from samplers.diagnostics import divergence, ks
+from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
+from samplers.kernels.base import KEPT
 from samplers.models.run import needed
 from samplers.targets.base import SIMPLEX
 
@@ -39,6 +41,12 @@ class LaneRecord(Record):
     @property
     def made(self) -> int:
         return self.run.steps
+
+    @property
+    def left(self) -> int:
+        """Steps to where the run has the experiment's length; 0 once it is there."""
+        spec = self.run.spec
+        return max(max(self.run.counted_from, spec.burn_in) + spec.n_steps - self.run.steps, 0)
 
     def record(self) -> None:
         """Add a point to the curve if the run has become enough longer."""
@@ -81,7 +89,7 @@ class DensityLanes(Lanes):
             layouts=layouts_of(state.experiment),
             large=state.present,
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
-            throws=state.experiment.carries_momentum,
+            throws=sum(run.make_sampler().momentum == KEPT for run in state.experiment.runs()),
             noted=sum(map(_noted, state.experiment.lanes)),
         )
 
@@ -111,16 +119,20 @@ class DensityLanes(Lanes):
         """The state's number of steps, or as many as the time allows."""
         n, done = _wanted(state, single), 0
         began = time.perf_counter()
-        running = [run for run in self.runs if run.divergence is None]
+        running = [record for record in self.records if record.run.divergence is None]
         while done < n and running:
-            chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)))
+            ends = [record.left for record in running if record.left]
+            chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)), *ends)
             before = time.thread_time()
-            for run in running:
-                run.advance(chunk)
+            for record in running:
+                record.run.advance(chunk)
             # Of this thread alone: what it waits for others, a step does not cost, and a larger chunk waits less.
             self._cost = 0.5 * self._cost + 0.5 * (time.thread_time() - before) / chunk
             done += chunk
-            running = [run for run in running if run.divergence is None]
+            for record in running:
+                if record.whole is None and not record.left:
+                    record.whole = record.run.standing()
+            running = [record for record in running if record.run.divergence is None]
             if time.perf_counter() - began > WORK_SECONDS:
                 break
         self._step_times.append((time.perf_counter(), self._steps))
@@ -137,9 +149,12 @@ class DensityLanes(Lanes):
         steps, burn_in = self._steps, self.experiment.burn_in
         if 0 < steps <= burn_in:
             return f"burn-in {steps:,} of {burn_in:,}"
+        if state.slow:
+            return f"step {steps:,} · the next one in its parts"
         if not state.playing:
             return f"paused at step {steps:,}"
-        return f"step {steps:,} · {short(recent_rate(self._step_times))} steps/s · {frames_a_second:.0f} frames/s"
+        rates = {"steps/s": recent_rate(self._step_times), "frames/s": round(frames_a_second)}
+        return with_rates(f"step {steps:,}", rates)
 
     @property
     def _steps(self) -> int:
@@ -148,7 +163,12 @@ class DensityLanes(Lanes):
 
 
 def _noted(lane: Lane) -> bool:
-    return bool(getattr(SAMPLERS[lane.sampler.key], "accept", False)) or lane.gradient.key != "full"
+    noise = GRADIENTS[lane.gradient.key](**lane.gradient.values()).noise()
+    # Only noise that is subtracted can be too large for that.
+    return (
+        bool(getattr(SAMPLERS[lane.sampler.key], "accept", False))
+        or max(noise.correction, noise.sample_size, noise.batch_size) > 0
+    )
 
 
 def _wanted(state: AppState, single: int) -> int:

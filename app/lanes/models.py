@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.lanes.base import WORK_SECONDS, Lanes, Progress, Record
-from app.live import recent_rate, short
+from app.live import recent_rate, short, with_rates
 from app.state import AppState
 from app.upload import Upload
 from app.views import VIEWS, fitting
@@ -133,7 +133,7 @@ class ModelLanes(Lanes):
     def readout(self, state: AppState, frames_a_second: float) -> str:
         chain = self._inside(state)
         seen = f"step {chain.steps:,} · {short(chain.data_seen)} {self.model.data_name}"
-        return f"{seen} · {short(recent_rate(self._step_times))} steps/s" if state.playing else f"paused at {seen}"
+        return with_rates(seen, {"steps/s": recent_rate(self._step_times)}) if state.playing else f"paused at {seen}"
 
     def _inside(self, state: AppState) -> ModelChain:
         return self.runs[min(state.shown, len(self.runs) - 1)].chains[0]

@@ -36,7 +36,7 @@ class Catalogue:
         menu = Contents(chosen, lessons=[item(lesson, found.lessons) for lesson in lessons])
         minutes = sum(lesson.minutes for lesson in lessons)
         intro = pn.pane.HTML(
-            f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {minutes} minutes in all.",
+            f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {hours(minutes)} in all.",
             sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
         )  # fmt: skip
         own = [ways(found.lessons)] if self._teacher() else []
@@ -48,6 +48,13 @@ class Catalogue:
             self.panel.objects = [self._dialog]
         else:
             self._dialog.param.update(objects=parts, open=True)
+
+
+def hours(minutes: int) -> str:
+    """A time in hours, to the half: 6½ hours."""
+    halves = max(round(minutes / 30), 1)
+    whole = "½" if halves == 1 else f"{halves // 2}{'½' * (halves % 2)}"
+    return f"{whole} hour{'s' if halves > 2 else ''}"
 
 
 def ways(known: Mapping[str, Lesson]) -> Any:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from app.lesson import proof
 from app.theme import Theme
 from lessons import Claim, Step
-from lessons.claims import Result
-from lessons.headless import live_result
+from lessons.claims import Result, in_words
+from lessons.headless import LiveResult, live_result
 from samplers import Experiment, Lane
 
 State = Literal["pending", "early", "holds", "fails", "other", "elsewhere", "running"]
@@ -84,7 +84,7 @@ def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
         return Mark("pending", f"0 of {found.first:,} steps")
     if not same:
         return Mark("other", f"measured {result.measured:.5g}", result)
-    detail = _detail(result)
+    detail = _detail(result) + _length(claim, found)
     if not found.settled and found.counted < found.first:
         return Mark("pending", f"{found.counted:,} of {found.first:,} steps · {detail}", result)
     if not found.settled:
@@ -96,8 +96,17 @@ def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
     return Mark("fails", f"{detail}. {result.reason}", result)
 
 
+def _length(claim: Claim, found: LiveResult) -> str:
+    """Of how many steps the number is once it stands; before that what is expected then, where that is another."""
+    if found.counted >= found.full:
+        return f", over all {found.full:,} steps"
+    early, late = in_words(claim.quick_goal, claim.quick_goal.equals), in_words(claim.goal, claim.goal.equals)
+    return f"; {late} after all {found.full:,} steps" if early != late else ""
+
+
 def _detail(result: Result) -> str:
-    error = f" ± {result.error:.2g}" if result.error is not None else ""
+    # Chains that are all the same have no error.
+    error = f" ± {result.error:.2g}" if result.error else ""
     tolerance = f", tolerance {result.allowed:.2g}" if result.allowed is not None else ""
     return f"measured {result.measured:.5g}{error}, expected {result.expected}{tolerance}"
 

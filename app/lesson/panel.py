@@ -39,7 +39,8 @@ BESIDE = f"""
 .lesson.free {{ flex: none; position: static; max-height: none; border-right: none; }}
 .lesson.free ~ .beside {{ flex: none; }}
 @media (max-width: 899px) {{
-  :host {{ flex-direction: column-reverse; align-items: stretch; --wide-height: 220px; }}
+  :host {{ flex-direction: column-reverse; align-items: stretch; }}
+  :host(.guided) {{ --wide-height: 220px; }}
   .lesson, .lesson.present {{ flex: none; top: auto; bottom: 0; z-index: 5; max-height: 50vh; border-right: none;
     background: var(--mui-palette-background-paper, Canvas); border-top: 2px solid color-mix(in srgb, currentColor 30%, transparent); }}
   :host(.free) .lesson {{ position: static; }}

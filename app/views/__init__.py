@@ -17,6 +17,7 @@ from app.views.gradient_noise import GradientNoise
 from app.views.kl import KL
 from app.views.ks import KS
 from app.views.marginal import Marginal
+from app.views.mgf import MGF
 from app.views.models.adjacency import Adjacency
 from app.views.models.batch import Batch
 from app.views.models.cluster_points import ClusterPoints
@@ -45,6 +46,7 @@ from app.views.temperature import Temperature
 from app.views.thermostat import Thermostat
 from app.views.torus import Torus
 from app.views.trace import Trace
+from app.views.written import Written
 from samplers import Experiment
 from samplers.models import MODELS
 from samplers.needs import BATCH
@@ -88,6 +90,7 @@ VIEWS: Registry[type[View]] = Registry(
     Temperature,
     Thermostat,
     Stationarity,
+    Written,
     Evolution,
     Completeness,
     Trace,
@@ -96,6 +99,7 @@ VIEWS: Registry[type[View]] = Registry(
     Modes,
     Curl,
     Moments,
+    MGF,
     Order,
 )
 VIEWS.add_installed("sgmcmc_lab.views", View)

@@ -11,6 +11,10 @@ from app.views.base import COLUMNS, Data, LaneFrame, View
 from app.views.marks import FEWEST_LAGS, MARKERS, lane_labels, round_up
 from samplers.diagnostics import autocorrelation
 
+SEEN = 4.0
+"""Of τ, which is twice the time of an exponential decay: lags up to here are shown."""
+ROOM = 1.25
+
 
 class Autocorrelation(View):
     """ρ(lag) of one coordinate, with its sum τ."""
@@ -50,13 +54,15 @@ class Autocorrelation(View):
             curves.append((lags[good], rho[good]))
             tau = autocorrelation.tau_int(lane.run.statistics, k)
             if np.isfinite(tau):
-                needed = max(needed, 5 * tau)
+                needed = max(needed, SEEN * tau)
             else:
                 # Too early to tell: all that is known is shown.
                 known = False
                 needed = max(needed, lags[-1] if len(lags) else 0.0)
-        if needed > self._end or (known and needed < self._end / 5):
-            self._end = round_up(needed)
+        # With some room, so that an estimate that trembles does not move the axis back and forth.
+        enough = round_up(ROOM * needed)
+        if needed > self._end or (known and enough < self._end):
+            self._end = enough
             out["x"] = (np.array([0.0, self._end]),)
         least = min((float(rho.min()) for _, rho in curves if len(rho)), default=0.0)
         bottom = -1.05 if least < -0.25 else -0.25 if least > -0.15 else self._bottom

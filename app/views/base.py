@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from bokeh.events import Tap
-from bokeh.models import ColumnDataSource, CustomJS, Label, Model, Node, Plot, Range1d
+from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Label, Model, Node, Plot, Range1d
 from numpy.typing import NDArray
 
 from app.theme import LARGE, Theme, enlarge, theme
@@ -81,8 +81,8 @@ class Scene:
     """The lane whose inside the pictures of a model show."""
     parts: tuple[str, ...] = ()
     """The parts of a step of the first lane's sampler."""
-    throws: bool = False
-    """Whether a lane's chains go on with a momentum, and so can be thrown."""
+    throws: int = 0
+    """Of how many lanes the chains go on with a momentum, and so can be thrown."""
     noted: int = 0
     """Of how many lanes something may be noted that no picture shows: refused proposals, noise too large."""
 
@@ -242,6 +242,9 @@ class View:
         """What may be done in it with the pointer."""
         self.figure = self.build()
         self._name_figures()
+        # Nothing in a picture is ever selected or muted; bokeh.plotting makes two glyphs more of each for that.
+        for renderer in self.figure.select({"type": GlyphRenderer}):
+            renderer.nonselection_glyph = renderer.muted_glyph = None
         # The one before has one before it, too.
         self.before = None
         if scene.large:

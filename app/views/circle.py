@@ -127,7 +127,7 @@ class Circle(View):
         return ring(angles, np.append(np.repeat(heights, 2), heights[0]))
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        return {self._label.id: notes(self.scene.lanes, lanes)}
+        return {self._label.id: notes(lanes)}
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, range(self.scene.target.n_values))

@@ -17,6 +17,8 @@ from samplers.diagnostics.ks import edges_and_cdf
 from samplers.targets.base import MANIFOLD, SIMPLEX, Array
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+NARROW = 2.0
+"""A log axis whose exact quantiles are within so many powers of ten reaches as far again at both ends."""
 LOWEST = 1e-3
 """The axis reaches every component's exact quantile at this level. Where draws on a log axis went lower, a triangle
 points there; on a linear one it reaches as far at the upper end."""
@@ -47,18 +49,18 @@ class Components(View):
             exact_quantiles(s, *edges_and_cdf(c), (LOWEST, *LEVELS, 1 - LOWEST))
             for s, c in zip(self._scales, columns, strict=True)
         ])  # fmt: skip
-        lowest, log = float(exact[:, 0].min()), self._scales[0].log
+        lowest, highest, log = float(exact[:, 0].min()), float(exact[:, -1].max()), self._scales[0].log
         if log:
+            x_label, label, spread = "component j", "ω", highest - lowest
             step = round_up(-lowest / 10)
-            self._bottom = float(np.floor(lowest / step) * step)
-            x_label, label, top = "component j", "ω", -0.02 * self._bottom
+            # Where no share is near 0, all boxes would lie in a strip, and those that are too wide would leave it.
+            narrow = spread < NARROW
+            self._bottom = lowest - spread if narrow else float(np.floor(lowest / step) * step)
+            top = highest + spread if narrow else -0.02 * self._bottom
         else:
-            self._bottom, x_label, label, top = (
-                lowest,
-                "",
-                "coefficient" if scene.target.of_coordinates else "value",
-                float(exact[:, -1].max()),
-            )
+            x_label, label = "", "coefficient" if scene.target.of_coordinates else "value"
+            room = 0.06 * (highest - lowest)
+            self._bottom, top = lowest - room, highest + room
             self.hint = "wide grey boxes: exact; lines from 5 to 95 %"
         p = plot(colours, x_label, self._scales[0].label(label), (0.4, d + 0.6), (self._bottom, top))
         self._scales[0].apply(p.yaxis)

@@ -9,10 +9,14 @@ from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
 from app.views.base import Array, CurvePoint, Data, LaneFrame, View
-from app.views.marks import brief, lane_labels
+from app.views.marks import BRIEF, brief, lane_labels
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
+SAID = 12
+"""Letters of a distance in words."""
+DECADES = 1e3
+"""The axis of the run shows so much of it at least, in relation to where the curve begins."""
 FLOOR = 1e-6
 """A log axis cannot show a distance of 0."""
 
@@ -36,7 +40,7 @@ class Distance(View):
 
     @abstractmethod
     def caption_of(self, point: CurvePoint) -> str:
-        """The distance in words."""
+        """The distance in words, and what else there is room for in a line."""
 
     @abstractmethod
     def noise(self, points: Sequence[CurvePoint]) -> tuple[Array, ...]:
@@ -53,7 +57,7 @@ class Distance(View):
             colours,
             scene.axis_label,
             self.label,
-            (start, start * 1e3),
+            (start, start * DECADES),
             (1e-3, self.top),
             x_axis_type="log",
             y_axis_type="log",
@@ -61,7 +65,6 @@ class Distance(View):
         # Bokeh labels the digits between powers of ten where an axis has few of them; they overlap.
         p.xaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-5, 11)])
         p.yaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-6, 2)])
-        self._x_start = start
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
         self.add_noise(p)
@@ -69,22 +72,28 @@ class Distance(View):
             source = self.feed(f"lane {i}", "x", "y", rollover=POINTS)
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
         self._sent = [0] * len(scene.lanes)
-        self._labels = lane_labels(self, p)
-        self._right, self._bottom, self._top = 0.0, self.top, 0.0
+        # More than two lines leave little of a small figure: names and distances alone stand beside each other.
+        self._short = len(scene.lanes) > 2 and all(len(name) + SAID <= BRIEF + 4 for name in scene.lanes)
+        self._labels = lane_labels(self, p, columns=2 if self._short else 1)
+        self._left, self._right, self._bottom, self._top = np.inf, 0.0, self.top, 0.0
         return p
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """The distance now, and beside it the colour of the lane's curve."""
         named = zip(self._labels, self.scene.lanes, lanes, strict=True)
         return {
-            label.id: f"{brief(name)}  {self.caption_of(lane.curve[-1])}" if lane.curve else name
+            label.id: f"{brief(name)}  {self._said(lane.curve[-1])}" if lane.curve else name
             for label, name, lane in named
         }
+
+    def _said(self, point: CurvePoint) -> str:
+        return f"{self.key.upper()} {self.distance(point):.2g}" if self._short else self.caption_of(point)
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         axis = self.scene.axis
-        right, bottom, highest = self._x_start * 1e3, self.top / 100, 0.0
+        right, bottom, highest = self._right, self.top / 100, 0.0
+        left = self._left
         for i, lane in enumerate(lanes):
             # Exact draws cost no gradients, and a log axis cannot show 0.
             points = [point for point in lane.curve[self._sent[i] :] if point.position.on(axis) > 0]
@@ -97,14 +106,15 @@ class Distance(View):
             noise = self.noise(points)
             if "noise" not in out:
                 out["noise"] = (x, *noise)
-            right = max(right, x[-1])
+            left, right = min(left, x[0]), max(right, x[-1])
             bottom = min(bottom, distance.min(), noise[0].min())
             highest = max(highest, distance.max(), noise[-1].max())
         # The axes end at powers of ten, so that they move rarely.
-        right, bottom = 10.0 ** np.ceil(np.log10(right)), 10.0 ** np.floor(np.log10(bottom))
-        if right > self._right:
-            self._right = right
-            out["x"] = (np.array([self._x_start, right]),)
+        bottom = 10.0 ** np.floor(np.log10(bottom))
+        if right > self._right or left < self._left:
+            left = 10.0 ** np.floor(np.log10(left) + 1e-9)
+            self._left, self._right = left, max(10.0 ** np.ceil(np.log10(right)), left * DECADES)
+            out["x"] = (np.array([self._left, self._right]),)
         top = min(10.0 ** np.ceil(np.log10(max(highest, 10 * bottom))), self.top)
         if highest and (bottom < self._bottom or top > self._top):
             self._bottom, self._top = min(bottom, self._bottom), max(top, self._top)

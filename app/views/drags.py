@@ -31,7 +31,11 @@ for (const {data} of handles) {
 arrow.setv({tags: [held]}, {sync: false})
 if (held >= 0 || throws) arrow.setv({data: {x0: [x], y0: [y], x1: [x], y1: [y]}}, {sync: false})
 """
-_GO_ON = """
+# What is dragged beyond the figure stays at its edge.
+_INSIDE = "const inside = (at, {start, end}) => Math.min(Math.max(at, start), end)"
+_GO_ON = (
+    _INSIDE
+    + """
 const {x0, y0} = arrow.data
 if (!x0.length) return
 const [held] = arrow.tags, {x, y} = cb_obj
@@ -39,12 +43,15 @@ if (held < 0) {
   arrow.setv({data: {x0, y0, x1: [x], y1: [flat ? y0[0] : y]}}, {sync: false})
 } else {
   const xs = [...handles[0].data.x], ys = [...handles[0].data.y]
-  xs[held] = x
-  ys[held] = y
+  xs[held] = inside(x, figure.x_range)
+  ys[held] = inside(y, figure.y_range)
   handles[0].setv({data: {x: xs, y: ys}}, {sync: false})
 }
 """
-_END = """
+)
+_END = (
+    _INSIDE
+    + """
 const {x0, y0} = arrow.data
 if (!x0.length) return
 const [held] = arrow.tags, {x, y} = cb_obj
@@ -54,9 +61,10 @@ if (held < 0) {
   tell("throw", key, x0[0], y0[0], x, y)
 } else {
   setTimeout(() => handles[0].setv({data: {x: [...first_x], y: [...first_y]}}, {sync: false}), stale)
-  tell("handle", key, held, x, y)
+  tell("handle", key, held, inside(x, figure.x_range), inside(y, figure.y_range))
 }
 """
+)
 
 
 def take_drags(
@@ -66,7 +74,7 @@ def take_drags(
 
     ``flat``: only how far to the right it goes counts. Meanwhile none of ``modes`` may be active.
     """
-    throws, colours = view.scene.throws, view.scene.colours
+    throws, colours = view.scene.throws > 0, view.scene.colours
     if not throws and handles is None:
         return
     arrow = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1")}, tags=[-1])

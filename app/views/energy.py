@@ -97,7 +97,7 @@ class Energy(View):
         return x[good], y[good], good
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        return {self._label.id: notes(self.scene.lanes, lanes)}
+        return {self._label.id: notes(lanes)}
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, [0])

@@ -291,7 +291,7 @@ class Globe(View):
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        return {self._label.id: notes(self.scene.lanes, lanes)}
+        return {self._label.id: notes(lanes)}
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, range(self.scene.target.n_values))

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.theme import DASHES, plot
 from app.views.base import COLUMNS, Data, LaneFrame, View
-from app.views.marks import brief, lane_labels
+from app.views.marks import is_brief, lane_labels
 from app.views.scales import Scale
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import autocorrelation
@@ -65,7 +65,8 @@ class Marginal(View):
             self.hint = "the target is not known; means of the later steps"
             self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        columns = 2 if column.exact else 1
+        # Long names need the whole width.
+        columns = 2 if column.exact and all(map(is_brief, scene.lanes)) else 1
         self._labels = lane_labels(self, p, columns=columns) if len(scene.lanes) > 1 or not column.exact else []
         return p
 
@@ -117,7 +118,7 @@ class Marginal(View):
         """Where the target is not known, the means, with their standard errors."""
         if self.scene.column.exact:
             return {
-                label.id: brief(name) + (", cut off above" if self._cut[i] else "")
+                label.id: name + (" (cut off)" if self._cut[i] else "")
                 for i, (label, name) in enumerate(zip(self._labels, self.scene.lanes, strict=False))
             }
         named = zip(self._labels, self.scene.lanes, lanes, strict=True)

@@ -1,6 +1,7 @@
 """What views draw the lanes with: their markers and signs, labels, and round ends of axes."""
 
 from typing import Any
+from unicodedata import combining
 
 import numpy as np
 from bokeh.models import Label, Node
@@ -10,8 +11,8 @@ from app.views.base import View
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star")
 SIGNS = "●■▲◆▼★"
 """The same shapes as text."""
-BRIEF = 20
-"""Letters of a lane's name in a caption that says something more of it."""
+BRIEF = 24
+"""Letters of a lane's name in half a figure's width, and in a caption that says something more of it."""
 SIGN = 18
 """The width of a lane's sign in a caption, in pixels."""
 FEWEST_LAGS = 20.0
@@ -20,7 +21,17 @@ FEWEST_LAGS = 20.0
 
 def brief(name: str) -> str:
     """A lane's name as a caption has room for it."""
-    return name if len(name) <= BRIEF else f"{name[: BRIEF - 1].rstrip(' ,')}…"
+    return name if is_brief(name) else f"{name[: BRIEF - 1].rstrip(' ,')}…"
+
+
+def is_brief(name: str) -> bool:
+    """Whether it has so few letters as it is; a hat on a letter is none of its own."""
+    return sum(not combining(letter) for letter in name) <= BRIEF
+
+
+def share(x: float) -> str:
+    """A share as a caption says it."""
+    return f"{min(x, 1.0):.0%}" if x >= 0.01 else "under 1%"
 
 
 def round_up(x: float) -> float:
@@ -39,6 +50,8 @@ def lane_labels(view: View, figure: Any, more: int = 0, columns: int = 1) -> lis
     for i in range(n):
         line, column = divmod(i, columns)
         label = view.caption_above(figure, lines, line)
+        # Until there is something to be said of it.
+        label.text = view.scene.lanes[i] if n > 1 else ""
         if n > 1:
             sign = view.caption_above(figure, lines, line)
             sign.text, sign.text_color = SIGNS[i], colours.lanes[i]

@@ -31,6 +31,10 @@ FEWEST, ENOUGH = 10, 400
 WORK_SECONDS = 0.1
 CLEAR = 3.0
 """A bias counts for the slope when it is so many standard errors."""
+STEEPEST = 4.0
+"""No integrator here is of such an order."""
+SURE = 0.05
+"""A bias that is known better than to this share of itself counts no more: it has terms of higher orders, too."""
 FLOOR, TOP = 1e-5, 1.0
 
 
@@ -46,11 +50,17 @@ def functions(target: Target, coordinate: int) -> list[tuple[str, Callable[[Arra
 
 
 def slope(steps: Array, bias: Array, error: Array) -> tuple[float, float] | None:
-    """The exponent p of bias ∝ εᵖ and its standard error, from the clear biases; None from fewer than three."""
+    """The exponent p of bias ∝ εᵖ and its standard error, from the clear biases; None from fewer than three.
+
+    ``steps`` ascend. Those from which on the bias rises faster than any power of ε here are left out: they blow up.
+    """
     clear = np.abs(bias) > CLEAR * error
-    if clear.sum() < 3:
+    x, y, relative = np.log(steps[clear]), np.log(np.abs(bias[clear])), (error / np.abs(bias))[clear]
+    rise = np.diff(y) - CLEAR * np.hypot(relative[1:], relative[:-1])
+    kept = int(np.append(rise > STEEPEST * np.diff(x), True).argmax()) + 1
+    if kept < 3:
         return None
-    x, y, weight = np.log(steps[clear]), np.log(np.abs(bias[clear])), (np.abs(bias) / error)[clear] ** 2
+    x, y, weight = x[:kept], y[:kept], 1 / np.maximum(relative[:kept], SURE) ** 2
     x = x - weight @ x / weight.sum()
     spread = weight @ x**2
     return float(weight @ (x * y) / spread), float(1 / np.sqrt(spread))

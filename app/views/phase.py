@@ -1,5 +1,6 @@
 """The phase plane: a coordinate and its momentum, with the contours of H and the chains' paths."""
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from app.theme import plot
 from app.views.base import Array, Data, Frame, LaneFrame, Playing, View
 from app.views.marks import MARKERS
 from app.views.planes import heights
+from app.views.reach import Reach
 from app.views.scales import Scale
 from app.views.state import notes
 from app.views.steps import add_arrows, beginning, longer, rows
@@ -68,18 +70,25 @@ class Phase(View):
         here = self.feed("here", "x", "y")
         p.scatter("x", "y", source=here, size=15, fill_color=None, line_color=colours.text, line_width=2)
         add_arrows(self, p)
+        self.moving_range("x range", p.x_range)
+        self.moving_range("y range", p.y_range)
+        self._reaches = [Reach(*ends) for ends in ranges]
+        self._latest: list[deque[tuple[float, ...]]] = [deque(maxlen=PATH) for _ in scene.lanes]
         self._larger = 1.0
         self._spans = np.array([high - low for low, high in ranges])
         self._steps = [-1] * len(scene.lanes)
-        self._label = self.caption_above(p, len(scene.lanes) + 1)
+        # What may be noted, each lane without a momentum of its own, and how long arrows are.
+        self._label = self.caption_above(p, scene.noted + len(scene.lanes) - scene.throws + 1)
         if not scene.throws:
             self.click = "click: start at that θ"
         self.take_touches(p)
         return p
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
-        low, high = self._scale.range
-        if len(point) != 2 or not low <= point[0] <= high or abs(point[1]) > SHOWN_MOMENTUM:
+        inside = [
+            low <= x <= high for x, (low, high) in zip(point, (reach.ends for reach in self._reaches), strict=False)
+        ]
+        if len(point) != 2 or not all(inside):
             return None
         start = before.copy()
         start[self.scene.coordinate] = self._scale.back(point[0])
@@ -109,6 +118,14 @@ class Phase(View):
             if run.sampler.momentum == KEPT and run.steps != self._steps[i] and good[0]:
                 self._steps[i] = run.steps
                 out[f"path {i}"] = places[:1, 0], places[:1, 1]
+                self._latest[i].append(tuple(places[0]))
+        latest = [np.array(places).reshape(-1, 2) for places in self._latest]
+        if any(reach.hold(places[:, k] for places in latest) for k, reach in enumerate(self._reaches)):
+            # An orbit keeps its shape.
+            times = max(reach.times for reach in self._reaches)
+            for name, reach in zip(("x range", "y range"), self._reaches, strict=True):
+                reach.times = times
+                out[name] = (reach.ends,)
         return out
 
     def _step(self, playing: Playing | None) -> Data:
@@ -129,10 +146,9 @@ class Phase(View):
         return np.column_stack([self._scale.forward(z[:, j]), z[:, self.scene.target.dim + j]])
 
     def captions(self, lanes: Frame) -> dict[str, str]:
-        lines = []
+        lines = [notes(lanes)]
         for name, lane in zip(self.scene.lanes, lanes, strict=True):
             sampler = lane.run.sampler
-            lines.append(notes([name], [lane]))
             if sampler.momentum != KEPT:
                 does = "draws its momentum at every step" if sampler.momentum else "has no momentum"
                 lines.append(f"{name} {does}")

@@ -10,6 +10,7 @@ from bokeh.palettes import interp_palette
 from app.theme import plot
 from app.views.base import FRESH, Data, Frame, LaneFrame, Playing, View
 from app.views.drags import take_drags
+from app.views.marks import SIGNS, share
 from app.views.scales import Scale
 from app.views.steps import add_arrows, longer, rows
 from samplers import Experiment, jit
@@ -24,9 +25,15 @@ GRID = 160
 """Cells a side of the density's picture."""
 LEVELS = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the exact mass."""
+LONGEST = 0.2
+"""Of the figure: an arrow of −∇U where that is as steep as it usually is under the target, or steeper."""
+NOTHING = 0.002
+"""Of the figure: an arrow shorter than this is not seen."""
 LINES = tuple(0.88 - 0.085 * k for k in range(9))
 """How high the arrows of a step's parts are in a picture of one coordinate, as shares of it."""
 TINY = np.finfo(float).tiny
+SLOPES = 41
+"""Points a side at which the slope of U is looked at."""
 CLOUD = 600
 """Exact draws in the background where the density has no picture."""
 
@@ -72,12 +79,12 @@ class State(View):
         )
         p.contour(x, y, density, levels=_levels(density), line_color=colours.faint, line_alpha=0.8, line_width=1)
         p.grid.grid_line_color = None
-        self._add_paths(p)
-        self._add_arrows(p)
-        self._touches(p, self._add_handles(p))
         self._span = np.array([x1 - x0, y1 - y0])
         self._coordinates = (0, 1)
         self._scales = tuple(Scale(False, column.axis) for column in target.columns)
+        self._add_paths(p)
+        self._add_arrows(p)
+        self._touches(p, self._add_handles(p))
         return p
 
     def _build_line(self) -> Any:
@@ -92,12 +99,12 @@ class State(View):
         scale.apply(p.xaxis)
         p.varea(positions, 0, density, fill_color=colours.density[1], fill_alpha=0.35)
         p.line(positions, density, line_color=colours.exact, line_width=1.5)
-        self._add_paths(p)
-        self._add_arrows(p)
-        self._touches(p)
         self._span = np.array([high - low, top])
         self._coordinates = (0,)
         self._scales = (scale,)
+        self._add_paths(p)
+        self._add_arrows(p)
+        self._touches(p)
         return p
 
     def _build_pair(self) -> Any:
@@ -121,14 +128,13 @@ class State(View):
         return p
 
     def _add_handles(self, p: Any) -> ColumnDataSource | None:
-        """What of the target can be dragged, as rings."""
+        """What of the target can be dragged, as crosses: of rings it would not be known whether they are contours."""
         handles, colours = self.scene.target.handles, self.scene.colours
         if not len(handles):
             return None
         source = ColumnDataSource({"x": handles[:, 0], "y": handles[:, 1]})
-        for width, colour in ((5, colours.surface), (2, colours.text)):
-            p.scatter("x", "y", source=source, size=22, fill_color=None, line_color=colour, line_width=width,
-                      line_dash="4 3" if width == 2 else "solid")  # fmt: skip
+        for width, colour in ((7, colours.surface), (3, colours.text)):
+            p.scatter("x", "y", source=source, size=20, marker="cross", line_color=colour, line_width=width)
         return source
 
     def _touches(self, p: Any, handles: ColumnDataSource | None = None) -> None:
@@ -139,7 +145,7 @@ class State(View):
         if target.of_coordinates and target.support != SIMPLEX:
             take_drags(self, p, handles, flat=target.dim == 1)
         if handles is not None:
-            self.click = f"{self.click}, drag a ring: move it"
+            self.click = f"{self.click}, drag a cross: move that well"
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         target, (first, *second) = self.scene.target, self._coordinates
@@ -176,7 +182,7 @@ class State(View):
 
     def _add_paths(self, p: Any) -> None:
         colours = self.scene.colours
-        self._label = self.caption_above(p, max(self.scene.noted, 1))
+        self._label = self.caption_above(p, self.scene.noted + 1)
         for i, _ in enumerate(self.scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             if self.scene.target.dim == 1:
@@ -204,12 +210,32 @@ class State(View):
     def _add_arrows(self, p: Any) -> None:
         """−∇U at the first lane's first chain: exact, and as the last step used it."""
         colours = self.scene.colours
+        self._usual = self._usual_slope()
+        self._flat = False
         if len(self.scene.lanes) > 1:
             self.hint = "arrows of the first: −∇U, in colour its estimate"
         for name, colour, width in (("full", colours.exact, 3), ("used", colours.lanes[0], 2)):
             source: ColumnDataSource = self.feed(name, "x0", "y0", "x1", "y1")
             p.segment("x0", "y0", "x1", "y1", source=source, line_color=colour, line_width=width, line_cap="round")
             p.scatter("x1", "y1", source=source, size=7, marker="circle", color=colour)
+
+    def _usual_slope(self) -> float:
+        """The median of ∇U under the target, in figures a unit of its length, along its longer coordinate.
+
+        0 on a log axis, where slopes differ by hundreds of powers of ten and none is usual.
+        """
+        target = self.scene.target
+        if any(scale.log for scale in self._scales):
+            return 0.0
+        axes = [np.linspace(*scale.range, SLOPES) for scale in self._scales]
+        theta = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, target.dim)
+        with np.errstate(all="ignore"):
+            weights = np.exp(target.log_density(theta))
+            slopes = (np.abs(target.gradient_at(theta)) / self._span[: target.dim]).max(axis=1)
+        good = np.isfinite(weights) & np.isfinite(slopes)
+        order = np.argsort(slopes[good])
+        mass = np.cumsum(weights[good][order])
+        return float(slopes[good][order][np.searchsorted(mass, mass[-1] / 2)]) if len(mass) else 0.0
 
     def compute(self, lanes: Frame) -> Data:
         out = self._step(lanes.playing)
@@ -250,9 +276,11 @@ class State(View):
         return np.column_stack(self._positions(theta)[: len(self._coordinates)])
 
     def captions(self, lanes: Frame) -> dict[str, str]:
-        said = [notes(self.scene.lanes, lanes)]
+        said = [notes(lanes)]
         if lanes.playing is not None and self._scale > 1:
             said.append(f"arrows {self._scale:g} times as long")
+        if lanes.playing is None and "full" in self.feeds and self._flat:
+            said.append("−∇U is 0 here: its arrow has no length")
         return {self._label.id: "\n".join(filter(None, said))}
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
@@ -277,37 +305,42 @@ class State(View):
         return self._curve_points
 
     def _arrows(self, lane: LaneFrame, shown: bool) -> Data:
-        age = lane.run.sampler.gradient_age
+        age, noise = lane.run.sampler.gradient_age, lane.run.gradient.noise()
         tail = lane.run.statistics.tail(2)
         if not shown or age is None or len(tail) < 2 or lane.run.divergence is not None:
             return {name: (np.zeros(0),) * 4 for name in ("full", "used")}
-        theta = tail[-1 - age, :1]
+        # An estimate belongs to where it was made; without one the arrow is where the chain is now.
+        estimated = noise.variance > 0 or noise.batch_size > 0
+        theta = tail[-1 - age if estimated else -1, :1]
         start = np.array([x[0] for x in self._positions(theta)])
         full = -self.scene.target.gradient_at(theta)[0]
-        used = -lane.run.last_gradient[0]
-        # The longer arrow is a fifth of the figure; both have one scale, so that they can be compared.
+        used = -lane.run.last_gradient[0] if estimated else full
+        # Both have one scale, so that they can be compared.
         longest = max(np.max(np.abs(arrow) / self._span[: len(arrow)]) for arrow in (full, used))
+        scale = LONGEST / max(longest, self._usual, TINY)
+        self._flat = bool(scale * longest < NOTHING)
         out: Data = {}
         for name, arrow in (("full", full), ("used", used)):
             end = start.copy()
-            end[: len(arrow)] += 0.2 * arrow / max(longest, 1e-300)
+            end[: len(arrow)] += scale * arrow
             out[name] = tuple(np.array([v]) for v in (*start, *end))
         return out
 
 
-def notes(names: Sequence[str], lanes: Sequence[LaneFrame]) -> str:
-    """What a picture does not show: refused proposals, and noise that could not be corrected for."""
+def notes(lanes: Sequence[LaneFrame]) -> str:
+    """What a picture does not show: refused proposals, and noise that could not be corrected for. A line a lane."""
     lines = []
-    for name, lane in zip(names, lanes, strict=True):
+    for sign, lane in zip(SIGNS, lanes, strict=False):
+        who = f"{sign} " if len(lanes) > 1 else ""
         clipped = lane.run.share(jit.CLIPPED)
         if getattr(lane.run.sampler, "accept", False) and lane.run.steps:
-            lines.append(f"{name} accepts {lane.run.share(jit.ACCEPTED):.0%}")
+            lines.append(f"{who}accepts {lane.run.share(jit.ACCEPTED):.0%}")
         if clipped > 0:
             # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
-            others = {MANIFOLD: "Vε² > 2Cε: injected noise set to 0", SIMPLEX: "â < 0: set to 0"}
-            why = others.get(lane.run.target.support, "B̂ is too large: injected noise set to 0")
-            share = f"{clipped:.0%}" if clipped >= 0.01 else "under 1%"
-            lines.append(f"{name}: {why} in {share} of steps")
+            support = lane.run.target.support
+            what = "â" if support == SIMPLEX else "injected noise"
+            why = {MANIFOLD: "Vε² > 2Cε", SIMPLEX: "it was below 0"}.get(support, "B̂ is too large")
+            lines.append(f"{who}{what} set to 0 in {share(clipped)} of steps: {why}")
     return "\n".join(lines)
 
 

@@ -32,6 +32,8 @@ POINTS = 240
 """Points of a curve."""
 ROUNDING = 1e-9
 """A residual below this share of the terms that it is the sum of is zero."""
+UNKNOWN = 9.0
+"""A value above all that are drawn, for which an image has a colour of its own."""
 RED, RED_ON_DARK = "#c81e1e", "#ff8a80"
 
 
@@ -143,9 +145,16 @@ class Stationarity(RecipeView):
         ]
         cells = (SIDE, SIDE)
         mappers = (
-            LinearColorMapper(palette=signed, low=-1.0, high=1.0),
-            LinearColorMapper(palette=interp_palette([colours.surface, colours.lanes[2]], 64), low=0.0, high=1.0),
-            LinearColorMapper(palette=["#00000000", f"{RED}50", f"{RED}c0"], low=-0.5, high=2.5),
+            LinearColorMapper(palette=signed, low=-1.0, high=1.0, high_color=colours.grid),
+            LinearColorMapper(
+                palette=interp_palette([colours.surface, colours.lanes[2]], 64),
+                low=0.0,
+                high=1.0,
+                high_color=colours.grid,
+            ),
+            LinearColorMapper(
+                palette=["#00000000", f"{RED}50", f"{RED}c0"], low=-0.5, high=2.5, high_color="#00000000"
+            ),
         )
         self._images.append(tuple(
             LiveImage(self, plane.figure, f"{name} {n}", mapper, cells, plane.x, plane.y, level="image")
@@ -211,9 +220,12 @@ class Stationarity(RecipeView):
         out: Data = {}
         for n, plane in enumerate(self._planes):
             found = self._looks[n]
-            if found is self._sent[n] or not isinstance(found, Look):
+            if found is self._sent[n] or found == "":
                 continue
             self._sent[n] = found
+            if not isinstance(found, Look):
+                out |= self._nothing(n, plane)
+                continue
             top, most = found.top, float(np.abs(found.eigenvalue).max()) or 1.0
             if plane.ndim == 2:
                 stripes = np.add.outer(np.arange(SIDE), np.arange(SIDE)) % 4 < 2
@@ -227,6 +239,14 @@ class Stationarity(RecipeView):
                 out[f"bad {n}"] = (x[found.bad], np.full(found.bad.sum(), -reach), np.full(found.bad.sum(), reach))
                 out[f"y {n}"] = (np.array([-reach, 1.5 * reach]),)
         return out
+
+    def _nothing(self, n: int, plane: Plane) -> Data:
+        """A picture of what is not known: grey all over, or no curve."""
+        if plane.ndim == 2:
+            unknown = np.full((SIDE, SIDE), UNKNOWN)
+            return {name: data for image in self._images[n] for name, data in image.data(unknown).items()}
+        none = np.zeros(0)
+        return {f"curve {n}": (none,) * 3, f"bad {n}": (none,) * 3}
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         lines = [f"{sign(self.scene, i)}{self._caption(n, lanes[i])}" for n, i in enumerate(self._lanes)]

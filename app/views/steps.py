@@ -21,6 +21,8 @@ PIECES = 60
 """A path has at most so many pieces; of a longer one points are left out."""
 SMALL, SEEN = 0.04, 0.12
 """Where a step is shorter than the first share of the picture, its arrows are made longer than the second."""
+ROUNDING = 1e-12
+"""A part that moves a chain by no more than this share of where it is has no arrow: it is the rounding of numbers."""
 NEW = ("new momentum", "new velocity")
 """Parts that draw the momentum at every step."""
 AFRESH = (*NEW, "redraw")
@@ -145,17 +147,22 @@ def _paths(playing: Playing, phase: Place | None = None) -> Iterator[tuple[Array
             path = part.path[:, : 2 * dim]
             if part.name in NEW:
                 path = np.concatenate([_rested(path[:1], dim), path[-1:]])
-            if not np.ptp(phase(path), axis=0).any():
+            if not _moves(phase(path)):
                 continue
-        elif (theta != theta[0]).any():
+        elif _moves(theta):
             path = theta
-        elif playing.velocity and (r != r[0]).any():
+        elif playing.velocity and _moves(r):
             path = theta + playing.reach * r
             if part.name in AFRESH:
                 path = np.stack([theta[0], path[-1]])
         else:
             continue
         yield path[np.unique(np.linspace(0, len(path) - 1, PIECES + 1).round().astype(int))], part, window
+
+
+def _moves(path: Array) -> bool:
+    """Whether it leads anywhere, beyond rounding."""
+    return bool((np.ptp(path, axis=0) > ROUNDING * np.abs(path).max(axis=0)).any())
 
 
 # --- in words -------------------------------------------------------------------------------------------------
@@ -170,6 +177,7 @@ def numbers_of(part: Part, dim: int, coordinate: int, velocity: bool) -> str:
         if velocity and 0 < len(part.end) - dim <= dim:
             blocks = {"θ": move[:dim], "r": move[dim:]}
         said = [f"{symbol} {_signed(block, coordinate)}" for symbol, block in blocks.items() if symbol != "memory" and block.any()]  # fmt: skip
+        said = said if _moves(part.path) else ["0, no arrow"]
         if part.name in AFRESH:
             said = [f"r {_plain(part.end[dim : 2 * dim], coordinate)}"]
     numbers = part.numbers

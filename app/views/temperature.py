@@ -9,7 +9,7 @@ from bokeh.models import BasicTicker, NumeralTickFormatter
 
 from app.theme import plot
 from app.views.base import Data, LaneFrame, View
-from app.views.marks import lane_labels, round_up
+from app.views.marks import lane_labels, round_up, share
 from samplers import Experiment, Run, jit
 from samplers.kernels import SAMPLERS
 from samplers.kernels.kicks import Moving
@@ -132,6 +132,6 @@ class Temperature(View):
                     text += f" (expected {ratio * run.sampler.friction:.3g})"
             out[label.id] = text
             if run.share(jit.CLIPPED) > 0:
-                clipped.append(f"{min(run.share(jit.CLIPPED), 1.0):.0%}")
+                clipped.append(share(run.share(jit.CLIPPED)))
         note = f"injected noise set to 0 in {' and '.join(clipped)} of steps: V is too large" if clipped else ""
         return {**out, self._note.id: note}

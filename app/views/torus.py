@@ -22,6 +22,8 @@ GRID = 160
 SIDE = 0.3
 """The room of a marginal, as a share of the map's side."""
 BARS = 48
+ROOM, MOST = 1.25, 3.0
+"""The room for a marginal, in relation to the highest one, and how often as high as the exact one it is at most."""
 PATH = 400
 SHOWN_CHAINS = 4
 
@@ -31,7 +33,7 @@ class Torus(View):
 
     key = "torus"
     title = "Torus map"
-    hint = "contours hold 50, 90 and 99 %; marginals on the sides"
+    hint = "contours hold 50, 90, 99 %"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -69,7 +71,7 @@ class Torus(View):
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
         self._last: list[Array | None] = [None] * len(scene.lanes)
         add_arrows(self, p)
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, scene.noted)
         self.take_touches(p)
         take_drags(self, p)
         self._turn = -1
@@ -80,6 +82,8 @@ class Torus(View):
         colours = self.scene.colours
         self._groups: list[tuple[Array, Array]] = []
         self._tops: list[float] = []
+        self._highest: list[float] = []
+        self._curves: list[tuple[Array, Array]] = []
         for k, (column, (low, high)) in enumerate(zip(self.scene.target.columns[:2], self._axes, strict=True)):
             # Bars are whole groups of the fine bins, so that counts are exact.
             edges = bin_edges(column)
@@ -88,17 +92,17 @@ class Torus(View):
             ends = edges[cuts]
             exact = np.diff(column.cdf(ends)) / np.diff(ends)
             self._groups.append((cuts, ends))
-            self._tops.append(float(exact.max()) * 1.25)
+            self._highest.append(float(exact.max()))
+            self._tops.append(0.0)
             fine = np.linspace(low, high, 241)
-            curve = np.diff(column.cdf(fine)) / np.diff(fine)
-            middle = (fine[1:] + fine[:-1]) / 2
-            floor, rise = self._on_side(k, np.zeros_like(curve)), self._on_side(k, curve)
+            self._curves.append(((fine[1:] + fine[:-1]) / 2, np.diff(column.cdf(fine)) / np.diff(fine)))
+            source = self.feed(f"exact {k}", "x", "floor", "rise")
             if k == 0:
-                p.varea(middle, floor, rise, fill_color=colours.density[1], fill_alpha=0.4)
-                p.line(middle, rise, line_color=colours.exact, line_width=1.5)
+                p.varea("x", "floor", "rise", source=source, fill_color=colours.density[1], fill_alpha=0.4)
+                p.line("x", "rise", source=source, line_color=colours.exact, line_width=1.5)
             else:
-                p.harea(floor, rise, middle, fill_color=colours.density[1], fill_alpha=0.4)
-                p.line(rise, middle, line_color=colours.exact, line_width=1.5)
+                p.harea("floor", "rise", "x", source=source, fill_color=colours.density[1], fill_alpha=0.4)
+                p.line("rise", "x", source=source, line_color=colours.exact, line_width=1.5)
             for i, _ in enumerate(self.scene.lanes):
                 source = self.feed(f"side {k} {i}", "x", "y")
                 p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=1.5, line_dash=DASHES[i])
@@ -134,9 +138,9 @@ class Torus(View):
                 values = target.values(lane.fresh[-FRESH:, 0])
                 values = values[np.isfinite(values).all(axis=1)]
                 out[f"path {i}"] = self._path(i, values)
-            if self._turn % 3 == 0:
-                for k in (0, 1):
-                    out[f"side {k} {i}"] = self._side(k, lane)
+        if self._turn % 3 == 0:
+            for k in (0, 1):
+                out |= self._sides(k, lanes)
         return out
 
     def _inside(self, values: Array) -> Any:
@@ -153,17 +157,28 @@ class Torus(View):
         seen = (np.abs(ends - starts) < np.pi).all(axis=1) & self._inside(starts) & self._inside(ends)
         return starts[seen, 0], starts[seen, 1], ends[seen, 0], ends[seen, 1]
 
-    def _side(self, k: int, lane: LaneFrame) -> tuple[Array, Array]:
-        statistics = lane.run.statistics
+    def _sides(self, k: int, lanes: Frame) -> Data:
+        """The marginals of angle ``k``; the exact one anew where the others need more room, or less."""
         cuts, ends = self._groups[k]
-        # At each fine edge, with what fell below all of them, which is lost in the differences.
-        below = np.cumsum(statistics.counts(k))
-        density = np.diff(below[cuts]) / (max(statistics.n_draws, 1) * np.diff(ends))
-        along, rise = np.repeat(ends, 2)[1:-1], self._on_side(k, np.repeat(density, 2))
-        return (along, rise) if k == 0 else (rise, along)
+        densities = []
+        for lane in lanes:
+            # At each fine edge, with what fell below all of them, which is lost in the differences.
+            below = np.cumsum(lane.run.statistics.counts(k))
+            densities.append(np.diff(below[cuts]) / (max(lane.run.statistics.n_draws, 1) * np.diff(ends)))
+        needed = ROOM * min(max(float(np.max(densities)), self._highest[k]), MOST * self._highest[k])
+        out: Data = {}
+        if not needed <= self._tops[k] <= ROOM * needed:
+            self._tops[k] = needed
+            x, curve = self._curves[k]
+            out[f"exact {k}"] = (x, self._on_side(k, np.zeros_like(curve)), self._on_side(k, curve))
+        along = np.repeat(ends, 2)[1:-1]
+        for i, density in enumerate(densities):
+            rise = self._on_side(k, np.repeat(density, 2))
+            out[f"side {k} {i}"] = (along, rise) if k == 0 else (rise, along)
+        return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        return {self._label.id: notes(self.scene.lanes, lanes)}
+        return {self._label.id: notes(lanes)}
 
 
 def unrolled(angles: Array) -> Array:

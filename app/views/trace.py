@@ -10,6 +10,7 @@ from bokeh.models import BasicTicker, BoxAnnotation, NumeralTickFormatter
 from app.theme import plot
 from app.views.base import COLUMNS, Data, LaneFrame, View
 from app.views.marks import lane_labels
+from app.views.reach import Reach
 from app.views.scales import Scale
 from samplers.diagnostics import convergence
 from samplers.diagnostics.ks import edges_and_cdf
@@ -45,6 +46,8 @@ class Trace(View):
         scale.apply(p.yaxis)
         p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
         p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
+        self.moving_range("y", p.y_range)
+        self._reach = Reach(low, high) if column.exact else None
         if column.exact:
             bottom, top = exact_quantiles(scale, *edges_and_cdf(column), BAND)
             p.add_layout(
@@ -54,7 +57,6 @@ class Trace(View):
             )
         else:
             self.hint = "the target is not known: do the chains agree?"
-            self.moving_range("y", p.y_range)
         one = len(scene.lanes) == 1
         for i, _ in enumerate(scene.lanes):
             # The first chain is drawn last, on top.
@@ -97,11 +99,13 @@ class Trace(View):
             start, end = min(first), max(x[-1] for x in self._shown if x)
             room = 0.03 * (end - start) if end > start else 1e-3
             out["x"] = (np.array([start, end + room]),)
-            if "y" in self.feeds:
+            if self._reach is None:
                 ends = np.array([pair for pairs in self._ends for pair in pairs])
                 low, high = ends.min(), ends.max()
                 room = max(0.05 * (high - low), 1e-3 * abs(high), 1e-9)
                 out["y"] = (np.array([low - room, high + room]),)
+            elif self._reach.hold(np.array(pairs).reshape(-1, 2) for pairs in self._ends):
+                out["y"] = (self._reach.ends,)
         for i, lane in enumerate(lanes):
             marks = np.array([x for x in lane.marks if first and x >= min(first)][-SHOWN_MARKS:], dtype=float)
             out[f"marks {i}"] = (marks,)
@@ -123,11 +127,9 @@ class Trace(View):
 
     def _summary(self, history: Array) -> str:
         chains, draws = history.shape[:2]
-        if draws < 4:
-            return "no draws yet" if not draws else "too few draws yet"
+        if why := convergence.refusal(history, self.scene.coordinate):
+            return why if draws < convergence.FEWEST else f"R̂ –  ESS –  {why}"
         found = convergence.summary(history, self.scene.coordinate)
-        if not np.isfinite(found.ess_bulk):
-            return "the chains do not move"
         rhat = "R̂ needs 2 chains" if chains < 2 else f"R̂ {found.rhat:.3f}" if np.isfinite(found.rhat) else "R̂ unknown"
         tail = f"{found.ess_tail:,.0f}" if np.isfinite(found.ess_tail) else "unknown"
         return f"{rhat}  ESS {found.ess_bulk:,.0f} / {tail}"

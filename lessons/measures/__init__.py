@@ -19,6 +19,7 @@ from lessons.measures.quantile import Quantile
 from lessons.measures.rhat import RHat
 from lessons.measures.scan import ScanCost, ScanTau
 from lessons.measures.temperature import Temperature
+from lessons.measures.trials import TrialGain, TrialTau
 from samplers.registry import Registry
 
 MEASURES: Registry[type[Measure]] = Registry(
@@ -52,4 +53,6 @@ MEASURES: Registry[type[Measure]] = Registry(
     Elbo,
     AdjustedRand,
     Purity,
+    TrialTau,
+    TrialGain,
 )

@@ -154,6 +154,7 @@ RANDOM: dict[str, Callable[[RunSpec], Description]] = {
     "sghmc": _normals,
     "hmc": _normals,
     "sgrld": _normals,
+    "root_sgld": _normals,
     "geometric_ou": _normals,
     "sggmc": _normals,
     "gsgnht": _normals,

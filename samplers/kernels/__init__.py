@@ -18,6 +18,7 @@ from samplers.kernels.normalised_sgld import NormalisedSGLD
 from samplers.kernels.nuts import NUTS
 from samplers.kernels.psgld import PSGLD
 from samplers.kernels.recipe import RecipeSampler
+from samplers.kernels.root_sgld import RootSGLD
 from samplers.kernels.rwm import RWM
 from samplers.kernels.scir import SCIR
 from samplers.kernels.sg_barker import StochasticBarker
@@ -57,5 +58,6 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     StochasticBarker,
     RWM,
     SVGD,
+    RootSGLD,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

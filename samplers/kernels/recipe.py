@@ -348,7 +348,7 @@ class RecipeSampler(Sampler):
         "−εQ∇H": r"- \epsilon Q\nabla\tilde H",
         "εΓ": r"\epsilon\,\Gamma",
         "gradient noise": r"\nabla\tilde H",
-        "typed drift": r"z_t",
+        "drift": r"z_t",
         "injected noise": r"\mathcal N\bigl(0,\ \epsilon(2D - \epsilon\hat B)\bigr)",
         "reflection": r"z_{t+1}",
     }

@@ -9,6 +9,7 @@ from samplers.models.network.hmc import NetworkHMC
 from samplers.models.network.map import NetworkMAP
 from samplers.models.network.model import Network
 from samplers.models.network.norm_sgvb import NormSGVB
+from samplers.models.sparse import SPARSE_METHODS, Sparse
 from samplers.models.topics import TOPIC_METHODS, Topics
 from samplers.registry import Registry
 
@@ -18,6 +19,7 @@ MODELS: Registry[type[Model]] = Registry(
     Network,
     Clusters,
     Mixture,
+    Sparse,
 )
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -29,6 +31,7 @@ METHODS: Registry[type[Method]] = Registry(
     NetworkHMC,
     *CLUSTER_METHODS,
     *MIXTURE_METHODS,
+    *SPARSE_METHODS,
 )
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]

@@ -1,7 +1,8 @@
 """What every model of real data declares, and what every method for it does.
 
 A model (topics of documents, communities of a network) is to these pages what a target is to the others, and a
-method what a sampler is. There is no exact answer here: a converged exact sampler and held-out scores take its place.
+method what a sampler is. Mostly there is no exact answer here: a converged exact sampler and held-out scores take its
+place.
 """
 
 from abc import abstractmethod
@@ -117,6 +118,11 @@ class Method(param.Parameterized):
     def __init__(self, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
         super().__init__(**dict(check_all(type(self), "method", values)))
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Value]) -> bool:
+        """Whether it can be used with a built-in model whose parameters have these values."""
+        return True
 
     def check(self, model: Model) -> None:
         """Raise :class:`~samplers.parameters.SpecError` where the parameters do not fit each other or the model."""

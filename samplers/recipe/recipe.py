@@ -194,7 +194,7 @@ class Recipe:
         """Whether U is no formula: its values and slopes are those of the target's compiled functions."""
         return self.potential == expressions.name(ENERGY)
 
-    def _slope(self, entry: Expression, label: str) -> Expression:
+    def slope(self, entry: Expression, label: str) -> Expression:
         """∂/∂label of an entry, where U is a name by the chain rule. Raises :class:`SpecError` where that needs U″."""
         out = entry.diff(label)
         if self.compiled and label in self.layout.thetas:
@@ -208,7 +208,7 @@ class Recipe:
     @cached_property
     def gradient(self) -> Vector:
         """∇H."""
-        return tuple(self._slope(self.hamiltonian, label) for label in self.layout.names)
+        return tuple(self.slope(self.hamiltonian, label) for label in self.layout.names)
 
     @cached_property
     def D(self) -> Matrix:  # noqa: N802
@@ -227,7 +227,7 @@ class Recipe:
     def gamma(self) -> Vector:
         """Γ_i = Σ_j ∂_j (D_ij + Q_ij), whether or not the drift leaves it out."""
         return tuple(
-            _total(self._slope(d + q, label) for d, q, label in zip(d_row, q_row, self.layout.names, strict=True))
+            _total(self.slope(d + q, label) for d, q, label in zip(d_row, q_row, self.layout.names, strict=True))
             for d_row, q_row in zip(self.D, self.Q, strict=True)
         )
 
@@ -279,7 +279,7 @@ class Recipe:
             if self.compiled:
                 # The recipe's own drift keeps e^{−H} by the theorem, which needs no U″: what is beside it may not.
                 beside = [f - due for f, due in zip(self.drift, self.due, strict=True)]
-                return _total(f * h - self._slope(f, label) for f, h, label in zip(beside, H, names, strict=True))
+                return _total(f * h - self.slope(f, label) for f, h, label in zip(beside, H, names, strict=True))
             terms = [f * h - f.diff(label) for f, h, label in zip(self.drift, H, names, strict=True)]
             for i, row in enumerate(self.D):
                 for j, d in enumerate(row):
@@ -305,7 +305,7 @@ class Recipe:
         with work_limit(RECIPE_WORK):
             terms = [f * h for f, h in zip(self.drift, H, strict=True)]
             for i, row in enumerate(self.D):
-                terms += [d * self._slope(H[i], names[j]) for j, d in enumerate(row) if not d.is_zero]
+                terms += [d * self.slope(H[i], names[j]) for j, d in enumerate(row) if not d.is_zero]
             return _total(terms).expanded()
 
     @cached_property

@@ -81,7 +81,7 @@ class GaussianMixture(Target):
     title = "Gaussian mixture"
     tex = (
         r"U(\theta) = -\log\sum_{j=1}^{k} w_j\,e^{-\lVert\theta - m_j\rVert^2/2\sigma^2},\quad "
-        r"m_j = \rho\,\bigl(\cos\tfrac{2\pi(j-1)}{k}, \sin\tfrac{2\pi(j-1)}{k}\bigr)"
+        r"m_j = \rho\,\bigl(\cos\tfrac{2\pi(j-1)}{k}, \sin\tfrac{2\pi(j-1)}{k}\bigr)\ \text{unless given}"
     )
     source = "A standard test of how samplers find and weigh separate modes"
     potential, gradient, draw = potential, gradient, draw

@@ -222,7 +222,7 @@ class LongRun(Target):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         values = self.values(self.reference.draws).reshape(-1, self.n_columns)
-        return tuple(_column(name, values[:, k]) for k, name in enumerate(self.column_names))
+        return tuple(column_of(name, values[:, k]) for k, name in enumerate(self.column_names))
 
     def log_density(self, theta: Array) -> Array:
         params, flat = self.without_draws(), np.ascontiguousarray(theta.reshape(-1, self.dim))
@@ -248,8 +248,8 @@ def draw_kept(rng, out, params, first):
             out[c, i] = params[at + i]
 
 
-def _column(name: str, values: Array) -> Column:
-    """A column whose CDF goes through the quantiles of the values, and is smooth between them."""
+def column_of(name: str, values: Array) -> Column:
+    """A column of many draws, whose CDF goes through the quantiles of the values, and is smooth between them."""
     # Draws that were refused are there twice, and so may be quantiles.
     points, kept = np.unique(np.quantile(values, special.ndtr(_LEVELS)), return_index=True)
     score = CubicSpline(points, _LEVELS[kept], bc_type="natural")

@@ -154,10 +154,10 @@ class ProbitLasso(LongRun):
         return np.asarray(self.shrinkage * np.sign(theta) - self.items * pull * row)
 
 
-@lru_cache(maxsize=1)
-def made() -> Array:
-    """s_i x_i of all data, (MOST, 4)."""
+@lru_cache(maxsize=4)
+def made(strength: float = 1.0) -> Array:
+    """s_i x_i of all data, (MOST, 4), with coefficients so many times MADE_WITH."""
     rng = np.random.Generator(np.random.SFC64(1))
     x = rng.standard_normal((MOST, len(MADE_WITH)))
-    z = x @ MADE_WITH + rng.standard_normal(MOST)
+    z = x @ (strength * np.array(MADE_WITH)) + rng.standard_normal(MOST)
     return np.asarray(np.sign(z)[:, None] * x)

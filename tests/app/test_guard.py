@@ -27,7 +27,7 @@ from panel.io.session import generate_session
 from tornado.websocket import WebSocketClosedError
 
 from app.guard.server import EmbedError, Guard, GuardedTornado, embedding_sites, install
-from app.guard.socket import EXPIRED, FAILED, FAILURE_COSTS, MAX_TEXT, REFUSED, GuardedSocket
+from app.guard.socket import EXPIRED, FAILED, FAILURE_COSTS, MAX_TEXT, REFUSED, TOO_LONG, GuardedSocket
 from app.guard.writes import MAX_EVENTS, WRITABLE, passed_on
 from tests.browser import serve
 from tests.raw_client import Client, event, get, models, run, token, write
@@ -403,10 +403,13 @@ def test_only_the_messages_of_a_page_are_taken(server):
             ("ACK", {}),
         ):
             found.append(await client.ask(kind, content))
+        # It is passed over, and the session goes on.
+        found.append(await client.ask("PATCH-DOC", {"events": ["x" * 3 * MAX_TEXT]}))
         found.append(await client.ask("PATCH-DOC", {"events": []}))
         return found
 
-    pulled, *refused, last = run(attack())
+    pulled, *refused, long, last = run(attack())
+    assert long == ("ERROR", {"text": TOO_LONG, "traceback": None})
     assert pulled[0] == "PULL-DOC-REPLY" and last[0] == "OK"
     assert [kind for kind, _ in refused] == ["ERROR"] * 6
     assert [answer for _, answer in refused] == [{"text": REFUSED, "traceback": None}] * 6

@@ -1,9 +1,13 @@
-"""How many steps a frame has on a machine that is busy with something else."""
+"""How many steps a frame has on a machine that is busy with something else, and what is kept of a run."""
 
+from dataclasses import replace
 from types import SimpleNamespace
+
+import pytest
 
 from app.lanes import DensityLanes, densities
 from app.state import AppState
+from samplers import Change, Run
 
 WAIT, STEP = 0.005, 2e-6
 
@@ -32,3 +36,24 @@ def test_waiting_is_not_taken_for_the_cost_of_a_step(monkeypatch):
 
     assert last(clocks.thread_time) == [1000]
     assert last(clocks.perf_counter) == [1] * 8
+
+
+def test_what_a_claim_is_held_against_is_the_run_at_its_length():
+    """Whatever is made between two frames. Fails where statistics go on with the run: the last number would move."""
+    state = AppState()
+    experiment = replace(state.experiment, n_steps=50, burn_in=10)
+    lanes, alone = DensityLanes(experiment), Run(experiment.runs()[0])
+    alone.advance(60)
+    for state.speed in (33, 33, 400):
+        lanes.move(state, 0)
+        standing = lanes.judged[0]
+        assert standing.counted == min(lanes.runs[0].counted, 50)
+    assert lanes.runs[0].steps == 466
+    assert standing.statistics.mean(0) == pytest.approx(alone.statistics.mean(0), rel=1e-12)
+    assert standing.statistics.mean(0) != lanes.runs[0].statistics.mean(0)
+    # Other parameters have a length of their own, from where they were set.
+    last = lanes.runs[0].spec
+    lanes.change(0, Change(0, last.sampler, last.gradient))
+    state.speed = 70
+    lanes.move(state, 0)
+    assert lanes.judged[0].counted == 50

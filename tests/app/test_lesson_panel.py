@@ -5,6 +5,7 @@ import itertools
 import os
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Coroutine
 from dataclasses import replace
 from unittest.mock import Mock
@@ -18,7 +19,7 @@ from app import link, theme
 from app.controls import Controls
 from app.lanes import scene_of
 from app.lesson import course, proof
-from app.lesson.catalogue import Catalogue, about, broken, item, terms
+from app.lesson.catalogue import Catalogue, about, broken, hours, item, terms
 from app.lesson.marks import marks, summary
 from app.lesson.measuring import Measuring
 from app.lesson.names import names
@@ -103,8 +104,9 @@ lanes = {lanes}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A teacher's own folder with a lesson of two steps: the second changes a step size."""
+    """A teacher's own folder with a lesson of two steps: the second changes a step size. Nobody saw a run of it."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setattr(proof, "_PROOFS", OrderedDict())
     again = '\n## Two\n\nMore.\n\n```toml\nviews = ["trace"]\n[change]\nlane1.sampler.step_size = 0.2\n```\n'
     (tmp_path / "01-mine.md").write_text(HEAD + GOOD + again, encoding="utf-8")
     keys = [lane["sampler"] for lane in first_lanes("topics")]
@@ -479,6 +481,7 @@ def test_claims_are_pending_then_hold_or_fail(mine):
     assert "tolerance" in found[0].detail
     assert f"{found[0].result.measured:.5g}" in found[0].detail
     assert "away from 5" in found[1].detail
+    assert found[0].detail.endswith("over all 4,000 steps")
     assert theme.DARK.good in found[0].html(theme.DARK)
     assert summary(found) == "Of 4 claims 2 met, 1 not met, 1 not measured yet."
     assert summary(found[:1]) == "Of 1 claim 1 met."
@@ -496,6 +499,22 @@ def test_a_mark_says_too_early_while_chance_is_large(mine):
     assert states(step, step.spec, run_of(step.spec, 1100))[0] == "holds"
     # From the full length on there is no more to wait for.
     assert "early" not in states(step, step.spec, run_of(few, 4100))
+
+
+def test_a_mark_says_which_number_it_is_held_against_before_the_full_length(mine):
+    """And leaves out an error of 0, which chains have that are all the same."""
+    step = mine.steps[0]
+    about = step.claims[0]
+    step = replace(step, claims=(replace(about, quick_goal=replace(about.quick_goal, equals=1.1)),))
+    (early,), (late,) = (marks(step, step.spec, run_of(step.spec, steps)) for steps in (1100, 4100))
+    assert "expected 1.1," in early.detail and early.detail.endswith("; 1.02564 after all 4,000 steps")
+    assert "expected 1.02564," in late.detail and "after all" not in late.detail
+    assert " ± " in late.detail
+    alike = run_of(step.spec, 4100)
+    powers = alike[0].statistics.sums.powers
+    powers[:] = powers.mean(axis=1, keepdims=True)
+    (same,) = marks(step, step.spec, alike)
+    assert " ± " not in same.detail
 
 
 def test_a_claim_that_is_wrong_fails_on_a_wrong_sampler(mine):
@@ -774,6 +793,7 @@ def test_the_list_has_paths_for_a_teacher():
 
 
 def test_the_list_says_minutes_and_needs(folder, mine):
+    assert [hours(minutes) for minutes in (20, 60, 382, 420)] == ["½ hour", "1 hour", "6½ hours", "7 hours"]
     other = replace(mine, needs=("langevin", "gone"), summary="About $$x$$.")
     text = about(other, course.library().lessons)
     assert text == "5 minutes, 2 steps. About x. Needs: From gradient descent to Langevin, gone."

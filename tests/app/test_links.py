@@ -14,6 +14,7 @@ from app.session import KEPT_MESSAGES, TOLD, Session, in_short
 from app.state import AppState
 from lessons import specs
 from samplers.choices import MAX_FIELDS, MAX_QUERY
+from samplers.parameters import SpecError
 
 UNKNOWN = "?" + "&".join(f"f{i}=1" for i in range(60))
 
@@ -42,6 +43,14 @@ def area(monkeypatch):
     return made
 
 
+@pytest.fixture
+def session():
+    """A session without a page."""
+    made = Session()
+    made.state = AppState()
+    return made
+
+
 def said(query):
     """What a link says."""
     return link.read_query(AppState(), query)
@@ -50,9 +59,8 @@ def said(query):
 @pytest.mark.parametrize(
     "query", [UNKNOWN, "?" + "&".join(["hide=" + ",".join(f"x{i}" for i in range(60))])], ids=["fields", "hide"]
 )
-def test_the_sentences_of_a_link_are_one_message(area, query):
+def test_the_sentences_of_a_link_are_one_message(area, session, query):
     """Fails where each sentence is a message of its own; 100 of them hung the server."""
-    session = Session()
     session.tell(said(query))
     assert len(area.sent) == 1
     assert len(area.sent[0]) < 1000
@@ -60,18 +68,16 @@ def test_the_sentences_of_a_link_are_one_message(area, query):
     assert area.walked == 1
 
 
-def test_messages_that_come_again_and_again_are_few(area):
+def test_messages_that_come_again_and_again_are_few(area, session):
     """Fails where refusals and divergences pile up: the list is checked as a whole at each of them."""
-    session = Session()
     for number in range(100):
         session.notify("error", f"step_size = {number}: allowed is less.")
     assert [message.message for message in area.notifications] == area.sent[-KEPT_MESSAGES:]
     assert area.walked <= 2 * KEPT_MESSAGES * 100
 
 
-def test_an_error_stays_until_it_is_mended(area):
+def test_an_error_stays_until_it_is_mended(area, session):
     """Fails where what was wrong is still said of what is right."""
-    session = Session()
     session.notify("warning", "The view was left out.")
     wrong = ["The first is wrong.", "The second is wrong."]
     for text in wrong:
@@ -80,6 +86,27 @@ def test_an_error_stays_until_it_is_mended(area):
     session.controls = session.lesson_controls = Mock()
     session.clear_divergence()
     assert [message.message for message in area.notifications] == ["The view was left out."]
+
+
+def test_messages_name_what_the_page_shows(area, session):
+    """Fails where a person is told of a field whose name is nowhere on the page, or where another text changes.
+
+    Planted fault: a field that nothing on the page has, which stays as it is.
+    """
+    session.notify("warning", "\n".join([
+        str(SpecError("lane1.sampler.step_size", -1, "allowed is more")),
+        *said("?axis=foo&speed=no&n_chains=-1&nothing=1"),
+        "SGLD does not fit.",
+    ]))  # fmt: skip
+    first, *fields, last = area.sent[0].split("\n")
+    assert first.startswith("Step size ε (lane1.sampler.step_size) = -1: ")
+    assert [line.split(" = ")[0] for line in fields] == [
+        "Chains (n_chains)",
+        "nothing",
+        "x axis (axis)",
+        "Steps per frame (speed)",
+    ]
+    assert last == "SGLD does not fit."
 
 
 def test_a_few_sentences_are_told_whole():

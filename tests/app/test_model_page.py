@@ -139,6 +139,20 @@ def test_a_corpus_with_pictures_brings_its_view():
     assert state.shown_views() == ["scores"]
 
 
+def test_a_stream_leaves_the_methods_that_need_no_document_twice():
+    state = opened("?target=topics(corpus:bars)&lane=collapsed_gibbs&lane=lda_scir&lane=minibatch_gibbs&lane=lda_sgrld")
+    messages = state.set_target_param("corpus", "stream")
+    assert [lane.sampler.key for lane in state.experiment.lanes] == ["lda_scir", "lda_sgrld"]
+    assert messages == [f"{title} does not fit corpus = stream, so it is removed." for title in ("Collapsed Gibbs", "Minibatch Gibbs")]  # fmt: skip
+    while len(state.experiment.lanes) < max_lanes("topics"):
+        state.add_lane()
+    assert all(METHODS[lane.sampler.key].takes_streams for lane in state.experiment.lanes)
+    state = opened("?target=topics(corpus:bars)&lane=collapsed_gibbs")
+    state.set_target_param("corpus", "stream")
+    assert [lane.sampler.key for lane in state.experiment.lanes] == ["lda_scir"]
+    assert state.set_target_param("corpus", "docstrings") == []
+
+
 # The link
 
 
@@ -567,6 +581,24 @@ def test_what_a_refused_experiment_gives_way_to_is_what_runs():
     assert stage.screen.show_problem.called
     assert stage.state.experiment.lanes[1].sampler.values()["step_size"] == 0.1
     assert stage.runner.lanes.runs[1].changes[-1].sampler.values()["step_size"] == 0.1
+
+
+def test_a_picture_that_was_made_is_sent_though_something_else_was_asked_for_meanwhile():
+    """Fails where it is thrown away: views send nothing twice, and what is asked for may be refused."""
+
+    async def live():
+        stage = await _begun(f"{BARS}&play=0")
+        made = stage.runner._picture
+
+        def picture(*args):
+            stage.runner._restart = True
+            return made(*args)
+
+        stage.runner._picture = picture
+        await stage.frames()
+        return stage
+
+    assert asyncio.run(live()).bus.send_frame.await_count == 1
 
 
 def test_a_changed_parameter_goes_on_and_is_marked():

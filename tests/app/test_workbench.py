@@ -52,6 +52,29 @@ def test_a_posterior_of_two_coordinates_has_the_whole_workbench():
     assert r"\partial_{1}U" in said(made)
 
 
+def test_the_curl_of_a_typed_drift_is_put_into_the_grid():
+    """Fails where the drift by hand stays beside the Q that writes it. Planted fault: a drift that no Q writes, of
+    which the card says why and changes nothing."""
+    state, made, boxes = bench("double_well")
+    made._cards[0].layout.value = "theta_r"
+    (card,) = made._cards.values()
+    (find,) = card.panel.select(lambda one: getattr(one, "label", "") == "Find Q")
+    before = state.experiment.lanes[0].sampler.values()
+    drift = {"D θ θ": "0", "D r r": "2", "Q θ r": "0", "f θ": "r", "f r": "-4*theta^3 + 4*theta - r"}
+    boxes = {box.label: box for box in card._entries.values()}
+    for label, text in drift.items():
+        boxes[label].value = text
+    find.clicks += 1
+    assert "does not leave e⁻ᴴ invariant" in card.problem.object
+    assert state.experiment.lanes[0].sampler.values()["drift_entries"] == ("r", "-4*theta^3 + 4*theta - r")
+    boxes["f r"].value = "-4*theta^3 + 4*theta - 2*r"
+    find.clicks += 1
+    now = state.experiment.lanes[0].sampler.values()
+    assert not card.problem.object
+    assert (now["curl_entries"], now["drift_entries"]) == (("-1",), ())
+    assert now["diffusion_entries"] == ("0", "0", "2") and now["step_size"] == before["step_size"]
+
+
 def test_a_posterior_of_many_has_the_entries_of_one_coordinate():
     """Fails where a state of 21 numbers has 441 boxes, or views are offered that have no picture of it."""
     state, made, boxes = bench("logistic_large")
@@ -122,6 +145,23 @@ def test_the_card_of_scir_follows_its_gradient():
     assert "dirichlet" in TARGETS["sparse_dirichlet"].key
 
 
+def test_the_workbench_keeps_a_table_of_ones_own():
+    """Fails where it opens on other data, or lets go of the file that the person brought.
+
+    Planted fault: another target, with which the file goes.
+    """
+    state = AppState()
+    state.set_target("linear_table")
+    state.bring({"mine.csv": b"dose,age,effect\n" + b"".join(b"%d,%d,%d\n" % (k, k * k % 7, 3 * k) for k in range(14))})
+    before, upload = state.experiment.target, state.own_data
+    state.open_workbench()
+    assert (state.experiment.target, state.own_data) == (before, upload)
+    assert upload is not None and len(state.experiment.make_target().data()) == 14
+    assert state.experiment.lanes[0].sampler.key == "recipe"
+    state.set_target("double_well")
+    assert state.own_data is None
+
+
 @pytest.mark.parametrize(
     ("query", "target", "views"),
     [
@@ -144,3 +184,22 @@ def test_the_workbench_opens_on_the_data_that_are_there(query, target, views):
         assert state.shown_views() == views
     else:
         assert "drift" not in state.shown_views() and len(state.shown_views()) == 3
+
+
+def test_a_lessons_step_makes_no_workbench_before_it_is_asked_for(monkeypatch):
+    """Fails where hidden cards are made with each lesson's page, or are not there when the person asks for everything.
+
+    Planted fault: a step that leaves nothing out.
+    """
+
+    def counts():
+        state = AppState()
+        link.read_query(state, "?lesson=langevin&step=2&answer=0")
+        made = Workbench(state, lambda *_: None, lambda call: call())
+        before = len(made._cards), made.panel.visible
+        state.place.param.update(free=True, everything=True)
+        return *before, len(made._cards), made.panel.visible
+
+    assert counts() == (0, False, 3, True)
+    monkeypatch.setattr(AppState, "shows", lambda self, name: True)
+    assert counts()[:2] == (3, True)

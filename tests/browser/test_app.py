@@ -524,7 +524,7 @@ def test_what_comes_before_its_figure_is_drawn_when_that_is_there(paused):
 
 def test_the_link_is_the_whole_state(lab):
     query = (
-        "?target=gaussian_mixture(modes:3;radius:2.0;sd:0.5;weight:0.2;positions:)&lane=sgld(step_size:0.03)~gaussian(variance:2.0)"
+        "?target=gaussian_mixture(modes:3;radius:2.0;sd:0.5;weight:0.2)&lane=sgld(step_size:0.03)~gaussian(variance:2.0)"
         "&lane=hmc(step_size:0.1;n_leapfrog:5;accept:false)~full&seed=77&n_chains=3"
         "&views=state,trace,autocorrelation&axis=gradients&coordinate=2&speed=7&theme=dark&play=0"
     )
@@ -545,12 +545,11 @@ def test_the_link_is_the_whole_state(lab):
     lab.button("Play").wait_for()
 
 
+# One of each kind: that waits for Play, that is too long to be read, and that runs. What each says is in test_state.
 BAD_LINKS = [
     (f"?target=%ff%fe{MARKUP}&lane=%zz", ["target", MARKUP]),
-    ("?target=sparse_dirichlet&lane=sgld", ["sampler", "sgld", "sparse_dirichlet"]),
     ("?x=" + 10_000 * "y", ["10,0", "8,000"]),
     (f"?views={MARKUP}", ["views", MARKUP]),
-    ("?" + "&".join(f"f{i}=1" for i in range(60)), ["f0", "more"]),
 ]
 
 
@@ -564,7 +563,7 @@ def test_a_bad_link_says_so_and_the_page_runs(lab, query, parts):
         assert lab.steps() < 1
         lab.press("Play")
     else:
-        assert query.startswith(("?views", "?f0"))
+        assert query.startswith("?views")
     lab.moves()
 
 

@@ -187,7 +187,7 @@ def check_first_lesson(lab):
     pace = lab.page.get_by_role("slider", name="Steps per frame")
     pace.press("Home")
     words = lambda: lab.page.locator(".parts").inner_text()  # noqa: E731
-    lab.until(lambda: "gradient descent, chain 1: step" in words(), "a step in its parts")
+    lab.until(lambda: "Langevin dynamics, chain 1: step" in words(), "a step in its parts")
     lab.press("Pause")
     rest = lab.settled()
     for _ in range(4):

@@ -152,6 +152,9 @@ FAULTS = {
         ({"lane2": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (2,)),
         ((1, 3), (3,)),
     ],
+    ("sweep", 1): [({"target": {"strength": 0.1, "shrinkage": 100.0}}, (1, 2, 3)), ((2, 3), (4,))],
+    ("sweep", 2): [({"target": {"strength": 1.0, "shrinkage": 1.0}, "lane1": {"sampler": {"cost_ratio": 1000.0}}}, (1, 2, 3))],
+    ("sweep", 3): [((1, 2), (1,)), ({"target": {"strength": 0.9}}, (2,))],
 }  # fmt: skip
 PATCHED = {("scan", 3)}
 """The claims about Gibbs: their fault is another formula for τ, 1 + s²N/m."""

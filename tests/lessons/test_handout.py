@@ -206,6 +206,7 @@ def lines_of_the_docs():
     return inspect.cleandoc(found[1])
 
 
+@pytest.mark.slow
 def test_the_lines_of_the_docs_show_a_trace_in_a_notebook():
     """Fails where the lines raise, or the object has no picture: then its text alone is shown."""
     import nbformat

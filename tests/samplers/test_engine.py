@@ -20,14 +20,14 @@ from samplers.parameters import Count, CountVector, Flag, Option, SpecError, dec
 from samplers.recipe.presets import PRESETS
 from samplers.spec import Change, Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
-from tests.checks_samplers import SMALL, check_card, small_tables, soon_known, triples
+from tests.checks_samplers import OFFERED, SMALL, check_card, small_tables, soon_known
 from tests.statistics import put_sampler
 
 
 def one_target_a_sampler():
     """Every sampler and estimator once, on a target with two or more coordinates where there is one."""
     chosen = {}
-    for s, t, g in triples():
+    for s, t, g in OFFERED:
         if (s, g) not in chosen or (TARGETS[chosen[s, g]]().dim == 1 and TARGETS[t]().dim > 1):
             chosen[s, g] = t
     return [(s, t, g) for (s, g), t in chosen.items()]
@@ -725,7 +725,7 @@ def knobs():
     for t, cls in TARGETS.items():
         for name, _ in declared(cls):
             # The box of a typed energy is that of its exact answers.
-            s, g = next((s, g) for s, t_, g in triples() if t_ == t and (s == "exact" or name != "extent"))
+            s, g = next((s, g) for s, t_, g in OFFERED if t_ == t and (s == "exact" or name != "extent"))
             yield s, t, g, "target", name
     for g, cls in GRADIENTS.items():
         for s, t in ((s, t) for s, t, g_ in EACH if g_ == g):

@@ -38,7 +38,7 @@ def after(run, chain):
 def test_every_declared_part_is_played(s):
     """Fails where a part is declared that no step has, or a step has one that is not declared."""
     params = dict(WITH_ALL_PARTS.get(s, {}))
-    t = "gaussian" if s == "recipe" else "sparse_dirichlet" if s == "sgrld" else None
+    t = "gaussian" if s == "recipe" else "sparse_dirichlet" if s in ("sgrld", "root_sgld") else None
     played = {part.name for part in take_apart(started(s, t, params=params)).parts}
     if s == "recipe":
         gamma = {"step_size": 0.01, "diffusion_entries": ("theta",)}

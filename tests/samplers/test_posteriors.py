@@ -1,6 +1,7 @@
 """What is claimed of whole posteriors of data: the weights of two modes, the heat of a batch, and a network's band."""
 
 import numpy as np
+import pytest
 
 from samplers import Experiment, Run
 from samplers.targets.curve_network import LOOKED_AT, CurveNetwork, _curves
@@ -30,6 +31,7 @@ def right_of_zero(run):
     return inside / counts.sum()
 
 
+@pytest.mark.slow
 def test_both_modes_have_their_weight_as_the_step_goes_to_0():
     """Welling & Teh's mixture, 10 of 50 data a step: P(θ₂ > 0) within .02 of quadrature at the smallest step. SE from
     the spread of 256 chains .004, so that 1 of 10⁵ seeds fails. At large steps the noise merges the modes."""

@@ -9,6 +9,8 @@ from app.theme import plot
 from app.views.base import BATCH_SIZES, Data, Frame, View
 
 FIRST_ENDS = (1e2, 1e4)
+HARDLY = 1.25
+"""Two τ, each known to a tenth or worse, may differ so much by chance."""
 
 
 class Batch(View):
@@ -26,7 +28,7 @@ class Batch(View):
         p = plot(
             colours,
             f"{self.scene.target.data_name} in a step, m",
-            "f(m) in units of w_z",
+            "f(m) / w_z",
             (0.7, most),
             FIRST_ENDS,
             x_axis_type="log",
@@ -43,7 +45,7 @@ class Batch(View):
         p.scatter(
             "x", "y", source=best, size=15, marker="circle", fill_color=None, line_color=colours.lanes[1], line_width=3
         )
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, 2)
         self._ends = FIRST_ENDS
         return p
 
@@ -57,8 +59,7 @@ class Batch(View):
         out: Data = {"tried": (sizes, cost), "best": (sizes[:0], cost[:0])}
         if len(cost):
             out["best"] = (sizes[[cost.argmin()]], cost[[cost.argmin()]])
-            # The caption is at the lower end, and needs a part of a decade.
-            ends = 10.0 ** np.floor(np.log10(cost.min() * 0.25)), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
+            ends = 10.0 ** np.floor(np.log10(cost.min())), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
             if ends != self._ends:
                 self._ends = ends
                 out["y"] = (np.array(ends),)
@@ -76,8 +77,20 @@ class Batch(View):
         tried, unknown = len(seen["objective"]), int((~np.isfinite(seen["objective"])).sum())
         slow = f"; {unknown} mixed too slowly to tell (△)" if unknown else ""
         chosen = int(seen["chosen"][0])
-        what = f"chosen: m = {chosen}" if chosen else "trying one size after another"
+        what = f"chosen: m = {chosen}{gain(seen)}" if chosen else "trying one size after another"
         return {self._label.id: f"{what}\n{tried} tried{slow}"}
+
+
+def gain(seen: Any) -> str:
+    """What a draw costs with all data, against one with the chosen size, in words; nothing where it is not known."""
+    sizes, cost = seen["batch_sizes"], seen["objective"]
+    whole = sizes.argmax()
+    if not np.isfinite(cost[whole]):
+        return ""
+    if whole == cost.argmin():
+        return "; none smaller is cheaper"
+    ratio = float(cost[whole] / cost.min())
+    return f"; with all a draw costs {ratio:.2g} ×" if ratio >= HARDLY else "; all cost hardly more"
 
 
 def adaptive(lanes: Frame) -> Any:

@@ -22,19 +22,19 @@ class ClusterSizes(View):
     title = "Sizes and sticks"
     hint = "share of the points in each; +: the sticks w"
     needs = "clusters"
-    label: ClassVar[str] = "share of the points, log scale"
+    label: ClassVar[str] = "share of points"
     every = 3
 
     def build(self) -> Any:
         colours = self.scene.colours
-        p = plot(colours, "cluster, largest first", self.label, (0.5, SHOWN + 0.5), (LOWEST - 0.2, HIGHEST + 0.9))  # fmt: skip
+        p = plot(colours, "cluster, largest first", self.label, (0.5, SHOWN + 0.5), (LOWEST - 0.2, HIGHEST + 0.3))  # fmt: skip
         Scale(True, (LOWEST, HIGHEST)).apply(p.yaxis)
         for i, _ in enumerate(self.scene.lanes):
             sizes, sticks = self.feed(f"method {i}", "x", "y"), self.feed(f"sticks of method {i}", "x", "y")
             p.line("x", "y", source=sizes, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i])
             p.scatter("x", "y", source=sizes, color=colours.lanes[i], size=6)
             p.scatter("x", "y", source=sticks, color=colours.lanes[i], size=8, marker="cross")
-        self._labels = method_labels(self, p, right=True, top=True)
+        self._labels = method_labels(self, p)
         return p
 
     def compute(self, lanes: Frame) -> Data:

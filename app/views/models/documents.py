@@ -24,7 +24,9 @@ class Documents(View):
 
     def build(self) -> Any:
         colours, model = self.scene.colours, self.scene.target
-        self._n = min(SHOWN, model.training.n_documents)
+        labelled = model.training.labels is not None
+        # The caption takes the room of one.
+        self._n = min(SHOWN - labelled, model.training.n_documents)
         self._proportions: dict[int, Array] = {}
         p = plot(colours, "", "", (0, 1), (self._n, 0))
         p.axis.visible = p.grid.visible = False
@@ -54,6 +56,9 @@ class Documents(View):
             "x", "y", text=text_of("topic", [str(k + 1) for k in range(model.n_topics)]), source=numbers,
             text_font_size="11px", text_color="#111827", text_align="center", text_baseline="middle",
         )  # fmt: skip
+        self._labels = np.unique(model.training.labels, return_inverse=True)[1] if labelled else None
+        if labelled:
+            self._caption = self.caption_above(p, 1)
         return p
 
     def compute(self, lanes: Frame) -> Data:
@@ -74,6 +79,16 @@ class Documents(View):
             wide = proportions[order] > NUMBERED
             numbers.append(np.column_stack([(left + right)[wide] / 2, np.full(wide.sum(), d + 0.77), order[wide]]))
         return {"parts": tuple(np.concatenate(parts).T), "numbers": tuple(np.concatenate(numbers).T)}
+
+    def captions(self, lanes: Frame) -> dict[str, str]:
+        """How much the documents' topics say of their labels."""
+        if self._labels is None:
+            return {}
+        # It is slow to import, and captions are made in a worker thread.
+        from sklearn.metrics import normalized_mutual_info_score
+
+        found = normalized_mutual_info_score(self._labels, lanes.snapshot()["document_topics"])
+        return {self._caption.id: f"commonest topic and label of all documents: NMI {found:.2f}"}
 
     def words(self, lanes: Frame) -> str:
         """The largest topic of the first documents."""

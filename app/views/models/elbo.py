@@ -26,7 +26,7 @@ class Elbo(View):
         for i, _ in enumerate(self.scene.lanes):
             source = self.feed(f"method {i}", "x", "y")
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i])
-        self._labels = method_labels(self, p, right=True)
+        self._labels = method_labels(self, p)
         return p
 
     def compute(self, lanes: Frame) -> Data:

@@ -87,7 +87,7 @@ class GraphView(View):
         places = layout(model)
         n = len(places)
         room = 0.12 if n <= NAMED else 0.06
-        p = plot(colours, "", "", (-room, 1 + room), (-0.18, 1.06))
+        p = plot(colours, "", "", (-room, 1 + room), (-0.06, 1.06))
         p.axis.visible = p.grid.visible = False
         p.min_border_left = p.min_border_right = p.min_border_bottom = 4
         row = np.full(model.data.n_nodes, -1)
@@ -152,7 +152,7 @@ class GraphView(View):
                 "x", "y", text="short", source=nodes, y_offset=-9 if self._groups is None else -13, text_align="center",
                 text_font_size="11px", text_color=colours.text, text_baseline="bottom",
             )  # fmt: skip
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, 1 if self._groups is None else 2)
         return p
 
     def compute(self, lanes: Frame) -> Data:

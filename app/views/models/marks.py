@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bokeh.models import CustomJSTransform, Label, LinearColorMapper, Node
+from bokeh.models import CustomJSTransform, Label, LinearColorMapper
 from bokeh.palettes import Category20_20
 
-from app.views.base import LINE, View
+from app.views.base import View
 
 # The strong ones first, then their pale twins.
 PALETTE = (*Category20_20[0::2], *Category20_20[1::2])
@@ -28,17 +28,12 @@ def text_of(column: str, texts: Sequence[str]) -> dict[str, Any]:
     return {"field": column, "transform": chosen}
 
 
-def method_labels(view: View, figure: Any, right: bool = False, top: bool = False) -> list[Label]:
-    """A label for each method, in its colour, in the corner of a figure that is empty for the longest time."""
-    scene, labels = view.scene, []
-    for i, _ in enumerate(scene.lanes):
-        label = view.caption(figure, y=6 + LINE * (len(scene.lanes) - 1 - i))
-        label.text_color = scene.colours.lanes[i]
-        if right:
-            label.x, label.text_align = Node(target="frame", symbol="right", offset=-6), "right"
-        if top:
-            label.y, label.text_baseline = Node(target="frame", symbol="top", offset=6 + LINE * i), "top"
-        labels.append(label)
+def method_labels(view: View, figure: Any) -> list[Label]:
+    """A label for each method, in its colour, in lines above the figure's frame: curves go everywhere in it."""
+    scene = view.scene
+    labels = [view.caption_above(figure, len(scene.lanes), i) for i, _ in enumerate(scene.lanes)]
+    for label, colour in zip(labels, scene.colours.lanes, strict=False):
+        label.text_color = colour
     return labels
 
 

@@ -31,7 +31,7 @@ class Pictures(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return experiment.target.values().get("corpus") == "bars"
+        return experiment.target.values().get("corpus") in ("bars", "stream")
 
     def build(self) -> Any:
         colours, model = self.scene.colours, self.scene.target

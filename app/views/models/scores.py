@@ -60,7 +60,8 @@ class Scores(View):
         model = type(scene.target)
         self.title = title_of(model)
         self.hint = f"{'higher' if model.higher_is_better else 'lower'} is better"
-        p = plot(colours, scene.axis_label, model.score_name, (1, 100), (0, 1), x_axis_type="log")
+        # Its title says what is upwards.
+        p = plot(colours, scene.axis_label, "", (1, 100), (0, 1), x_axis_type="log")
         # Bokeh labels the digits between powers of ten where an axis has few of them; they overlap.
         p.xaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-4, 11)])
         self.moving_range("x", p.x_range)
@@ -75,8 +76,7 @@ class Scores(View):
             p.scatter("x", "y", source=line, color=colour, size=3)
             marks = self.feed(f"marks {i}", "x")
             p.add_glyph(marks, VSpan(x="x", line_color=colour, line_dash="dashed", line_alpha=0.6))
-        # Curves end low where lower is better, and high where higher is.
-        self._labels = method_labels(self, p, right=True, top=not model.higher_is_better)
+        self._labels = method_labels(self, p)
         return p
 
     def compute(self, lanes: Frame) -> Data:

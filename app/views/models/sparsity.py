@@ -41,7 +41,7 @@ class Sparsity(View):
                 line_width=2,
                 line_dash=DASHES[i],
             )
-        self._labels = method_labels(self, p, top=True)
+        self._labels = method_labels(self, p)
         return p
 
     def compute(self, lanes: Frame) -> Data:

@@ -12,8 +12,7 @@ from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.clusters.model import TOGETHER
 from samplers.models.mixture.data import Documents, known_clusters, read
-from samplers.models.topics.corpus import Corpus
-from samplers.models.topics.model import BUILT_IN
+from samplers.models.topics.corpus import Corpus, reuters
 from samplers.parameters import Count, Option, Real, SpecError
 from samplers.targets.base import Array
 
@@ -21,7 +20,8 @@ MAX_TEST = 5000
 """Held-out documents: with more a score would take longer than many steps."""
 MAX_SLOTS, MAX_CELLS = 500, 1_000_000
 """Clusters that there is room for, and clusters × words."""
-_PLANTED = lru_cache(maxsize=4)(known_clusters)
+_REUTERS = lru_cache(reuters)
+_SYNTHETIC = lru_cache(maxsize=4)(known_clusters)
 
 
 class Mixture(Model):
@@ -93,9 +93,9 @@ class Mixture(Model):
 
     def _whole(self) -> Documents:
         if self.corpus == "synthetic":
-            return _PLANTED(self.documents, self.length)
+            return _SYNTHETIC(self.documents, self.length)
         if self.corpus != UPLOADED:
-            return Documents(BUILT_IN[self.corpus]())
+            return Documents(_REUTERS())
         if not isinstance(self.uploaded, Documents):
             raise SpecError("model.corpus", UPLOADED, "no file has been uploaded; choose one, or synthetic documents")
         brought = self.uploaded

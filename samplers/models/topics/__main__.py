@@ -11,9 +11,12 @@ import numpy as np
 from samplers.models.run import ModelChain, start
 from samplers.models.topics.corpus import read_path
 from samplers.models.topics.model import Topics
+from samplers.models.topics.stream import FileStream
 from samplers.parameters import SpecError, declared
 from samplers.spec import Experiment, samplers_of
 
+DEFAULTS = "collapsed_gibbs", "lda_scir"
+"""The method for a corpus, and for a stream."""
 CUT_OFFS = ("min_documents", "max_share", "max_words")
 SHOWN = 6
 """Words of each topic."""
@@ -23,7 +26,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m samplers.models.topics", description=__doc__)
     parser.add_argument("path", type=Path, help="a text file with a document on each line, a folder of text files, a .csv, or an .ldac beside its .tokens or .vocab")  # fmt: skip
     parser.add_argument("--column", default="", help="the column of texts in a .csv")
-    parser.add_argument("--method", action="append", choices=samplers_of("topics"), help="several may be given; by default collapsed_gibbs")  # fmt: skip
+    parser.add_argument("--method", action="append", choices=samplers_of("topics"), help=f"several may be given; by default {' or, with --stream, '.join(DEFAULTS)}")  # fmt: skip
+    parser.add_argument("--stream", action="store_true", help="a text file with a document on each line, in no order, is read minibatch after minibatch and never held")  # fmt: skip
     parser.add_argument("--documents", type=int, default=20_000, help="how many documents each method looks at")
     parser.add_argument("--seed", type=int, default=1)
     of_model = dict(declared(Topics))
@@ -50,11 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     params = {name: getattr(options, name) for name in ("n_topics", "alpha", "beta", *CUT_OFFS)}
-    methods: dict[str, dict[str, Any]] = {key: {} for key in options.method or ["collapsed_gibbs"]}
+    methods: dict[str, dict[str, Any]] = {key: {} for key in options.method or [DEFAULTS[options.stream]]}
     try:
         of_model = {"corpus": "uploaded", **params}
         experiment = Experiment.of("topics", methods, target_params=of_model, seed=options.seed)
-        model = experiment.make_model(read_path(options.path, column=options.column))
+        own = FileStream.of(options.path) if options.stream else read_path(options.path, column=options.column)
+        model = experiment.make_model(own)
         runs = [run.chains[0] for run in start(experiment, model)]
     except SpecError as error:
         parser.error(str(error))

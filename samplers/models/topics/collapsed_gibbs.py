@@ -6,9 +6,15 @@ from numpy.random import Generator
 from scipy.special import gammaln
 
 from samplers import jit, textbook
-from samplers.models.topics.local import BLOCK, columns, ids, pick
+from samplers.models.topics.local import BLOCK, columns, find, ids
 from samplers.models.topics.method import COMPILED, State, TopicMethod
 from samplers.models.topics.model import Topics
+
+
+@jit.helper
+def share(k, old, gone, left, row, beta):
+    """p(z = k) up to a factor; ``gone`` for the topic that the word itself has now."""
+    return gone if k == old else left[k] * (row[k] + beta)
 
 
 @jit.loop(
@@ -16,29 +22,45 @@ from samplers.models.topics.model import Topics
                types.float64, types.int64)
 )  # fmt: skip
 def scan(rng, documents, offsets, words, topics, counts, weights, totals, alpha, beta, n_topics):
+    # Counts are written only where a topic changes: what is written as a number and at once read as a vector stalls.
     mass = beta * len(weights)
-    p = np.zeros(len(totals))
+    p, left, scale = np.zeros(len(totals)), np.zeros(len(totals)), np.zeros(len(totals))
     ends = np.zeros(len(totals) // BLOCK)
-    scale = np.zeros(len(totals))
     for k in range(n_topics):
         scale[k] = 1 / (totals[k] + mass)
     for d in documents:
         own = counts[d]
+        for k in range(len(left)):
+            left[k] = (own[k] + alpha) * scale[k]
         for i in range(offsets[d], offsets[d + 1]):
             row = weights[words[i]]
-            z = topics[i]
-            own[z] -= 1
-            row[z] -= 1
-            totals[z] -= 1
-            scale[z] = 1 / (totals[z] + mass)
-            for k in range(len(p)):
-                p[k] = (own[k] + alpha) * (row[k] + beta) * scale[k]
-            z = pick(p, ends, rng.random(), n_topics)
-            topics[i] = z
-            own[z] += 1
-            row[z] += 1
-            totals[z] += 1
-            scale[z] = 1 / (totals[z] + mass)
+            old = types.int64(topics[i])
+            without = 1 / (totals[old] - 1 + mass)
+            gone = (own[old] - 1 + alpha) * without * (row[old] - 1 + beta)
+            total = 0.0
+            for b in range(len(ends)):
+                j = b * BLOCK
+                p0, p1 = share(j, old, gone, left, row, beta), share(j + 1, old, gone, left, row, beta)
+                p2, p3 = share(j + 2, old, gone, left, row, beta), share(j + 3, old, gone, left, row, beta)
+                p4, p5 = share(j + 4, old, gone, left, row, beta), share(j + 5, old, gone, left, row, beta)
+                p6, p7 = share(j + 6, old, gone, left, row, beta), share(j + 7, old, gone, left, row, beta)
+                p[j], p[j + 1], p[j + 2], p[j + 3] = p0, p1, p2, p3
+                p[j + 4], p[j + 5], p[j + 6], p[j + 7] = p4, p5, p6, p7
+                total += ((p0 + p1) + (p2 + p3)) + ((p4 + p5) + (p6 + p7))
+                ends[b] = total
+            z = find(p, ends, rng.random() * total, n_topics)
+            if z != old:
+                topics[i] = z
+                own[old] -= 1
+                row[old] -= 1
+                totals[old] -= 1
+                scale[old] = without
+                left[old] = (own[old] + alpha) * without
+                own[z] += 1
+                row[z] += 1
+                totals[z] += 1
+                scale[z] = 1 / (totals[z] + mass)
+                left[z] = (own[z] + alpha) * scale[z]
 
 
 class CollapsedGibbs(TopicMethod):

@@ -7,9 +7,9 @@ is named with its line.
 import importlib.util
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import filterfalse
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, filterfalse
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -61,6 +61,8 @@ class Corpus:
     titles: tuple[str, ...]
     topics: Array | None = None
     """The topics that the documents were drawn from, (topics, words), where they are known."""
+    labels: tuple[str, ...] | None = None
+    """What group each document is of, where that is known."""
 
     @property
     def n_documents(self) -> int:
@@ -95,12 +97,12 @@ class Corpus:
     def part(self, documents: NDArray[np.int64]) -> "Corpus":
         """Some of the documents, with the whole vocabulary."""
         pieces = [self.words[self.offsets[d] : self.offsets[d + 1]] for d in documents]
-        return Corpus(
-            _offsets([len(piece) for piece in pieces]),
-            np.concatenate(pieces) if pieces else self.words[:0],
-            self.vocabulary,
-            tuple(self.titles[d] for d in documents),
-            self.topics,
+        return replace(
+            self,
+            offsets=_offsets([len(piece) for piece in pieces]),
+            words=np.concatenate(pieces) if pieces else self.words[:0],
+            titles=tuple(self.titles[d] for d in documents),
+            labels=None if self.labels is None else tuple(self.labels[d] for d in documents),
         )
 
     def trimmed(self, min_documents: int, max_share: float, max_words: int) -> "Corpus":
@@ -123,8 +125,9 @@ class Corpus:
             _offsets(lengths[lengths > 0]),
             ids[ids >= 0],
             tuple(self.vocabulary[w] for w in kept),
-            tuple(title for title, length in zip(self.titles, lengths, strict=True) if length > 0),
+            tuple(compress(self.titles, lengths > 0)),
             topics,
+            None if self.labels is None else tuple(compress(self.labels, lengths > 0)),
         )
 
 
@@ -154,26 +157,36 @@ def reuters_folder() -> Path:
     return Path(spec.submodule_search_locations[0]) / "tests"
 
 
-def bars(n_documents: int = 500, length: int = 100, side: int = 5, concentration: float = 0.2, seed: int = 1) -> Corpus:
-    """Words are the pixels of a square, topics its rows and columns (Griffiths & Steyvers 2004, figure 1)."""
+def bar_topics(side: int) -> tuple[Array, tuple[str, ...]]:
+    """The topics (2·side, words), and the words: the rows and columns of a square, and its pixels."""
     squares = np.zeros((2 * side, side, side))
     for i in range(side):
         squares[i, i] = squares[side + i, :, i] = 1 / side
     vocabulary = tuple(f"{row + 1},{column + 1}" for row in range(side) for column in range(side))
-    return _drawn(squares.reshape(2 * side, -1), vocabulary, n_documents, length, concentration, seed)
+    return squares.reshape(2 * side, -1), vocabulary
+
+
+def bars(n_documents: int = 500, length: int = 100, side: int = 5, concentration: float = 0.2, seed: int = 1) -> Corpus:
+    """Words are the pixels of a square, topics its rows and columns (Griffiths & Steyvers 2004, figure 1)."""
+    return drawn(np.random.default_rng(seed), *bar_topics(side), n_documents, length, concentration)
+
+
+def sparse_topics(n_words: int, n_topics: int, seed: int = 1) -> tuple[Array, tuple[str, ...]]:
+    """Topics (topics, words) that are drawn from Dir(0.05), and the words."""
+    topics = np.random.default_rng(seed).dirichlet(np.full(n_words, 0.05), size=n_topics)
+    return topics, tuple(f"word{w}" for w in range(n_words))
 
 
 def synthetic(n_documents: int, n_words: int, n_topics: int, length: int = 100, seed: int = 1) -> Corpus:
-    """Documents of topics that are drawn from Dir(0.05): a large corpus, to see how long something takes."""
-    topics = np.random.default_rng(seed).dirichlet(np.full(n_words, 0.05), size=n_topics)
-    vocabulary = tuple(f"word{w}" for w in range(n_words))
-    return _drawn(topics, vocabulary, n_documents, length, 0.1, seed + 1)
+    """Documents of :func:`sparse_topics`: a large corpus, to see how long something takes."""
+    return drawn(np.random.default_rng(seed + 1), *sparse_topics(n_words, n_topics, seed), n_documents, length, 0.1)
 
 
-def _drawn(
-    topics: Array, vocabulary: tuple[str, ...], n_documents: int, length: int, concentration: float, seed: int
-) -> Corpus:
-    rng = np.random.default_rng(seed)
+def drawn(
+    rng: np.random.Generator, topics: Array, vocabulary: tuple[str, ...], n_documents: int, length: int,
+    concentration: float,
+) -> Corpus:  # fmt: skip
+    """Documents of ``length`` words whose proportions are drawn from Dir(concentration)."""
     shares = rng.dirichlet(np.full(len(topics), concentration), size=n_documents)
     counts = rng.multinomial(length, shares)
     words = np.empty(n_documents * length, dtype=np.int32)
@@ -181,9 +194,14 @@ def _drawn(
     for k, topic in enumerate(topics):
         ends = topic.cumsum()
         words[topic_of == k] = np.searchsorted(ends, rng.random(counts[:, k].sum()) * ends[-1], side="right")
-    words = np.sort(words.reshape(n_documents, length), axis=1).ravel()
-    titles = tuple(f"document {d + 1}" for d in range(n_documents))
-    return Corpus(_offsets([length] * n_documents), words, vocabulary, titles, topics)
+    words = np.sort(words.reshape(n_documents, length), axis=1)
+    return replace(from_bags(list(words), vocabulary), topics=topics)
+
+
+def from_bags(bags: Sequence[Ids], vocabulary: tuple[str, ...]) -> Corpus:
+    """Of the words of each document, equal ones together."""
+    titles = tuple(f"document {d + 1}" for d in range(len(bags)))
+    return Corpus(_offsets(map(len, bags)), np.concatenate(bags), vocabulary, titles)
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -237,9 +255,9 @@ def _read(files: Mapping[str, bytes], column: str, tell: Tell) -> Corpus:
     if len(files) == 1:
         ((name, content),) = files.items()
         lines = lines_of(name, decode(name, content))
-        return _from_texts(name, ((line.strip()[:MAX_TITLE], line) for line in lines), total, tell)
+        return from_texts(name, ((line.strip()[:MAX_TITLE], line) for line in lines), total, tell)
     texts = ((PurePath(name).stem, decode(name, content)) for name, content in files.items())
-    return _from_texts(f"The corpus of {len(files)} files", texts, total, tell)
+    return from_texts(f"The corpus of {len(files)} files", texts, total, tell)
 
 
 def _company(files: Mapping[str, bytes]) -> str:
@@ -269,8 +287,12 @@ def read_path(path: Path, *, column: str = "") -> Corpus:
         raise FileError(str(path), "cannot be read", (error.strerror or str(error)).lower()) from None
 
 
-def _from_texts(name: str, texts: Iterable[tuple[str, str]], size: int, tell: Tell) -> Corpus:
-    """Of (title, text) pairs, ``size`` characters or more; those without words are passed over."""
+def from_texts(
+    name: str, texts: Iterable[tuple[str, str]], size: int, tell: Tell, left_out: Collection[str] = ()
+) -> Corpus:
+    """Of (title, text) pairs, ``size`` characters or more; those without words are passed over. ``left_out`` are words
+    in small letters.
+    """
     ids: defaultdict[str, int] = defaultdict()
     ids.default_factory = ids.__len__  # a new word has the next number
     words: list[Ids] = []
@@ -285,6 +307,8 @@ def _from_texts(name: str, texts: Iterable[tuple[str, str]], size: int, tell: Te
                 tell(min(done / max(size, 1), 1.0))
             done += len(piece)
             several = WORD.findall(piece.lower())
+            if left_out:
+                several = [word for word in several if word not in left_out]
             if several:
                 found.append(np.fromiter(map(ids.__getitem__, several), np.int32, len(several)))
                 n_tokens += len(several)
@@ -324,7 +348,7 @@ def _check_size(name: str, n_documents: int, n_tokens: int, n_words: int) -> Non
 
 
 def _from_csv(name: str, content: bytes, column: str, tell: Tell) -> Corpus:
-    return _from_texts(name, _csv_texts(name, decode(name, content), column), len(content), tell)
+    return from_texts(name, _csv_texts(name, decode(name, content), column), len(content), tell)
 
 
 def _csv_texts(name: str, text: str, column: str) -> Iterator[tuple[str, str]]:
@@ -386,8 +410,7 @@ def _from_ldac(
         if len(ids):
             words.append(np.repeat(ids.astype(np.int32), counts))
     _check_count(name, len(words))
-    titles = tuple(f"document {d + 1}" for d in range(len(words)))
-    return Corpus(_offsets(map(len, words)), np.concatenate(words), tuple(listed), titles)
+    return from_bags(words, tuple(listed))
 
 
 _PAIR, _FITS = re.compile(r"\d+:\d+", re.ASCII), re.compile(r"\d{1,9}:\d{1,8}", re.ASCII)

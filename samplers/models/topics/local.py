@@ -19,6 +19,25 @@ def columns(n_topics: int) -> int:
 
 
 @jit.helper
+def find(p, ends, u, n_topics):
+    """The topic in whose part of Σ p the number u lies; ``ends`` (columns / BLOCK,) are the sums up to each block.
+
+    Sums are counted that are not above u: a branch for each would be guessed wrong at every other draw.
+    """
+    b = 0
+    for i in range(len(ends) - 1):
+        b += u >= ends[i]
+    i = b * BLOCK
+    if b > 0:
+        u -= ends[b - 1]
+    two, four, six = p[i] + p[i + 1], p[i + 2] + p[i + 3], p[i + 4] + p[i + 5]
+    four += two
+    k = i + (u >= p[i]) + (u >= two) + (u >= two + p[i + 2]) + (u >= four)
+    k += (u >= four + p[i + 4]) + (u >= four + six) + (u >= four + (six + p[i + 6]))
+    return min(k, n_topics - 1)
+
+
+@jit.helper
 def pick(p, ends, u, n_topics):
     """The topic at the share u of Σ p; ``ends`` (columns / BLOCK,) is scratch."""
     total = 0.0
@@ -29,18 +48,7 @@ def pick(p, ends, u, n_topics):
     if not total > 0:
         # Every φ of the word has underflowed.
         return int(u * n_topics)
-    u *= total
-    b = 0
-    while b < len(ends) - 1 and u >= ends[b]:
-        b += 1
-    k = b * BLOCK
-    if b > 0:
-        u -= ends[b - 1]
-    last = min(k + BLOCK, n_topics) - 1
-    while k < last and u >= p[k]:
-        u -= p[k]
-        k += 1
-    return k
+    return find(p, ends, u * total, n_topics)
 
 
 @jit.helper

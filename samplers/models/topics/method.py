@@ -1,5 +1,6 @@
 """What all methods for topics have in common: their state, their score, and what the views see."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 from samplers import jit
 from samplers.models.base import Method, Snapshot
 from samplers.models.topics.completion import Completion, fold_in, predict
+from samplers.models.topics.corpus import Corpus
 from samplers.models.topics.local import columns
 from samplers.models.topics.model import Topics
-from samplers.parameters import Count, Value
+from samplers.models.topics.stream import Source
+from samplers.parameters import Count, SpecError, Value
 
 Array = NDArray[np.float64]
 
@@ -34,12 +37,16 @@ class State:
     totals: Array
     """Σ_w weights, (columns,)."""
     topics: NDArray[np.int32]
-    """z of every word of the training documents, (tokens,)."""
+    """z of every word of ``data``, (tokens,)."""
     counts: Array
-    """How many of its words each training document has in each topic, (documents, columns)."""
+    """How many of its words each document of ``data`` has in each topic, (documents, columns)."""
     completion: Completion
     batch: NDArray[np.int64]
-    """The training documents of the last step."""
+    """The documents of the last step, out of ``data``."""
+    data: Corpus
+    """The training documents, or of a stream its last minibatch."""
+    source: Source | None = None
+    """Where it is in the stream."""
     steps: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
     """What one method needs besides."""
@@ -49,6 +56,8 @@ class TopicMethod(Method):
     """A method for :class:`Topics`. The first state has uniformly random topics."""
 
     model = "topics"
+    takes_streams: ClassVar[bool] = False
+    """Whether it needs no document twice."""
 
     # What its tests need besides.
     exact_at: ClassVar[tuple[dict[str, Value], int, float]]
@@ -62,15 +71,38 @@ class TopicMethod(Method):
 
     def first_state(self, model: Topics, rng: Generator, weights: Array) -> State:
         """The state with random topics."""
-        topics = rng.integers(model.n_topics, size=model.training.n_tokens).astype(np.int32)
-        counts = np.zeros((model.training.n_documents, columns(model.n_topics)))
-        np.add.at(counts, (model.training.document_of(), topics), 1)
+        topics, counts = random_topics(model.training, model.n_topics, rng)
         own = Generator(type(rng.bit_generator)(rng.integers(2**63)))
-        return State(weights, weights.sum(axis=0), topics, counts, Completion(model, own), np.arange(0))
+        source = model.stream.begin(rng) if model.stream else None
+        return State(
+            weights, weights.sum(axis=0), topics, counts, Completion(model, own), np.arange(0), model.training, source
+        )
 
     def size(self, model: Topics) -> int:
         """How many documents one step looks at."""
-        return min(int(self.batch_size), model.training.n_documents)
+        return min(int(self.batch_size), model.n_data)
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Value]) -> bool:
+        return cls.takes_streams or values["corpus"] != "stream"
+
+    def check(self, model: Topics) -> None:
+        if model.stream is None:
+            return
+        if not self.takes_streams:
+            allowed = "it comes back to every document, and a stream shows each once; allowed are methods over minibatches of fresh documents, as SCIR and SGRLD"  # fmt: skip
+            raise SpecError("sampler", self.key, allowed)
+        if self.batch_size > MAX_FRESH:
+            raise SpecError("sampler.batch_size", self.batch_size, f"on a stream allowed are at most {MAX_FRESH:,} documents in a step")  # fmt: skip
+
+    def choose(self, model: Topics, state: State, rng: Generator) -> None:
+        """The documents of a step: some of the training documents, or the stream's next ones with random topics."""
+        size = self.size(model)
+        if state.source is None:
+            state.batch = rng.choice(model.n_data, size, replace=False, shuffle=False)
+        else:
+            state.data, state.batch = state.source.next(size), np.arange(size)
+            state.topics, state.counts = random_topics(state.data, model.n_topics, rng)
 
     def scale(self, model: Topics, state: State) -> Array:
         """1/Σ_w (weights + prior), (columns,); 0 beyond the topics."""
@@ -88,7 +120,7 @@ class TopicMethod(Method):
         vocabulary. ``topic_shares`` (K,): the share of the training words in each topic. ``sparsity`` (64,): how many
         entries of a draw of φ, up to 20,000, are in each bin of log10 φ of ``sparsity_edges``. ``documents`` (n,) and
         ``proportions`` (n, K): the training documents of the last step, and their π. ``phi`` (K, V), only where that
-        is small.
+        is small. ``document_topics`` (training documents,): the commonest topic of each, where their labels are known.
         """
         n_topics = model.n_topics
         prior, scale = self.prior(model), self.scale(model, state)
@@ -108,6 +140,8 @@ class TopicMethod(Method):
             "documents": batch.copy(),
             "proportions": proportions / proportions.sum(axis=1, keepdims=True),
         }
+        if model.training.labels is not None:
+            out["document_topics"] = state.counts[:, :n_topics].argmax(axis=1)
         if n_topics * model.n_words <= MAX_SHOWN:
             out["phi"] = np.ascontiguousarray(((state.weights + prior) * scale)[:, :n_topics].T)
         return out
@@ -133,6 +167,16 @@ class TopicMethod(Method):
 
 MAX_BATCH_SHOWN = 50
 """Documents in a snapshot."""
+MAX_FRESH = 2000
+"""Documents of a stream in one step: they are held, with their counts."""
+
+
+def random_topics(data: Corpus, n_topics: int, rng: Generator) -> tuple[NDArray[np.int32], Array]:
+    """Random z of every word, (tokens,), and how many words each document has in each topic, (documents, columns)."""
+    topics = rng.integers(n_topics, size=data.n_tokens).astype(np.int32)
+    counts = np.zeros((data.n_documents, columns(n_topics)))
+    np.add.at(counts, (data.document_of(), topics), 1)
+    return topics, counts
 
 
 @jit.loop(types.void(jit.matrix, types.float64, jit.vector, jit.integer_matrix, jit.matrix))

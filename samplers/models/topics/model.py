@@ -1,7 +1,8 @@
 """The topic model: latent Dirichlet allocation, with some documents held out."""
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -9,24 +10,26 @@ import numpy as np
 from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.topics.corpus import Corpus, bars, read_uploads, reuters, synthetic
+from samplers.models.topics.docstrings import scipy_docstrings
+from samplers.models.topics.stream import Stream, bars_stream, n_held
 from samplers.parameters import Count, Option, Real, SpecError
 
 MAX_CELLS = 5_000_000
 """Topics × words."""
-MAX_TEST = 1000
-"""Test documents: with more of them a score would take longer than many steps."""
 FOLLOWED = 1000
 """Training documents whose topics are followed: to count those of more would take longer than a small minibatch."""
 SPLIT_SEED = 20_130_612
 """All studies of a corpus hold out the same words, so that their perplexities can be compared."""
 
-BUILT_IN = {
+BUILT_IN: dict[str, Callable[[], Corpus | Stream]] = {
     "reuters": lru_cache(reuters),
+    "docstrings": lru_cache(scipy_docstrings),
     "bars": lru_cache(bars),
     "synthetic": lru_cache(lambda: synthetic(500, n_words=1000, n_topics=4)),
+    "stream": lru_cache(bars_stream),
 }
 # The package that has the Reuters articles is not built for every Python.
-FIRST = "reuters" if importlib.util.find_spec("lda") else "bars"
+FIRST = "reuters" if importlib.util.find_spec("lda") else "docstrings"
 
 
 class Topics(Model):
@@ -50,7 +53,7 @@ class Topics(Model):
     data_parameter = "corpus"
     followed = ("topics in use", "largest topic", "second topic", "third topic")
 
-    corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns. Synthetic: 500 documents of four topics that share few words.")  # fmt: skip
+    corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Docstrings: what SciPy says of its functions, read from the installed package; their subpackages are known. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns. Synthetic: 500 documents of four topics that share few words. Stream: fresh documents of bars at every step, none of which comes again; for methods over minibatches.")  # fmt: skip
     n_topics = Count(20, bounds=(2, 500), log=True, tex="K", label="Topics K", doc="How many topics there are.")
     alpha = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\alpha", label="Document prior α",
                  doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.")  # fmt: skip
@@ -72,31 +75,39 @@ class Topics(Model):
         if self.n_topics * whole.n_words > MAX_CELLS:
             allowed = f"allowed are at most {MAX_CELLS // whole.n_words} topics with {whole.n_words:,} words"
             raise SpecError("model.n_topics", self.n_topics, allowed)
+        self.vocabulary, self.n_words, self.true_topics = whole.vocabulary, whole.n_words, whole.topics
         rng = np.random.default_rng(SPLIT_SEED)
+        self.stream: Stream | None = None
+        """Where the documents of every step are fresh."""
+        if isinstance(whole, Stream):
+            self.stream, sample, held = whole.split(self.test_share)
+            titles = tuple(f"document {d + 1} of the last minibatch" for d in range(sample.n_documents))
+            self.training = replace(sample, titles=titles)
+            """The documents that are learned from; of a stream a few that a run begins with."""
+            self.folded, self.scored = _split(held, self.observed, rng)
+            """The two parts of the test documents."""
+            return
         # A document of one word has nothing to observe beside what is predicted.
         splittable = np.flatnonzero(np.diff(whole.offsets) >= 2)
-        n_test = min(max(1, round(self.test_share * whole.n_documents)), MAX_TEST)
+        n_test = n_held(self.test_share, whole.n_documents)
         if len(splittable) < n_test or whole.n_documents - n_test < 1:
             raise SpecError("model.test_share", self.test_share, f"of {whole.n_documents} documents {len(splittable)} have two words or more; that is too few")  # fmt: skip
         test = np.sort(rng.permutation(splittable)[:n_test])
         training = np.setdiff1d(np.arange(whole.n_documents), test)
         self.training = whole.part(training)
-        """The documents that are learned from."""
         self.folded, self.scored = _split(whole.part(test), self.observed, rng)
-        """The two parts of the test documents."""
-        self.vocabulary, self.n_words, self.true_topics = whole.vocabulary, whole.n_words, whole.topics
 
-    def _whole(self) -> Corpus:
+    def _whole(self) -> Corpus | Stream:
         if self.corpus != UPLOADED:
             return BUILT_IN[self.corpus]()
-        if not isinstance(self.uploaded, Corpus):
+        if not isinstance(self.uploaded, Corpus | Stream):
             raise SpecError("model.corpus", self.corpus, f"no corpus was uploaded; built in are {', '.join(BUILT_IN)}")
         return self.uploaded.trimmed(self.min_documents, self.max_share, self.max_words)
 
     @property
     def n_data(self) -> int:
-        """Training documents."""
-        return self.training.n_documents
+        """Training documents; of a stream how many the posterior is of."""
+        return self.stream.n_documents if self.stream else self.training.n_documents
 
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
         """Topics in use from 1 to K; shares of the words."""
@@ -116,9 +127,9 @@ class Topics(Model):
     def facts(self) -> dict[str, str]:
         tokens = self.training.n_tokens + self.folded.n_tokens + self.scored.n_tokens
         return {
-            "documents": f"{self.training.n_documents + self.folded.n_documents:,}",
+            "documents": f"{self.n_data + self.folded.n_documents * (self.stream is None):,}",
             "different words": f"{self.n_words:,}",
-            "words in all": f"{tokens:,}",
+            **({} if self.stream else {"words in all": f"{tokens:,}"}),
             "test documents": f"{self.folded.n_documents:,}",
             "words predicted": f"{self.scored.n_tokens:,}",
         }

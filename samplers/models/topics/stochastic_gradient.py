@@ -7,7 +7,8 @@ the proportions integrated out, Fisher's identity gives the gradient as an expec
 
 with the counts N_kw of the topics z given φ and x. The counts are estimated by (D/n) B_kw, with B_kw the mean over
 some Gibbs sweeps of how often word w has topic k in the n documents of a minibatch, out of D. The topics of a document
-are kept from one visit to the next, so that the sweeps go on from where they were.
+are kept from one visit to the next, so that the sweeps go on from where they were. A document of a stream is seen once:
+its topics begin at random, and as many sweeps as are counted go before.
 """
 
 from typing import Any, ClassVar
@@ -45,12 +46,14 @@ def reflected(x, r):
 
 @jit.loop(
     types.void(jit.rng_type, jit.integers, jit.integers, ids, ids, jit.matrix, jit.matrix, jit.vector, types.float64,
-               types.int64, types.int64, jit.matrix, jit.vector)
+               types.int64, types.int64, types.int64, jit.matrix, jit.vector)
 )  # fmt: skip
 def count_topics(
-    rng, documents, offsets, words, topics, counts, weights, scale, alpha, n_topics, n_sweeps, out, out_totals
+    rng, documents, offsets, words, topics, counts, weights, scale, alpha, n_topics, n_first, n_sweeps, out, out_totals
 ):
-    """B (words, columns) and B_k· (columns,) of these documents, the mean over Gibbs sweeps given φ = weights·scale."""
+    """B (words, columns) and B_k· (columns,) of these documents, the mean over Gibbs sweeps given φ = weights·scale;
+    ``n_first`` sweeps before these are not counted.
+    """
     p = np.zeros(len(scale))
     ends = np.zeros(len(scale) // BLOCK)
     each = 1 / n_sweeps
@@ -58,8 +61,10 @@ def count_topics(
     out_totals[:] = 0
     for d in documents:
         begin, end = offsets[d], offsets[d + 1]
-        for _ in range(n_sweeps):
+        for s in range(n_first + n_sweeps):
             sweep(rng, words[begin:end], topics[begin:end], counts[d], weights, 0.0, scale, alpha, n_topics, p, ends)
+            if s < n_first:
+                continue
             for i in range(begin, end):
                 out[words[i], topics[i]] += each
                 out_totals[topics[i]] += each
@@ -68,6 +73,7 @@ def count_topics(
 class StochasticGradient(TopicMethod):
     """A sampler of θ over minibatches of documents."""
 
+    takes_streams = True
     step: ClassVar[Any]
     """The compiled step, of type :data:`STEP`."""
     compiled: ClassVar[tuple[Any, ...]] = (*COMPILED, count_topics)
@@ -104,16 +110,16 @@ class StochasticGradient(TopicMethod):
         return state
 
     def advance(self, model: Topics, state: State, rng: Generator) -> int:
-        data, n_topics = model.training, model.n_topics
-        size = self.size(model)
-        state.batch = rng.choice(data.n_documents, size, replace=False, shuffle=False)
+        self.choose(model, state, rng)
+        data, n_topics, size = state.data, model.n_topics, len(state.batch)
+        n_first = self.sweeps if model.stream else 0
         counts, count_totals = state.extra["counts"], state.extra["count_totals"]
         count_topics(
             rng, state.batch, data.offsets, data.words, state.topics, state.counts, state.weights,
-            self.scale(model, state), model.alpha, n_topics, self.sweeps, counts, count_totals,
+            self.scale(model, state), model.alpha, n_topics, n_first, self.sweeps, counts, count_totals,
         )  # fmt: skip
         step_size = self.step_size * (1 + state.steps / self.decay_steps) ** -self.decay_power
-        factor = data.n_documents / size
+        factor = model.n_data / size
         pull = 1 + factor * count_totals[:n_topics] / state.totals[:n_topics]
         total = self.compiled_step()(
             rng, state.weights, state.extra["momentum"], state.totals, counts, pull, factor, model.beta, n_topics,

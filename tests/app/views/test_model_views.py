@@ -16,6 +16,7 @@ from app.state import AppState
 from app.views import VIEWS
 from app.views.base import COLUMNS, SCORES, Frame, Position, Scene
 from app.views.models.adjacency import HELD, in_order, observed_matrix, shades
+from app.views.models.batch import gain
 from app.views.models.cluster_points import CORNERS, ellipses
 from app.views.models.graph import agreement, held_edges, layout, matched, observed
 from app.views.models.scores import curve, ends
@@ -34,6 +35,7 @@ PAGES = {
     "network": "?target=network(graph:blocks;n_communities:6)",
     "clusters": "?target=clusters(points:iris)",
     "mixture": "?target=mixture(documents:80)",
+    "sparse": "?target=sparse(items:100)",
     "no known groups": "?target=network(graph:florentine;n_communities:3)",
 }
 BATCHES = 6
@@ -340,10 +342,12 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     assert data["y"][0][0] < 300
     assert data["y"][0][1] > 900
     (text,) = view.captions(frame).values()
-    assert "m = 100" in text
+    assert "m = 100; with all a draw costs 3 ×" in text
     assert "4 tried; 1 mixed too slowly" in text
     assert np.ravel(data["slow"])[0] == 6, "at the upper end"
     assert 900 < np.ravel(data["slow"])[1] < data["y"][0][1]
+    for whole, words in ((340.0, "; all cost hardly more"), (290.0, "; none smaller is cheaper"), (np.inf, "")):
+        assert gain(frame.snapshot() | {"objective": np.array([whole, 300.0, 500.0, np.inf])}) == words
     # With a size of the person's own there is nothing to choose, and nothing is drawn.
     run.method = type("Method", (), {"chooses_batch_size": True, "batch_size": 7})()
     assert view.compute(frame) == {}

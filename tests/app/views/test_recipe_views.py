@@ -29,6 +29,8 @@ from app.views.kl import KL
 from app.views.ks import KS
 from app.views.planes import density
 from app.views.recipes import layouts_of
+from app.views.stationarity import UNKNOWN
+from app.views.written import SIDE, Written
 from samplers import Change, Choice, Experiment, Run
 from samplers.recipe.flow import on_points
 from samplers.recipe.presets import PRESETS
@@ -372,6 +374,21 @@ def test_what_minibatches_add_to_the_noise_is_not_predicted(key):
         assert words not in said(gradient)
 
 
+def test_what_is_not_predicted_is_not_drawn():
+    """Fails where a picture stays of what its text says is not known. Planted fault: the full gradient, whose is."""
+
+    def drawn(target, gradient):
+        page = Page(VIEWS["stationarity"], target, {"step_size": 1e-4}, gradient=gradient)
+        page.view.background(page.frames(20))
+        return page.compute()
+
+    plane, line = drawn("linear_regression", "minibatch"), drawn("student_mean", "minibatch")
+    assert {float(values[0].min()) for values in plane.values()} == {UNKNOWN}
+    assert [len(line[name][0]) for name in ("curve 0", "bad 0")] == [0, 0]
+    assert "residual 0" not in drawn("linear_regression", "full"), "0 everywhere, as the page has it"
+    assert len(drawn("student_mean", "full")["curve 0"][0]) > 0
+
+
 def test_another_curl_may_hide_in_a_typed_drift():
     # f = −(D + Q)∇U for Q = [[0, 2], [−2, 0]], typed beside D = I and Q = 0.
     page = Page(Completeness, "correlated_gaussian", {})
@@ -386,6 +403,53 @@ def test_another_curl_may_hide_in_a_typed_drift():
     page.edit(drift_entries=(f"-({first}) - 2*({second})", f"-({second}) - 2*({first})"))
     assert not page.view.background(page.frames())
     assert cell_of(page.compute()) is None
+
+
+def test_the_curl_of_a_typed_drift_is_drawn_or_what_the_drift_has_instead():
+    """Q₁₂ = θ₁ for the standard normal distribution; without its Γ the mean of θ₂ is .647 (from the same equations)."""
+    standard = {"key": "correlated_gaussian", "params": {"rho": 0.0}}
+    right = {"drift_entries": ("-theta1 - theta1*theta2", "-theta2 + theta1^2 - 1")}
+    wrong = {"drift_entries": ("-theta1 - theta1*theta2", "-theta2 + theta1^2")}
+    page = Page(Written, standard, right, wrong)
+    assert page.view.background(page.frames()) and not page.view.background(page.frames())
+    data = page.compute()
+    x, y = page.view._planes[0].centres(SIDE)
+    seen = x**2 + y**2 < 6
+    drawn, law = (data[f"image {n}"][0].reshape(SIDE, SIDE).T for n in range(2))
+    np.testing.assert_allclose((drawn * page.view._scale(0))[seen], x[seen], atol=0.05)
+    assert (law * y).sum() / law.sum() == pytest.approx(0.647, abs=0.01)
+    (caption,) = page.why()
+    first, second = caption.split("<br>")
+    assert "Q₁₂ = theta1<" in first and "no Q" in second and "another stationary distribution" in second
+    # Planted fault: the two are exchanged.
+    page.edit(0, **wrong)
+    page.edit(1, **right)
+    assert page.view.background(page.frames())
+    page.compute()
+    assert "no Q" in page.why()[0].split("<br>")[0]
+
+
+def test_in_one_dimension_the_line_is_what_the_drift_leaves_invariant():
+    """e^{−U}/D for the drift −DU′, in closed form."""
+    drift = "-(1 + theta^2)*(4*theta^3 - 4*theta)"
+    page = Page(
+        Written, "double_well", *({**MULTIPLICATIVE, "drift_entries": (f"{drift}{more}",)} for more in ("+2*theta", ""))
+    )
+    page.view.background(page.frames())
+    data = page.compute()
+    (x, right), (_, wrong) = data["curve 0"], data["curve 1"]
+    wanted = density(Layout("theta", 1), page.target, [x])
+    np.testing.assert_allclose(right, wanted, atol=1e-3)
+    other = wanted / (1 + x**2)
+    np.testing.assert_allclose(wrong, other / (other.sum() * (x[1] - x[0])), atol=2e-3)
+    first, second = page.why()[0].split("<br>")
+    assert "<b>Q = 0</b>" in first and "in one dimension Q is 0" in second
+
+
+def test_more_coordinates_are_for_the_workbench():
+    page = Page(Written, "quartic", {"layout": "theta_r"})
+    assert not page.view.background(page.frames())
+    assert "up to five" in page.why()[0]
 
 
 def test_a_refused_recipe_has_no_mark():

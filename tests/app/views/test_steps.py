@@ -216,6 +216,17 @@ def test_a_step_that_is_too_long_is_said_in_place_of_arrows():
     assert not walk.look(run) and walk.playing() is None and "10,000 chains" in walk.problem
 
 
+def test_rounding_has_no_arrow_and_says_so():
+    """At its end gradient descent moves in the last digit, which 1e17 times as long would be an arrow."""
+    view, lanes, _ = shown("state", "quartic", ("sgld", {}), "full")
+    step = lanes.playing.step
+    parts = [part._replace(path=step.start + np.array([[0.0], [1e-16]]) * step.start) for part in step.parts]
+    lanes.playing = lanes.playing._replace(step=step._replace(parts=tuple(parts)))
+    assert all(len(column) == 0 for column in view.compute(lanes)["parts"])
+    assert "times" not in view.captions(lanes)[view._label.id]
+    assert numbers_of(parts[0]._replace(numbers={}), step.dim, 0, False) == "0, no arrow"
+
+
 def test_a_small_step_is_drawn_longer():
     view, lanes, _ = shown("state", "quartic", ("sgld", {"step_size": 1e-6}), "full")
     scale = longer(lanes.playing, view._place, view._span)

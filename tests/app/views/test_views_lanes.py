@@ -75,7 +75,7 @@ def small_work():
         patch.setattr(moments, "batch", cache(moments.batch))
         # So are the histories.
         known = cache(lambda shape, content, column: convergence.summary(np.frombuffer(content).reshape(shape), column))
-        once = SimpleNamespace(summary=lambda history, column: known(history.shape, history.tobytes(), column))
+        once = SimpleNamespace(refusal=convergence.refusal, FEWEST=convergence.FEWEST, summary=lambda history, column: known(history.shape, history.tobytes(), column))  # fmt: skip
         patch.setattr(trace, "convergence", once)
         every = order.functions
         # The expectation that is shown is chosen by all lanes together, and named.
@@ -306,6 +306,7 @@ def test_a_lane_is_shown_as_it_would_be_with_others(found, key):
         assert [k for k, v in base.common().items() if not equal(v, other.common()[k])] == []
 
 
+@pytest.mark.slow
 def test_what_is_of_the_first_lane_alone_says_so(found):
     for view in found.views:
         base = found.pages[view.key, BASE, False].view
@@ -496,6 +497,7 @@ STUDIES = {
         "?target=mixture(documents:80)",
         ["mixture_gibbs(start_clusters:3)", "mixture_scir", "mixture_sgrld(start_clusters:9)"],
     ),
+    "sparse": ("?target=sparse(items:100)", ["sparse_gibbs", "sparse_minibatch(batch_size:0)", "sparse_blocked"]),
 }
 
 

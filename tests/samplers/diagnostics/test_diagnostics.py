@@ -344,6 +344,17 @@ def test_what_draws_cannot_give_is_nan_and_says_nothing(history):
         assert np.isnan(convergence.summary(history, 0)).all()
 
 
+def test_descent_that_stands_still_has_no_diagnostics_and_says_why():
+    """Gradient descent from one start, and its end; with noise there are diagnostics."""
+    descent = np.tile(0.9 ** np.arange(400.0), (4, 1))[..., None]
+    for history, why in ((descent[:, :60], "all chains are the same"), (descent, "the chains stand still")):
+        assert convergence.refusal(history, 0) == why
+        assert np.isnan(convergence.summary(history, 0)).all()
+    noisy = descent + 0.1 * np.random.default_rng(2).normal(size=descent.shape)
+    assert convergence.refusal(noisy, 0) == ""
+    assert np.isfinite(convergence.summary(noisy, 0)).all()
+
+
 def test_one_chain_has_effective_draws_but_no_rhat():
     history = np.random.default_rng(1).normal(size=(1, 500, 1))
     found = convergence.summary(history, 0)

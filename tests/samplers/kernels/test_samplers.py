@@ -21,6 +21,7 @@ from samplers.targets import TARGETS
 from tests.chain_laws import cir_law, hmc_law, repeated_moves, sghmc_joint_law, sghmc_law, sgld_law
 from tests.checks_samplers import (
     N_CHAINS,
+    OFFERED,
     TRIPLES,
     check_formula,
     check_invariance,
@@ -29,7 +30,6 @@ from tests.checks_samplers import (
     reference_draws,
     triple_spec,
     triple_verdicts,
-    triples,
 )
 from tests.statistics import (
     critical,
@@ -255,6 +255,21 @@ def gamma_left_out(rng, state, model, noise, params, out, n, info):
 
 
 @jit.kernel
+def ito_left_out(rng, state, model, noise, params, out, n, info):
+    """SGLD of 2√θ without the 1/x that the change of coordinates brings."""
+    theta, grad = state.position, info.gradient
+    step = params[0]
+    for t in range(n):
+        model.gradient(theta, grad, model.params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                x = 2 * sqrt(theta[c, i])
+                x = abs(x - step * x / 2 * grad[c, i] + sqrt(2 * step) * rng.standard_normal())
+                theta[c, i] = x * x / 4
+                out[t, c, i] = theta[c, i]
+
+
+@jit.kernel
 def shape_off_by_one(rng, state, model, noise, params, out, n, info):
     """CIR with Gamma(a + 1 + N) in place of Gamma(a + N)."""
     decay, theta = exp(-params[0]), state.position
@@ -305,6 +320,7 @@ FAULTS = {
     "cyclical_sgld": [lost_root_two],
     "psgld": [gamma_left_out],
     "sgrld": [gamma_term_dropped],
+    "root_sgld": [ito_left_out],
     "cir": [shape_off_by_one],
     "geometric_ou": [decay_not_squared],
 }
@@ -312,10 +328,10 @@ FAULTS = {
 # --- draw for draw: the named sampler is the one that ran ------------------------------------------------
 
 
-@pytest.mark.parametrize(("s", "t"), dict.fromkeys(x[:2] for x in triples() if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None))  # fmt: skip
+@pytest.mark.parametrize(("s", "t"), dict.fromkeys(x[:2] for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None))  # fmt: skip
 def test_each_kernel_is_its_textbook_formula(s, t):
     """With every estimator that fits both."""
-    for each in draw_for_draw(x for x in triples() if x[:2] == (s, t)):
+    for each in draw_for_draw(x for x in OFFERED if x[:2] == (s, t)):
         check_formula(*each)
 
 
@@ -323,7 +339,7 @@ def test_each_kernel_is_its_textbook_formula(s, t):
 @pytest.mark.parametrize(("s", "kernel"), [(s, k) for s, kernels in FAULTS.items() for k in kernels])
 def test_textbook_formulas_catch_planted_faults(s, kernel):
     """Fails where the comparison above would pass a kernel with a lost √2, a flipped sign, a dropped Γ…"""
-    t = {"sgrld": "gamma", "cir": "gamma", "geometric_ou": "lognormal"}.get(s, "quartic")
+    t = {"sgrld": "gamma", "root_sgld": "gamma", "cir": "gamma", "geometric_ou": "lognormal"}.get(s, "quartic")
     spec = RunSpec.of(t, s, "full", n_chains=2, n_steps=25, seed=17)
     run = engine.Run(spec, keep_draws=True)
     expected = reference_draws(run, 25)
@@ -513,6 +529,10 @@ def test_lyapunov_solutions_are_the_printed_formulas():
 FAULT_RUNS = {
     gamma_left_out: [("gaussian", {}, 1000), ("double_well", {}, 1000), ("skew_normal", {}, 1000), ("ring", {}, 1000)],
     gamma_term_dropped: [
+        ("gamma", {"shape": 4.0}, 2000), ("lognormal", {"mu": 1.0, "sigma": 0.3}, 500),
+        ("sparse_dirichlet", {"dimension": 3, "alpha": 4.0, "observed": (4, 2)}, 2000),
+    ],
+    ito_left_out: [
         ("gamma", {"shape": 4.0}, 2000), ("lognormal", {"mu": 1.0, "sigma": 0.3}, 500),
         ("sparse_dirichlet", {"dimension": 3, "alpha": 4.0, "observed": (4, 2)}, 2000),
     ],

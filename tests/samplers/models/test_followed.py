@@ -130,8 +130,10 @@ def test_every_method_is_followed_within_its_ranges(key):
     run, rows = begun(n_steps=3, key=key, target=target, params=params)
     assert rows.shape == (3, 2, len(MODELS[target].followed))
     for values, column in zip(np.moveaxis(rows, 2, 0), run.model.columns, strict=True):
-        assert not column.exact
-        assert (column.low <= values).all() and (values < column.high).all(), column.name
+        assert column.exact == (target == "sparse")
+        # Where the distribution is known, the histogram has its bulk, and a start may lie beyond.
+        if not column.exact:
+            assert (column.low <= values).all() and (values < column.high).all(), column.name
     # Each step moves what is followed of at least one chain.
     assert (np.ptp(rows, axis=0) > 0).any()
 

@@ -296,6 +296,20 @@ def test_collapsed_gibbs_visits_all_documents_in_turn():
     assert seen == [d % 400 for d in range(560)]
 
 
+@pytest.mark.parametrize("n_topics", [8, 21])
+def test_collapsed_gibbs_of_several_blocks_of_topics_makes_the_textbooks_draws(n_topics):
+    model, made = Topics(corpus="bars", n_topics=n_topics), CollapsedGibbs(batch_size=20)
+    one, two = (make_run(model, made, seed=4) for _ in range(2))
+    first = one.state.topics.copy()
+    for _ in range(2):
+        made.advance(model, one.state, one.rng)
+        made.textbook_step(two.rng, model, two.state)
+    for name in ("topics", "counts", "weights", "totals"):
+        assert np.array_equal(getattr(one.state, name), getattr(two.state, name))
+    changed = one.state.topics != first
+    assert changed[:4000].mean() > 0.5 and not changed[4000:].any()
+
+
 # --- the same for every method: registry tests ---------------------------------------------------------------------
 
 

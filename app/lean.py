@@ -1,0 +1,189 @@
+"""What the libraries work out again for each model of each page, though it is the same every time.
+
+Opening a page was .9 s of the event loop, most of it such repetition: nearly 400 models, each walked dozens of times.
+Nothing here changes what a page is. Each entry replaces what a library looks up by name by something that
+gives the same answer; a test holds the pages made with and without them against each other.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from inspect import getattr_static
+from typing import Any
+
+import panel.io.server
+import param
+from bokeh.core.has_props import HasProps, MetaHasProps
+from bokeh.core.property.bases import Property
+from bokeh.core.property.descriptors import PropertyDescriptor
+from bokeh.core.property.validation import validate
+from bokeh.core.serialization import Serializer
+from bokeh.core.types import ID
+from bokeh.model import util
+from bokeh.settings import settings
+from panel.custom import JSComponent, ReactiveESM
+from panel.io.state import state
+from panel.reactive import Syncable
+from panel.viewable import Layoutable
+from panel_material_ui.base import MaterialComponent
+
+from app.guard.writes import is_writable
+
+MATERIAL = MaterialComponent._importmap["imports"]["@mui/material/"]
+OWN = {"value", "value_throttled", "active", "busy", "dark_theme"}
+"""Parameters that have bounds of their component's, may be written in it alone, or to which another of it refers."""
+_describe = Serializer._encoders[MetaHasProps]
+_themed_default = Property.themed_default
+_has_unstable_default = PropertyDescriptor.has_unstable_default
+_link_props = Syncable._link_props
+_bundle_resources = panel.io.server.bundle_resources
+_visit = util.visit_immediate_value_references
+
+
+def replacements() -> Iterator[tuple[Any, str, Any]]:
+    """Who holds what is replaced, under which name, and what takes its place."""
+    # A class's defaults and which of them are made anew for each model: known when the class is.
+    yield HasProps, "_overridden_defaults", classmethod(cache(HasProps._overridden_defaults.__func__))  # type: ignore[attr-defined]
+    yield PropertyDescriptor, "has_unstable_default", _is_made_anew
+    yield Property, "themed_default", _known_default
+    yield util, "visit_immediate_value_references", _visit_what_is_there
+    yield Syncable, "_link_props", _link_what_is_writable
+    yield Syncable, "_init_params", _first_values
+    # What the components of Material are made of stands in each page, as do the addresses of what its own bundle holds.
+    yield Serializer._encoders, MetaHasProps, _describing()
+    yield MaterialComponent, "_importmap", {"imports": {"@mui/material/": MATERIAL}}
+    # Where a component's script and styles are served.
+    yield ReactiveESM, "_component_resource_path", _once(ReactiveESM._component_resource_path)
+    yield MaterialComponent, "_render_esm", _once(MaterialComponent._render_esm)
+    yield panel.io.server, "bundle_resources", _bundle_once
+    # None of the page's own scripts is in a bundle; Panel would look for one through the folders of each.
+    yield JSComponent, "_bundle_path", None
+    # Each component would have a copy of each parameter of its class, which differs in nothing.
+    for cls in _classes_below(Layoutable):
+        for name, parameter in vars(cls).items():
+            layout = name in Layoutable.param
+            material = issubclass(cls, MaterialComponent) and isinstance(parameter, param.Parameter)
+            if layout or (material and name not in OWN):
+                yield parameter, "per_instance", False
+
+
+def install() -> None:
+    """Must run before there is a page, and after the libraries' classes are there. A second call changes nothing."""
+    for owner, name, new in replacements():
+        put(owner, name, new)
+    # It warns of columns without children, which here get theirs later.
+    settings.perform_document_validation = False
+
+
+def put(owner: Any, name: Any, new: Any) -> None:
+    """Let the owner have this under its name, in a mapping under its key."""
+    if isinstance(owner, dict):
+        owner[name] = new
+    else:
+        setattr(owner, name, new)
+
+
+_made_anew: dict[tuple[PropertyDescriptor[Any], type], bool] = {}
+
+
+def _is_made_anew(self: PropertyDescriptor[Any], obj: HasProps) -> bool:
+    key = self, type(obj)
+    if key not in _made_anew:
+        _made_anew[key] = _has_unstable_default(self, obj)
+    return _made_anew[key]
+
+
+_known: dict[tuple[type, str], Any] = {}
+_empty: set[tuple[type, str]] = set()
+
+
+def _known_default(
+    self: Property[Any], cls: type[HasProps], name: str, overrides: dict[str, Any] | None, *, no_eval: bool = False
+) -> Any:
+    """What cannot change is kept; what is empty at first need not be held against its type again."""
+    if no_eval or (overrides and name in overrides):
+        return _themed_default(self, cls, name, overrides, no_eval=no_eval)
+    key = cls, name
+    if key in _known:
+        return _known[key]
+    if key in _empty:
+        with validate(False):
+            return _themed_default(self, cls, name, None)
+    found = _themed_default(self, cls, name, None)
+    if found is None or type(found) in (bool, int, float, str):
+        _known[key] = found
+    elif isinstance(found, list | dict | set) and not found:
+        _empty.add(key)
+    return found
+
+
+def _visit_what_is_there(value: Any, visitor: Callable[[Any], None]) -> None:
+    """A default that is not made anew for each model refers to none."""
+    if not isinstance(value, HasProps):
+        _visit(value, visitor)
+        return
+    names = type(value).properties_with_refs()
+    themed = value.themed_values() or {}
+    for held in (value._property_values, value._unstable_default_values, value._unstable_themed_values, themed):
+        for name, child in list(held.items()):
+            if name in names:
+                util.visit_value_and_its_immediate_references(child, visitor)
+
+
+def _link_what_is_writable(self: Syncable, model: Any, properties: Sequence[Any], *rest: Any, **named: Any) -> None:
+    """Nobody but the browser changes a model behind its component's back, and it may write few properties."""
+    _link_props(self, model, [name for name in properties if is_writable(model, name)], *rest, **named)
+
+
+def _describing() -> Callable[[type[HasProps], Serializer], Any]:
+    descriptions: dict[type, Any] = {}
+
+    def describe(cls: type[HasProps], serializer: Serializer) -> Any:
+        if cls not in descriptions:
+            descriptions[cls] = _describe(cls, serializer)
+        else:
+            serializer.add_ref(cls, {"id": ID(cls.__qualified_model__)})
+        return descriptions[cls]
+
+    return describe
+
+
+def _first_values(self: Syncable) -> dict[str, Any]:
+    synced = set(self._synced_params)
+    return {name: value for name in self.param if name in synced and (value := getattr(self, name)) is not None}
+
+
+def _once(method: Any) -> Any:
+    """A method of a class that returns the same for the same arguments at the same depth of the address."""
+    answers: dict[Any, Any] = {}
+
+    def known(cls: type, *given: Any, **named: Any) -> Any:
+        key = cls, state.rel_path, given, *named.items()
+        if key not in answers:
+            answers[key] = method.__func__(cls, *given, **named)
+        return answers[key]
+
+    return classmethod(known)
+
+
+_bundles: dict[Any, Any] = {}
+
+
+def _bundle_once(roots: Any, resources: Any, *rest: Any, **named: Any) -> Any:
+    """Every page has the same scripts and style sheets, at addresses that depend on how the server was asked."""
+    key = resources.mode, resources.root_url, resources.absolute, state.rel_path
+    if key not in _bundles:
+        _bundles[key] = _bundle_resources(roots, resources, *rest, **named)
+    return _bundles[key]
+
+
+def _classes_below(cls: type[Any]) -> Iterator[type[Any]]:
+    yield cls
+    for child in cls.__subclasses__():
+        yield from _classes_below(child)
+
+
+LIBRARIES = [
+    (owner, name, owner[name] if isinstance(owner, dict) else getattr_static(owner, name) if isinstance(owner, type) else getattr(owner, name))
+    for owner, name, _ in replacements()
+]  # fmt: skip
+"""What stood in those places before, for the test that compares."""

@@ -1,0 +1,80 @@
+"""Minibatch Gibbs sampling of a sparse regression, with the batch size chosen by its cost."""
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from samplers.models.base import Snapshot
+from samplers.models.batch_size import Adaptation
+from samplers.models.sparse import textbook
+from samplers.models.sparse.method import SparseMethod, State
+from samplers.models.sparse.model import Sparse
+from samplers.parameters import Count, Real
+
+PAPERS_SIZES = (251, 63, 16, 4, 1)
+
+
+def sizes_of(n_data: int) -> NDArray[np.int64]:
+    """All, and those of the paper's M = {1, 4, 16, 63, 251} that are fewer: falling."""
+    return np.array([n_data, *(m for m in PAPERS_SIZES if m < n_data)])
+
+
+class MinibatchGibbs(SparseMethod):
+    """Minibatch Gibbs sampling (Smolyakov, Liu & Fisher, Algorithm 2), its batch size by their Algorithm 1.
+
+    Update: m random latent variables, the z of a probit lasso or the τ of a lasso; then all the rest given *all* latent
+    variables, of which the sums are kept. A step is as many such sweeps as cost about as much as one with all, so that
+    methods are compared at equal cost at equal steps.
+    Invariant distribution: that of w and all latent variables given the data, exactly, for every fixed m. With m = 0
+    the first steps try one size after another and keep that with the smallest f(m) = (m w_z + w_θ) τ_int(m), of w₁.
+    Only w_θ/w_z is needed; it is a parameter, so that the clock decides no draw.
+    """
+
+    key = "sparse_minibatch"
+    title = "Minibatch Gibbs"
+    update = (
+        r"\begin{aligned}z_i &\sim \mathcal N(w\cdot x_i, 1)\text{ on } y_i\text{'s side of } 0, \quad\text{for } m \text{ data } i\\"
+        r"w &\sim \mathcal N(A^{-1}X^\top z, \sigma^2 A^{-1}),\quad \tau \sim p(\tau\mid w)\end{aligned}"
+    )
+    source = "Smolyakov, Liu & Fisher, Algorithms 1 and 2"
+    chooses_batch_size = True
+
+    batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Batch size", doc="How many latent variables are drawn before the coefficients are; 0 tries several sizes and keeps the best.")  # fmt: skip
+    cost_ratio = Real(16.0, bounds=(0.1, 1e4), log=True, tex=r"w_\theta/w_z", label="Cost of the global half", doc="How many latent variables can be drawn in the time that all the rest takes. A step is as many sweeps as cost as much as one with all.")  # fmt: skip
+    trial = Count(1500, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many sweeps with all. Of a size whose draws in it are worth fewer than 50 independent ones nothing is known; where nothing is known of any size, all are kept.")  # fmt: skip
+
+    def adaptation(self, model: Sparse, state: State) -> Adaptation:
+        """The trials of this run; they begin anew where their parameters were changed."""
+        cost = self.trial * (model.n_data + self.cost_ratio)
+        known = state.extra.get("adaptation")
+        if known is None or (known.cost, known.overall) != (cost, self.cost_ratio):
+            known = Adaptation(sizes_of(model.n_data), 1.0, self.cost_ratio, cost, self.trial // 10)
+            state.extra["adaptation"] = known
+        return known
+
+    def sweeps_in_step(self, model: Sparse, size: int) -> int:
+        """How many with ``size`` latent variables cost as much as one with all; at least 1."""
+        return max(round((model.n_data + self.cost_ratio) / (size + self.cost_ratio)), 1)
+
+    def advance(self, model: Sparse, state: State, rng: Generator) -> int:
+        size = min(int(self.batch_size), model.n_data) or self.adaptation(model, state).size
+        draws = self.sweep(model, state, size, self.sweeps_in_step(model, size), rng)
+        if self.batch_size == 0:
+            adaptation = self.adaptation(model, state)
+            for value in draws[:, 0]:
+                # A trial may end within a step; the rest of it is of the old size.
+                if adaptation.size == size:
+                    adaptation.record(float(value))
+        return size * len(draws)
+
+    def snapshot(self, model: Sparse, state: State) -> Snapshot:
+        """As of every method; where the method chooses its batch size, also what its trials found."""
+        seen = super().snapshot(model, state)
+        return seen | self.adaptation(model, state).snapshot() if self.batch_size == 0 else seen
+
+    tried_at = ({"batch_size": 3, "cost_ratio": 2.0},)
+
+    def textbook_step(self, rng, model, state):
+        n = self.sweeps_in_step(model, self.batch_size)
+        draws = [textbook.sweep(rng, model, state, self.batch_size, False) for _ in range(n)]
+        return textbook.finish(state, draws, self.batch_size * n)
