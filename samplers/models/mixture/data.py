@@ -1,4 +1,4 @@
-"""Documents whose clusters are looked for: planted ones, the corpora of the topics, and visits of web pages.
+"""Documents whose clusters are looked for: synthetic ones, the corpora of the topics, and visits of web pages.
 
 Of a web server's log a visitor is a document, and the pages are its words: the format of the anonymous Microsoft web
 data (Breese, Heckerman & Kadie 1998). A file is untrusted, as a corpus is.
@@ -46,7 +46,9 @@ class Documents:
     """Whether they are texts, whose rare and common words may be left out."""
 
 
-def planted(n_documents: int, length: int = 20, n_clusters: int = 6, n_words: int = 60, seed: int = 4) -> Documents:
+def known_clusters(
+    n_documents: int, length: int = 20, n_clusters: int = 6, n_words: int = 60, seed: int = 4
+) -> Documents:
     """Documents of known clusters, whose words are drawn from Dir(0.15); the largest has a third of them."""
     rng = np.random.default_rng(seed)
     theta = rng.dirichlet(np.full(n_words, 0.15), size=n_clusters)

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.clusters.model import TOGETHER
-from samplers.models.mixture.data import Documents, planted, read
+from samplers.models.mixture.data import Documents, known_clusters, read
 from samplers.models.topics.corpus import Corpus, reuters
 from samplers.parameters import Count, Option, Real, SpecError
 from samplers.targets.base import Array
@@ -21,7 +21,7 @@ MAX_TEST = 5000
 MAX_SLOTS, MAX_CELLS = 500, 1_000_000
 """Clusters that there is room for, and clusters × words."""
 _REUTERS = lru_cache(reuters)
-_PLANTED = lru_cache(maxsize=4)(planted)
+_SYNTHETIC = lru_cache(maxsize=4)(known_clusters)
 
 
 class Mixture(Model):
@@ -45,10 +45,10 @@ class Mixture(Model):
     data_parameter = "corpus"
     followed = ("clusters", "largest cluster", "second cluster", "concentration α")
 
-    corpus = Option(default="planted", objects=["planted", "reuters", UPLOADED], label="Documents",
-                    doc="Planted: made-up documents of six clusters, each with its own words. Reuters: 395 articles. Uploaded: a corpus, or visits of web pages.")  # fmt: skip
-    documents = Count(600, bounds=(20, 20_000), log=True, label="Planted documents", doc="How many planted documents there are, the held-out ones among them.")  # fmt: skip
-    length = Count(20, bounds=(2, 200), log=True, label="Their length", doc="Words of a planted document. The fewer, the less they say of its cluster.")  # fmt: skip
+    corpus = Option(default="synthetic", objects=["synthetic", "reuters", UPLOADED], label="Documents",
+                    doc="Synthetic: documents of six clusters, each with its own words. Reuters: 395 articles. Uploaded: a corpus, or visits of web pages.")  # fmt: skip
+    documents = Count(600, bounds=(20, 20_000), log=True, label="Synthetic documents", doc="How many synthetic documents there are, the held-out ones among them.")  # fmt: skip
+    length = Count(20, bounds=(2, 200), log=True, label="Their length", doc="Words of a synthetic document. The fewer, the less they say of its cluster.")  # fmt: skip
     prior = Real(0.5, bounds=(1e-3, 10.0), log=True, tex="a", label="Prior of words a",
                  doc="The parameter of the Dirichlet prior of a cluster's words. Small values give each cluster few words.")  # fmt: skip
     alpha_mean = Real(1.0, bounds=(1e-3, 1000.0), log=True, tex="m", label="Prior mean of α",
@@ -92,12 +92,12 @@ class Mixture(Model):
         """Documents whose co-clustering is counted, those of one known cluster beside each other."""
 
     def _whole(self) -> Documents:
-        if self.corpus == "planted":
-            return _PLANTED(self.documents, self.length)
+        if self.corpus == "synthetic":
+            return _SYNTHETIC(self.documents, self.length)
         if self.corpus != UPLOADED:
             return Documents(_REUTERS())
         if not isinstance(self.uploaded, Documents):
-            raise SpecError("model.corpus", UPLOADED, "no file has been uploaded; choose one, or planted documents")
+            raise SpecError("model.corpus", UPLOADED, "no file has been uploaded; choose one, or synthetic documents")
         brought = self.uploaded
         if not brought.of_text:
             if brought.corpus.n_words > MAX_CELLS // 100:

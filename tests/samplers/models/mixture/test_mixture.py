@@ -13,7 +13,7 @@ from samplers.files import FileError
 from samplers.models import METHODS
 from samplers.models.average import LaterLogAverage
 from samplers.models.mixture import compare as papers
-from samplers.models.mixture.data import Documents, planted, read
+from samplers.models.mixture.data import Documents, known_clusters, read
 from samplers.models.mixture.model import Mixture, log_predictive
 from samplers.models.mixture.scir import move as scir_move
 from samplers.models.mixture.sgrld import move as sgrld_move
@@ -313,7 +313,7 @@ def test_em_climbs():
 
 
 def test_planted_documents_are_the_first_of_more():
-    few, many = planted(50), planted(400)
+    few, many = known_clusters(50), known_clusters(400)
     np.testing.assert_array_equal(few.corpus.words, many.corpus.words[: len(few.corpus.words)])
     np.testing.assert_array_equal(few.groups, many.groups[:50])
     assert set(many.groups) == set(range(6))
