@@ -54,10 +54,13 @@ def token_rates(effort: Effort) -> list[TokenRate]:
     return out
 
 
-def requirement(rates: list[TokenRate]) -> Requirement:
+def token_requirements(rates: list[TokenRate]) -> list[Requirement]:
     """What the engine promises."""
-    ratio = next((x.ratio for x in rates if (x.program, x.n_topics) == ("lda", TOPICS[0])), None)
-    return Requirement(f"collapsed Gibbs on Reuters over lda, K = {TOPICS[0]}", ratio, 2.0)
+    ratios = {x.program: x.ratio for x in rates if x.n_topics == TOPICS[0]}
+    return [
+        Requirement(f"collapsed Gibbs on Reuters over {program}, K = {TOPICS[0]}", ratios.get(program), needed)
+        for program, needed in (("lda", 2.0), ("tomotopy", 1.0))
+    ]
 
 
 def _engine(model: Topics) -> Work:

@@ -1,8 +1,8 @@
 """SCIR beside SGRLD on streams, at equal documents and at equal time: ``python -m samplers.models.topics.equal_time``.
 
 Baker et al. 2018 (section 4.1) say that SCIR's gain is essentially for free. What a step costs is processor time: the
-two draw the same minibatch's topics alike, and then one number for every word and topic, SCIR a Poisson and a gamma
-one and SGRLD a normal one. So the price depends on V·K beside the words of a minibatch.
+two draw the same minibatch's topics alike, and then θ for every word and topic, SCIR by a Poisson and a gamma number
+and SGRLD by a normal one. So the price depends on V·K beside the words of a minibatch.
 """
 
 import argparse
@@ -114,8 +114,8 @@ class Comparison:
     best: dict[str, dict[str, Value]]
     curves: dict[str, list[Curve]]
 
-    def seconds(self, key: str) -> float:
-        """Milliseconds of processor time a document, on average."""
+    def milliseconds(self, key: str) -> float:
+        """Of processor time a document, on average, in milliseconds."""
         return 1e3 * float(np.mean([c.seconds[-1] / c.documents[-1] for c in self.curves[key]]))
 
     def equal_time(self, key: str) -> np.ndarray:
@@ -149,8 +149,8 @@ def as_text(name: str, found: Comparison) -> str:
         for values in (found.equal_documents(key), found.equal_time(key)):
             error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
             cells.append(f"{values.mean():.1f} ± {error:.1f}")
-        lines.append(f"{METHODS[key].title:8} {found.seconds(key):14.3f} {cells[0]:>20} {cells[1]:>16}  {found.best[key]}")  # fmt: skip
-    ratio = found.seconds("lda_scir") / found.seconds("lda_sgrld")
+        lines.append(f"{METHODS[key].title:8} {found.milliseconds(key):14.3f} {cells[0]:>20} {cells[1]:>16}  {found.best[key]}")  # fmt: skip
+    ratio = found.milliseconds("lda_scir") / found.milliseconds("lda_sgrld")
     return "\n".join([*lines, f"SCIR takes {ratio:.1f} times SGRLD's time a document; ± is a standard error."])
 
 

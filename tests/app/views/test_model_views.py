@@ -280,6 +280,38 @@ def test_a_documents_bar_is_its_topics_from_the_largest_on(pages):
     assert {int(y) for y in again["parts"][2]} == {2, 4}
 
 
+def test_documents_with_labels_say_how_much_their_topics_tell_of_them(pages):
+    state = open_link("?target=topics(corpus:docstrings)&lane=collapsed_gibbs")[0]
+    model = load(state.experiment)
+    view = build("documents", state, model)
+    known = np.unique(model.training.labels, return_inverse=True)[1]
+    for found, said in ((known, "NMI 1.00"), (1 - known, "NMI 1.00"), (0 * known, "NMI 0.00")):
+        (text,) = view.captions(Shown(document_topics=found)).values()
+        assert text.endswith(said)
+    state, model, frame = pages["bars"][0]
+    assert build("documents", state, model).captions(frame) == {}
+
+
+def test_of_a_stream_the_documents_and_pictures_are_those_of_the_last_step():
+    state = open_link("?target=topics(corpus:stream)&lane=lda_scir")[0]
+    model = load(state.experiment)
+    (run,) = start(state.experiment, model)
+    views = {key: build(key, state, model) for key in ("documents", "pictures")}
+    assert set(views) <= set(state.fitting_views())
+    parts = []
+    for _ in range(2):
+        run.advance(1)
+        frame = Frame([MethodRecord(run).frame("steps")])
+        for view in views.values():
+            check_data(view, view.compute(frame))
+        left, right, top, _, topic = views["documents"].compute(frame)["parts"]
+        own = run.chains[0].state.counts[0, : model.n_topics] + model.alpha
+        assert (right - left)[top < 1].max() == pytest.approx((own / own.sum()).max())
+        parts.append(topic)
+    assert not np.array_equal(*parts)
+    assert next(iter(views["pictures"].captions(frame).values())).endswith("of 20")
+
+
 def test_pictures_put_each_word_on_its_pixel(pages):
     state, model, _ = pages["bars"][0]
     view = build("pictures", state, model)

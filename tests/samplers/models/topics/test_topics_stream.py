@@ -256,7 +256,7 @@ def test_equal_time_is_where_the_faster_method_ends():
     found = equal_time.Comparison({"lda_scir": {}, "lda_sgrld": {}}, {"lda_scir": slow, "lda_sgrld": fast})
     assert (found.equal_documents("lda_scir"), found.equal_time("lda_scir")) == (2.0, 5.0)
     assert (found.equal_documents("lda_sgrld"), found.equal_time("lda_sgrld")) == (4.0, 4.0)
-    assert found.seconds("lda_scir") == pytest.approx(300)
+    assert found.milliseconds("lda_scir") == pytest.approx(300)
     assert "SCIR takes 3.0 times" in equal_time.as_text("x", found)
 
 
