@@ -7,7 +7,7 @@ import pytest
 from app import link
 from app.lesson.course import library
 from app.state import DEFAULT, AppState, default_views
-from app.views import VIEWS
+from app.views import VIEWS, coordinates
 from samplers import Experiment
 
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")

@@ -135,6 +135,8 @@ FAULTS = {
     ("network", 2): [((1, 3), (1, 2, 3)), ((2, 4), (4,)), ((1, 5), (5, 6))],
     ("network", 3): [((1, 3), (1,)), ((1, 2), (2,)), ((2, 3), (3,)), ((1, 4), (4,))],
     ("network", 4): [((1, 5), (1, 2, 3, 4))],
+    ("drift", 1): [((1, 2), (1, 2))],
+    ("drift", 2): [((1, 2), (1, 3)), ({"lane1": {"sampler": {"diffusion_entries": ["2", "0", "2"]}}}, (2,))],
     ("clusters", 1): [(unlearned, (1, 2, 3))],
     ("clusters", 2): [((1, 2), (3, 4, 5)), ({"lane1": "cluster_slice(start_clusters:1)", "lane2": "cluster_slice(start_clusters:1)"}, (1, 2))],
     ("clusters", 3): [((1, 2), (1, 2, 4)), ({"lane3": "mixture_scir(start_clusters:1)"}, (3,))],

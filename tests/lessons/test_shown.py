@@ -43,11 +43,11 @@ TITLED = {VIEWS[key].title: key for key in VIEWS if " " in VIEWS[key].title}
 BY_EYE = "marginal state trace circle torus fit moments components phase"
 """Views in which a mean, a variance or a probability can be seen."""
 SEEN = {
-    "acceptance": "state circle torus", "adjusted_rand": "cluster_sizes mixture_sizes scores", "auxiliary": "thermostat phase temperature marginal", "chain_ks": "ks", "clipped": "state temperature torus",
+    "acceptance": "state circle torus", "adjusted_rand": "cluster_points cluster_sizes mixture_sizes", "auxiliary": "thermostat phase temperature marginal", "chain_ks": "ks", "clipped": "state temperature torus",
     "cost": "autocorrelation", "data_to_reach": "scores", "diverged": "state trace", "elbo": "elbo", "ensemble_mean": "moments", "ensemble_mgf": "moments",
-    "ensemble_variance": "moments", "expectation": "marginal circle torus", "gap": "spectrum curl", "joint_kl": "kl", "kl": "kl", "ks": "ks", "mean": BY_EYE,
-    "power": BY_EYE, "probability": BY_EYE, "quantile": BY_EYE, "rhat": "trace", "scan_cost": "autocorrelation", "scan_tau": "autocorrelation",
-    "score": "scores", "tau": "autocorrelation trace", "temperature": "temperature", "variance": BY_EYE,
+    "ensemble_variance": "moments", "expectation": "marginal circle torus", "gap": "spectrum curl", "joint_kl": "kl", "kl": "kl", "ks": "ks", "mean": f"{BY_EYE} cluster_points",
+    "power": BY_EYE, "probability": BY_EYE, "purity": "cluster_points", "quantile": BY_EYE, "rhat": "trace", "scan_cost": "autocorrelation", "scan_tau": "autocorrelation",
+    "score": "scores", "tau": "autocorrelation trace", "temperature": "temperature", "trial_gain": "batch", "trial_tau": "batch", "variance": BY_EYE,
 }  # fmt: skip
 """The views of which one shows what a claim measures. What a sweep measures has a picture of its own."""
 
@@ -78,7 +78,7 @@ def test_what_is_left_out_is_missed():
     """Planted faults: a view that the watch sentence names, that of a claim, and one that the text names."""
     first = LESSONS["langevin"].steps[0]
     without = [missing(replace(first, views=tuple(key for key in first.views if key != left))) for left in first.views]
-    assert without == [["watch: state space"], [], ["watch: marginal"]]
+    assert without == [["watch: state space"], [], ["watch: histogram"]]
     gamma = LESSONS["gamma"].steps[0]
     assert "watch: stationarity picture" in missing(replace(gamma, views=("marginal", "trace")))
     assert "a claim: variance" in missing(replace(first, views=("ks",)))

@@ -43,7 +43,7 @@ NUMBERS = {
     ("gamma", 1, 2): [("power(order:2)", 1, "0.96")],
     ("thermostats", 3, 1): [("variance(column:2)", 1, "0.087")],
     ("thermostats", 1, 1): [("temperature", 1, "1.50"), ("auxiliary(component:2;order:1)", 2, "1.50")],
-    ("riemannian", 1, 1): [("probability(high:-3)", 1, "0.023")],
+    ("riemannian", 1, 1): [("probability(high:-3)", 1, "0.02")],
     ("riemannian", 5, 1): [("power(order:2)", 1, "0.99")],
     ("boundary", 1, 1): [("quantile(p:0.5)", 2, "0.017"), ("quantile(p:0.5)", 3, "0.038")],
     ("boundary", 3, 1): [("ks", 1, "0.097"), ("ks", 2, "0.034")],
