@@ -242,9 +242,7 @@ class View:
         """What may be done in it with the pointer."""
         self.figure = self.build()
         self._name_figures()
-        # Nothing in a picture is ever selected or muted; bokeh.plotting makes two glyphs more of each for that.
-        for renderer in self.figure.select({"type": GlyphRenderer}):
-            renderer.nonselection_glyph = renderer.muted_glyph = None
+        self._drop_glyphs()
         # The one before has one before it, too.
         self.before = None
         if scene.large:
@@ -295,6 +293,11 @@ class View:
         captions = self.captions(lanes)
         said = [text for text in map(in_words, (self.words(lanes), *captions.values())) if text]
         return [*captions.items(), (self.figure.id, f"{self._name}. {'; '.join(said)}")]
+
+    def _drop_glyphs(self) -> None:
+        """Nothing in a picture is ever selected or muted; bokeh.plotting makes two glyphs more of each for that."""
+        for renderer in self.figure.select({"type": GlyphRenderer}):
+            renderer.nonselection_glyph = renderer.muted_glyph = None
 
     def _name_figures(self) -> None:
         inner = [] if isinstance(self.figure, Plot) else [p for p in self.figure.references() if isinstance(p, Plot)]

@@ -134,8 +134,8 @@ class MGF(View):
             p.xaxis.ticker.desired_num_ticks = 3
             p.line(s, (1 - s) ** -self._a, line_color=colours.exact, line_width=1.5, line_dash="dashed")
             for i, _ in enumerate(scene.lanes):
-                line = self.feed(f"theory {i} {k}", "x", "y")
-                dots = self.feed(f"lane {i} {k}", "x", "y", "low", "high")
+                line = self.feed(f"theory {k} {i}", "x", "y")
+                dots = self.feed(f"lane {k} {i}", "x", "y", "low", "high")
                 colour = colours.lanes[i]
                 p.line("x", "y", source=line, line_color=colour, line_width=2, line_dash=DASHES[i])
                 p.segment("x", "low", "x", "high", source=dots, line_color=colour, line_width=1.5)
@@ -180,13 +180,13 @@ class MGF(View):
             known = theory(found.spec, self.scene.coordinate) if found is not None and shown else None
             mean, error = found.table() if found is not None and shown else (None, None)
             for k in range(len(AFTER)):
-                out[f"theory {i} {k}"] = (np.zeros(0),) * 2 if known is None else (self._s, known[k])
+                out[f"theory {k} {i}"] = (np.zeros(0),) * 2 if known is None else (self._s, known[k])
                 if mean is None or error is None:
-                    out[f"lane {i} {k}"] = (np.zeros(0),) * 4
+                    out[f"lane {k} {i}"] = (np.zeros(0),) * 4
                     continue
                 at = slice(2 * i, None, stride)
                 y, bar = mean[k, at], 2 * error[k, at]
-                out[f"lane {i} {k}"] = (self._s[at], y, y - bar, y + bar)
+                out[f"lane {k} {i}"] = (self._s[at], y, y - bar, y + bar)
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:

@@ -486,8 +486,8 @@ def test_the_measured_mgf_is_that_of_theorem_3_1():
     data = view.compute(frames(made))
     worst, of_process = 0.0, 0.0
     for k, steps in enumerate(mgf.AFTER):
-        s, mean, low, _ = data[f"lane 0 {k}"]
-        line_s, line = data[f"theory 0 {k}"]
+        s, mean, low, _ = data[f"lane {k} 0"]
+        line_s, line = data[f"theory {k} 0"]
         at = np.searchsorted(line_s, s)
         # As the theorem has it, with one minibatch after the other: a binomial count of category 2, N = 1000, p = .1.
         log = np.zeros(len(line_s))
@@ -513,7 +513,7 @@ def test_the_measured_mgf_is_that_of_theorem_3_1():
     view = mgf.MGF(scene_of(made, 1))
     view.background(frames(made))
     data = view.compute(frames(made))
-    assert len(data["lane 0 0"][0]) and not len(data["theory 0 0"][0]) and not len(data["lane 1 0"][0])
+    assert len(data["lane 0 0"][0]) and not len(data["theory 0 0"][0]) and not len(data["lane 0 1"][0])
 
 
 def test_without_replacement_the_variance_is_smaller():

@@ -87,8 +87,8 @@ def figures(name):
 MOMENTUM = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
 # The target, the samplers, and the views that have an image.
 PICTURES = {
-    "recipes": ("quartic", [{"layout": "theta"}] * 2, {"state", "stationarity", "evolution", "modes"}),
-    "a momentum": ("double_well", [MOMENTUM], {"stationarity", "evolution", "modes"}),
+    "recipes": ("quartic", [{"layout": "theta"}] * 2, {"state", "stationarity", "written", "evolution", "modes"}),
+    "a momentum": ("double_well", [MOMENTUM], {"stationarity", "written", "evolution", "modes"}),
     "a sphere": ("fisher", ["gsgnht"], {"globe"}),
     "a torus": ("mises_posterior", ["gsgnht"], {"torus"}),
 }

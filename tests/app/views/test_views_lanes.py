@@ -19,7 +19,7 @@ from app import link
 from app.lanes.densities import LaneRecord
 from app.lanes.models import load
 from app.state import AppState
-from app.views import VIEWS, curl, evolution, fitting, moments, order, planes, spectrum, trace
+from app.views import VIEWS, curl, evolution, fitting, mgf, moments, order, planes, spectrum, trace, written
 from app.views.base import Frame, Position, Scene, View
 from app.views.distance import Distance
 from app.views.drift import CUT
@@ -63,11 +63,15 @@ def small_work():
                     patch.setattr(module, name, lambda *args, **options: Canvas())
         patch.setattr(planes, "plot", lambda *args, **options: Canvas())
         patch.setattr(View, "_name_figures", lambda view: None)
+        patch.setattr(View, "_drop_glyphs", lambda view: None)
         for module in (evolution, moments, order):
             patch.setattr(module, "WORK_SECONDS", 1e6)
         patch.setattr(evolution, "CHAINS", 300)
         patch.setattr(evolution, "CELLS", evolution.BLOCK * evolution.SHOWN)
         patch.setattr(moments, "CHAINS", 500)
+        patch.setattr(mgf, "CHAINS", 500)
+        patch.setattr(written, "FINE", 32)
+        patch.setitem(written.CELLS, 2, 32)
         patch.setattr(order, "CHAINS", 10)
         patch.setattr(order, "ENOUGH", order.FEWEST + 1)
         patch.setattr(order, "LADDER", (1.0, 2.0))
@@ -139,7 +143,7 @@ class Page:
             return None
         number = found[0] if " chain " in name else found[-1]
         at = int(number)
-        if self.view.key == "stationarity":
+        if self.view.key in ("stationarity", "written"):
             at = self.view.recipes[at]
         return at, name.replace(number, "i", 1) if " chain " in name else "i".join(name.rsplit(number, 1))
 
