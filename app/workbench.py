@@ -162,7 +162,7 @@ class _Card:
             head.append(self.redraws)
         find = pmui.Button(
             label="Find Q", size="small", variant="outlined", margin=(4, 6),
-            description="Looks for the Q with which D writes this drift (Theorem 2), and puts it into the grid.",
+            description="Find Q: the Q with which D writes this drift (Theorem 2) is put into the grid.",
         )  # fmt: skip
         find.on_click(lambda _: self._act(self._find_curl))
         head.append(find)

@@ -25,7 +25,7 @@ class Distance(View):
     """A distance of each lane's draws from the target, and the same of as many i.i.d. draws."""
 
     label: ClassVar[str]
-    """The title of the axis."""
+    """The title of the axis; it begins with the two letters of the distance."""
     top: ClassVar[float] = 1.0
     """The largest distance."""
     of_first = ("noise",)
@@ -87,7 +87,7 @@ class Distance(View):
         }
 
     def _said(self, point: CurvePoint) -> str:
-        return f"{self.key.upper()} {self.distance(point):.2g}" if self._short else self.caption_of(point)
+        return f"{self.label[:2]} {self.distance(point):.2g}" if self._short else self.caption_of(point)
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}

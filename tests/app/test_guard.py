@@ -430,7 +430,7 @@ BROKEN = {
     "a buffer of a list": ['{"msgid": "1", "msgtype": "PATCH-DOC", "num_buffers": 1}', "{}", "{}", '{"id": []}', b"x"],
     "deep": ['{"msgid": "1", "msgtype": "PATCH-DOC"}', "{}", "[" * 100_000],
     "a long number": ['{"msgid": "1", "msgtype": "PATCH-DOC"}', "{}", "9" * 100_000],
-    "a long text": ["x" * (MAX_TEXT + 1)],
+    "a long text for a name": ["x" * (MAX_TEXT + 1), "{}", "{}"],
     "five megabytes": [b"x" * 5_000_000],
 }
 
