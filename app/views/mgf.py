@@ -20,7 +20,7 @@ from samplers.needs import MODE
 from samplers.targets import TARGETS
 from samplers.targets.base import Array
 
-AFTER = (1, 4, 16)
+AFTER = (1, 6, 30)
 """Steps after which it is drawn."""
 POINTS = 25
 """Values of s."""
@@ -105,11 +105,11 @@ def theory(spec: RunSpec, j: int) -> Array | None:
 
 
 class MGF(View):
-    """E e^{sθ_j} after 1, 4 and 16 steps from one start, over thousands of chains, with Theorem 3.1 as a line."""
+    """E e^{sθ_j} after 1, 6 and 30 steps from one start, over thousands of chains, with Theorem 3.1 as a line."""
 
     key = "mgf"
     title = "MGF"
-    hint = "E eˢᶿ after 1, 4 and 16 steps; line: Theorem 3.1"
+    hint = "E eˢᶿ after 1, 6 and 30 steps; line: Theorem 3.1"
     every = 4
 
     @classmethod
