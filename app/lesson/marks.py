@@ -17,6 +17,8 @@ State = Literal["pending", "early", "holds", "fails", "other", "elsewhere", "run
 SIGNS: dict[State, str] = {
     "pending": "…", "early": "…", "holds": "✓", "fails": "✗", "other": "~", "elsewhere": "–", "running": "…",
 }  # fmt: skip
+ROUNDING = 1e-9
+"""Chains that are all the same have no error but that of their sums, below this share of the number."""
 WORDS: dict[State, str] = {
     "pending": "measuring", "early": "too early", "holds": "holds", "fails": "not yet",
     "other": "other settings than the claim's", "elsewhere": "not measured yet", "running": "running",
@@ -86,7 +88,9 @@ def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
         return Mark("other", f"measured {result.measured:.5g}", result)
     detail = _detail(result) + _length(claim, found)
     if not found.settled and found.counted < found.first:
-        return Mark("pending", f"{found.counted:,} of {found.first:,} steps · {detail}", result)
+        # Some numbers are there only once something has been found.
+        so_far = f" · {detail}" if math.isfinite(result.measured) else ""
+        return Mark("pending", f"{found.counted:,} of {found.first:,} steps{so_far}", result)
     if not found.settled:
         known = result.chance is not None and math.isfinite(result.chance)
         why = f"; chance may still move it by {result.chance:.2g}" if known else ""
@@ -105,8 +109,7 @@ def _length(claim: Claim, found: LiveResult) -> str:
 
 
 def _detail(result: Result) -> str:
-    # Chains that are all the same have no error.
-    error = f" ± {result.error:.2g}" if result.error else ""
+    error = f" ± {result.error:.2g}" if result.error and result.error > ROUNDING * abs(result.measured) else ""
     tolerance = f", tolerance {result.allowed:.2g}" if result.allowed is not None else ""
     return f"measured {result.measured:.5g}{error}, expected {result.expected}{tolerance}"
 

@@ -40,7 +40,10 @@ def draw(rng, out, params):
 
 
 class CorrelatedGaussian(Target):
-    """N(0, Σ) with Σ = [[σ₁², ρσ₁σ₂], [ρσ₁σ₂, σ₂²]]: U(θ) = θᵀΣ⁻¹θ/2, a ridge that small steps cross slowly."""
+    """N(0, Σ) with Σ = [[σ₁², ρσ₁σ₂], [ρσ₁σ₂, σ₂²]]: U(θ) = θᵀΣ⁻¹θ/2.
+
+    With ρ near ±1 it is a ridge that small steps cross slowly.
+    """
 
     key = "correlated_gaussian"
     title = "Correlated Gaussian"
@@ -48,7 +51,7 @@ class CorrelatedGaussian(Target):
         r"U(\theta) = \tfrac12\,\theta^{\mathsf T}\Sigma^{-1}\theta,\quad "
         r"\Sigma = \begin{pmatrix}\sigma_1^2 & \rho\sigma_1\sigma_2\\ \rho\sigma_1\sigma_2 & \sigma_2^2\end{pmatrix}"
     )
-    source = "Chen, Fox & Guestrin 2014, Fig 3, with ρ = 0.9"
+    source = "Chen, Fox & Guestrin 2014, Fig 3, has ρ = 0.9"
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
