@@ -73,7 +73,11 @@ BAD = {
     "an unknown parameter": (GOOD | {"target": {"key": "topics", "params": {"k": 3}}}, "target.k", "n_topics"),
     "too many topics": (GOOD | {"target": {"key": "topics", "params": {"n_topics": 501}}}, "n_topics", "2 to 500"),
     "half a topic": (GOOD | {"target": {"key": "topics", "params": {"n_topics": 2.5}}}, "n_topics", "a whole number"),
-    "an unknown corpus": (GOOD | {"target": {"key": "topics", "params": {"corpus": "x"}}}, "corpus", "reuters, docstrings, bars"),
+    "an unknown corpus": (
+        GOOD | {"target": {"key": "topics", "params": {"corpus": "x"}}},
+        "corpus",
+        "reuters, docstrings, bars",
+    ),
     "no lanes": (GOOD | {"lanes": []}, "lanes", "1 to 6"),
     "seven lanes": (GOOD | {"lanes": [{"sampler": "lda_scir"}] * 7}, "lanes", "1 to 6"),
     "an unknown method": (lane(sampler="lda"), "sampler", "lda_scir"),
