@@ -1,7 +1,6 @@
 """The moment-generating function of many chains after a few steps, against Theorem 3.1 of the SCIR paper."""
 
 import html
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -12,7 +11,7 @@ import numpy as np
 from app.theme import DASHES, plot
 from app.views.base import Data, LaneFrame, View
 from app.views.marks import MARKERS, SIGNS
-from app.views.moments import BATCH, CHAINS, LAW, WORK_SECONDS
+from app.views.moments import BATCH, CHAINS, LAW, fill
 from app.views.planes import box, stack
 from samplers import Experiment, Run, RunSpec
 from samplers.diagnostics import moments
@@ -153,16 +152,7 @@ class MGF(View):
             if (found := results[i]) is None or found.spec != spec:
                 results[i] = Ensemble(spec)
                 theory(spec, self.scene.coordinate)  # kept, so that no frame waits for it
-        began, progress = time.perf_counter(), False
-        while time.perf_counter() - began < WORK_SECONDS:
-            waiting = [i for i, found in enumerate(results) if found is not None and found.wanted]
-            if not waiting:
-                break
-            least = min(waiting, key=lambda i: results[i].chains)  # type: ignore[union-attr]
-            # What a frame may be reading is left as it is.
-            results[least] = replace(results[least])  # type: ignore[type-var]
-            results[least].add(self.scene.coordinate, self._s)  # type: ignore[union-attr]
-            progress = True
+        progress = fill(results, lambda found: found.add(self.scene.coordinate, self._s))
         self._results = results
         return progress
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 from bokeh.models import BasicTickFormatter, LinearColorMapper
-from bokeh.palettes import interp_palette
 
 from app.theme import plot
 from app.views.base import Data, LaneFrame
-from app.views.planes import FAILURES, LiveImage, Plane, Process, box, process_of, sentence, sign, stack
+from app.views.planes import FAILURES, LiveImage, Plane, Process, box, process_of, sentence, sign, signed, stack
 from app.views.recipes import RecipeView
 from app.views.spectrum import SIDE, Mixing, mixing
 from samplers.recipe.recipe import Layout
@@ -41,10 +40,7 @@ class Modes(RecipeView):
             figure = plot(colours, "", "", (0, 1), (0, 1))
             figure.axis.visible = figure.grid.visible = False
             return stack([figure], self._text)
-        signed = [
-            *interp_palette([colours.lanes[0], colours.surface], 32),
-            *interp_palette([colours.surface, colours.lanes[1]], 32),
-        ]
+        below_and_above = signed(colours)
         figures = []
         for m in range(2):
             plane = Plane(self, kind, title=("slowest", "next")[m])
@@ -55,7 +51,7 @@ class Modes(RecipeView):
                         self,
                         p,
                         f"mode {m}",
-                        LinearColorMapper(palette=signed, low=-1.0, high=1.0),
+                        LinearColorMapper(palette=below_and_above, low=-1.0, high=1.0),
                         (SIDE, SIDE),
                         plane.x,
                         plane.y,

@@ -2,7 +2,7 @@
 
 import html
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -95,6 +95,23 @@ def batch(spec: RunSpec, j: int, share: bool) -> Array:
         spread = ((values - values.mean()) ** 4).mean() - variance**2 * (n - 3) / (n - 1)
         columns.append([values.mean(), np.sqrt(variance / n), variance, np.sqrt(max(spread, 0) / n)])
     return np.array(columns).T
+
+
+def fill(results: list[Any], add: Callable[[Any], None]) -> bool:
+    """Add batches to the ensembles that want more, to the one with the fewest chains first, for WORK_SECONDS.
+
+    Returns whether any was added. What a frame may be reading is left as it is: an ensemble is replaced by its copy.
+    """
+    began, progress = time.perf_counter(), False
+    while time.perf_counter() - began < WORK_SECONDS:
+        waiting = [i for i, found in enumerate(results) if found is not None and found.wanted]
+        if not waiting:
+            break
+        least = min(waiting, key=lambda i: results[i].chains)
+        results[least] = replace(results[least])
+        add(results[least])
+        progress = True
+    return progress
 
 
 def theory(spec: RunSpec, j: int, steps: Array) -> tuple[Array, Array] | None:
@@ -202,18 +219,7 @@ class Moments(View):
                 results[i] = None
             elif results[i] is None or results[i].key != key:
                 results[i] = Ensemble(key)
-        began = time.perf_counter()
-        progress = False
-        while time.perf_counter() - began < WORK_SECONDS:
-            waiting = [found for found in results if found is not None and found.wanted]
-            if not waiting:
-                break
-            least = min(waiting, key=lambda found: found.chains)
-            # What a frame may be reading is left as it is.
-            index = next(i for i, found in enumerate(results) if found is least)
-            results[index] = replace(least)
-            results[index].add(self.scene.coordinate)
-            progress = True
+        progress = fill(results, lambda found: found.add(self.scene.coordinate))
         self._results = results
         return progress
 

@@ -10,8 +10,9 @@ import numpy as np
 from bokeh.events import Reset
 from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, Div, LinearColorMapper
+from bokeh.palettes import interp_palette
 
-from app.theme import plot
+from app.theme import Theme, plot
 from app.views.base import LINE, Array, Data, Feed, LaneFrame, Scene, View
 from app.views.marks import SIGNS
 from app.views.recipes import recipe_of
@@ -125,6 +126,14 @@ def heights(values: Array) -> list[float]:
     order = np.sort(values.ravel())[::-1]
     mass = np.cumsum(order) / order.sum()
     return sorted({float(order[np.searchsorted(mass, share)]) for share in SHARES})
+
+
+def signed(colours: Theme) -> list[str]:
+    """Colours of numbers from −1 to 1: the first lane's below 0, the second's above."""
+    return [
+        *interp_palette([colours.lanes[0], colours.surface], 32),
+        *interp_palette([colours.surface, colours.lanes[1]], 32),
+    ]
 
 
 class LiveImage:

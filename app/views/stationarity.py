@@ -21,6 +21,7 @@ from app.views.planes import (
     process_of,
     sentence,
     sign,
+    signed,
     stack,
 )  # fmt: skip
 from app.views.recipes import RecipeView
@@ -139,13 +140,10 @@ class Stationarity(RecipeView):
 
     def _build_image(self, n: int, plane: Plane) -> None:
         colours = self.scene.colours
-        signed = [
-            *interp_palette([colours.lanes[0], colours.surface], 32),
-            *interp_palette([colours.surface, colours.lanes[1]], 32),
-        ]
+        below_and_above = signed(colours)
         cells = (SIDE, SIDE)
         mappers = (
-            LinearColorMapper(palette=signed, low=-1.0, high=1.0, high_color=colours.grid),
+            LinearColorMapper(palette=below_and_above, low=-1.0, high=1.0, high_color=colours.grid),
             LinearColorMapper(
                 palette=interp_palette([colours.surface, colours.lanes[2]], 64),
                 low=0.0,

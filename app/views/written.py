@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from bokeh.models import BasicTickFormatter, LinearColorMapper
-from bokeh.palettes import interp_palette
 from scipy.interpolate import RegularGridInterpolator
 
 from app.theme import plot
@@ -23,6 +22,7 @@ from app.views.planes import (
     process_of,
     sentence,
     sign,
+    signed,
     stack,
 )
 from app.views.recipes import RecipeView
@@ -113,11 +113,7 @@ class Written(RecipeView):
         if plane is None:
             return None
         if plane.ndim == 2:
-            signed = [
-                *interp_palette([colours.lanes[0], colours.surface], 32),
-                *interp_palette([colours.surface, colours.lanes[1]], 32),
-            ]
-            mapper = LinearColorMapper(palette=signed, low=-1.0, high=1.0)
+            mapper = LinearColorMapper(palette=signed(colours), low=-1.0, high=1.0)
             image = LiveImage(self, plane.figure, f"image {n}", mapper, (SIDE, SIDE), plane.x, plane.y, level="image")
             plane.contours(scene)
             return image

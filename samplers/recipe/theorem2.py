@@ -83,7 +83,7 @@ def find(recipe: Recipe, target: Target) -> Recipe:
         raise NoCurlError("The drift or the slope of H is not a number at some points of what is shown.", True)
     known = True
     try:
-        worst = stray(recipe, target, points)
+        worst = stray(recipe, target, g, points)
     except SpecError:
         # The second derivatives of a compiled energy: whether there is a Q only a Q can tell.
         worst, known = 0.0, False
@@ -117,12 +117,12 @@ def find(recipe: Recipe, target: Target) -> Recipe:
     )
 
 
-def stray(recipe: Recipe, target: Target, points: Sequence[Array]) -> float:
+def stray(recipe: Recipe, target: Target, g: Sequence[Expression], points: Sequence[Array]) -> float:
     """The largest share that Σ (g_i H_i − ∂_i g_i), which must be 0, has of its terms at these points.
 
     In one dimension g itself must be 0, and the share is 1 where it is not.
     """
-    g, names = rest(recipe), recipe.layout.names
+    names = recipe.layout.names
     if len(names) == 1:
         return float(not g[0].is_zero and np.abs(on_points(recipe, target, g, points)[0]).max() > ROUNDING)
     with work_limit(RECIPE_WORK):

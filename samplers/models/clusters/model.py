@@ -19,6 +19,12 @@ TOGETHER = 60
 _BUILT_IN = {key: lru_cache(make) for key, make in BUILT_IN.items()}
 
 
+def beside(key: Array | NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """Up to TOGETHER data, drawn with a seed, those of one key beside each other."""
+    some = Generator(SFC64(seed)).permutation(len(key))[:TOGETHER]
+    return some[np.argsort(key[some], kind="stable")].astype(np.int64)
+
+
 class Clusters(Model):
     """A Dirichlet process mixture of Gaussians (Smolyakov, Liu & Fisher, section 3.2).
 
@@ -86,13 +92,8 @@ class Clusters(Model):
         self.groups = None if self.data.groups is None else self.data.groups[seen]
         """The known group of each."""
         self.prior = np.array([self.mean_weight, self.freedom, (self.freedom - 3) * self.cluster_sd**2])
-        self.shown = self._shown()
+        self.shown = beside(self.x[:, 0] if self.groups is None else self.groups, self.split_seed)
         """Points whose co-clustering is counted, those of one known group beside each other, (TOGETHER,)."""
-
-    def _shown(self) -> NDArray[np.int64]:
-        some = Generator(SFC64(self.split_seed)).permutation(len(self.x))[:TOGETHER]
-        key = self.groups if self.groups is not None else self.x[:, 0]
-        return some[np.argsort(key[some], kind="stable")].astype(np.int64)
 
     @property
     def n_data(self) -> int:

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
-from samplers.models.clusters.model import TOGETHER
+from samplers.models.clusters.model import beside
 from samplers.models.mixture.data import Documents, known_clusters, read
 from samplers.models.topics.corpus import Corpus, reuters
 from samplers.parameters import Count, Option, Real, SpecError
@@ -86,9 +86,7 @@ class Mixture(Model):
         """Clusters that there is room for."""
         self.held_new = log_predictive(self.held, self.prior)
         """log p of each held-out document from a cluster of its own."""
-        some = Generator(SFC64(self.split_seed)).permutation(self.n_data)[:TOGETHER]
-        by = self.groups if self.groups is not None else np.arange(self.n_data)
-        self.shown = some[np.argsort(by[some], kind="stable")].astype(np.int64)
+        self.shown = beside(np.arange(self.n_data) if self.groups is None else self.groups, self.split_seed)
         """Documents whose co-clustering is counted, those of one known cluster beside each other."""
 
     def _whole(self) -> Documents:
