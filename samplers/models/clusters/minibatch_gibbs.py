@@ -1,11 +1,8 @@
 """Minibatch Gibbs sampling of a Dirichlet process mixture, with the batch size chosen by its cost."""
 
-from typing import Any
-
 import numpy as np
 from numba import types
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from samplers import jit
 from samplers.models.base import Snapshot
@@ -100,16 +97,18 @@ class MinibatchGibbs(ClusterMethod):
     def start(self, model: Clusters, rng: Generator) -> State:
         """Random clusters, and their μ and Σ given their points."""
         state = self.first_state(model, rng)
-        self._step(model, state, np.arange(0), 0, rng)
+        self.sweep(model, state, 0, rng)
         state.together[:] = 0.0
         return state
 
-    def _step(self, model: Clusters, state: State, chosen: NDArray[Any], proposals: int, rng: Generator) -> float:
-        size = step(
-            rng, model.x, chosen, proposals, state.z, state.known, state.drawn, model.prior, state.alpha, model.shown,
-            state.together,
+    def sweep(self, model: Clusters, state: State, size: int, rng: Generator) -> float:
+        """A step with ``size`` points, in place; Σ_k N_k tr Σ_k / N of what it drew."""
+        chosen = rng.choice(model.n_data, size, replace=False, shuffle=False)
+        value = step(
+            rng, model.x, chosen, self.proposals(model, size, rng), state.z, state.known, state.drawn, model.prior,
+            state.alpha, model.shown, state.together,
         )  # fmt: skip
-        return float(size)
+        return float(value)
 
     def adaptation(self, model: Clusters, state: State) -> Adaptation:
         """The trials of this run; they begin anew where their parameters were changed."""
@@ -122,8 +121,7 @@ class MinibatchGibbs(ClusterMethod):
 
     def advance(self, model: Clusters, state: State, rng: Generator) -> int:
         size = min(int(self.batch_size), model.n_data) or self.adaptation(model, state).size
-        chosen = rng.choice(model.n_data, size, replace=False, shuffle=False)
-        value = self._step(model, state, chosen, self.proposals(model, size, rng), rng)
+        value = self.sweep(model, state, size, rng)
         if self.batch_size == 0:
             self.adaptation(model, state).record(value)
         state.steps += 1

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from samplers.files import FileError
 from samplers.models import METHODS
 from samplers.models.agreement import adjusted_rand, purity
-from samplers.models.clusters import textbook
+from samplers.models.clusters import scan, textbook
 from samplers.models.clusters.model import Clusters, expected
 from samplers.models.clusters.points import MAX_POINTS, Points, read
 from samplers.models.run import ModelChain
@@ -134,6 +134,36 @@ def test_five_clusters_are_found(key, start):
         assert best_agreement(METHODS[key](**some), seed) >= 0.98
         if key == "cluster_slice":
             assert best_agreement(METHODS[key](split_merge=0, **some), seed) < 0.98
+
+
+def test_the_command_looks_at_equal_times(monkeypatch):
+    """By a clock of which a sweep takes one; what is looked at is the state that the chain then has."""
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(scan.time, "process_time", lambda: float(next(ticks)))
+    monkeypatch.setattr(scan, "seconds_of", lambda model, size, splits: 1e-6 * (size + 100))
+    model = Clusters(points="iris", first=3, second=4)
+    trials = scan.try_sizes(model, 2, trial=300)
+    assert trials.sizes[0] == model.n_data and trials.chosen in trials.sizes
+    budget, found = scan.compare(model, [model.n_data, 20], 2, 30, sweeps=40, seeds=2)
+    assert budget == 40 and list(found) == ["collapsed", f"minibatch, m = {model.n_data}", "minibatch, m = 20", "slice"]
+    for title, curves in found.items():
+        method = scan.methods([model.n_data, 20], 2, 30)[title]
+        chain = ModelChain(model, method, Generator(SFC64(0)))
+        while chain.data_seen < 12 * model.n_data:
+            chain.advance()
+        seen = chain.snapshot()
+        right = adjusted_rand(seen["z"], model.groups), purity(seen["z"], model.groups), len(seen["sizes"])
+        assert tuple(curves[0].at(12.5)[:3]) == right
+        assert tuple(curves[0].at(13.5)[:3]) != right
+    text = scan.as_text(budget, found, 40)
+    assert all(title in text for title in found) and "nan" not in text
+
+
+def test_the_error_of_means_is_of_the_best_matching():
+    truth = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
+    assert scan.squared_error(truth[[2, 0, 1]] + [0.3, 0.4], truth) == pytest.approx(0.25)
+    assert scan.squared_error(np.vstack([truth, [[9.0, 9.0]]]), truth) == 0
+    assert scan.squared_error(truth[:1], truth) == pytest.approx((9 + 16) / 3)
 
 
 def test_purity_alone_hides_the_number_of_clusters():
