@@ -73,6 +73,7 @@ class GammaAscent(AscentMethod):
         r"\alpha &\leftarrow \alpha + \gamma g^\alpha,\quad \beta \leftarrow \beta + \gamma g^\beta\end{aligned}"
     )
     source = "Knowles 2015, Algorithm 1"
+    has_elbo = True
 
     @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Any, state: GammaState, rng: Generator) -> int:

@@ -72,6 +72,7 @@ class NormAscent(AscentMethod):
         r"m \leftarrow m + \gamma\, g,\quad \sigma_d \leftarrow \sigma_d + \gamma\, \frac{g_d\,\xi_d}{1+e^{-\sigma_d}}\end{aligned}"
     )
     source = "Knowles 2015, section 4.1; Kucukelbir et al. 2015"
+    has_elbo = True
 
     transform = Option(default="softplus", objects=["softplus", "log"], label="Transform",
                        doc="How a number on the whole line becomes positive: log(1 + e^θ), as in the paper, or e^θ.")  # fmt: skip
