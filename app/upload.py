@@ -134,6 +134,10 @@ KINDS = {
         "One text file with a document on each line, or several of one document each; a CSV with a column called text; an .ldac file together with its vocabulary; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
     ),
     "sparse": Kind(MODELS["sparse"], "Your own table", False, _TABLE.format("y, a number; there are four others at least")),
+    "factors": Kind(
+        MODELS["factors"], "Your own rows", False,
+        "A CSV file whose first line names the columns, of numbers, 2 to 99 of them; a last column of words is left out. At most 20,000 rows and 5 MB. Nothing is kept after this page is closed, and nobody else sees it.",
+    ),
     TableLinear.key: Kind(TableLinear, "Your own table", False, _TABLE.format("y, a number")),
     TableLogistic.key: Kind(TableLogistic, "Your own table", False, _TABLE.format("one of two numbers or words")),
 }  # fmt: skip

@@ -18,6 +18,8 @@ CHANGING = {
     "HMCState",
     "LaneFrame",
     "MadeUpSource",
+    "NetworkGammas",
+    "NetworkNormals",
     "NormState",
     "PointState",
     "Run",

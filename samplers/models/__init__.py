@@ -2,6 +2,7 @@
 
 from samplers.models.base import Method, Model, Snapshot
 from samplers.models.clusters import CLUSTER_METHODS, Clusters
+from samplers.models.factors import FACTOR_METHODS, Factors
 from samplers.models.mixture import MIXTURE_METHODS, Mixture
 from samplers.models.network.gamma_sgvb import GammaSGVB
 from samplers.models.network.gibbs import NetworkGibbs
@@ -20,6 +21,7 @@ MODELS: Registry[type[Model]] = Registry(
     Clusters,
     Mixture,
     Sparse,
+    Factors,
 )
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -32,6 +34,7 @@ METHODS: Registry[type[Method]] = Registry(
     *CLUSTER_METHODS,
     *MIXTURE_METHODS,
     *SPARSE_METHODS,
+    *FACTOR_METHODS,
 )
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]

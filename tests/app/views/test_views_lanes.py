@@ -502,6 +502,7 @@ STUDIES = {
         ["mixture_gibbs(start_clusters:3)", "mixture_scir", "mixture_sgrld(start_clusters:9)"],
     ),
     "sparse": ("?target=sparse(items:100)", ["sparse_gibbs", "sparse_minibatch(batch_size:0)", "sparse_blocked"]),
+    "factors": ("?target=factors(rows:30)", ["factors_gibbs", "factors_sgvb", "factors_norm_sgvb"]),
 }
 
 

@@ -10,8 +10,8 @@ from samplers import Change, Choice, Experiment
 from samplers.models import METHODS, MODELS
 from samplers.models.network.graph import karate, read_upload
 from samplers.models.network.model import auc, partners
-from samplers.models.network.variational import log_softplus, softplus, softplus_inverse, trace
 from samplers.models.run import start as start_runs
+from samplers.models.variational.positive import log_softplus, softplus, softplus_inverse, trace
 from samplers.parameters import Count, Option, SpecError, declared
 from samplers.spec import OWN_GRADIENT, samplers_of
 
