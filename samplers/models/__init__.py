@@ -10,6 +10,7 @@ from samplers.models.network.map import NetworkMAP
 from samplers.models.network.model import Network
 from samplers.models.network.norm_sgvb import NormSGVB
 from samplers.models.sparse import SPARSE_METHODS, Sparse
+from samplers.models.spherical import SPHERICAL_METHODS, Spherical
 from samplers.models.topics import TOPIC_METHODS, Topics
 from samplers.registry import Registry
 
@@ -20,6 +21,7 @@ MODELS: Registry[type[Model]] = Registry(
     Clusters,
     Mixture,
     Sparse,
+    Spherical,
 )
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -32,6 +34,7 @@ METHODS: Registry[type[Method]] = Registry(
     *CLUSTER_METHODS,
     *MIXTURE_METHODS,
     *SPARSE_METHODS,
+    *SPHERICAL_METHODS,
 )
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]
