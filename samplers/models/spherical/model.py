@@ -149,8 +149,8 @@ class Spherical(Model):
         }
 
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
-        """A cosine, a length, a share."""
-        return (-1.0001, 1.0001, False), (0.0, 1.0001, False), (0.0, 1.0001, False)
+        """A mean cosine, which no posterior has far below 0, a length, a share."""
+        return (-0.5, 1.0001, False), (0.0, 1.0001, False), (0.0, 1.0001, False)
 
     def prior_energy(self, beta: Array) -> float:
         """+ log c_V(‖m̄‖) of the topics (topics, words), m̄ = κ₀m + σΣβ_k: minus the log of their prior, up to a constant."""

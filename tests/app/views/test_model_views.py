@@ -36,6 +36,7 @@ PAGES = {
     "clusters": "?target=clusters(points:iris)",
     "mixture": "?target=mixture(documents:80)",
     "sparse": "?target=sparse(items:100)",
+    "spherical": "?target=spherical",
     "no known groups": "?target=network(graph:florentine;n_communities:3)",
 }
 BATCHES = 6
