@@ -133,6 +133,10 @@ KINDS = {
         MODELS["mixture"], "Your own documents", True,
         "One text file with a document on each line, or several of one document each; a CSV with a column called text; an .ldac file together with its vocabulary; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
     ),
+    "spherical": Kind(
+        MODELS["spherical"], "Your own documents", True,
+        "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB, and documents times words kept at most 6 million. Nothing is kept after this page is closed, and nobody else sees it.",
+    ),
     "sparse": Kind(MODELS["sparse"], "Your own table", False, _TABLE.format("y, a number; there are four others at least")),
     "factors": Kind(
         MODELS["factors"], "Your own rows", False,

@@ -142,6 +142,8 @@ class Globe(View):
     key = "globe"
     title = "Globe"
     hint = "drag or slide to turn it; faint dots are behind"
+    axis_names: tuple[str, str, str] = ("x", "y", "z")
+    """What stands where the three axes leave the globe."""
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -169,7 +171,7 @@ class Globe(View):
         net, net_shown = self._points(graticule(), turn, tilt, (1.0, 0.0))
         p.line("px", "py", source=net_shown, line_color=colours.faint, line_alpha=0.35, line_width=1)
         axes, axes_shown = self._points(np.eye(3), turn, tilt, (1.0, 0.15))
-        axes_shown.data["name"] = np.array(["x", "y", "z"])
+        axes_shown.data["name"] = np.array(self.axis_names)
         everything: list[tuple[Any, Any, tuple[float, float]]] = [
             (net, net_shown, (1.0, 0.0)),
             (axes, axes_shown, (1.0, 0.15)),

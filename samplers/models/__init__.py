@@ -11,6 +11,7 @@ from samplers.models.network.map import NetworkMAP
 from samplers.models.network.model import Network
 from samplers.models.network.norm_sgvb import NormSGVB
 from samplers.models.sparse import SPARSE_METHODS, Sparse
+from samplers.models.spherical import SPHERICAL_METHODS, Spherical
 from samplers.models.topics import TOPIC_METHODS, Topics
 from samplers.registry import Registry
 
@@ -22,6 +23,7 @@ MODELS: Registry[type[Model]] = Registry(
     Mixture,
     Sparse,
     Factors,
+    Spherical,
 )
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -35,6 +37,7 @@ METHODS: Registry[type[Method]] = Registry(
     *MIXTURE_METHODS,
     *SPARSE_METHODS,
     *FACTOR_METHODS,
+    *SPHERICAL_METHODS,
 )
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]
