@@ -35,7 +35,7 @@ DEFAULT = Experiment.from_dict({
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
 SIMPLEX_VIEWS = ["state", "components", "ks"]
 """Of more than two coordinates, too."""
-MANIFOLD_VIEWS = ["circle", "globe", "torus", "frames", "marginal", "ks", "temperature"]
+MANIFOLD_VIEWS = ["circle", "globe", "torus", "frames", "components", "marginal", "ks", "temperature"]
 """Of which a page has those that fit: a picture of the manifold, where there is one, and the rest."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000

@@ -7,6 +7,7 @@ from samplers.models.mixture import MIXTURE_METHODS, Mixture
 from samplers.models.network.gamma_sgvb import GammaSGVB
 from samplers.models.network.gibbs import NetworkGibbs
 from samplers.models.network.hmc import NetworkHMC
+from samplers.models.network.irm import NetworkIRM
 from samplers.models.network.map import NetworkMAP
 from samplers.models.network.model import Network
 from samplers.models.network.norm_sgvb import NormSGVB
@@ -33,6 +34,7 @@ METHODS: Registry[type[Method]] = Registry(
     NormSGVB,
     NetworkMAP,
     NetworkHMC,
+    NetworkIRM,
     *CLUSTER_METHODS,
     *MIXTURE_METHODS,
     *SPARSE_METHODS,

@@ -26,6 +26,7 @@ from samplers.targets.probit_lasso import ProbitLasso
 from samplers.targets.quartic import Quartic
 from samplers.targets.ring import Ring
 from samplers.targets.skew_normal import SkewNormal
+from samplers.targets.sphere_dirichlet import SphereDirichlet
 from samplers.targets.student_mean import StudentMean
 from samplers.targets.tied_means import TiedMeans
 from samplers.targets.typed import Typed
@@ -68,5 +69,6 @@ TARGETS: Registry[type[Target]] = Registry(
     Bingham,
     MisesPosterior,
     MatrixLangevin,
+    SphereDirichlet,
 )
 TARGETS.add_installed("sgmcmc_lab.targets", Target)
