@@ -11,6 +11,7 @@ from samplers.models import MODELS, Model
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
 from samplers.targets.own import OfTable
+from samplers.targets.posterior import TypedPosterior
 
 MAX_BYTES = 30_000_000
 """Of all files that are brought at once. The browser looks first and sends nothing of what is larger."""
@@ -135,6 +136,7 @@ KINDS = {
     ),
     "sparse": Kind(MODELS["sparse"], "Your own table", False, _TABLE.format("y, a number; there are four others at least")),
     TableLinear.key: Kind(TableLinear, "Your own table", False, _TABLE.format("y, a number")),
+    TypedPosterior.key: Kind(TypedPosterior, "Your own table", False, _TABLE.format("a number, as all are; each goes into the formulas by its title")),
     TableLogistic.key: Kind(TableLogistic, "Your own table", False, _TABLE.format("one of two numbers or words")),
 }  # fmt: skip
 """By the key of the model or the target."""

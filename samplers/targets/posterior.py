@@ -16,12 +16,12 @@ from samplers.expressions.functions import FUNCTIONS
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.expressions.program import postfix
 from samplers.needs import DATA, MODE
-from samplers.parameters import Formula, Source, SpecError
+from samplers.parameters import Formula, Source, SpecError, Value
 from samplers.targets.base import Array, Column, Fit, Tell, subscript
 from samplers.targets.climbed import Climbed
-from samplers.targets.long_run import MAX_DRAWS, Reference
-from samplers.targets.own import OfTable
-from samplers.targets.posterior_data import BUILT_IN
+from samplers.targets.long_run import CHAINS, MAX_DRAWS, Reference, hmc
+from samplers.targets.own import OfTable, held
+from samplers.targets.posterior_data import PRESETS, of_table
 from samplers.targets.quadrature import rule, rule_cdf
 
 MAX_PARAMETERS = 10
@@ -216,6 +216,12 @@ _EDGE = 1e-9
 """The largest share of its maximum that a marginal density may have on the edge of the box."""
 _RESOLVED = 1e-3
 """The largest difference of two rules for the logarithm of the normaliser."""
+MAX_SHORT_RUN_WORK = 20_000
+"""Instructions of all rows at which a short run takes less than half a second."""
+_WINDOWS, _WINDOW = 3, 100
+"""Of a short run, each with the covariance of the one before; and draws of a chain in each."""
+MAX_SPREAD = 1e3
+"""The largest standard deviation of a coordinate that a short run may find."""
 _STARTS = 8
 """Places from which the mode is climbed to, so that of several the highest is found, and the box holds all."""
 _SIDE = {1: 40_000, 2: 400, 3: 64}
@@ -238,17 +244,33 @@ class TypedPosterior(OfTable, Climbed):
     source = "Typed by you"
     gives = DATA | {MODE}
     two_kinds = False
-    built_in = BUILT_IN
+    built_in = {name: preset.table for name, preset in PRESETS.items()}
     potential, gradient, batch = potential, gradient, batch
 
-    table = Source(default="doses", objects=list(built_in), label="Data", doc="A table, whose columns go into the formulas by their titles. Or bring a CSV file of your own.")  # fmt: skip
-    parameters = Formula("a, b", tex="\\theta", label="Parameters", doc="Names with commas between them, at most 10, each with bounds or without: a, s > 0, 0 < p < 1.")  # fmt: skip
-    prior = Formula("normal_lpdf(a, 0, 5) + normal_lpdf(b, 0, 5)", tex=r"\log p(\theta)", label="Prior",
+    table = Source(default="doses", objects=list(built_in), label="Data", doc="A table, whose columns go into the formulas by their titles, and a model of it to begin with. Or bring a CSV file of your own.")  # fmt: skip
+    parameters = Formula(PRESETS["doses"].parameters, tex="\\theta", label="Parameters", doc="Names with commas between them, at most 10, each with bounds or without: a, s > 0, 0 < p < 1.")  # fmt: skip
+    prior = Formula(PRESETS["doses"].prior, tex=r"\log p(\theta)", label="Prior",
                     doc="The log density of the parameters before there are data: a formula of them, with densities as in normal_lpdf(a, 0, 5).")  # fmt: skip
-    row = Formula("bernoulli_logit_lpmf(y, a + b*dose)", tex=r"\log p(y_i \mid \theta)", label="Each row",
+    row = Formula(PRESETS["doses"].row, tex=r"\log p(y_i \mid \theta)", label="Each row",
                   doc="The log density of one row of the table: a formula of the parameters and of columns by their titles.")  # fmt: skip
-    curve = Formula("inv_logit(a + b*dose)", tex="f(x)", label="Curve",
+    curve = Formula(PRESETS["doses"].curve, tex="f(x)", label="Curve",
                     doc="What is drawn over the data: a formula of the parameters and of one column. Empty: nothing is drawn.")  # fmt: skip
+
+    @classmethod
+    def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
+        """Another table brings the formulas of its preset; to one's own go those that are there, or those of a line."""
+        made = super().completed(values, changed)
+        if set(changed) != {"table"}:
+            return made
+        preset = PRESETS.get(str(changed["table"]))
+        if preset is not None:
+            return made | preset._replace(table=made["table"])._asdict()  # type: ignore[arg-type]
+        try:
+            cls(**made)
+        except SpecError:
+            data = held(made["table"])
+            return made if data is None else made | of_table(tuple(map(as_name, (*data.names, data.answer))))
+        return made
 
     @cached_property
     def bounded(self) -> tuple[Bounded, ...]:
@@ -323,8 +345,7 @@ class TypedPosterior(OfTable, Climbed):
         if self.curve:
             self._drawn()
         try:
-            slopes = [-log_row.diff(label) for label in self.labels]
-            work = len(postfix(slopes, (*self.labels, *self.used)).code) * self.n_data
+            work = self._work
             [log_prior.diff(label) for label in self.labels]
         except SpecError as error:
             raise SpecError("target.row", self.row, error.allowed) from None
@@ -337,6 +358,12 @@ class TypedPosterior(OfTable, Climbed):
             field, text, what = ("prior", self.prior, "it") if np.isfinite(rows).all() else ("row", self.row, f"in row {int(np.argmax(~np.isfinite(rows))) + 1} of the table it")  # fmt: skip
             raise SpecError(f"target.{field}", text, f"{what} has no finite value at {where}")
         self.curvature  # noqa: B018  the posterior has a mode, or is refused here
+
+    @cached_property
+    def _work(self) -> int:
+        """Instructions of a gradient of all rows."""
+        slopes = [-self.log_row.diff(label) for label in self.labels]
+        return len(postfix(slopes, (*self.labels, *self.used)).code) * self.n_data
 
     def constrained(self, theta: Array) -> list[Array]:
         """The values of the model's parameters at θ (..., dim), each (...)."""
@@ -374,6 +401,46 @@ class TypedPosterior(OfTable, Climbed):
 
     def _climb(self) -> Array:
         return self._modes[0]
+
+    @cached_property
+    def _peak(self) -> tuple[Array, Array]:
+        if self._work > MAX_SHORT_RUN_WORK:
+            return super()._peak
+        mean, precision, energy = self._short_run()
+        try:
+            mode, curvature = super()._peak
+        except SpecError:
+            return mean, precision
+        # Of a Gaussian U is dim/2 above its least, with the standard deviation √(dim/2).
+        typical = energy - self._at(mode)[0] < self.dim / 2 + 6 * np.sqrt(self.dim / 2)
+        return (mode, curvature) if typical else (mean, precision)
+
+    def _short_run(self) -> tuple[Array, Array, float]:
+        """Mean and inverse covariance of a short run, and its mean energy.
+
+        They stand for the mode and the curvature of a posterior that is proper and has no highest point, or one far
+        from where its mass is: the density of means around one of them, whose spread is unknown, has none where that
+        spread goes to 0.
+        """
+        jit.prepare([hmc, self.potential, self.gradient])
+        rng, params = np.random.Generator(np.random.SFC64(2)), self.without_draws()
+        mean, factor = self.start_at, np.eye(self.dim)
+        position = 0.3 * rng.standard_normal((CHAINS, self.dim))
+        for _ in range(_WINDOWS):
+            step_size, share = 0.5, 0.0
+            while share < 0.7 and step_size > 1e-4:
+                step_size /= 1.6
+                kept = np.empty((_WINDOW, CHAINS, self.dim))
+                share = hmc(rng, position, self.potential, self.gradient, params, mean, factor, step_size, 8, kept) / (_WINDOW * CHAINS)  # fmt: skip
+            draws = kept.reshape(-1, self.dim)
+            spread = np.cov(draws.T).reshape(self.dim, self.dim)
+            if not np.isfinite(spread).all() or np.sqrt(np.diag(spread)).max() > MAX_SPREAD:
+                raise SpecError("target.prior", self.prior, "no highest point of the posterior is found, and a short run leaves every bound: perhaps it cannot be normalised; a prior that falls off is needed")  # fmt: skip
+            # A little of the unit matrix, for so few draws may lie in a plane.
+            spread = 0.95 * spread + 0.05 * np.diag(np.diag(spread)) + 1e-6 * np.eye(self.dim)
+            mean, factor = draws.mean(axis=0), np.ascontiguousarray(np.linalg.cholesky(spread))
+            position = np.ascontiguousarray(np.linalg.solve(factor, (kept[-1] - mean).T).T)
+        return mean, np.linalg.inv(spread), float(self._energies(draws).mean())
 
     @cached_property
     def params(self) -> Array:  # type: ignore[override]
@@ -530,7 +597,7 @@ class TypedPosterior(OfTable, Climbed):
         return {**said, **exact}
 
     tried_at = (
-        {"table": "line", "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3) + exponential_lpdf(s, 1)",
+        {"table": "outliers", "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3) + exponential_lpdf(s, 1)",
          "row": "student_t_lpdf(y, 4, a + b*x, s)", "curve": "a + b*x"},
         {"table": "counts", "parameters": "a, 0 < p < 1", "prior": "normal_lpdf(a, 0, 3) + beta_lpdf(p, 2, 2)",
          "row": "log_mix(p, poisson_log_lpmf(y, a), poisson_log_lpmf(y, a + x))", "curve": ""},

@@ -1,6 +1,7 @@
 """The tables of the typed posterior: published ones, and some that are made by a seed."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,13 +55,53 @@ def coal() -> Table:
 
 
 def schools() -> Table:
-    """The effect of coaching in eight schools, and its standard error (Rubin 1981)."""
+    """The effect of coaching in eight schools, and its standard error (Rubin 1981); s1 is 1 in the first school."""
     effect = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
     error = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
-    school = np.arange(1.0, 9)
-    return Table(("school", "error"), np.column_stack([school, error]), "y", effect)
+    names = ("error", *(f"s{k}" for k in range(1, 9)))
+    return Table(names, np.column_stack([error, np.eye(8)]), "y", effect)
 
 
-BUILT_IN: dict[str, Callable[[], Table]] = {
-    "doses": doses, "line": line, "counts": counts, "mixture": mixture, "coal": coal, "schools": schools,
+def funnel() -> Table:
+    """Six groups of three data each, whose means have an unknown spread; g1 is 1 in the first group."""
+    rng = np.random.default_rng(11)
+    mean = 0.3 * rng.standard_normal(6)
+    y = np.round(np.repeat(mean, 3) + rng.standard_normal(18), 3)
+    return Table(tuple(f"g{k}" for k in range(1, 7)), np.repeat(np.eye(6), 3, axis=0), "y", y)
+
+
+class Preset(NamedTuple):
+    """A table, and a model of it."""
+
+    table: Callable[[], Table]
+    parameters: str
+    prior: str
+    row: str
+    curve: str = ""
+
+
+_NORMALS = " + ".join(f"normal_lpdf(e{k}, {{0}})" for k in range(1, 9))
+_MEANS = " + ".join(f"e{k}*s{k}" for k in range(1, 9))
+_EFFECTS = ", ".join(f"e{k}" for k in range(1, 9))
+
+PRESETS: dict[str, Preset] = {
+    "doses": Preset(doses, "a, b", "normal_lpdf(a, 0, 5) + normal_lpdf(b, 0, 50)", "bernoulli_logit_lpmf(y, a + b*dose)", "inv_logit(a + b*dose)"),
+    "counts": Preset(counts, "a, b", "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)", "poisson_log_lpmf(y, a + b*x)", "exp(a + b*x)"),
+    "outliers": Preset(line, "a, b, s > 0", "normal_lpdf(a, 0, 5) + normal_lpdf(b, 0, 5) + exponential_lpdf(s, 1)", "student_t_lpdf(y, 2, a + b*x, s)", "a + b*x"),
+    "two_means": Preset(mixture, "a, b", "normal_lpdf(a, 0, 3.1623) + normal_lpdf(b, 0, 1)", "log_mix(0.5, normal_lpdf(y, a, 1.4142), normal_lpdf(y, a + b, 1.4142))"),
+    "change_point": Preset(coal, "a, b, 0 < t0 < 111", "normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 2)", "poisson_log_lpmf(y, a + (b - a)*inv_logit(t - t0))", "exp(a + (b - a)*inv_logit(t - t0))"),
+    "schools": Preset(schools, f"m, t > 0, {_EFFECTS}", "normal_lpdf(m, 0, 5) + cauchy_lpdf(t, 0, 5) + " + _NORMALS.format("m, t"), f"normal_lpdf(y, {_MEANS}, error)"),
+    "schools_not_centred": Preset(schools, f"m, t > 0, {_EFFECTS}", "normal_lpdf(m, 0, 5) + cauchy_lpdf(t, 0, 5) + " + _NORMALS.format("0, 1"), f"normal_lpdf(y, m + t*({_MEANS}), error)"),
+    "funnel": Preset(funnel, "v, " + ", ".join(f"x{k}" for k in range(1, 7)), "normal_lpdf(v, 0, 3) + " + " + ".join(f"normal_lpdf(x{k}, 0, exp(v/2))" for k in range(1, 7)),
+                     "normal_lpdf(y, " + " + ".join(f"x{k}*g{k}" for k in range(1, 7)) + ", 1)"),
 }  # fmt: skip
+"""What there is to begin with, by the name of its table."""
+
+
+def of_table(columns: tuple[str, ...]) -> dict[str, str]:
+    """The formulas that a table of one's own begins with: a line through its last column and its first one."""
+    x, y = columns[0], columns[-1]
+    return {
+        "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 100) + normal_lpdf(b, 0, 100) + exponential_lpdf(s, 0.1)",
+        "row": f"normal_lpdf({y}, a + b*{x}, s)", "curve": f"a + b*{x}",
+    }  # fmt: skip
