@@ -218,7 +218,8 @@ class AppState(param.Parameterized):
     def set_target_params(self, values: Mapping[str, Any]) -> list[str]:
         """Other values of some of the target's parameters. Returns a sentence for each method that does not fit."""
         choice = self.experiment.target
-        target = {"key": choice.key, "params": {**choice.values(), **values}}
+        params = {**choice.values(), **values} if self.experiment.of_model else TARGETS[choice.key].completed(choice.values(), values)  # fmt: skip
+        target = {"key": choice.key, "params": params}
         lanes, messages = self._lanes(), list[str]()
         if self.experiment.of_model:
             name = MODELS[choice.key].data_parameter

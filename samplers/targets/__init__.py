@@ -22,6 +22,7 @@ from samplers.targets.logistic_tumours import TumoursLogistic
 from samplers.targets.lognormal import LogNormal
 from samplers.targets.matrix_langevin import MatrixLangevin
 from samplers.targets.poisson_regression import PoissonRegression
+from samplers.targets.posterior import TypedPosterior
 from samplers.targets.probit_lasso import ProbitLasso
 from samplers.targets.quartic import Quartic
 from samplers.targets.ring import Ring
@@ -62,6 +63,7 @@ TARGETS: Registry[type[Target]] = Registry(
     ProbitLasso,
     CurveNetwork,
     Typed,
+    TypedPosterior,
     VonMises,
     CircleMixture,
     Fisher,
