@@ -116,8 +116,8 @@ class TypedPosterior(OfTable, Boxed):
     """log p(θ | data) = log prior(θ) + Σ log p(row i | θ) + constant, both typed, with a table of one's own.
 
     The names of the parameters may have bounds: s > 0 is had by θ = log s, 0 < p < 1 by θ = log p/(1 − p), and the log
-    of the Jacobian is added, so that the prior is one of s and p. The columns of the table go by their titles. Derivatives
-    are symbolic.
+    of the Jacobian is added, so that the prior is one of s and p. The columns of the table go by their titles.
+    Derivatives are symbolic.
 
     With up to three parameters the exact answers come from quadrature in a box that holds the posterior; beyond, and
     where the box does not resolve it, from a long run of Hamiltonian Monte Carlo.
