@@ -272,6 +272,10 @@ class TypedPosterior(OfTable, Boxed):
     def start_at(self) -> Array:  # type: ignore[override]
         return np.zeros(len(self.bounded))
 
+    def start(self) -> Array:
+        # In the tail, and in the picture: 0 may be further away than a chain goes in a lesson.
+        return np.asarray(self.mode + 2 * np.sqrt(np.diag(np.linalg.inv(self.curvature))))
+
     @cached_property
     def _peak(self) -> tuple[Array, Array]:
         if self.work > MAX_SHORT_RUN_WORK:
