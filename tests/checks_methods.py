@@ -18,6 +18,7 @@ from samplers.models.mixture.model import Mixture
 from samplers.models.network.model import Network
 from samplers.models.run import ModelChain
 from samplers.models.sparse import Sparse
+from samplers.models.spherical import Spherical
 from samplers.models.topics.corpus import Corpus
 from samplers.models.topics.method import TopicMethod
 from samplers.models.topics.model import Topics
@@ -71,6 +72,15 @@ def small_factors():
     return Factors(Rows(tuple("abcde"), y), data="uploaded", n_factors=3)
 
 
+def small_spherical():
+    lengths = np.array([3, 5, 4, 6, 2, 7, 4])
+    words = np.random.default_rng(2).integers(6, size=lengths.sum()).astype(np.int32)
+    offsets = np.concatenate([[0], lengths.cumsum()])
+    words = np.concatenate([np.sort(words[a:b]) for a, b in pairwise(offsets)])
+    corpus = Corpus(offsets, words, tuple("abcdef"), tuple(map(str, lengths)))
+    return Spherical(corpus, corpus="uploaded", n_topics=3, min_documents=1, max_share=1.0)
+
+
 SMALL = {
     "network": small_network,
     "topics": small_topics,
@@ -78,6 +88,7 @@ SMALL = {
     "mixture": small_mixture,
     "sparse": small_sparse,
     "factors": small_factors,
+    "spherical": small_spherical,
 }
 
 

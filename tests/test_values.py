@@ -16,6 +16,7 @@ CHANGING = {
     "GammaState",
     "GibbsState",
     "HMCState",
+    "IRMState",
     "LaneFrame",
     "MadeUpSource",
     "NetworkGammas",

@@ -35,6 +35,8 @@ from app.views.models.pictures import Pictures
 from app.views.models.rates import Rates
 from app.views.models.scores import Scores
 from app.views.models.sparsity import Sparsity
+from app.views.models.spherical_globe import SphericalGlobe
+from app.views.models.spherical_words import SphericalWords
 from app.views.models.together import Together
 from app.views.models.weights import Weights
 from app.views.models.words import Words
@@ -64,6 +66,8 @@ VIEWS: Registry[type[View]] = Registry(
     ClusterPoints,
     MixtureWords,
     Loadings,
+    SphericalWords,
+    SphericalGlobe,
     Scores,
     FactorRates,
     Covariance,

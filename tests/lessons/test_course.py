@@ -138,7 +138,7 @@ FAULTS = {
     ("drift", 1): [((1, 2), (1, 2))],
     ("drift", 2): [((1, 2), (1, 3)), ({"lane1": {"sampler": {"diffusion_entries": ["2", "0", "2"]}}}, (2,))],
     ("clusters", 1): [(unlearned, (1, 2, 3))],
-    ("clusters", 2): [((1, 2), (3, 4, 5)), ({"lane1": "cluster_slice(start_clusters:1)", "lane2": "cluster_slice(start_clusters:1)"}, (1, 2))],
+    ("clusters", 2): [((1, 2), (3, 4, 5)), ({"lane1": "cluster_slice(start_clusters:1;split_merge:0)", "lane2": "cluster_slice(start_clusters:1;split_merge:0)"}, (1, 2))],
     ("clusters", 3): [((1, 2), (1, 2, 4)), ({"lane3": "mixture_scir(start_clusters:1)"}, (3,))],
     ("clusters", 4): [({"lane1": "mixture_gibbs(start_clusters:1)"}, (1,)), ({"target": {"alpha_mean": 100.0}}, (2,))],
     ("factors", 1): [(unlearned, (1, 2)), ((1, 2), (3,))],

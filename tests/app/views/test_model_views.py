@@ -38,6 +38,7 @@ PAGES = {
     "sparse": "?target=sparse(items:100)",
     "factors": "?target=factors(rows:30;n_factors:12)",
     "factors of wine": "?target=factors(data:wine)",
+    "spherical": "?target=spherical",
     "no known groups": "?target=network(graph:florentine;n_communities:3)",
 }
 BATCHES = 6
