@@ -9,7 +9,7 @@ from scipy import special, stats
 
 from samplers import jit
 from samplers.files import FileError
-from samplers.models.factors import Factors, FactorsGamma, FactorsGibbs, FactorsNorm, gibbs
+from samplers.models.factors import Factors, FactorsGamma, FactorsGibbs, FactorsNorm, baselines, compare, gibbs
 from samplers.models.factors import model as factors_model
 from samplers.models.factors.amari import amari
 from samplers.models.factors.data import MADE_HELD, Rows, made, read
@@ -345,6 +345,46 @@ def test_somebodys_own_rows():
         Factors(data="uploaded")
     with pytest.raises(SpecError, match="is not known"):
         Factors(data="wine", noise="known")
+
+
+# --- the comparison ---------------------------------------------------------------------------------------------------
+
+
+def test_sparse_pca_is_the_same_of_fewer_rows_with_the_same_scatter():
+    """R of Y = QR for Y; the fault, half of the rows, is seen. Of known loadings without noise it finds all."""
+    model = Factors(rows=100)
+    loadings, error = baselines.sparse_pca(model, 10)
+    assert loadings.shape == (50, 10) and error == amari(loadings, model.truth) < 0.1
+    other = Factors(rows=100)
+    other.y = np.linalg.cholesky(model.scatter).T
+    # As many rows as the penalty's √N counts.
+    other.y = np.vstack([other.y, np.zeros((50, 50))])
+    again, _ = baselines.sparse_pca(other, 10)
+    assert amari(again, loadings) < 0.01
+    other.y = model.y[:50]
+    assert amari(baselines.sparse_pca(other, 10)[0], loadings) > 0.01
+
+
+def test_the_comparison_refuses_what_is_not_allowed(capsys, tmp_path):
+    for arguments in (["--seeds", "0"], ["--most-rows", "9"], [str(tmp_path / "none.csv")]):
+        assert compare.main(arguments) == 2
+    errors = capsys.readouterr().err
+    for part in ("seeds = 0: allowed is a whole number from 1 to 100", "most_rows = 9", "no such file"):
+        assert part in errors
+
+
+def test_the_comparison_of_a_file(tmp_path):
+    """Fewer rows than columns have no density of their own; what is there twice is printed once."""
+    rng = np.random.default_rng(1)
+    y = rng.standard_normal((40, 2)) @ rng.random((2, 30)) + 0.3 * rng.standard_normal((40, 30))
+    rows = Rows(tuple(f"c{k}" for k in range(30)), y)
+    found = compare.real("uploaded", rows, (20, 1000, 2000), (1, 2), 20, lambda _: None)
+    assert list(found) == [20, 32] and found[20].shape == (2, 4)
+    assert np.isinf(found[20][:, 3]).all() and np.isfinite(found[32]).all()
+    model = Factors(rows, data="uploaded", rows=20, split_seed=2)
+    assert found[20][1, 2] == pytest.approx(-model.score(model.shrunk))
+    text = compare.as_text("t", ("a", "b", "c", "d"), found, (2, 2, 2, 2))
+    assert "no density" in text.splitlines()[2] and "no density" not in text.splitlines()[3]
 
 
 def test_the_expected_covariance_is_that_of_draws():
