@@ -122,9 +122,9 @@ class MinibatchGibbs(ClusterMethod):
     def advance(self, model: Clusters, state: State, rng: Generator) -> int:
         size = min(int(self.batch_size), model.n_data) or self.adaptation(model, state).size
         value = self.sweep(model, state, size, rng)
-        if self.batch_size == 0:
-            self.adaptation(model, state).record(value)
         state.steps += 1
+        if self.batch_size == 0:
+            self.adaptation(model, state).record(value, state.steps)
         return size
 
     def density(self, model: Clusters, state: State, out: Array) -> None:

@@ -64,7 +64,7 @@ class MinibatchGibbs(SparseMethod):
             for value in draws[:, 0]:
                 # A trial may end within a step; the rest of it is of the old size.
                 if adaptation.size == size:
-                    adaptation.record(float(value))
+                    adaptation.record(float(value), state.average.draws - 1)
         return size * len(draws)
 
     def snapshot(self, model: Sparse, state: State) -> Snapshot:
