@@ -103,7 +103,10 @@ def test_every_view_shows_every_method(pages, page, dark):
             seen.add(key)
             assert view.title
             assert view.hint
-    assert {key for key, view in VIEWS.items() if view.needs in (COLUMNS, SCORES, model.key)} - seen <= {"pictures", "paths"}
+    assert {key for key, view in VIEWS.items() if view.needs in (COLUMNS, SCORES, model.key)} - seen <= {
+        "pictures",
+        "paths",
+    }
     assert page != "lasso" or "paths" in seen
 
 
