@@ -64,6 +64,8 @@ NUMBERS = {
     ("clusters", 1, 1): [("adjusted_rand", 2, "0.99")],
     ("clusters", 2, 1): [("adjusted_rand", 1, "0.99"), ("adjusted_rand", 2, "0.99")],
     ("clusters", 4, 1): [("mean(column:1)", 1, "6.3"), ("mean(column:4)", 1, "0.89")],
+    ("factors", 1, 1): [("mean(column:1)", 1, "18.0")],
+    ("factors", 2, 1): [("amari", 1, "0.036"), ("amari", 2, "0.033")],
     ("network", 1, 1): [("score", 1, "0.733")],
     ("network", 2, 1): [("score", 1, "0.976"), ("score", 2, "0.967")],
     ("control-variates", 2, 1): [("variance", (2, 1), "1.10"), ("variance", (3, 1), "2.81")],
