@@ -88,6 +88,10 @@ class Adaptation:
     """Steps of the chain until then."""
     _draws: list[float] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        # So that the seconds of the first step that tells a τ are not those of the import.
+        import arviz_stats.base  # noqa: F401
+
     @property
     def size(self) -> int:
         """The batch size of the next step."""

@@ -99,6 +99,8 @@ class MinibatchGibbs(ClusterMethod):
         state = self.first_state(model, rng)
         self.sweep(model, state, 0, rng)
         state.together[:] = 0.0
+        if self.batch_size == 0:
+            self.adaptation(model, state)
         return state
 
     def sweep(self, model: Clusters, state: State, size: int, rng: Generator) -> float:

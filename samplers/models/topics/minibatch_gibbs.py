@@ -85,7 +85,8 @@ class MinibatchGibbs(TopicMethod):
         state.extra["counts"] = np.zeros(shape)
         np.add.at(state.extra["counts"], (model.training.words, state.topics), 1)
         draw_topics(rng, state.extra["counts"], model.beta, model.n_topics, state.weights, state.totals)
-        self.adaptation(model, state)
+        if self.batch_size == 0:
+            self.adaptation(model, state)
         return state
 
     def adaptation(self, model: Topics, state: State) -> Adaptation:
