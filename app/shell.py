@@ -65,7 +65,7 @@ class Page(Session):
         self.work = pn.Column(visible=False, sizing_mode="stretch_width", margin=(2, 4))
         self.guide = pn.pane.HTML(sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"})
         self.stepbar = StepBar(self.state, self.walk_on)
-        self.runner.say_step = self.stepbar.texts
+        self.runner.say_step, self.runner.lit_step = self.stepbar.texts, self.stepbar.lit
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
@@ -107,9 +107,8 @@ class Page(Session):
         if "controls" not in state.hidden:
             main.append(self.workbench.panel)
         main += [self.stepbar.panel, self.views]
-        if "equations" not in state.hidden:
-            main.append(self.cards)
-        return self._frame(state, main, [] if "export" in state.hidden else [self.export.panel])
+        below = [] if "equations" in state.hidden else [self.cards]
+        return self._frame(state, main, below, [] if "export" in state.hidden else [self.export.panel])
 
     def _welcome(self) -> Any:
         more = "&theme=dark" if self.state.dark else ""

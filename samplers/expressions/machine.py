@@ -16,7 +16,7 @@ from samplers import jit
 from samplers.expressions.functions import Array
 from samplers.expressions.normal_form import Expression
 from samplers.expressions.program import Op, postfix
-from samplers.expressions.special import digamma, i1_over_i0, inv_logit, log1p_exp, log_i0, log_gamma, trigamma
+from samplers.expressions.special import digamma, i1_over_i0, inv_logit, log1p_exp, log_gamma, log_i0, trigamma
 
 LANES = 4
 """Chains that one instruction works on: as many as the app runs unless it is told otherwise."""

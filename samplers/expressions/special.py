@@ -15,7 +15,7 @@ _SERIES = 20.0
 @jit.helper
 def log1p_exp(x):
     """log(1 + eˣ), which neither overflows nor loses a small eˣ."""
-    return max(x, 0.0) + log1p(exp(-abs(x))) if x == x else x
+    return log1p(exp(x)) if x <= 0 else x + log1p(exp(-x))
 
 
 @jit.helper

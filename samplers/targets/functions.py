@@ -1,7 +1,7 @@
 """Targets from functions that somebody compiled, without a class of their own."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
@@ -9,8 +9,9 @@ from numba.core.dispatcher import Dispatcher
 from samplers import jit
 from samplers.needs import ADDED, DATA, MODE
 from samplers.parameters import SpecError
-from samplers.targets.base import Array, subscript
+from samplers.targets.base import subscript
 from samplers.targets.climbed import Climbed
+
 
 class OfFunctions(Climbed):
     """A distribution on ℝᵈ with the energy U(θ) of a compiled function; the exact answers are those of a long run."""
@@ -18,9 +19,7 @@ class OfFunctions(Climbed):
     tex = r"U(\theta)"
     source = "From functions"
 
-    params: ClassVar[Array]
-    start_at: ClassVar[Array]
-    n_data: ClassVar[int] = 0
+    n_data = 0
 
     @property
     def column_names(self) -> tuple[str, ...]:

@@ -4,33 +4,24 @@ import itertools
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from samplers import jit
-from samplers.expressions import Expression, apply, constant, name, parse
-from samplers.expressions.densities import DENSITIES
-from samplers.expressions.functions import FUNCTIONS
+from samplers.expressions import Expression, name, parse
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.expressions.program import postfix
 from samplers.needs import DATA, MODE
 from samplers.parameters import Formula, Source, SpecError, Value
-from samplers.targets.base import Array, Column, Fit, Tell, subscript
-from samplers.targets.climbed import Climbed
-from samplers.targets.long_run import CHAINS, MAX_DRAWS, Reference, hmc
+from samplers.targets.base import Array, Fit, subscript
+from samplers.targets.bounded import Bounded, declarations
+from samplers.targets.boxed import Boxed
+from samplers.targets.long_run import CHAINS, hmc
 from samplers.targets.own import OfTable, held
 from samplers.targets.posterior_data import PRESETS, of_table
-from samplers.targets.quadrature import rule, rule_cdf
 
-MAX_PARAMETERS = 10
-MAX_NAME = 20
-"""Characters of a parameter's name."""
 MAX_ENERGY_WORK = 2_000_000
 """Instructions that all rows may take together: some 5 ms for each gradient, and a mode is found in about a hundred."""
-MAX_GRID_WORK = 2 * 10**10
-"""Instructions of a quadrature: some 10 to 30 seconds in the background. What costs more has a long run instead."""
 
 # Of the packed parameters: where programs, memory and data begin; how many data, and numbers of each.
 _PRIOR, _ROW, _PRIOR_SLOPES, _ROW_SLOPES, _WORK, _ROWS, _ITEMS, _WIDTH = range(8)
@@ -107,133 +98,26 @@ def batch(theta, data, each, params):
             each[k, i] += items * work[output + i * LANES]
 
 
-class Bounded(NamedTuple):
-    """A parameter of the model, and the coordinate that stands for it, which may be any number."""
-
-    name: str
-    low: float
-    high: float
-
-    def value(self, theta: Expression) -> Expression:
-        """The parameter, of its coordinate."""
-        if np.isinf(self.low) and np.isinf(self.high):
-            return theta
-        if np.isinf(self.high):
-            return self.low + apply("exp", theta)
-        if np.isinf(self.low):
-            return self.high - apply("exp", theta)
-        return self.low + (self.high - self.low) * apply("inv_logit", theta)
-
-    def log_jacobian(self, theta: Expression) -> Expression:
-        """log |d parameter / d coordinate|."""
-        if np.isinf(self.low) and np.isinf(self.high):
-            return constant(0.0)
-        if np.isinf(self.low) or np.isinf(self.high):
-            return theta
-        return float(np.log(self.high - self.low)) - apply("log1p_exp", theta) - apply("log1p_exp", -theta)
-
-    @property
-    def coordinate(self) -> str:
-        """What the coordinate is, in words."""
-        if np.isinf(self.low) and np.isinf(self.high):
-            return self.name
-        if np.isinf(self.high):
-            return f"log {self.name}" if self.low == 0 else f"log({self.name} − {self.low:g})"
-        if np.isinf(self.low):
-            return f"log({self.high:g} − {self.name})"
-        return f"logit {self.name}" if (self.low, self.high) == (0, 1) else f"scaled logit {self.name}"
-
-    @property
-    def jacobian(self) -> str:
-        """What the coordinate adds to the log density, in words; empty where it adds nothing."""
-        if np.isinf(self.low) and np.isinf(self.high):
-            return ""
-        if np.isinf(self.low) or np.isinf(self.high):
-            return "θ"
-        return f"log {self.high - self.low:g} − log(1 + e^θ) − log(1 + e^−θ)"
-
-
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_DECLARATION = re.compile(
-    rf"(?:(?P<low>{_NUMBER})\s*<\s*)?(?P<name>[A-Za-z][A-Za-z0-9_]*)"
-    rf"(?:\s*(?P<sign>[<>])\s*(?P<bound>{_NUMBER}))?"
-)
-_MAX_BOUND = 1e6
-
-
-def declarations(text: str, field: str) -> tuple[Bounded, ...]:
-    """The parameters of a text as ``a, s > 0, 0 < p < 1``. Raises :class:`SpecError`."""
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) > MAX_PARAMETERS:
-        raise SpecError(field, text, f"there are {len(parts)} names; allowed are at most {MAX_PARAMETERS}")
-    made: list[Bounded] = []
-    for part in parts:
-        found = _DECLARATION.fullmatch(part)
-        if found is None:
-            raise SpecError(field, part, "allowed are names with commas between them, each with bounds or without, as in a, s > 0, 0 < p < 1")  # fmt: skip
-        low, high = -np.inf, np.inf
-        if found["low"] is not None:
-            low = float(found["low"])
-        if found["sign"] == ">":
-            if found["low"] is not None:
-                raise SpecError(field, part, "it has two lower bounds; allowed is s > 0, s < 1 or 0 < s < 1")
-            low = float(found["bound"])
-        elif found["sign"] == "<":
-            high = float(found["bound"])
-        if not low < high or max(abs(x) for x in (low, high, 0.0) if np.isfinite(x)) > _MAX_BOUND:
-            raise SpecError(field, part, f"allowed is a lower bound below the upper one, both from −{_MAX_BOUND:g} to {_MAX_BOUND:g}")  # fmt: skip
-        called = found["name"]
-        if len(called) > MAX_NAME:
-            raise SpecError(field, called, f"allowed are names of at most {MAX_NAME} characters")
-        if called in FUNCTIONS or called in DENSITIES or called == "pi":
-            raise SpecError(field, called, "it is the name of a function or a number; allowed is another name")
-        if called in {each.name for each in made}:
-            raise SpecError(field, called, "it is there twice; allowed are different names")
-        made.append(Bounded(called, low, high))
-    return tuple(made)
-
-
 def as_name(title: str) -> str:
     """A column's title as it stands in a formula: letters, digits and underscores."""
     plain = re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_")
     return plain if plain[:1].isalpha() else f"x_{plain}"
 
 
-class Grid(NamedTuple):
-    """The posterior at the points of a rule in a box."""
-
-    lows: Array
-    highs: Array
-    marginals: tuple[Array, ...]
-    """The density of each coordinate at its points."""
-    log_normaliser: float
-
-
-_PANELS = {1: 64, 2: 16, 3: 5}
-"""Of the rule along each coordinate, 16 points in each."""
-_COARSE = {1: 16, 2: 6, 3: 2}
-_EDGE = 1e-9
-"""The largest share of its maximum that a marginal density may have on the edge of the box."""
-_RESOLVED = 1e-3
-"""The largest difference of two rules for the logarithm of the normaliser."""
 MAX_SHORT_RUN_WORK = 20_000
 """Instructions of all rows at which a short run takes less than half a second."""
 _WINDOWS, _WINDOW = 3, 100
 """Of a short run, each with the covariance of the one before; and draws of a chain in each."""
 MAX_SPREAD = 1e3
 """The largest standard deviation of a coordinate that a short run may find."""
-_STARTS = 8
-"""Places from which the mode is climbed to, so that of several the highest is found, and the box holds all."""
-_SIDE = {1: 40_000, 2: 400, 3: 64}
-"""Cells along each coordinate from which draws of the quadrature come."""
 
 
-class TypedPosterior(OfTable, Climbed):
+class TypedPosterior(OfTable, Boxed):
     """log p(θ | data) = log prior(θ) + Σ log p(row i | θ) + constant, both typed, with a table of one's own.
 
-    The names of the parameters may have bounds: s > 0 is had by θ = log s, 0 < p < 1 by θ = log p/(1 − p), and the log of
-    the Jacobian is added, so that the prior is one of s and p. The columns of the table go by their titles. Derivatives
-    are symbolic.
+    The names of the parameters may have bounds: s > 0 is had by θ = log s, 0 < p < 1 by θ = log p/(1 − p), and the log
+    of the Jacobian is added, so that the prior is one of s and p. The columns of the table go by their titles.
+    Derivatives are symbolic.
 
     With up to three parameters the exact answers come from quadrature in a box that holds the posterior; beyond, and
     where the box does not resolve it, from a long run of Hamiltonian Monte Carlo.
@@ -342,10 +226,10 @@ class TypedPosterior(OfTable, Climbed):
             raise SpecError("target.parameters", missing[0], "neither the prior nor the row has it in it; allowed are parameters that are used")  # fmt: skip
         if not self.used:
             raise SpecError("target.row", self.row, f"it has no column of the table in it; the columns are {', '.join(self.titles)}")  # fmt: skip
-        if self.curve:
+        if self.curve != "":
             self._drawn()
         try:
-            work = self._work
+            work = self.work
             [log_prior.diff(label) for label in self.labels]
         except SpecError as error:
             raise SpecError("target.row", self.row, error.allowed) from None
@@ -360,7 +244,7 @@ class TypedPosterior(OfTable, Climbed):
         self.curvature  # noqa: B018  the posterior has a mode, or is refused here
 
     @cached_property
-    def _work(self) -> int:
+    def work(self) -> int:
         """Instructions of a gradient of all rows."""
         slopes = [-self.log_row.diff(label) for label in self.labels]
         return len(postfix(slopes, (*self.labels, *self.used)).code) * self.n_data
@@ -388,23 +272,13 @@ class TypedPosterior(OfTable, Climbed):
     def start_at(self) -> Array:  # type: ignore[override]
         return np.zeros(len(self.bounded))
 
-    @cached_property
-    def _modes(self) -> list[Array]:
-        """Ends of climbs from several places, the highest first."""
-        rng = np.random.default_rng(0)
-        starts = [self.start_at, *(2 * rng.standard_normal((_STARTS - 1, self.dim)))]
-        ends = [minimize(self._at, start, jac=True, method="BFGS", options={"gtol": 1e-8}) for start in starts]
-        good = [end for end in ends if np.isfinite(end.fun) and np.isfinite(end.x).all() and np.abs(end.x).max() < 1e4]
-        if not good:
-            raise SpecError("target.prior", self.prior, "no highest point of the posterior is found: perhaps it has no maximum; a prior that falls off is needed")  # fmt: skip
-        return [np.asarray(end.x) for end in sorted(good, key=lambda end: float(end.fun))]
-
-    def _climb(self) -> Array:
-        return self._modes[0]
+    def start(self) -> Array:
+        # In the tail, and in the picture: 0 may be further away than a chain goes in a lesson.
+        return np.asarray(self.mode + 2 * np.sqrt(np.diag(np.linalg.inv(self.curvature))))
 
     @cached_property
     def _peak(self) -> tuple[Array, Array]:
-        if self._work > MAX_SHORT_RUN_WORK:
+        if self.work > MAX_SHORT_RUN_WORK:
             return super()._peak
         mean, precision, energy = self._short_run()
         try:
@@ -424,23 +298,22 @@ class TypedPosterior(OfTable, Climbed):
         """
         jit.prepare([hmc, self.potential, self.gradient])
         rng, params = np.random.Generator(np.random.SFC64(2)), self.without_draws()
-        mean, factor = self.start_at, np.eye(self.dim)
+        mean, factor, kept = self.start_at, np.eye(self.dim), np.empty((_WINDOW, CHAINS, self.dim))
+        draws, spread = kept.reshape(-1, self.dim), factor
         position = 0.3 * rng.standard_normal((CHAINS, self.dim))
         for _ in range(_WINDOWS):
             step_size, share = 0.5, 0.0
             while share < 0.7 and step_size > 1e-4:
                 step_size /= 1.6
-                kept = np.empty((_WINDOW, CHAINS, self.dim))
                 share = hmc(rng, position, self.potential, self.gradient, params, mean, factor, step_size, 8, kept) / (_WINDOW * CHAINS)  # fmt: skip
-            draws = kept.reshape(-1, self.dim)
-            spread = np.cov(draws.T).reshape(self.dim, self.dim)
+            spread = np.atleast_2d(np.cov(draws.T))
             if not np.isfinite(spread).all() or np.sqrt(np.diag(spread)).max() > MAX_SPREAD:
                 raise SpecError("target.prior", self.prior, "no highest point of the posterior is found, and a short run leaves every bound: perhaps it cannot be normalised; a prior that falls off is needed")  # fmt: skip
             # A little of the unit matrix, for so few draws may lie in a plane.
             spread = 0.95 * spread + 0.05 * np.diag(np.diag(spread)) + 1e-6 * np.eye(self.dim)
             mean, factor = draws.mean(axis=0), np.ascontiguousarray(np.linalg.cholesky(spread))
             position = np.ascontiguousarray(np.linalg.solve(factor, (kept[-1] - mean).T).T)
-        return mean, np.linalg.inv(spread), float(self._energies(draws).mean())
+        return mean, np.asarray(np.linalg.inv(spread)), float(self._energies(draws).mean())
 
     @cached_property
     def params(self) -> Array:  # type: ignore[override]
@@ -468,7 +341,7 @@ class TypedPosterior(OfTable, Climbed):
         return drawn, columns[0]
 
     def fit(self) -> Fit | None:
-        if not self.curve:
+        if self.curve == "":
             return None
         drawn, column = self._drawn()
         data = self.contents
@@ -477,116 +350,6 @@ class TypedPosterior(OfTable, Climbed):
             return drawn.evaluate(**{label: theta[..., k] for k, label in enumerate(self.labels)}, **{column: x})
 
         return Fit.of(np.column_stack([self.titles[column], data.y]), (column, data.answer), curves)
-
-    # The exact answers.
-
-    def _found(self, tell: Tell) -> Reference:
-        self._grid = self._quadrature(tell) if self.dim <= max(_PANELS) else None
-        return super()._found(tell) if self._grid is None else self._from_grid(self._grid)
-
-    def _points(self, lows: Array, highs: Array, panels: int) -> tuple[list[Array], list[Array], Array]:
-        """Points and weights along each coordinate, and U at all of them, (points,) * dim."""
-        rules = [rule(low, high, panels) for low, high in zip(lows, highs, strict=True)]
-        return [x for x, _ in rules], [w for _, w in rules], self._on_grid([x for x, _ in rules])
-
-    def _on_grid(self, lines: list[Array]) -> Array:
-        theta = np.stack([x.ravel() for x in np.meshgrid(*lines, indexing="ij")], axis=-1)
-        with np.errstate(over="ignore"):
-            return self._energies(theta).reshape(*map(len, lines))
-
-    def _energies(self, theta: Array) -> Array:
-        out = np.empty(len(theta))
-        self.potential(np.ascontiguousarray(theta), out, self.without_draws())
-        return np.where(np.isnan(out), np.inf, out)
-
-    def _quadrature(self, tell: Tell) -> Grid | None:
-        """The posterior in a box that holds it; None where none is found that resolves it, or it would cost too much."""
-        points = (16 * _PANELS[self.dim]) ** self.dim + _SIDE[self.dim] ** self.dim
-        if points * self.n_data * len(postfix([self.log_row], (*self.labels, *self.used)).code) > MAX_GRID_WORK:
-            return None
-        tell("The exact answer by quadrature: finding its box", None)
-        reach = 6 * np.sqrt(np.diag(np.linalg.inv(self.curvature)))
-        lowest, modes = self._at(self.mode)[0], np.array(self._modes)
-        high_enough = np.array([self._at(mode)[0] for mode in modes]) < lowest + 25
-        lows, highs = modes[high_enough].min(axis=0) - reach, modes[high_enough].max(axis=0) + reach
-        for _ in range(12):
-            lines = [np.linspace(low, high, 33) for low, high in zip(lows, highs, strict=True)]
-            mass = np.exp(np.minimum(lowest - self._on_grid(lines), 700.0))
-            widths, moved = highs - lows, False
-            for i in range(self.dim):
-                line = mass.sum(axis=tuple(j for j in range(self.dim) if j != i))
-                inside = np.flatnonzero(line > _EDGE * line.max())
-                first, last = inside[0], inside[-1]
-                # Wider where it does not end; closer where there is nothing on more than a quarter of it.
-                lows[i], low = (lines[i][max(first - 1, 0)] if first > 8 else lows[i] - widths[i] / 2 if first == 0 else lows[i]), lows[i]  # fmt: skip
-                highs[i], high = (lines[i][min(last + 1, 32)] if last < 24 else highs[i] + widths[i] / 2 if last == 32 else highs[i]), highs[i]  # fmt: skip
-                moved = moved or lows[i] != low or highs[i] != high
-            if not moved:
-                break
-        else:
-            return None
-        tell("The exact answer by quadrature", None)
-        normalisers = []
-        for panels in (_COARSE[self.dim], _PANELS[self.dim]):
-            _, weights, energy = self._points(lows, highs, panels)
-            mass = np.exp(lowest - energy)
-            for axis, w in enumerate(weights):
-                mass = mass * w.reshape(-1, *[1] * (self.dim - 1 - axis))
-            normalisers.append(float(np.log(mass.sum())) - lowest)
-        if not abs(normalisers[0] - normalisers[1]) < _RESOLVED:
-            return None
-        share = mass / mass.sum()
-        marginals = tuple(share.sum(axis=tuple(j for j in range(self.dim) if j != i)) / weights[i] for i in range(self.dim))  # fmt: skip
-        return Grid(lows, highs, marginals, normalisers[1])
-
-    def _from_grid(self, grid: Grid) -> Reference:
-        """Independent draws: a cell, a place in it, and a choice among four times as many by their density there."""
-        rng = np.random.default_rng(1)
-        cells = _SIDE[self.dim]
-        widths = (grid.highs - grid.lows) / cells
-        lines = [low + width * (np.arange(cells) + 0.5) for low, width in zip(grid.lows, widths, strict=True)]
-        energy = self._on_grid(lines).ravel()
-        cumulative = np.cumsum(np.exp(energy.min() - energy))
-        n = 4 * MAX_DRAWS
-        chosen = np.minimum(np.searchsorted(cumulative, rng.random(n) * cumulative[-1]), energy.size - 1)
-        at = np.stack(np.unravel_index(chosen, (cells,) * self.dim), axis=-1)
-        theta = grid.lows + widths * (at + rng.random((n, self.dim)))
-        weight = np.exp(np.minimum(energy[chosen] - self._energies(theta), 50.0))
-        kept = rng.choice(n, MAX_DRAWS, replace=False, p=weight / weight.sum())
-        return Reference(theta[kept][None], 1.0, float(MAX_DRAWS))
-
-    @property
-    def grid(self) -> Grid | None:
-        """The quadrature, where the answers are of it."""
-        self.reference  # noqa: B018  made where it is not there
-        return self._grid
-
-    @property
-    def uncertainty(self) -> float:
-        # The coarser rule is right to _RESOLVED or better, and the finer one to far less.
-        return super().uncertainty if self.grid is None else _RESOLVED / 100
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        if self.grid is None:
-            return super().columns
-        return tuple(map(self._column, range(self.dim)))
-
-    def _column(self, i: int) -> Column:
-        assert self.grid is not None
-        low, high, density = float(self.grid.lows[i]), float(self.grid.highs[i]), self.grid.marginals[i]
-        x, w = rule(low, high, _PANELS[self.dim])
-        mean = float(density * w @ x)
-        variance = float(density * w @ (x - mean) ** 2)
-        sd = variance**0.5
-        shown = max(low, mean - 3.6 * sd), min(high, mean + 3.6 * sd)
-        return Column(self.column_names[i], low, high, rule_cdf(low, high, density), mean, variance, shown=shown)
-
-    def log_density(self, theta: Array) -> Array:
-        if self.grid is None:
-            return super().log_density(theta)
-        flat = np.ascontiguousarray(theta.reshape(-1, self.dim))
-        return np.asarray(-self._energies(flat) - self.grid.log_normaliser).reshape(theta.shape[:-1])
 
     def facts(self) -> Mapping[str, str]:
         jacobians = [f"θ{subscript(k + 1)} = {each.coordinate}, whose Jacobian adds {each.jacobian} to the log density" for k, each in enumerate(self.bounded) if each.jacobian]  # fmt: skip
