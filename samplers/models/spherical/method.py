@@ -83,7 +83,8 @@ class SphericalMethod(Method):
     def snapshot(self, model: Spherical, state: State) -> Snapshot:
         """``beta`` (K, V). ``top_words``, ``top_probabilities`` (K, 10): the words with the largest weight β, and β²,
         which sum to 1 over all words. ``topic_shares`` (K,): the mean of θ over the documents. ``arrows`` (K, 3): the
-        topics in the globe's three directions.
+        topics in the globe's three directions. ``heat`` (1,): ‖v‖²/m, which is 1 on average at the right temperature, and
+        0 where there is no velocity.
         """
         n_top = min(N_TOP, model.n_words)
         words = np.argsort(-state.beta, axis=1, kind="stable")[:, :n_top]
@@ -93,6 +94,7 @@ class SphericalMethod(Method):
             "top_probabilities": np.maximum(np.take_along_axis(state.beta, words, axis=1), 0.0) ** 2,
             "topic_shares": self.theta(model, state).mean(axis=0),
             "arrows": state.beta @ model.axes.T,
+            "heat": np.array([(state.velocity**2).sum() / (model.n_topics * (model.n_words - 1))]),
         }
 
     def check_finite(self, state: State) -> None:
