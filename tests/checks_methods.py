@@ -11,6 +11,8 @@ from numpy.random import SFC64, Generator
 from samplers.models import METHODS
 from samplers.models.clusters.model import Clusters
 from samplers.models.clusters.points import Points
+from samplers.models.factors import Factors
+from samplers.models.factors.data import Rows
 from samplers.models.mixture.data import Documents
 from samplers.models.mixture.model import Mixture
 from samplers.models.network.model import Network
@@ -20,6 +22,7 @@ from samplers.models.spherical import Spherical
 from samplers.models.topics.corpus import Corpus
 from samplers.models.topics.method import TopicMethod
 from samplers.models.topics.model import Topics
+from samplers.models.variational.gamma import GammaAscent
 from samplers.parameters import declared
 from samplers.targets.own import Table
 
@@ -63,6 +66,12 @@ def small_sparse():
     )
 
 
+def small_factors():
+    rng = np.random.default_rng(6)
+    y = rng.standard_normal((12, 2)) @ rng.random((2, 5)) + 0.5 * rng.standard_normal((12, 5))
+    return Factors(Rows(tuple("abcde"), y), data="uploaded", n_factors=3)
+
+
 def small_spherical():
     lengths = np.array([3, 5, 4, 6, 2, 7, 4])
     words = np.random.default_rng(2).integers(6, size=lengths.sum()).astype(np.int32)
@@ -78,6 +87,7 @@ SMALL = {
     "clusters": small_clusters,
     "mixture": small_mixture,
     "sparse": small_sparse,
+    "factors": small_factors,
     "spherical": small_spherical,
 }
 
@@ -125,7 +135,7 @@ def check_step(key):
     cls = METHODS[key]
     assert missing(cls) == []
     # The slope of a gamma draw is by a difference in the formula.
-    tolerance = 1e-6 if key == "network_sgvb" else 1e-9
+    tolerance = 1e-6 if issubclass(cls, GammaAscent) else 1e-9
     for params in cls.tried_at:
         method = cls(**params)
         assert step_error(method) < tolerance, params

@@ -22,9 +22,12 @@ from app.views.models.adjacency import Adjacency
 from app.views.models.batch import Batch
 from app.views.models.cluster_points import ClusterPoints
 from app.views.models.cluster_sizes import ClusterSizes
+from app.views.models.covariance import Covariance
 from app.views.models.documents import Documents
 from app.views.models.elbo import Elbo
+from app.views.models.factor_rates import FactorRates
 from app.views.models.graph import GraphView
+from app.views.models.loadings import Loadings
 from app.views.models.mixture_sizes import MixtureSizes
 from app.views.models.mixture_together import MixtureTogether
 from app.views.models.mixture_words import MixtureWords
@@ -62,9 +65,12 @@ VIEWS: Registry[type[View]] = Registry(
     GraphView,
     ClusterPoints,
     MixtureWords,
+    Loadings,
     SphericalWords,
     SphericalGlobe,
     Scores,
+    FactorRates,
+    Covariance,
     ClusterSizes,
     Together,
     MixtureSizes,

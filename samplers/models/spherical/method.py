@@ -171,5 +171,3 @@ class StochasticSpherical(SphericalSampler):
 
     def textbook_step(self, rng, model, state):
         return textbook.aboba(self, rng, model, state)
-
-

@@ -374,7 +374,13 @@ def test_tf_idf_by_hand():
     """tf·log(D/(1 + df)), of length 1; what is in all documents but one counts nothing. Fault: plain counts."""
     corpus = read_upload("t.txt", b"red red blue\nred green\ngreen teal teal\nteal lime\n")
     rows = tf_idf(corpus).rows
-    weights = {"red": np.log(4 / 3), "blue": np.log(2), "green": np.log(4 / 3), "teal": np.log(4 / 3), "lime": np.log(2)}
+    weights = {
+        "red": np.log(4 / 3),
+        "blue": np.log(2),
+        "green": np.log(4 / 3),
+        "teal": np.log(4 / 3),
+        "lime": np.log(2),
+    }
     first = np.array([{"red": 2, "blue": 1}.get(w, 0) * weights[w] for w in corpus.vocabulary])
     np.testing.assert_allclose(rows[0], first / np.linalg.norm(first))
     counts = corpus.matrix()[0]
@@ -393,7 +399,9 @@ def test_known_documents_are_drawn_around_their_topics():
 
 
 def uploaded(text, **params):
-    return Spherical(read_upload("t.txt", text), corpus="uploaded", n_topics=2, min_documents=1, max_share=1.0, **params)
+    return Spherical(
+        read_upload("t.txt", text), corpus="uploaded", n_topics=2, min_documents=1, max_share=1.0, **params
+    )
 
 
 def test_uploads(monkeypatch):
