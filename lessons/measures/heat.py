@@ -11,7 +11,7 @@ from samplers.spec import RunSpec
 
 
 class Heat(OfModel):
-    """‖v‖²/m over all topics, with m = K(V − 1): 1 on average where all noise is accounted for, ± √(2/m) in one step."""
+    """‖v‖²/m over all topics, with m = K(V − 1): 1 on average at the right temperature, ± √(2/m) in one step."""
 
     key = "heat"
     title = "Temperature of the topics"

@@ -31,7 +31,9 @@ class SphericalGlobe(Globe):
     @property
     def axis_names(self) -> tuple[str, str, str]:  # type: ignore[override]
         """The directions in which documents differ most, or their mean and two of these."""
-        return ("first", "second", "third") if self.scene.target.directions == "contrasts" else ("mean", "first", "second")
+        return (
+            ("first", "second", "third") if self.scene.target.directions == "contrasts" else ("mean", "first", "second")
+        )
 
     def take_touches(self, figure: Any, point: str = "", **args: Any) -> None:
         """Topics are put nowhere by hand."""

@@ -1,9 +1,9 @@
 """Figure 5 of Liu, Zhu & Song 2016: ``python -m samplers.models.spherical.compare``.
 
-Held-out log-perplexity of every method for the spherical admixture model in equal time and for equal documents, on the Reuters
-articles, or on a file of texts with ``--texts``, one document a line (a tab ends its text), also as .gz. The time is
-the processor's, in the methods' steps; the hyper-parameters are the paper's for each word, κ/V = 6, σ/V = κ₀/V = 2, α = 10, K = 20.
-Each method runs at its best of a stated grid, which is tried with a seed of its own.
+Held-out log-perplexity of every method for the spherical admixture model in equal time and for equal documents, on
+the Reuters articles, or on a file of texts with ``--texts``, one document a line (a tab ends its text), also as .gz.
+The time is the processor's, in the methods' steps; the hyper-parameters are the paper's for each word, κ/V = 6,
+σ/V = κ₀/V = 2, α = 10, K = 20. Each method runs at its best of a stated grid, which is tried with a seed of its own.
 """
 
 import argparse
@@ -124,7 +124,10 @@ def as_text(model: Spherical, rows: Sequence[Row], seconds: float, documents: fl
     """The table, and what becomes of the paper's order: the difference between neighbours in it, seed by seed."""
     heads = (f"{seconds / 4:g} s", f"{seconds:g} s", f"{documents:,.0f} documents")
     lines = [
-        "; ".join(f"{name}: {text}" for name, text in model.facts().items()) + f"; K = {model.n_topics}, α = {model.alpha:g}",  # fmt: skip
+        "; ".join(
+            f"{name}: {text}"
+            for name, text in (*model.facts().items(), ("K", model.n_topics), ("α", f"{model.alpha:g}"))
+        ),
         f"{'':30} {heads[0]:>15} {heads[1]:>15} {heads[2]:>17} {'touched':>10}  best of the grid",
     ]
     for row in rows:
@@ -166,7 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         uploaded = read_texts(options.texts) if options.texts else None
         corpus = "uploaded" if options.texts else "reuters"
-        model = Spherical(uploaded, corpus=corpus, n_topics=options.topics, alpha=options.alpha, max_words=options.words)
+        model = Spherical(
+            uploaded, corpus=corpus, n_topics=options.topics, alpha=options.alpha, max_words=options.words
+        )
     except (FileError, SpecError) as error:
         print(error, file=sys.stderr)
         return 2
