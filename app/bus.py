@@ -93,11 +93,13 @@ class Bus(JSComponent):
         await self._send({"type": "text", "items": [list(item) for item in items]})
 
     async def send_step(
-        self, items: Sequence[tuple[str, str]], windows: Sequence[tuple[float, float]], colour: str
+        self, items: Sequence[tuple[str, str]], windows: Sequence[tuple[float, float]], colours: Sequence[str]
     ) -> None:
-        """Set texts as :meth:`send_texts` does, and light what is of the class ``part-0``, ``part-1`` … in its time."""
+        """Set texts as :meth:`send_texts` does, and light what is of the class ``part-0``, ``part-1`` … in its time and
+        in its colour.
+        """
         listed = [list(item) for item in items]
-        await self._send({"type": "step", "items": listed, "windows": list(windows), "colour": colour})
+        await self._send({"type": "step", "items": listed, "windows": list(windows), "colours": list(colours)})
 
     async def send_file(self, name: str, content: bytes) -> None:
         """Let the browser save a file."""

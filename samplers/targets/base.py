@@ -226,6 +226,11 @@ class Target(param.Parameterized):
     def check(self) -> None:
         """Raise :class:`SpecError` where the parameters do not fit each other."""
 
+    @classmethod
+    def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
+        """All parameters where a person changes some: others may have to go with them."""
+        return {**values, **changed}
+
     @property
     def first_steps(self) -> FirstSteps | None:
         """Set where the samplers' own step sizes would be too large."""
