@@ -3,13 +3,15 @@
 import sys
 import threading
 
-from tornado.ioloop import IOLoop
+from tornado.ioloop import IOLoop, PeriodicCallback
 from tornado.websocket import WebSocketClosedError
 
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
 from app import ending, lean, one_thread, sending, shell, warmup  # noqa: F401
 from app.guard.server import install
+from app.guard.turns import TURNS
+from app.live import PACE
 
 install()
 ending.install()
@@ -19,6 +21,8 @@ SWITCH_SECONDS = 0.0005
 """How long a thread that reads a file may keep the loop waiting for the interpreter. The loop lets go of it at every
 stat of a file and every send, some hundred times for a figure. With Python's .005 s the longest standstill while a
 corpus of 20,000 documents was read was .56 and .59 s, with this .25 and .29 s, at the same rate of frames."""
+LOOK_MS = 1000
+"""How often it is asked whether the collector should look at all pages."""
 
 
 def on_server_loaded(server_context):
@@ -27,6 +31,7 @@ def on_server_loaded(server_context):
     sending.keep()
     sys.setswitchinterval(SWITCH_SECONDS)
     threading.Thread(target=warmup.compile_all, name="warm-up", daemon=True).start()
+    PeriodicCallback(lambda: TURNS.crowded or ending.look(PACE.quiet), LOOK_MS).start()
     IOLoop.current().asyncio_loop.set_exception_handler(_unless_gone)
 
 

@@ -15,11 +15,13 @@ import param
 from bokeh.core.has_props import HasProps, MetaHasProps
 from bokeh.core.property.bases import Property
 from bokeh.core.property.descriptors import PropertyDescriptor
-from bokeh.core.property.validation import validate
+from bokeh.core.property.singletons import Intrinsic, Undefined
+from bokeh.core.property.wrappers import PropertyValueContainer
 from bokeh.core.serialization import Serializer
 from bokeh.core.types import ID
 from bokeh.model import util
 from bokeh.settings import settings
+from bokeh.util import callback_manager
 from panel.custom import JSComponent, ReactiveESM
 from panel.io.state import state
 from panel.reactive import Syncable
@@ -35,6 +37,7 @@ _describe = Serializer._encoders[MetaHasProps]
 _themed_default = Property.themed_default
 _has_unstable_default = PropertyDescriptor.has_unstable_default
 _link_props = Syncable._link_props
+_set_values = HasProps.query_properties_with_values
 _bundle_resources = panel.io.server.bundle_resources
 _visit = util.visit_immediate_value_references
 
@@ -45,6 +48,13 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     yield HasProps, "_overridden_defaults", classmethod(cache(HasProps._overridden_defaults.__func__))  # type: ignore[attr-defined]
     yield PropertyDescriptor, "has_unstable_default", _is_made_anew
     yield Property, "themed_default", _known_default
+    yield HasProps, "__init__", _begin
+    yield HasProps, "themed_values", lambda self: vars(self).get("__themed_values__")
+    yield HasProps, "query_properties_with_values", _values_that_are_set
+    # Panel's own callbacks have the arguments that Bokeh looks for in each of them.
+    yield callback_manager, "_check_callback", lambda *args, **named: None
+    # Panel looks for the data models below each component, which have been marked with their own components.
+    yield ReactiveESM, "_patch_datamodel_ref", classmethod(_mark_of_page)
     yield util, "visit_immediate_value_references", _visit_what_is_there
     yield Syncable, "_link_props", _link_what_is_writable
     yield Syncable, "_init_params", _first_values
@@ -93,7 +103,7 @@ def _is_made_anew(self: PropertyDescriptor[Any], obj: HasProps) -> bool:
 
 
 _known: dict[tuple[type, str], Any] = {}
-_empty: set[tuple[type, str]] = set()
+_empty: dict[tuple[type, str], type] = {}
 
 
 def _known_default(
@@ -106,14 +116,56 @@ def _known_default(
     if key in _known:
         return _known[key]
     if key in _empty:
-        with validate(False):
-            return _themed_default(self, cls, name, None)
+        return _empty[key]()
     found = _themed_default(self, cls, name, None)
     if found is None or type(found) in (bool, int, float, str):
         _known[key] = found
     elif isinstance(found, list | dict | set) and not found:
-        _empty.add(key)
+        _empty[key] = type(found)
     return found
+
+
+@cache
+def _names_made_anew(cls: type[HasProps]) -> tuple[str, ...]:
+    """The properties of a class whose defaults are made anew for each model."""
+    names = cls.properties(_with_props=True)
+    return tuple(name for name in names if cls.lookup(name).has_unstable_default(cls))  # type: ignore[arg-type]
+
+
+def _begin(self: HasProps, **properties: Any) -> None:
+    super(HasProps, self).__init__()
+    self._property_values, self._unstable_default_values, self._unstable_themed_values = {}, {}, {}
+    for name, value in properties.items():
+        if value is not Undefined and value is not Intrinsic:
+            setattr(self, name, value)
+    for name in _names_made_anew(type(self)):
+        if name not in properties:
+            self.lookup(name)._get(self)
+    self._initialized = True
+
+
+def _values_that_are_set(
+    self: HasProps, query: Callable[[Any], bool], *, include_defaults: bool = True, include_undefined: bool = False
+) -> dict[str, Any]:
+    """Where no defaults are asked for, none is looked up."""
+    if include_defaults or include_undefined:
+        return _set_values(self, query, include_defaults=include_defaults, include_undefined=include_undefined)
+    held, anew, themed = self._property_values, self._unstable_default_values, self.themed_values() or {}
+    found = {}
+    for name in self.properties(_with_props=True):
+        if name in held or name in anew or name in themed:
+            descriptor = self.lookup(name)
+            if query(descriptor):
+                value = descriptor.get_value(self)
+                if name in themed or name not in anew or not isinstance(value, PropertyValueContainer):
+                    found[name] = value
+    return found
+
+
+def _mark_of_page(cls: type, model: Any, page: str) -> None:
+    mark = f"__ref:{page}"
+    if mark not in model.tags:
+        model.tags.append(mark)
 
 
 def _visit_what_is_there(value: Any, visitor: Callable[[Any], None]) -> None:

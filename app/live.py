@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from app.bus import Bus
+from app.guard.turns import TURNS
 from app.theme import axis_type
 from app.threads import workers
 from app.views.base import Feed
@@ -22,6 +23,10 @@ FRAME_SECONDS = 1 / 30
 """The shortest time between two frames; more is not seen."""
 LOOP_SHARE = 0.4
 """The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
+CROWDED_SECONDS = 0.17
+"""The time between two frames of a page while other people wait for theirs to be made."""
+FORMULAS_SECONDS = 10.0
+"""So long after its first frame a page has its formulas, however many people wait for their pages."""
 DEAREST_FRAME = 0.004
 """A frame costs at most this many seconds of the loop. What is beyond that was another page being opened."""
 UNANSWERED = 3
@@ -48,17 +53,26 @@ class Pace:
         self._senders: set[int] = set()
         self._recent: set[int] = set()
         self._since, self._busy = time.perf_counter(), time.thread_time()
+        self._last = 0.0
 
     def interval(self, session: int) -> float:
         """The time until the next frame of this session, which has just sent one."""
         self._frames += 1
         self._senders.add(session)
-        now, busy = time.perf_counter(), time.thread_time()
+        self._last = now = time.perf_counter()
+        busy = time.thread_time()
         if now - self._since > 1.0:
             self._cost = min((busy - self._busy) / self._frames, DEAREST_FRAME)
             self._since, self._busy, self._frames = now, busy, 0
             self._recent, self._senders = self._senders, set()
+        if TURNS.crowded:
+            return CROWDED_SECONDS
         return max(FRAME_SECONDS, len(self._recent) * self._cost / LOOP_SHARE)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no page has had a frame for a second or two."""
+        return time.perf_counter() - self._last > 1.0
 
     def others(self, session: int) -> bool:
         """Whether other sessions sent frames in the last seconds."""
@@ -90,7 +104,7 @@ class Turns:
             self._queue.remove(ticket)
 
 
-_PACE = Pace()
+PACE = Pace()
 _TURNS = Turns()
 
 
@@ -178,7 +192,7 @@ class Live:
 
         ``last_does_all`` says that each does more than the one before it, and all of that.
         """
-        if not _PACE.others(id(self)):
+        if not PACE.others(id(self)):
             for work in works[-1:] if last_does_all else works:
                 work()
             return
@@ -197,8 +211,9 @@ class Live:
         slow = asyncio.create_task(self._slow_loop())
         try:
             due, told = time.perf_counter(), False
+            at_latest = due + FORMULAS_SECONDS
             while True:
-                if self._seen_moving and not told:
+                if self._seen_moving and not told and (not TURNS.crowded or time.perf_counter() > at_latest):
                     told = True
                     await self.take_turns([self._page.moving])
                 if self._rebuild:
@@ -218,7 +233,7 @@ class Live:
                         self.frames_drawn = max(self.frames_drawn, self.frames_sent - 1)
                     continue
                 await self._frame()
-                due = max(due + _PACE.interval(id(self)), time.perf_counter())
+                due = max(due + PACE.interval(id(self)), time.perf_counter())
                 await self._rest(due - time.perf_counter())
         finally:
             slow.cancel()

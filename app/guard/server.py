@@ -8,18 +8,21 @@ from typing import Any
 import bokeh.server.server
 import panel.io.server
 import panel_material_ui as pmui
+from bokeh.server.contexts import _RequestProxy
+from bokeh.server.session import ServerSession
 from bokeh.server.tornado import BokehTornado
 from bokeh.server.urls import per_app_patterns
 from bokeh.server.util import check_allowlist
 from bokeh.settings import settings
-from bokeh.util.token import generate_secret_key
+from bokeh.util.token import generate_jwt_token, generate_secret_key, generate_session_id
 from panel.io.server import DocHandler
-from tornado.httputil import HTTPHeaders, HTTPServerRequest
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
+from app.guard import pieces, ready, told
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
-from app.guard.turns import Turns
+from app.guard.turns import TURNS
 
 EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
@@ -102,6 +105,7 @@ class GuardedPage(DocHandler):
     """A page, of a session of its own: a link cannot name the session of somebody else."""
 
     _left = False
+    _taken: ServerSession | None = None
 
     async def get(self, *args: Any, **kwargs: Any) -> None:
         named = "Bokeh-Session-Id" in self.request.headers or self.request.arguments.keys() & {
@@ -111,10 +115,31 @@ class GuardedPage(DocHandler):
         if named and self.application.generate_session_ids:
             _refuse(self, "A link to the lab cannot name a session: open it without bokeh-session-id and bokeh-token.")
             return
-        async with self.application.turns:
+        self._taken = self._ready_page()
+        if self._taken is not None:
+            await super().get(*args, **kwargs)
+            return
+        async with TURNS:
             # Nobody waits for a page whose reader has left meanwhile.
             if not self._left:
                 await super().get(*args, **kwargs)
+
+    def _ready_page(self) -> ServerSession | None:
+        """One of the pages of this link that are ready; it is this reader's from now on."""
+        if not self.application.generate_session_ids or self.request.path != self.application.path_of_ready:
+            return None
+        session = self.application.ready.take(self.request.query)
+        if session is not None:
+            self.application.hand_over(session, self.request, self._generate_token_payload())
+        return session
+
+    async def get_session(self) -> ServerSession:
+        """The page's session, with its document written out."""
+        if self._taken is not None:
+            return self._taken
+        session = await super().get_session()
+        await told.write(session)
+        return session
 
     def on_connection_close(self) -> None:
         """The reader is gone."""
@@ -180,7 +205,12 @@ class GuardedTornado(BokehTornado):
             if pattern[1] is not panel.io.server.ComponentResourceHandler
         ]
         super().__init__(applications, **options)
-        self.turns = Turns()
+        for context in self._applications.values():
+            pieces.keep(context.application)
+        self.path_of_ready = next(iter(self._applications), "")
+        """Where a page is that may be made before it is asked for."""
+        self.ready = ready.Ready(self._page_of_nobody)
+        ready.serve(self.ready)
         # By these names this computer is meant, whatever else is allowed; Bokeh's handler of pages looks here, too.
         port = options["absolute_url"].rstrip("/").rpartition(":")[2]
         self.websocket_origins.update(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))
@@ -198,6 +228,34 @@ class GuardedTornado(BokehTornado):
 
         self.add_transform(Headers)
 
+    async def _page_of_nobody(self, query: str) -> ServerSession:
+        """A page of a link, as it would be made for a request. Its name is a new one."""
+        query = query.removeprefix("?")
+        context = self._applications[self.path_of_ready]
+        line = RequestStartLine("GET", f"{self.path_of_ready}?{query}", "HTTP/1.1")
+        request = HTTPServerRequest(start_line=line, headers=HTTPHeaders({"Host": "localhost"}))
+        payload = {"headers": {}, "cookies": {}, "arguments": request.arguments}
+        name = generate_session_id(secret_key=self.secret_key, signed=self.sign_sessions)
+        session = await context.create_session_if_needed(name, request, self._token(name, payload))
+        await told.write(session)
+        return session
+
+    def hand_over(self, session: ServerSession, request: HTTPServerRequest, payload: dict[str, Any]) -> None:
+        """Make a page of nobody that of this request."""
+        context = session.document.session_context
+        session._token = context._token = self._token(session.id, payload)
+        names = ("arguments", "cookies", "headers")
+        context._request = _RequestProxy(request, **{name: payload.get(name) for name in names})
+
+    def _token(self, name: str, payload: dict[str, Any]) -> str:
+        return generate_jwt_token(
+            name,
+            secret_key=self.secret_key,
+            signed=self.sign_sessions,
+            expiration=self.session_token_expiration,
+            extra_payload=payload,
+        )
+
 
 def install() -> None:
     """Make ``panel serve`` guarded. Must run before the server is made; a second call changes nothing.
@@ -206,6 +264,7 @@ def install() -> None:
     itself does with Bokeh's: ``bokeh.server.server.BokehTornado`` and the handlers in ``per_app_patterns``.
     """
     embedding_sites(os.environ.get(EMBED, ""))
+    pieces.install()
     # Without the script for other sites' pages, autoload.js, and without metadata: elsewhere a page is in a frame.
     per_app_patterns[:] = [(r"/ws", GuardedSocket), (r"/?", GuardedPage)]
     bokeh.server.server.BokehTornado = GuardedTornado

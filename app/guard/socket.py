@@ -12,6 +12,7 @@ from bokeh.util.token import check_token_signature, get_token_payload
 from panel.io.resources import LOCAL_DIST, patch_model_css
 from panel.io.server import WSHandler
 
+from app.guard import told
 from app.guard.writes import passed_on
 
 log = logging.getLogger(__name__)
@@ -130,7 +131,8 @@ class GuardedSocket(WSHandler):
                 cost += events
             elif message.msgtype == "PULL-DOC-REQ" and not self._pulled:
                 self._pulled = True
-                reply = await ServerSession.pull(message, self.connection)
+                reply = told.reply(self.connection.session, message.header["msgid"])
+                reply = reply or await ServerSession.pull(message, self.connection)
             else:
                 reply = self.connection.error(message, REFUSED)
         except Exception:

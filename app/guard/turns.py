@@ -4,12 +4,7 @@ import asyncio
 import time
 from types import TracebackType
 
-MOMENT = 0.01
-"""A loop that answers after so many seconds, and not twice as many, has nothing else to do."""
-REST = 1.0
-"""While the loop has something else to do, the next page waits for this multiple of the time that the last one took.
-Thirty requests that come at once would else be answered before anything else is done: nine seconds without a frame,
-and only then would all of them connect."""
+from app.guard.pieces import rest
 
 
 class Turns:
@@ -19,24 +14,34 @@ class Turns:
         self._lock = asyncio.Lock()
         self._began = 0.0
         self._rest: asyncio.Task[None] | None = None
+        self._wanted = 0
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a page is being made, or waited for."""
+        return self._wanted > 0
 
     async def __aenter__(self) -> None:
-        await self._lock.acquire()
+        self._wanted += 1
+        try:
+            await self._lock.acquire()
+        except BaseException:
+            self._wanted -= 1
+            raise
         self._began = time.perf_counter()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        until = time.perf_counter() + REST * (time.perf_counter() - self._began)
-        self._rest = asyncio.get_running_loop().create_task(self._let_others(until))
+        self._wanted -= 1
+        self._rest = asyncio.get_running_loop().create_task(self._let_others(time.perf_counter() - self._began))
 
-    async def _let_others(self, until: float) -> None:
+    async def _let_others(self, taken: float) -> None:
         try:
-            busy = True
-            while busy:
-                asked = time.perf_counter()
-                await asyncio.sleep(MOMENT)
-                now = time.perf_counter()
-                busy = now - asked > 2 * MOMENT and now < until
+            await rest(taken)
         finally:
             self._lock.release()
+
+
+TURNS = Turns()
+"""Those of this server."""

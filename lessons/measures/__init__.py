@@ -2,6 +2,7 @@
 
 from lessons.measures.acceptance import Acceptance
 from lessons.measures.agreement import AdjustedRand, Purity
+from lessons.measures.amari import Amari
 from lessons.measures.autocorrelation import Cost, Tau
 from lessons.measures.auxiliary import Auxiliary
 from lessons.measures.base import Measure
@@ -53,6 +54,7 @@ MEASURES: Registry[type[Measure]] = Registry(
     Elbo,
     AdjustedRand,
     Purity,
+    Amari,
     TrialTau,
     TrialGain,
 )

@@ -60,10 +60,9 @@ def objective(sizes: ArrayLike, taus: ArrayLike, local: float, overall: float) -
     return (np.asarray(sizes) * local + overall) * np.asarray(taus)
 
 
-def choose_batch_size(sizes: ArrayLike, taus: ArrayLike, local: float, overall: float) -> int:
-    """The size with the smallest objective; the largest size where no τ is known."""
-    costs = objective(sizes, taus, local, overall)
-    sizes = np.asarray(sizes)
+def choose_batch_size(sizes: ArrayLike, costs: ArrayLike) -> int:
+    """The size with the smallest f(m); the largest size where no τ is known."""
+    sizes, costs = np.asarray(sizes), np.asarray(costs)
     return int(sizes[costs.argmin()] if np.isfinite(costs).any() else sizes.max())
 
 
@@ -104,7 +103,8 @@ class Adaptation:
             self.taus.append(tau_int(self._draws, block_length(self.size, int(self.sizes.max()))))
             self._draws.clear()
             if len(self.taus) == len(self.sizes):
-                self.chosen = choose_batch_size(self.sizes, self.taus, self.local, self.overall)
+                costs = objective(self.sizes, self.taus, self.local, self.overall)
+                self.chosen = choose_batch_size(self.sizes, costs)
 
     def snapshot(self) -> dict[str, Array]:
         """``batch_sizes``, ``objective`` f(m) in units of w_z, ``tau``, of the sizes that were tried, and ``chosen``

@@ -34,12 +34,16 @@ def page_for(query):
 
 def told(document):
     """The document as a browser gets it, with numbers in place of what identifies a model, in the order of the text."""
-    message = Protocol().create("PULL-DOC-REPLY", "id", document)
-    content = json.loads(message.content_json)["doc"]
-    content["defs"].sort(key=lambda model: model["name"])
     for model in document.models:
         if isinstance(model, ReactComponent):
             assert any(name.startswith("@mui") for name in model.importmap["imports"])
+    return without_names(Protocol().create("PULL-DOC-REPLY", "id", document))
+
+
+def without_names(message):
+    """What a message tells of a document."""
+    content = json.loads(message.content_json)["doc"]
+    content["defs"].sort(key=lambda model: model["name"])
     text = re.sub(r"([A-Za-z])\d{5}\b", r"\1", json.dumps(without_order(content)))
     numbers = {}
     return re.sub(r"\bp\d+\b", lambda found: f"p{numbers.setdefault(found[0], len(numbers))}", text)

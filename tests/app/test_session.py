@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import itertools
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -162,8 +161,9 @@ def test_what_is_cut_is_of_one_page(query):
 
 def test_the_collector_leaves_open_pages_out_but_not_for_ever(monkeypatch):
     """Fails where all pages are looked at whenever one is opened, or where what they leave is never found."""
-    monkeypatch.setattr(ending, "_made", itertools.count(1))
+    monkeypatch.setattr(ending, "_made", [])
     monkeypatch.setattr(ending, "WHOLE", 3)
+    monkeypatch.setattr(ending, "AT_LATEST", 4)
     gc.disable()
     try:
         lost = []
@@ -175,8 +175,21 @@ def test_the_collector_leaves_open_pages_out_but_not_for_ever(monkeypatch):
             left_out = not any(one is circle for one in gc.get_objects())
             assert left_out
             del circle
+            # While something moves it waits.
+            ending.look(quiet=False)
+        assert all(circle() is not None for circle in lost)
+        ending.look(quiet=True)
+        assert all(circle() is None for circle in lost)
+        circle = Circle()
+        circle.self = circle
+        lost = [weakref.ref(circle)]
+        for _ in range(4):
+            ending.look(quiet=False)
+            ending.leave_out()
+            circle = None
+            assert lost[0]() is not None
+        ending.look(quiet=False)
         assert lost[0]() is None
-        assert lost[1]() is None
     finally:
         gc.unfreeze()
         gc.enable()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from panel.io.server import DocHandler
 
+from app.guard import server
 from app.guard.server import GuardedPage
 from app.guard.turns import Turns
 
@@ -59,7 +60,7 @@ def test_nothing_is_made_for_a_reader_who_has_left(left, monkeypatch):
         made.append(self)
 
     async def wait(handler):
-        async with handler.application.turns:
+        async with server.TURNS:
             waiting = asyncio.create_task(handler.get())
             await asyncio.sleep(0)
             if left:
@@ -68,7 +69,26 @@ def test_nothing_is_made_for_a_reader_who_has_left(left, monkeypatch):
 
     monkeypatch.setattr(DocHandler, "get", get)
     handler = GuardedPage.__new__(GuardedPage)
-    handler.application = SimpleNamespace(turns=Turns(), generate_session_ids=True)
-    handler.request = SimpleNamespace(headers={}, arguments={})
+    monkeypatch.setattr(server, "TURNS", Turns())
+    handler.application = SimpleNamespace(generate_session_ids=True, path_of_ready="/app")
+    handler.request = SimpleNamespace(headers={}, arguments={}, path="/another")
     asyncio.run(wait(handler))
     assert made == ([] if left else [handler])
+    assert not server.TURNS.crowded
+
+
+def test_it_is_known_whether_somebody_waits():
+    """Fails where a page that was made, or given up, would count as one that is waited for."""
+
+    async def counted():
+        turns = Turns()
+        before = turns.crowded
+        async with turns:
+            waiting = asyncio.create_task(turns.__aenter__())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            during = turns.crowded
+        return before, during, turns.crowded
+
+    assert asyncio.run(counted()) == (False, True, False)

@@ -36,6 +36,9 @@ PAGES = {
     "clusters": "?target=clusters(points:iris)",
     "mixture": "?target=mixture(documents:80)",
     "sparse": "?target=sparse(items:100)",
+    "factors": "?target=factors(rows:30;n_factors:12)",
+    "factors of wine": "?target=factors(data:wine)",
+    "spherical": "?target=spherical",
     "no known groups": "?target=network(graph:florentine;n_communities:3)",
 }
 BATCHES = 6
