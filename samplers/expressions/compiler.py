@@ -14,13 +14,17 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
 from weakref import ReferenceType, ref
 
 import llvmlite.binding as llvm
+from numba import cfunc, types
 
+from samplers.expressions import special
 from samplers.expressions.functions import Array
 from samplers.expressions.inspection import MAY_CALL, inspect
-from samplers.expressions.native import Loop, module
+from samplers.expressions.native import LAB, Loop, module
 from samplers.threads import step_back
 
 HOT = 0.1
@@ -33,6 +37,19 @@ RECENT = 16
 """Modules whose code is kept though nothing may use it."""
 LARGEST_ADDRESS = 2**53
 """Below this a float64 holds a whole number."""
+
+SPECIAL = {
+    LAB + "log1p_exp": special.log1p_exp, LAB + "inv_logit": special.inv_logit, LAB + "lgamma": special.log_gamma, LAB + "digamma": special.digamma,
+    LAB + "trigamma": special.trigamma, LAB + "log_i0": special.log_i0, LAB + "i1_over_i0": special.i1_over_i0,
+}  # fmt: skip
+"""The machine's own functions, by the names under which generated code calls them."""
+
+
+@lru_cache
+def _special(name: str) -> Any:
+    """One of them as a function of C, compiled when a formula first has it in it, and kept."""
+    return cfunc(types.float64(types.float64))(SPECIAL[name].py_func)
+
 
 _log = logging.getLogger(__name__)
 
@@ -56,8 +73,13 @@ class Code:
         passes = llvm.create_pass_builder(machine, options)
         passes.getModulePassManager().run(made, passes)
         self._engine = llvm.create_mcjit_compiler(made, machine)
+        for name in SPECIAL:
+            if f"@{name}(double %" in text:
+                llvm.add_symbol(name, _special(name).address)
         # A name that the linker does not find ends the process.
-        missing = [name for name in MAY_CALL if "." not in name and not llvm.address_of_symbol(name)]
+        missing = [
+            name for name in MAY_CALL if "." not in name and name not in SPECIAL and not llvm.address_of_symbol(name)
+        ]
         if missing:
             raise RuntimeError(f"this system's C library has no {missing[0]}")
         self._engine.finalize_object()

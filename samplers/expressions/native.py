@@ -26,6 +26,9 @@ from samplers.expressions.program import Op
 
 FUNCTIONS = {op: op.name.lower() for op in (Op.EXP, Op.LOG, Op.SIN, Op.COS, Op.TAN, Op.SINH, Op.COSH, Op.TANH, Op.ATAN)}
 """The C functions of one number that generated code may call; of two there is pow."""
+LAB = "lab_"
+"""What the names of the machine's own functions begin with, which generated code calls, too."""
+FUNCTIONS |= {op: LAB + op.name.lower() for op in (Op.LOG1P_EXP, Op.INV_LOGIT, Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.LOG_I0, Op.I1_OVER_I0)}  # fmt: skip
 
 _BINARY = {Op.ADD: "fadd", Op.SUB: "fsub", Op.MUL: "fmul", Op.DIV: "fdiv"}
 _DECLARED = "\n".join(

@@ -88,7 +88,23 @@ def same(a, b):
 
 def grown(leaf):
     """Texts of the grammar."""
-    functions = ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "abs", "atan")
+    functions = (
+        "exp",
+        "log",
+        "sqrt",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "abs",
+        "atan",
+        "log1p_exp",
+        "inv_logit",
+        "lgamma",
+        "i1_over_i0",
+    )
     return st.recursive(
         leaf,
         lambda inner: (
