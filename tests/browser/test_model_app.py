@@ -198,33 +198,3 @@ def test_a_bad_link_says_so_and_the_page_runs(lab):
 @pytest.mark.parametrize("query", [BARS, BLOCKS], ids=["topics", "network"])
 def test_on_a_phone_nothing_is_cut_off(phone, server, query):
     check_phone(StudyLab(phone, server).open(query))
-
-
-def test_a_walk_through_clusters_of_documents_sparse_regression_and_topics(lab):
-    """From page to page in one session: each moves with finite figures, and a bad file gives one sentence."""
-    lab.open("?target=mixture(documents:80)&lane=mixture_gibbs&views=mixture_words,mixture_sizes,scores")
-    lab.moves()
-    check_finite(lab.figures())
-    lab.upload("visits.data", 'A,1,1,"x","/x"\nC,"1",1\nV,-1,1\n')
-    lab.says("visits.data, line 3", "-1", "whole number")
-    lab.moves()
-    for button, target, choose, bad, said in (
-        ("Sparse regression", "sparse", ("Data", "Diabetes"), "a,b,c,d,y\n1,2,nan,4,5\n", ("line 2", "nan", "'c'")),
-        ("Topics of documents", "topics", ("Corpus", "Docstrings"), "a\n1\n", ("text",)),
-    ):
-        lab.page.get_by_role("button", name=re.compile(f"^{button}")).click()
-        lab.until(lambda target=target: lab.field("target").startswith(target), button)
-        lab.page.wait_for_function(IDLE)
-        lab.choose(*choose)
-        lab.until(lambda choose=choose: choose[1].lower() in lab.field("target"), choose[1])
-        lab.page.wait_for_function(IDLE)
-        lab.moves()
-        check_finite(lab.figures())
-        lab.upload("bad.csv", bad)
-        lab.says("bad.csv", *said)
-        lab.moves()
-    lab.choose("Corpus", "Stream")
-    lab.until(lambda: "corpus:stream" in lab.field("target"), "the stream")
-    lab.page.wait_for_function(IDLE)
-    lab.moves()
-    check_finite(lab.figures())
