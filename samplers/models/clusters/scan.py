@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from samplers import jit
-from samplers.models.agreement import adjusted_rand, purity
+from samplers.models.agreement import Labels, adjusted_rand, purity
 from samplers.models.batch_size import block_length, sizes_to_try, tau_int
 from samplers.models.clusters.collapsed_gibbs import CollapsedGibbs
 from samplers.models.clusters.method import ClusterMethod
@@ -65,16 +65,17 @@ def squared_error(means: Array, truth: Array) -> float:
     return float((apart[groups, clusters].sum() + (truth[alone] ** 2).sum()) / len(truth))
 
 
-def look(model: Clusters, chain: ModelChain, truth: Array) -> tuple[float, ...]:
+def look(chain: ModelChain, groups: Labels, truth: Array) -> tuple[float, ...]:
     """The present scores."""
     seen = chain.snapshot()
-    agreed = adjusted_rand(seen["z"], model.groups), purity(seen["z"], model.groups)
+    agreed = adjusted_rand(seen["z"], groups), purity(seen["z"], groups)
     return *agreed, float(len(seen["sizes"])), squared_error(seen["means"], truth)
 
 
 def curve(model: Clusters, method: ClusterMethod, seed: int, sweeps: int, budget: float = 0.0) -> Curve:
     """A chain of at least so many sweeps over all points and so many seconds."""
-    truth = np.array([model.x[model.groups == k].mean(axis=0) for k in range(model.groups.max() + 1)])
+    groups: Labels = np.asarray(model.groups)
+    truth = np.array([model.x[groups == k].mean(axis=0) for k in range(groups.max() + 1)])
     chain = ModelChain(model, method, Generator(SFC64(seed)))
     spent, drawn, seconds, scores, followed = 0.0, 0, [], [], []
     while drawn < sweeps * model.n_data or spent < budget:
@@ -83,7 +84,7 @@ def curve(model: Clusters, method: ClusterMethod, seed: int, sweeps: int, budget
             drawn += method.advance(model, chain.state, chain.rng)
         spent += time.process_time() - began
         seconds.append(spent)
-        scores.append(look(model, chain, truth))
+        scores.append(look(chain, groups, truth))
         followed.append(method.follow(model, chain.state))
     return Curve(np.array(seconds), np.array(scores), np.array(followed))
 

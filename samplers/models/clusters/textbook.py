@@ -72,7 +72,7 @@ def split_or_merge(rng, model, state):
     j += j >= i
     split = z[i] == z[j]
     free = int(np.flatnonzero(np.bincount(z, minlength=len(state.known)) == 0)[0]) if split else z[j]
-    rest = [k for k in np.flatnonzero((z == z[i]) | (z == z[j])) if k not in (i, j)]
+    rest = [int(k) for k in np.flatnonzero((z == z[i]) | (z == z[j])) if k not in (i, j)]
     sides, chance = ([i], [j]), 1.0
     for t in range(len(rest)):
         at = t + int(rng.random() * (len(rest) - t))
