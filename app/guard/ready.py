@@ -18,7 +18,7 @@ from app.guard.turns import TURNS
 from samplers.parameters import SpecError
 
 MOST = 60
-"""Pages that are kept ready at a time, of all links together. Each is some 3 MB."""
+"""Pages that are kept ready at a time, of all links together. Each is some 4 MB."""
 LONGEST = 4000
 """Characters of a link's query."""
 KEEP_SECONDS = 600.0
