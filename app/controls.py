@@ -11,6 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
+from app.formula_box import formula_box
 from app.notice import Notice
 from app.state import DEFAULT, AppState
 from app.theme import theme
@@ -123,7 +124,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply, own: str = ""
         made = pmui.TextInput(value=as_shown(parameter, value), size="small", **common)
         watched = "value"
     elif isinstance(parameter, Formula):
-        made = pmui.TextInput(value=str(value), size="small", sx={"& input": {"fontFamily": "monospace"}}, **common)
+        made = formula_box(str(value), room=28, **common)
         watched = "value"
     elif isinstance(parameter, Option):
         options = {in_words(option): option for option in parameter.objects}
@@ -165,7 +166,11 @@ class _Followed:
     def refresh(self) -> None:
         made, value = self.slot[0], self.read()
         # What was refused and can be mended is left as it was typed.
-        if made.value == value or getattr(made, "error_state", False):
+        wrong = getattr(made, "error_state", False)
+        if made.value == value and wrong:
+            # Refused until something else was changed, too.
+            made.error_state = False
+        if made.value == value or wrong:
             return
         listed = isinstance(made, pmui.DiscreteSlider) and value in made.options.values()
         if listed or isinstance(made, pmui.IntSlider | pmui.FloatSlider):
@@ -387,12 +392,19 @@ class Controls(Panel):
         state = self.state
 
         def made(name: str, parameter: param.Parameter) -> Any:
-            keep = isinstance(parameter, Formula)
-            return self._widget(
-                parameter,
-                lambda: state.experiment.target.values()[name],
-                lambda value: self._do(state.set_target_param, name, value, keep=keep),
-            )
+            def change(value: Any) -> bool:
+                if not isinstance(parameter, Formula):
+                    return self._do(state.set_target_param, name, value)
+                # Formulas that need each other are refused until all are there, and then go together.
+                typed[name] = value
+                taken = self._do(state.set_target_params, dict(typed), keep=True)
+                if taken:
+                    typed.clear()
+                return taken
+
+            return self._widget(parameter, lambda: state.experiment.target.values()[name], change)
+
+        typed: dict[str, Any] = {}
 
         listed = list(declared(ANY_TARGET[state.experiment.target.key]))[which]
         return [made(name, parameter) for name, parameter in listed if state.shows(f"target.{name}")]

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 
 MOST = 34.0
 """Letters of a displayed formula for which a card or a lesson's panel has room: each has about 10.7 pixels."""
+LONGEST = 900
+"""Characters of a formula of somebody's own that is shown: what is longer is not read by anybody."""
 PARTS = r"\\qquad(?![a-zA-Z])|\\\\(?:\[[^\]]*\])?"
 COMMAS = r",\s*\\q?quad(?![a-zA-Z])|(?<=;)\\quad(?![a-zA-Z])|\\\\|\s*\n"
 """Where a formula's parts end, in a lesson and in a card."""
@@ -20,10 +22,15 @@ _OPEN, _CLOSE = {"{", "(", "[", r"\left", r"\underbrace"}, {"}", ")", "]"}
 
 def in_lines(tex: str, ends: str, most: float = MOST) -> str:
     """A displayed formula whose parts, and as much of each as there is room for, stand one below the other."""
-    rows = [row for part in _split(_without_alignment(tex), ends) for row in _fit(part, most)]
+    rows = [row for part in parts(tex, ends) for row in _fit(part, most)]
     if len(rows) == 1:
         return rows[0]
     return r"\begin{array}{l}" + r"\\[.5em] ".join(rf"\displaystyle {row}" for row in rows) + r"\end{array}"
+
+
+def parts(tex: str, ends: str) -> list[str]:
+    """A displayed formula cut where its parts end."""
+    return _split(_without_alignment(tex), ends)
 
 
 def width(tex: str) -> float:

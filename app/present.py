@@ -24,7 +24,7 @@ SX = {
     # The page's heading is there to be read.
     "& .header .title": {"visibility": "visible", "position": "absolute", "clipPath": "inset(50%)"},
     "& .main .MuiToolbar-root": {"display": "none"},
-    "& .main-content": {"pb": "40px"},
+    "& .main-content": {"pb": "var(--strip, 34px)"},
 }
 """What the page's frame leaves out."""
 

@@ -64,6 +64,8 @@ class Runner(Live):
         self.walk = Walk()
         self.say_step: Callable[[Walk], list[tuple[str, str]]] = lambda _: []
         """What the page says of a step that is taken apart, by the model's id."""
+        self.lit_step: Callable[[Walk], list[str]] = lambda _: []
+        """The colour of each of its parts."""
         self._parts_hidden = False
         """Whether the coming step is shown without its parts at first, for a person asks for one after the other."""
         self._next: asyncio.TimerHandle | None = None
@@ -285,8 +287,9 @@ class Runner(Live):
         await self.bus.send_frame(self.frames_sent, data)
         if self.state.slow:
             playing = self.walk.playing()
-            lit = self.state.colours.lanes[3]
-            await self.bus.send_step(self.say_step(self.walk), playing.windows if playing else (), lit)
+            await self.bus.send_step(
+                self.say_step(self.walk), playing.windows if playing else (), self.lit_step(self.walk)
+            )
         for i, run in enumerate(lanes.runs):
             if run.divergence is not None and i not in self._said_diverged:
                 self._said_diverged.add(i)

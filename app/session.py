@@ -24,6 +24,7 @@ from app.lesson.course import library
 from app.lesson.panel import BESIDE, LessonPanel
 from app.notice import Notice
 from app.present import SX, Presenter
+from app.room.panel import RoomPanel
 from app.runner import Runner
 from app.state import AppState
 from app.stepbar import WAYS
@@ -49,6 +50,19 @@ GRID = """
 _TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 15px; }
 .hint { font-size: 14px; opacity: .8; }
+"""
+_SCREEN = """
+@media (min-width: 900px) {
+  :host(.filled) { height: calc(100vh - var(--strip, 34px) - 6px); }
+  :host(.filled) > .views { flex: 1 1 0; min-height: 400px; grid-auto-rows: minmax(calc(50% - 4px), 1fr); }
+  :host(.filled) > .views.few { grid-template-columns: repeat(auto-fit, minmax(max(340px, 34%), 1fr)); }
+}
+.scroll-button { display: none; }
+"""
+"""In presenter mode what is above the pictures takes the height that it needs, and they fill the rest of the screen."""
+_FILLED = """
+@media (min-width: 900px) { :host { height: 100% !important; } .paper { height: 100% !important; } }
+@media (max-width: 899px) { .paper { height: 100% !important; } }
 """
 _LOW = "@media (max-width: 899px) { .paper { height: 100% !important; } }"
 """A card is as high as the grid says: on a phone the middle of the first picture is in the upper half of the screen."""
@@ -95,6 +109,8 @@ KEPT_MESSAGES = 4
 """Messages on the page at a time; the oldest gives way. At each new one the whole list is checked."""
 TOLD = 3
 """Sentences of a message; of more than that their number is said."""
+FEW = 3
+"""So many views or fewer stand in two columns in presenter mode; more in three, where there is room for them."""
 ROW = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": (0, 4)}
 """How a line of the transport is laid out."""
 
@@ -159,6 +175,7 @@ class Session:
         at = (place.lesson, place.number)
         self.do_later(self.runner.bus.send_address(self.link(), self._written_at not in (None, at)))
         self._written_at = at
+        self.room.changed()
 
     def running(self) -> tuple[Any, list[Any]]:
         """What runs now, and the runs that claims about it are held against."""
@@ -188,6 +205,7 @@ class Session:
             on_screen=state.present, lesson=state.place.lesson is not None, dark=state.dark, slow=bool(state.slow),
         )  # fmt: skip
         self.runner.checks = lambda: self.lesson.texts(*self.running())
+        self.room = RoomPanel(state, self.lesson, self.notify, self.tell, self.do_later, self.write_link)
 
     def go(self, lesson: Lesson, number: int) -> None:
         """Open a step of a lesson."""
@@ -323,6 +341,7 @@ class Session:
         """End the loop, and give back the memory."""
         if self._task is not None:
             self._task.cancel()
+        self.room.end()
         asyncio.get_running_loop().call_later(REST_SECONDS, cut, self)
 
     def show_divergence(self, index: int, message: str) -> None:
@@ -394,12 +413,13 @@ class Session:
             figure = pn.pane.Bokeh(
                 view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
             )
-            sheets = [f":host {{ --lines: {len(view.scene.lanes)} }}", _tall(wide, len(views)) if present else _LOW]
+            sheets = [f":host {{ --lines: {len(view.scene.lanes)} }}", _FILLED if present else _LOW]
             cards.append(pmui.Paper(
                 title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide", *["tall"] * view.tall] if wide else [], height=504 if wide else 248,
                 styles={"grid-row": place} if wide else {}, stylesheets=sheets,
             ))  # fmt: skip
 
+        self.views.css_classes = ["views", *["few"] * (len(views) <= FEW)]
         return one_by_one(self.views, cards)
 
     def show_cards(self, cards: list[Any]) -> None:
@@ -415,18 +435,27 @@ class Session:
         puts = [partial(still, put) for put in one_by_one(self.cards, cards)]
         await self.runner.take_turns(puts, last_does_all=True)
 
+    def _frame(self, state: AppState, main: list[Any], below: list[Any], header: list[Any]) -> Any:
+        """The page around its parts: the views with what is above them, and what is below them."""
+        self._screen = pn.Column(
+            *main, stylesheets=[_SCREEN], css_classes=self._screen_classes(), sizing_mode="stretch_width", margin=0
+        )
+        beside = pn.Column(self._screen, *below, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
     def _frame(self, state: AppState, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""
-        beside = pn.Column(*main, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
+        beside = pn.Column(self.room.panel, *main, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
         self._body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
         self._body.css_classes = self._body_classes()
         if "lessons" not in state.hidden:
             header = [self._header_button("Lessons", "school", "Lessons: a course, step by step", self.catalogue.open), *header]  # fmt: skip
+        if "share" not in state.hidden:
+            share = self._header_button("Share", "qr_code_2", "Share: this experiment for others in the room, with a code to scan", self.room.share.open, wide=True)  # fmt: skip
+            header = [*header, share]
         if "present" not in state.hidden:
             present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, self.export.camera, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.room.share.panel, self.lesson.progress, self.presenter, self.runner.bus, self.export.camera, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
             header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             theme_config={"components": _COMPONENTS}, sx=self._sx(),
@@ -479,8 +508,12 @@ class Session:
         self.page.param.update(sx=self._sx(), sidebar_open=self._opens_sidebar(asked=self.state.place.free))
         self.later(self.write_link)
 
+    def _screen_classes(self) -> list[str]:
+        return ["filled"] if self.state.present else []
+
     def _fit_presenter(self) -> None:
         state = self.state
+        self._screen.css_classes = self._screen_classes()
         self.presenter.param.update(on_screen=state.present, dark=state.dark, slow=bool(state.slow))
         if self.page.sx != (sx := self._sx()):
             self.page.param.update(sx=sx, sidebar_open=self._opens_sidebar())
@@ -560,12 +593,6 @@ def in_short(sentences: Sequence[str]) -> str:
     """The first few sentences, each on a line, and how many more there are."""
     more = len(sentences) - TOLD
     return "\n".join([*sentences[:TOLD], *([f"… and {more} more."] if more > 0 else [])])
-
-
-def _tall(wide: bool, n: int) -> str:
-    """The height of a view in presenter mode: all rows together fill the screen."""
-    whole = wide or n <= 2
-    return f":host {{ height: calc({'100vh - 126px' if whole else '50vh - 67px'}) !important; }} .paper {{ height: 100% !important; }}"
 
 
 def view_chooser(**options: Any) -> Any:

@@ -7,7 +7,7 @@ import panel_material_ui as pmui
 
 from app import link
 from app.controls import Controls, log_stops, slider
-from app.equations import about, cards, description
+from app.equations import about, cards, description, formulas_of
 from app.export import ExportMenu
 from app.labels import with_labels
 from app.runner import Runner
@@ -26,6 +26,8 @@ GUIDES = {
     "topics": "Methods learn topics from these documents. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu (☰), and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
     "clusters": "Methods look for clusters among these points; nobody says how many there are. <b>First</b>, watch one cluster become several. <b>Then</b> change a method in the menu (☰), or let the points begin in 30 clusters, and see how many are left. <b>Or</b> bring your own points.",
     "mixture": "Methods look for clusters among these documents; nobody says how many there are. <b>First</b>, watch each cluster find its words. <b>Then</b> change a method in the menu (☰), or let the documents begin in one cluster, and see what the samplers make of it. <b>Or</b> bring your own documents, or visits of web pages.",
+    "factors": "Methods look for a few factors that make these columns vary together. <b>First</b>, watch the loadings sharpen, and the rates of factors that are not needed fall. <b>Then</b> change the rows N or the factors K in the menu (☰): gamma SGVB takes as long with all rows as with ten. <b>Or</b> bring your own rows.",
+    "spherical": "Each document is an arrow of length 1 in as many dimensions as there are words, and so is each topic. <b>First</b>, watch the topics turn towards their documents on the globe. <b>Then</b> change a method or its step size in the menu (☰), and see whose held-out curve falls lowest. <b>Or</b> choose Reuters, or bring your own documents.",
     "sparse": "Gibbs samplers of a regression that shrinks its coefficients. A sweep draws the hidden z of the data, then the coefficients: <b>first</b>, watch Minibatch Gibbs try how many z it should draw, and whether a smaller batch is cheaper than all. <b>Then</b> set the strength of the effects to 0.1 and λ to 30 in the menu (☰), where it is. <b>Or</b> bring your own table.",
     "network": "Methods look for communities in this network. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
@@ -63,7 +65,7 @@ class Page(Session):
         self.work = pn.Column(visible=False, sizing_mode="stretch_width", margin=(2, 4))
         self.guide = pn.pane.HTML(sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"})
         self.stepbar = StepBar(self.state, self.walk_on)
-        self.runner.say_step = self.stepbar.texts
+        self.runner.say_step, self.runner.lit_step = self.stepbar.texts, self.stepbar.lit
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
@@ -105,9 +107,8 @@ class Page(Session):
         if "controls" not in state.hidden:
             main.append(self.workbench.panel)
         main += [self.stepbar.panel, self.views]
-        if "equations" not in state.hidden:
-            main.append(self.cards)
-        return self._frame(state, main, [] if "export" in state.hidden else [self.export.panel])
+        below = [] if "equations" in state.hidden else [self.cards]
+        return self._frame(state, main, below, [] if "export" in state.hidden else [self.export.panel])
 
     def _welcome(self) -> Any:
         more = "&theme=dark" if self.state.dark else ""
@@ -228,7 +229,11 @@ class Page(Session):
     def _refresh_cards(self) -> None:
         state, experiment = self.state, self.state.experiment
         target = experiment.target.key if experiment.of_model else experiment.target
-        shown = state.dark, target, [(lane.sampler.key, lane.gradient.key) for lane in experiment.lanes]
+        shown = (
+            state.dark,
+            target,
+            [(lane.sampler.key, lane.gradient.key, *formulas_of(state, i)) for i, lane in enumerate(experiment.lanes)],
+        )
         if shown != self._shown_cards:
             self._shown_cards = shown
             self.show_cards(cards(state))

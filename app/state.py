@@ -35,7 +35,7 @@ DEFAULT = Experiment.from_dict({
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
 SIMPLEX_VIEWS = ["state", "components", "ks"]
 """Of more than two coordinates, too."""
-MANIFOLD_VIEWS = ["circle", "globe", "torus", "frames", "marginal", "ks", "temperature"]
+MANIFOLD_VIEWS = ["circle", "globe", "torus", "frames", "components", "marginal", "ks", "temperature"]
 """Of which a page has those that fit: a picture of the manifold, where there is one, and the rest."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
@@ -81,6 +81,7 @@ class AppState(param.Parameterized):
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
     teacher = param.Boolean(False, doc="Whether a lesson shows its notes for the teacher, and solutions.")
     present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
+    room = param.String("", doc="The code of the room that the page is in.")
     resets = param.Integer(0, doc="Counts the resets; each starts the same runs again.")
 
     def __init__(self, **values: object):
@@ -218,7 +219,8 @@ class AppState(param.Parameterized):
     def set_target_params(self, values: Mapping[str, Any]) -> list[str]:
         """Other values of some of the target's parameters. Returns a sentence for each method that does not fit."""
         choice = self.experiment.target
-        target = {"key": choice.key, "params": {**choice.values(), **values}}
+        params = {**choice.values(), **values} if self.experiment.of_model else TARGETS[choice.key].completed(choice.values(), values)  # fmt: skip
+        target = {"key": choice.key, "params": params}
         lanes, messages = self._lanes(), list[str]()
         if self.experiment.of_model:
             name = MODELS[choice.key].data_parameter

@@ -9,6 +9,8 @@ import panel_material_ui as pmui
 from bokeh.models import Div
 from panel.models.mathjax import MathJax
 
+from app.formulas import COMMAS
+from app.formulas import parts as cut
 from app.state import AppState
 from app.views.steps import colours_of, lit_equation, numbers_of, under
 from app.walk import Walk
@@ -27,17 +29,21 @@ _LOW = {
 }  # fmt: skip
 """On a phone the four stand in one line."""
 _BESIDE = """
-:host { display: flex !important; flex-flow: row wrap; align-items: center; gap: 0 16px; }
-:host > .equation { flex: 0 1 auto; width: auto; max-width: calc(100% - 16px); }
+:host { display: flex !important; flex-flow: row wrap; align-items: center; gap: 0 12px; }
+:host > .buttons { flex: 0 0 auto; width: auto; max-width: 100%; }
 :host > .words { flex: 1 1 300px; width: auto; min-width: min(300px, 100%); }
+:host > .equation { flex: 1 1 100%; width: auto; max-width: calc(100% - 16px); }
 .scroll-button { display: none; }
 """
-"""The words stand beside the equation where there is room, and below one that needs the whole width."""
+"""The words stand beside the buttons where there is room, and the equation below both: pictures need the height."""
 _EQUATION = """
 :host { font-size: 17px; overflow-x: auto; }
+.line { display: inline-block; margin-right: 28px; vertical-align: top; }
+mjx-container[display="true"] { margin: 2px 0 !important; }
 @media (max-width: 600px) { :host { font-size: 14px; } }
 """
-"""On a phone the first picture is still to be in the upper half of the screen."""
+"""Lines of an equation stand beside each other where there is room. On a phone the first picture is still to be in the
+upper half of the screen."""
 _STYLE = """
 :host { overflow-x: auto; }
 .parts { display: flex; flex-wrap: wrap; gap: 2px 14px; font: 14px/1.5 Roboto, sans-serif; font-variant-numeric: tabular-nums; }
@@ -55,7 +61,8 @@ class StepBar:
         self._equation = MathJax(text="", stylesheets=[_EQUATION], **look)
         self._words = Div(text="", stylesheets=[_STYLE], **look)
         self.panel = pn.Column(sizing_mode="stretch_width", margin=(0, 8), visible=False)
-        state.param.watch(lambda *_: self._refresh(), "slow")
+        self._buttons: Any = None
+        state.param.watch(lambda *_: self._refresh(), ["slow", "present"])
         self._refresh()
 
     def _refresh(self) -> None:
@@ -63,6 +70,9 @@ class StepBar:
         # Few pages ever have it, so it is made where it is first seen.
         if slow and not self.panel.objects:
             self.panel.objects = self._parts()
+        if self._buttons is not None:
+            # In presenter mode the keys at the foot of the page are buttons, too.
+            self._buttons.visible = not self.state.present
         self.panel.visible = slow
 
     def _parts(self) -> list[Any]:
@@ -79,11 +89,12 @@ class StepBar:
             )
             made.on_click(lambda _, way=way: self._walk_on(way))
             buttons.append(made)
+        self._buttons = pn.FlexBox(*buttons, gap="4px", margin=0, sizing_mode="stretch_width", css_classes=["buttons"])
         return [
-            pn.FlexBox(*buttons, gap="4px", margin=0, sizing_mode="stretch_width"),
             pn.Column(
-                pn.pane.Bokeh(self._equation, margin=(0, 8), sizing_mode="stretch_width", css_classes=["equation"]),
+                self._buttons,
                 pn.pane.Bokeh(self._words, margin=(2, 8), sizing_mode="stretch_width", css_classes=["words"]),
+                pn.pane.Bokeh(self._equation, margin=(0, 8), sizing_mode="stretch_width", css_classes=["equation"]),
                 stylesheets=[_BESIDE], margin=0, sizing_mode="stretch_width",
             ),
         ]  # fmt: skip
@@ -98,8 +109,7 @@ class StepBar:
         velocity, coordinate = walk.velocity, state.coordinate
         below = [under(part, step.dim, coordinate) for part in step.parts]
         equation = lit_equation(sampler.update_by(GRADIENTS[first.gradient.key]), sampler.parts, step.parts, below)
-        names = tuple(sampler.parts)
-        colours = dict(zip(names, colours_of(names, state.colours), strict=True))
+        colours = self._colours(sampler)
         lane = f"{state.lane_titles()[0]}, chain 1" if state.experiment.n_chains > 1 else state.lane_titles()[0]
         ago = f", {walk.behind} before the run's" if walk.behind else ""
         items = [f"<b>{escape(lane)}: step {walk.number:,}{ago}</b>"]
@@ -109,4 +119,16 @@ class StepBar:
             items.append(
                 f"<span class='part-{k}'{hidden}><i style='background:{colours[part.name]}'></i>{escape(part.name)} {escape(numbers)}</span>"
             )
-        return [(self._equation.id, f"$${equation}$$"), (self._words.id, f"<div class='parts'>{''.join(items)}</div>")]
+        lines = "".join(f"<span class='line'>$${line}$$</span>" for line in cut(equation, COMMAS))
+        return [(self._equation.id, lines), (self._words.id, f"<div class='parts'>{''.join(items)}</div>")]
+
+    def lit(self, walk: Walk) -> list[str]:
+        """The colour in which each part of the step is lit while it is drawn: that of its arrow."""
+        if walk.step is None:
+            return []
+        colours = self._colours(SAMPLERS[self.state.experiment.lanes[0].sampler.key])
+        return [colours[part.name] for part in walk.step.parts]
+
+    def _colours(self, sampler: Any) -> dict[str, str]:
+        names = tuple(sampler.parts)
+        return dict(zip(names, colours_of(names, self.state.colours), strict=True))

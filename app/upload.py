@@ -11,6 +11,7 @@ from samplers.models import MODELS, Model
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
 from samplers.targets.own import OfTable
+from samplers.targets.posterior import TypedPosterior
 
 MAX_BYTES = 30_000_000
 """Of all files that are brought at once. The browser looks first and sends nothing of what is larger."""
@@ -133,8 +134,17 @@ KINDS = {
         MODELS["mixture"], "Your own documents", True,
         "One text file with a document on each line, or several of one document each; a CSV with a column called text; an .ldac file together with its vocabulary; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
     ),
+    "spherical": Kind(
+        MODELS["spherical"], "Your own documents", True,
+        "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB, and documents times words kept at most 6 million. Nothing is kept after this page is closed, and nobody else sees it.",
+    ),
     "sparse": Kind(MODELS["sparse"], "Your own table", False, _TABLE.format("y, a number; there are four others at least")),
+    "factors": Kind(
+        MODELS["factors"], "Your own rows", False,
+        "A CSV file whose first line names the columns, of numbers, 2 to 99 of them; a last column of words is left out. At most 20,000 rows and 5 MB. Nothing is kept after this page is closed, and nobody else sees it.",
+    ),
     TableLinear.key: Kind(TableLinear, "Your own table", False, _TABLE.format("y, a number")),
+    TypedPosterior.key: Kind(TypedPosterior, "Your own table", False, _TABLE.format("a number, as all are; each goes into the formulas by its title")),
     TableLogistic.key: Kind(TableLogistic, "Your own table", False, _TABLE.format("one of two numbers or words")),
 }  # fmt: skip
 """By the key of the model or the target."""

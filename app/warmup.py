@@ -6,9 +6,9 @@ import sys
 import time
 
 from app.state import DEFAULT
-from app.threads import step_back
 from samplers import jit
 from samplers.engine import functions
+from samplers.threads import step_back
 
 log = logging.getLogger("sgmcmc-lab")
 

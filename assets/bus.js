@@ -31,7 +31,7 @@ const walk = function* (root) {
 // time follows from the data alone; nothing comes from the server meanwhile.
 const makePlayer = (still) => {
   const played = new Map()
-  let words = { at: 0, windows: [], elements: [], colour: "" }
+  let words = { at: 0, windows: [], elements: [], colours: [] }
   let asked = false
 
   // How much of a row is there: columns in pairs x0, x1 are its ends.
@@ -59,8 +59,10 @@ const makePlayer = (still) => {
       const on = t >= begin && t < end
       more ||= t < end
       for (const one of words.elements[i]) {
-        one.style.color = one.style.fill = on ? words.colour : ""
+        one.style.color = one.style.fill = one.style.stroke = on ? words.colours[i] : ""
         one.style.fontWeight = on ? "bold" : ""
+        // Letters of a formula are shapes, a thousand units an em: their outline makes them bold.
+        one.style.strokeWidth = on ? "45" : ""
         one.dataset.lit = on
       }
     })
@@ -87,9 +89,9 @@ const makePlayer = (still) => {
       played.set(source.id, { source, rows, names, at: performance.now(), done: false })
       ask()
     },
-    say: (windows, colour) => {
+    say: (windows, colours) => {
       const all = [...walk(document)]
-      words = { at: performance.now(), windows, colour, elements: windows.map((_, i) => all.filter((one) => one.classList?.contains(`part-${i}`))) }
+      words = { at: performance.now(), windows, colours, elements: windows.map((_, i) => all.filter((one) => one.classList?.contains(`part-${i}`))) }
       ask()
     },
     forget: () => played.clear(),
@@ -239,7 +241,7 @@ export function render({ model }) {
       dress(layout.looks)
       // How wide a caption is, is known when it is painted.
       if (data.type === "text") setTimeout(fitLabels, 50)
-      if (data.type === "step") player.say(data.windows, data.colour)
+      if (data.type === "step") player.say(data.windows, data.colours)
     }
   }
 

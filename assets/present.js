@@ -66,6 +66,9 @@ export function render({ model }) {
     if (!document.fullscreenElement && model.on_screen && !ours) model.send_msg("leave")
     ours = false
   }
+  // What is above it ends where it begins.
+  const sized = new ResizeObserver(() => document.documentElement.style.setProperty("--strip", `${strip.offsetHeight}px`))
+  sized.observe(strip)
   document.addEventListener("keydown", pressed)
   document.addEventListener("fullscreenchange", left)
   model.on("on_screen", changed)
@@ -73,6 +76,7 @@ export function render({ model }) {
   model.on("lesson", show)
   model.on("slow", show)
   model.on("remove", () => {
+    sized.disconnect()
     document.removeEventListener("keydown", pressed)
     document.removeEventListener("fullscreenchange", left)
   })

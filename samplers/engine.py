@@ -8,6 +8,7 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numba import types
@@ -15,6 +16,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from samplers import jit
 from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
+from samplers.expressions.compiler import Formulas, Tier
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS
 from samplers.kernels.base import KEPT
@@ -131,6 +133,7 @@ class Run:
             self.momentum[:, :dim] = self.manifold.projected(self.position, np.tile(spec.momentum, (n, 1)))
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
+        self._take_formulas()
         self.counts = np.zeros(jit.GRADIENTS + 1)
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
         self.kept = np.empty((n, n_kept, dim))
@@ -157,6 +160,16 @@ class Run:
         self._price()
         self.gradient_params = gradient.packed(self.target)
         self.memory = np.tile(gradient.first_memory(self.target), (self.spec.n_chains, 1))
+
+    def _take_formulas(self) -> None:
+        """Let what is typed go over to native code once it is worth it."""
+        target, sampler = self.target, self.sampler
+        parts: list[tuple[Array, Formulas]] = []
+        if target.native is not None:
+            parts.append((self.target_params, target.native))
+        if sampler.native is not None:
+            parts.append((self.sampler_params, partial(sampler.native, target, self.gradient.noise())))
+        self._tier = Tier(parts)
 
     def _price(self) -> None:
         """Count from here on what each gradient, and each step beside it, touches of the data."""
@@ -187,6 +200,7 @@ class Run:
     def advance(self, n: int) -> None:
         """Make ``n`` more steps of every chain, or fewer where one diverges. Releases the interpreter's lock."""
         goal = self.steps + n
+        self._tier.take(self.seconds)
         while self.steps < goal and self.divergence is None:
             while self._pending and self._pending[0].step <= self.steps:
                 self._apply(self._pending.pop(0))
@@ -225,6 +239,8 @@ class Run:
             self._estimate_by(GRADIENTS[change.gradient.key](**change.gradient.values()))
         else:
             self._price()
+        self._tier.wanted = False
+        self._take_formulas()
         self.changes.append(change)
         self.restart_statistics()
         if self.divergence is not None and self.divergence.refused:

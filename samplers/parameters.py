@@ -132,7 +132,8 @@ class Formulas(param.Tuple):
 
 MAX_FORMULA = 400
 """Characters of a typed expression."""
-_NO_FORMULA = set(",;:~&#")
+_NO_FORMULA = ";:~&#"
+"""What separates the parts of a link; a comma does so in a list of formulas."""
 
 Value = float | int | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
@@ -162,8 +163,8 @@ def allowed(parameter: param.Parameter) -> str:
             f"{written(parameter.max_value)}, separated by commas"
         )
     if isinstance(parameter, (Formula, Formulas)):
-        what = "are formulas" if isinstance(parameter, Formulas) else "is a formula"
-        return f"allowed {what} of up to {MAX_FORMULA} characters, without , ; : ~ & and #"
+        what, comma = ("are formulas", ", ") if isinstance(parameter, Formulas) else ("is a formula", "")
+        return f"allowed {what} of up to {MAX_FORMULA} characters, without {comma}; : ~ & and #"
     kind = "a whole number" if isinstance(parameter, Count) else "a number"
     low, high = parameter.bounds
     return f"allowed is {kind} from {written(low)} to {written(high)}"
@@ -214,12 +215,12 @@ def _convert(parameter: param.Parameter, value: Any) -> Value:
     if isinstance(parameter, RealVector):
         return _numbers(value, parameter)
     if isinstance(parameter, Formula):
-        return _formula(value)
+        return _formula(value, _NO_FORMULA)
     if isinstance(parameter, Formulas):
         texts = (value.split(",") if value else []) if isinstance(value, str) else value
         if not isinstance(texts, (list, tuple)) or len(texts) > parameter.max_length:
             raise ValueError
-        return tuple(_formula(text) for text in texts)
+        return tuple(_formula(text, "," + _NO_FORMULA) for text in texts)
     if isinstance(parameter, Count):
         return _whole(value)
     return _finite(value)
@@ -235,8 +236,8 @@ def _numbers(value: Any, parameter: RealVector) -> tuple[float, ...]:
     return numbers
 
 
-def _formula(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > MAX_FORMULA or _NO_FORMULA & set(value):
+def _formula(value: Any, without: str) -> str:
+    if not isinstance(value, str) or len(value) > MAX_FORMULA or set(without) & set(value):
         raise ValueError
     return value.strip()
 

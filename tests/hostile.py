@@ -98,6 +98,7 @@ FILES = {
         "lines.txt": b"the cat sat on the mat\ndogs and cats and dogs\nmarkets rise\nshares fall\n",
         "corpus.ldac": b"3 0:1 1:2 4:1\n2 2:3 3:1\n",
     },
+    "spherical": {"t.txt": b"one two\nthree four\none four\nthree two\ntwo four\n"},
     "mixture": {"web.data": b'A,1,1,"one","/a"\nA,2,1,"two","/b"\nC,"10",10\nV,1,1\nC,"11",11\nV,1,1\nV,2,1\n'},
     "network": {
         "edges.csv": b"source,target\na,b\nb,c\nc,a\nc,d\nd,e\ne,f\nf,d\n",

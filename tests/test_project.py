@@ -1,5 +1,6 @@
 """The project as a whole: the checkers, the layout, the README's commands, the wheel."""
 
+import importlib
 import importlib.metadata
 import re
 import runpy
@@ -203,7 +204,11 @@ def commands() -> list[str]:
 def usage_of(command: str, monkeypatch, capsys) -> str:
     """The help of a command, of a package's in this process: others have all that it imports."""
     if not command.startswith("python -m "):
-        return run(tool(command), "--help")
+        module, _, function = PROJECT["project"]["scripts"][command].partition(":")
+        with pytest.raises(SystemExit) as end:
+            getattr(importlib.import_module(module), function)(["--help"])
+        assert not end.value.code
+        return capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", ["x", "--help"])
     # Another test may have imported it.
     monkeypatch.delitem(sys.modules, f"{command.removeprefix('python -m ')}.__main__", raising=False)

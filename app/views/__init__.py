@@ -22,16 +22,22 @@ from app.views.models.adjacency import Adjacency
 from app.views.models.batch import Batch
 from app.views.models.cluster_points import ClusterPoints
 from app.views.models.cluster_sizes import ClusterSizes
+from app.views.models.covariance import Covariance
 from app.views.models.documents import Documents
 from app.views.models.elbo import Elbo
+from app.views.models.factor_rates import FactorRates
 from app.views.models.graph import GraphView
+from app.views.models.loadings import Loadings
 from app.views.models.mixture_sizes import MixtureSizes
 from app.views.models.mixture_together import MixtureTogether
 from app.views.models.mixture_words import MixtureWords
+from app.views.models.paths import Paths
 from app.views.models.pictures import Pictures
 from app.views.models.rates import Rates
 from app.views.models.scores import Scores
 from app.views.models.sparsity import Sparsity
+from app.views.models.spherical_globe import SphericalGlobe
+from app.views.models.spherical_words import SphericalWords
 from app.views.models.together import Together
 from app.views.models.weights import Weights
 from app.views.models.words import Words
@@ -60,13 +66,19 @@ VIEWS: Registry[type[View]] = Registry(
     GraphView,
     ClusterPoints,
     MixtureWords,
+    Loadings,
+    SphericalWords,
+    SphericalGlobe,
     Scores,
+    FactorRates,
+    Covariance,
     ClusterSizes,
     Together,
     MixtureSizes,
     MixtureTogether,
     Sparsity,
     Batch,
+    Paths,
     Documents,
     Adjacency,
     Rates,

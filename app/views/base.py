@@ -36,16 +36,17 @@ AXIS_LABELS = {
 LINE = 17
 """The height of a line of a caption, in pixels."""
 
-COLUMNS, EXACT, SCORES, BATCH_SIZES = "columns", "exact answers", "scores", "batch sizes"
+COLUMNS, EXACT, SCORES, BATCH_SIZES, BOUND = "columns", "exact answers", "scores", "batch sizes", "evidence lower bound"
 
 
 def offers(experiment: Experiment) -> frozenset[str]:
     """What views may need of an experiment: running statistics of columns, exact answers for them, held-out scores,
-    batch sizes that a method chooses itself, or the snapshots of one model, by its key.
+    batch sizes that a method chooses itself, an evidence lower bound, or the snapshots of one model, by its key.
     """
     if experiment.of_model:
-        chooses = any(METHODS[lane.sampler.key].chooses_batch_size for lane in experiment.lanes)
-        return frozenset({COLUMNS, SCORES, experiment.target.key, *[BATCH_SIZES] * chooses})
+        methods = [METHODS[lane.sampler.key] for lane in experiment.lanes]
+        chooses, climbs = any(each.chooses_batch_size for each in methods), any(each.has_elbo for each in methods)
+        return frozenset({COLUMNS, SCORES, experiment.target.key, *[BATCH_SIZES] * chooses, *[BOUND] * climbs})
     return frozenset({COLUMNS, EXACT})
 
 

@@ -14,6 +14,7 @@ from app.views.trace import exact_quantiles
 from samplers import Experiment
 from samplers.accumulate import Statistics
 from samplers.diagnostics.ks import edges_and_cdf
+from samplers.manifolds import Simplex
 from samplers.targets.base import MANIFOLD, SIMPLEX, Array
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -37,7 +38,8 @@ class Components(View):
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
-        return target.support == SIMPLEX or (target.support != MANIFOLD and target.dim > 2)
+        of_shares = target.support == SIMPLEX or target.geometry is Simplex
+        return of_shares or (target.support != MANIFOLD and target.dim > 2)
 
     def build(self) -> Any:
         scene = self.scene

@@ -16,7 +16,7 @@ from app.views.marks import MARKERS
 from app.views.state import notes
 from app.views.steps import add_arrows, draw_arrows, rows
 from samplers import Experiment
-from samplers.manifolds import Sphere
+from samplers.manifolds import Simplex, Sphere
 
 EXTENT = 1.08
 """Half the width of the figure; the globe has radius 1."""
@@ -142,13 +142,16 @@ class Globe(View):
     key = "globe"
     title = "Globe"
     hint = "drag or slide to turn it; faint dots are behind"
+    axis_names: tuple[str, str, str] = ("x", "y", "z")
+    """What stands where the three axes leave the globe."""
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return experiment.make_target().manifold == Sphere(3)
+        return experiment.make_target().manifold in (Sphere(3), Simplex(3))
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
+        self._folds = isinstance(scene.target.manifold, Simplex)
         self._table = self._density_table()
         turn, tilt = self._first_view()
         look = {"sizing_mode": "stretch_width", "show_value": False, "margin": (0, 10, 0, 10), "min_width": 60}
@@ -169,7 +172,8 @@ class Globe(View):
         net, net_shown = self._points(graticule(), turn, tilt, (1.0, 0.0))
         p.line("px", "py", source=net_shown, line_color=colours.faint, line_alpha=0.35, line_width=1)
         axes, axes_shown = self._points(np.eye(3), turn, tilt, (1.0, 0.15))
-        axes_shown.data["name"] = np.array(["x", "y", "z"])
+        names = ("√ω₁", "√ω₂", "√ω₃") if self._folds else self.axis_names
+        axes_shown.data["name"] = np.array(names)
         everything: list[tuple[Any, Any, tuple[float, float]]] = [
             (net, net_shown, (1.0, 0.0)),
             (axes, axes_shown, (1.0, 0.15)),
@@ -226,7 +230,11 @@ class Globe(View):
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         length = float(np.linalg.norm(point))
-        return None if len(point) != 3 or length == 0 else np.array(point) / length
+        if len(point) != 3 or length == 0:
+            return None
+        # Of the other parts of the sphere every point is the reflection of one of the simplex.
+        start = np.array(point) / length
+        return np.abs(start) if self._folds else start
 
     def _points(
         self, points: Array, turn: float, tilt: float, alphas: tuple[float, float]

@@ -134,9 +134,8 @@ class Phase(View):
             playing = None
         self._larger = longer(playing, self._place, self._spans, of_phase=True)
         here = self._place(beginning(playing, of_phase=True)) if playing else np.zeros((0, 2))
-        middle = sum(self._scale.range) / 2
         return {
-            "parts": rows(playing, self.scene.parts, self._place, self._larger, middle=middle, of_phase=True),
+            "parts": rows(playing, self.scene.parts, self._place, self._larger, ends=self._scale.range, of_phase=True),
             "here": (here[:, 0], here[:, 1]),
         }
 

@@ -4,6 +4,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, Div, LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.theme import Theme, plot
+from app.theme import LARGE, Theme, plot
 from app.views.base import LINE, Array, Data, Feed, LaneFrame, Scene, View
 from app.views.marks import SIGNS
 from app.views.recipes import recipe_of
@@ -224,7 +225,11 @@ def quiet_title(figure: Any, scene: Scene) -> None:
 
 
 def box(scene: Scene, lines: int) -> Div:
-    """A text that wraps, below the figures. Its height is fixed: it must not change when the text comes."""
+    """A text that wraps, below the figures. Its height is fixed: it must not change when the text comes.
+
+    Large type has fewer letters in a line, and so more lines.
+    """
+    lines = ceil(LARGE * lines) if scene.large else lines
     return Div(
         text="", height=LINE * lines, sizing_mode="stretch_width", margin=(0, 8, 0, 8),
         styles={"font-size": "13px", "line-height": f"{LINE}px", "color": scene.colours.text, "overflow": "auto"},

@@ -265,9 +265,8 @@ class State(View):
         heights = [self._span[1] * height for height in LINES] if line else ()
         here = playing.step.start[None, : playing.step.dim] if playing else np.zeros((0, self.scene.target.dim))
         self._scale = scale
-        middle = sum(self._scales[0].range) / 2
         return {
-            "parts": rows(playing, self.scene.parts, self._place, scale, heights, middle=middle),
+            "parts": rows(playing, self.scene.parts, self._place, scale, heights, ends=self._scales[0].range),
             "here": self._positions(here),
         }
 

@@ -21,6 +21,8 @@ PIECES = 60
 """A path has at most so many pieces; of a longer one points are left out."""
 SMALL, SEEN = 0.04, 0.12
 """Where a step is shorter than the first share of the picture, its arrows are made longer than the second."""
+MARGIN = 0.25
+"""Nearer to an end of the picture than this share of it, there is no room for a name on that side."""
 ROUNDING = 1e-12
 """A part that moves a chain by no more than this share of where it is has no arrow: it is the rounding of numbers."""
 NEW = ("new momentum", "new velocity")
@@ -84,13 +86,13 @@ def draw_arrows(view: View, figure: Any, source: ColumnDataSource) -> None:
 
 def rows(
     playing: Playing | None, names: tuple[str, ...], place: Place, scale: float = 1.0, heights: Sequence[float] = (),
-    width: int = 2, middle: float = 0.0, of_phase: bool = False,
+    width: int = 2, ends: tuple[float, float] = (-1.0, 1.0), of_phase: bool = False,
 ) -> tuple[Array, ...]:  # fmt: skip
     """The rows of the parts that are shown, in a picture of ``width`` coordinates; none without a step.
 
     Arrows are longer by ``scale`` than the step is, seen from where it begins. Where the picture has one coordinate
-    each part has one of the heights. Right of the middle names stand to the left of their arrow. ``of_phase`` is a
-    picture of θ and r.
+    each part has one of the heights. A name stands where its arrow points to, but not near the ends of the first
+    coordinate. ``of_phase`` is a picture of θ and r.
     """
     found: list[list[Array]] = []
     if playing is not None:
@@ -102,9 +104,11 @@ def rows(
             n = len(places) - 1
             share = np.linspace(begin, end, n + 1)
             head = np.where(np.arange(n) == n - 1, HEAD, 0.0)
-            ends = [x for coordinate in places.T for x in (coordinate[:-1], coordinate[1:])]
-            of_part = [np.full(n, names.index(part.name)), places[1:, 0] > middle]
-            made = np.array([*ends, head, *of_part, share[:-1], share[1:]], dtype=float)
+            pairs = [x for coordinate in places.T for x in (coordinate[:-1], coordinate[1:])]
+            at = (places[1:, 0] - ends[0]) / (ends[1] - ends[0])
+            left = (at > 1 - MARGIN) | ((at > MARGIN) & (places[-1, 0] < places[0, 0]))
+            of_part = [np.full(n, names.index(part.name)), left]
+            made = np.array([*pairs, head, *of_part, share[:-1], share[1:]], dtype=float)
             found.append(made[:, np.isfinite(made).all(axis=0)])
     return tuple(np.hstack(found)) if found else (np.zeros(0),) * (2 * width + 5)
 

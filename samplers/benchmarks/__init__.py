@@ -17,7 +17,7 @@ from samplers.benchmarks.kernels import PeerRate, SamplerRate, default_spec, pee
 from samplers.benchmarks.minibatches import minibatch_requirements
 from samplers.benchmarks.recipes import recipe_requirements
 from samplers.benchmarks.timing import CHAINS, FULL, QUICK, Requirement
-from samplers.benchmarks.topics import TokenRate, token_rates, token_requirements
+from samplers.benchmarks.topics import TokenRate, runtime_requirements, token_rates, token_requirements
 from samplers.kernels import SAMPLERS
 
 
@@ -54,7 +54,7 @@ def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: 
     needs += minibatch_requirements(effort)
     progress("topics")
     tokens = token_rates(effort)
-    return Report(machine(), rates, peers, tokens, [*needs, *token_requirements(tokens)])
+    return Report(machine(), rates, peers, tokens, [*needs, *token_requirements(tokens), *runtime_requirements(effort)])
 
 
 def machine() -> dict[str, Any]:

@@ -6,7 +6,7 @@ A text is read by the grammar below, in one pass without recursion, into an immu
     product = signed { ("*" | "/") signed }
     signed  = ("+" | "−") signed | power
     power   = atom [ "^" signed ]                       (the exponent must come out as a number)
-    atom    = number | name | "pi" | function "(" sum ")" | "(" sum ")"
+    atom    = number | name | "pi" | function "(" sum ")" | density "(" sum { "," sum } ")" | "(" sum ")"
 
 Nothing that is typed is executed, looked up as an attribute, or handed to another parser. The length, the depth of
 nesting, exponents and numbers are bounded, and so is the work that derivatives make: every node that is built is

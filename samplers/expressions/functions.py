@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 Array = NDArray[np.float64]
 
@@ -30,5 +31,12 @@ FUNCTIONS: dict[str, Function] = {
     "atan": Function(np.arctan, r"\arctan"),
     "abs": Function(np.abs, ""),
     "sign": Function(np.sign, r"\operatorname{sign}"),
+    "log1p_exp": Function(lambda x: np.logaddexp(0.0, x), r"\operatorname{log1pexp}"),
+    "inv_logit": Function(special.expit, r"\operatorname{logit}^{-1}"),
+    "lgamma": Function(special.gammaln, r"\log\Gamma"),
+    "digamma": Function(special.digamma, r"\psi"),
+    "trigamma": Function(lambda x: special.polygamma(1, x), r"\psi'"),
+    "log_i0": Function(lambda x: np.abs(x) + np.log(special.i0e(x)), r"\log I_0"),
+    "i1_over_i0": Function(lambda x: special.i1e(x) / special.i0e(x), r"\tfrac{I_1}{I_0}"),
 }
 """What may be typed, by what it is typed as."""

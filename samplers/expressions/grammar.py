@@ -4,11 +4,13 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from operator import add, mul, neg, sub, truediv
 from typing import Any, NoReturn
 
+from samplers.expressions.densities import DENSITIES
 from samplers.expressions.functions import FUNCTIONS
 from samplers.expressions.limits import MAX_DEPTH, MAX_EXPONENT, MAX_LENGTH, MAX_NUMBER, work_limit
 from samplers.expressions.normal_form import Expression, apply, constant, name
@@ -19,7 +21,7 @@ _SIGNS = {"−": "-", "·": "*", "×": "*", "**": "^"}
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<name>[A-Za-zθξ_][A-Za-z0-9_₀-₉]*)"
-    r"|(?P<sign>\*\*|[-+*/^()−·×])"
+    r"|(?P<sign>\*\*|[-+*/^(),−·×])"
 )
 _BLANK = " \t\n\r"
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "sign": 3, "^": 4}
@@ -32,6 +34,8 @@ class _Pending:
     what: str
     position: int
     function: str = ""
+    commas: int = 0
+    """That were read inside an opening bracket."""
 
 
 class _Reader:
@@ -67,8 +71,6 @@ class _Reader:
 
     @staticmethod
     def stranger(character: str) -> str:
-        if character == ",":
-            return "a comma has no meaning here; decimals take a point, as in 0.5"
         if character.isascii() and character.isprintable():
             return f"“{character}” has no meaning here; expected a number, a name, + - * / ^ or a bracket"
         called = unicodedata.name(character, f"the character U+{ord(character):04X}")
@@ -83,6 +85,10 @@ class _Reader:
             if len(self.pending) > MAX_DEPTH:
                 self.refuse(position, f"brackets, signs and powers are nested more than {MAX_DEPTH} deep")
             word = _SIGNS.get(raw, raw)
+            if word == ",":
+                self.comma(position, wants_value)
+                wants_value = True
+                continue
             if not wants_value and (kind != "sign" or word == "("):
                 self.refuse(position, "expected an operator + - * / ^, a closing bracket or the end")
             if kind == "number":
@@ -90,7 +96,7 @@ class _Reader:
                 wants_value = False
             elif kind == "name":
                 label = "".join(_SYNONYMS.get(character, character) for character in raw)
-                if label in FUNCTIONS and label not in self.names:
+                if (label in FUNCTIONS or label in DENSITIES) and label not in self.names:
                     opening = (label, position)
                 else:
                     self.values.append(self.named(label, raw, position))
@@ -142,22 +148,54 @@ class _Reader:
             return constant(math.pi)
         if label not in self.names:
             known = ", ".join(sorted(self.names)) or "none"
+            near = get_close_matches(raw[:40], [*self.names, "pi", *FUNCTIONS, *DENSITIES], 1)
+            meant = f"; perhaps {near[0]} is meant" if near else ""
             self.refuse(
                 position,
-                f"there is no name “{raw[:20]}” here; the names are {known}, the number pi, "
-                f"and the functions {', '.join(FUNCTIONS)}",
+                f"there is no name “{raw[:20]}” here{meant}; the names are {known}, the number pi, "
+                f"the functions {', '.join(FUNCTIONS)}, and densities as in normal_lpdf(x, 0, 1)",
             )
         return name(label)
+
+    def comma(self, position: int, wants_value: bool) -> None:
+        """End an argument of a density."""
+        while not wants_value and self.pending and self.pending[-1].what != "(":
+            self.work_out(self.pending.pop())
+        if not self.pending or self.pending[-1].function not in DENSITIES:
+            self.refuse(position, "a comma has no meaning here; decimals take a point, as in 0.5")
+        if wants_value:
+            self.refuse(position, "expected a number, a name or an opening bracket before this comma")
+        top = self.pending.pop()
+        if top.commas + 1 == len(DENSITIES[top.function].arguments):
+            self.refuse(position, self.arguments(top.function))
+        self.pending.append(replace(top, commas=top.commas + 1))
+
+    @staticmethod
+    def arguments(function: str) -> str:
+        named = DENSITIES[function].arguments
+        return f"{function} takes {len(named)} arguments: {', '.join(named)}"
 
     def close(self, position: int) -> None:
         while self.pending:
             top = self.pending.pop()
             if top.what == "(":
-                if top.function:
+                if top.function in DENSITIES:
+                    self.density(top, position)
+                elif top.function:
                     self.guarded(top.position, partial(apply, top.function, self.values.pop()))
                 return
             self.work_out(top)
         self.refuse(position, "this bracket closes nothing; expected an operator or the end")
+
+    def density(self, top: _Pending, position: int) -> None:
+        """Put a density in the place of its arguments."""
+        density = DENSITIES[top.function]
+        n = len(density.arguments)
+        if top.commas + 1 != n:
+            self.refuse(position, self.arguments(top.function))
+        given = self.values[-n:]
+        del self.values[-n:]
+        self.guarded(top.position, partial(density.build, *given))
 
     def work_out(self, operator: _Pending) -> None:
         if operator.what == "sign":

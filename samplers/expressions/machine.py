@@ -16,6 +16,7 @@ from samplers import jit
 from samplers.expressions.functions import Array
 from samplers.expressions.normal_form import Expression
 from samplers.expressions.program import Op, postfix
+from samplers.expressions.special import digamma, i1_over_i0, inv_logit, log1p_exp, log_gamma, log_i0, trigamma
 
 LANES = 4
 """Chains that one instruction works on: as many as the app runs unless it is told otherwise."""
@@ -27,6 +28,8 @@ _ADDC, _MULC, _NEG, _SQUARE = map(int, (Op.ADDC, Op.MULC, Op.NEG, Op.SQUARE))
 _POW_INT, _POW, _SQRT, _EXP, _LOG = map(int, (Op.POW_INT, Op.POW, Op.SQRT, Op.EXP, Op.LOG))
 _SIN, _COS, _TAN, _SINH, _COSH, _TANH = map(int, (Op.SIN, Op.COS, Op.TAN, Op.SINH, Op.COSH, Op.TANH))
 _ATAN, _ABS, _SIGN, _ADDM = map(int, (Op.ATAN, Op.ABS, Op.SIGN, Op.ADDM))
+_LOG1P_EXP, _INV_LOGIT, _LGAMMA = map(int, (Op.LOG1P_EXP, Op.INV_LOGIT, Op.LGAMMA))
+_DIGAMMA, _TRIGAMMA, _LOG_I0, _I1_OVER_I0 = map(int, (Op.DIGAMMA, Op.TRIGAMMA, Op.LOG_I0, Op.I1_OVER_I0))
 
 # Unsigned, for a place that might be negative is checked in every access.
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(LANES)
@@ -157,3 +160,17 @@ def execute(program, work):
             a, b, c, d = abs(a), abs(b), abs(c), abs(d)
         elif op == _SIGN:
             a, b, c, d = np.sign(a), np.sign(b), np.sign(c), np.sign(d)
+        elif op == _LOG1P_EXP:
+            a, b, c, d = log1p_exp(a), log1p_exp(b), log1p_exp(c), log1p_exp(d)
+        elif op == _INV_LOGIT:
+            a, b, c, d = inv_logit(a), inv_logit(b), inv_logit(c), inv_logit(d)
+        elif op == _LGAMMA:
+            a, b, c, d = log_gamma(a), log_gamma(b), log_gamma(c), log_gamma(d)
+        elif op == _DIGAMMA:
+            a, b, c, d = digamma(a), digamma(b), digamma(c), digamma(d)
+        elif op == _TRIGAMMA:
+            a, b, c, d = trigamma(a), trigamma(b), trigamma(c), trigamma(d)
+        elif op == _LOG_I0:
+            a, b, c, d = log_i0(a), log_i0(b), log_i0(c), log_i0(d)
+        elif op == _I1_OVER_I0:
+            a, b, c, d = i1_over_i0(a), i1_over_i0(b), i1_over_i0(c), i1_over_i0(d)

@@ -210,7 +210,7 @@ def _leading(node: Expression) -> float:
 
 def _nonnegative(node: Expression) -> bool:
     """Whether the node is certainly not negative wherever it is defined."""
-    return node.kind == Kind.CALL and node.label in {"abs", "exp", "cosh"}
+    return node.kind == Kind.CALL and node.label in {"abs", "exp", "cosh", "inv_logit"}
 
 
 def _product(factors: Iterable[tuple[float, Expression]]) -> Expression:
@@ -335,8 +335,8 @@ def _terms(node: Expression) -> list[tuple[float, Expression]]:
 # ---------------------------------------------------------------- functions
 
 
-_ODD = {"sin", "tan", "sinh", "tanh", "atan", "sign"}
-_EVEN = {"cos", "cosh", "abs"}
+_ODD = {"sin", "tan", "sinh", "tanh", "atan", "sign", "i1_over_i0"}
+_EVEN = {"cos", "cosh", "abs", "log_i0"}
 
 
 def apply(function: str, argument: Expression) -> Expression:
@@ -375,6 +375,14 @@ DERIVATIVES: dict[str, Callable[[Expression], Expression]] = {
     "atan": lambda u: 1 / (1 + u**2),
     "abs": lambda u: apply("sign", u),
     "sign": lambda u: ZERO,
+    "log1p_exp": lambda u: apply("inv_logit", u),
+    "inv_logit": lambda u: apply("inv_logit", u) * apply("inv_logit", -u),
+    "lgamma": lambda u: apply("digamma", u),
+    "digamma": lambda u: apply("trigamma", u),
+    "trigamma": lambda u: refuse(f"trigamma({u})", "its derivative is not known here"),
+    "log_i0": lambda u: apply("i1_over_i0", u),
+    # From I₁′ = I₀ − I₁/u.
+    "i1_over_i0": lambda u: 1 - apply("i1_over_i0", u) / u - apply("i1_over_i0", u) ** 2,
 }
 """f′(u) of each function, as an expression of u; those of abs and sign leave out the one point where there is none."""
 

@@ -55,6 +55,14 @@ class Op(IntEnum):
     SIGN = 26
     ADDM = 27
     """Pop b, pop a, push a + argument·b."""
+    LOG1P_EXP = 28
+    """Replace the top by log(1 + e^top); the rest are functions, too."""
+    INV_LOGIT = 29
+    LGAMMA = 30
+    DIGAMMA = 31
+    TRIGAMMA = 32
+    LOG_I0 = 33
+    I1_OVER_I0 = 34
 
 
 _PUSHES = {Op.CONST, Op.NAME, Op.LOAD}

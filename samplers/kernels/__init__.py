@@ -3,6 +3,7 @@
 from samplers.kernels.baoab import BAOAB
 from samplers.kernels.barker import Barker
 from samplers.kernels.base import Sampler
+from samplers.kernels.chmc import CHMC
 from samplers.kernels.cir import CIR
 from samplers.kernels.cyclical_sgld import CyclicalSGLD
 from samplers.kernels.exact import Exact
@@ -59,5 +60,6 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     RWM,
     SVGD,
     RootSGLD,
+    CHMC,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

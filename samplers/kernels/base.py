@@ -5,7 +5,7 @@ A sampler is a recipe (D, Q) × an integrator × a gradient. Each file has the s
 parameters, and what its tests need. A new sampler is one file and one line in ``samplers/kernels/__init__.py``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import param
 from numpy.typing import NDArray
 
 from samplers import jit
+from samplers.expressions.native import Loop
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.manifolds import Manifold
 from samplers.needs import BATCH, FULL
@@ -155,6 +156,10 @@ class Sampler(param.Parameterized):
     def packed(self, target: Target) -> NDArray[np.float64]:
         """The parameters as the kernel reads them, in order of declaration."""
         return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)
+
+    native: ClassVar[Callable[[Any, Target, jit.Noise], dict[int, Loop]] | None] = None
+    """Of samplers that run formulas, native(target, noise): native code for them, with a gradient that is so noisy, by
+    the index of the packed parameters that takes its address."""
 
     @classmethod
     def params_to_test(cls, step_size: float) -> dict[str, Value]:

@@ -1,7 +1,7 @@
 """The recipe itself: any D(z) and Q(z) that a person types."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import expm1, sqrt
 from typing import NamedTuple
 
@@ -10,8 +10,11 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.expressions import ZERO, Expression, name
 from samplers.expressions.machine import LANES, execute, program, workspace
+from samplers.expressions.native import Loop, call
+from samplers.expressions.program import Op
 from samplers.kernels.base import KEPT, NO_MOMENTUM, Sampler
 from samplers.kernels.kicks import add_noise, shorten
+from samplers.lent import borrowed, keep
 from samplers.needs import REDRAWN, STOCHASTIC
 from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
 from samplers.recipe.flow import shown, values_at
@@ -21,60 +24,81 @@ from samplers.targets.base import LINE, POSITIVE, Array, ByTarget, Target
 # Indices in the packed parameters.
 _STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH, _ENERGY = range(8)
 _PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _PROGRAM_4, _WORK = range(8, 13)
-_HEADER = 13
+_NATIVE_FIRST, _NATIVE_REST, _NATIVE_BATCH, _NATIVE_STEP, _NATIVE_AGAIN = range(13, 18)
+_HEADER = 18
 """The header is followed by the numbers of the coordinates that noise is injected into."""
+# Numbers that all chains share: ε, B̂ and the rows of the factor of a noise that is the same everywhere.
+_EPSILON, _B, _FACTOR = range(3)
 
 
 EULER, SEMI_IMPLICIT = "euler", "semi_implicit"
 
 
 @jit.inlined
-def _read(values, first, n, row, work):
-    """Copy (chains, m) values of ``n`` chains from ``first`` on to rows of the machine's memory, from ``row`` on."""
+def _read(values, columns, first, n, row, work):
+    """Copy columns of (chains, m) values of ``n`` chains from ``first`` on to rows of the machine's memory."""
+    # Unsigned, for a place that might be negative is checked in every access.
     start = np.uint64(row * LANES)
     for c in range(np.uint64(n)):
         at = start + c
-        for i in range(np.uint64(values.shape[1])):
+        for i in range(np.uint64(columns)):
             work[at] = values[np.uint64(first) + c, i]
             at += np.uint64(LANES)
 
 
 @jit.inlined
-def _write(work, row, first, n, values):
+def _write(work, row, columns, first, n, values):
     """The inverse of :func:`_read`."""
     start = np.uint64(row * LANES)
     for c in range(np.uint64(n)):
         at = start + c
-        for i in range(np.uint64(values.shape[1])):
+        for i in range(np.uint64(columns)):
             values[np.uint64(first) + c, i] = work[at]
             at += np.uint64(LANES)
 
 
 @jit.helper
-def _read_energy(heights, exact, first, n, row, work):
-    """Copy U and ∇U of ``n`` chains from ``first`` on to rows of the machine's memory, from ``row`` on."""
-    for c in range(n):
-        work[row * LANES + c] = heights[first + c]
-        for i in range(exact.shape[1]):
-            work[(row + 1 + i) * LANES + c] = exact[first + c, i]
+def _evaluate(native, program, work, shared, theta, other, grad, side, inputs, made):
+    """Leave a program's outputs at every chain in ``made``: by native code, where it is there, or the stack machine.
+
+    Of ``side`` so many ``inputs`` are read.
+    """
+    n_chains, dim = theta.shape
+    if native != 0:
+        call(native, (shared, theta, other, grad, side, made), 0, n_chains)
+        return
+    n_state = dim + other.shape[1]
+    outputs = int(program[1])
+    for a in range(0, n_chains, LANES):
+        n = min(LANES, n_chains - a)
+        _read(theta, dim, a, n, 0, work)
+        _read(other, n_state - dim, a, n, dim, work)
+        _read(grad, dim, a, n, n_state, work)
+        for c in range(LANES):
+            work[np.uint64((n_state + dim) * LANES + c)] = shared[_B]
+        _read(side, inputs, a, n, n_state + dim + 1, work)
+        execute(program, work)
+        _write(work, outputs, int(program[2]), a, n, made)
 
 
 @jit.inlined
-def _move(work, row, rows, output, step_size):
-    """Add step_size times the outputs from ``output`` on to so many rows from ``row`` on."""
-    to, by = np.uint64(row * LANES), np.uint64(output * LANES)
-    for i in range(np.uint64(rows * LANES)):
-        work[to + i] += step_size * work[by + i]
+def _add(theta, other, c, k, by):
+    """Add to coordinate k of a chain's z."""
+    if k < theta.shape[1]:
+        theta[c, k] += by
+    else:
+        other[c, k - theta.shape[1]] += by
 
 
-@jit.inlined
-def _factorise(work, at, step_size, factor):
-    """The factor of ε(2D − εB̂) by Cholesky, of the entries from ``at`` on; whether a pivot was clipped to zero."""
+@jit.helper
+def _factorise(entries, step_size, factor):
+    """The factor of ε(2D − εB̂) by Cholesky, of the lower triangle's entries; whether a pivot was clipped to zero."""
     clipped = False
+    at = 0
     for k in range(factor.shape[0]):
         for j in range(k + 1):
-            value = entry = step_size * work[at]
-            at += LANES
+            value = entry = step_size * entries[at]
+            at += 1
             for i in range(j):
                 value -= factor[k, i] * factor[j, i]
             if j < k:
@@ -88,13 +112,23 @@ def _factorise(work, at, step_size, factor):
     return clipped
 
 
+@jit.inlined
+def _share(factor, shared):
+    """Put the rows of a factor among what all chains share."""
+    at = _FACTOR
+    for k in range(factor.shape[0]):
+        for j in range(k + 1):
+            shared[at] = factor[k, j]
+            at += 1
+
+
 @jit.helper
-def _take_batches(rng, state, model, source, each, grad, spreads, normals):
+def _take_batches(rng, state, model, source, each, grad, side, kicks):
     """What a step needs of fresh minibatches, one a chain, and the normals of its noise.
 
-    They are drawn chain by chain, as the fast kernels do. A row of ``spreads`` is the lower triangle of V: the
-    correction on its diagonal, or, where it is estimated, the empirical Fisher information Cov(g_k)/S, for batches
-    without replacement times the share of the data that is not in one.
+    They are drawn chain by chain, as the fast kernels do. A row of ``side`` gets the lower
+    triangle of V: the correction on its diagonal, or, where it is estimated, the empirical Fisher information
+    Cov(g_k)/S, for batches without replacement times the share of the data that is not in one.
     """
     x, size = state.position, source.batch_size
     left = 1.0 if source.replacement else 1 - size / state.data.size
@@ -107,54 +141,95 @@ def _take_batches(rng, state, model, source, each, grad, spreads, normals):
                 if source.estimated:
                     for k in range(size):
                         total += (each[k, i] - grad[c, i]) * (each[k, j] - grad[c, j])
-                spreads[c, at] = left * total / (size * max(size - 1, 1)) + (source.correction if i == j else 0.0)
+                side[c, at] = left * total / (size * max(size - 1, 1)) + (source.correction if i == j else 0.0)
                 at += 1
-        for k in range(normals.shape[1]):
-            normals[c, k] = rng.standard_normal()
+        for k in range(kicks.shape[1]):
+            kicks[c, k] = rng.standard_normal()
 
 
 @jit.helper
-def _shape_noise(program, work, outputs, step_size, factor, normals):
-    """Make normals (chains of one block, noisy) noise of the covariance ε(2D − εB̂); how many were clipped."""
-    execute(program, work)
+def _shape_noise(kicks, made, step_size, factor):
+    """Make each chain's normals noise of the covariance ε(2D − εB̂); how many were clipped."""
     clipped = 0
-    for c in range(normals.shape[0]):
-        clipped += _factorise(work, outputs * LANES + c, step_size, factor)
-        for k in range(normals.shape[1] - 1, -1, -1):
-            normals[c, k] *= factor[k, k]
+    for c in range(made.shape[0]):
+        clipped += _factorise(made[c], step_size, factor)
+        for k in range(factor.shape[0] - 1, -1, -1):
+            kicks[c, k] *= factor[k, k]
             for j in range(k):
-                normals[c, k] += factor[k, j] * normals[c, j]
+                kicks[c, k] += factor[k, j] * kicks[c, j]
     return clipped
+
+
+@jit.helper
+def _measure(model, theta, heights, exact, side, at):
+    """Leave U and ∇U of all data in ``side``, from column ``at`` on."""
+    model.potential(theta, heights, model.params)
+    model.gradient(theta, exact, model.params)
+    for c in range(theta.shape[0]):
+        side[c, at] = heights[c]
+        for i in range(theta.shape[1]):
+            side[c, at + 1 + i] = exact[c, i]
 
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     step_size, reflect, n_first = params[_STEP], params[_REFLECT] > 0, int(params[_FIRST])
     n_noisy, fixed, redrawn = int(params[_NOISY]), params[_FIXED] > 0, params[_REFRESH]
+    params, target_params = borrowed(params), borrowed(model.params)
     first_program, rest_program = params[int(params[_PROGRAM_1]) :], params[int(params[_PROGRAM_2]) :]
     noise_program, batch_program = params[int(params[_PROGRAM_3]) :], params[int(params[_PROGRAM_4]) :]
     work = params[int(params[_WORK]) :]
-    noisy = params[_HEADER : _HEADER + n_noisy].astype(np.int64)
-    theta, other, grad = state.position, state.momentum, info.gradient
+    native_first, native_rest = int(params[_NATIVE_FIRST]), int(params[_NATIVE_REST])
+    native_batch = int(params[_NATIVE_BATCH])
+    native_step, native_again = int(params[_NATIVE_STEP]), int(params[_NATIVE_AGAIN])
+    theta, other, grad = borrowed(state.position), borrowed(state.momentum), borrowed(info.gradient)
+    draws = borrowed(out)
     n_chains, dim = theta.shape
     n_state = dim + other.shape[1]
-    # Rows of the machine's memory: the inputs z, ∇Ũ, B̂ as a number, and as a matrix V, U and ∇U, then the outputs.
-    slopes, spread, matrix = n_state, n_state + dim, n_state + dim + 1
-    energy = matrix + dim * (dim + 1) // 2
-    outputs = energy + 1 + dim
+    # Beside each chain are the inputs V, U and ∇U.
+    energy = dim * (dim + 1) // 2
+    beside, triangle = energy + 1 + dim, n_noisy * (n_noisy + 1) // 2
+    owners = (
+        np.zeros((n_chains, beside)), np.zeros((n_chains, n_noisy)), np.zeros(_FACTOR + triangle),
+        np.zeros((n_noisy, n_noisy)), np.empty(n_chains), np.empty((n_chains, dim)), np.empty((source.batch_size, dim)),
+        np.zeros((n_chains, n_state - n_first + max(n_first, triangle))),
+    )  # fmt: skip
+    side, kicks, shared, factor = borrowed(owners[0]), borrowed(owners[1]), borrowed(owners[2]), borrowed(owners[3])
+    heights, exact, each, made = borrowed(owners[4]), borrowed(owners[5]), borrowed(owners[6]), borrowed(owners[7])
+    noisy, normals = params[_HEADER : _HEADER + n_noisy], kicks.reshape(-1)
     # Entries with a compiled U need its value, and Γ its slopes, of all data whatever the gradient is.
     needs_energy = params[_ENERGY] > 0
-    heights, exact = np.empty(n_chains), np.empty((n_chains, dim))
-    factor = np.zeros((n_noisy, n_noisy))
-    normals = np.empty(n_noisy)
     batches = source.batch_size > 0
-    each, spreads = np.empty((source.batch_size, dim)), np.empty((n_chains, energy - matrix))
-    kicks = np.empty((n_chains, n_noisy))
+    inputs = beside if batches or needs_energy else 0
     noise_scale = sqrt(source.variance)
     estimated = source.sample_size > 1
-    correction = source.correction
+    shared[_EPSILON], shared[_B] = step_size, source.correction
     clipped = 0
     bad = False
+    if native_step != 0:
+        # A loop with little in it: then the processor is at the next step's normals while it waits for this gradient.
+        _evaluate(0, noise_program, work, shared, theta[:1], other[:1], grad[:1], side, inputs, made)
+        clipped = n * n_chains * _factorise(made[0], step_size, factor)
+        _share(factor, shared)
+        if n_first > 0:
+            _evaluate(native_first, first_program, work, shared, theta, other, grad, side, inputs, made)
+            for c in range(n_chains):
+                for i in range(n_first):
+                    theta[c, i] += step_size * made[c, i]
+        gradient = model.gradient
+        for t in range(n):
+            gradient(theta, grad, target_params)
+            if noise_scale > 0:
+                add_noise(rng, grad, noise_scale)
+            for k in range(normals.size):
+                normals[k] = rng.standard_normal()
+            code = native_again if n_first > 0 and t + 1 < n else native_step
+            call(code, (shared, theta, other, grad, kicks, draws), t * n_chains * dim, n_chains)
+        if params[_UNBALANCED] > 0 and source.correction > 0:
+            clipped += n * n_chains
+        info.counts[jit.CLIPPED] += clipped
+        keep(owners)
+        return
     for t in range(n):
         if redrawn > 0:
             for c in range(n_chains):
@@ -163,74 +238,57 @@ def advance(rng, state, model, source, params, out, n, info):
                         other[c, i] = rng.standard_normal()
         if n_first > 0:
             if needs_energy:
-                model.potential(theta, heights, model.params)
-                model.gradient(theta, exact, model.params)
-            for a in range(0, n_chains, LANES):
-                m = min(LANES, n_chains - a)
-                _read(theta, a, m, 0, work)
-                _read(other, a, m, dim, work)
-                if needs_energy:
-                    _read_energy(heights, exact, a, m, energy, work)
-                execute(first_program, work)
-                _move(work, 0, n_first, outputs, step_size)
-                _write(work, 0, a, m, theta)
+                _measure(model, theta, heights, exact, side, energy)
+            _evaluate(native_first, first_program, work, shared, theta, other, grad, side, inputs, made)
+            for c in range(n_chains):
+                for i in range(n_first):
+                    theta[c, i] += step_size * made[c, i]
         if needs_energy:
-            model.potential(theta, heights, model.params)
-            model.gradient(theta, exact, model.params)
+            _measure(model, theta, heights, exact, side, energy)
         if batches:
-            _take_batches(rng, state, model, source, each, grad, spreads, kicks)
+            _take_batches(rng, state, model, source, each, grad, side, kicks)
         else:
-            model.gradient(theta, grad, model.params)
+            model.gradient(theta, grad, target_params)
             if noise_scale > 0:
                 add_noise(rng, grad, noise_scale)
         if estimated:
             # The variance of the mean of n draws, estimated from the n draws: B̂ (n − 1)/V is χ² with n − 1 degrees.
             freedom = source.sample_size - 1
-            correction = source.correction * 2 * rng.standard_gamma(freedom / 2) / freedom
-        if params[_UNBALANCED] > 0 and (correction > 0 or source.estimated):
+            shared[_B] = source.correction * 2 * rng.standard_gamma(freedom / 2) / freedom
+        if params[_UNBALANCED] > 0 and (shared[_B] > 0 or source.estimated):
             clipped += n_chains
-        for c in range(LANES):
-            work[spread * LANES + c] = correction
-        if fixed and not batches and (t == 0 or estimated):
-            execute(noise_program, work)
-            bad = _factorise(work, outputs * LANES, step_size, factor)
-        for a in range(0, n_chains, LANES):
-            m = min(LANES, n_chains - a)
-            if n_first == 0 or n_chains > LANES:  # else z is still there
-                _read(theta, a, m, 0, work)
-                _read(other, a, m, dim, work)
-            _read(grad, a, m, slopes, work)
-            if needs_energy:
-                _read_energy(heights, exact, a, m, energy, work)
-            if batches:
-                _read(spreads, a, m, matrix, work)
-                clipped += _shape_noise(batch_program, work, outputs, step_size, factor, kicks[a : a + m])
-            execute(rest_program, work)
-            _move(work, n_first, n_state - n_first, outputs, step_size)
-            for c in range(m):
-                if batches:
-                    for k in range(n_noisy):
-                        work[noisy[k] * LANES + c] += kicks[a + c, k]
-                else:
-                    if not fixed:
-                        bad = _factorise(work, (outputs + n_state - n_first) * LANES + c, step_size, factor)
-                    clipped += bad
-                    for k in range(n_noisy):
-                        normals[k] = rng.standard_normal()
-                        for j in range(k + 1):
-                            work[noisy[k] * LANES + c] += factor[k, j] * normals[j]
-                if reflect:
-                    for i in range(dim):
-                        if work[i * LANES + c] < 0:
-                            work[i * LANES + c] *= -1
-                            # A momentum that carried the chain out carries it back in.
-                            if n_state >= 2 * dim:
-                                work[(dim + i) * LANES + c] *= -1
-            _write(work, 0, a, m, theta)
-            _write(work, dim, a, m, other)
+        if batches:
+            _evaluate(native_batch, batch_program, work, shared, theta, other, grad, side, inputs, made)
+            clipped += _shape_noise(kicks, made, step_size, factor)
+        else:
+            if fixed and (t == 0 or estimated):
+                _evaluate(0, noise_program, work, shared, theta[:1], other[:1], grad[:1], side, inputs, made)
+                bad = _factorise(made[0], step_size, factor)
+            for k in range(normals.size):
+                normals[k] = rng.standard_normal()
+        _evaluate(native_rest, rest_program, work, shared, theta, other, grad, side, inputs, made)
         for c in range(n_chains):
+            # The noise first: the next gradient waits for what the drift adds.
+            if batches:
+                for k in range(n_noisy):
+                    _add(theta, other, c, int(noisy[k]), kicks[c, k])
+            else:
+                if not fixed:
+                    bad = _factorise(made[c, n_state - n_first :], step_size, factor)
+                clipped += bad
+                for k in range(n_noisy):
+                    for j in range(k + 1):
+                        _add(theta, other, c, int(noisy[k]), factor[k, j] * kicks[c, j])
+            for k in range(n_first, n_state):
+                _add(theta, other, c, k, step_size * made[c, k - n_first])
             for i in range(dim):
-                out[t, c, i] = theta[c, i]
+                if reflect and theta[c, i] < 0:
+                    theta[c, i] *= -1
+                    # A momentum that carried the chain out carries it back in.
+                    if n_state >= 2 * dim:
+                        other[c, i] *= -1
+                draws[t, c, i] = theta[c, i]
+    keep(owners)
     info.counts[jit.CLIPPED] += clipped
 
 
@@ -339,6 +397,12 @@ class RecipeSampler(Sampler):
         starts = np.cumsum([_HEADER + len(made.noisy), *map(len, programs)])
         header[[_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _PROGRAM_4, _WORK]] = starts
         return np.concatenate([header, made.noisy, *programs, np.zeros(workspace(*programs))])
+
+    def native(self, target: Target, noise: jit.Noise) -> dict[int, Loop]:
+        made, layout = self._programs(target), Layout(self.layout, target.dim)
+        steady = made.fixed and not made.of_energy and noise.batch_size == 0 and noise.sample_size <= 1
+        redrawn = self.refresh > 0 and self.layout != THETA
+        return _loops(made, layout, target.support == POSITIVE, noise.batch_size > 0, steady and not redrawn)
 
     bias_order = 1
     steps_to_test = 1000
@@ -491,6 +555,71 @@ def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> P
         moved_first, np.array(noisy, dtype=float), fixed, unbalanced, of_energy, first, rest, constant,
         program(of_batch, inputs),
     )  # fmt: skip
+
+
+def _loops(made: Programs, layout: Layout, reflect: bool, batches: bool, steady: bool) -> dict[int, Loop]:
+    """The programs as native code, or, where nothing but noise that is ``steady`` comes between them, a whole step.
+
+    Where θ moves first that step has a second form, which ends with the beginning of the next one.
+    """
+    dim, n, first, noisy = layout.dim, len(layout.names), made.moved_first, [int(k) for k in made.noisy]
+    triangle = [(k, j) for k in range(len(noisy)) for j in range(k + 1)]
+    beside = dim * (dim + 1) // 2 + 1 + dim
+    z_of = {"theta": dim, "other": n - dim, "grad": dim}
+    shared = {"shared": _FACTOR + len(triangle)}
+
+    def given(loop: Loop, k: int) -> str:
+        """Input k of a program."""
+        for array, columns in (*z_of.items(), ("shared", 1), ("side", beside)):
+            if k < columns:
+                return loop.load(array, _B if array == "shared" else k)
+            k -= columns
+        raise ValueError(k)
+
+    def outputs(title: str, program: Array) -> Loop:
+        loop = Loop(title, {**z_of, "side": beside, "made": n - first + max(first, len(triangle))}, shared)
+        for k, value in enumerate(loop.run(program, partial(given, loop))):
+            loop.store("made", k, value)
+        return loop
+
+    def step(title: str, again: bool) -> Loop:
+        loop = Loop(title, {**z_of, "kicks": len(noisy), "out": dim}, shared)
+        z = [given(loop, i) for i in range(n)]
+
+        def move(program: Array, begin: int) -> None:
+            here = [*z]
+            for i, value in enumerate(loop.run(program, lambda k: here[k] if k < n else given(loop, k)), begin):
+                z[i] = loop.binary(Op.ADD, pushed[i], loop.binary(Op.MUL, loop.load("shared", _EPSILON), value))
+
+        pushed = [*z]
+        for k, j in triangle:
+            factor = loop.load("shared", _FACTOR + k * (k + 1) // 2 + j)
+            by = loop.binary(Op.MUL, factor, loop.load("kicks", j))
+            pushed[noisy[k]] = loop.binary(Op.ADD, pushed[noisy[k]], by)
+        z[:first] = pushed[:first]
+        move(made.rest, first)
+        for i in range(dim if reflect else 0):
+            outside = loop.below_zero(z[i])
+            for k in (i, dim + i) if n >= 2 * dim else (i,):
+                z[k] = loop.choose(outside, loop.binary(Op.MUL, z[k], loop.constant(-1.0)), z[k])
+        for i in range(dim):
+            loop.store("out", i, z[i])
+        if again:
+            pushed = [*z]
+            move(made.first, 0)
+        for i in range(n):
+            loop.store(*(("theta", i) if i < dim else ("other", i - dim)), z[i])
+        return loop
+
+    loops = {_NATIVE_FIRST: outputs("first", made.first)} if first else {}
+    if steady:
+        loops[_NATIVE_STEP] = step("step", again=False)
+        if first:
+            loops[_NATIVE_AGAIN] = step("again", again=True)
+        return loops
+    if batches:
+        loops[_NATIVE_BATCH] = outputs("batch", made.batch)
+    return {**loops, _NATIVE_REST: outputs("rest", made.rest)}
 
 
 def parameters_of(recipe: Recipe) -> dict[str, Value]:

@@ -104,6 +104,8 @@ class Method(param.Parameterized):
     source: ClassVar[str]
     chooses_batch_size: ClassVar[bool] = False
     """Whether it chooses its batch size itself where ``batch_size`` is 0; its snapshots say what its trials found."""
+    has_elbo: ClassVar[bool] = False
+    """Whether its snapshots say how the evidence lower bound went."""
     compiled: ClassVar[tuple[Any, ...]] = ()
     """The compiled functions that it needs, for :func:`samplers.jit.prepare`."""
 

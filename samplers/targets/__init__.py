@@ -22,10 +22,12 @@ from samplers.targets.logistic_tumours import TumoursLogistic
 from samplers.targets.lognormal import LogNormal
 from samplers.targets.matrix_langevin import MatrixLangevin
 from samplers.targets.poisson_regression import PoissonRegression
+from samplers.targets.posterior import TypedPosterior
 from samplers.targets.probit_lasso import ProbitLasso
 from samplers.targets.quartic import Quartic
 from samplers.targets.ring import Ring
 from samplers.targets.skew_normal import SkewNormal
+from samplers.targets.sphere_dirichlet import SphereDirichlet
 from samplers.targets.student_mean import StudentMean
 from samplers.targets.tied_means import TiedMeans
 from samplers.targets.typed import Typed
@@ -61,6 +63,7 @@ TARGETS: Registry[type[Target]] = Registry(
     ProbitLasso,
     CurveNetwork,
     Typed,
+    TypedPosterior,
     VonMises,
     CircleMixture,
     Fisher,
@@ -68,5 +71,6 @@ TARGETS: Registry[type[Target]] = Registry(
     Bingham,
     MisesPosterior,
     MatrixLangevin,
+    SphereDirichlet,
 )
 TARGETS.add_installed("sgmcmc_lab.targets", Target)

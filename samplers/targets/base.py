@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from samplers import jit
+from samplers.expressions.native import Loop
 from samplers.manifolds import Euclidean, Manifold
 from samplers.needs import ADDED
 from samplers.parameters import SpecError, Value, check_all, declared
@@ -225,6 +226,11 @@ class Target(param.Parameterized):
     def check(self) -> None:
         """Raise :class:`SpecError` where the parameters do not fit each other."""
 
+    @classmethod
+    def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
+        """All parameters where a person changes some: others may have to go with them."""
+        return {**values, **changed}
+
     @property
     def first_steps(self) -> FirstSteps | None:
         """Set where the samplers' own step sizes would be too large."""
@@ -378,6 +384,10 @@ class Target(param.Parameterized):
             entries.append(Moment(f"E {column.name}", _power(k, 0.0, 1), column.mean))
             entries.append(Moment(f"Var {column.name}", _power(k, column.mean, 2), column.variance))
         return tuple(entries)
+
+    native: ClassVar[Callable[[Any], dict[int, Loop]] | None] = None
+    """Of targets whose functions run formulas: native code for them, by the index of the packed parameters that takes
+    its address."""
 
     def functions(self) -> tuple[Any, ...]:
         """The compiled functions that a run on this target needs."""

@@ -128,7 +128,7 @@ class Dirichlet(Target):
     def columns(self) -> tuple[Column, ...]:
         a = self.shapes
         rest = np.concatenate([np.cumsum(a[::-1])[::-1][1:], [0.0]])
-        return tuple(_share(j, float(a[j]), float(a.sum() - a[j])) for j in range(self.dim)) + tuple(
+        return tuple(share(j, float(a[j]), float(a.sum() - a[j])) for j in range(self.dim)) + tuple(
             _odds(j, float(a[j]), float(rest[j])) for j in range(self.dim - 1)
         )
 
@@ -137,7 +137,7 @@ class Dirichlet(Target):
         return self.dim
 
 
-def _share(j: int, a: float, b: float) -> Column:
+def share(j: int, a: float, b: float) -> Column:
     """ω_j ~ Beta(a, b)."""
     mean = a / (a + b)
     # The smallest quantiles of a small shape are below the smallest double; log_range and max() lift them.

@@ -1,107 +1,29 @@
 """Targets from functions that somebody compiled, without a class of their own."""
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
-from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from samplers import jit
 from samplers.needs import ADDED, DATA, MODE
 from samplers.parameters import SpecError
-from samplers.targets.base import Array, FirstSteps, subscript
-from samplers.targets.long_run import LongRun, draw_kept
-
-_STEP = 6e-6
-"""The cube root of the rounding error: where differences ∇U(θ + δ) − ∇U(θ − δ) are best, relative to the size of θ."""
+from samplers.targets.base import subscript
+from samplers.targets.climbed import Climbed
 
 
-@jit.draw
-def draw(rng, out, params):
-    # The functions read the parameters from the front; where theirs end is the last one.
-    draw_kept(rng, out, params, int(params[params.size - 1]))
-
-
-class OfFunctions(LongRun):
-    """A distribution on ℝᵈ with the energy U(θ) of a compiled function; the exact answers are those of a long run.
-
-    The mode is found from the start by BFGS, and the curvature there by differences of the gradient.
-    """
+class OfFunctions(Climbed):
+    """A distribution on ℝᵈ with the energy U(θ) of a compiled function; the exact answers are those of a long run."""
 
     tex = r"U(\theta)"
     source = "From functions"
-    draw = draw
 
-    params: ClassVar[Array]
-    start_at: ClassVar[Array]
-    n_data: ClassVar[int] = 0
-
-    @property
-    def dim(self) -> int:
-        return self.start_at.size
-
-    def _at(self, theta: Array) -> tuple[float, Array]:
-        """U and ∂U/∂θ at θ (dim,)."""
-        jit.prepare([self.potential, self.gradient])
-        height, slope, params = np.empty(1), np.empty((1, self.dim)), self.without_draws()
-        self.potential(theta[None], height, params)
-        self.gradient(theta[None], slope, params)
-        return float(height[0]), slope[0]
-
-    @cached_property
-    def _peak(self) -> tuple[Array, Array]:
-        mode = np.asarray(minimize(self._at, self.start_at, jac=True, method="BFGS", options={"gtol": 1e-8}).x)
-        curvature = np.empty((self.dim, self.dim))
-        for i in range(self.dim):
-            step = np.zeros(self.dim)
-            step[i] = _STEP * max(abs(mode[i]), 1e-3)
-            curvature[i] = (self._at(mode + step)[1] - self._at(mode - step)[1]) / (2 * step[i])
-        curvature = (curvature + curvature.T) / 2
-        if not (np.isfinite(curvature).all() and np.linalg.eigvalsh(curvature)[0] > 0):
-            where = ", ".join(f"{x:.4g}" for x in mode)
-            raise SpecError("target", self.key, f"U has no minimum with a curvature where one was looked for, at {where}; give another start, or look at the gradient")  # fmt: skip
-        return mode, curvature
-
-    @property
-    def mode(self) -> Array:
-        return self._peak[0]
-
-    @property
-    def curvature(self) -> Array:
-        return self._peak[1]
-
-    @cached_property
-    def first_steps(self) -> FirstSteps:
-        """Of the curvature at the mode, and the noise there of ten data."""
-        noise = float(self.slopes_at(self.mode).var(axis=0).max()) / 10 if self.n_data else 0.0
-        return FirstSteps.of(float(np.linalg.eigvalsh(self.curvature)[-1]), noise)
+    n_data = 0
 
     @property
     def column_names(self) -> tuple[str, ...]:
         return ("θ",) if self.dim == 1 else tuple(f"θ{subscript(k + 1)}" for k in range(self.dim))
-
-    def data(self) -> NDArray[np.int64]:
-        return np.arange(self.n_data)
-
-    def slopes_at(self, theta: Array) -> Array:
-        jit.prepare([self.batch])
-        out = np.empty((self.n_data, self.dim))
-        self.batch(np.array(theta, dtype=float)[None], np.arange(self.n_data), out, self.without_draws())
-        return out
-
-    def start(self) -> Array:
-        return self.start_at.copy()
-
-    def without_draws(self) -> Array:
-        return np.append(self.params, len(self.params))
-
-    @cached_property
-    def _packed(self) -> Array:
-        draws = self.reference.draws.reshape(-1, self.dim)
-        return np.concatenate([self.params, [len(draws)], draws.ravel(), [len(self.params)]])
 
 
 def of_functions(

@@ -1,7 +1,7 @@
 """A distribution whose energy a person types."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -9,13 +9,14 @@ from scipy.interpolate import CubicSpline
 from samplers import jit
 from samplers.expressions import Expression, parse
 from samplers.expressions.machine import LANES, execute, program, workspace
+from samplers.expressions.native import Loop, call
 from samplers.parameters import Formula, Real, SpecError
 from samplers.targets.base import Array, Column, Target
 from samplers.targets.quadrature import density_cdf, rule
 
 # Indices in the packed parameters.
-_ENERGY, _SLOPES, _WORK, _TABLE, _CELLS, _LOW, _HIGH = range(7)
-_HEADER = 8
+_ENERGY, _SLOPES, _WORK, _TABLE, _CELLS, _LOW, _HIGH, _NATIVE_ENERGY, _NATIVE_SLOPES = range(9)
+_HEADER = 9
 _TABLE_CELLS = {1: 4096, 2: 400}
 """Cells of the table that exact draws come from, along each coordinate."""
 _EDGE = 1e-4
@@ -51,12 +52,20 @@ def _apply(program, theta, params, out):
 
 @jit.potential
 def potential(theta, out, params):
-    _apply(params[int(params[_ENERGY]) :], theta, params, out.reshape((-1, 1)))
+    native = int(params[_NATIVE_ENERGY])
+    if native != 0:
+        call(native, (theta, out), 0, theta.shape[0])
+    else:
+        _apply(params[int(params[_ENERGY]) :], theta, params, out.reshape((-1, 1)))
 
 
 @jit.gradient
 def gradient(theta, out, params):
-    _apply(params[int(params[_SLOPES]) :], theta, params, out)
+    native = int(params[_NATIVE_SLOPES])
+    if native != 0:
+        call(native, (theta, out), 0, theta.shape[0])
+    else:
+        _apply(params[int(params[_SLOPES]) :], theta, params, out)
 
 
 @jit.inlined
@@ -193,9 +202,22 @@ class Typed(Target):
     def formula(self) -> str:
         return self.energy
 
-    def packed(self) -> Array:
+    @cached_property
+    def _programs(self) -> tuple[Array, Array]:
+        """The energy and its slopes as programs."""
         slopes = [self.expression.diff(name) for name in self.names]
-        energy, gradients = program([self.expression], self.names), program(slopes, self.names)
+        return program([self.expression], self.names), program(slopes, self.names)
+
+    def native(self) -> dict[int, Loop]:
+        loops: dict[int, Loop] = {}
+        for at, title, made in zip((_NATIVE_ENERGY, _NATIVE_SLOPES), ("energy", "slopes"), self._programs, strict=True):
+            loops[at] = loop = Loop(title, {"theta": self.dim, "out": int(made[2])})
+            for k, value in enumerate(loop.run(made, partial(loop.load, "theta"))):
+                loop.store("out", k, value)
+        return loops
+
+    def packed(self) -> Array:
+        energy, gradients = self._programs
         table = self._table
         work = np.zeros(workspace(energy, gradients))
         starts = _HEADER + np.cumsum([0, len(energy), len(gradients), len(work)])

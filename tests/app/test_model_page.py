@@ -26,7 +26,7 @@ from app.runner import Runner, Screen
 from app.state import AppState, default_views
 from app.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
 from app.views import VIEWS
-from app.views.base import BATCH_SIZES, COLUMNS, EXACT, SCORES
+from app.views.base import BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES
 from samplers import Change, Experiment
 from samplers.cli import main
 from samplers.files import EndedError
@@ -1079,5 +1079,5 @@ def test_a_method_that_blows_up_says_so_and_the_others_go_on():
 def test_every_method_is_offered_and_every_view_belongs_to_a_model():
     assert {key for model in MODELS for key in samplers_of(model)} == set(METHODS)
     # What is drawn of a sparse regression are its columns.
-    assert {view.needs for view in VIEWS.values()} == {BATCH_SIZES, COLUMNS, EXACT, SCORES, *MODELS} - {"sparse"}
+    assert {view.needs for view in VIEWS.values()} == {BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES, *MODELS} - {"sparse"}
     assert isinstance(opened(), AppState)

@@ -1,6 +1,7 @@
 """Nothing on the page covers a curve, is cut off, or is too small to read: from the page's own layout boxes."""
 
 from lessons.layout import faults
+from tests.browser import VIEWPORT
 from tests.browser.lab import Lab, wait_until
 
 CROWDED = (
@@ -43,3 +44,29 @@ def test_nothing_covers_a_curve_and_nothing_is_cut_off(page, server):
     for what, plant in PLANTED.items():
         page.evaluate(f"() => {{ {FIND} {plant} }}")
         lab.until(lambda what=what: any(what in fault for fault in faults(page)), what)
+
+
+PRESENTED = "?target=correlated_gaussian&lane=sggmc&slow=8&present=1"
+"""The longest equation of a step above three pictures in large type."""
+ABOVE_THE_KEYS = """() => {
+  const walk = function* (root) { for (const one of root.querySelectorAll("*")) { yield one; if (one.shadowRoot) yield* walk(one.shadowRoot) } }
+  const all = [...walk(document)], top = all.find((one) => one.matches(".strip")).getBoundingClientRect().top
+  const ends = all.filter((one) => one.matches(".bk-Figure")).map((one) => one.getBoundingClientRect().bottom)
+  return [ends.length, ends.every((end) => end <= top)]
+}"""
+
+
+def test_pictures_end_above_the_keys_of_presenter_mode(page, server):
+    """Also while a step is taken apart, whose bar takes its height from the pictures.
+
+    Planted fault: the height of the keys is not counted.
+    """
+    page.set_viewport_size(VIEWPORT)
+    lab = Lab(page, server).open(PRESENTED)
+    lab.until(lambda: page.locator(".line mjx-container").count() == 3, "an equation in three lines")
+    lab.until(lambda: page.evaluate(ABOVE_THE_KEYS) == [3, True], lambda: str(page.evaluate(ABOVE_THE_KEYS)))
+    assert faults(page) == []
+    # The keys are buttons: the bar needs none of its own.
+    assert lab.button("Part back").count() == 0
+    page.evaluate("document.documentElement.style.setProperty('--strip', '-30px')")
+    lab.until(lambda: page.evaluate(ABOVE_THE_KEYS) == [3, False], "pictures behind the keys")

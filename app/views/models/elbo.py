@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.theme import DASHES, plot
-from app.views.base import Data, Frame, View
+from app.views.base import BOUND, Data, Frame, View
 from app.views.models.marks import method_labels
 
 
@@ -15,7 +15,7 @@ class Elbo(View):
     key = "elbo"
     title = "ELBO"
     hint = "variational methods climb it; a sampler has none"
-    needs = "network"
+    needs = BOUND
     every = 3
 
     def build(self) -> Any:

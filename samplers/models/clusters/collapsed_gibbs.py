@@ -8,14 +8,17 @@ from samplers import jit
 from samplers.models.clusters import normal, textbook
 from samplers.models.clusters.method import ClusterMethod, State
 from samplers.models.clusters.model import Clusters
+from samplers.models.clusters.split_merge import split_or_merge
 from samplers.targets.base import Array
 
 
 @jit.loop(
-    types.void(jit.rng_type, jit.matrix, jit.integers, jit.matrix, jit.vector, jit.vector, jit.integers, jit.matrix)
-)
-def sweep(rng, x, z, known, prior, alpha, shown, together):
-    """Draw z_i of every point given all the others, and α given z, in place."""
+    types.void(
+        jit.rng_type, jit.matrix, jit.integers, types.int64, jit.matrix, jit.vector, jit.vector, jit.integers, jit.matrix,
+    )
+)  # fmt: skip
+def sweep(rng, x, z, proposals, known, prior, alpha, shown, together):
+    """Draw z_i of every point given all the others, propose splits and merges, and draw α given z, in place."""
     n_slots = len(known)
     fit, weights = np.empty((n_slots, normal.NEXT)), np.zeros(n_slots)
     top = 0
@@ -33,8 +36,10 @@ def sweep(rng, x, z, known, prior, alpha, shown, together):
         z[i], top = normal.seat(rng, known, weights, top, alpha[0] * normal.next_density(x[i], new))
         normal.add(known[z[i]], x[i], 1.0)
         normal.predict(known[z[i]], prior, fit[z[i]])
+    for _ in range(proposals):
+        split_or_merge(rng, x, z, known, prior, alpha[0])
     n_clusters = 0
-    for k in range(top):
+    for k in range(n_slots):
         n_clusters += known[k, 0] > 0
     alpha[0] = normal.draw_concentration(rng, alpha[0], n_clusters, len(x))
     normal.count_together(z, shown, together)
@@ -56,7 +61,7 @@ class CollapsedGibbs(ClusterMethod):
     """Collapsed Gibbs sampling (Neal 2000, Algorithm 3), with μ, Σ and w integrated out.
 
     Update: each z_i in turn given all others: cluster k with probability ∝ N_{k,−i} p(x_i | its other points), a new
-    one ∝ α p(x_i), Student's t densities; then α given z (Escobar & West 1995).
+    one ∝ α p(x_i), Student's t densities; splits and merges (Dahl 2003); then α given z (Escobar & West 1995).
     Invariant distribution: p(z, α | x), exactly.
     """
 
@@ -66,7 +71,7 @@ class CollapsedGibbs(ClusterMethod):
         r"\begin{aligned}p(z_i = k \mid z_{-i}, x) &\propto N_{k,-i}\; p(x_i \mid \{x_j : z_j = k, j \ne i\})\\"
         r"p(z_i = \text{new} \mid z_{-i}, x) &\propto \alpha\; p(x_i)\end{aligned}"
     )
-    source = "Neal 2000, Algorithm 3; Escobar & West 1995"
+    source = "Neal 2000, Algorithm 3; Dahl 2003; Escobar & West 1995"
     compiled = (sweep, add_density)
 
     def start(self, model: Clusters, rng: Generator) -> State:
@@ -74,17 +79,19 @@ class CollapsedGibbs(ClusterMethod):
 
     def advance(self, model: Clusters, state: State, rng: Generator) -> int:
         """One sweep over all points."""
-        sweep(rng, model.x, state.z, state.known, model.prior, state.alpha, model.shown, state.together)
+        proposals = self.proposals(model, model.n_data, rng)
+        sweep(rng, model.x, state.z, proposals, state.known, model.prior, state.alpha, model.shown, state.together)
         state.steps += 1
         return model.n_data
 
     def density(self, model: Clusters, state: State, out: Array) -> None:
         add_density(model.held, state.known, model.prior, state.alpha[0], out)
 
-    tried_at = ({}, {"start_clusters": 4})
+    tried_at = ({"split_merge": 0}, {"start_clusters": 4, "split_merge": 3})
 
     def textbook_step(self, rng, model, state):
         z, n_slots = state.z, len(state.known)
+        proposals = self.proposals(model, len(z), rng)
         for i, x in enumerate(model.x):
             others = np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=n_slots)
@@ -94,6 +101,8 @@ class CollapsedGibbs(ClusterMethod):
                 mine = model.x[others & (z == k)]
                 weights[k] = (len(mine) or state.alpha[0]) * textbook.next_density(model, mine, x)
             z[i] = textbook.pick(rng, weights)
+        for _ in range(proposals):
+            textbook.split_or_merge(rng, model, state)
         state.alpha[0] = textbook.draw_concentration(rng, state.alpha[0], len(np.unique(z)), len(z))
         textbook.finish(model, state)
         return len(z)

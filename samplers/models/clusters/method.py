@@ -42,6 +42,7 @@ class ClusterMethod(Method):
     model = "clusters"
 
     start_clusters = Count(1, bounds=(1, 100), label="Clusters at the start", doc="The points begin in so many clusters, at random. It matters for the start of a run only.")  # fmt: skip
+    split_merge = Count(10, bounds=(0, 100), label="Splits and merges", doc="How often, in a sweep over all points, a split of a cluster or a merge of two is proposed. Without them a chain may keep two groups in one cluster, or one group in two, for long.")  # fmt: skip
 
     def n_slots(self, model: Clusters) -> int:
         """How many clusters there may be."""
@@ -54,6 +55,12 @@ class ClusterMethod(Method):
         known, shown = sums_of(model.x, z, n_slots), len(model.shown)
         drawn, together = np.zeros((n_slots, DRAWN)), np.zeros((shown, shown))
         return State(z, known, drawn, np.ones(1), together, LaterAverage(len(model.held)))
+
+    def proposals(self, model: Clusters, n_drawn: int, rng: Generator) -> int:
+        """How many splits and merges are proposed in a step that draws ``n_drawn`` of the z: at random, so that their
+        share is the same on average.
+        """
+        return int(self.split_merge * n_drawn / model.n_data + rng.random())
 
     @abstractmethod
     def density(self, model: Clusters, state: State, out: Array) -> None:

@@ -1,11 +1,8 @@
 """Minibatch Gibbs sampling of a Dirichlet process mixture, with the batch size chosen by its cost."""
 
-from typing import Any
-
 import numpy as np
 from numba import types
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from samplers import jit
 from samplers.models.base import Snapshot
@@ -13,18 +10,21 @@ from samplers.models.batch_size import Adaptation, sizes_to_try
 from samplers.models.clusters import normal, textbook
 from samplers.models.clusters.method import ClusterMethod, State
 from samplers.models.clusters.model import Clusters
+from samplers.models.clusters.split_merge import split_or_merge
 from samplers.parameters import Count, Real
 from samplers.targets.base import Array
 
 
 @jit.loop(
     types.float64(
-        jit.rng_type, jit.matrix, jit.integers, jit.integers, jit.matrix, jit.matrix, jit.vector, jit.vector,
+        jit.rng_type, jit.matrix, jit.integers, types.int64, jit.integers, jit.matrix, jit.matrix, jit.vector, jit.vector,
         jit.integers, jit.matrix,
     )
 )  # fmt: skip
-def step(rng, x, chosen, z, known, drawn, prior, alpha, shown, together):
-    """Draw z_i of the points that are chosen, then μ, Σ of every cluster and α, in place; Σ_k N_k tr Σ_k / N."""
+def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, together):
+    """Draw z_i of the points that are chosen, propose splits and merges, then draw μ, Σ of every cluster and α, in
+    place; Σ_k N_k tr Σ_k / N.
+    """
     n_slots = len(known)
     weights = np.zeros(n_slots)
     top = 0
@@ -41,6 +41,8 @@ def step(rng, x, chosen, z, known, drawn, prior, alpha, shown, together):
         normal.add(known[z[i]], x[i], 1.0)
         if known[z[i], 0] == 1:
             normal.draw(rng, known[z[i]], prior, drawn[z[i]])
+    for _ in range(proposals):
+        split_or_merge(rng, x, z, known, prior, alpha[0])
     n_clusters, size = 0, 0.0
     for k in range(n_slots):
         if known[k, 0] > 0:
@@ -70,7 +72,8 @@ class MinibatchGibbs(ClusterMethod):
 
     Update: z of m random points in turn given all others and the μ, Σ of their clusters, with w integrated out: cluster
     k with probability ∝ N_{k,−i} N(x_i; μ_k, Σ_k), a new one ∝ α p(x_i), the prior predictive, with its μ, Σ given x_i
-    (Neal 2000, Algorithm 2); then μ_k, Σ_k given *all* points of each cluster, and α given z.
+    (Neal 2000, Algorithm 2); splits and merges, with μ and Σ integrated out (Dahl 2003); then μ_k, Σ_k given *all*
+    points of each cluster, and α given z.
     Invariant distribution: p(z, μ, Σ, α | x), exactly, for every fixed m. With m = 0 the first steps try one size after
     another and keep that with the smallest f(m) = (m w_z + w_θ) τ_int(m), for Σ_k N_k tr Σ_k / N, which no exchange of
     clusters changes.
@@ -83,7 +86,7 @@ class MinibatchGibbs(ClusterMethod):
         r"p(z_i = \text{new} \mid \cdot) \propto \alpha\; p(x_i)\quad\text{for } m \text{ points } i\\"
         r"\mu_k, \Sigma_k &\sim \mathrm{NIW}(\cdot \mid \{x_i : z_i = k\})\end{aligned}"
     )
-    source = "Smolyakov, Liu & Fisher, Algorithms 1 and 3; Neal 2000, Algorithm 2"
+    source = "Smolyakov, Liu & Fisher, Algorithms 1 and 3; Neal 2000, Algorithm 2; Dahl 2003"
     chooses_batch_size = True
     compiled = (step, add_density)
 
@@ -94,13 +97,20 @@ class MinibatchGibbs(ClusterMethod):
     def start(self, model: Clusters, rng: Generator) -> State:
         """Random clusters, and their μ and Σ given their points."""
         state = self.first_state(model, rng)
-        self._step(model, state, np.arange(0), rng)
+        self.sweep(model, state, 0, rng)
         state.together[:] = 0.0
+        if self.batch_size == 0:
+            self.adaptation(model, state)
         return state
 
-    def _step(self, model: Clusters, state: State, chosen: NDArray[np.integer[Any]], rng: Generator) -> float:
-        known, drawn, together = state.known, state.drawn, state.together
-        return float(step(rng, model.x, chosen, state.z, known, drawn, model.prior, state.alpha, model.shown, together))
+    def sweep(self, model: Clusters, state: State, size: int, rng: Generator) -> float:
+        """A step with ``size`` points, in place; Σ_k N_k tr Σ_k / N of what it drew."""
+        chosen = rng.choice(model.n_data, size, replace=False, shuffle=False)
+        value = step(
+            rng, model.x, chosen, self.proposals(model, size, rng), state.z, state.known, state.drawn, model.prior,
+            state.alpha, model.shown, state.together,
+        )  # fmt: skip
+        return float(value)
 
     def adaptation(self, model: Clusters, state: State) -> Adaptation:
         """The trials of this run; they begin anew where their parameters were changed."""
@@ -113,11 +123,10 @@ class MinibatchGibbs(ClusterMethod):
 
     def advance(self, model: Clusters, state: State, rng: Generator) -> int:
         size = min(int(self.batch_size), model.n_data) or self.adaptation(model, state).size
-        chosen = rng.choice(model.n_data, size, replace=False, shuffle=False)
-        value = self._step(model, state, chosen, rng)
-        if self.batch_size == 0:
-            self.adaptation(model, state).record(value)
+        value = self.sweep(model, state, size, rng)
         state.steps += 1
+        if self.batch_size == 0:
+            self.adaptation(model, state).record(value, state.steps)
         return size
 
     def density(self, model: Clusters, state: State, out: Array) -> None:
@@ -128,11 +137,12 @@ class MinibatchGibbs(ClusterMethod):
         seen = super().snapshot(model, state)
         return seen | self.adaptation(model, state).snapshot() if self.batch_size == 0 else seen
 
-    tried_at = ({"batch_size": 3}, {"batch_size": 8, "start_clusters": 4})
+    tried_at = ({"batch_size": 3}, {"batch_size": 8, "start_clusters": 4, "split_merge": 5})
 
     def textbook_step(self, rng, model, state):
         z, n_slots, drawn = state.z, len(state.known), state.drawn
         chosen = rng.choice(len(z), min(self.batch_size, len(z)), replace=False, shuffle=False)
+        proposals = self.proposals(model, len(chosen), rng)
         for i in chosen:
             x, others = model.x[i], np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=n_slots)
@@ -142,6 +152,8 @@ class MinibatchGibbs(ClusterMethod):
             z[i] = textbook.pick(rng, dict(sorted(weights.items())))
             if z[i] == new:
                 drawn[new] = textbook.draw(rng, model, model.x[[i]])
+        for _ in range(proposals):
+            textbook.split_or_merge(rng, model, state)
         for k in range(n_slots):
             mine = model.x[z == k]
             drawn[k] = textbook.draw(rng, model, mine) if len(mine) else 0.0

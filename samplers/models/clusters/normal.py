@@ -5,7 +5,7 @@ q it is NIW(m, κ, ν, S) again, with κ = κ₀ + n, ν = ν₀ + n, m = s/κ, 
 Student's t distribution with ν − 1 degrees of freedom, the mean m and the scale S (κ + 1)/(κ (ν − 1)).
 """
 
-from math import exp, log, log1p, pi, sqrt
+from math import exp, lgamma, log, log1p, pi, sqrt
 
 import numpy as np
 
@@ -72,11 +72,27 @@ def predict_new(prior):
 
 
 @jit.helper
-def next_density(x, fit):
-    """The density of the next point at x, by what :func:`predict` wrote."""
+def next_log_density(x, fit):
+    """The log density of the next point at x, by what :func:`predict` wrote."""
     d1, d2 = x[0] - fit[0], x[1] - fit[1]
     square = fit[2] * d1 * d1 + 2 * fit[3] * d1 * d2 + fit[4] * d2 * d2
-    return exp(fit[5] - (fit[6] / 2 + 1) * log1p(square / fit[6]))
+    return fit[5] - (fit[6] / 2 + 1) * log1p(square / fit[6])
+
+
+@jit.helper
+def next_density(x, fit):
+    """The density of the next point at x."""
+    return exp(next_log_density(x, fit))
+
+
+@jit.helper
+def log_evidence(known, prior):
+    """log p(the points of a cluster), with μ and Σ integrated out, but for what is the same of every cluster."""
+    kappa, nu, _, _, s11, s12, s22 = posterior(known, prior)
+    # log Γ₂(ν/2) is log Γ(ν − 1) − ν log 2 and a constant.
+    log_gammas = lgamma(nu - 1) - lgamma(prior[1] - 1) - known[0] * log(2 * pi)
+    log_scales = prior[1] * log(prior[2]) - nu / 2 * log(s11 * s22 - s12 * s12)
+    return log_gammas + log_scales + log(prior[0] / kappa)
 
 
 @jit.helper
@@ -120,12 +136,6 @@ def draw_concentration(rng, alpha, n_clusters, n_points):
     odds = n_clusters / (n_points * rate)
     shape = n_clusters + (rng.random() * (1 + odds) < odds)
     return rng.standard_gamma(float(shape)) / rate
-
-
-@jit.helper
-def log_gamma(rng, shape):
-    """The log of a gamma draw, which of a small shape may itself be too small for a number."""
-    return log(rng.standard_gamma(shape + 1)) + log1p(-rng.random()) / shape
 
 
 @jit.helper

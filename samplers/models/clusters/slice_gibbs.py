@@ -9,6 +9,7 @@ from samplers.models.base import Snapshot
 from samplers.models.clusters import normal, textbook
 from samplers.models.clusters.method import ClusterMethod, State
 from samplers.models.clusters.model import Clusters
+from samplers.models.clusters.split_merge import split_or_merge
 from samplers.targets.base import Array
 
 MAX_STICKS = 2000
@@ -17,45 +18,53 @@ MAX_STICKS = 2000
 
 @jit.loop(
     types.int64(
-        jit.rng_type, jit.matrix, jit.integers, jit.matrix, jit.matrix, jit.vector, jit.vector, jit.vector,
+        jit.rng_type, jit.matrix, jit.integers, types.int64, jit.matrix, jit.matrix, jit.vector, jit.vector, jit.vector,
         jit.integers, jit.matrix,
     )
 )  # fmt: skip
-def step(rng, x, z, known, drawn, weights, prior, alpha, shown, together):
-    """Draw the sticks and clusters given z, then α, the slices and z; how many sticks there are, 0 where too many.
+def step(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, together):
+    """Propose splits and merges, draw α, the sticks and the clusters given z, then the slices and z; 0 where there are
+    too many sticks, else 1.
 
     ``weights`` are w_k, the lengths of the sticks.
     """
-    n, n_used, n_slots = len(x), 0, len(known)
+    n, n_slots, n_clusters = len(x), len(known), 0
+    for _ in range(proposals):
+        split_or_merge(rng, x, z, known, prior, alpha[0])
     for k in range(n_slots):
+        n_clusters += known[k, 0] > 0
+    alpha[0] = normal.draw_concentration(rng, alpha[0], n_clusters, n)
+    # Those of clusters with points, and all others together, ~ Dirichlet(N_1, …, N_K, α).
+    left = rng.standard_gamma(alpha[0])
+    whole, n_sticks = left, 0
+    for k in range(n_slots):
+        weights[k] = 0.0
         if known[k, 0] > 0:
-            n_used = k + 1
-    # v_k ~ Beta(1 + N_k, α + Σ_{l>k} N_l), and μ_k, Σ_k: of an empty cluster from the prior.
-    beyond, left, logs = float(n), 1.0, 0.0
-    for k in range(n_used):
-        beyond -= known[k, 0]
-        one, log_rest = rng.standard_gamma(1 + known[k, 0]), normal.log_gamma(rng, alpha[0] + beyond)
-        both = one + np.exp(log_rest)
-        weights[k] = left * one / both
-        left *= np.exp(log_rest) / both
-        logs += log_rest - np.log(both)
-        normal.draw(rng, known[k], prior, drawn[k])
-    alpha[0] = rng.standard_gamma(1.0 + n_used) / (1 - logs)
+            weights[k] = rng.standard_gamma(known[k, 0])
+            whole += weights[k]
+            normal.draw(rng, known[k], prior, drawn[k])
+            n_sticks = k + 1
+    weights /= whole
+    left /= whole
     # Slices u_i below the stick of each point, and as many sticks more as the lowest may reach.
     slices = np.empty(n)
     lowest = 1.0
     for i in range(n):
         slices[i] = rng.random() * weights[z[i]]
         lowest = min(lowest, slices[i])
-    n_sticks = n_used
+    free = 0
     while left >= lowest:
-        if n_sticks == n_slots:
+        while free < n_slots and known[free, 0] > 0:
+            free += 1
+        if free == n_slots:
             return 0
-        one, rest = rng.standard_gamma(1.0), np.exp(normal.log_gamma(rng, alpha[0]))
-        weights[n_sticks] = left * one / (one + rest)
-        left *= rest / (one + rest)
-        normal.draw(rng, known[n_sticks], prior, drawn[n_sticks])
-        n_sticks += 1
+        # 1 − v with v ~ Beta(1, α).
+        rest = rng.random() ** (1 / alpha[0])
+        weights[free] = left * (1 - rest)
+        left *= rest
+        normal.draw(rng, known[free], prior, drawn[free])
+        free += 1
+        n_sticks = max(n_sticks, free)
     fitting = np.empty(n_sticks)
     for i in range(n):
         total = 0.0
@@ -66,11 +75,11 @@ def step(rng, x, z, known, drawn, weights, prior, alpha, shown, together):
         if total > 0:
             z[i] = normal.pick(rng, fitting, n_sticks, total)
         normal.add(known[z[i]], x[i], 1.0)
-    for k in range(n_sticks, n_slots):
-        weights[k] = 0.0
-        drawn[k] = 0.0
+    for k in range(n_slots):
+        if weights[k] == 0:
+            drawn[k] = 0.0
     normal.count_together(z, shown, together)
-    return n_sticks
+    return 1
 
 
 @jit.loop(types.void(jit.matrix, jit.matrix, jit.vector, jit.vector, jit.vector))
@@ -88,23 +97,25 @@ def add_density(x, drawn, weights, prior, out):
 
 
 class SliceGibbs(ClusterMethod):
-    """Slice sampling of the sticks (Walker 2007; Kalli, Griffin & Walker 2011).
+    """Slice sampling of the sticks (Walker 2007; Ge, Chen, Wan & Ghahramani 2015).
 
-    Update: the sticks v_k and the clusters μ_k, Σ_k given z; α given the sticks in use; a slice u_i ~ U(0, w_{z_i})
-    for each point; new sticks and clusters from the prior until the rest is below the lowest slice; then all z_i, each
-    among the clusters whose stick is longer than its slice.
-    Invariant distribution: p(z, μ, Σ, w, α | x), exactly, without a truncation. Given the sticks the z are independent,
-    so that they could be drawn at once; but two clusters seldom change places, and a new one has to be hit by chance.
+    Update: splits and merges, with all but z and α integrated out (Dahl 2003); α given z (Escobar & West 1995); the
+    sticks w of the clusters in use, and what is left beside them, ~ Dirichlet(N_1, …, N_K, α), and their μ_k, Σ_k given
+    z; a slice u_i ~ U(0, w_{z_i}) for each point; new sticks, v ~ Beta(1, α) of what is left, and their clusters from
+    the prior until the rest is below the lowest slice; then all z_i, each among the clusters whose stick is longer than
+    its slice.
+    Invariant distribution: p(z, μ, Σ, w, α | x), exactly, without a truncation. The sticks have no order, in which two
+    clusters could change places but seldom. Given them the z are independent, so that they could be drawn at once; but
+    a new cluster has to be hit by chance, and without splits a chain from one cluster stays there.
     """
 
     key = "cluster_slice"
     title = "Slice sampler"
     update = (
-        r"\begin{aligned}v_k &\sim \mathrm{Beta}\bigl(1+N_k,\;\alpha+\textstyle\sum_{l>k}N_l\bigr),\quad "
-        r"w_k = v_k\textstyle\prod_{l<k}(1-v_l),\quad \mu_k,\Sigma_k \sim \mathrm{NIW}(\cdot\mid\{x_i: z_i=k\})\\"
+        r"\begin{aligned}(w_1,\ldots,w_K,\text{rest}) &\sim \mathrm{Dir}(N_1,\ldots,N_K,\alpha),\quad \mu_k,\Sigma_k \sim \mathrm{NIW}(\cdot\mid\{x_i: z_i=k\})\\"
         r"u_i &\sim \mathcal U(0, w_{z_i}),\quad p(z_i = k \mid \cdot) \propto \mathbb 1(w_k > u_i)\;\mathcal N(x_i;\mu_k,\Sigma_k)\end{aligned}"
     )
-    source = "Walker 2007; Kalli, Griffin & Walker 2011"
+    source = "Walker 2007; Ge, Chen, Wan & Ghahramani 2015; Dahl 2003"
     compiled = (step, add_density)
 
     def n_slots(self, model: Clusters) -> int:
@@ -114,20 +125,21 @@ class SliceGibbs(ClusterMethod):
         """Random clusters, and their sticks given them."""
         state = self.first_state(model, rng)
         state.extra["weights"] = np.zeros(MAX_STICKS)
-        self._step(model, state, rng)
+        self._step(model, state, 0, rng)
         state.together[:] = 0.0
         return state
 
-    def _step(self, model: Clusters, state: State, rng: Generator) -> None:
+    def _step(self, model: Clusters, state: State, proposals: int, rng: Generator) -> None:
         known, drawn, weights = state.known, state.drawn, state.extra["weights"]
         if not step(
-            rng, model.x, state.z, known, drawn, weights, model.prior, state.alpha, model.shown, state.together
-        ):
+            rng, model.x, state.z, proposals, known, drawn, weights, model.prior, state.alpha, model.shown,
+            state.together,
+        ):  # fmt: skip
             raise FloatingPointError(f"A step needs more than {MAX_STICKS:,} sticks.")
 
     def advance(self, model: Clusters, state: State, rng: Generator) -> int:
         """One sweep over sticks, clusters and points."""
-        self._step(model, state, rng)
+        self._step(model, state, self.proposals(model, model.n_data, rng), rng)
         state.steps += 1
         return model.n_data
 
@@ -135,36 +147,33 @@ class SliceGibbs(ClusterMethod):
         add_density(model.held, state.drawn, state.extra["weights"], model.prior, out)
 
     def snapshot(self, model: Clusters, state: State) -> Snapshot:
-        """As of every method; and ``sticks``: the lengths of all sticks, in their order."""
+        """As of every method; and ``sticks``: the lengths of all sticks."""
         weights = state.extra["weights"]
-        return super().snapshot(model, state) | {"sticks": weights[: np.count_nonzero(weights)].copy()}
+        return super().snapshot(model, state) | {"sticks": weights[weights > 0]}
 
-    tried_at = ({}, {"start_clusters": 4})
+    tried_at = ({"split_merge": 0}, {"start_clusters": 4, "split_merge": 3})
 
     def textbook_step(self, rng, model, state):
-        z, n_used = state.z, state.z.max() + 1
-        v, clusters, logs = [], [], 0.0
-        for k in range(n_used):
-            one = rng.standard_gamma(1 + (z == k).sum())
-            log_rest = textbook.log_gamma(rng, state.alpha[0] + (z > k).sum())
-            v.append(one / (one + np.exp(log_rest)))
-            logs += log_rest - np.log(one + np.exp(log_rest))
-            clusters.append(textbook.draw(rng, model, model.x[z == k]))
-        state.alpha[0] = rng.standard_gamma(1 + n_used) / (1 - logs)
-
-        def lengths():
-            return np.array(v) * np.cumprod([1, *(1 - np.array(v[:-1]))])
-
-        u = np.array([rng.random() * lengths()[k] for k in z])
-        while np.prod(1 - np.array(v)) >= u.min():
-            one, rest = rng.standard_gamma(1.0), np.exp(textbook.log_gamma(rng, state.alpha[0]))
-            v.append(one / (one + rest))
-            clusters.append(textbook.draw(rng, model, model.x[:0]))
-        w = lengths()
+        z, n_slots = state.z, len(state.known)
+        for _ in range(self.proposals(model, len(z), rng)):
+            textbook.split_or_merge(rng, model, state)
+        sizes = np.bincount(z, minlength=n_slots)
+        state.alpha[0] = textbook.draw_concentration(rng, state.alpha[0], len(np.unique(z)), len(z))
+        left, w, clusters = rng.standard_gamma(state.alpha[0]), {}, {}
+        for k in map(int, np.flatnonzero(sizes)):
+            w[k] = rng.standard_gamma(sizes[k])
+            clusters[k] = textbook.draw(rng, model, model.x[z == k])
+        whole = left + sum(w.values())
+        left, w = left / whole, {k: each / whole for k, each in w.items()}
+        u = np.array([rng.random() * w[k] for k in z])
+        empty = iter(np.flatnonzero(sizes == 0))
+        while left >= u.min():
+            k, rest = int(next(empty)), rng.random() ** (1 / state.alpha[0])
+            w[k], left = left * (1 - rest), left * rest
+            clusters[k] = textbook.draw(rng, model, model.x[:0])
         for i, x in enumerate(model.x):
-            z[i] = textbook.pick(rng, {k: (w[k] > u[i]) * textbook.density(x, clusters[k]) for k in range(len(v))})
-        state.extra["weights"][:] = np.pad(w, (0, MAX_STICKS - len(v)))
-        state.drawn[:] = 0.0
-        state.drawn[: len(v)] = clusters
+            z[i] = textbook.pick(rng, {k: (w[k] > u[i]) * textbook.density(x, clusters[k]) for k in sorted(w)})
+        state.extra["weights"][:] = [w.get(k, 0.0) for k in range(n_slots)]
+        state.drawn[:] = [clusters.get(k, np.zeros(5)) for k in range(n_slots)]
         textbook.finish(model, state)
         return len(z)

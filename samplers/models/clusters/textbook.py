@@ -1,5 +1,7 @@
 """Parts of the steps of the methods for clusters in plain Python, which their tests compare with."""
 
+from math import lgamma
+
 import numpy as np
 from scipy import stats
 
@@ -58,9 +60,32 @@ def draw_concentration(rng, alpha, n_clusters, n_points):
     return rng.standard_gamma(n_clusters + more) / (1 - np.log(eta))
 
 
-def log_gamma(rng, shape):
-    """The log of a gamma draw: that of a larger shape times U^{1/shape}."""
-    return np.log(rng.standard_gamma(shape + 1)) + np.log(1 - rng.random()) / shape
+def log_evidence(model, points):
+    """log p(points), one after another."""
+    return sum(np.log(next_density(model, points[:i], points[i])) for i in range(len(points)))
+
+
+def split_or_merge(rng, model, state):
+    """One proposal, of which the accepted ones change z."""
+    x, z, alpha = model.x, state.z, state.alpha[0]
+    i, j = int(rng.random() * len(x)), int(rng.random() * (len(x) - 1))
+    j += j >= i
+    split = z[i] == z[j]
+    free = int(np.flatnonzero(np.bincount(z, minlength=len(state.known)) == 0)[0]) if split else z[j]
+    rest = [k for k in np.flatnonzero((z == z[i]) | (z == z[j])) if k not in (i, j)]
+    sides, chance = ([i], [j]), 1.0
+    for t in range(len(rest)):
+        at = t + int(rng.random() * (len(rest) - t))
+        rest[t], rest[at] = rest[at], rest[t]
+        k = rest[t]
+        left, right = (len(side) * next_density(model, x[side], x[k]) for side in sides)
+        goes_right = 1 - rng.random() < right / (left + right) if split else z[k] == z[j]
+        chance *= (right if goes_right else left) / (left + right)
+        sides[bool(goes_right)].append(k)
+    parts = [lgamma(len(side)) + log_evidence(model, x[side]) for side in (*sides, sides[0] + sides[1])]
+    gain = np.log(alpha) + parts[0] + parts[1] - parts[2] - np.log(chance)
+    if rng.standard_exponential() >= (-gain if split else gain):
+        z[sides[1]] = free if split else z[i]
 
 
 def known(model, z, n_slots):

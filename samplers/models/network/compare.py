@@ -1,7 +1,8 @@
 """All methods for networks side by side: ``python -m samplers.models.network.compare FILE``.
 
-FILE is an edge list or GraphML, or the name of a built-in graph. Each method runs on the same splits; the table has the
-mean AUC of the held-out pairs and its standard deviation over the splits, as in Knowles 2015, Figure 3.
+FILE is an edge list or GraphML, a MATLAB file with one square sparse matrix, or the name of a built-in graph. Each
+method runs on the same splits; the table has the mean AUC of the held-out pairs and its standard deviation over the
+splits, as in Knowles 2015, Figure 3.
 """
 
 import argparse
@@ -13,15 +14,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
+from scipy.sparse import issparse
 
 from samplers.files import read_file
-from samplers.models.network.graph import BUILT_IN, MAX_BYTES, Graph, read_upload
+from samplers.models.network.graph import BUILT_IN, MAX_BYTES, Graph, make_graph, read_upload
 from samplers.models.run import ModelChain, start
 from samplers.parameters import SpecError
 from samplers.spec import Experiment, samplers_of
 
-STEPS = {"network_gibbs": 1500, "network_hmc": 200}
+STEPS = {"network_gibbs": 1500, "network_hmc": 200, "network_irm": 1500}
 """Steps of a run; of the methods by gradient ascent 1000. The paper gave HMC 200 trajectories."""
+MAX_MATLAB_NODES = 5_000
 SGVB = ("network_sgvb", "network_norm_sgvb")
 
 
@@ -56,12 +61,14 @@ def run_method(
     return run
 
 
-def row(key: str, graph: Graph, splits: Sequence[int], n_communities: int = 10, steps: int | None = None) -> Row:
+def row(
+    key: str, graph: Graph, splits: Sequence[int], n_communities: int = 10, steps: int | None = None, **params: Any
+) -> Row:
     """One line of the table."""
     steps = steps_of(key) if steps is None else steps
     scores, elbos, seconds = [], [], []
     for split in splits:
-        run = run_method(key, graph, split, n_communities, steps)
+        run = run_method(key, graph, split, n_communities, steps, **params)
         scores.append(run.method.score(run.model, run.state))
         seconds.append(run.seconds)
         elbos.append(np.mean(run.state.elbo[-max(steps // 10, 1) :]) if key in SGVB else np.nan)
@@ -101,6 +108,41 @@ def group_agreement(graph: Graph, n_communities: int, seed: int, sweeps: int = 2
     return float(np.mean(indices)), float(np.std(indices)), float(np.mean(used))
 
 
+def open_graph(name: str) -> Graph:
+    """The graph that the command line names. Raises :class:`SpecError`."""
+    path = Path(name)
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
+    if not path.is_file():
+        raise SpecError("FILE", name, f"there is no such file, and it is none of {', '.join(BUILT_IN)}")
+    return of_matlab(path) if path.suffix == ".mat" else read_upload(path.name, read_file(path, MAX_BYTES))
+
+
+def of_matlab(path: Path) -> Graph:
+    """The graph whose adjacency matrix is the one square sparse matrix in a MATLAB file of one's own, without loops.
+
+    It may be half of the symmetric matrix, and may stand in a structure. Raises :class:`SpecError`.
+    """
+
+    def matrices(value: Any) -> Any:
+        if issparse(value):
+            yield value.tocoo()
+        elif isinstance(value, np.ndarray) and value.dtype.names:
+            for name in value.dtype.names:
+                yield from matrices(value[name].item())
+
+    try:
+        found = [one for value in loadmat(path).values() for one in matrices(value) if one.shape[0] == one.shape[1]]
+    except (ValueError, NotImplementedError, MatReadError) as error:
+        raise SpecError("FILE", path.name, f"it is no file of MATLAB 5 to 7.2: {error}") from None
+    if len(found) != 1 or found[0].shape[0] > MAX_MATLAB_NODES:
+        raise SpecError(
+            "FILE", path.name, f"allowed is one square sparse matrix, of at most {MAX_MATLAB_NODES:,} nodes"
+        )
+    pairs = np.column_stack([found[0].row, found[0].col])
+    return make_graph(tuple(map(str, range(found[0].shape[0]))), pairs[pairs[:, 0] != pairs[:, 1]])
+
+
 def _line(row: Row) -> str:
     spread = f"± {row.auc.std(ddof=1):.3f}" if len(row.auc) > 1 else ""
     elbo = "" if np.isnan(row.elbo).all() else f"{row.elbo.mean():,.0f}"
@@ -110,7 +152,7 @@ def _line(row: Row) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table. Exit code 2 for bad input, said in one sentence."""
     parser = argparse.ArgumentParser(prog="python -m samplers.models.network.compare", description=__doc__)
-    parser.add_argument("file", metavar="FILE", help=f"a .csv or .graphml file, or {', '.join(BUILT_IN)}")
+    parser.add_argument("file", metavar="FILE", help=f"a .csv, .graphml or .mat file, or {', '.join(BUILT_IN)}")
     parser.add_argument("--splits", type=int, default=10, help="how many, 10 unless told")
     parser.add_argument("--communities", type=int, default=10, help="K, 10 unless told")
     parser.add_argument("--methods", nargs="+", default=samplers_of("network"), choices=samplers_of("network"))
@@ -119,13 +161,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.splits < 1:
             raise SpecError("splits", options.splits, "allowed is a whole number from 1 on")
-        path = Path(options.file)
-        if options.file not in BUILT_IN and not path.is_file():
-            raise SpecError("FILE", options.file, f"there is no such file, and it is none of {', '.join(BUILT_IN)}")
-        graph = (
-            BUILT_IN[options.file]() if options.file in BUILT_IN else read_upload(path.name, read_file(path, MAX_BYTES))
+        graph = open_graph(options.file)
+        print(
+            f"{Path(options.file).name}: {graph.n_nodes} nodes, {len(graph.edges)} edges; K = {options.communities}, held out 20 %"
         )
-        print(f"{path.name}: {graph.n_nodes} nodes, {len(graph.edges)} edges; K = {options.communities}, held out 20 %")
         print(f"{'method':<20} {'steps':>6} {'AUC':>8} {'sd':<8} {'ELBO':>10} {'s a run':>8}")
         for key in options.methods:
             print(_line(row(key, graph, range(options.splits), options.communities)), flush=True)

@@ -1,34 +1,19 @@
-"""Stochastic gradient variational Bayes with gamma approximating distributions (Knowles 2015)."""
+"""Stochastic gradient variational Bayes with gamma approximating distributions, for networks (Knowles 2015)."""
 
-from array import array
 from dataclasses import dataclass
-from math import exp, expm1, lgamma, log, log1p
+from math import expm1
 
 import numpy as np
 from numba import types
 from numpy.random import Generator
-from scipy import special, stats
 
 from samplers import jit
 from samplers.models.base import Snapshot
-from samplers.models.network.gamma_gradient import log_draw, log_slope
 from samplers.models.network.joint import log_joint, pair_rate
+from samplers.models.network.method import N_PREDICT, NetworkMethod
 from samplers.models.network.model import Array, Network
-from samplers.models.network.optimisers import Ascent, AscentMethod
-from samplers.models.network.variational import N_PREDICT, softplus, softplus_inverse, trace
-
-
-@jit.loop(types.float64(jit.rng_type, jit.vector, jit.vector, jit.vector, jit.vector))
-def draw(rng, shape, rate, log_x, slope):
-    """Draw x from q; write log x and ∂log x/∂shape; return −log q(x), q a density in x."""
-    total = 0.0
-    for d in range(shape.size):
-        a, log_b = shape[d], log(rate[d])
-        log_y = log_draw(rng, a)
-        slope[d] = log_slope(log_y, a)
-        log_x[d] = log_y - log_b
-        total -= a * log_b - lgamma(a) + (a - 1) * log_x[d] - exp(log_y)
-    return total
+from samplers.models.variational.gamma import GammaAscent, GammaState, around, draw
+from samplers.models.variational.positive import softplus, trace
 
 
 @jit.loop(types.void(jit.rng_type, jit.matrix, jit.matrix, jit.vector, jit.vector, jit.integer_matrix, jit.vector))
@@ -45,69 +30,28 @@ def predict(rng, w_shape, w_rate, r_shape, r_rate, pairs, out):
         out[e] -= expm1(-pair_rate(w, r, i, j))
 
 
-def path_gradient(grad: Array, log_x: Array, slope: Array, shape: Array, rate: Array) -> tuple[Array, Array]:
-    """The ELBO's gradient at one draw in shape and rate (Knowles 2015, Algorithm 1).
-
-    ``grad`` is that of log f in log x. Only the path through the draw counts, since E ∂log q/∂shape = 0; so where q
-    is proportional to f, every draw gives zero.
-    """
-    both = grad - (shape - 1) + rate * np.exp(log_x)
-    return both * slope, -both / rate
-
-
 @dataclass
-class GammaState:
-    """q, the optimiser's memory and the ELBO's trace."""
+class NetworkGammas(GammaState):
+    """q, and what the score needs."""
 
-    theta: Array
-    """(2, unknowns): softplus of it is the shape and the rate of each unknown."""
-    ascent: Ascent
-    elbo: array
-    """log f − log q of every step's draw: noisy, with the ELBO as its mean."""
     predict: Generator
     """Draws for the score only, so that scoring changes nothing."""
 
 
-class GammaSGVB(AscentMethod):
-    """A product of gammas fitted by stochastic gradients of the ELBO (Knowles 2015, Algorithm 1).
+class GammaSGVB(GammaAscent, NetworkMethod):
+    """Gamma SGVB (:class:`~samplers.models.variational.gamma.GammaAscent`) for networks.
 
-    x_d ~ Gamma(a_d, b_d); ∂x/∂a is the implicit derivative of :mod:`~samplers.models.network.gamma_gradient`, and
-    ∂x/∂b = −x/b. a and b are softplus(α) and softplus(β). A step takes one draw; its gradient is unbiased, and is
-    zero for every draw where q is the posterior. The score predicts by the mean over 100 draws of the present q.
+    The score predicts by the mean over 100 draws of the present q.
     """
 
     key = "network_sgvb"
-    title = "Gamma SGVB"
-    update = (
-        r"\begin{aligned}x_d &\sim \mathrm{Gamma}(a_d, b_d),\quad g = \nabla_x\bigl[\log p(Y, x) - \log q(x)\bigr]\\"
-        r"g^\alpha_d &= g_d\,\frac{-\partial_a F_{a_d}(b_d x_d)}{b_d f_{a_d}(b_d x_d)}\,\frac{1}{1+e^{-\alpha_d}},\quad "
-        r"g^\beta_d = -g_d\,\frac{x_d}{b_d}\,\frac{1}{1+e^{-\beta_d}}\\"
-        r"\alpha &\leftarrow \alpha + \gamma g^\alpha,\quad \beta \leftarrow \beta + \gamma g^\beta\end{aligned}"
-    )
-    source = "Knowles 2015, Algorithm 1"
     compiled = (draw, predict, log_joint)
 
-    def start(self, model: Network, rng: Generator) -> GammaState:
+    def start(self, model: Network, rng: Generator) -> NetworkGammas:
         """Gammas of shape 1 about random weights that give the graph's density."""
-        mean = model.first_guess(rng)
-        theta = softplus_inverse(np.stack([np.ones_like(mean), 1 / mean]))
-        return GammaState(theta, Ascent(theta.size), array("d"), rng.spawn(1)[0])
+        return NetworkGammas(**vars(around(model.first_guess(rng))), predict=rng.spawn(1)[0])
 
-    @np.errstate(all="ignore")  # what is no longer finite is found below
-    def advance(self, model: Network, state: GammaState, rng: Generator) -> int:
-        """One draw, one step."""
-        shape, rate = softplus(state.theta)
-        log_x, slope, grad = np.empty_like(shape), np.empty_like(shape), np.empty_like(shape)
-        entropy = draw(rng, shape, rate, log_x, slope)
-        state.elbo.append(model.log_joint(log_x, grad) + entropy)
-        g = np.stack(path_gradient(grad, log_x, slope, shape, rate)) * -np.expm1(-np.stack([shape, rate]))
-        change = self.change(state.ascent, g.ravel())
-        state.theta += change.reshape(state.theta.shape)
-        if not np.isfinite(state.theta).all():
-            raise FloatingPointError("A parameter of q is no longer finite: the step size is too large.")
-        return model.n_data
-
-    def score(self, model: Network, state: GammaState) -> float:
+    def score(self, model: Network, state: NetworkGammas) -> float:
         """AUC of the mean over draws of q."""
         shape, rate = softplus(state.theta)
         (w_shape, r_shape), (w_rate, r_rate) = model.weights(shape), model.weights(rate)
@@ -116,34 +60,11 @@ class GammaSGVB(AscentMethod):
             predict(state.predict, w_shape, w_rate, r_shape, r_rate, model.held, total)
         return model.score(total)
 
-    def weights(self, model: Network, state: GammaState) -> tuple[Array, Array]:
+    def weights(self, model: Network, state: NetworkGammas) -> tuple[Array, Array]:
         """The means of q."""
         shape, rate = softplus(state.theta)
         return model.weights(shape / rate)
 
-    def snapshot(self, model: Network, state: GammaState) -> Snapshot:
+    def snapshot(self, model: Network, state: NetworkGammas) -> Snapshot:
         """The means of q, and the ELBO."""
         return {**super().snapshot(model, state), **trace(state.elbo)}
-
-    tried_at = ({},)
-
-    def textbook_step(self, rng, model, state):
-        a, b = np.log(1 + np.exp(state.theta))
-        log_y, grad = np.empty_like(a), np.empty_like(a)
-        for d, shape in enumerate(a):
-            # A gamma of shape below 1 is one of shape + 1 times U^(1/shape).
-            log_y[d] = log(rng.standard_gamma(shape + (shape < 1)))
-            log_y[d] += log1p(-rng.random()) / shape if shape < 1 else 0
-        y = np.exp(log_y)
-        state.elbo.append(model.log_joint(np.log(y / b), grad) - stats.gamma.logpdf(y / b, a, scale=1 / b).sum())
-        # ∂ log y/∂a at a fixed quantile, by a central difference of the CDF.
-        moved = (special.gammainc(a + 1e-5, y) - special.gammainc(a - 1e-5, y)) / 2e-5
-        slope = -moved / (y * stats.gamma.pdf(y, a))
-        both = grad - (a - 1) + y
-        g = np.stack([both * slope, -both / b]) / (1 + np.exp(-state.theta))
-        state.theta += self.textbook_change(state.ascent, g.ravel()).reshape(2, -1)
-        return model.n_data
-
-    def textbook_unknowns(self, model, state):
-        a, b = np.log(1 + np.exp(state.theta))
-        return a / b

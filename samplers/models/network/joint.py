@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from samplers import jit
-from samplers.models.network.gamma_gradient import digamma
+from samplers.models.variational.gamma_gradient import digamma
 
 
 @jit.helper

@@ -8,9 +8,10 @@ from numpy.random import Generator
 
 from samplers.models.base import Snapshot
 from samplers.models.network.joint import add_probabilities, log_joint
+from samplers.models.network.method import NetworkMethod
 from samplers.models.network.model import Array, Network
-from samplers.models.network.optimisers import Ascent, AscentMethod
-from samplers.models.network.variational import log_softplus, softplus, softplus_inverse, trace
+from samplers.models.variational.optimisers import Ascent, AscentMethod
+from samplers.models.variational.positive import log_softplus, softplus, softplus_inverse, trace
 from samplers.parameters import Option
 
 
@@ -25,7 +26,7 @@ class PointState:
     """log p(Y, x) after each step."""
 
 
-class NetworkMAP(AscentMethod):
+class NetworkMAP(AscentMethod, NetworkMethod):
     """Gradient ascent on log p(Y, x), x = log(1 + e^θ): the paper's MAP, with the exact gradient.
 
     A mode belongs to coordinates. The density in x has none: where a shape is below 1 it grows without bound as the

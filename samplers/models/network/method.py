@@ -6,6 +6,9 @@ from typing import Any
 from samplers.models.base import Method, Snapshot
 from samplers.models.network.model import Array, Network
 
+N_PREDICT = 100
+"""Draws of q that a prediction is the mean of, as in Knowles 2015."""
+
 
 class NetworkMethod(Method):
     """A method for :class:`Network`."""

@@ -133,7 +133,7 @@ class Network(Model):
         else:
             self.data = BUILT_IN[self.graph]()
         self.edges, self.held, self.truth = hold_out(self.data, self.held_out, self.split_seed)
-        self.held_of = partners(self.held, self.data.n_nodes)
+        self.edge_of, self.held_of = (partners(pairs, self.data.n_nodes) for pairs in (self.edges, self.held))
         self.prior = np.array([self.a_prior, self.mass_prior])
         rng = Generator(SFC64(self.split_seed))
         n = self.data.n_nodes
@@ -163,12 +163,14 @@ class Network(Model):
         return (1e-4 * edges, 1e4 * edges, True), (0.99, 1.01 * self.n_communities + 0.01, False), share, share
 
     def followed_of(self, w: Array, r: Array) -> Array:
-        """The numbers that are followed.
+        """The numbers that are followed. All rates sum to Σ_k e_k with e_k = r_k Σ_{i<j} w_ik w_jk."""
+        return self.followed_from(explained(w, r))
 
-        The rates of all pairs sum to Σ_k e_k with e_k = r_k Σ_{i<j} w_ik w_jk. In use are e^{entropy} communities: as
-        many equal ones would have the entropy of the shares e_k / Σ e.
+    def followed_from(self, each: Array) -> Array:
+        """The same of what each community explains, e (communities,).
+
+        In use are e^{entropy} communities: as many equal ones would have the entropy of the shares e_k / Σ e.
         """
-        each = explained(w, r)
         total = each.sum()
         shares = np.sort(each)[::-1] / max(total, 1e-300)
         some = shares[shares > 0]

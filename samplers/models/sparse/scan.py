@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
-from numpy.typing import NDArray
 
 from samplers import jit
 from samplers.files import FileError
 from samplers.models.batch_size import block_length, tau_int
 from samplers.models.sparse.minibatch_gibbs import MinibatchGibbs, sizes_of
 from samplers.models.sparse.model import Sparse
+from samplers.models.trials import Trials, rhat
 from samplers.parameters import SpecError
 from samplers.targets.base import Array
 from samplers.targets.own import Table
@@ -63,29 +63,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The weights, the trials, and what came of the choice."""
+    """The trials, and what came of the choice."""
 
-    sizes: NDArray[np.int64]
-    taus: Array
-    """Of w, on average over the coefficients with their posterior variances all alike."""
-    seconds: Array
-    """Of a sweep with each size."""
-    chosen: int
+    trials: Trials
+    """τ of w, on average over the coefficients with their posterior variances all alike."""
     rows: tuple[Row, ...]
     """The chosen size first."""
-
-    @property
-    def costs(self) -> Array:
-        """f(m) over that of all."""
-        costs = self.seconds * self.taus
-        return np.asarray(costs / costs[0])
-
-    @property
-    def weights(self) -> tuple[float, float]:
-        """w_z and w_θ in seconds: a line through the seconds of all sizes, each counted by its relative error."""
-        design = np.column_stack([self.sizes, np.ones(len(self.sizes))]) / self.seconds[:, None]
-        local, overall = np.linalg.lstsq(design, np.ones(len(self.sizes)), rcond=None)[0]
-        return float(local), float(overall)
 
 
 def draws_of(model: Sparse, size: int, n: int, seed: SeedSequence) -> tuple[Array, float]:
@@ -104,29 +87,19 @@ def seconds_of(model: Sparse, size: int, cost: float) -> float:
     return min(draws_of(model, size, n, SeedSequence(0))[1] for _ in range(5)) / n
 
 
-def rhat(draws: Array) -> float:
-    """The largest of any coefficient, eq (23), of draws (chains, n, d)."""
-    n = draws.shape[1]
-    within = draws.var(axis=1, ddof=1).mean(axis=0)
-    between = n * draws.mean(axis=1).var(axis=0, ddof=1)
-    return float(np.sqrt(((n - 1) / n * within + between / n) / within).max())
-
-
 def compare(model: Sparse, trial: int = TRIAL, chains: int = CHAINS, sweeps: int = SWEEPS, seed: int = 1) -> Comparison:
     """The chosen size, one latent variable and all, in the time that all take for so many sweeps."""
-    n, trials, runs = model.n_data, *SeedSequence(seed).spawn(2)
+    n, tried, runs = model.n_data, *SeedSequence(seed).spawn(2)
     sizes = sizes_of(n)
     seconds = np.array([seconds_of(model, int(m), 100 * (n + 10)) for m in sizes])
     taus = []
-    for size, each, own in zip(sizes, seconds, trials.spawn(len(sizes)), strict=True):
+    for size, each, own in zip(sizes, seconds, tried.spawn(len(sizes)), strict=True):
         count = int(trial * seconds[0] / each)
         draws = draws_of(model, int(size), count + count // 10, own)[0][count // 10 :]
         taus.append(np.mean([tau_int(x, block_length(int(size), n)) for x in draws.T]))
-    costs = np.array(taus) * seconds
-    chosen = int(sizes[costs.argmin()] if np.isfinite(costs).any() else n)
-    rows = []
-    for size, own in zip(dict.fromkeys((chosen, 1, n)), runs.spawn(3), strict=False):
-        count = int(sweeps * seconds[0] / seconds[list(sizes).index(size)])
+    trials, rows = Trials(sizes, np.array(taus), seconds), []
+    for size, own in zip(dict.fromkeys((trials.chosen, 1, n)), runs.spawn(3), strict=False):
+        count = int(sweeps * seconds[0] / trials.seconds_of(size))
         stops = [max(int(part * count), 4) for part in PARTS]
         errors, rhats, group = [], [], []
         for one in own.spawn(chains):
@@ -139,27 +112,25 @@ def compare(model: Sparse, trial: int = TRIAL, chains: int = CHAINS, sweeps: int
                 rhats.append([rhat(together[:, stop // 2 : stop]) for stop in stops])
                 group = []
         rows.append(Row(size, count, np.array(errors), np.median(rhats, axis=0)))
-    return Comparison(sizes, np.array(taus), seconds, chosen, tuple(rows))
+    return Comparison(trials, tuple(rows))
 
 
 def as_text(name: str, model: Sparse, found: Comparison) -> str:
     """The trials and the comparison."""
-    local, overall = found.weights
+    local, overall = found.trials.weights
+    first = found.rows[0]
+    budget = first.sweeps * found.trials.seconds_of(first.size)
+    heads = "".join(f"{f'{1e3 * part * budget:.3g} ms':>11}" for part in PARTS)
     lines = [
         f"{name}: {len(model.x):,} data, {model.x.shape[1]} coefficients, {model.n_data:,} latent variables, λ = {model.shrinkage:g}; "
         f"w_z = {1e9 * local:.3g} ns, w_θ/w_z = {overall / local:.3g}; {model.reference.how}",
-        f"  {'m':>5} {'τ':>8} {'µs a sweep':>11} {'f(m) over f of all':>19}",
+        str(found.trials),
+        "  squared error of the means in posterior variances | R̂ of three chains, from w = 0 after",
+        f"  {'m':>5} {heads}  |{heads}    error at the end over the chosen size's",
     ]
-    for size, tau, each, cost in zip(found.sizes, found.taus, found.seconds, found.costs, strict=True):
-        mark = "  chosen" if size == found.chosen else ""
-        lines.append(f"  {size:5} {tau:8.4g} {1e6 * each:11.3g} {cost:19.3g}{mark}")
-    budget = found.rows[0].sweeps * found.seconds[list(found.sizes).index(found.chosen)]
-    heads = [f"{1e3 * part * budget:.3g} ms" for part in PARTS]
-    lines.append("  squared error of the means in posterior variances | R̂ of three chains, from w = 0 after")
-    lines.append(f"  {'m':>5} " + "".join(f"{head:>11}" for head in heads) + "  |" + "".join(f"{head:>11}" for head in heads) + "    error at the end over the chosen size's")  # fmt: skip
     for row in found.rows:
-        ratio, error = row.against(found.rows[0])
-        last = "1" if row is found.rows[0] else f"{ratio:.2f} ± {error:.2f}"
+        ratio, error = row.against(first)
+        last = "1" if row is first else f"{ratio:.2f} ± {error:.2f}"
         lines.append(f"  {row.size:5} " + "".join(f"{x:11.2g}" for x in row.errors.mean(axis=0)) + "  |" + "".join(f"{x:11.3f}" for x in row.rhat) + f"    {last}")  # fmt: skip
     return "\n".join(lines)
 

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from app import walk as walk_module
-from app.views import VIEWS
+from app.state import AppState
+from app.stepbar import StepBar
+from app.views import VIEWS, steps
 from app.views.base import Playing
-from app.views.steps import lit_equation, longer, numbers_of, under
+from app.views.steps import colours_of, lit_equation, longer, numbers_of, under
 from app.walk import KEPT, Walk
+from samplers import Run
 from samplers.kernels import SAMPLERS, base
 from samplers.parts import take_apart
 from samplers.targets import TARGETS
@@ -69,6 +72,41 @@ def test_arrows_lead_from_where_the_chain_is_to_where_it_goes(key, target, sampl
     np.testing.assert_allclose(starts[rows[1:]], ends[rows[:-1]], atol=1e-9)
     np.testing.assert_allclose(ends[rows[-1]], after, atol=1e-9)
     assert {names[k] for k in np.flatnonzero(feed["head"])} == set(names)
+
+
+def test_names_do_not_lie_on_their_arrows():
+    """A name stands where its arrow points to; near an end of the picture, away from it.
+
+    Fails where it depends on the half of the picture alone, or on the direction alone.
+    """
+    view, lanes, _ = shown("state", "quartic", ("sgld", {}), "gaussian")
+    spans = {"inside": (-10.0, 10.0), "at the left": (0.0, 1.0), "at the right": (0.0, 1.0)}
+    starts = {"inside": 1.0, "at the left": 0.1, "at the right": 0.9}
+    for where, ends in spans.items():
+        shift = starts[where] - lanes.playing.step.start[0]
+        feed = steps.rows(
+            lanes.playing, view.scene.parts, lambda theta, shift=shift: theta[:, :2] + [shift, 0.0], 1e-3, ends=ends
+        )
+        x0, x1, head, left = feed[0], feed[1], feed[4], feed[6]
+        expected = {"inside": x1 < x0, "at the left": x0 < 0, "at the right": x0 > 0}[where]
+        assert (left == expected)[head > 0].all(), where
+
+
+def test_a_part_is_lit_in_the_colour_of_its_arrow():
+    """Fails where the words and the term of a part have another colour than its arrow."""
+    state = AppState()
+    state.set_sampler(0, "sggmc")
+    bar, at = StepBar(state, lambda way: None), Walk()
+    assert at.look(Run(state.experiment.runs()[0]))
+    (equation, words), lit = bar.texts(at), bar.lit(at)
+    names = [part.name for part in at.step.parts]
+    assert lit == [dict(zip(names, colours_of(tuple(names), state.colours), strict=True))[name] for name in names]
+    assert len(set(lit)) > 2
+    for k, colour in enumerate(lit):
+        assert f"part-{k}" in equation[1]
+        assert re.search(f"<span class='part-{k}'[^>]*><i style='background:{colour}'>", words[1])
+    # Its lines may stand beside each other.
+    assert equation[1].count("class='line'") == 3
 
 
 PLANES = [

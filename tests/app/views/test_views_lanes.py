@@ -501,7 +501,9 @@ STUDIES = {
         "?target=mixture(documents:80)",
         ["mixture_gibbs(start_clusters:3)", "mixture_scir", "mixture_sgrld(start_clusters:9)"],
     ),
+    "spherical": ("?target=spherical", ["spherical_sggmc", "spherical_gsgnht", "spherical_vi"]),
     "sparse": ("?target=sparse(items:100)", ["sparse_gibbs", "sparse_minibatch(batch_size:0)", "sparse_blocked"]),
+    "factors": ("?target=factors(rows:30)", ["factors_gibbs", "factors_sgvb", "factors_norm_sgvb"]),
 }
 
 

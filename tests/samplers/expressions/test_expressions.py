@@ -94,10 +94,15 @@ def test_derivatives(text, by):
     assert derivative_error(first, first.diff("theta"), "theta") <= 1
 
 
-@pytest.mark.parametrize("key", FUNCTIONS)
+@pytest.mark.parametrize("key", [key for key in FUNCTIONS if key != "trigamma"])
 def test_every_function_has_its_derivative(key):
     expression = read(f"{key}(theta*r/2 + 0.1)")
     assert derivative_error(expression, expression.diff("theta"), "theta") <= 1
+
+
+def test_the_last_of_the_gamma_functions_has_none():
+    with pytest.raises(SpecError, match="its derivative is not known here"):
+        read("lgamma(theta)").diff("theta").diff("theta").diff("theta")
 
 
 def test_fault_a_sign_in_a_derivative(monkeypatch):
@@ -352,10 +357,9 @@ def test_fault_a_program_with_operands_exchanged():
 
 
 def test_every_instruction_has_a_use():
-    text = " + ".join(f"{key}(theta + {i}*r)^{2 if i < 5 else 3}" for i, key in enumerate(FUNCTIONS))
     program = postfix(
         [
-            read(text),
+            *(read(f"{key}(theta + {i}*r)^{2 if i < 5 else 3}") for i, key in enumerate(FUNCTIONS)),
             read("-theta/r - xi^3.3*sqrt(theta) + 2"),
             read("sin(r)*theta - sin(r)"),
             read("2*theta - 5*r"),

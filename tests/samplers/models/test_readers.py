@@ -12,6 +12,7 @@ from lessons.document import LessonError
 from lessons.lesson import read as read_lesson
 from samplers import files
 from samplers.files import FileError
+from samplers.models.factors import data as rows
 from samplers.models.mixture import data as visits
 from samplers.models.network import graph as graphs
 from samplers.models.network.graph import read_upload
@@ -79,6 +80,7 @@ READERS = {
     "vocabulary": (lambda content, _: read_uploads({"x.ldac": b"2 0:2 2:1\n1 1:3\n", "v": content}), "red\ngrün\nblue\n".encode(), FileError),
     "table": (lambda content, _: own.read({"x.csv": content}, False), b"a,b,y\n" + b"".join(b"%d,%d.5,-%de0\n" % (k, k * k % 7, k) for k in range(11)), FileError),
     "table of kinds": (lambda content, _: own.read({"x.csv": content}, True), b"a;b;\"which one\"\n" + b"".join(b"%d;-%d;%s\n" % (k, k * k % 7, b"yes" if k % 3 else b"no") for k in range(14)), FileError),
+    "rows": (lambda content, _: rows.read({"x.csv": content}), b"a,b,kind\n" + b"".join(b"%d,%d.5,%s\n" % (k, k * k % 7, b"yes" if k % 3 else b"no") for k in range(14)), FileError),
     "lesson": (lesson_of, LESSON.encode(), LessonError),
     "experiment": (experiment_of, EXPERIMENT.to_json().encode(), SpecError),
     "experiment on a model": (experiment_of, Experiment.of("topics", {"lda_scir": {}}).to_json().encode(), SpecError),

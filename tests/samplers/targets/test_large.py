@@ -198,6 +198,7 @@ def test_both_kinds_are_there():
         "logistic_large",
         "probit_lasso",
         "curve_network",
+        "posterior",
     ]
 
 

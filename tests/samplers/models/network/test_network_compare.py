@@ -4,11 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import savemat
+from scipy.sparse import coo_matrix
 
-from samplers.models.network import compare
+from samplers.models.network import compare, figures
 from samplers.models.network import model as module
 from samplers.models.network.compare import agreement, group_agreement, row, run_method
 from samplers.models.network.graph import BUILT_IN, block_graph, read_upload
+from samplers.parameters import SpecError
 
 NIPS = Path(__file__).parents[5] / "shared" / "data" / "nips234.csv"
 needs_nips = pytest.mark.skipif(
@@ -95,10 +98,53 @@ def test_command_line(capsys, tmp_path):
     assert "34 nodes, 78 edges" in printed and "network_gibbs" in printed and "adjusted Rand index" in printed
     bad = tmp_path / "bad.csv"
     bad.write_text("a,b\nc\n")
+    (tmp_path / "bad.mat").write_bytes(bytes(200))
+    savemat(tmp_path / "two.mat", {"a": coo_matrix(np.eye(5)), "b": coo_matrix(np.eye(5))})
     for arguments, message in (
         ([str(bad)], "bad.csv, line 2"),
         ([str(tmp_path / "none.csv")], "there is no such file"),
         (["karate", "--splits", "0"], "allowed is a whole number from 1 on"),
+        ([str(tmp_path / "bad.mat")], "it is no file of MATLAB"),
+        ([str(tmp_path / "two.mat")], "allowed is one square sparse matrix"),
     ):
         assert compare.main(arguments) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_matlab_file_is_the_graph_of_its_matrix(tmp_path):
+    """Half of the matrix, in a structure, with a loop; beside it a matrix that is not sparse."""
+    half = np.zeros((6, 6))
+    half[[0, 1, 4], [3, 2, 4]] = 1
+    savemat(tmp_path / "g.mat", {"Problem": {"A": coo_matrix(half), "name": "g"}, "other": half})
+    graph = compare.of_matlab(tmp_path / "g.mat")
+    assert graph.n_nodes == 6 and graph.edges.tolist() == [[0, 3], [1, 2]]
+    savemat(tmp_path / "large.mat", {"A": coo_matrix((5_001, 5_001))})
+    with pytest.raises(SpecError, match="at most 5,000 nodes"):
+        compare.of_matlab(tmp_path / "large.mat")
+
+
+@pytest.mark.parametrize(("name", "shape"), [("Protein230.mat", (230, 695)), ("yeast.mat", (2361, 6646))])
+def test_the_proteins(name, shape):
+    file = NIPS.parent / name
+    if not file.is_file():
+        pytest.skip(f"../shared/data/{name} is not there; it is not ours to ship")
+    graph = compare.of_matlab(file)
+    assert (graph.n_nodes, len(graph.edges)) == shape
+
+
+def test_figures_have_every_run_in_its_place(capsys, monkeypatch):
+    """A run that says what it was asked for: K or the parameters, and the split, whose spread is that of the seeds."""
+
+    def told(key, graph, splits, n_communities=10, steps=None, momentum=0.0, rho=0.0):
+        number = compare.samplers_of("network").index(key) / 10 + n_communities / 1000
+        of = number + np.array(splits) / 100
+        return compare.Row(key, 1, of, 1000 * (of + round(100 * (1 - momentum)) + rho), 0.0)
+
+    monkeypatch.setattr(figures, "row", told)
+    assert figures.main(["karate", "--seeds", "3", "--communities", "10", "50"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[3][:4] == ["1", "100.804", "±", "0.010"] and lines[6][0] == "0.03" and lines[6][-3] == "4.110"
+    table = {line[0]: [float(x) for x in line[1::3]] for line in lines[-3:-1]}
+    places = [compare.samplers_of("network").index(key) / 10 for key in figures.METHODS]
+    assert table == {str(k): pytest.approx([place + k / 1000 + 0.01 for place in places]) for k in (10, 50)}
+    assert figures.main(["karate", "--seeds", "0"]) == 2 and "from 1 on" in capsys.readouterr().err

@@ -15,8 +15,9 @@ from samplers.models.network.gibbs import GibbsState, NetworkGibbs
 from samplers.models.network.graph import make_graph
 from samplers.models.network.hmc import HMCState, NetworkHMC
 from samplers.models.network.model import Network, partners
-from samplers.models.network.optimisers import NAMES, Ascent
-from samplers.models.network.variational import softplus, softplus_inverse
+from samplers.models.variational import gamma, norm
+from samplers.models.variational.optimisers import NAMES, Ascent
+from samplers.models.variational.positive import softplus, softplus_inverse
 from tests.statistics import failures, z_verdict
 
 # The joint law of unknowns and graph: Geweke 2004, by independent replicates that start in it
@@ -220,10 +221,10 @@ def estimates(model, shape, rate, n, fault=""):
     log_x, slope, grad = np.empty_like(shape), np.empty_like(shape), np.empty_like(shape)
     values, gradients = np.empty(n), np.empty((n, 2 * len(shape)))
     for k in range(n):
-        entropy = gamma_sgvb.draw(rng, shape, rate, log_x, slope)
+        entropy = gamma.draw(rng, shape, rate, log_x, slope)
         values[k] = model.log_joint(log_x, grad) + entropy
         used = 1 / shape if fault == "the draw moves with the mean" else slope
-        by_shape, by_rate = gamma_sgvb.path_gradient(grad, log_x, used, shape, rate)
+        by_shape, by_rate = gamma.path_gradient(grad, log_x, used, shape, rate)
         if fault == "the entropy left out":
             by_shape, by_rate = grad * used, -grad / rate
         gradients[k] = np.concatenate([by_shape, by_rate])
@@ -293,16 +294,16 @@ def test_gamma_gradient_is_zero_where_q_is_the_posterior():
     rng = np.random.default_rng(4)
     size = 200
     shape, rate = 10 ** rng.uniform(-2, 3.5, size), 10 ** rng.uniform(-2, 2, size)
-    jit.prepare([gamma_sgvb.draw])
+    jit.prepare([gamma.draw])
 
     def moves(q_shape, q_rate):
         generator, sizes, elbos = Generator(SFC64(2)), [], []
         log_x, slope = np.empty(size), np.empty(size)
         for _ in range(20):
-            entropy = gamma_sgvb.draw(generator, q_shape, q_rate, log_x, slope)
+            entropy = gamma.draw(generator, q_shape, q_rate, log_x, slope)
             log_f = shape * np.log(rate) - special.gammaln(shape) + (shape - 1) * log_x - rate * np.exp(log_x)
             grad = shape - 1 - rate * np.exp(log_x)
-            both = gamma_sgvb.path_gradient(grad, log_x, slope, q_shape, q_rate)
+            both = gamma.path_gradient(grad, log_x, slope, q_shape, q_rate)
             sizes.append(max(np.abs(both[0] / slope).max(), np.abs(both[1] * q_rate).max()))
             elbos.append(log_f.sum() + entropy)
         return max(sizes), np.ptp(elbos), np.abs(elbos).max()
@@ -318,7 +319,7 @@ def test_normal_gradient_is_zero_where_q_is_the_posterior():
     centre, spread, noise = rng.normal(size=50), rng.uniform(0.1, 3, 50), rng.normal(size=50)
     for factor, expected in ((1.0, True), (1.02, False)):
         theta = centre + factor * spread * noise
-        both = norm_sgvb.path_gradient(-(theta - centre) / spread**2, noise, factor * spread)
+        both = norm.path_gradient(-(theta - centre) / spread**2, noise, factor * spread)
         assert (np.abs(both).max() < 1e-12) == expected
 
 

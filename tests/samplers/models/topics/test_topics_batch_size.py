@@ -88,7 +88,7 @@ def test_the_best_size_of_the_measured_taus_is_the_exact_one():
     fine = np.arange(1, N + 1)
     assert abs(fine[objective(fine, exact_tau(fine, N, VARIANCE), local, overall).argmin()] - best) <= 1
     # The grid's own minimum is the size on it that is nearest in cost.
-    assert choose_batch_size(TRIED, taus, local, overall) == 50
+    assert choose_batch_size(TRIED, objective(TRIED, taus, local, overall)) == 50
 
 
 def test_the_weights_in_the_wrong_places_are_caught():
@@ -127,7 +127,7 @@ def chosen_size(estimate, seed, local=1.0, overall=21.0):
     cost = 4000 * (N * local + overall)
     draws = [gaussian_draws(m, int(cost / (m * local + overall)), seed, SMALL)[0] for m in sizes]
     taus = [estimate(x, block_length(m, N)) for x, m in zip(draws, sizes, strict=True)]
-    return choose_batch_size(sizes, taus, local, overall)
+    return choose_batch_size(sizes, objective(sizes, taus, local, overall))
 
 
 def test_the_best_size_is_chosen_where_little_is_remembered_for_long():
@@ -160,9 +160,9 @@ def test_the_sizes_fall_from_all_to_one(n, wanted):
 
 
 def test_a_size_of_unknown_tau_is_never_chosen_where_another_is_known():
-    assert choose_batch_size([100, 10, 1], [50.0, np.inf, np.inf], 1, 1) == 100
-    assert choose_batch_size([100, 10, 1], [np.inf, 9.0, np.inf], 1, 1) == 10
-    assert choose_batch_size([100, 10, 1], [np.inf] * 3, 1, 1) == 100
+    assert choose_batch_size([100, 10, 1], [50.0, np.inf, np.inf]) == 100
+    assert choose_batch_size([100, 10, 1], [np.inf, 9.0, np.inf]) == 10
+    assert choose_batch_size([100, 10, 1], [np.inf] * 3) == 100
 
 
 @pytest.mark.parametrize("unit", [1.0, 0.25, 1e-3])
@@ -173,14 +173,15 @@ def test_every_size_is_tried_at_the_same_cost(unit):
     used = {}
     while not trial.chosen:
         used[trial.size] = used.get(trial.size, 0) + 1
-        trial.record(rng.normal())
+        trial.record(rng.normal(), sum(used.values()))
     assert used == {64: 507, 8: 2250, 1: 4000}
     # Independent draws have τ = 1, whatever m: so the cheapest is best.
     assert trial.chosen == 1
     kept = trial.taus.copy()
-    trial.record(1.0)
+    assert trial.chosen_after == 507 + 2250 + 4000
+    trial.record(1.0, 10_000)
     assert trial.taus == kept
-    assert trial.chosen == trial.size == 1
+    assert trial.chosen == trial.size == 1 and trial.chosen_after == 6757
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import integrate, special, stats
 
-from samplers.models.network import gamma_gradient
-from samplers.models.network.gamma_sgvb import draw
+from samplers.models.variational import gamma_gradient
+from samplers.models.variational.gamma import draw
 from tests.statistics import failures, ks_verdict
 
 SHAPES = 10.0 ** np.arange(-3, 5.01, 0.5)

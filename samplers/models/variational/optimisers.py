@@ -6,9 +6,9 @@ the squares as well: were they those of g alone, a small g after a large one wou
 
 import numpy as np
 
-from samplers.models.network.method import NetworkMethod
-from samplers.models.network.model import Array
+from samplers.models.base import Method
 from samplers.parameters import Option, Real, SpecError
+from samplers.targets.base import Array
 
 NAMES = ("adadelta", "adagrad", "rmsprop", "sgd")
 
@@ -52,7 +52,7 @@ class Ascent:
         raise SpecError("optimiser", name, f"allowed is one of {', '.join(NAMES)}")
 
 
-class AscentMethod(NetworkMethod):
+class AscentMethod(Method):
     """A method that climbs by an optimiser: the parameters of that."""
 
     optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser",

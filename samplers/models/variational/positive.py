@@ -5,10 +5,8 @@ from array import array
 import numpy as np
 
 from samplers.models.base import Snapshot
-from samplers.models.network.model import Array
+from samplers.targets.base import Array
 
-N_PREDICT = 100
-"""Draws of q that a prediction is the mean of, as in Knowles 2015."""
 MAX_TRACE = 400
 
 

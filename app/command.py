@@ -1,0 +1,123 @@
+"""The command ``sgmcmc-lab``: the lab on this computer, for a class, or a check of what it needs."""
+
+import argparse
+import importlib.metadata
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from samplers import RunSpec, jit, run
+
+PORT = 5006
+BAD_INPUT, FAILED = 2, 1
+LIBRARIES = ("numpy", "scipy", "numba", "bokeh", "panel", "panel-material-ui", "segno")
+"""Whose versions ``--check`` prints."""
+TESTED = (
+    ("gaussian", "mala", {}),
+    ("quartic", "exact", {}),
+    ("quartic", "hmc", {}),
+    ("quartic", "barker", {}),
+    ("gamma", "cir", {}),
+)
+"""Targets and samplers that leave them invariant at any step size: their moments are the exact ones."""
+CHAINS = 50
+LIMIT = 5.0
+"""Standard errors, from the spread between chains, that a moment may be off; the seed is fixed."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence."""
+        self.exit(BAD_INPUT, f"sgmcmc-lab: {message}.\n")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 65_535:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: allowed is a whole number from 1 to 65535")
+    return int(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parser = _Parser(prog="sgmcmc-lab", description="Open the lab on this computer, or serve it for a class.")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--class", dest="room", action="store_true", help="serve the network that this computer is in")
+    kind.add_argument("--check", action="store_true", help="versions, compiled functions, and a self-test of seconds")
+    parser.add_argument("--port", type=_port, default=PORT, help=f"where to listen; {PORT} without it")
+    options = parser.parse_args(arguments)
+    if options.check:
+        return _check()
+    if _taken(options.port):
+        parser.error(f"argument --port: something listens on {options.port} already; name another one")
+    return _serve(options.port, options.room)
+
+
+def _taken(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
+def serve_arguments(port: int, room: bool, reached_by: Sequence[str]) -> list[str]:
+    """What ``panel`` is called with; ``reached_by`` are names and addresses that other computers may use."""
+    app = str(Path(__file__).parent)
+    where = ["--address", "localhost"]
+    if room:
+        where = [part for name in reached_by for part in ("--allow-websocket-origin", f"{name}:{port}")]
+    return ["serve", app, "--port", str(port), *where, "--show"]
+
+
+def _serve(port: int, room: bool) -> int:
+    from panel.command import main as panel
+
+    from app.room.network import addresses, qr_terminal
+
+    reached_by: list[str] = []
+    if room:
+        found = addresses()
+        if not found:
+            print("sgmcmc-lab: this computer is in no network, so no other can open the lab.", file=sys.stderr)
+            return FAILED
+        name = socket.gethostname().lower()
+        reached_by = [*found, *([name, f"{name.partition('.')[0]}.local"] if name else [])]
+        print(qr_terminal(f"http://{found[0]}:{port}/"))
+        print(f"For the class: {' or '.join(f'http://{one}:{port}/' for one in found)}")
+        print("Share, in the header of the page, shows it for the experiment that is on the screen.", flush=True)
+    panel(serve_arguments(port, room, reached_by))
+    return 0
+
+
+def _check() -> int:
+    """Print what is there, and whether some samplers have the exact moments."""
+    print(f"Python {sys.version.split()[0]}")
+    for name in ("sgmcmc-lab", *LIBRARIES):
+        try:
+            print(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            print(f"{name} is not installed")
+    kept = sum(1 for _ in jit.cache_folder().rglob("*.nbi"))
+    print(f"{kept} compiled functions are kept in {jit.cache_folder()}")
+    began = time.process_time()
+    off = {f"{target}, {sampler}": worst_moment(target, sampler, params) for target, sampler, params in TESTED}
+    for what, z in off.items():
+        print(f"{'ok' if z < LIMIT else 'WRONG':6}{what}: moments off by at most {z:.1f} standard errors")
+    print(f"Self-test: {time.process_time() - began:.1f} s")
+    wrong = [what for what, z in off.items() if not z < LIMIT]
+    if wrong:
+        print(f"sgmcmc-lab: not the exact moments: {'; '.join(wrong)}.", file=sys.stderr)
+    return FAILED if wrong else 0
+
+
+def worst_moment(target: str, sampler: str, params: dict[str, float]) -> float:
+    """The largest error of E z and E z² over all columns, in standard errors, z standardised by the exact moments."""
+    spec = RunSpec.of(target, sampler, sampler_params=params, n_steps=2000, burn_in=500, n_chains=CHAINS, seed=1)
+    statistics = run(spec, keep_draws=False).statistics
+    means = statistics.sums.powers[:, :, :2] / max(statistics.n_steps, 1)
+    errors = (means.mean(1) - [0.0, 1.0]) / (means.std(1, ddof=1) / CHAINS**0.5)
+    return float(abs(errors).max())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

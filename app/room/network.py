@@ -1,0 +1,44 @@
+"""By which addresses other computers of the network reach this one."""
+
+import socket
+from contextlib import suppress
+from io import BytesIO, StringIO
+
+import segno
+
+PROBES = ("8.8.8.8", "192.168.255.254", "10.255.255.254", "172.31.255.254")
+"""One address outside, where the way of most networks goes, and one in each private network: the system says from which
+of its own it would write there."""
+
+
+def addresses() -> list[str]:
+    """The addresses of this computer in its networks, the likeliest first; none without a network. Sends nothing."""
+    found = []
+    for probe in PROBES:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            try:
+                # A datagram's socket only takes the address: no packet is sent.
+                asked.connect((probe, 9))
+                found.append(asked.getsockname()[0])
+            except OSError:
+                continue
+    # Some computers do not know their own name.
+    with suppress(OSError):
+        found += [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+    return [one for one in dict.fromkeys(found) if not one.startswith(("127.", "0.", "169.254."))]
+
+
+def qr_svg(text: str) -> str:
+    """A QR code as SVG, which is as large as its place. Its light border belongs to it."""
+    out = BytesIO()
+    segno.make(text, micro=False, error="m").save(
+        out, kind="svg", dark="#000000", light="#ffffff", omitsize=True, xmldecl=False, svgns=False, nl=False, border=3
+    )
+    return out.getvalue().decode()
+
+
+def qr_terminal(text: str) -> str:
+    """The same for a terminal, two rows a line."""
+    out = StringIO()
+    segno.make(text, micro=False, error="l").terminal(out, border=2, compact=True)
+    return out.getvalue()

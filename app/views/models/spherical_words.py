@@ -1,0 +1,11 @@
+"""The topics on a sphere as their top words."""
+
+from app.views.models.words import Words
+
+
+class SphericalWords(Words):
+    """The largest topics; each word's bar is its share of the topic's length, β²."""
+
+    key = "spherical_words"
+    hint = "with their shares; a bar: the word's weight, squared"
+    needs = "spherical"

@@ -1,0 +1,101 @@
+"""Parameters with bounds, and the coordinates that stand for them, which may be any numbers."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from samplers.expressions import Expression, apply, constant
+from samplers.expressions.densities import DENSITIES
+from samplers.expressions.functions import FUNCTIONS
+from samplers.parameters import SpecError
+
+MAX_PARAMETERS = 10
+MAX_NAME = 20
+"""Characters of a parameter's name."""
+
+
+class Bounded(NamedTuple):
+    """A parameter of the model, and the coordinate that stands for it, which may be any number."""
+
+    name: str
+    low: float
+    high: float
+
+    def value(self, theta: Expression) -> Expression:
+        """The parameter, of its coordinate."""
+        if np.isinf(self.low) and np.isinf(self.high):
+            return theta
+        if np.isinf(self.high):
+            return self.low + apply("exp", theta)
+        if np.isinf(self.low):
+            return self.high - apply("exp", theta)
+        return self.low + (self.high - self.low) * apply("inv_logit", theta)
+
+    def log_jacobian(self, theta: Expression) -> Expression:
+        """log |d parameter / d coordinate|."""
+        if np.isinf(self.low) and np.isinf(self.high):
+            return constant(0.0)
+        if np.isinf(self.low) or np.isinf(self.high):
+            return theta
+        return float(np.log(self.high - self.low)) - apply("log1p_exp", theta) - apply("log1p_exp", -theta)
+
+    @property
+    def coordinate(self) -> str:
+        """What the coordinate is, in words."""
+        if np.isinf(self.low) and np.isinf(self.high):
+            return self.name
+        if np.isinf(self.high):
+            return f"log {self.name}" if self.low == 0 else f"log({self.name} − {self.low:g})"
+        if np.isinf(self.low):
+            return f"log({self.high:g} − {self.name})"
+        return f"logit {self.name}" if (self.low, self.high) == (0, 1) else f"scaled logit {self.name}"
+
+    @property
+    def jacobian(self) -> str:
+        """What the coordinate adds to the log density, in words; empty where it adds nothing."""
+        if np.isinf(self.low) and np.isinf(self.high):
+            return ""
+        if np.isinf(self.low) or np.isinf(self.high):
+            return "θ"
+        return f"log {self.high - self.low:g} − log(1 + e^θ) − log(1 + e^−θ)"
+
+
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_DECLARATION = re.compile(
+    rf"(?:(?P<low>{_NUMBER})\s*<\s*)?(?P<name>[A-Za-z][A-Za-z0-9_]*)"
+    rf"(?:\s*(?P<sign>[<>])\s*(?P<bound>{_NUMBER}))?"
+)
+_MAX_BOUND = 1e6
+
+
+def declarations(text: str, field: str) -> tuple[Bounded, ...]:
+    """The parameters of a text as ``a, s > 0, 0 < p < 1``. Raises :class:`SpecError`."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > MAX_PARAMETERS:
+        raise SpecError(field, text, f"there are {len(parts)} names; allowed are at most {MAX_PARAMETERS}")
+    made: list[Bounded] = []
+    for part in parts:
+        found = _DECLARATION.fullmatch(part)
+        if found is None:
+            raise SpecError(field, part, "allowed are names with commas between them, each with bounds or without, as in a, s > 0, 0 < p < 1")  # fmt: skip
+        low, high = -np.inf, np.inf
+        if found["low"] is not None:
+            low = float(found["low"])
+        if found["sign"] == ">":
+            if found["low"] is not None:
+                raise SpecError(field, part, "it has two lower bounds; allowed is s > 0, s < 1 or 0 < s < 1")
+            low = float(found["bound"])
+        elif found["sign"] == "<":
+            high = float(found["bound"])
+        if not low < high or max(abs(x) for x in (low, high, 0.0) if np.isfinite(x)) > _MAX_BOUND:
+            raise SpecError(field, part, f"allowed is a lower bound below the upper one, both from −{_MAX_BOUND:g} to {_MAX_BOUND:g}")  # fmt: skip
+        called = found["name"]
+        if len(called) > MAX_NAME:
+            raise SpecError(field, called, f"allowed are names of at most {MAX_NAME} characters")
+        if called in FUNCTIONS or called in DENSITIES or called == "pi":
+            raise SpecError(field, called, "it is the name of a function or a number; allowed is another name")
+        if called in {each.name for each in made}:
+            raise SpecError(field, called, "it is there twice; allowed are different names")
+        made.append(Bounded(called, low, high))
+    return tuple(made)

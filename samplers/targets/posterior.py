@@ -1,0 +1,380 @@
+"""A posterior that a person types: names, a prior, and the log density of one row of a table."""
+
+import itertools
+import re
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from samplers import jit
+from samplers.expressions import Expression, name, parse
+from samplers.expressions.machine import LANES, execute, program, workspace
+from samplers.expressions.program import postfix
+from samplers.needs import DATA, MODE
+from samplers.parameters import Formula, Source, SpecError, Value
+from samplers.targets.base import Array, Fit, subscript
+from samplers.targets.bounded import Bounded, declarations
+from samplers.targets.boxed import Boxed
+from samplers.targets.long_run import CHAINS, hmc
+from samplers.targets.own import OfTable, held
+from samplers.targets.posterior_data import PRESETS, of_table
+
+MAX_ENERGY_WORK = 2_000_000
+"""Instructions that all rows may take together: some 5 ms for each gradient, and a mode is found in about a hundred."""
+
+# Of the packed parameters: where programs, memory and data begin; how many data, and numbers of each.
+_PRIOR, _ROW, _PRIOR_SLOPES, _ROW_SLOPES, _WORK, _ROWS, _ITEMS, _WIDTH = range(8)
+_HEADER = 8
+
+
+@jit.inlined
+def _at(params, place):
+    return params[int(params[place]) :]
+
+
+@jit.inlined
+def _of_parameters(programme, theta, params):
+    """Run a program of θ (dim,) alone, in the first lane."""
+    work = _at(params, _WORK)
+    for i in range(theta.size):
+        work[i * LANES] = theta[i]
+    execute(programme, work)
+
+
+@jit.inlined
+def _of_rows(programme, theta, first, n, params):
+    """Run a program of θ (dim,) and a row on n rows from ``first``, a row in each lane."""
+    work, rows, width = _at(params, _WORK), _at(params, _ROWS), int(params[_WIDTH])
+    for c in range(n):
+        for i in range(theta.size):
+            work[i * LANES + c] = theta[i]
+        for i in range(width):
+            work[(theta.size + i) * LANES + c] = rows[(first + c) * width + i]
+    execute(programme, work)
+
+
+@jit.potential
+def potential(theta, out, params):
+    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
+    output = (dim + int(params[_WIDTH])) * LANES
+    for k in range(theta.shape[0]):
+        _of_parameters(_at(params, _PRIOR), theta[k], params)
+        out[k] = work[dim * LANES]
+        for first in range(0, items, LANES):
+            n = min(LANES, items - first)
+            _of_rows(_at(params, _ROW), theta[k], first, n, params)
+            for c in range(n):
+                out[k] += work[output + c]
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
+    output = (dim + int(params[_WIDTH])) * LANES
+    for k in range(theta.shape[0]):
+        _of_parameters(_at(params, _PRIOR_SLOPES), theta[k], params)
+        for i in range(dim):
+            out[k, i] = work[(dim + i) * LANES]
+        for first in range(0, items, LANES):
+            n = min(LANES, items - first)
+            _of_rows(_at(params, _ROW_SLOPES), theta[k], first, n, params)
+            for i in range(dim):
+                for c in range(n):
+                    out[k, i] += work[output + i * LANES + c]
+
+
+@jit.batch
+def batch(theta, data, each, params):
+    dim, items, work = theta.shape[1], params[_ITEMS], _at(params, _WORK)
+    output = (dim + int(params[_WIDTH])) * LANES
+    _of_parameters(_at(params, _PRIOR_SLOPES), theta[0], params)
+    for i in range(dim):
+        for k in range(data.size):
+            each[k, i] = work[(dim + i) * LANES]
+    for k in range(data.size):
+        _of_rows(_at(params, _ROW_SLOPES), theta[0], data[k], 1, params)
+        for i in range(dim):
+            each[k, i] += items * work[output + i * LANES]
+
+
+def as_name(title: str) -> str:
+    """A column's title as it stands in a formula: letters, digits and underscores."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_")
+    return plain if plain[:1].isalpha() else f"x_{plain}"
+
+
+FEW = 3
+"""Coordinates of which a mode is taken as it is: the quadrature sees what is far from it."""
+MAX_SHORT_RUN_WORK = 5_000
+"""Instructions of all rows at which a short run takes less than half a second."""
+_WINDOWS, _WINDOW = 3, 100
+"""Of a short run, each with the covariance of the one before; and draws of a chain in each."""
+MAX_SPREAD = 1e3
+"""The largest standard deviation of a coordinate that a short run may find."""
+
+
+class TypedPosterior(OfTable, Boxed):
+    """log p(θ | data) = log prior(θ) + Σ log p(row i | θ) + constant, both typed, with a table of one's own.
+
+    The names of the parameters may have bounds: s > 0 is had by θ = log s, 0 < p < 1 by θ = log p/(1 − p), and the log
+    of the Jacobian is added, so that the prior is one of s and p. The columns of the table go by their titles.
+    Derivatives are symbolic.
+
+    With up to three parameters the exact answers come from quadrature in a box that holds the posterior; beyond, and
+    where the box does not resolve it, from a long run of Hamiltonian Monte Carlo.
+    """
+
+    key = "posterior"
+    title = "Typed posterior"
+    source = "Typed by you"
+    gives = DATA | {MODE}
+    two_kinds = False
+    built_in = {name: preset.table for name, preset in PRESETS.items()}
+    potential, gradient, batch = potential, gradient, batch
+
+    table = Source(default="doses", objects=list(built_in), label="Data", doc="A table, whose columns go into the formulas by their titles, and a model of it to begin with. Or bring a CSV file of your own.")  # fmt: skip
+    parameters = Formula(PRESETS["doses"].parameters, tex="\\theta", label="Parameters", doc="Names with commas between them, at most 10, each with bounds or without: a, s > 0, 0 < p < 1.")  # fmt: skip
+    prior = Formula(PRESETS["doses"].prior, tex=r"\log p(\theta)", label="Prior",
+                    doc="The log density of the parameters before there are data: a formula of them, with densities as in normal_lpdf(a, 0, 5).")  # fmt: skip
+    row = Formula(PRESETS["doses"].row, tex=r"\log p(y_i \mid \theta)", label="Each row",
+                  doc="The log density of one row of the table: a formula of the parameters and of columns by their titles.")  # fmt: skip
+    curve = Formula(PRESETS["doses"].curve, tex="f(x)", label="Curve",
+                    doc="What is drawn over the data: a formula of the parameters and of one column. Empty: nothing is drawn.")  # fmt: skip
+
+    @classmethod
+    def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
+        """Another table brings the formulas of its preset; to one's own go those that are there, or those of a line."""
+        made = super().completed(values, changed)
+        if set(changed) != {"table"}:
+            return made
+        preset = PRESETS.get(str(changed["table"]))
+        if preset is not None:
+            return made | preset._replace(table=made["table"])._asdict()  # type: ignore[arg-type]
+        try:
+            cls(**made)
+        except SpecError:
+            data = held(made["table"])
+            return made if data is None else made | of_table(tuple(map(as_name, (*data.names, data.answer))))
+        return made
+
+    @cached_property
+    def bounded(self) -> tuple[Bounded, ...]:
+        """The parameters of the model. Raises :class:`SpecError`."""
+        return declarations(self.parameters, "target.parameters")
+
+    @cached_property
+    def titles(self) -> dict[str, Array]:
+        """The columns of the table (N,), by their names in formulas. Raises :class:`SpecError`."""
+        data = self.contents
+        out: dict[str, Array] = {}
+        for title, values in zip((*data.names, data.answer), (*data.x.T, data.y), strict=True):
+            if as_name(title) in out:
+                raise SpecError("target.table", title, f"two columns of the table are called {as_name(title)} in formulas; allowed are different titles")  # fmt: skip
+            out[as_name(title)] = np.asarray(values)
+        for each in self.bounded:
+            if each.name in out:
+                raise SpecError("target.parameters", each.name, "a column of the table has this name; allowed is another one")  # fmt: skip
+        return out
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the coordinates in expressions."""
+        return tuple(f"theta{k + 1}" for k in range(len(self.bounded)))
+
+    @cached_property
+    def _values(self) -> dict[str, Expression]:
+        """The parameters of the model, of the coordinates."""
+        return {each.name: each.value(name(label)) for each, label in zip(self.bounded, self.labels, strict=True)}
+
+    def _parsed(self, text: str, names: tuple[str, ...], field: str) -> Expression:
+        """The formula, of the coordinates and of columns. Raises :class:`SpecError`."""
+        typed = parse(text, names, f"target.{field}")
+        try:
+            return typed.substitute(self._values)
+        except SpecError as error:
+            raise SpecError(f"target.{field}", text, error.allowed) from None
+
+    @cached_property
+    def log_prior(self) -> Expression:
+        """The log density of the coordinates before there are data: the prior's, and the Jacobian's."""
+        total = self._parsed(self.prior, tuple(self._values), "prior")
+        for each, label in zip(self.bounded, self.labels, strict=True):
+            total = total + each.log_jacobian(name(label))
+        return total
+
+    @cached_property
+    def log_row(self) -> Expression:
+        """The log density of one row, of the coordinates and of columns."""
+        return self._parsed(self.row, (*self._values, *self.titles), "row")
+
+    @cached_property
+    def used(self) -> tuple[str, ...]:
+        """The columns that the log density of a row has in it."""
+        return tuple(title for title in self.titles if title in self.log_row.names)
+
+    @property
+    def tex(self) -> str:  # type: ignore[override]
+        r"""U(θ) in LaTeX."""
+        plain = {each.name: each.name for each in self.bounded}
+        prior = parse(self.prior, tuple(plain), "target.prior").tex()
+        row = parse(self.row, (*plain, *self.titles), "target.row").tex()
+        return rf"U(\theta) = -\Bigl({prior}\Bigr) - \sum_{{i=1}}^{{N}}\Bigl({row}\Bigr) - \log\lvert J\rvert"
+
+    def check(self) -> None:
+        self.titles  # noqa: B018  of the table and the parameters no two have one name
+        log_prior, log_row = self.log_prior, self.log_row
+        missing = [each.name for each, label in zip(self.bounded, self.labels, strict=True) if label not in log_prior.names | log_row.names]  # fmt: skip
+        if missing:
+            raise SpecError("target.parameters", missing[0], "neither the prior nor the row has it in it; allowed are parameters that are used")  # fmt: skip
+        if not self.used:
+            raise SpecError("target.row", self.row, f"it has no column of the table in it; the columns are {', '.join(self.titles)}")  # fmt: skip
+        if self.curve != "":
+            self._drawn()
+        try:
+            work = self.work
+            [log_prior.diff(label) for label in self.labels]
+        except SpecError as error:
+            raise SpecError("target.row", self.row, error.allowed) from None
+        if work > MAX_ENERGY_WORK:
+            raise SpecError("target.row", self.row, f"its slopes take {work:,} instructions for all {self.n_data:,} rows; allowed are {MAX_ENERGY_WORK:,}: a shorter formula, or fewer rows, are needed")  # fmt: skip
+        at_start = self._at(self.start_at)
+        if not (np.isfinite(at_start[0]) and np.isfinite(at_start[1]).all()):
+            rows = self._row_energies(self.start_at)
+            where = ", ".join(f"{each.name} = {value:.3g}" for each, value in zip(self.bounded, self.constrained(self.start_at), strict=True))  # fmt: skip
+            field, text, what = ("prior", self.prior, "it") if np.isfinite(rows).all() else ("row", self.row, f"in row {int(np.argmax(~np.isfinite(rows))) + 1} of the table it")  # fmt: skip
+            raise SpecError(f"target.{field}", text, f"{what} has no finite value at {where}")
+        self.curvature  # noqa: B018  the posterior has a mode, or is refused here
+
+    @cached_property
+    def work(self) -> int:
+        """Instructions of a gradient of all rows."""
+        slopes = [-self.log_row.diff(label) for label in self.labels]
+        return len(postfix(slopes, (*self.labels, *self.used)).code) * self.n_data
+
+    def constrained(self, theta: Array) -> list[Array]:
+        """The values of the model's parameters at θ (..., dim), each (...)."""
+        given = {label: theta[..., k] for k, label in enumerate(self.labels)}
+        return [self._values[each.name].evaluate(**given) for each in self.bounded]
+
+    def _row_energies(self, theta: Array) -> Array:
+        """−log p(row | θ) at θ (dim,), (N,)."""
+        given = {label: theta[k] for k, label in enumerate(self.labels)} | {title: self.titles[title] for title in self.used}  # fmt: skip
+        return -self.log_row.evaluate(**given)
+
+    def log_likelihood(self, theta: Array) -> Array:
+        """log p(row i | θ) at θ (..., dim), (..., N)."""
+        given = {label: theta[..., k, None] for k, label in enumerate(self.labels)} | {title: self.titles[title] for title in self.used}  # fmt: skip
+        return self.log_row.evaluate(**given)
+
+    @property
+    def n_data(self) -> int:  # type: ignore[override]
+        return len(self.contents.y)
+
+    @cached_property
+    def start_at(self) -> Array:  # type: ignore[override]
+        return np.zeros(len(self.bounded))
+
+    def start(self) -> Array:
+        # In the tail, and in the picture: 0 may be further away than a chain goes in a lesson.
+        return np.asarray(self.mode + 2 * np.sqrt(np.diag(np.linalg.inv(self.curvature))))
+
+    @cached_property
+    def _peak(self) -> tuple[Array, Array]:
+        try:
+            mode, curvature = super()._peak
+        except SpecError:
+            if self.work > MAX_SHORT_RUN_WORK:
+                raise
+            return self._short_run()[:2]
+        if self.dim <= FEW or self.work > MAX_SHORT_RUN_WORK:
+            return mode, curvature
+        mean, precision, energy = self._short_run()
+        # Of a Gaussian U is dim/2 above its least, with the standard deviation √(dim/2).
+        typical = energy - self._at(mode)[0] < self.dim / 2 + 6 * np.sqrt(self.dim / 2)
+        return (mode, curvature) if typical else (mean, precision)
+
+    def _short_run(self) -> tuple[Array, Array, float]:
+        """Mean and inverse covariance of a short run, and its mean energy.
+
+        They stand for the mode and the curvature of a posterior that is proper and has no highest point, or one far
+        from where its mass is: the density of means around one of them, whose spread is unknown, has none where that
+        spread goes to 0.
+        """
+        jit.prepare([hmc, self.potential, self.gradient])
+        rng, params = np.random.Generator(np.random.SFC64(2)), self.without_draws()
+        mean, factor, kept = self.start_at, np.eye(self.dim), np.empty((_WINDOW, CHAINS, self.dim))
+        draws, spread = kept.reshape(-1, self.dim), factor
+        position = 0.3 * rng.standard_normal((CHAINS, self.dim))
+        for _ in range(_WINDOWS):
+            step_size, share = 0.5, 0.0
+            while share < 0.7 and step_size > 1e-4:
+                step_size /= 1.6
+                share = hmc(rng, position, self.potential, self.gradient, params, mean, factor, step_size, 8, kept) / (_WINDOW * CHAINS)  # fmt: skip
+            spread = np.atleast_2d(np.cov(draws.T))
+            if not np.isfinite(spread).all() or np.sqrt(np.diag(spread)).max() > MAX_SPREAD:
+                raise SpecError("target.prior", self.prior, "no highest point of the posterior is found, and a short run leaves every bound: perhaps it cannot be normalised; a prior that falls off is needed")  # fmt: skip
+            # A little of the unit matrix, for so few draws may lie in a plane.
+            spread = 0.95 * spread + 0.05 * np.diag(np.diag(spread)) + 1e-6 * np.eye(self.dim)
+            mean, factor = draws.mean(axis=0), np.ascontiguousarray(np.linalg.cholesky(spread))
+            position = np.ascontiguousarray(np.linalg.solve(factor, (kept[-1] - mean).T).T)
+        return mean, np.asarray(np.linalg.inv(spread)), float(self._energies(draws).mean())
+
+    @cached_property
+    def params(self) -> Array:  # type: ignore[override]
+        both = (*self.labels, *self.used)
+        parts = [
+            program([-self.log_prior], self.labels), program([-self.log_row], both),
+            program([-self.log_prior.diff(label) for label in self.labels], self.labels),
+            program([-self.log_row.diff(label) for label in self.labels], both),
+        ]  # fmt: skip
+        rows = np.column_stack([self.titles[title] for title in self.used])
+        parts += [np.zeros(workspace(*parts)), rows.ravel()]
+        starts = _HEADER + np.cumsum([0, *map(len, parts[:-1])])
+        return np.concatenate([np.array([*starts, len(rows), len(self.used)], dtype=float), *parts])
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(f"θ{subscript(k + 1)} {each.coordinate}" for k, each in enumerate(self.bounded))
+
+    def _drawn(self) -> tuple[Expression, str]:
+        """What is drawn over the data, and the column it is drawn against. Raises :class:`SpecError`."""
+        drawn = self._parsed(self.curve, (*self._values, *self.titles), "curve")
+        columns = [title for title in self.titles if title in drawn.names]
+        if len(columns) != 1:
+            raise SpecError("target.curve", self.curve, f"it has {len(columns)} columns of the table in it; allowed is one of {', '.join(self.titles)}")  # fmt: skip
+        return drawn, columns[0]
+
+    def fit(self) -> Fit | None:
+        if self.curve == "":
+            return None
+        drawn, column = self._drawn()
+        data = self.contents
+
+        def curves(theta: Array, x: Array) -> Array:
+            return drawn.evaluate(**{label: theta[..., k] for k, label in enumerate(self.labels)}, **{column: x})
+
+        return Fit.of(np.column_stack([self.titles[column], data.y]), (column, data.answer), curves)
+
+    def facts(self) -> Mapping[str, str]:
+        jacobians = [f"θ{subscript(k + 1)} = {each.coordinate}, whose Jacobian adds {each.jacobian} to the log density" for k, each in enumerate(self.bounded) if each.jacobian]  # fmt: skip
+        said = {"Data": f"{self.n_data:,} rows; columns {', '.join(itertools.islice(self.titles, 12))}"}
+        if jacobians:
+            said["Bounds"] = "; ".join(jacobians)
+        exact = {"Exact answers": "by quadrature"} if self.grid is not None else super().facts()
+        return {**said, **exact}
+
+    tried_at = (
+        {"table": "outliers", "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3) + exponential_lpdf(s, 1)",
+         "row": "student_t_lpdf(y, 4, a + b*x, s)", "curve": "a + b*x"},
+        {"table": "counts", "parameters": "a, 0 < p < 1", "prior": "normal_lpdf(a, 0, 3) + beta_lpdf(p, 2, 2)",
+         "row": "log_mix(p, poisson_log_lpmf(y, a), poisson_log_lpmf(y, a + x))", "curve": ""},
+    )  # fmt: skip
+    drawn_at = {"prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1)"}
+
+    def textbook_slope(self, theta: Array, datum: int) -> Array:
+        given = {label: theta[k] for k, label in enumerate(self.labels)}
+        row = {title: self.titles[title][datum] for title in self.used}
+        prior = [float(self.log_prior.diff(label).evaluate(**given)) for label in self.labels]
+        one = [float(self.log_row.diff(label).evaluate(**given, **row)) for label in self.labels]
+        return -np.array(prior) - self.n_data * np.array(one)

@@ -1,0 +1,84 @@
+"""The command ``sgmcmc-lab``: what it serves to whom, what it checks, and what it says to bad arguments."""
+
+import socket
+from itertools import pairwise
+
+import pytest
+
+from app import command
+from app.room.network import addresses, qr_svg, qr_terminal
+
+BAD = [
+    (["--port", "0"], "sgmcmc-lab: argument --port: '0': allowed is a whole number from 1 to 65535.\n"),
+    (
+        ["--port", "9" * 5000],
+        f"sgmcmc-lab: argument --port: '{'9' * 40}': allowed is a whole number from 1 to 65535.\n",
+    ),
+    (["--port", "²"], "sgmcmc-lab: argument --port: '²': allowed is a whole number from 1 to 65535.\n"),
+    (["--all"], "sgmcmc-lab: unrecognized arguments: --all.\n"),
+    (["--class", "--check"], "sgmcmc-lab: argument --check: not allowed with argument --class.\n"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD)
+def test_bad_arguments_are_one_sentence(arguments, sentence, capsys):
+    with pytest.raises(SystemExit) as end:
+        command.main(arguments)
+    assert end.value.code == command.BAD_INPUT
+    assert capsys.readouterr() == ("", sentence)
+
+
+def test_a_taken_port_is_said(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(SystemExit) as end:
+        command.main(["--port", str(listener.getsockname()[1])])
+    assert end.value.code == command.BAD_INPUT
+    assert "listens on" in capsys.readouterr().err
+
+
+def test_without_a_class_only_this_computer_is_served():
+    own, room = (command.serve_arguments(5006, room, ["10.0.0.5", "desk.local"]) for room in (False, True))
+    assert own[own.index("--address") + 1] == "localhost"
+    assert "--allow-websocket-origin" not in own
+    assert "--address" not in room
+    allowed = [after for before, after in pairwise(room) if before == "--allow-websocket-origin"]
+    assert allowed == ["10.0.0.5:5006", "desk.local:5006"]
+
+
+def test_the_class_is_told_the_address_that_it_may_open(monkeypatch, capsys):
+    served = []
+    monkeypatch.setattr("panel.command.main", served.append)
+    monkeypatch.setattr("app.room.network.addresses", lambda: ["10.0.0.5", "192.168.1.7"])
+    assert command._serve(5044, room=True) == 0
+    said = capsys.readouterr().out
+    assert "http://10.0.0.5:5044/ or http://192.168.1.7:5044/" in said
+    assert qr_terminal("http://10.0.0.5:5044/") in said
+    assert {"10.0.0.5:5044", "192.168.1.7:5044"} <= set(served[0])
+    monkeypatch.setattr("app.room.network.addresses", list)
+    assert command._serve(5044, room=True) == command.FAILED
+    assert len(served) == 1
+    assert "in no network" in capsys.readouterr().err
+
+
+def test_the_check_sees_a_sampler_that_is_wrong(monkeypatch, capsys):
+    """Unadjusted SGLD at a large step has another stationary distribution."""
+    monkeypatch.setattr(command, "TESTED", (command.TESTED[0], ("gaussian", "sgld", {"step_size": 0.5})))
+    assert command.main(["--check"]) == command.FAILED
+    found = capsys.readouterr()
+    assert "ok    gaussian, mala" in found.out
+    assert "WRONG gaussian, sgld" in found.out
+    assert found.err == "sgmcmc-lab: not the exact moments: gaussian, sgld.\n"
+
+
+def test_addresses_are_of_this_computer():
+    """To each of them a socket can be bound, which no other computer's address allows."""
+    for one in addresses():
+        with socket.socket() as bound:
+            bound.bind((one, 0))
+    with socket.socket() as bound, pytest.raises(OSError, match="assign"):
+        bound.bind(("192.0.2.1", 0))
+
+
+def test_a_code_is_of_its_text():
+    assert qr_svg("http://10.0.0.5:5006/") != qr_svg("http://10.0.0.6:5006/")
+    assert qr_svg("x").startswith("<svg")
+    assert "width=" not in qr_svg("x").partition(">")[0]
