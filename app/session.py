@@ -441,6 +441,7 @@ class Session:
             *main, stylesheets=[_SCREEN], css_classes=self._screen_classes(), sizing_mode="stretch_width", margin=0
         )
         beside = pn.Column(self._screen, *below, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
+
     def _frame(self, state: AppState, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""
         beside = pn.Column(self.room.panel, *main, sizing_mode="stretch_width", margin=0, css_classes=["beside"])

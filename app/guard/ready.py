@@ -89,7 +89,7 @@ class Ready:
             if not short or TURNS.crowded:
                 await asyncio.sleep(QUIET_SECONDS if short else 1.0)
                 continue
-            async with TURNS:
+            async with TURNS.lock:
                 session = await self._make(short[0].query)
             session.block_expiration()
             short[0].sessions.append(session)
