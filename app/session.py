@@ -440,7 +440,7 @@ class Session:
         self._screen = pn.Column(
             *main, stylesheets=[_SCREEN], css_classes=self._screen_classes(), sizing_mode="stretch_width", margin=0
         )
-        beside = pn.Column(self._screen, *below, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
+        pn.Column(self._screen, *below, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
 
     def _frame(self, state: AppState, main: list[Any], header: list[Any]) -> Any:
         """The page around its parts."""

@@ -23,7 +23,6 @@ from tornado.web import OutputTransform, RequestHandler
 from app.guard import pieces, ready, told
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
-from app.guard.turns import Turns
 from app.room.rooms import rooms
 
 EMBED = "SGMCMC_EMBED"
