@@ -440,11 +440,9 @@ class Session:
         self._screen = pn.Column(
             *main, stylesheets=[_SCREEN], css_classes=self._screen_classes(), sizing_mode="stretch_width", margin=0
         )
-        pn.Column(self._screen, *below, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
-
-    def _frame(self, state: AppState, main: list[Any], header: list[Any]) -> Any:
-        """The page around its parts."""
-        beside = pn.Column(self.room.panel, *main, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
+        beside = pn.Column(
+            self.room.panel, self._screen, *below, sizing_mode="stretch_width", margin=0, css_classes=["beside"]
+        )
         self._body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
         self._body.css_classes = self._body_classes()
         if "lessons" not in state.hidden:
