@@ -306,7 +306,8 @@ class Live:
     async def _slow_loop(self) -> None:
         turn = 0
         while True:
-            await asyncio.sleep(SLOW_SECONDS)
+            # While people wait for their pages, captions and readouts come four times less often.
+            await asyncio.sleep(SLOW_SECONDS * (4 if TURNS.crowded else 1))
             if self._watched and not (self._restart or self._rebuild or self._stale):
                 turn += 1
                 try:

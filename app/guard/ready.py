@@ -18,7 +18,7 @@ from app.guard.turns import TURNS
 from samplers.parameters import SpecError
 
 MOST = 60
-"""Pages that are kept ready at a time, of all links together. Each is some 3 MB."""
+"""Pages that are kept ready at a time, of all links together. Each is some 4 MB."""
 LONGEST = 4000
 """Characters of a link's query."""
 KEEP_SECONDS = 600.0
@@ -89,7 +89,7 @@ class Ready:
             if not short or TURNS.crowded:
                 await asyncio.sleep(QUIET_SECONDS if short else 1.0)
                 continue
-            async with TURNS:
+            async with TURNS.lock:
                 session = await self._make(short[0].query)
             session.block_expiration()
             short[0].sessions.append(session)

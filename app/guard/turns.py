@@ -11,20 +11,21 @@ class Turns:
     """A context that one has at a time, first come, first served, with a rest after each."""
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
+        self.lock = asyncio.Lock()
+        """Held while a page is made. Who makes one for nobody takes it alone: nobody waits for that."""
         self._began = 0.0
         self._rest: asyncio.Task[None] | None = None
         self._wanted = 0
 
     @property
     def crowded(self) -> bool:
-        """Whether a page is being made, or waited for."""
+        """Whether somebody waits for a page."""
         return self._wanted > 0
 
     async def __aenter__(self) -> None:
         self._wanted += 1
         try:
-            await self._lock.acquire()
+            await self.lock.acquire()
         except BaseException:
             self._wanted -= 1
             raise
@@ -40,7 +41,7 @@ class Turns:
         try:
             await rest(taken)
         finally:
-            self._lock.release()
+            self.lock.release()
 
 
 TURNS = Turns()

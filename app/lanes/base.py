@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Lanes:
 
     records: Sequence[Any]
     """Of each lane its :class:`Record`."""
-    heavy: ClassVar[bool]
+    heavy: bool
     """Whether the arrays of a frame take so long that a thread computes them."""
 
     def __init__(self, experiment: Experiment):

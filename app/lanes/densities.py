@@ -20,6 +20,10 @@ CHUNK_SECONDS = 0.004
 """The engine comes back this often, so that sessions take turns."""
 INLINE_SECONDS = 0.001
 """Work shorter than this is done at once: to hand it to a thread and to wait for that takes as long."""
+NUMBER_SECONDS = 1e-7
+"""About what one coordinate of one chain costs in a step. Before the first step has been made nothing else is known."""
+HEAVY = 20_000
+"""With so many coordinates of all chains, the arrays of a frame take longer than a frame may hold the loop."""
 CURVE_SPACING = 1.03
 """The curve of a lane's distance from the target gets a point when the run is this much longer: evenly spaced on a
 log axis."""
@@ -59,12 +63,12 @@ class LaneRecord(Record):
 class DensityLanes(Lanes):
     """Kernels side by side; all make the same number of steps."""
 
-    heavy = False
-
     def __init__(self, experiment: Experiment):
         super().__init__(experiment)
         self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
-        self._cost = 1e-6
+        numbers = sum(record.run.spec.n_chains * record.run.target.dim for record in self.records)
+        self.heavy = numbers >= HEAVY
+        self._cost, self._measured = NUMBER_SECONDS * numbers, False
         self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
 
     @classmethod
@@ -122,12 +126,14 @@ class DensityLanes(Lanes):
         running = [record for record in self.records if record.run.divergence is None]
         while done < n and running:
             ends = [record.left for record in running if record.left]
-            chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)), *ends)
+            # The first step tells what one costs.
+            chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)), *ends) if self._measured else 1
             before = time.thread_time()
             for record in running:
                 record.run.advance(chunk)
             # Of this thread alone: what it waits for others, a step does not cost, and a larger chunk waits less.
-            self._cost = 0.5 * self._cost + 0.5 * (time.thread_time() - before) / chunk
+            cost = (time.thread_time() - before) / chunk
+            self._cost, self._measured = 0.5 * (self._cost + cost) if self._measured else cost, True
             done += chunk
             for record in running:
                 if record.whole is None and not record.left:

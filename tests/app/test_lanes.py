@@ -42,6 +42,24 @@ def test_waiting_is_not_taken_for_the_cost_of_a_step(monkeypatch):
     assert last(clocks.perf_counter) == [1] * 8
 
 
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_heavy_experiment_is_heavy_from_its_first_step(fault, monkeypatch):
+    """Fails where the server's loop makes the first steps of 10,000 chains itself, 20 at one go, for .3 s each.
+
+    Planted fault: what a step costs is not known before, and taken for nothing.
+    """
+    chunks, state = [], AppState()
+    monkeypatch.setattr(densities.Run, "advance", lambda run, n: chunks.append(n))
+    if fault:
+        monkeypatch.setattr(densities, "NUMBER_SECONDS", 1e-12)
+    light = DensityLanes(state.experiment)
+    heavy = DensityLanes(replace(state.experiment, n_chains=10_000))
+    assert light.short(state, 0) and not light.heavy and heavy.heavy
+    assert heavy.short(state, 0) == fault
+    heavy.move(state, 0)
+    assert chunks[0] == 1
+
+
 @pytest.mark.parametrize(("most", "in_thread"), [(runner.LIGHT, False), (0, True)])
 def test_lanes_that_are_made_in_a_moment_do_not_wait_for_a_thread(most, in_thread, monkeypatch):
     """Fails where in a full class no page moves until all are made, for the loop leaves a thread no time before.

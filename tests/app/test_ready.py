@@ -45,6 +45,8 @@ def lot(monkeypatch):
     made, clock = [], SimpleNamespace(now=0.0)
 
     async def make(query):
+        # Others' frames do not become fewer for it.
+        assert not ready.TURNS.crowded
         made.append(Session(query))
         return made[-1]
 
