@@ -11,6 +11,7 @@ from lessons.measures.diverged import Diverged
 from lessons.measures.ensemble import EnsembleMean, EnsembleMGF, EnsembleVariance
 from lessons.measures.expectation import Expectation
 from lessons.measures.gap import Gap
+from lessons.measures.heat import Heat
 from lessons.measures.kl import KL, JointKL
 from lessons.measures.ks import KS, ChainKS
 from lessons.measures.model import DataToReach, Elbo, Score
@@ -54,6 +55,7 @@ MEASURES: Registry[type[Measure]] = Registry(
     Elbo,
     AdjustedRand,
     Purity,
+    Heat,
     Amari,
     TrialTau,
     TrialGain,

@@ -57,6 +57,8 @@ NUMBERS = {
     ("circle", 3, 1): [("temperature", 1, "1.99"), ("expectation(number:3)", 1, "0.36")],
     ("order", 1, 1): [("variance", 1, "1.00"), ("variance", 2, "0.90")],
     ("order", 2, 1): [("variance", 1, "1.003"), ("auxiliary(component:1;order:2)", 1, "1.058")],
+    ("spherical", 2, 1): [("heat", 1, "3.3")],
+    ("spherical", 3, 1): [("mean(column:2)", 1, "0.67"), ("score", 1, "-47.3")],
     ("scan", 1, 1): [("tau", 1, "1.00"), ("variance", 1, "2.01")],
     ("scan", 2, 1): [("tau", 1, "120"), ("tau", 2, "60")],
     ("topics", 1, 1): [("score", 1, "18.5")],

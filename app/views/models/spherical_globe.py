@@ -20,7 +20,7 @@ class SphericalGlobe(Globe):
 
     key = "spherical_globe"
     title = "Topics among the documents"
-    hint = "arrows: topics; dots: documents; drag to turn"
+    hint = "arrows: topics; dots: documents"
     needs = "spherical"
     tall = True
 
@@ -30,8 +30,10 @@ class SphericalGlobe(Globe):
 
     @property
     def axis_names(self) -> tuple[str, str, str]:  # type: ignore[override]
-        """The directions by their number, or the mean and two more."""
-        return ("1", "2", "3") if self.scene.target.directions == "contrasts" else ("mean", "1", "2")
+        """The directions in which documents differ most, or their mean and two of these."""
+        return (
+            ("first", "second", "third") if self.scene.target.directions == "contrasts" else ("mean", "first", "second")
+        )
 
     def take_touches(self, figure: Any, point: str = "", **args: Any) -> None:
         """Topics are put nowhere by hand."""
@@ -67,9 +69,11 @@ class SphericalGlobe(Globe):
         }
 
     def captions(self, lanes: Frame) -> dict[str, str]:
-        """How much of the topics lies in the three directions."""
-        inside = (lanes.snapshot()["arrows"] ** 2).sum(axis=1).mean()
-        return {self._label.id: f"in these directions: {inside:.0%} of the topics' length²"}
+        """How much of the topics lies in the three directions, and the temperature of what moves them."""
+        seen = lanes.snapshot()
+        inside, heat = (seen["arrows"] ** 2).sum(axis=1).mean(), float(seen["heat"][0])
+        warm = f"; ‖v‖²/m = {heat:.2f}" if heat else ""
+        return {self._label.id: f"in these directions: {inside:.0%} of the topics' length²{warm}"}
 
     def words(self, lanes: Frame) -> str:
         """Where the first topics point."""

@@ -7,5 +7,5 @@ class SphericalWords(Words):
     """The largest topics; each word's bar is its share of the topic's length, β²."""
 
     key = "spherical_words"
-    hint = "with their shares of the documents; a bar: the word's weight, squared"
+    hint = "with their shares; a bar: the word's weight, squared"
     needs = "spherical"

@@ -64,8 +64,8 @@ class SphericalGMC(SphericalSampler):
 class SphericalGibbs(SphericalGMC):
     """GMC with blocked Gibbs: θ given β, and β given θ, each by geodesic Monte Carlo with its accept step.
 
-    Step: N proposals of every document's θ from p(θ|β, v) on the simplex; then, with the last θ, a velocity v ~ ΛN(0, I),
-    L leapfrog steps hτ along great circles with the full gradient of
+    Step: N proposals of every document's θ from p(θ|β, v) on the simplex; then, with the last θ, v ~ ΛN(0, I), L
+    leapfrog steps hτ along great circles with the full gradient of
     U = + log c_V(‖m̄‖) − κΣ_d v_d·v̄(β, θ_d), accepted with probability min(1, e^{−ΔH}).
     Invariant distribution: p(β, θ|v), exactly, for every step size.
     """
@@ -97,7 +97,7 @@ class SphericalGMCApprox(SphericalGMC):
     The slope of U(β) = −log p(β|v) is that of eq (10) with all documents and N draws of θ, new ones at every leapfrog
     step. For the accept step p(v_d|β′)/p(v_d|β) = E[e^{κ v_d·(v̄(β′, θ) − v̄(β, θ))}] over p(θ|β, v_d) is the mean over
     N draws of θ. The paper's own estimate is in its appendix B, which its text leaves out.
-    Invariant distribution: p(β|v) as N → ∞; with few draws the mean's log is too low, and proposals are rejected for it.
+    Invariant distribution: p(β|v) as N → ∞; with few draws the mean's log is too low, and proposals are rejected.
     """
 
     key = "spherical_gmc"

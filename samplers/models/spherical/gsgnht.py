@@ -14,10 +14,10 @@ FARTHEST = 300.0
 class SphericalGSGNHT(StochasticSpherical):
     """gSGNHT of all topics, with one thermostat ξ (Liu, Zhu & Song 2016, section 3.3 and Algorithm 3).
 
-    As SGGMC, with e^{−ξh/2} for the damper, and ξ ← ξ + (‖v‖²/m − 1)h/2 with each half of the great circles; ‖v‖² is over
-    all topics, and m = K(V − 1) the dimension of their spheres together. ξ starts at C.
-    Invariant distribution: p(β|v) as h → 0; the noise of a minibatch, where it is the same in all directions, only moves
-    the mean of ξ.
+    As SGGMC, with e^{−ξh/2} for the damper, and ξ ← ξ + (‖v‖²/m − 1)h/2 with each half of the great circles; ‖v‖² is
+    over all topics, and m = K(V − 1) the dimension of their spheres together. ξ starts at C.
+    Invariant distribution: p(β|v) as h → 0; the noise of a minibatch, where it is the same in all directions, only
+    moves the mean of ξ.
     """
 
     key = "spherical_gsgnht"

@@ -1,7 +1,7 @@
 """What all methods for topics on a sphere have in common: their state, θ of a batch, the score, and what the views see.
 
-Time is counted in units of τ = √(K/(κN)), so that the same step size suits every corpus: the slope of U in β is of the size
-1/τ². In the paper's units a step is ε = hτ and the friction C/τ.
+Time is counted in units of τ = √(K/(κN)), so that the same step size suits every corpus: the curvature of U in β is of
+the size 1/τ². In the paper's units a step is ε = hτ and the friction C/τ.
 """
 
 from abc import abstractmethod
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from samplers import jit
 from samplers.manifolds import sphere
 from samplers.models.average import LaterLogAverage
 from samplers.models.base import Method, Snapshot
@@ -75,7 +74,7 @@ class SphericalMethod(Method):
         return state.roots**2
 
     def follow(self, model: Spherical, state: State) -> Array:
-        """Of the documents of the last step how well they fit; the topics' mean; θ's largest mean over all documents."""
+        """How well the documents of the last step fit; the length of the topics' mean; θ's largest mean."""
         theta = self.theta(model, state)
         fit = model.cosines(state.beta, model.training[state.batch], theta[state.batch]).mean()
         return np.array([fit, np.linalg.norm(state.beta.mean(axis=0)), theta.mean(axis=0).max()])
@@ -83,7 +82,8 @@ class SphericalMethod(Method):
     def snapshot(self, model: Spherical, state: State) -> Snapshot:
         """``beta`` (K, V). ``top_words``, ``top_probabilities`` (K, 10): the words with the largest weight β, and β²,
         which sum to 1 over all words. ``topic_shares`` (K,): the mean of θ over the documents. ``arrows`` (K, 3): the
-        topics in the globe's three directions.
+        topics in the globe's three directions. ``heat`` (1,): ‖v‖²/m, which is 1 on average at the right temperature,
+        and 0 where there is no velocity.
         """
         n_top = min(N_TOP, model.n_words)
         words = np.argsort(-state.beta, axis=1, kind="stable")[:, :n_top]
@@ -93,6 +93,7 @@ class SphericalMethod(Method):
             "top_probabilities": np.maximum(np.take_along_axis(state.beta, words, axis=1), 0.0) ** 2,
             "topic_shares": self.theta(model, state).mean(axis=0),
             "arrows": state.beta @ model.axes.T,
+            "heat": np.array([(state.velocity**2).sum() / (model.n_topics * (model.n_words - 1))]),
         }
 
     def check_finite(self, state: State) -> None:

@@ -38,13 +38,13 @@ class Spherical(Model):
 
     μ ~ vMF(m, κ₀), β_k ~ vMF(μ, σ), θ_d ~ Dir(α), v_d ~ vMF(βθ_d/‖βθ_d‖, κ), all on the sphere S^{V−1}; m is the mean
     direction of the documents that the methods see. With μ integrated out
-    p(v, β, θ) ∝ c_V(‖κ₀m + σΣβ_k‖)⁻¹ Π_d Dir(θ_d|α) e^{κ v_d·βθ_d/‖βθ_d‖}: eq (9), as the paper prints it, so that the
-    energy contains + log c_V. The concentrations are given a word, κ/V and so on, so that the same values suit every vocabulary;
-    6, 2 and 2 are the paper's 3·10⁴, 10⁴ and 10⁴ with 5000 words.
+    p(v, β, θ) ∝ c_V(‖κ₀m + σΣβ_k‖)⁻¹ Π_d Dir(θ_d|α) e^{κ v_d·βθ_d/‖βθ_d‖}: eq (9), where c_V has the exponent −1,
+    so that the energy contains + log c_V. The concentrations are given a word, κ/V and so on, so that the same values
+    suit every vocabulary; 6, 2 and 2 are the paper's 3·10⁴, 10⁴ and 10⁴ with 5000 words.
 
-    Held out are some documents. The score is the paper's log-perplexity −(1/T) Σ_d log p(v_d|β), where p is the mean over
-    300 draws of θ from its prior, the same ones for every method and step, and for samplers over the later draws of β.
-    It is a density on the sphere: it may be negative, and values of another vocabulary or κ cannot be compared.
+    Held out are some documents. The score is the paper's log-perplexity −(1/T) Σ_d log p(v_d|β), where p is the mean
+    over 300 draws of θ from its prior, the same ones for every method and step, and for samplers over the later draws of
+    β. It is a density on the sphere: it may be negative, and values of another vocabulary or κ cannot be compared.
     """
 
     key = "spherical"
@@ -153,7 +153,7 @@ class Spherical(Model):
         return (-0.5, 1.0001, False), (0.0, 1.0001, False), (0.0, 1.0001, False)
 
     def prior_energy(self, beta: Array) -> float:
-        """+ log c_V(‖m̄‖) of the topics (topics, words), m̄ = κ₀m + σΣβ_k: minus the log of their prior, up to a constant."""
+        """+ log c_V(‖m̄‖) of the topics (topics, words), m̄ = κ₀m + σΣβ_k: minus the log of their prior."""
         return log_c(self.n_words, float(np.linalg.norm(self.pull(beta))))
 
     def prior_gradient(self, beta: Array) -> Array:

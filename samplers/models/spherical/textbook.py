@@ -54,8 +54,8 @@ def draw_theta(method, rng, model, state, batch, n_draws):
             space.textbook_tangent(state.roots[d], np.array([rng.standard_normal() for _ in range(model.n_topics)]))
             for d in batch
         ]
-        for d, w in zip(batch, velocities, strict=True):
-            v, y = model.training[d], state.roots[d].copy()
+        for d, first in zip(batch, velocities, strict=True):
+            w, v, y = first, model.training[d], state.roots[d].copy()
             energy = theta_energy(model, state.beta, v, y) + w @ w / 2
             for _ in range(method.theta_leapfrog):
                 w = space.textbook_tangent(y, w - eps / 2 * theta_slope(model, state.beta, v, y))

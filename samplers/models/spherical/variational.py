@@ -146,7 +146,7 @@ class SphericalVI(SphericalVariational):
 
 
 class SphericalStoVI(SphericalVariational):
-    """Stochastic variational inference: the same with minibatches and falling steps ρ_t = ρ(1 + t/t₀)^{−0.7} of the topics.
+    """Stochastic variational inference: the same with minibatches and falling steps ρ_t = ρ(1 + t/t₀)^{−0.7}.
 
     A document's λ goes on from where it was left. It converges to a local maximum of the same bound.
     """

@@ -11,7 +11,7 @@ from scipy import special
 from samplers import jit
 from samplers.models import METHODS
 from samplers.models.run import ModelChain
-from samplers.models.spherical import Spherical
+from samplers.models.spherical import Spherical, compare
 from samplers.models.spherical.bessel import log_bessel, log_c, mean_length
 from samplers.models.spherical.data import known_topics, tf_idf
 from samplers.models.spherical.proportions import COMPILED, packed
@@ -405,7 +405,7 @@ def uploaded(text, **params):
 
 
 def test_uploads(monkeypatch):
-    """Somebody's own texts are tf-idf vectors; what is too large or too small is refused with the field and what is allowed."""
+    """Somebody's own texts are tf-idf vectors; what does not fit is refused with its field."""
     lines = b"".join(b"%s %s\n" % (a, b) for a in (b"aa", b"bb", b"cc") for b in (b"xx", b"yy", b"zz"))
     model = uploaded(lines)
     assert model.n_data == 7 and model.n_words == 6 and len(model.held) == 2
@@ -426,9 +426,36 @@ def test_uploads(monkeypatch):
 
 
 def test_the_directions_are_those_of_the_documents():
-    """The first is the mean; of contrasts all three are across it, and hold more of the documents' spread. Fault: the first three words."""
+    """The first is the mean; of contrasts all three are across it, and hold more
+    of the documents' spread. Fault: the first three words.
+    """
     one, other = Spherical(), Spherical(directions="contrasts")
     assert one.axes[0] @ one.mean == pytest.approx(1)
     rest = one.training - np.outer(one.training @ one.mean, one.mean)
     spread = [((rest @ axes.T) ** 2).sum() for axes in (other.axes, one.axes, np.eye(40)[:3])]
     assert spread[0] > 1.2 * spread[1] > 3 * spread[2]
+
+
+def test_the_comparison_makes_its_table(monkeypatch, tmp_path, capsys):
+    """At toy length: every case has its row and each seed its own score, and the paper's order is printed for the cases
+    that it tells apart. Faults: a file that is not there; a method that leaves the numbers has no score.
+    """
+    lines = "".join(f"w{'abcdef'[k % 6]} w{'abcdef'[k % 4]} wx w{'pqr'[k % 3]}\tlabel\n" for k in range(40))
+    (tmp_path / "texts.tsv").write_text(lines, encoding="utf-8")
+    few = (compare.Case("sampler", "spherical_sggmc", [{"step_size": 0.1}, {"step_size": 0.2}], 1), compare.Case("point", "spherical_vi", [{"step_size": 0.5}], 2))  # fmt: skip
+    monkeypatch.setattr(compare, "CASES", few)
+    made = compare.compare
+    monkeypatch.setattr(compare, "compare", lambda *a, **kw: made(*a, cases=few, **kw))
+    options = ["--seconds", "0.05", "--seeds", "2", "--topics", "3"]
+    assert compare.main(["--texts", str(tmp_path / "texts.tsv"), *options]) == 0
+    said = capsys.readouterr().out
+    assert "40, of which 8 are held out" in said and "K: 3" in said and "sampler − point: " in said
+    assert len([line for line in said.split("\n") if line.startswith(("sampler  ", "point  "))]) == 2
+    assert compare.main(["--texts", str(tmp_path / "none.tsv"), *options]) == 2
+    assert "none.tsv" in capsys.readouterr().err
+    model = Spherical()
+    one, two = (compare.run(model, "spherical_sggmc", {}, 0.03, 50, seed)[0] for seed in (1, 2))
+    assert np.isfinite(one).all() and one[1] != two[1]
+    assert (
+        compare.with_error(np.array([1.0, np.inf])) == "–" and compare.with_error(np.array([1.0, 3.0])) == "2.0 ± 1.0"
+    )

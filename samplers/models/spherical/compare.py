@@ -1,0 +1,188 @@
+"""Figure 5 of Liu, Zhu & Song 2016: ``python -m samplers.models.spherical.compare``.
+
+Held-out log-perplexity of every method for the spherical admixture model in equal time and for equal documents, on
+the Reuters articles, or on a file of texts with ``--texts``, one document a line (a tab ends its text), also as .gz.
+The time is the processor's, in the methods' steps; the hyper-parameters are the paper's for each word, κ/V = 6,
+σ/V = κ₀/V = 2, α = 10, K = 20. Each method runs at its best of a stated grid, which is tried with a seed of its own.
+"""
+
+import argparse
+import gzip
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import SFC64, Generator
+
+from samplers.files import FileError
+from samplers.models import METHODS
+from samplers.models.run import ModelChain
+from samplers.models.spherical.model import Spherical
+from samplers.models.topics.corpus import MAX_BYTES, Corpus, from_texts
+from samplers.parameters import SpecError, Value
+from samplers.targets.base import Array
+
+Params = dict[str, Value]
+TUNING_SEED = 1000
+SECONDS, SEEDS, WORDS, TOPICS, ALPHA = 3.0, 5, 500, 20, 10.0
+SCORED = 24
+"""Scores in a run, evenly spaced in time."""
+ALL: Params = {"batch_size": 100_000}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One method, with the values that are tried."""
+
+    title: str
+    method: str
+    grid: Sequence[Params]
+    place: int
+    """Where the paper's figure 5(a) has it: 1 is the lowest."""
+
+
+def _steps(*values: float, **fixed: Value) -> list[Params]:
+    return [{"step_size": value, **fixed} for value in values]
+
+
+CASES = (
+    Case("gSGNHT", "spherical_gsgnht", _steps(0.1, 0.3), 1),
+    Case("SGGMC", "spherical_sggmc", _steps(0.1, 0.3), 2),
+    Case("SGGMC, all documents", "spherical_sggmc", _steps(0.3, 0.6, **ALL), 3),
+    Case("GMC, blocked Gibbs", "spherical_gibbs", _steps(0.1, 0.2, n_leapfrog=10), 4),
+    Case("GMC, approximate accept step", "spherical_gmc", _steps(0.01, 0.03), 4),
+    Case("VI", "spherical_vi", _steps(0.5, 1.0, sweeps=3), 6),
+    Case("stochastic VI", "spherical_stovi", _steps(0.5, 1.0, sweeps=3), 6),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method's scores, at its best values: at a quarter of the time, at its end, and after the documents."""
+
+    case: Case
+    params: Params
+    scores: Array
+    """(seeds, 3); nan where so many documents are more than it got to."""
+    documents: float
+    """That it touched, on average."""
+
+
+def run(model: Spherical, method: str, params: Mapping[str, Value], seconds: float, documents: float, seed: int) -> tuple[Array, int]:  # fmt: skip
+    """The three scores of one run, infinite where it left the numbers; and the documents that it touched."""
+    chain = ModelChain(model, METHODS[method](**params), Generator(SFC64(seed)))
+    spent, out, due = 0.0, np.full(3, np.nan), 1
+    while spent < seconds:
+        began = time.process_time()
+        try:
+            chain.data_seen += chain.method.advance(model, chain.state, chain.rng)
+        except FloatingPointError:
+            return np.full(3, np.inf), chain.data_seen
+        spent += time.process_time() - began
+        passed = chain.data_seen >= documents and np.isnan(out[2])
+        if spent >= due * seconds / SCORED or passed:
+            score = chain.method.score(model, chain.state)
+            due = int(spent / seconds * SCORED) + 1
+            if passed:
+                out[2] = score
+            if spent >= seconds / 4 and np.isnan(out[0]):
+                out[0] = score
+            out[1] = score
+    return out, chain.data_seen
+
+
+def compare(
+    model: Spherical, seconds: float, seeds: Sequence[int], documents: float, cases: Sequence[Case] = CASES,
+    progress: Callable[[str], None] = lambda what: None,
+) -> list[Row]:  # fmt: skip
+    """A row for each case, in the order of the cases."""
+    rows = []
+    for case in cases:
+        tried = []
+        for params in case.grid if len(case.grid) > 1 else []:
+            tried.append(run(model, case.method, params, seconds / 2, documents, TUNING_SEED)[0][1])
+            progress(f"{case.title} {params}: {tried[-1]:.1f}")
+        best = case.grid[int(np.nanargmin(tried))] if tried else case.grid[0]
+        found = [run(model, case.method, best, seconds, documents, seed) for seed in seeds]
+        rows.append(Row(case, best, np.array([score for score, _ in found]), float(np.mean([n for _, n in found]))))
+        progress(f"{case.title} at {best}: {rows[-1].scores[:, 1].mean():.1f}")
+    return rows
+
+
+def with_error(values: Array) -> str:
+    """Mean ± standard error over the seeds."""
+    if not np.isfinite(values).all():
+        return "–"
+    return f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(len(values)):.1f}" if len(values) > 1 else f"{values.mean():.1f}"  # fmt: skip
+
+
+def as_text(model: Spherical, rows: Sequence[Row], seconds: float, documents: float) -> str:
+    """The table, and what becomes of the paper's order: the difference between neighbours in it, seed by seed."""
+    heads = (f"{seconds / 4:g} s", f"{seconds:g} s", f"{documents:,.0f} documents")
+    lines = [
+        "; ".join(
+            f"{name}: {text}"
+            for name, text in (*model.facts().items(), ("K", model.n_topics), ("α", f"{model.alpha:g}"))
+        ),
+        f"{'':30} {heads[0]:>15} {heads[1]:>15} {heads[2]:>17} {'touched':>10}  best of the grid",
+    ]
+    for row in rows:
+        texts = [with_error(column) for column in row.scores.T]
+        lines.append(f"{row.case.title:30} {texts[0]:>15} {texts[1]:>15} {texts[2]:>17} {row.documents:10,.0f}  h = {row.params['step_size']:g}")  # fmt: skip
+    lines.append("the paper's order, a minus where it holds:")
+    lines += [
+        f"{one.case.title} − {two.case.title}: {with_error(one.scores[:, 1] - two.scores[:, 1])}"
+        for one in rows for two in rows if one.case.place < two.case.place
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def read_texts(path: Path) -> Corpus:
+    """A corpus of a document a line, its text up to the first tab. Raises :class:`~samplers.files.FileError`."""
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, EOFError) as error:
+        raise FileError(str(path), "cannot be read", str(error)) from None
+    if len(content) > MAX_BYTES:
+        raise FileError(path.name, f"has more than {MAX_BYTES:,} bytes", "so many are not allowed")
+    lines = content.decode("utf-8", errors="replace").splitlines()
+    texts = ((f"document {d + 1}", line.partition("\t")[0]) for d, line in enumerate(lines))
+    return from_texts(path.name, texts, len(content), lambda share: None)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the comparison and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m samplers.models.spherical.compare", description=__doc__)
+    parser.add_argument("--texts", type=Path, help="a file with a document a line")
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--words", type=int, default=WORDS, help="the largest vocabulary")
+    parser.add_argument("--topics", type=int, default=TOPICS)
+    parser.add_argument("--alpha", type=float, default=ALPHA)
+    options = parser.parse_args(arguments)
+    try:
+        uploaded = read_texts(options.texts) if options.texts else None
+        corpus = "uploaded" if options.texts else "reuters"
+        model = Spherical(
+            uploaded, corpus=corpus, n_topics=options.topics, alpha=options.alpha, max_words=options.words
+        )
+    except (FileError, SpecError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    documents = 100.0 * model.n_data
+    rows = compare(
+        model, options.seconds, range(1, options.seeds + 1), documents,
+        progress=lambda what: print(what, file=sys.stderr, flush=True),
+    )  # fmt: skip
+    print(as_text(model, rows, options.seconds, documents))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
