@@ -25,7 +25,7 @@ def sparse_pca(model: Factors, n_factors: int) -> tuple[Array, float]:
 
     if model.truth is None:
         raise ValueError("sparse PCA needs the known loadings: it chooses its penalty by them")
-    upper = np.linalg.qr(model.y, mode="r")
+    upper = np.asarray(np.linalg.qr(model.y, mode="r"))
     found = []
     for penalty in PENALTIES:
         code = dict_learning(upper.T, n_factors, alpha=penalty * model.n_data**0.5, max_iter=100, random_state=0)[0]

@@ -53,7 +53,7 @@ def made(rows: Sequence[int], seeds: Sequence[int], n_steps: int, tell: Tell) ->
         found = []
         for seed in seeds:
             model = Factors(rows=n, prior="fixed", noise="known", n_factors=MADE_FACTORS, split_seed=seed)
-            truth, errors, seconds = model.truth, [], []
+            truth, errors, seconds = np.asarray(model.truth), [], []
             for key in ("factors_sgvb", "factors_gibbs"):
                 chain, took = fit(model, key, n_steps, seed)
                 errors.append(amari(chain.snapshot()["W"], truth))
@@ -160,8 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for data in sources:
             few = [n for n in REAL_ROWS if n <= options.most_rows]
             found = real(data, own, few, seeds, options.real_steps, tell)
-            names = "gamma SGVB", "NSFA", "Ledoit–Wolf", "rows' covariance"
-            print(as_text(f"Figure 5: −log density of a held-out row, {data}", names, found, (2, 2, 2, 2)), "\n")
+            four = "gamma SGVB", "NSFA", "Ledoit–Wolf", "rows' covariance"
+            print(as_text(f"Figure 5: −log density of a held-out row, {data}", four, found, (2, 2, 2, 2)), "\n")
         beside = covariances(sources[-1], own, seeds, options.real_steps)
         print(f"Figure 6: covariance of {sources[-1]} from {COVARIANCE_ROWS} rows beside that of the held-out rows")
         for k, name in enumerate(("gamma SGVB", "Ledoit–Wolf", "rows' covariance")):

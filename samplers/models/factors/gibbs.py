@@ -217,7 +217,7 @@ class FactorsGibbs(FactorsMethod):
 
     def start(self, model: Factors, rng: Generator) -> GibbsState:
         """Random factors that explain half of the variance, each in half of the columns."""
-        d, k = model.n_columns, self.start_factors
+        d, k = model.n_columns, int(self.start_factors)
         half = model.total_variance / d / 2
         loadings = np.zeros((d, SLOTS))
         loadings[:, :k] = rng.standard_normal((d, k)) * (rng.random((d, k)) < 0.5) * np.sqrt(2 * half / max(k, 1))

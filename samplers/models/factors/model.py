@@ -266,8 +266,10 @@ class Factors(Model):
 
 def mean_log_density(covariance: Array, scatter: Array, n: int) -> float:
     """The mean log density of n rows whose Σyyᵀ is ``scatter`` under N(0, covariance); −∞ where that is singular."""
-    sign, log_det = np.linalg.slogdet(covariance)
-    if not sign > 0:
+    sizes = np.linalg.eigvalsh(covariance) if np.isfinite(covariance).all() else np.zeros(1)
+    # What rounding makes of 0 is no variance.
+    if not sizes[0] > 1e-12 * sizes[-1]:
         return -np.inf
+    log_det = np.log(sizes).sum()
     quadratic = np.trace(np.linalg.solve(covariance, scatter)) / n
     return float(-(len(scatter) * LOG_2PI + log_det + quadratic) / 2)
