@@ -43,7 +43,7 @@ class Spherical(Model):
     suit every vocabulary; 6, 2 and 2 are the paper's 3·10⁴, 10⁴ and 10⁴ with 5000 words.
 
     Held out are some documents. The score is the paper's log-perplexity −(1/T) Σ_d log p(v_d|β), where p is the mean
-    over 300 draws of θ from its prior, the same ones for every method and step, and for samplers over the later draws of
+    over 300 draws of θ from its prior, the same ones for every method and step, and for samplers over later draws of
     β. It is a density on the sphere: it may be negative, and values of another vocabulary or κ cannot be compared.
     """
 
