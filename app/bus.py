@@ -23,7 +23,33 @@ from app.views.base import Feed
 ASSETS = Path(__file__).parent.parent / "assets"
 
 
-class Bus(JSComponent):
+class Wire(JSComponent):
+    """A component to whose script messages go below Panel's synchronisation, which is what a live page can afford."""
+
+    def __init__(self, **params: Any):
+        super().__init__(**params)
+        self._templates: dict[str, Any] = {}
+
+    async def _send(self, data: dict[str, Any]) -> None:
+        await self._send_bytes(json.dumps(data).encode())
+
+    async def _send_bytes(self, content: bytes) -> None:
+        for model, _ in list(self._models.values()):
+            connections = _connections(model)
+            if not connections:
+                continue
+            # Bokeh would list every model of the page to encode a message; only the bytes differ from the last one.
+            if model.id not in self._templates:
+                event = MessageSentEvent(model.document, "bokeh_event", ESMEvent(model=model, data=b""))
+                self._templates[model.id] = patch_doc.create([event])
+            template = self._templates[model.id]
+            message = patch_doc(patch_doc.create_header(), {}, template.content)
+            message.add_buffer(Buffer(template.buffers[0].id, content))
+            for connection in connections:
+                await connection._socket.send_message(message)
+
+
+class Bus(Wire):
     """The invisible component that carries frames. One for each session.
 
     A message is bytes: a frame is numbers, of which the first, a small whole one, begins with a zero byte; everything
@@ -39,7 +65,6 @@ class Bus(JSComponent):
         super().__init__(width=0, height=0, margin=0, sizing_mode="fixed", **params)
         self._on_answer = on_answer
         self._generation = 0
-        self._templates: dict[str, Any] = {}
 
     @property
     def generation(self) -> int:
@@ -112,24 +137,6 @@ class Bus(JSComponent):
     async def send_address(self, query: str, entry: bool) -> None:
         """Show another query in the address: as a new entry of the browser's history, or in place of the last."""
         await self._send({"type": "address", "query": query, "entry": entry})
-
-    async def _send(self, data: dict[str, Any]) -> None:
-        await self._send_bytes(json.dumps(data).encode())
-
-    async def _send_bytes(self, content: bytes) -> None:
-        for model, _ in list(self._models.values()):
-            connections = _connections(model)
-            if not connections:
-                continue
-            # Bokeh would list every model of the page to encode a message; only the bytes differ from the last one.
-            if model.id not in self._templates:
-                event = MessageSentEvent(model.document, "bokeh_event", ESMEvent(model=model, data=b""))
-                self._templates[model.id] = patch_doc.create([event])
-            template = self._templates[model.id]
-            message = patch_doc(patch_doc.create_header(), {}, template.content)
-            message.add_buffer(Buffer(template.buffers[0].id, content))
-            for connection in connections:
-                await connection._socket.send_message(message)
 
 
 def _connections(model: Any) -> tuple[Any, ...]:

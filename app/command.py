@@ -25,7 +25,7 @@ TESTED = (
 """Targets and samplers that leave them invariant at any step size: their moments are the exact ones."""
 CHAINS = 50
 LIMIT = 5.0
-"""Standard errors, from the spread between chains, that a moment may be off. The seed is fixed, and no sound sampler is."""
+"""Standard errors, from the spread between chains, that a moment may be off; the seed is fixed."""
 
 
 class _Parser(argparse.ArgumentParser):

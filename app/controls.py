@@ -11,6 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
+from app.formula_box import formula_box
 from app.notice import Notice
 from app.state import DEFAULT, AppState
 from app.theme import theme
@@ -123,7 +124,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply, own: str = ""
         made = pmui.TextInput(value=as_shown(parameter, value), size="small", **common)
         watched = "value"
     elif isinstance(parameter, Formula):
-        made = pmui.TextInput(value=str(value), size="small", sx={"& input": {"fontFamily": "monospace"}}, **common)
+        made = formula_box(str(value), room=28, **common)
         watched = "value"
     elif isinstance(parameter, Option):
         options = {in_words(option): option for option in parameter.objects}

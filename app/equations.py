@@ -1,16 +1,18 @@
 """The card of a sampler: its update, its place on the grid recipe × integrator × gradient, and its source."""
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 
 from app.controls import sentence
-from app.formulas import COMMAS, in_lines
+from app.formulas import COMMAS, LONGEST, in_lines
 from app.state import AppState
 from app.theme import theme
 from samplers.gradients import GRADIENTS
+from samplers.kernels.recipe import RecipeSampler
 from samplers.needs import MEMORY
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT
 from samplers.targets import Target
@@ -45,11 +47,15 @@ def cards(state: AppState) -> list[Any]:
     what = "Model" if experiment.of_model else "Target"
     out = [card(colours.faint, f"{what}: {target.title}", [target.tex], about(target, {}))]
     seen = set()
-    for i, lane in enumerate(experiment.lanes):
-        if (lane.sampler.key, lane.gradient.key) in seen:
+    for i, (lane, title) in enumerate(zip(experiment.lanes, state.lane_titles(), strict=True)):
+        own = formulas_of(state, i)
+        if (which := (lane.sampler.key, lane.gradient.key, *own)) in seen:
             continue
-        seen.add((lane.sampler.key, lane.gradient.key))
+        seen.add(which)
         sampler = ANY_SAMPLER[lane.sampler.key]
+        named = sampler.title
+        if own:
+            named = escape(title if title.startswith(named) else f"{named}: {title}")
         if lane.gradient == OWN_GRADIENT:
             formulas = [sampler.update]
             details = entry("Method", sentence(sampler)) + entry("Source", sampler.source)
@@ -59,11 +65,30 @@ def cards(state: AppState) -> list[Any]:
             tex = gradient.tex if MEMORY in target.gives else gradient.tex_of_categories or gradient.tex
             # Of a sampler that is no process there is neither D nor Q.
             formulas = [
-                x for x in (sampler.update_by(gradient), sampler.diffusion, sampler.curl, tex) if x != r"\text{none}"
+                x
+                for x in (sampler.update_by(gradient), *(own or (sampler.diffusion, sampler.curl)), tex)
+                if x != r"\text{none}"
             ]
             details = entry("Integrator", sampler.integrator) + entry("Gradient", gradient.title) + entry("Source", sampler.source)  # fmt: skip
-        out.append(card(colours.lanes[i], sampler.title, formulas, details))
+        out.append(
+            card(
+                colours.lanes[i],
+                named,
+                formulas,
+                details,
+            )
+        )
     return out
+
+
+def formulas_of(state: AppState, lane: int) -> tuple[str, ...]:
+    """The D, Q and f of a lane that is a recipe; none of another, and none of what is too long to be read."""
+    choice = state.experiment.lanes[lane].sampler
+    if choice.key != RecipeSampler.key:
+        return ()
+    recipe = RecipeSampler(**choice.values()).recipe(state.experiment.make_target())
+    drift = recipe.tex("drift") + r"\quad\text{(typed)}" * any(choice.values()["drift_entries"])
+    return tuple(tex for tex in (recipe.tex("D"), recipe.tex("Q"), drift) if len(tex) < LONGEST)
 
 
 def about(target: Any, facts: Mapping[str, str]) -> str:

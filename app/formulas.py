@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 
 MOST = 34.0
 """Letters of a displayed formula for which a card or a lesson's panel has room: each has about 10.7 pixels."""
+LONGEST = 900
+"""Characters of a formula of somebody's own that is shown: what is longer is not read by anybody."""
 PARTS = r"\\qquad(?![a-zA-Z])|\\\\(?:\[[^\]]*\])?"
 COMMAS = r",\s*\\q?quad(?![a-zA-Z])|(?<=;)\\quad(?![a-zA-Z])|\\\\|\s*\n"
 """Where a formula's parts end, in a lesson and in a card."""

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
+import param
+
 from app.lesson import place as places
+from app.room.rooms import CODE
 from app.state import DEFAULT, MAX_SPEED, SLOWEST, AppState, default_views
 from app.upload import KINDS
 from app.views import VIEWS, axes_of, coordinates
@@ -16,7 +19,7 @@ from samplers.parameters import SpecError, declared
 from samplers.spec import LINK_FIELDS
 
 HIDEABLE = (
-    "controls", "transport", "equations", "export", "lessons", "present", "theme", "workbench", "pages",
+    "controls", "transport", "equations", "export", "share", "lessons", "present", "theme", "workbench", "pages",
     "play", "step", "reset", "new_seed", "axis", "views", "readout", "coordinate", "show", "upload",
 )  # fmt: skip
 """Parts of the page that a teacher's link may leave out with ``hide=``, beside views, and controls by their address or
@@ -45,6 +48,8 @@ def to_query(state: AppState) -> str:
         parts["present"] = "1"
     if state.teacher:
         parts["teacher"] = "1"
+    if state.room:
+        parts["room"] = state.room
     if state.hidden:
         parts["hide"] = ",".join(state.hidden)
     page = "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in parts.items())
@@ -70,7 +75,48 @@ def read_query(state: AppState, query: str) -> list[str]:
     else:
         state.experiment = experiment
     _read_page(state, fields, messages)
+    state.room = fields.get("room", "")
+    if state.room and not CODE.fullmatch(state.room):
+        messages.append(
+            f"room = {state.room[:40]!r}: allowed is a code of eight letters and digits, as a room shows it."
+        )
+        state.room = ""
     return messages
+
+
+OWN = ("theme", "present", "teacher", "hide", "room", "answer", "answers")
+"""What a link holds of the person, whom nobody follows in it."""
+
+
+def to_lead(state: AppState) -> str:
+    """The link without what is the person's own: experiment, lesson's step, views and settings of the page."""
+    parts = to_query(state).removeprefix("?").split("&")
+    return "?" + "&".join(part for part in parts if part.partition("=")[0] not in OWN)
+
+
+def follow(state: AppState, query: str) -> list[str]:
+    """Set the state as :func:`read_query` does, but leave what is the person's own as it is.
+
+    What goes on in the link goes on here: another step size does not begin the run anew.
+    """
+    fields, messages = read_fields(query)
+    place = state.place
+    with param.parameterized.batch_call_watchers(state), param.parameterized.batch_call_watchers(place):
+        found = places.find(fields, messages)
+        if found is None:
+            place.leave()
+        elif found != (place.lesson, place.number):
+            place.open(*found)
+            state.follow(found[0].steps[found[1] - 1])
+        step = place.step
+        experiment, problems = _experiment(query, fields, (step.spec if step is not None else None) or DEFAULT)
+        if step is None or step.spec is not None or "target" in fields:
+            state.open(experiment)
+        place.free, place.everything = fields.get("try") in ("1", "2"), fields.get("try") == "2"
+        own = {"theme": "dark" if state.dark else "light", "present": str(int(state.present)), "teacher": str(int(state.teacher)), "hide": ",".join(state.hidden)}  # fmt: skip
+        _read_page(state, {"slow": "0", **fields, **own}, messages)
+        state.playing = fields.get("play", "1") == "1" and not place.waiting and not problems
+    return [*problems, *messages]
 
 
 def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> tuple[Experiment, list[str]]:
@@ -124,6 +170,7 @@ def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
         "hide",
         "present",
         "teacher",
+        "room",
     )
     unknown = [name for name in fields if name not in ("v", *LINK_FIELDS, *of_page)]
     return fields, [

@@ -24,6 +24,7 @@ from app.lesson.course import library
 from app.lesson.panel import BESIDE, LessonPanel
 from app.notice import Notice
 from app.present import SX, Presenter
+from app.room.panel import RoomPanel
 from app.runner import Runner
 from app.state import AppState
 from app.stepbar import WAYS
@@ -174,6 +175,7 @@ class Session:
         at = (place.lesson, place.number)
         self.do_later(self.runner.bus.send_address(self.link(), self._written_at not in (None, at)))
         self._written_at = at
+        self.room.changed()
 
     def running(self) -> tuple[Any, list[Any]]:
         """What runs now, and the runs that claims about it are held against."""
@@ -203,6 +205,7 @@ class Session:
             on_screen=state.present, lesson=state.place.lesson is not None, dark=state.dark, slow=bool(state.slow),
         )  # fmt: skip
         self.runner.checks = lambda: self.lesson.texts(*self.running())
+        self.room = RoomPanel(state, self.lesson, self.notify, self.tell, self.do_later, self.write_link)
 
     def go(self, lesson: Lesson, number: int) -> None:
         """Open a step of a lesson."""
@@ -338,6 +341,7 @@ class Session:
         """End the loop, and give back the memory."""
         if self._task is not None:
             self._task.cancel()
+        self.room.end()
         asyncio.get_running_loop().call_later(REST_SECONDS, cut, self)
 
     def show_divergence(self, index: int, message: str) -> None:
@@ -437,15 +441,21 @@ class Session:
             *main, stylesheets=[_SCREEN], css_classes=self._screen_classes(), sizing_mode="stretch_width", margin=0
         )
         beside = pn.Column(self._screen, *below, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
+    def _frame(self, state: AppState, main: list[Any], header: list[Any]) -> Any:
+        """The page around its parts."""
+        beside = pn.Column(self.room.panel, *main, sizing_mode="stretch_width", margin=0, css_classes=["beside"])
         self._body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
         self._body.css_classes = self._body_classes()
         if "lessons" not in state.hidden:
             header = [self._header_button("Lessons", "school", "Lessons: a course, step by step", self.catalogue.open), *header]  # fmt: skip
+        if "share" not in state.hidden:
+            share = self._header_button("Share", "qr_code_2", "Share: this experiment for others in the room, with a code to scan", self.room.share.open, wide=True)  # fmt: skip
+            header = [*header, share]
         if "present" not in state.hidden:
             present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.lesson.progress, self.presenter, self.runner.bus, self.export.camera, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.room.share.panel, self.lesson.progress, self.presenter, self.runner.bus, self.export.camera, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
             header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             theme_config={"components": _COMPONENTS}, sx=self._sx(),

@@ -7,7 +7,7 @@ import panel_material_ui as pmui
 
 from app import link
 from app.controls import Controls, log_stops, slider
-from app.equations import about, cards, description
+from app.equations import about, cards, description, formulas_of
 from app.export import ExportMenu
 from app.labels import with_labels
 from app.runner import Runner
@@ -229,7 +229,11 @@ class Page(Session):
     def _refresh_cards(self) -> None:
         state, experiment = self.state, self.state.experiment
         target = experiment.target.key if experiment.of_model else experiment.target
-        shown = state.dark, target, [(lane.sampler.key, lane.gradient.key) for lane in experiment.lanes]
+        shown = (
+            state.dark,
+            target,
+            [(lane.sampler.key, lane.gradient.key, *formulas_of(state, i)) for i, lane in enumerate(experiment.lanes)],
+        )
         if shown != self._shown_cards:
             self._shown_cards = shown
             self.show_cards(cards(state))

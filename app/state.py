@@ -81,6 +81,7 @@ class AppState(param.Parameterized):
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
     teacher = param.Boolean(False, doc="Whether a lesson shows its notes for the teacher, and solutions.")
     present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
+    room = param.String("", doc="The code of the room that the page is in.")
     resets = param.Integer(0, doc="Counts the resets; each starts the same runs again.")
 
     def __init__(self, **values: object):

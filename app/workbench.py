@@ -7,6 +7,8 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
+from app.formula_box import formula_box
+from app.formulas import LONGEST
 from app.notice import Notice
 from app.state import START_PRESETS, AppState
 from app.theme import theme
@@ -23,8 +25,6 @@ FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}
 """The parameter that holds the entries of each grid."""
 OWN = "own"
 """What the menu of presets says of entries that are no preset's."""
-LONGEST = 900
-"""Characters of a formula that is shown."""
 DROPPED = r"\ \text{(left out)}"
 _STYLE = """
 h2 { margin: 0; font-size: 16px; } .faint { opacity: .75; font-size: 14px; }
@@ -32,6 +32,8 @@ h2 { margin: 0; font-size: 16px; } .faint { opacity: .75; font-size: 14px; }
 _ENTRY = {"& input": {"fontFamily": "monospace", "fontSize": "14px", "padding": "7px 8px"}}
 _WIDTHS = {1: 200, 2: 122, 3: 96, 4: 86, 5: 76}
 """How wide an entry is, in pixels, by the number of coordinates."""
+LETTER = 8
+"""The width of a letter in an entry, in pixels."""
 
 
 class Workbench:
@@ -96,9 +98,7 @@ def entry_boxes(state: AppState, lane: int, name: str, apply: Callable[[Any], bo
     boxes = []
     for at, (i, j) in enumerate(indices(what, len(names))):
         label = f"{what} {SYMBOLS[names[i]]}" + (f" {SYMBOLS[names[j]]}" if what != "f" else "")
-        box = pmui.TextInput(
-            label=label, value=now[at], size="small", sizing_mode="stretch_width", margin=(4, 10), sx=_ENTRY
-        )
+        box = formula_box(now[at], 36, _ENTRY, label=label, sizing_mode="stretch_width", margin=(4, 10))
 
         def changed(event: Any, at: int = at, box: Any = box) -> None:
             tried = [*now]
@@ -240,7 +240,7 @@ class _Card:
         cells: dict[tuple[int, int], Any] = {}
         for at, (i, j) in enumerate(self._indices(what)):
             name = f"{what} {SYMBOLS[self.names[i]]} {SYMBOLS[self.names[j]]}"
-            box = pmui.TextInput(label=name, value=texts[at], size="small", width=width, margin=(4, 2), sx=_ENTRY)
+            box = formula_box(texts[at], width // LETTER - 2, _ENTRY, label=name, width=width, margin=(4, 2))
             box.param.watch(lambda event, at=at: self._act(self._set_entry, what, at, event.new), "value")
             self._entries[what, at] = cells[i, j] = box
             if i != j:
@@ -266,10 +266,11 @@ class _Card:
     def _drift(self) -> Any:
         head = pn.pane.HTML("<b>f(z)</b> <span class='faint'>by hand</span>", stylesheets=[_STYLE], margin=(0, 4, 4, 4))
         boxes = []
+        width = _WIDTHS[max(2, len(self.names) - 1)]
         for at, text in enumerate(self._texts("f")):
-            box = pmui.TextInput(
-                label=f"f {SYMBOLS[self.names[at]]}", value=text, placeholder="follows", size="small", width=_WIDTHS[max(2, len(self.names) - 1)], margin=(4, 2),
-                sx=_ENTRY, description="A component of the drift typed by hand; empty, it follows from D and Q.",
+            box = formula_box(
+                text, width // LETTER - 2, _ENTRY, label=f"f {SYMBOLS[self.names[at]]}", placeholder="follows", width=width, margin=(4, 2),
+                description="A component of the drift typed by hand; empty, it follows from D and Q.",
             )  # fmt: skip
             box.param.watch(lambda event, at=at: self._act(self._set_entry, "f", at, event.new), "value")
             self._entries["f", at] = box
@@ -282,9 +283,7 @@ class _Card:
         choice = self.state.experiment.target
         head = pn.pane.HTML("<b>U(θ)</b> <span class='faint'>energy</span>", stylesheets=[_STYLE], margin=(0, 4))
         if choice.key == "typed":
-            box = pmui.TextInput(
-                label="U", value=choice.values()["energy"], size="small", width=220, margin=(4, 2), sx=_ENTRY
-            )
+            box = formula_box(choice.values()["energy"], 300 // LETTER - 2, _ENTRY, label="U", width=300, margin=(4, 2))
             box.param.watch(lambda event: self._act(self._set_entry, "U", 0, event.new), "value")
             self._entries["U", 0] = box
             return pn.Column(head, box, margin=(0, 6))

@@ -163,12 +163,12 @@ class Run:
 
     def _take_formulas(self) -> None:
         """Let what is typed go over to native code once it is worth it."""
-        target, sampler, batches = self.target, self.sampler, self.gradient.noise().batch_size > 0
+        target, sampler = self.target, self.sampler
         parts: list[tuple[Array, Formulas]] = []
         if target.native is not None:
             parts.append((self.target_params, target.native))
         if sampler.native is not None:
-            parts.append((self.sampler_params, partial(sampler.native, target, batches)))
+            parts.append((self.sampler_params, partial(sampler.native, target, self.gradient.noise())))
         self._tier = Tier(parts)
 
     def _price(self) -> None:

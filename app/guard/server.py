@@ -3,7 +3,7 @@
 import os
 import re
 from secrets import token_urlsafe
-from typing import Any
+from typing import Any, ClassVar
 
 import bokeh.server.server
 import panel.io.server
@@ -23,6 +23,8 @@ from tornado.web import OutputTransform, RequestHandler
 from app.guard import pieces, ready, told
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
+from app.guard.turns import Turns
+from app.room.rooms import rooms
 
 EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
@@ -155,6 +157,21 @@ class GuardedPage(DocHandler):
         super().write(chunk)
 
 
+class ShortLink(RequestHandler):
+    """Leads from the code of a link or a room to its page."""
+
+    async def get(self, code: str) -> None:
+        """Redirect, to this server's own page alone."""
+        link = await rooms().address(code)
+        self.set_header("Cache-Control", "no-store")
+        if link:
+            self.redirect(f"../app{link}")
+        else:
+            _refuse(
+                self, "No link or room has this code, or not any more: they live for a day. Ask for a new one.", 404
+            )
+
+
 class Refused(RequestHandler):
     """Says in a sentence why a request is not answered."""
 
@@ -165,8 +182,8 @@ class Refused(RequestHandler):
         _refuse(self, self._guard.refusal(self.request))
 
 
-def _refuse(handler: RequestHandler, sentence: str) -> None:
-    handler.set_status(403)
+def _refuse(handler: RequestHandler, sentence: str, status: int = 403) -> None:
+    handler.set_status(status)
     handler.set_header("Content-Type", "text/plain; charset=utf-8")
     handler.finish(sentence + "\n")
 
@@ -189,6 +206,9 @@ at once, and the others stand still for it: .9 s for twenty links that nobody co
 class GuardedTornado(BokehTornado):
     """The web application of ``panel serve``, which answers whom :class:`Guard` lets in."""
 
+    serving: ClassVar[Guard | None] = None
+    """That of the server of this process."""
+
     def __init__(self, applications: Any, **options: Any):
         given = options.get("websocket_max_message_size_bytes", MAX_MESSAGE)
         options["websocket_max_message_size_bytes"] = min(given, MAX_MESSAGE)
@@ -204,6 +224,7 @@ class GuardedTornado(BokehTornado):
             for pattern in options.get("extra_patterns") or ()
             if pattern[1] is not panel.io.server.ComponentResourceHandler
         ]
+        options["extra_patterns"].append((r"/s/([^/]{1,40})", ShortLink))
         super().__init__(applications, **options)
         for context in self._applications.values():
             pieces.keep(context.application)
@@ -214,7 +235,9 @@ class GuardedTornado(BokehTornado):
         # By these names this computer is meant, whatever else is allowed; Bokeh's handler of pages looks here, too.
         port = options["absolute_url"].rstrip("/").rpartition(":")[2]
         self.websocket_origins.update(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))
-        self.guard = guard = Guard(self.websocket_origins, embedding_sites(os.environ.get(EMBED, "")))
+        self.guard = guard = GuardedTornado.serving = Guard(
+            self.websocket_origins, embedding_sites(os.environ.get(EMBED, ""))
+        )
         self.default_router.rules.insert(0, Rule(_Refusable(guard), Refused, {"guard": guard}))
 
         class Headers(OutputTransform):

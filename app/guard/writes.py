@@ -93,7 +93,18 @@ CLICKS: Mapping[str, frozenset[str]] = {
 }
 """Events on the page's elements, by the component's class."""
 MESSAGES = frozenset(
-    {"Bus", "Connection", "Contents", "FileBox", "MenuButton", "NotificationArea", "Option", "Presenter", "Touch"}
+    {
+        "Bus",
+        "Connection",
+        "Contents",
+        "FileBox",
+        "MenuButton",
+        "NotificationArea",
+        "Option",
+        "Presenter",
+        "RoomBar",
+        "Touch",
+    }
 )
 """Components whose script sends messages of its own."""
 DOCUMENT_EVENTS = frozenset({"document_ready"})
@@ -116,12 +127,34 @@ def passed_on(document: Document, content: Any, buffers: Collection[str]) -> lis
     if not isinstance(events, list):
         return []
     found = []
-    for event in events:
+    for event in map(_by_id, events):
         if isinstance(event, dict) and (_is_write(document, event) or _is_event(document, event, buffers)):
             found.append(event)
             if len(found) == MAX_EVENTS:
                 break
     return found
+
+
+def _by_id(event: Any) -> Any:
+    """The event with its model named as in all others: the first message about a model that a page was sent while
+    nothing else was going on has all of it (Bokeh 3.9, ``Document._new_models``). Nothing of that is read.
+    """
+    if not isinstance(event, dict):
+        return event
+    if event.get("kind") == "ModelChanged":
+        return {**event, "model": _reference(event.get("model"))}
+    sent = event.get("msg_data")
+    values = sent.get("values") if isinstance(sent, dict) else None
+    entries = values.get("entries") if isinstance(values, dict) else None
+    if not isinstance(entries, list):
+        return event
+    named = [["model", _reference(one[1])] if isinstance(one, list) and len(one) == 2 and one[0] == "model" else one for one in entries]  # fmt: skip
+    return {**event, "msg_data": {**sent, "values": {**values, "entries": named}}}
+
+
+def _reference(model: Any) -> Any:
+    whole = isinstance(model, dict) and model.get("type") == "object" and isinstance(model.get("id"), str)
+    return {"id": model["id"]} if whole else model
 
 
 def _is_write(document: Document, event: dict[str, Any]) -> bool:

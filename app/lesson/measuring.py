@@ -11,6 +11,7 @@ import panel_material_ui as pmui
 from app.lesson import proof
 from app.lesson.sweeping import HEIGHT, SweepPicture
 from app.theme import Theme
+from app.turn import on_page
 from lessons import Step
 
 EACH_SECONDS = 0.3
@@ -55,15 +56,8 @@ class Measuring:
     async def _follow(self, found: proof.Proof) -> None:
         while found.running and proof.of(self._step) is found:
             await asyncio.sleep(EACH_SECONDS)
-            self._on_page(self._draw)
-        self._on_page(self._end)
-
-    def _on_page(self, work: Callable[[], None]) -> None:
-        """Change the page's models, which only the holder of its lock may."""
-        if self._document is not None and self._document.session_context is not None:
-            self._document.add_next_tick_callback(work)
-        else:
-            work()
+            on_page(self._document, self._draw)
+        on_page(self._document, self._end)
 
     def _end(self) -> None:
         self._draw()

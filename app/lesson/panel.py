@@ -140,6 +140,7 @@ class LessonPanel:
         self._explained: set[Term] = set()
         self._numbers = Numbers(state.experiment)
         self._answered = False
+        self._withheld = False
         self.place.param.watch(lambda *_: self._refresh(), ["lesson", "number", "answer", "free"])
         state.param.watch(lambda *_: self._refresh(), ["dark", "present", "teacher"])
         state.param.watch(lambda event: self._numbers.follow(event.new), "experiment")
@@ -174,6 +175,12 @@ class LessonPanel:
         answers = {here: self.place.answer, **self.place.answers(lesson.key)}
         told = {n: (outcome(lesson.steps[n - 1], answer), met if n == here else 0) for n, answer in answers.items()}
         return [(model, news(lesson.key, told)) for model in self.progress.ids]
+
+    def withhold(self, asked: bool) -> None:
+        """Leave the step's question to the room, which is asked it and told nothing yet; or take it back."""
+        if asked != self._withheld:
+            self._withheld = asked
+            self._refresh()
 
     def next(self) -> None:
         """The next step, or after the last one the next lesson."""
@@ -267,6 +274,12 @@ class LessonPanel:
         question, answer, lesson = step.question, self.place.answer, self.place.lesson
         assert question is not None
         assert lesson is not None
+        if self._withheld:
+            return [
+                self._text(
+                    "<b>The room is asked this step's question.</b> Answer it at the top of the page.", margin=(8, 12)
+                )
+            ]
         parts: list[Any] = [
             self._text(f"<b>Before you run it:</b> {in_line(question.ask, self._explained)}", margin=(8, 12, 4, 12))
         ]

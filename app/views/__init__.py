@@ -31,6 +31,7 @@ from app.views.models.loadings import Loadings
 from app.views.models.mixture_sizes import MixtureSizes
 from app.views.models.mixture_together import MixtureTogether
 from app.views.models.mixture_words import MixtureWords
+from app.views.models.paths import Paths
 from app.views.models.pictures import Pictures
 from app.views.models.rates import Rates
 from app.views.models.scores import Scores
@@ -77,6 +78,7 @@ VIEWS: Registry[type[View]] = Registry(
     MixtureTogether,
     Sparsity,
     Batch,
+    Paths,
     Documents,
     Adjacency,
     Rates,

@@ -9,7 +9,7 @@ from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
 from app.views.base import Array, CurvePoint, Data, LaneFrame, View
-from app.views.marks import BRIEF, brief, lane_labels
+from app.views.marks import BRIEF, LONG, brief, lane_labels
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
@@ -80,11 +80,11 @@ class Distance(View):
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """The distance now, and beside it the colour of the lane's curve."""
-        named = zip(self._labels, self.scene.lanes, lanes, strict=True)
-        return {
-            label.id: f"{brief(name)}  {self._said(lane.curve[-1])}" if lane.curve else name
-            for label, name, lane in named
-        }
+        out = {}
+        for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
+            said = f"  {self._said(lane.curve[-1])}" if lane.curve else ""
+            out[label.id] = brief(name, LONG - len(said)) + said
+        return out
 
     def _said(self, point: CurvePoint) -> str:
         return f"{self.label[:2]} {self.distance(point):.2g}" if self._short else self.caption_of(point)

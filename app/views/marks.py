@@ -12,21 +12,28 @@ MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star
 SIGNS = "●■▲◆▼★"
 """The same shapes as text."""
 BRIEF = 24
-"""Letters of a lane's name in half a figure's width, and in a caption that says something more of it."""
+"""Letters of a lane's name in half a figure's width."""
+LONG = 64
+"""Letters of a caption in the width of a figure: it gets smaller type there."""
 SIGN = 18
 """The width of a lane's sign in a caption, in pixels."""
 FEWEST_LAGS = 20.0
 """An axis of lags shows at least so many."""
 
 
-def brief(name: str) -> str:
-    """A lane's name as a caption has room for it."""
-    return name if is_brief(name) else f"{name[: BRIEF - 1].rstrip(' ,')}…"
+def brief(name: str, most: int = BRIEF) -> str:
+    """A lane's name in at most so many letters."""
+    return name if _letters(name) <= most else f"{name[: most - 1].rstrip(' ,')}…"
 
 
 def is_brief(name: str) -> bool:
-    """Whether it has so few letters as it is; a hat on a letter is none of its own."""
-    return sum(not combining(letter) for letter in name) <= BRIEF
+    """Whether it has so few letters as it is."""
+    return _letters(name) <= BRIEF
+
+
+def _letters(name: str) -> int:
+    """A hat on a letter is none of its own."""
+    return sum(not combining(letter) for letter in name)
 
 
 def share(x: float) -> str:

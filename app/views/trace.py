@@ -104,7 +104,7 @@ class Trace(View):
                 low, high = ends.min(), ends.max()
                 room = max(0.05 * (high - low), 1e-3 * abs(high), 1e-9)
                 out["y"] = (np.array([low - room, high + room]),)
-            elif self._reach.hold(np.array(pairs).reshape(-1, 2) for pairs in self._ends):
+            elif self._reach.follow(np.array(pairs).reshape(-1, 2) for pairs in self._ends):
                 out["y"] = (self._reach.ends,)
         for i, lane in enumerate(lanes):
             marks = np.array([x for x in lane.marks if first and x >= min(first)][-SHOWN_MARKS:], dtype=float)

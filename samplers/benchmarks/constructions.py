@@ -9,6 +9,7 @@ has the mean KS distance of their section 2.2, at the best step size of the grid
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -17,7 +18,7 @@ from scipy import special
 
 from samplers.parameters import SpecError
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating[Any]]
 
 COUNTS = {"sparse": np.array([800, 100, 100] + 7 * [0]), "dense": np.full(10, 100)}
 ALPHA = 0.1
@@ -54,7 +55,8 @@ def draws(
     def pairs(a: Array) -> Array:
         return np.concatenate([a[..., :-1], remainders(a)], axis=-1) if sticks else a
 
-    theta = rng.standard_gamma(np.broadcast_to(pairs(ALPHA + counts), (chains, pairs(ALPHA + counts).size)))
+    first = pairs(ALPHA + counts)
+    theta: Array = rng.standard_gamma(np.broadcast_to(first, (chains, first.size)))
     out = np.empty((N_STEPS, chains, len(counts) - 1))
     for t in range(-N_STEPS, N_STEPS):
         estimate = counts if batch_size is None else n / batch_size * rng.multinomial(batch_size, counts / n, chains)

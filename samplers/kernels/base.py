@@ -157,8 +157,8 @@ class Sampler(param.Parameterized):
         """The parameters as the kernel reads them, in order of declaration."""
         return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)
 
-    native: ClassVar[Callable[[Any, Target, bool], dict[int, Loop]] | None] = None
-    """Of samplers that run formulas, native(target, batches): native code for them, with minibatches or without, by
+    native: ClassVar[Callable[[Any, Target, jit.Noise], dict[int, Loop]] | None] = None
+    """Of samplers that run formulas, native(target, noise): native code for them, with a gradient that is so noisy, by
     the index of the packed parameters that takes its address."""
 
     @classmethod

@@ -112,6 +112,16 @@ def _factorise(entries, step_size, factor):
     return clipped
 
 
+@jit.inlined
+def _share(factor, shared):
+    """Put the rows of a factor among what all chains share."""
+    at = _FACTOR
+    for k in range(factor.shape[0]):
+        for j in range(k + 1):
+            shared[at] = factor[k, j]
+            at += 1
+
+
 @jit.helper
 def _take_batches(rng, state, model, source, each, grad, side, kicks):
     """What a step needs of fresh minibatches, one a chain, and the normals of its noise.
@@ -195,14 +205,38 @@ def advance(rng, state, model, source, params, out, n, info):
     estimated = source.sample_size > 1
     shared[_EPSILON], shared[_B] = step_size, source.correction
     clipped = 0
-    bad = begun = False
+    bad = False
+    if native_step != 0:
+        # A loop with little in it: then the processor is at the next step's normals while it waits for this gradient.
+        _evaluate(0, noise_program, work, shared, theta[:1], other[:1], grad[:1], side, inputs, made)
+        clipped = n * n_chains * _factorise(made[0], step_size, factor)
+        _share(factor, shared)
+        if n_first > 0:
+            _evaluate(native_first, first_program, work, shared, theta, other, grad, side, inputs, made)
+            for c in range(n_chains):
+                for i in range(n_first):
+                    theta[c, i] += step_size * made[c, i]
+        gradient = model.gradient
+        for t in range(n):
+            gradient(theta, grad, target_params)
+            if noise_scale > 0:
+                add_noise(rng, grad, noise_scale)
+            for k in range(normals.size):
+                normals[k] = rng.standard_normal()
+            code = native_again if n_first > 0 and t + 1 < n else native_step
+            call(code, (shared, theta, other, grad, kicks, draws), t * n_chains * dim, n_chains)
+        if params[_UNBALANCED] > 0 and source.correction > 0:
+            clipped += n * n_chains
+        info.counts[jit.CLIPPED] += clipped
+        keep(owners)
+        return
     for t in range(n):
         if redrawn > 0:
             for c in range(n_chains):
                 if rng.random() < redrawn:
                     for i in range(dim):
                         other[c, i] = rng.standard_normal()
-        if n_first > 0 and not begun:
+        if n_first > 0:
             if needs_energy:
                 _measure(model, theta, heights, exact, side, energy)
             _evaluate(native_first, first_program, work, shared, theta, other, grad, side, inputs, made)
@@ -230,17 +264,8 @@ def advance(rng, state, model, source, params, out, n, info):
             if fixed and (t == 0 or estimated):
                 _evaluate(0, noise_program, work, shared, theta[:1], other[:1], grad[:1], side, inputs, made)
                 bad = _factorise(made[0], step_size, factor)
-                for k in range(n_noisy):
-                    for j in range(k + 1):
-                        shared[_FACTOR + k * (k + 1) // 2 + j] = factor[k, j]
             for k in range(normals.size):
                 normals[k] = rng.standard_normal()
-            if native_step != 0:
-                begun = native_again != 0 and t + 1 < n
-                code = native_again if begun else native_step
-                call(code, (shared, theta, other, grad, kicks, draws), t * n_chains * dim, n_chains)
-                clipped += n_chains * bad
-                continue
         _evaluate(native_rest, rest_program, work, shared, theta, other, grad, side, inputs, made)
         for c in range(n_chains):
             # The noise first: the next gradient waits for what the drift adds.
@@ -373,9 +398,11 @@ class RecipeSampler(Sampler):
         header[[_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _PROGRAM_4, _WORK]] = starts
         return np.concatenate([header, made.noisy, *programs, np.zeros(workspace(*programs))])
 
-    def native(self, target: Target, batches: bool) -> dict[int, Loop]:
+    def native(self, target: Target, noise: jit.Noise) -> dict[int, Loop]:
         made, layout = self._programs(target), Layout(self.layout, target.dim)
-        return _loops(made, layout, target.support == POSITIVE, batches, redrawn=self.refresh > 0)
+        steady = made.fixed and not made.of_energy and noise.batch_size == 0 and noise.sample_size <= 1
+        redrawn = self.refresh > 0 and self.layout != THETA
+        return _loops(made, layout, target.support == POSITIVE, noise.batch_size > 0, steady and not redrawn)
 
     bias_order = 1
     steps_to_test = 1000
@@ -530,10 +557,10 @@ def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> P
     )  # fmt: skip
 
 
-def _loops(made: Programs, layout: Layout, reflect: bool, batches: bool, redrawn: bool) -> dict[int, Loop]:
-    """The programs as native code, and, where the noise is the same everywhere, a whole step.
+def _loops(made: Programs, layout: Layout, reflect: bool, batches: bool, steady: bool) -> dict[int, Loop]:
+    """The programs as native code, or, where nothing but noise that is ``steady`` comes between them, a whole step.
 
-    That ends, where nothing comes between them, with the beginning of the next one.
+    Where θ moves first that step has a second form, which ends with the beginning of the next one.
     """
     dim, n, first, noisy = layout.dim, len(layout.names), made.moved_first, [int(k) for k in made.noisy]
     triangle = [(k, j) for k in range(len(noisy)) for j in range(k + 1)]
@@ -585,14 +612,14 @@ def _loops(made: Programs, layout: Layout, reflect: bool, batches: bool, redrawn
         return loop
 
     loops = {_NATIVE_FIRST: outputs("first", made.first)} if first else {}
+    if steady:
+        loops[_NATIVE_STEP] = step("step", again=False)
+        if first:
+            loops[_NATIVE_AGAIN] = step("again", again=True)
+        return loops
     if batches:
         loops[_NATIVE_BATCH] = outputs("batch", made.batch)
-    if batches or made.of_energy or not made.fixed:
-        return {**loops, _NATIVE_REST: outputs("rest", made.rest)}
-    loops[_NATIVE_STEP] = step("step", again=False)
-    if first and not redrawn:
-        loops[_NATIVE_AGAIN] = step("again", again=True)
-    return loops
+    return {**loops, _NATIVE_REST: outputs("rest", made.rest)}
 
 
 def parameters_of(recipe: Recipe) -> dict[str, Value]:

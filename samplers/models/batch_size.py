@@ -84,15 +84,21 @@ class Adaptation:
     taus: list[float] = field(default_factory=list)
     chosen: int = 0
     """0 until all sizes are tried."""
+    chosen_after: int = 0
+    """Steps of the chain until then."""
     _draws: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # So that the seconds of the first step that tells a τ are not those of the import.
+        import arviz_stats.base  # noqa: F401
 
     @property
     def size(self) -> int:
         """The batch size of the next step."""
         return self.chosen or int(self.sizes[len(self.taus)])
 
-    def record(self, value: float) -> None:
-        """What the last step drew, as one number."""
+    def record(self, value: float, step: int) -> None:
+        """What the chain's last step drew, as one number; ``step`` is how many it has made."""
         if self.chosen:
             return
         if self.warm_up > 0:
@@ -104,11 +110,11 @@ class Adaptation:
             self._draws.clear()
             if len(self.taus) == len(self.sizes):
                 costs = objective(self.sizes, self.taus, self.local, self.overall)
-                self.chosen = choose_batch_size(self.sizes, costs)
+                self.chosen, self.chosen_after = choose_batch_size(self.sizes, costs), step
 
     def snapshot(self) -> dict[str, Array]:
         """``batch_sizes``, ``objective`` f(m) in units of w_z, ``tau``, of the sizes that were tried, and ``chosen``
-        (1,), which is 0 during the trials.
+        and ``chosen_after`` (1,), the size and the steps until it was chosen, which are 0 during the trials.
         """
         sizes, taus = self.sizes[: len(self.taus)], np.array(self.taus)
         return {
@@ -116,6 +122,7 @@ class Adaptation:
             "objective": objective(sizes, taus, self.local, self.overall),
             "tau": taus,
             "chosen": np.array([self.chosen]),
+            "chosen_after": np.array([self.chosen_after]),
         }
 
 

@@ -56,7 +56,7 @@ class Boxed(Climbed):
         """Ends of climbs from several places, the highest first."""
         rng = np.random.default_rng(0)
         starts = [self.start_at, *(2 * rng.standard_normal((_STARTS - 1, self.dim)))]
-        ends = [minimize(self._at, start, jac=True, method="BFGS", options={"gtol": 1e-8}) for start in starts]
+        ends = [minimize(self._at, start, jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 100}) for start in starts]
         good = [end for end in ends if np.isfinite(end.fun) and np.isfinite(end.x).all() and np.abs(end.x).max() < 1e4]
         if not good:
             raise SpecError("target", self.key, "no highest point of the density is found: perhaps it has no maximum, and cannot be normalised")  # fmt: skip

@@ -21,6 +21,8 @@ from samplers.targets.base import Array, Target, subscript
 MAX_BYTES = 5_000_000
 MAX_NUMBERS = 200_000
 """In all rows and columns. A table is read while its page waits: so many take less than half a second."""
+ROUNDING, TINY = 1e-9, 1e-100
+"""Numbers that differ by so little, as a share of the largest or at all, are the same: squares of less are lost."""
 MIN_ROWS = 10
 MAX_COLUMNS = 98
 """Beside the answer. With an intercept and a scale they are 100 coordinates."""
@@ -123,15 +125,15 @@ def one_file(files: Mapping[str, bytes], what: str) -> tuple[str, bytes]:
 
 
 def check_varies(name: str, columns: list[str], x: Array) -> None:
-    """Raise :class:`~samplers.files.FileError` where a column of x (rows, columns) is the same in every row."""
-    for k in np.flatnonzero((x == x[0]).all(axis=0)):
-        raise FileError(name, f"has the same number in every row of {columns[k]}", "such a column says nothing; leave it out")  # fmt: skip
+    """Raise :class:`~samplers.files.FileError` where a column of x (rows, columns) is the same in every row, to rounding."""
+    for k in np.flatnonzero(x.std(axis=0) <= np.maximum(ROUNDING * np.abs(x).max(axis=0), TINY)):
+        raise FileError(name, f"has the same number in every row of {columns[k]}, to nine digits", "such a column says nothing; leave it out")  # fmt: skip
 
 
 def _read(name: str, text: str, two_kinds: bool) -> Table:
     rows = csv_rows(name, text, delimiter(text.partition("\n")[0]))
     line, header = next(rows, (1, []))
-    names = names_of(f"{name}, line {line}", header)
+    names = names_of(f"{name}, line {line}", header, "is explained by the others")
     columns = [f"the column {quoted(each)}" for each in names]
     numbers: list[list[float]] = []
     answers: list[str] = []
@@ -163,11 +165,11 @@ def _read(name: str, text: str, two_kinds: bool) -> Table:
     return Table(tuple(names[:-1]), x, names[-1], y)
 
 
-def names_of(place: str, header: list[str]) -> list[str]:
-    """The names of the columns. Raises :class:`~samplers.files.FileError`."""
+def names_of(place: str, header: list[str], last: str) -> list[str]:
+    """The names of the columns; ``last`` says what the last one is. Raises :class:`~samplers.files.FileError`."""
     names = ["".join(c if c.isprintable() else " " for c in each).strip()[:MAX_NAME].strip() for each in header]
     if not 2 <= len(names) <= MAX_COLUMNS + 1:
-        raise FileError(place, f"has {len(names)} {'column' if len(names) == 1 else 'columns'}", f"allowed are 2 to {MAX_COLUMNS + 1}, parted by commas, semicolons or tabs, of which the last is explained by the others")  # fmt: skip
+        raise FileError(place, f"has {len(names)} {'column' if len(names) == 1 else 'columns'}", f"allowed are 2 to {MAX_COLUMNS + 1}, parted by commas, semicolons or tabs, of which the last {last}")  # fmt: skip
     for k, each in enumerate(names, 1):
         if not each:
             raise FileError(place, f"has no name for column {k}", "the first line names the columns")

@@ -104,7 +104,9 @@ def as_name(title: str) -> str:
     return plain if plain[:1].isalpha() else f"x_{plain}"
 
 
-MAX_SHORT_RUN_WORK = 20_000
+FEW = 3
+"""Coordinates of which a mode is taken as it is: the quadrature sees what is far from it."""
+MAX_SHORT_RUN_WORK = 5_000
 """Instructions of all rows at which a short run takes less than half a second."""
 _WINDOWS, _WINDOW = 3, 100
 """Of a short run, each with the covariance of the one before; and draws of a chain in each."""
@@ -220,6 +222,7 @@ class TypedPosterior(OfTable, Boxed):
         return rf"U(\theta) = -\Bigl({prior}\Bigr) - \sum_{{i=1}}^{{N}}\Bigl({row}\Bigr) - \log\lvert J\rvert"
 
     def check(self) -> None:
+        self.titles  # noqa: B018  of the table and the parameters no two have one name
         log_prior, log_row = self.log_prior, self.log_row
         missing = [each.name for each, label in zip(self.bounded, self.labels, strict=True) if label not in log_prior.names | log_row.names]  # fmt: skip
         if missing:
@@ -278,13 +281,15 @@ class TypedPosterior(OfTable, Boxed):
 
     @cached_property
     def _peak(self) -> tuple[Array, Array]:
-        if self.work > MAX_SHORT_RUN_WORK:
-            return super()._peak
-        mean, precision, energy = self._short_run()
         try:
             mode, curvature = super()._peak
         except SpecError:
-            return mean, precision
+            if self.work > MAX_SHORT_RUN_WORK:
+                raise
+            return self._short_run()[:2]
+        if self.dim <= FEW or self.work > MAX_SHORT_RUN_WORK:
+            return mode, curvature
+        mean, precision, energy = self._short_run()
         # Of a Gaussian U is dim/2 above its least, with the standard deviation √(dim/2).
         typical = energy - self._at(mode)[0] < self.dim / 2 + 6 * np.sqrt(self.dim / 2)
         return (mode, curvature) if typical else (mean, precision)

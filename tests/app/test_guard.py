@@ -94,6 +94,14 @@ PROMISES = {
         "test_names_that_were_allowed",
         "test_the_administrators_key_is_respected",
     ),
+    "A short link or a room": (
+        "test_a_forged_code_leads_nowhere",
+        "test_only_the_maker_leads_asks_reveals_races_and_closes",
+        "test_each_of_three_hundred_answers_is_counted_once",
+        "test_links_and_rooms_die_after_a_day",
+        "test_everything_is_bounded",
+        "test_hostile_values_are_refused_as_in_links",
+    ),
     "Every answer has": ("test_every_answer_has_the_headers", "test_a_page_runs_its_own_scripts_only"),
     "An error tells the client": (
         "test_an_error_tells_a_client_nothing_of_the_server",
@@ -217,6 +225,19 @@ def test_events_are_those_of_the_component():
 @pytest.mark.parametrize("content", [None, [], 1, "x", {}, {"events": None}, {"events": {}}, {"events": 3}])
 def test_a_message_without_events_has_none(content):
     assert passed_on(Document(), content, ()) == []
+
+
+def test_a_model_that_is_written_out_is_known_by_its_id_alone():
+    """As Bokeh's script sends it in its first message about a model that it was sent."""
+    document, data, outer = small_page()
+    whole = {"type": "object", "name": "panel.models.esm.ReactComponent", "attributes": {"esm": "worse"}}
+    good = write(data["TextInput"].id, "value", "x")
+    assert kept(document, {**good, "model": {**whole, "id": data["TextInput"].id}}) == [good]
+    click = event("dom_event", model=outer["Button"].id, node="click", data=None)
+    written = json.loads(json.dumps(click).replace(json.dumps({"id": outer["Button"].id}), json.dumps({**whole, "id": outer["Button"].id})))  # fmt: skip
+    assert written != click
+    assert kept(document, written) == kept(document, click) == [click]
+    assert kept(document, {**good, "model": {**whole, "id": "p0"}}, {**good, "model": {**whole, "id": 1}}) == []
 
 
 def test_a_message_has_a_bounded_number_of_events():

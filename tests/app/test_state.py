@@ -66,6 +66,7 @@ def fields_of(state):
         "hidden",
         "present",
         "teacher",
+        "room",
     )
     return {name: getattr(state, name) for name in names}
 
@@ -280,12 +281,12 @@ def test_the_link_holds_the_whole_state(state):
 def test_the_link_holds_every_parameter_of_the_state():
     """A parameter that is added to AppState must be in the link, or be listed here."""
     # Of a file of the person's own the link says only that there was one.
-    assert set(AppState.param) - {"name", "resets", "upload"} == set(fields_of(AppState()))
+    assert set(AppState.param) - {"name", "resets", "upload"} == set(fields_of(AppState(room="k7mq2x9d")))
 
 
 def test_each_part_of_the_state_changes_the_link():
     changes = {
-        "playing": False, "speed": 21, "slow": 3, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True, "teacher": True,
+        "playing": False, "speed": 21, "slow": 3, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True, "teacher": True, "room": "k7mq2x9d",
     }  # fmt: skip
     links = [link.to_query(AppState()), *(link.to_query(AppState(**{k: v})) for k, v in changes.items())]
     assert len(set(links)) == len(changes) + 1

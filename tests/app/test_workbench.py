@@ -7,10 +7,12 @@ import pytest
 
 from app import link
 from app.equations import cards
+from app.formula_box import formula_box
 from app.state import WORKBENCH_VIEWS, AppState
 from app.views import VIEWS, fitting
 from app.views.recipes import RecipeView
 from app.workbench import Workbench
+from samplers import Experiment
 from samplers.recipe.flow import Flow
 from samplers.recipe.presets import preset
 from samplers.targets import TARGETS, Typed
@@ -143,6 +145,30 @@ def test_the_card_of_scir_follows_its_gradient():
         )
         assert (r"\tfrac{\theta_t}{\hat\theta}(\hat N - N)" in texts) == varied
     assert "dirichlet" in TARGETS["sparse_dirichlet"].key
+
+
+def test_the_card_of_a_recipe_shows_its_own_formulas():
+    """Each lane's D and f as they were typed. Fails where all recipes have one general card."""
+    state, lane = AppState(), {"gradient": {"key": "full"}}
+    state.set_target("double_well")
+    drifts = ("-(1 + theta^2)*4*theta^3", "-theta^5")
+    lanes = [lane | {"sampler": {"key": "recipe", "params": {"diffusion_entries": ["1 + theta^2"], "drift_entries": [f]}}} for f in drifts]  # fmt: skip
+    state.open(Experiment.from_dict(state.experiment.to_dict() | {"lanes": [*lanes, lanes[0]]}))
+    made = cards(state)
+    # That of the target, and one for each different recipe.
+    assert len(made) == 3
+    texts = [" ".join(str(pane.object) for pane in card.select(lambda one: hasattr(one, "object"))) for card in made]
+    assert all(r"D = \begin{pmatrix}" in text and r"\text{(typed)}" in text for text in texts[1:])
+    # As many powers of θ as were typed.
+    assert [r"{5}" in text.split("f =")[1] for text in texts[1:]] == [False, True]
+
+
+def test_a_formula_that_is_longer_than_its_box_stands_below_it():
+    """Planted fault: a box that looks at its first value alone."""
+    box = formula_box("theta", 10, label="U")
+    assert box.helper_text == ""
+    box.value = "theta^4 - 2*theta^2"
+    assert box.helper_text == box.value
 
 
 def test_the_workbench_keeps_a_table_of_ones_own():

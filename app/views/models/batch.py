@@ -6,7 +6,7 @@ import numpy as np
 from bokeh.models import FixedTicker
 
 from app.theme import plot
-from app.views.base import BATCH_SIZES, Data, Frame, View
+from app.views.base import BATCH_SIZES, Data, Frame, LaneFrame, View
 
 FIRST_ENDS = (1e2, 1e4)
 HARDLY = 1.25
@@ -93,10 +93,12 @@ def gain(seen: Any) -> str:
     return f"; all cost {ratio:.2g} ×" if ratio >= HARDLY else "; all cost hardly more"
 
 
+def chooses(lane: LaneFrame) -> bool:
+    """Whether its method chooses its batch size itself."""
+    method = lane.run.chains[0].method
+    return bool(method.chooses_batch_size and method.batch_size == 0)
+
+
 def adaptive(lanes: Frame) -> Any:
     """The snapshot of the first method that chooses its size itself; None where there is none."""
-    for i, lane in enumerate(lanes):
-        method = lane.run.chains[0].method
-        if method.chooses_batch_size and method.batch_size == 0:
-            return lanes.snapshot(i)
-    return None
+    return next((lanes.snapshot(i) for i, lane in enumerate(lanes) if chooses(lane)), None)

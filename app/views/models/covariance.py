@@ -18,7 +18,7 @@ class Covariance(View):
 
     key = "covariance"
     title = "Covariance of the columns"
-    hint = "left: of the rows seen; middle: the method's; below: the held-out log density of each"
+    hint = "below: held-out log density of each"
     needs = "factors"
     every = 6
 

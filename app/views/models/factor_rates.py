@@ -10,7 +10,7 @@ from app.views.base import Data, Frame, View
 from app.views.models.marks import method_labels
 from app.views.scales import Scale
 
-LOWEST, HIGHEST = -8.0, 1.0
+LOWEST, HIGHEST = -5.0, 1.0
 """The ends of the axis of log₁₀; what is beyond lies there."""
 USED = 0.01
 """A factor that explains at least this share of the variance is in use."""
@@ -21,15 +21,15 @@ class FactorRates(View):
 
     key = "factor_rates"
     title = "Factors in use"
-    hint = "dots: share of the variance that each explains; rings: its rate r"
+    hint = "dots: share explained; rings: rate r"
     needs = "factors"
     every = 3
 
     def build(self) -> Any:
         colours, k = self.scene.colours, max(self.scene.target.n_factors, 10)
-        p = plot(colours, "factor, largest first", "share, or r, log scale", (0.5, k + 0.5), (LOWEST - 0.3, HIGHEST))
+        p = plot(colours, "factor, largest first", "share, log", (0.5, k + 0.5), (LOWEST - 0.3, HIGHEST))
         Scale(True, (LOWEST, HIGHEST)).apply(p.yaxis)
-        p.yaxis.ticker = FixedTicker(ticks=[-8, -6, -4, -2, 0])
+        p.yaxis.ticker = FixedTicker(ticks=[-4, -2, 0])
         p.xaxis.ticker = FixedTicker(ticks=list(range(1, k + 1, max(1, -(-k // 10)))))
         self._n = k
         for i, _ in enumerate(self.scene.lanes):

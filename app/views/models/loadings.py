@@ -20,9 +20,10 @@ class Loadings(View):
 
     key = "loadings"
     title = "Loadings W"
-    hint = "a row: a factor; colour: its weight in a column of the data"
+    hint = "a row: a factor; colour: its weight in a column"
     needs = "factors"
     every = 3
+    tall = True
 
     def build(self) -> Any:
         colours, model = self.scene.colours, self.scene.target

@@ -8,6 +8,7 @@ from bokeh.models import FixedTicker, VSpan
 
 from app.theme import DASHES, plot
 from app.views.base import SCORES, Array, Data, Frame, LaneFrame, Position, View
+from app.views.models.batch import chooses
 from app.views.models.marks import method_labels
 from samplers import Experiment
 from samplers.models import MODELS, Model
@@ -44,8 +45,22 @@ def title_of(model: type[Model]) -> str:
     return model.score_name[:1].upper() + model.score_name[1:]
 
 
+def chosen(lanes: Frame, i: int, axis: str) -> tuple[float, int] | None:
+    """Where the first chain of a method chose its batch size, and which; None where it has not, or does not."""
+    if not chooses(lanes[i]):
+        return None
+    seen, scores = lanes.snapshot(i), lanes[i].run.chains[0].scores
+    after, size = int(seen["chosen_after"][0]), int(seen["chosen"][0])
+    if not size:
+        return None
+    return float(np.interp(after, [s.step for s in scores], [_position(s).on(axis) for s in scores])), size
+
+
 class Scores(View):
-    """The score of the running average over the draws, on data that no method has seen; one curve for each method."""
+    """The score of the running average over the draws, on data that no method has seen; one curve for each method.
+
+    Where a method chooses its batch size, a dotted line parts the trials of the sizes from the sampling after them.
+    """
 
     key = "scores"
     title = "Held-out score"
@@ -76,6 +91,8 @@ class Scores(View):
             p.scatter("x", "y", source=line, color=colour, size=3)
             marks = self.feed(f"marks {i}", "x")
             p.add_glyph(marks, VSpan(x="x", line_color=colour, line_dash="dashed", line_alpha=0.6))
+            sampling = self.feed(f"sampling {i}", "x")
+            p.add_glyph(sampling, VSpan(x="x", line_color=colour, line_dash="dotted", line_width=2))
         self._labels = method_labels(self, p)
         return p
 
@@ -87,6 +104,8 @@ class Scores(View):
             x, mean, low, high = curve(lane, axis)
             out[f"method {i}"] = (x, mean)
             out[f"marks {i}"] = (np.array([at for at in lane.marks if at > 0]),)
+            found = chosen(lanes, i, axis)
+            out[f"sampling {i}"] = (np.array([found[0]] if found else []),)
             if len(lane.run.chains) > 1:
                 out[f"band {i}"] = (x, low, high)
             if len(x):
@@ -114,5 +133,7 @@ class Scores(View):
                     if self.scene.target.higher_is_better
                     else f"{float(f'{np.mean(last):.4g}'):,g}"
                 )
-                out[self._labels[i].id] = f"{self.scene.lanes[i]}  {value}"
+                found = chosen(lanes, i, self.scene.axis)
+                kept = f", with m = {found[1]:,} from the dots on" if found else ""
+                out[self._labels[i].id] = f"{self.scene.lanes[i]}  {value}{kept}"
         return out

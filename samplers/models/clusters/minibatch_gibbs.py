@@ -99,6 +99,8 @@ class MinibatchGibbs(ClusterMethod):
         state = self.first_state(model, rng)
         self.sweep(model, state, 0, rng)
         state.together[:] = 0.0
+        if self.batch_size == 0:
+            self.adaptation(model, state)
         return state
 
     def sweep(self, model: Clusters, state: State, size: int, rng: Generator) -> float:
@@ -122,9 +124,9 @@ class MinibatchGibbs(ClusterMethod):
     def advance(self, model: Clusters, state: State, rng: Generator) -> int:
         size = min(int(self.batch_size), model.n_data) or self.adaptation(model, state).size
         value = self.sweep(model, state, size, rng)
-        if self.batch_size == 0:
-            self.adaptation(model, state).record(value)
         state.steps += 1
+        if self.batch_size == 0:
+            self.adaptation(model, state).record(value, state.steps)
         return size
 
     def density(self, model: Clusters, state: State, out: Array) -> None:

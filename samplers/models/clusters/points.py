@@ -73,7 +73,7 @@ def read(files: Mapping[str, bytes]) -> Points:
 def _read(name: str, text: str) -> Points:
     rows = csv_rows(name, text, delimiter(text.partition("\n")[0]))
     line, header = next(rows, (1, []))
-    names = names_of(f"{name}, line {line}", header)
+    names = names_of(f"{name}, line {line}", header, "may hold words, the known groups")
     kept: list[tuple[str, list[str]]] = []
     for line, row in rows:
         place = f"{name}, line {line}"

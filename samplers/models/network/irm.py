@@ -16,6 +16,7 @@ from samplers.models.network.method import NetworkMethod
 from samplers.models.network.model import Array, Network
 from samplers.parameters import Real
 
+Counts = NDArray[np.int64]
 SLOTS = 16
 """Clusters that there is room for at first; the room is doubled where it does not do."""
 
@@ -127,7 +128,7 @@ class IRMState:
     average: LaterAverage
 
 
-def counted(model: Network, z: NDArray[np.int64], slots: int) -> tuple[NDArray[np.int64], ...]:
+def counted(model: Network, z: NDArray[np.int64], slots: int) -> tuple[Counts, Counts, Counts]:
     """The nodes, observed edges and observed pairs of clusters, as :class:`IRMState` has them, counted anew."""
     sizes = np.bincount(z, minlength=slots)
 
@@ -168,7 +169,7 @@ class NetworkIRM(NetworkMethod):
     def start(self, model: Network, rng: Generator) -> IRMState:
         """Nodes in K clusters at random: from a single one the first step is the hardest."""
         z = rng.integers(model.n_communities, size=model.data.n_nodes)
-        slots = max(SLOTS, model.n_communities)
+        slots = max(SLOTS, int(model.n_communities))
         state = IRMState(z, *counted(model, z, slots), np.ones(1), LaterAverage(len(model.held)))
         self._predict(model, state)
         return state

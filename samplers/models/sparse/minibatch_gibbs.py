@@ -43,6 +43,13 @@ class MinibatchGibbs(SparseMethod):
     cost_ratio = Real(16.0, bounds=(0.1, 1e4), log=True, tex=r"w_\theta/w_z", label="Cost of the global half", doc="How many latent variables can be drawn in the time that all the rest takes. A step is as many sweeps as cost as much as one with all.")  # fmt: skip
     trial = Count(1500, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many sweeps with all. Of a size whose draws in it are worth fewer than 50 independent ones nothing is known; where nothing is known of any size, all are kept.")  # fmt: skip
 
+    def start(self, model: Sparse, rng: Generator) -> State:
+        """As of every method."""
+        state = super().start(model, rng)
+        if self.batch_size == 0:
+            self.adaptation(model, state)
+        return state
+
     def adaptation(self, model: Sparse, state: State) -> Adaptation:
         """The trials of this run; they begin anew where their parameters were changed."""
         cost = self.trial * (model.n_data + self.cost_ratio)
@@ -64,7 +71,7 @@ class MinibatchGibbs(SparseMethod):
             for value in draws[:, 0]:
                 # A trial may end within a step; the rest of it is of the old size.
                 if adaptation.size == size:
-                    adaptation.record(float(value))
+                    adaptation.record(float(value), state.average.draws - 1)
         return size * len(draws)
 
     def snapshot(self, model: Sparse, state: State) -> Snapshot:

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.random import SFC64, Generator
 
+from samplers import jit
 from samplers.files import FileError
-from samplers.models.run import ModelChain
 from samplers.models.sparse.gibbs import BlockedGibbs
 from samplers.models.sparse.model import Sparse
 from samplers.models.sparse.scan import of_path
@@ -41,19 +41,44 @@ class Point:
     """The mode at that σ, (d,)."""
 
 
+class Posterior:
+    """The posterior of a lasso at one λ, by blocked Gibbs, some sweeps at a time.
+
+    Raises :class:`~samplers.parameters.SpecError` for a probit lasso.
+    """
+
+    def __init__(self, model: Sparse, shrinkage: float, sweeps: int = SWEEPS, seed: int = 1):
+        if model.probit:
+            raise SpecError("model.data", model.data, "paths are of a lasso: diabetes, or a file")
+        self.model = Sparse(model.uploaded, data=model.data, shrinkage=shrinkage)
+        self._method, self._rng = BlockedGibbs(), Generator(SFC64(seed))
+        jit.prepare(self._method.compiled)
+        self._state = self._method.start(self.model, self._rng)
+        self._draws: list[Array] = []
+        self.left = BURN_IN + sweeps
+        """Sweeps that are still to be made."""
+
+    def advance(self, n: int) -> None:
+        """So many more sweeps, or those that are left."""
+        n = min(n, self.left)
+        self._draws.append(self._method.sweep(self.model, self._state, self.model.n_data, n, self._rng))
+        self.left -= n
+
+    def point(self) -> Point:
+        """What the sweeps after the burn-in say."""
+        at, draws = self.model, np.concatenate(self._draws)[BURN_IN:]
+        sd = float(np.sqrt(((at.y - at.x @ draws.mean(axis=0)) ** 2).mean()))
+        lasso = coordinate_descent(at.gram / sd**2, at.x.T @ at.y / sd**2, at.shrinkage / sd)
+        return Point(float(at.shrinkage), sd, np.quantile(draws, BAND, axis=0), lasso)
+
+
 def path(model: Sparse, shrinkages: Sequence[float] = LAMBDAS, sweeps: int = SWEEPS, seed: int = 1) -> list[Point]:
-    """The posterior of a lasso at each λ, by blocked Gibbs. Raises :class:`SpecError` for a probit lasso."""
-    if model.probit:
-        raise SpecError("model.data", model.data, "paths are of a lasso: diabetes, or a file")
+    """The posterior of a lasso at each λ. Raises :class:`~samplers.parameters.SpecError` for a probit lasso."""
     out = []
     for shrinkage in shrinkages:
-        at = Sparse(model.uploaded, data=model.data, shrinkage=shrinkage)
-        method = BlockedGibbs()
-        chain = ModelChain(at, method, Generator(SFC64(seed)))
-        draws = method.sweep(at, chain.state, at.n_data, BURN_IN + sweeps, chain.rng)[BURN_IN:]
-        sd = float(np.sqrt(((at.y - at.x @ draws.mean(axis=0)) ** 2).mean()))
-        lasso = coordinate_descent(at.gram / sd**2, at.x.T @ at.y / sd**2, shrinkage / sd)
-        out.append(Point(shrinkage, sd, np.quantile(draws, BAND, axis=0), lasso))
+        posterior = Posterior(model, shrinkage, sweeps, seed)
+        posterior.advance(posterior.left)
+        out.append(posterior.point())
     return out
 
 

@@ -85,7 +85,8 @@ class MinibatchGibbs(TopicMethod):
         state.extra["counts"] = np.zeros(shape)
         np.add.at(state.extra["counts"], (model.training.words, state.topics), 1)
         draw_topics(rng, state.extra["counts"], model.beta, model.n_topics, state.weights, state.totals)
-        self.adaptation(model, state)
+        if self.batch_size == 0:
+            self.adaptation(model, state)
         return state
 
     def adaptation(self, model: Topics, state: State) -> Adaptation:
@@ -108,9 +109,9 @@ class MinibatchGibbs(TopicMethod):
             state.weights, self.scale(model, state), model.alpha, model.n_topics,
         )  # fmt: skip
         value = draw_topics(rng, state.extra["counts"], model.beta, model.n_topics, state.weights, state.totals)
-        if self.batch_size == 0:
-            adaptation.record(value)
         state.steps += 1
+        if self.batch_size == 0:
+            adaptation.record(value, state.steps)
         return size
 
     def snapshot(self, model: Topics, state: State) -> Snapshot:

@@ -36,6 +36,7 @@ PAGES = {
     "clusters": "?target=clusters(points:iris)",
     "mixture": "?target=mixture(documents:80)",
     "sparse": "?target=sparse(items:100)",
+    "lasso": "?target=sparse(data:diabetes)",
     "factors": "?target=factors(rows:30;n_factors:12)",
     "factors of wine": "?target=factors(data:wine)",
     "spherical": "?target=spherical",
@@ -105,7 +106,11 @@ def test_every_view_shows_every_method(pages, page, dark):
             seen.add(key)
             assert view.title
             assert view.hint
-    assert {key for key, view in VIEWS.items() if view.needs in (COLUMNS, SCORES, model.key)} - seen <= {"pictures"}
+    assert {key for key, view in VIEWS.items() if view.needs in (COLUMNS, SCORES, model.key)} - seen <= {
+        "pictures",
+        "paths",
+    }
+    assert page != "lasso" or "paths" in seen
 
 
 def test_the_check_of_arrays_can_fail(pages):

@@ -4,6 +4,7 @@ import importlib
 import itertools
 import pkgutil
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from app.views.autocorrelation import Autocorrelation
 from app.views.base import Scene, View
 from app.views.components import LEVELS, Components
 from app.views.marginal import Marginal
-from app.views.marks import round_up
+from app.views.marks import LONG, round_up
 from app.views.moments import CHAINS, STEPS, Moments, fit, theory
 from app.views.planes import sign
 from app.views.recipes import layouts_of
@@ -416,9 +417,26 @@ def test_an_axis_grows_with_a_chain_that_leaves_it_for_good(key):
             made[0].run.advance(10)
             data = view.compute(frames(made))
             ends = next((data[name][0][1] for name in ("y", "y range") if name in data), ends)
+            # Nothing of a trace is beyond its axis. Planted fault: an axis for 95 % of the places.
+            assert key == "phase" or np.abs(np.array(view._ends)).max() <= ends
         assert (ends > view.figure.y_range.end) == leaves
         if leaves:
             assert ends > np.abs(made[0].run.momentum[:, 0] if key == "phase" else made[0].run.position[:, 0])[0]
+
+
+@pytest.mark.parametrize("letters", [36, 90])
+def test_a_name_in_the_caption_of_a_distance_is_cut_only_where_a_line_has_no_room_for_it(letters):
+    """Fails where names of more than 24 letters are cut, or none is."""
+    made = records("gaussian", [("sgld", {}), ("sgld", {})])
+    name = ("HMC without its accept step, ε = 0.4" * 3)[:letters]
+    view = VIEWS["ks"](replace(scene_of(made), lanes=(name, "SGLD")))
+    for record in made:
+        record.run.advance(20)
+        record.record()
+    said = view.captions(frames(made))[view._labels[0].id]
+    assert said.startswith(name if letters == 36 else name[:30])
+    assert len(said) <= LONG
+    assert " KS 0." in said
 
 
 # Bias and variance

@@ -173,14 +173,15 @@ def test_every_size_is_tried_at_the_same_cost(unit):
     used = {}
     while not trial.chosen:
         used[trial.size] = used.get(trial.size, 0) + 1
-        trial.record(rng.normal())
+        trial.record(rng.normal(), sum(used.values()))
     assert used == {64: 507, 8: 2250, 1: 4000}
     # Independent draws have τ = 1, whatever m: so the cheapest is best.
     assert trial.chosen == 1
     kept = trial.taus.copy()
-    trial.record(1.0)
+    assert trial.chosen_after == 507 + 2250 + 4000
+    trial.record(1.0, 10_000)
     assert trial.taus == kept
-    assert trial.chosen == trial.size == 1
+    assert trial.chosen == trial.size == 1 and trial.chosen_after == 6757
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,69 @@
+"""Who watches a room: one look at it for all pages of this process, and each is told when something has changed."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import cache
+
+from app.room.rooms import Look, Rooms, rooms
+
+log = logging.getLogger("sgmcmc-lab")
+
+LOOK_SECONDS = 0.4
+Hear = Callable[[Look | None], None]
+"""Is told what a room is like now; None where it is gone."""
+
+
+class Hub:
+    """The pages of this process that are in rooms."""
+
+    def __init__(self, of: Rooms, seconds: float = LOOK_SECONDS):
+        self._rooms, self._seconds = of, seconds
+        self._hearing: dict[str, list[Hear]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._last: dict[str, Look | None] = {}
+
+    def join(self, code: str, hear: Hear) -> Callable[[], None]:
+        """Tell ``hear`` of the room from now on, until what is returned is called."""
+        self._hearing.setdefault(code, []).append(hear)
+        if code in self._last:
+            asyncio.get_running_loop().call_soon(self._tell, code, [hear])
+        if code not in self._tasks:
+            self._tasks[code] = asyncio.get_running_loop().create_task(self._watch(code))
+
+        def leave() -> None:
+            if hear in self._hearing.get(code, []):
+                self._hearing[code].remove(hear)
+
+        return leave
+
+    async def _watch(self, code: str) -> None:
+        try:
+            while self._hearing[code]:
+                try:
+                    look = await self._rooms.look(code)
+                except Exception as error:
+                    # Redis is away for a while: what is known stays.
+                    log.warning("The room %s cannot be looked at: %s", code, type(error).__name__)
+                else:
+                    if code not in self._last or look != self._last[code]:
+                        self._last[code] = look
+                        self._tell(code, list(self._hearing[code]))
+                await asyncio.sleep(self._seconds)
+        finally:
+            for kept in (self._hearing, self._tasks, self._last):
+                kept.pop(code, None)
+
+    def _tell(self, code: str, whom: list[Hear]) -> None:
+        for hear in whom:
+            if hear in self._hearing.get(code, []):
+                try:
+                    hear(self._last[code])
+                except Exception:
+                    log.exception("A page could not take what its room is like")
+
+
+@cache
+def hub() -> Hub:
+    """This server's."""
+    return Hub(rooms())

@@ -1,0 +1,396 @@
+"""What a room is to one page: its maker leads, asks and races; a student follows, answers and enters.
+
+A room changes the page's state as a link does, and nothing else of it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+import panel as pn
+
+from app import link
+from app.lesson.course import library
+from app.lesson.place import SKIPPED
+from app.room import race
+from app.room.bar import RoomBar
+from app.room.hub import hub
+from app.room.rooms import KEPT, Ask, Look, new_mark, rooms
+from app.room.share import Share
+from app.turn import on_page
+from lessons.formulas import mathml
+from lessons.lesson import Question
+from lessons.prose import as_html, without_paragraph
+from samplers.parameters import SpecError
+
+if TYPE_CHECKING:
+    from app.lesson.panel import LessonPanel
+    from app.state import AppState
+
+log = logging.getLogger("sgmcmc-lab")
+
+ROWS = 10
+"""Of a race's table."""
+AWAY = "The rooms of this server do not answer now; the page itself goes on."
+CLOSED = "This room is gone: its teacher closed it, its server ended, or a day is over. The page goes on by itself."
+
+
+class RoomPanel:
+    """The room of a page, if it is in one."""
+
+    def __init__(
+        self, state: "AppState", lesson: "LessonPanel", notify: Callable[[str, str], None],
+        tell: Callable[[Sequence[str]], None], do_later: Callable[[Coroutine[Any, Any, None]], None],
+        write_link: Callable[[], None],
+    ):  # fmt: skip
+        self.state, self.lesson = state, lesson
+        self._notify, self._tell, self._do_later, self._write_link = notify, tell, do_later, write_link
+        self._document = pn.state.curdoc
+        self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.share = Share(state, self, notify, do_later)
+        self._student = self._secret = self._said = ""
+        self._following = self._entering = self._ended = False
+        self._look: Look | None = None
+        self._shown: dict[str, Any] = {}
+        self._led = self._followed = ""
+        """What was shown to the room last, and what of the state there was when the room's was taken."""
+        self._answered: dict[int, int] = {}
+        self._quit: Callable[[], None] = lambda: None
+        if state.room:
+            self._make_bar()
+
+    @property
+    def is_maker(self) -> bool:
+        """Whether the page has opened the room that it is in."""
+        return bool(self._secret)
+
+    async def open(self) -> str:
+        """Open a room, which shows what this page shows. Returns its code; an empty text where there can be none."""
+        self._led = link.to_lead(self.state)
+        try:
+            code, secret = await rooms().open(self._led)
+        except SpecError as error:
+            self._notify("warning", str(error))
+            return ""
+        self.leave()
+        self._secret = secret
+
+        def begin() -> None:
+            self.state.room = code
+            self._make_bar()
+            self._write_link()
+
+        on_page(self._document, begin)
+        return code
+
+    def leave(self) -> None:
+        """Hear of the room no more."""
+        self._quit()
+        self._quit = lambda: None
+
+    def end(self) -> None:
+        """The page is gone."""
+        self._ended = True
+        self.leave()
+
+    def changed(self) -> None:
+        """The page shows something else: lead the room to it, or, of a student, follow no more."""
+        if not self.state.room or self._look is None:
+            return
+        now = link.to_lead(self.state)
+        if self.is_maker and now != self._led:
+            self._led = now
+            self._do(rooms().lead(self.state.room, self._secret, now))
+        elif self._following and _compared(now) != self._followed:
+            self._following = False
+            self._draw()
+
+    # The page's part of it
+
+    def _make_bar(self) -> None:
+        self.bar = RoomBar(self.state.room, self._heard)
+        self._shown = {}
+        self.panel.objects = [self.bar]
+
+    def _heard(self, message: list[Any]) -> None:
+        action, given = message[0], message[1:]
+        if action == "hello" and len(given) == 2 and all(isinstance(one, str) for one in given):
+            self._do(self._come_in(*given))
+            return
+        if action == "leave":
+            self._go()
+            return
+        if self._look is None:
+            return
+        whole = given[0] if len(given) == 1 and type(given[0]) is int else -1
+        does = self._of_maker() if self.is_maker else self._of_student(whole)
+        if action == "open":
+            self._open_entry(whole)
+        elif action in does:
+            does[action]()
+
+    def _of_maker(self) -> dict[str, Callable[[], None]]:
+        code, secret = self.state.room, self._secret
+        return {
+            "code": self.share.open, "ask": self._ask, "reveal": lambda: self._do(rooms().reveal(code, secret)),
+            "race": self._race, "by_ks": lambda: self._rank("ks"), "by_tau": lambda: self._rank("tau"),
+            "end_race": lambda: self._do(rooms().race(code, secret, "", "ks")), "close": lambda: self._do(rooms().close(code, secret)),
+        }  # fmt: skip
+
+    def _of_student(self, given: int) -> dict[str, Callable[[], None]]:
+        return {"follow": self._follow, "let_go": self._let_go, "answer": lambda: self._answer(given), "enter": self._enter}  # fmt: skip
+
+    async def _come_in(self, student: str, secret: str) -> None:
+        code = self.state.room
+        # A page that has just opened the room is asked for what it keeps before it keeps it.
+        secret = self._secret or secret
+        maker = bool(KEPT.fullmatch(secret)) and await self._made(code, secret)
+        student = student if KEPT.fullmatch(student) else new_mark()
+        try:
+            if not maker:
+                await rooms().join(code, student)
+        except SpecError as error:
+            self._said = str(error)
+            await self.bar.show(self._of_nobody())
+            return
+        self._student, self._secret = student, secret if maker else ""
+        await self.bar.keep(student, self._secret)
+        self.leave()
+        if self._ended:
+            return
+        self._following = not maker
+        # A component that is drawn anew is shown all again.
+        self._shown = {}
+        self._quit = hub().join(code, self._hear)
+
+    async def _made(self, code: str, secret: str) -> bool:
+        try:
+            return await rooms().is_maker(code, secret)
+        except SpecError:
+            return False
+
+    def _hear(self, look: Look | None) -> None:
+        on_page(self._document, lambda: self._know(look))
+
+    def _know(self, look: Look | None) -> None:
+        if self._ended:
+            return
+        if look is None:
+            self.leave()
+            self._look, self._secret, self._said = None, "", CLOSED
+            self.lesson.withhold(False)
+            self._do(self.bar.show(self._of_nobody()))
+            return
+        before, self._look = self._look, look
+        if self._following and (before is None or before.link != look.link):
+            self._take(look.link)
+        ask = look.ask
+        self.lesson.withhold(not self.is_maker and ask is not None and ask.open and self._is_here(ask))
+        if ask is not None and ask.shown and self._is_here(ask) and self.state.place.waiting and not self.is_maker:
+            self.lesson.reply(look.votes.get(self._student, SKIPPED))
+        self._draw()
+
+    def _of_nobody(self) -> dict[str, Any]:
+        return {"students": None, "buttons": [["leave", "Close", False]], "ask": None, "race": None, "said": self._said, "maker": False}  # fmt: skip
+
+    def _go(self) -> None:
+        self.leave()
+        self._look, self._secret = None, ""
+        self.lesson.withhold(False)
+        self.panel.objects = []
+        self.state.room = ""
+        self._write_link()
+
+    def _is_here(self, ask: Ask) -> bool:
+        place = self.state.place
+        return place.lesson is not None and (place.lesson.key, place.number) == (ask.lesson, ask.step)
+
+    # Follow
+
+    def _follow(self) -> None:
+        assert self._look is not None
+        self._following = True
+        self._take(self._look.link)
+        self._draw()
+
+    def _let_go(self) -> None:
+        self._following = False
+        self._draw()
+
+    def _take(self, query: str) -> None:
+        # What changes now is the teacher's doing.
+        self._following = False
+        with pn.io.hold():
+            self._tell(link.follow(self.state, query))
+        self._followed = _compared(link.to_lead(self.state))
+        self._following = True
+
+    # Ask
+
+    def _ask(self) -> None:
+        place = self.state.place
+        if place.lesson is not None and place.step is not None and place.step.question is not None:
+            options = len(place.step.question.options)
+            self._do(rooms().ask(self.state.room, self._secret, place.lesson.key, place.number, options))
+
+    def _answer(self, option: int) -> None:
+        assert self._look is not None
+        if self._look.ask is not None:
+            self._do(rooms().answer(self.state.room, self._student, self._look.ask.number, option))
+            self._answered = {self._look.ask.number: option}
+            self._draw()
+
+    # Race
+
+    def _race(self) -> None:
+        experiment = self.state.experiment
+        if experiment.of_model or experiment.of_own_data or not experiment.make_target().ready:
+            self._notify("warning", "A race needs a target whose exact answers are known, and no model of data.")
+            return
+        self._do(rooms().race(self.state.room, self._secret, race.target_text(experiment), "ks"))
+
+    def _rank(self, by: str) -> None:
+        if self._look is not None and self._look.race is not None:
+            self._do(rooms().race(self.state.room, self._secret, self._look.race.target, by))
+
+    def _enter(self) -> None:
+        if self._look is None or self._look.race is None or self._entering:
+            return
+        try:
+            made = race.raced(self.state.experiment, self._look.race.target)
+        except SpecError as error:
+            self._say(str(error))
+            return
+        self._entering = True
+        self._say("The server runs your first sampler anew, with the same chains and gradients for everybody …")
+        self._do(self._measure(made, self._look.race.number))
+
+    async def _measure(self, made: Any, number: int) -> None:
+        try:
+            entry = await race.measured(made)
+            await rooms().enter(self.state.room, self._student, number, entry)
+            self._say(
+                f"Yours: KS distance {_digits(entry['ks'])}, {_digits(entry['tau'])} gradients for one independent draw."
+            )
+        except SpecError as error:
+            self._say(str(error))
+        finally:
+            self._entering = False
+
+    def _open_entry(self, row: int) -> None:
+        if self._look is not None and 0 <= row < min(ROWS, len(self._look.entries)):
+            _, entry = self._look.ranking()[row]
+            self._following = False
+            with pn.io.hold():
+                self._tell(link.follow(self.state, entry["link"]))
+            self._draw()
+
+    # What is shown
+
+    def _say(self, sentence: str) -> None:
+        self._said = sentence
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._look is None:
+            return
+        shown = self._what(self._look)
+        if shown != self._shown:
+            self._shown = shown
+            self._do(self.bar.show(shown))
+
+    def _what(self, look: Look) -> dict[str, Any]:
+        """What the bar shows: of the bars only what this page may see."""
+        ask = _question(look.ask) if look.ask is not None else None
+        return {
+            "maker": self.is_maker, "students": look.students, "buttons": self._buttons(look), "said": self._said,
+            "ask": self._asked(look, *ask) if ask is not None else None,
+            "race": self._raced(look) if look.race is not None else None,
+        }  # fmt: skip
+
+    def _buttons(self, look: Look) -> list[list[Any]]:
+        if not self.is_maker:
+            follow = (
+                ["let_go", "Following: let go", False] if self._following else ["follow", "Follow the teacher", True]
+            )
+            enter = [["enter", "Enter my sampler", True]] if look.race is not None else []
+            return [follow, *enter, ["leave", "Leave", False]]
+        step = self.state.place.step
+        again = look.ask is not None and self._is_here(look.ask)
+        ask = [["ask", "Ask again" if again else "Ask this question", not again]] if step is not None and step.question is not None else []  # fmt: skip
+        reveal = (
+            [["reveal", f"Reveal the answers ({len(look.votes)})", True]]
+            if look.ask is not None and look.ask.open
+            else []
+        )
+        racing = look.race is not None and look.race.target == race.target_text(self.state.experiment)
+        other = [["by_tau", "Rank by τ", False] if look.race.by == "ks" else ["by_ks", "Rank by KS", False], ["end_race", "End the race", False]] if look.race is not None else []  # fmt: skip
+        start = [] if racing or self.state.experiment.of_model else [["race", "Race on this target", False]]
+        return [["code", "Show the code", False], *ask, *reveal, *start, *other, ["close", "Close the room", False]]
+
+    def _asked(self, look: Look, question: Question, order: Sequence[int]) -> dict[str, Any]:
+        ask = look.ask
+        assert ask is not None
+        seen = self.is_maker or ask.shown
+        now, before = look.bars(look.votes), look.bars(look.before)
+        mine = look.votes.get(self._student, self._answered.get(ask.number))
+        options = [
+            {
+                "number": n, "html": _sentence(question.options[n - 1]), "right": ask.shown and n == question.answer,
+                "now": now[n - 1] if seen else None, "before": before[n - 1] if seen and ask.first else None,
+            }
+            for n in order
+        ]  # fmt: skip
+        return {"html": _sentence(question.ask), "options": options, "open": ask.open, "mine": mine}
+
+    def _raced(self, look: Look) -> dict[str, Any]:
+        assert look.race is not None
+        by = "KS distance" if look.race.by == "ks" else "gradients for one independent draw"
+        says = f"<b>Race</b> on {_escaped(look.race.target)}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the smallest {by} leads."
+        rows = [
+            [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == self._student]
+            for who, entry in look.ranking()[:ROWS]
+        ]
+        return {"says": says, "rows": rows}
+
+    def _do(self, work: Coroutine[Any, Any, Any]) -> None:
+        self._do_later(self._carefully(work))
+
+    async def _carefully(self, work: Coroutine[Any, Any, Any]) -> None:
+        """What is refused is said; a store that does not answer ends nothing."""
+        try:
+            await work
+        except SpecError as error:
+            self._say(str(error))
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("A room did not answer")
+            self._say(AWAY)
+
+
+def _compared(query: str) -> str:
+    """Of what a page shows what makes it the teacher's: not whether it plays."""
+    return "&".join(part for part in query.split("&") if not part.startswith("play="))
+
+
+def _question(ask: Ask) -> tuple[Question, tuple[int, ...]] | None:
+    """The question that is asked, with the order of its options; None where this server's lesson has another one."""
+    lesson = library().lessons.get(ask.lesson)
+    question = lesson.steps[ask.step - 1].question if lesson is not None and ask.step <= len(lesson.steps) else None
+    if lesson is None or question is None or len(question.options) != ask.options:
+        return None
+    return question, lesson.shuffled(ask.step)
+
+
+def _sentence(text: str) -> str:
+    return without_paragraph(as_html(text, mathml))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _digits(value: float | None) -> str:
+    return "not known yet" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

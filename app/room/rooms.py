@@ -1,0 +1,279 @@
+"""Short links and rooms: who may do what, and what is counted. The page's part is in ``panel.py``.
+
+A room has no account and no name. Its code lets anybody in; only who has the secret that was made with it asks,
+reveals, starts a race, leads and closes. A student is a random text that her browser keeps, so that she counts once.
+"""
+
+import json
+import re
+import secrets
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from app.room.store import FullError, Store, store
+from samplers.choices import MAX_QUERY
+from samplers.parameters import SpecError
+
+ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+"""Without signs that are taken for each other."""
+LETTERS = 8
+"""Of a code: 8·10¹¹ of them, so that a thousand codes are found by trying in some 10⁹ requests."""
+CODE = re.compile(f"[{ALPHABET}]{{{LETTERS}}}")
+KEPT = re.compile(r"[A-Za-z0-9_-]{16,64}")
+"""What a browser keeps: a student's mark or a maker's secret."""
+MAX_LINK = MAX_QUERY - 100
+"""Characters: a room's code comes after it."""
+MOST_LINKS, MOST_ROOMS = 1_000, 50
+MOST_STUDENTS = 400
+MOST_ASKED = 200
+"""Questions in a room, one after the other; the votes of the last two are kept."""
+MAX_ENTRY = 4_000
+"""Characters of what a race keeps of a student."""
+RANKED = ("ks", "tau")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question that a room was asked."""
+
+    number: int
+    lesson: str
+    step: int
+    options: int
+    open: bool = True
+    shown: bool = False
+    """Whether everybody sees the bars."""
+    first: int = 0
+    """The number under which the same question was asked before; 0 where it was not."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """A target on which everybody tries a sampler."""
+
+    number: int
+    target: str
+    """As links write it."""
+    by: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """A room as it is now."""
+
+    link: str
+    students: int
+    ask: Ask | None = None
+    votes: dict[str, int] = field(default_factory=dict)
+    """The option of each student, counted from 1."""
+    before: dict[str, int] = field(default_factory=dict)
+    """The same of the first time that the question was asked."""
+    race: Race | None = None
+    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The best of each student: link, title, ks and tau."""
+
+    def bars(self, votes: dict[str, int]) -> list[int]:
+        """How many chose each option."""
+        counted = Counter(votes.values())
+        return [counted[option] for option in range(1, self.ask.options + 1)] if self.ask else []
+
+    def ranking(self) -> list[tuple[str, dict[str, Any]]]:
+        """Students and their entries, the best first; what is not known comes last."""
+        by = self.race.by if self.race else "ks"
+        return sorted(self.entries.items(), key=lambda one: (one[1][by] is None, one[1][by] or 0.0))
+
+
+def new_code() -> str:
+    return "".join(secrets.choice(ALPHABET) for _ in range(LETTERS))
+
+
+def new_mark() -> str:
+    """A student's mark or a maker's secret."""
+    return secrets.token_urlsafe(18)
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode()).hexdigest()
+
+
+class Rooms:
+    """The short links and rooms of a server."""
+
+    def __init__(self, kept: Store):
+        self._store = kept
+
+    # Short links
+
+    async def share(self, link: str) -> str:
+        """A code for a link."""
+        return await self._make("link", {"link": _checked(link)}, MOST_LINKS)
+
+    async def _make(self, kind: str, fields: dict[str, str], most: int) -> str:
+        code = new_code()
+        try:
+            await self._store.make(f"{kind}:{code}", fields, most)
+        except FullError:
+            raise SpecError(kind, "one more", f"there are {most:,} already; each lives for a day") from None
+        return code
+
+    async def address(self, code: str) -> str:
+        """The link behind a code, of a room with the way into it; empty where there is none."""
+        if not CODE.fullmatch(code):
+            return ""
+        link = (await self._store.read(f"link:{code}")).get("link", "")
+        if not link:
+            link = (await self._store.read(f"room:{code}")).get("link", "")
+            link = f"{link}&room={code}" if link else ""
+        return link if link.startswith("?") else ""
+
+    # What the maker does
+
+    async def open(self, link: str) -> tuple[str, str]:
+        """A new room: its code, and the secret of its maker."""
+        secret = new_mark()
+        return await self._make("room", {"link": _checked(link), "maker": _digest(secret)}, MOST_ROOMS), secret
+
+    async def is_maker(self, code: str, secret: str) -> bool:
+        """Whether this secret was made with the room."""
+        maker = (await self._room(code)).get("maker", "")
+        return bool(maker) and secrets.compare_digest(maker, _digest(secret))
+
+    async def lead(self, code: str, secret: str, link: str) -> None:
+        """Show this to who follows."""
+        await self._by_maker(code, secret)
+        await self._store.write(f"room:{code}", {"link": _checked(link)})
+
+    async def ask(self, code: str, secret: str, lesson: str, step: int, options: int) -> None:
+        """Ask the room a question; the same one again is held beside its first time."""
+        room = await self._by_maker(code, secret)
+        last = _ask(room)
+        number = last.number + 1 if last else 1
+        if number > MOST_ASKED:
+            raise SpecError("question", number, f"allowed are {MOST_ASKED} in a room; open another one")
+        again = last is not None and (last.lesson, last.step) == (lesson, step)
+        first = (last.first or last.number) if last is not None and again else 0
+        if last is not None:
+            gone = {last.number, last.first} - {first}
+            await self._store.drop(*(f"votes:{code}:{one}" for one in gone if one))
+        made = Ask(number, lesson, step, options, first=first)
+        await self._store.write(f"room:{code}", {"ask": json.dumps(vars(made))})
+
+    async def reveal(self, code: str, secret: str) -> None:
+        """Close the question, and let everybody see the bars."""
+        last = _ask(await self._by_maker(code, secret))
+        if last is not None:
+            await self._store.write(f"room:{code}", {"ask": json.dumps({**vars(last), "open": False, "shown": True})})
+
+    async def race(self, code: str, secret: str, target: str, by: str) -> None:
+        """Begin a race on a target, or rank the one on it otherwise. An empty target ends it."""
+        room = await self._by_maker(code, secret)
+        if by not in RANKED:
+            raise SpecError("race", by, f"allowed is one of {', '.join(RANKED)}")
+        last = _race(room)
+        number = last.number if last else 0
+        if last is None or last.target != target:
+            await self._store.drop(f"race:{code}:{number}")
+            number += 1
+        made = json.dumps(vars(Race(number, target, by))) if target else ""
+        await self._store.write(f"room:{code}", {"race": made})
+
+    async def close(self, code: str, secret: str) -> None:
+        """End the room."""
+        room = await self._by_maker(code, secret)
+        ask, race = _ask(room), _race(room)
+        votes = [f"votes:{code}:{one}" for one in (ask.number, ask.first)] if ask else []
+        await self._store.drop(
+            f"room:{code}", f"here:{code}", *votes, *([f"race:{code}:{race.number}"] if race else [])
+        )
+
+    # What a student does
+
+    async def join(self, code: str, student: str) -> None:
+        """Come in; a second time changes nothing."""
+        await self._room(code, student)
+        if await self._store.add(f"here:{code}", student, "", MOST_STUDENTS):
+            return
+        await self._here(code, student)
+
+    async def answer(self, code: str, student: str, number: int, option: int) -> bool:
+        """Answer the question with that number. Whether it was counted: the first answer of each student is."""
+        ask = _ask(await self._room(code, student))
+        if ask is None or not ask.open or ask.number != number:
+            raise SpecError("question", number, "it is not open any more")
+        if not 1 <= option <= ask.options:
+            raise SpecError("answer", option, f"allowed is a whole number from 1 to {ask.options}")
+        await self._here(code, student)
+        return await self._store.add(f"votes:{code}:{number}", student, str(option), MOST_STUDENTS)
+
+    async def enter(self, code: str, student: str, number: int, entry: dict[str, Any]) -> None:
+        """Take what the server has measured of a student's sampler into the race, if it is her best."""
+        race = _race(await self._room(code, student))
+        if race is None or race.number != number:
+            raise SpecError("race", number, "it is over")
+        await self._here(code, student)
+        text = json.dumps(entry)
+        if len(text) > MAX_ENTRY:
+            raise SpecError("race", f"{len(text):,} characters", f"allowed are samplers of at most {MAX_ENTRY:,}")
+        key = f"race:{code}:{number}"
+        if await self._store.add(key, student, text, MOST_STUDENTS):
+            return
+        before = json.loads((await self._store.read(key)).get(student, "{}"))
+        if before.get(race.by) is None or (entry[race.by] is not None and entry[race.by] < before[race.by]):
+            await self._store.write(key, {student: text})
+
+    async def look(self, code: str) -> Look | None:
+        """The room as it is now; None where it is gone."""
+        room = await self._store.read(f"room:{code}") if CODE.fullmatch(code) else {}
+        if "link" not in room:
+            return None
+        ask, race, votes = _ask(room), _race(room), [dict[str, int](), dict[str, int]()]
+        if ask is not None:
+            for found, number in zip(votes, (ask.number, ask.first), strict=True):
+                kept = await self._store.read(f"votes:{code}:{number}") if number else {}
+                found.update((student, int(option)) for student, option in kept.items())
+        entries = await self._store.read(f"race:{code}:{race.number}") if race is not None else {}
+        students = len(await self._store.read(f"here:{code}"))
+        return Look(
+            room["link"], students, ask, *votes, race, {who: json.loads(entry) for who, entry in entries.items()}
+        )
+
+    async def _room(self, code: str, student: str = "x" * 16) -> dict[str, str]:
+        room = await self._store.read(f"room:{code}") if CODE.fullmatch(code) else {}
+        if not room:
+            raise SpecError("room", code[:40], "there is no such room any more; ask for a new code")
+        if not KEPT.fullmatch(student):
+            raise SpecError("student", student[:40], "allowed is a mark that the lab made")
+        return room
+
+    async def _here(self, code: str, student: str) -> None:
+        if student not in await self._store.read(f"here:{code}"):
+            raise SpecError("room", code, f"allowed are {MOST_STUDENTS} students, and it is full")
+
+    async def _by_maker(self, code: str, secret: str) -> dict[str, str]:
+        room = await self._room(code)
+        if not secrets.compare_digest(room["maker"], _digest(secret)):
+            raise SpecError("room", code, "only the page that opened it may do this")
+        return room
+
+
+def _checked(link: str) -> str:
+    if not link.startswith("?") or len(link) > MAX_LINK:
+        raise SpecError("link", f"{len(link):,} characters", f"allowed are links of this page of at most {MAX_LINK:,}")
+    return link
+
+
+def _ask(room: dict[str, str]) -> Ask | None:
+    return Ask(**json.loads(room["ask"])) if room.get("ask") else None
+
+
+def _race(room: dict[str, str]) -> Race | None:
+    return Race(**json.loads(room["race"])) if room.get("race") else None
+
+
+@cache
+def rooms() -> Rooms:
+    """This server's."""
+    return Rooms(store())

@@ -1,0 +1,123 @@
+// A room on a page: its code, the question with its bars, the race with its table, and the buttons for them. What there
+// is to show comes as a message; what was clicked goes back as one. This browser keeps what makes its page one of the
+// room's: a student's mark, so that she counts once, or the secret of who opened it.
+const KEY = "sgmcmc-lab-rooms"
+const MOST = 20
+const MARK = /^[A-Za-z0-9_-]{0,64}$/
+
+const sound = ([code, kept]) => /^[a-z0-9]{8}$/.test(code) && Array.isArray(kept) && kept.length === 2 && kept.every((one) => typeof one === "string" && MARK.test(one))
+const read = () => {
+  try {
+    return Object.fromEntries(Object.entries(JSON.parse(localStorage.getItem(KEY)) ?? {}).filter(sound).slice(-MOST))
+  } catch {
+    return {}
+  }
+}
+const keep = (code, student, secret) => {
+  try {
+    const { [code]: _, ...others } = read()
+    localStorage.setItem(KEY, JSON.stringify({ ...others, [code]: [student, secret] }))
+  } catch {
+    // A browser that keeps nothing: after a reload the page comes in as somebody new.
+  }
+}
+
+const element = (tag, className, text) => Object.assign(document.createElement(tag), { className, textContent: text ?? "" })
+const html = (tag, className, text) => Object.assign(document.createElement(tag), { className, innerHTML: text })
+const people = (n) => (n === 1 ? "1 student" : `${n} students`)
+
+export function render({ model }) {
+  const box = element("section", "room")
+  box.setAttribute("aria-label", `Room ${model.code}`)
+  const press = (action, words, main, ...more) => {
+    const button = element("button", main ? "main" : "", words)
+    button.dataset.action = [action, ...more].join(" ")
+    button.addEventListener("click", () => model.send_msg([action, ...more]))
+    return button
+  }
+
+  const bar = (count, total, kind, said) => {
+    const line = element("span", "bar")
+    const full = element("span", `full ${kind}`)
+    full.style.width = `${total ? (100 * count) / total : 0}%`
+    line.append(full, element("span", "count", `${count}${said}`))
+    return line
+  }
+  const sum = (options, name) => options.reduce((all, one) => all + (one[name] ?? 0), 0)
+
+  const question = (ask, maker) => {
+    const part = element("div", "asked")
+    part.append(html("p", "ask", ask.html))
+    const counted = ask.options[0]?.now !== null
+    const both = counted && ask.options[0]?.before !== null
+    const totals = { now: sum(ask.options, "now"), before: sum(ask.options, "before") }
+    const list = element("ul", "options")
+    for (const one of ask.options) {
+      const item = element("li", one.right ? "right" : "")
+      if (ask.open && !maker) {
+        const button = press("answer", "", false, one.number)
+        button.append(html("span", "", one.html))
+        button.disabled = ask.mine !== null
+        button.setAttribute("aria-pressed", ask.mine === one.number)
+        item.append(button)
+      } else {
+        item.append(html("span", "text", `${one.right ? "✓ " : ""}${one.html}${ask.mine === one.number ? " <i>(yours)</i>" : ""}`))
+      }
+      if (counted) {
+        if (both) item.append(bar(one.before, totals.before, "before", " first"))
+        item.append(bar(one.now, totals.now, "now", both ? " now" : ""))
+      }
+      list.append(item)
+    }
+    part.append(list)
+    return part
+  }
+
+  const race = (found, maker) => {
+    const part = element("div", "race")
+    part.append(html("p", "ask", found.says))
+    if (found.rows.length > 0) {
+      const table = element("table", "")
+      const head = element("tr", "")
+      for (const words of ["", "sampler", "KS distance", "gradients for one draw", ""]) head.append(element(words ? "th" : "td", "", words))
+      table.append(head)
+      found.rows.forEach(([title, ks, tau, mine], i) => {
+        const row = element("tr", mine ? "mine" : "")
+        row.append(element("td", "", `${i + 1}`), element("td", "", mine ? `${title} (yours)` : title), element("td", "", ks), element("td", "", tau))
+        const cell = element("td", "")
+        const open = press("open", "Open", false, i)
+        open.setAttribute("aria-label", `Open number ${i + 1}, ${title}`)
+        cell.append(open)
+        row.append(cell)
+        table.append(row)
+      })
+      part.append(table)
+    }
+    return part
+  }
+
+  const show = (data) => {
+    const { activeElement } = box.getRootNode()
+    const focused = box.contains(activeElement) ? activeElement.dataset.action : null
+    const line = element("div", "line")
+    line.append(element("b", "", `Room ${model.code}`))
+    if (data.students !== null) line.append(element("span", "", people(data.students)))
+    for (const [action, words, main] of data.buttons) line.append(press(action, words, main))
+    const said = element("p", "said", data.said)
+    said.setAttribute("role", "status")
+    box.replaceChildren(line, ...(data.ask ? [question(data.ask, data.maker)] : []), ...(data.race ? [race(data.race, data.maker)] : []), said)
+    if (focused) [...box.querySelectorAll("button")].find((one) => one.dataset.action === focused)?.focus()
+  }
+
+  const receive = (message) => {
+    const data = message.data ?? message
+    const bytes = data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    const found = JSON.parse(new TextDecoder().decode(bytes))
+    if (found.type === "keep") keep(model.code, found.student, found.secret)
+    else show(found)
+  }
+  model.on("msg:custom", receive)
+  model.on("remove", () => model.off("msg:custom", receive))
+  model.send_msg(["hello", ...(read()[model.code] ?? ["", ""])])
+  return box
+}

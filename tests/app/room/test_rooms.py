@@ -1,0 +1,265 @@
+"""Short links and rooms: what is counted once, who may do what, what is bounded, and what dies."""
+
+import asyncio
+import json
+
+import pytest
+
+from app.room import race
+from app.room.rooms import (  # fmt: skip
+    ALPHABET,
+    CODE,
+    MAX_ENTRY,
+    MAX_LINK,
+    MOST_ASKED,
+    MOST_ROOMS,
+    MOST_STUDENTS,
+    Rooms,
+    new_code,
+    new_mark,
+)
+from app.room.store import DAY, Memory
+from samplers import Experiment
+from samplers.parameters import SpecError
+
+LINK = "?target=quartic()&lane=sgld()"
+
+
+class Forgetful(Memory):
+    """A planted fault: it counts a vote that is there already once more."""
+
+    async def add(self, key, field, value, most):
+        again = len(await self.read(key)) if key.startswith("votes:") else ""
+        return await super().add(key, f"{field}{again}", value, most)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def made(kind=Memory):
+    clock = Clock()
+    return Rooms(kind(clock)), clock
+
+
+def in_a_room(do, kind=Memory):
+    """What ``do(rooms, code, secret)`` returns in a room that was just opened."""
+
+    async def whole():
+        rooms, clock = made(kind)
+        code, secret = await rooms.open(LINK)
+        rooms.clock = clock
+        return await do(rooms, code, secret)
+
+    return asyncio.run(whole())
+
+
+async def refused(work, *parts):
+    with pytest.raises(SpecError) as error:
+        await work
+    for part in parts:
+        assert part in str(error.value)
+
+
+async def class_of(rooms, code, n):
+    students = [new_mark() for _ in range(n)]
+    await asyncio.gather(*(rooms.join(code, one) for one in students))
+    return students
+
+
+async def three_hundred(rooms, code, secret):
+    """Each answers three times at once, and comes in twice."""
+    students = await class_of(rooms, code, 300)
+    await rooms.ask(code, secret, "langevin", 2, 4)
+    await asyncio.gather(
+        *(rooms.join(code, one) for one in students),
+        *(rooms.answer(code, one, 1, 1 + i % 4) for i, one in enumerate(students * 3)),
+    )
+    look = await rooms.look(code)
+    return look.students, look.bars(look.votes)
+
+
+def test_each_of_three_hundred_answers_is_counted_once():
+    assert in_a_room(three_hundred) == (300, [75] * 4)
+
+
+def test_a_double_count_is_seen():
+    students, bars = in_a_room(three_hundred, Forgetful)
+    assert students == 300
+    assert bars != [75] * 4
+
+
+def test_the_first_answer_counts():
+    async def do(rooms, code, secret):
+        (student,) = await class_of(rooms, code, 1)
+        await rooms.ask(code, secret, "langevin", 2, 4)
+        assert await rooms.answer(code, student, 1, 3)
+        assert not await rooms.answer(code, student, 1, 2)
+        return (await rooms.look(code)).bars((await rooms.look(code)).votes)
+
+    assert in_a_room(do) == [0, 0, 1, 0]
+
+
+def test_the_same_question_again_stands_beside_its_first_time():
+    async def do(rooms, code, secret):
+        a, b = await class_of(rooms, code, 2)
+        await rooms.ask(code, secret, "langevin", 2, 2)
+        await rooms.answer(code, a, 1, 1)
+        await rooms.ask(code, secret, "langevin", 2, 2)
+        await refused(rooms.answer(code, b, 1, 1), "question = 1")
+        await rooms.answer(code, a, 2, 2)
+        await rooms.answer(code, b, 2, 2)
+        await rooms.ask(code, secret, "langevin", 2, 2)
+        await rooms.answer(code, b, 3, 1)
+        look = await rooms.look(code)
+        assert (look.bars(look.before), look.bars(look.votes), look.ask.shown) == ([1, 0], [1, 0], False)
+        await rooms.reveal(code, secret)
+        await refused(rooms.answer(code, a, 3, 1), "not open")
+        assert (await rooms.look(code)).ask.shown
+        await rooms.ask(code, secret, "langevin", 3, 3)
+        look = await rooms.look(code)
+        assert (look.before, look.votes, look.ask.first) == ({}, {}, 0)
+
+    in_a_room(do)
+
+
+def test_only_the_maker_leads_asks_reveals_races_and_closes():
+    async def do(rooms, code, secret):
+        for wrong in (new_mark(), "", "x" * 5_000, secret[:-1], (await rooms.open(LINK))[1]):
+            for work in (
+                rooms.lead(code, wrong, "?target=gamma()"), rooms.ask(code, wrong, "langevin", 1, 2), rooms.reveal(code, wrong),
+                rooms.race(code, wrong, "quartic", "ks"), rooms.close(code, wrong),
+            ):  # fmt: skip
+                await refused(work, "only the page that opened it")
+            assert not await rooms.is_maker(code, wrong)
+        assert await rooms.is_maker(code, secret)
+        look = await rooms.look(code)
+        assert (look.link, look.ask, look.race) == (LINK, None, None)
+        await rooms.close(code, secret)
+        assert await rooms.look(code) is None
+        await refused(rooms.join(code, new_mark()), "no such room")
+
+    in_a_room(do)
+
+
+@pytest.mark.parametrize(
+    "code", ["", "*", "k7mq2x9", "../../app", "room:abc", "K7MQ2X9D", "k7mq2x9d\n", "i" * 8, "k" * 9_000]
+)
+def test_a_forged_code_leads_nowhere(code):
+    async def do(rooms, real, secret):
+        assert await rooms.address(code) == ""
+        assert await rooms.look(code) is None
+        await refused(rooms.join(code, new_mark()), "room = ")
+        return await rooms.address(real)
+
+    assert in_a_room(do).startswith(LINK)
+
+
+def test_codes_are_of_the_alphabet_and_differ():
+    found = {new_code() for _ in range(2_000)}
+    assert len(found) == 2_000
+    assert all(CODE.fullmatch(one) for one in found)
+    # Each letter stands at each place as often as chance has it: 2,000/31 times, ± 6 standard errors.
+    for place in range(8):
+        assert all(abs(sum(one[place] == letter for one in found) - 64.5) < 48 for letter in ALPHABET)
+
+
+def test_links_and_rooms_die_after_a_day():
+    async def do(rooms, code, secret):
+        short = await rooms.share(LINK)
+        await rooms.join(code, new_mark())
+        rooms.clock.now = DAY - 1
+        assert await rooms.address(short) == LINK
+        assert await rooms.address(code) == f"{LINK}&room={code}"
+        rooms.clock.now = DAY + 1
+        assert await rooms.address(short) == await rooms.address(code) == ""
+        await refused(rooms.join(code, new_mark()), "no such room")
+        assert not rooms._store._alive()
+
+    in_a_room(do)
+
+
+def test_everything_is_bounded():
+    async def do(rooms, code, secret):
+        for _ in range(MOST_ROOMS - 1):
+            await rooms.open(LINK)
+        await refused(rooms.open(LINK), "50 already")
+        for link in ("target=quartic()", "https://elsewhere.example", "?" + "x" * MAX_LINK):
+            await refused(rooms.share(link), "allowed are links of this page")
+        students = await class_of(rooms, code, MOST_STUDENTS)
+        await refused(rooms.join(code, new_mark()), "it is full")
+        await rooms.join(code, students[0])
+        await refused(rooms.join(code, "a b"), "student = ")
+        await rooms.ask(code, secret, "langevin", 1, 2)
+        for option in (0, 3, -1, 10**9):
+            await refused(rooms.answer(code, students[0], 1, option), "answer = ")
+        await refused(rooms.answer(code, new_mark(), 1, 1), "it is full")
+        await rooms.race(code, secret, "quartic", "ks")
+        await refused(
+            rooms.enter(code, students[0], 1, {"link": "x" * MAX_ENTRY, "ks": 0.1, "tau": 1}), "at most 4,000"
+        )
+        for number in range(2, MOST_ASKED + 1):
+            await rooms.ask(code, secret, "langevin", number, 2)
+        await refused(rooms.ask(code, secret, "langevin", 1, 2), "open another")
+        kinds = [key.partition(":")[0] for key in rooms._store._alive()]
+        assert kinds.count("votes") <= 2
+
+    in_a_room(do)
+
+
+def test_a_race_keeps_the_best_of_each():
+    async def do(rooms, code, secret):
+        a, b = await class_of(rooms, code, 2)
+        await rooms.race(code, secret, "quartic", "ks")
+        for who, ks, tau in ((a, 0.3, 5.0), (a, 0.1, None), (a, 0.2, 1.0), (b, 0.15, 2.0)):
+            await rooms.enter(code, who, 1, {"link": LINK, "title": "SGLD", "ks": ks, "tau": tau})
+        ranking = [(who, entry["ks"]) for who, entry in (await rooms.look(code)).ranking()]
+        assert ranking == [(a, 0.1), (b, 0.15)]
+        await rooms.race(code, secret, "quartic", "tau")
+        assert [who for who, _ in (await rooms.look(code)).ranking()] == [b, a], "what is not known comes last"
+        await rooms.race(code, secret, "gamma", "ks")
+        await refused(rooms.enter(code, a, 1, {"link": LINK, "ks": 0.0, "tau": 0.0}), "it is over")
+        return (await rooms.look(code)).entries
+
+    assert in_a_room(do) == {}
+
+
+def racing(lane, target="quartic", **more):
+    data = {"target": "quartic", "lanes": [lane], **more}
+    return race.raced(Experiment.from_dict(data), target)
+
+
+def test_a_race_measures_itself_and_equally():
+    """Chains, seed and start of the student do not count; a good step size beats a small one; two runs are equal."""
+    params = {"sampler": {"key": "sgld", "params": {"step_size": 0.02}}}
+    good = racing(params, n_chains=3, seed=7, start=[1.0, 1.0])
+    assert good == racing(params)
+    found = race.measure(good)
+    assert found == race.measure(racing(params))
+    assert json.loads(json.dumps(found)) == found
+    slow = race.measure(racing({"sampler": {"key": "sgld", "params": {"step_size": 1e-5}}}))
+    assert found["ks"] < slow["ks"] / 3
+    assert found["tau"] > 1
+    assert slow["tau"] is None
+    # What the link replays is what was measured.
+    assert Experiment.from_query(found["link"], good)[0] == good
+
+
+@pytest.mark.parametrize(
+    ("lane", "target", "sentence"),
+    [
+        ({"sampler": "exact"}, "quartic", "exact draws are what"),
+        ({"sampler": "sgld"}, "gamma", "allowed is the target of the race"),
+    ],
+)
+def test_what_may_not_race(lane, target, sentence):
+    with pytest.raises(SpecError, match=sentence):
+        racing(lane, target)
+
+
+def test_a_chain_that_leaves_is_said():
+    with pytest.raises(SpecError, match="race = 'SGLD'"):
+        race.measure(racing({"sampler": {"key": "sgld", "params": {"step_size": 1.0}}}))

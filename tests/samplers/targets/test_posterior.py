@@ -1,0 +1,205 @@
+"""The typed posterior: against answers that are known, by what it says of a wrong model, and as it is edited."""
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from app.state import AppState
+from samplers.parameters import SpecError
+from samplers.spec import Experiment
+from samplers.targets import bounded
+from samplers.targets.bounded import Bounded, declarations
+from samplers.targets.own import Table, keep
+from samplers.targets.poisson_regression import PoissonRegression, club
+from samplers.targets.posterior import TypedPosterior, as_name
+from samplers.targets.posterior_data import PRESETS
+
+X = np.linspace(-1, 2, 12)
+Y = np.round(0.5 + X + 0.3 * np.sin(9 * X), 3)
+LINE = Table(("x",), X[:, None], "y", Y)
+
+
+def on_line(**values):
+    """A line with a known scale, whose posterior is Gaussian."""
+    return TypedPosterior(**{
+        "table": keep(LINE).key, "parameters": "a, b", "prior": "normal_lpdf(a, 0, 2) + normal_lpdf(b, 1, 3)",
+        "row": "normal_lpdf(y, a + b*x, 0.4)", "curve": "a + b*x", **values,
+    })  # fmt: skip
+
+
+def gaussian():
+    """Mean and covariance of that posterior."""
+    design = np.column_stack([np.ones(12), X])
+    precision = design.T @ design / 0.16 + np.diag([1 / 4, 1 / 9])
+    covariance = np.linalg.inv(precision)
+    return covariance @ (design.T @ Y / 0.16 + [0, 1 / 9]), covariance
+
+
+def distance(target):
+    """The largest error of means and standard deviations, in standard deviations, and of CDFs."""
+    mean, covariance = gaussian()
+    sd = np.sqrt(np.diag(covariance))
+    grid = np.linspace(-4, 4, 200)
+    errors = [
+        error
+        for k, column in enumerate(target.columns)
+        for error in (
+            abs(column.mean - mean[k]) / sd[k], abs(column.variance**0.5 / sd[k] - 1),
+            np.abs(column.cdf(mean[k] + sd[k] * grid) - special.ndtr(grid)).max(),
+        )
+    ]  # fmt: skip
+    return max(errors)
+
+
+def test_a_gaussian_posterior_is_the_closed_one():
+    target = on_line()
+    assert distance(target) < 1e-7
+    mean, covariance = gaussian()
+    at = mean + np.array([[0.1, -0.2], [0.0, 0.3]])
+    assert np.allclose(target.log_density(at), stats.multivariate_normal(mean, covariance).logpdf(at), atol=1e-7)
+    # The reading of the fit: the curve of a draw, on the columns of the table.
+    fit = target.fit()
+    assert fit.axes == ("x", "y")
+    assert np.allclose(fit.curves(at), at[:, :1] + at[:, 1:] * fit.grid)
+
+
+def test_fault_a_prior_of_another_width():
+    assert distance(on_line(prior="normal_lpdf(a, 0, 2) + normal_lpdf(b, 1, 2.9)")) > 1e-7
+
+
+def test_it_is_the_hand_written_poisson_regression():
+    measured, counts = club()
+    table = Table(("waist",), measured[:, 1:2], "chins", counts)
+    typed = TypedPosterior(table=keep(table).key, parameters="a, b", prior="normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)", row="poisson_log_lpmf(chins, a + b*waist)", curve="")  # fmt: skip
+    known = PoissonRegression(measure="waist", prior_sd=3.0)
+    at = known.sample(1, 20)
+    assert np.allclose(typed.gradient_at(at), known.gradient_at(at), rtol=1e-9, atol=1e-8)
+    assert np.ptp(typed.energies_at(at) - known.energies_at(at)) < 1e-9
+    assert np.allclose(typed.slopes_at(at[0]), known.slopes_at(at[0]), rtol=1e-9, atol=1e-8)
+    for mine, exact in zip(typed.columns, known.columns, strict=True):
+        assert abs(mine.mean - exact.mean) < 1e-6 * exact.variance**0.5
+        assert abs(mine.variance / exact.variance - 1) < 1e-5
+    assert typed.fit() is None
+
+
+# Of each kind of bounds: a density there, and a declaration.
+KINDS = {
+    "s > 0": ("gamma_lpdf(s, 4, 2)", stats.gamma(4, scale=0.5)),
+    "s > 2": ("gamma_lpdf(s - 2, 3, 2)", stats.gamma(3, loc=2, scale=0.5)),
+    "s < 0": ("gamma_lpdf(-s, 3, 2)", None),
+    "0 < s < 1": ("beta_lpdf(s, 2, 5)", stats.beta(2, 5)),
+    "-1 < s < 3": ("beta_lpdf((s + 1)/4, 2, 5) - log(4)", stats.beta(2, 5, loc=-1, scale=4)),
+}  # fmt: skip
+
+
+def mass(declaration):
+    """∫ of the density of the coordinate under the prior alone: 1 where the Jacobian is right."""
+    text, _ = KINDS[declaration]
+    target = on_line(parameters=f"a, b, {declaration}", prior=f"normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + {text}", row="normal_lpdf(y, a + b*x + 0*x, 0.4)")  # fmt: skip
+    at_mode = -np.log(2 * np.pi)
+
+    def density(theta):
+        return float(np.exp(target.log_prior.evaluate(theta1=0.0, theta2=0.0, theta3=theta) - at_mode))
+
+    return integrate.quad(density, -30, 30, limit=400, points=[-3, 0, 3])[0]
+
+
+@pytest.mark.parametrize("declaration", KINDS)
+def test_a_transformed_prior_is_normalised(declaration):
+    assert abs(mass(declaration) - 1) < 1e-7
+    (each,) = declarations(declaration, "target.parameters")
+    law = KINDS[declaration][1]
+    if law is not None:
+        # The value of the parameter goes from bound to bound.
+        low, high = law.support()
+        assert (each.low, each.high) == (low, high)
+
+
+@pytest.mark.parametrize("declaration", ["s > 0", "0 < s < 1"])
+def test_fault_a_jacobian_left_out(declaration, monkeypatch):
+    monkeypatch.setattr(Bounded, "log_jacobian", lambda self, theta: bounded.constant(0.0))
+    assert abs(mass(declaration) - 1) > 1e-3
+
+
+def test_without_a_highest_point_there_is_a_run():
+    """Eight means around one whose spread may go to 0, where the density has no bound. Known: m = 4.4, sd 3.3."""
+    preset = PRESETS["schools"]
+    target = TypedPosterior(**preset._replace(table="schools")._asdict())
+    assert target.grid is None
+    mean = target.columns[0]
+    assert abs(mean.mean - 4.4) < 0.3 and abs(mean.variance**0.5 - 3.3) < 0.3
+    assert 0.001 < target.uncertainty < 0.05
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_model(name):
+    target = TypedPosterior(**PRESETS[name]._replace(table=name)._asdict())
+    assert np.isfinite(target.gradient_at(target.start()[None])).all()
+    link = Experiment.from_dict({"target": {"key": "posterior", "params": {"table": name, **{k: v for k, v in PRESETS[name]._asdict().items() if k != "table"}}}, "lanes": [{"sampler": "sgld"}]})  # fmt: skip
+    again, messages = Experiment.from_query(link.to_query(), Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]}))  # fmt: skip
+    assert messages == [] and again.target == link.target
+
+
+WRONG = {
+    "a name that is a function": ({"parameters": "exp, b"}, "target.parameters", "it is the name of a function"),
+    "a name twice": ({"parameters": "a, a"}, "target.parameters", "it is there twice"),
+    "a name of a column": ({"parameters": "x, b"}, "target.parameters", "a column of the table has this name"),
+    "eleven names": ({"parameters": ",".join(f"a{k}" for k in range(11))}, "target.parameters", "there are 11 names; allowed are at most 10"),
+    "bounds in the wrong order": ({"parameters": "a, 1 < b < 0"}, "target.parameters", "allowed is a lower bound below the upper one"),
+    "two lower bounds": ({"parameters": "a, 0 < b > 1"}, "target.parameters", "it has two lower bounds"),
+    "no name": ({"parameters": "a, , b"}, "target.parameters", "allowed are names with commas between them"),
+    "code": ({"parameters": "a, b; import os"}, "target.parameters", "allowed"),
+    "a parameter that nothing uses": ({"parameters": "a, b, c"}, "target.parameters", "neither the prior nor the row has it"),
+    "a column in the prior": ({"prior": "normal_lpdf(a, x, 1) + normal_lpdf(b, 0, 1)"}, "target.prior", "there is no name “x” here"),
+    "a column that is not there": ({"row": "normal_lpdf(y, a + b*dose, 1)"}, "target.row", "there is no name “dose” here"),
+    "a row without columns": ({"row": "normal_lpdf(a, b, 1)"}, "target.row", "it has no column of the table in it; the columns are x, y"),
+    "a row that is nowhere finite": ({"row": "normal_lpdf(log(y - 100), a + b*x, 1)"}, "target.row", "in row 1 of the table it has no finite value at a = 0, b = 0"),
+    "a curve of two columns": ({"curve": "a + b*x + y"}, "target.curve", "it has 2 columns of the table in it; allowed is one of x, y"),
+    "an improper posterior": ({"prior": "normal_lpdf(a, 0, 1) + b/1000", "row": "normal_lpdf(y, a, 1)", "curve": ""}, "target", "cannot be normalised"),
+    "a table that is gone": ({"table": "own_0000000000000000"}, "target.table", "bring the file again"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_model_is_refused_in_a_sentence(what):
+    values, field, why = WRONG[what]
+    with pytest.raises(SpecError) as caught:
+        on_line(**values)
+    assert caught.value.field.startswith(field) and why in str(caught.value), str(caught.value)
+
+
+def test_work_is_bounded():
+    rng = np.random.default_rng(0)
+    long = Table(("x",), rng.standard_normal((60_000, 1)), "y", rng.standard_normal(60_000))
+    with pytest.raises(SpecError, match=r"instructions for all 60,000 rows; allowed are 2,000,000"):
+        on_line(
+            table=keep(long).key, row="log_mix(0.3, student_t_lpdf(y, 3, a + b*x, 1), student_t_lpdf(y, 5, a*x, 2))"
+        )
+
+
+def test_columns_go_by_names_that_can_be_typed():
+    assert [as_name(title) for title in ("sepal length (cm)", "y", "2nd", "größe", "a_b")] == ["sepal_length_cm", "y", "x_2nd", "gr_e", "a_b"]  # fmt: skip
+
+
+def test_a_table_brings_its_model_and_a_file_keeps_what_fits():
+    state = AppState()
+    state.set_target("posterior")
+    state.set_target_param("table", "outliers")
+    values = state.experiment.target.values()
+    assert values["parameters"] == "a, b, s > 0" and state.experiment.make_target().dim == 3
+    # A file in which x and y are, too, keeps the formulas; one with other columns begins with a line.
+    state.bring({"mine.csv": b"x,y\n" + b"".join(b"%d,%d\n" % (k, k * k) for k in range(12))})
+    assert state.experiment.target.values()["row"] == values["row"]
+    state.bring({"mine.csv": b"how long,weight\n" + b"".join(b"%d,%d\n" % (k, k * k) for k in range(12))})
+    assert state.experiment.target.values()["row"] == "normal_lpdf(weight, a + b*how_long, s)"
+    # Formulas that need each other are refused alone, and taken together.
+    before = state.experiment
+    with pytest.raises(SpecError, match="neither the prior nor the row"):
+        state.set_target_params({"parameters": "a, b, c, s > 0"})
+    assert state.experiment == before
+    state.set_target_params({
+        "parameters": "a, b, c, s > 0",
+        "prior": "normal_lpdf(a, 0, 9) + normal_lpdf(b, 0, 9) + normal_lpdf(c, 0, 9) + exponential_lpdf(s, 1)",
+        "row": "normal_lpdf(weight, a + b*how_long + c*how_long^2, s)",
+    })  # fmt: skip
+    assert state.experiment.make_target().dim == 4
