@@ -1,6 +1,7 @@
 """Geodesic Monte Carlo for topics on a sphere: blocked Gibbs, and with an approximate accept step."""
 
 from math import exp
+
 import numpy as np
 from numpy.random import Generator
 
