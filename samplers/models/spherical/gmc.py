@@ -1,7 +1,6 @@
 """Geodesic Monte Carlo for topics on a sphere: blocked Gibbs, and with an approximate accept step."""
 
 from math import exp
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -88,7 +87,7 @@ class SphericalGibbs(SphericalGMC):
 
         return energy(now) - energy(before)
 
-    tried_at: Any = ({"theta_draws": 2, "theta_leapfrog": 2, "n_leapfrog": 2},)
+    tried_at = ({"theta_draws": 2, "theta_leapfrog": 2, "n_leapfrog": 2},)
 
 
 class SphericalGMCApprox(SphericalGMC):
@@ -122,4 +121,4 @@ class SphericalGMCApprox(SphericalGMC):
         ratio = largest + np.log(np.exp(gain - largest).mean(axis=0))
         return model.prior_energy(now) - model.prior_energy(before) - float(ratio.sum())
 
-    tried_at: Any = ({"theta_draws": 2, "theta_leapfrog": 2, "n_leapfrog": 2},)
+    tried_at = ({"theta_draws": 2, "theta_leapfrog": 2, "n_leapfrog": 2},)

@@ -4,7 +4,7 @@ from math import exp
 
 import numpy as np
 
-from samplers.models.spherical.method import StochasticSpherical
+from samplers.models.spherical.method import State, StochasticSpherical
 from samplers.models.spherical.model import Spherical
 
 FARTHEST = 300.0
@@ -40,7 +40,7 @@ class SphericalGSGNHT(StochasticSpherical):
             raise self.left(state)
         return exp(power)
 
-    def warm(self, model: Spherical, state):
+    def warm(self, model: Spherical, state: State) -> None:
         freedom = model.n_topics * (model.n_words - 1)
         state.extra["xi"] += (float((state.velocity**2).sum()) / freedom - 1) * self.step_size / 2
 

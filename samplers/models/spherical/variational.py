@@ -97,7 +97,7 @@ class SphericalVariational(SphericalMethod):
     def scored(self, model: Spherical, state: State) -> Array:
         return model.log_density(state.beta)
 
-    def batch(self, model: Spherical, rng: Generator) -> Array:
+    def batch(self, model: Spherical, rng: Generator) -> Any:
         """The documents of a step."""
         return np.arange(model.n_data)
 
