@@ -16,6 +16,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
+from itertools import count
 from weakref import ReferenceType, ref
 
 import llvmlite.binding as llvm
@@ -35,6 +36,9 @@ MAX_WAITING = 64
 """Tiers that wait for the compiler; where there are more the first one stays with the machine."""
 RECENT = 16
 """Modules whose code is kept though nothing may use it."""
+MAX_VECTORISED = 1_000
+"""Modules of a process that are made into vector instructions: LLVM's list of passes, which alone does that, leaves
+70 kB behind each time. Later ones compute the same numbers, with many chains more slowly, and leave nothing."""
 LARGEST_ADDRESS = 2**53
 """Below this a float64 holds a whole number."""
 
@@ -54,6 +58,9 @@ def _special(name: str) -> Any:
 _log = logging.getLogger(__name__)
 
 
+_MADE = count()
+
+
 class Code:
     """The compiled functions of a module; their memory is freed with this object."""
 
@@ -70,8 +77,16 @@ class Code:
         options.loop_vectorization = True
         # Of a pair of numbers that another function has just written one by one the processor makes no vector at once.
         options.slp_vectorization = False
-        passes = llvm.create_pass_builder(machine, options)
-        passes.getModulePassManager().run(made, passes)
+        builder = llvm.create_pass_builder(machine, options)
+        if next(_MADE) < MAX_VECTORISED:
+            passes = builder.getModulePassManager()
+        else:
+            passes = llvm.create_new_module_pass_manager()
+            passes.add_instruction_combine_pass()
+            passes.add_loop_rotate_pass()
+            passes.add_new_gvn_pass()
+            passes.add_simplify_cfg_pass()
+        passes.run(made, builder)
         self._engine = llvm.create_mcjit_compiler(made, machine)
         for name in SPECIAL:
             if f"@{name}(double %" in text:

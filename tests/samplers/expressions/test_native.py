@@ -154,6 +154,14 @@ def test_every_instruction_to_the_bit(op, x):
     assert op in {Op.SIGN} or not same(by_code(made, moved), by_machine(made, POINTS))
 
 
+def test_without_vectors_the_numbers_are_the_same(monkeypatch):
+    """Fails where code that LLVM made no vectors of differs. Planted fault: points that are a bit off."""
+    made = program([parse("exp(x)*y + sqrt(abs(x))^3 + y^2.7", NAMES, "text")], NAMES)
+    monkeypatch.setattr(compiler, "MAX_VECTORISED", 0)
+    assert same(by_code(made, POINTS), by_machine(made, POINTS))
+    assert not same(by_code(made, np.nextafter(POINTS, 10.0)), by_machine(made, POINTS))
+
+
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 7, 8, 9, 33])
 def test_no_chain_is_left_out(n):
     """Fails where a chain behind the last whole vector is left out, or one that is not there is written."""
