@@ -15,8 +15,8 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 from itertools import count
+from typing import Any
 from weakref import ReferenceType, ref
 
 import llvmlite.binding as llvm
@@ -52,7 +52,13 @@ SPECIAL = {
 @lru_cache
 def _special(name: str) -> Any:
     """One of them as a function of C, compiled when a formula first has it in it, and kept."""
-    return cfunc(types.float64(types.float64))(SPECIAL[name].py_func)
+    function = SPECIAL[name]
+
+    # A call, as the machine's is: what is compiled as a part of something else may come out with other last bits.
+    def called(x):  # type: ignore[no-untyped-def]
+        return function(x)
+
+    return cfunc(types.float64(types.float64))(called)
 
 
 _log = logging.getLogger(__name__)

@@ -125,7 +125,6 @@ def one_file(files: Mapping[str, bytes], what: str) -> tuple[str, bytes]:
 
 
 def check_varies(name: str, columns: list[str], x: Array) -> None:
-    """Raise :class:`~samplers.files.FileError` where a column of x (rows, columns) is one number, to rounding."""
     """Raise :class:`~samplers.files.FileError` where a column of x (rows, columns) is constant, to rounding."""
     for k in np.flatnonzero(x.std(axis=0) <= np.maximum(ROUNDING * np.abs(x).max(axis=0), TINY)):
         raise FileError(name, f"has the same number in every row of {columns[k]}, to nine digits", "such a column says nothing; leave it out")  # fmt: skip

@@ -45,8 +45,6 @@ class Spherical(Model):
     Held out are some documents. The score is the paper's log-perplexity −(1/T) Σ_d log p(v_d|β), where p is the mean
     over 300 draws of θ from its prior, the same ones for every method and step, and for samplers over the later draws
     of β. It is a density on the sphere: it may be negative, and values of another vocabulary or κ cannot be compared.
-    over 300 draws of θ from its prior, the same ones for every method and step, and for samplers over later draws of
-    β. It is a density on the sphere: it may be negative, and values of another vocabulary or κ cannot be compared.
     """
 
     key = "spherical"

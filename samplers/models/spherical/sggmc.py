@@ -12,8 +12,6 @@ class SphericalSGGMC(StochasticSpherical):
     ΛN(0, 2Ch)); great circles for hτ/2. ∇Ũ is eq (10): + ∇ log c_V(‖m̄‖), and −κ(N/S) Σ of the gradients of
     v_d·v̄ over a minibatch, averaged over draws of its θ by geodesic Monte Carlo on the simplex.
     V, the noise's variance, is taken for 0.
-    v_d·v̄ over a minibatch, averaged over draws of its θ by geodesic Monte Carlo on the simplex. V, the noise's
-    variance, is taken for 0.
     Invariant distribution: p(β|v) as h → 0, with all documents, or with the minibatch's heat 1 + Vhτ²/2C; what the few
     draws of θ leave of their last place is a bias that N and η reduce.
     """
