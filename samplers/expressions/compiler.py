@@ -21,7 +21,7 @@ import llvmlite.binding as llvm
 
 from samplers.expressions.functions import Array
 from samplers.expressions.inspection import MAY_CALL, inspect
-from samplers.expressions.native import Loop, module
+from samplers.expressions.native import Loop, NoCodeError, module
 from samplers.threads import step_back
 
 HOT = 0.1
@@ -131,8 +131,11 @@ class Tier:
         """Make the code, for :meth:`take`; this takes a while."""
         ready: list[tuple[Code, dict[int, Loop]] | None] = []
         for _, formulas in self._parts:
-            loops = formulas()
             ready.append(None)
+            try:
+                loops = formulas()
+            except NoCodeError:
+                continue
             if loops and self.wanted and sum(loop.operations for loop in loops.values()) <= MAX_OPERATIONS:
                 code = _code(list(loops.values()))
                 if max(code.addresses.values()) < LARGEST_ADDRESS:

@@ -41,6 +41,10 @@ attributes #0 = { nounwind }
 attributes #1 = { nounwind willreturn nobuiltin memory(none) }"""
 
 
+class NoCodeError(Exception):
+    """An instruction that only the stack machine has."""
+
+
 class Loop:
     """A function ``name(shared..., arrays..., chains)`` that is being written.
 
@@ -143,6 +147,8 @@ class Loop:
         if op in (Op.SQRT, Op.ABS):
             name = "sqrt" if op == Op.SQRT else "fabs"
             return self._value(f"call double @llvm.{name}.f64(double {a})")
+        if op not in FUNCTIONS:
+            raise NoCodeError(op.name)
         return self._value(f"call double @{FUNCTIONS[op]}(double {a}) #1")
 
     def _power(self, base: str, exponent: int) -> str:

@@ -112,7 +112,7 @@ def test_native_code_is_the_machine_to_the_bit(text):
     assert same(by_code(made, POINTS), by_machine(made, POINTS)), text
 
 
-EVERY = [(op, x) for op in Op for x in {Op.POW_INT: (3, 4, 7), Op.POW: (0.3, 2.7)}.get(op, (1.7,))]
+EVERY = [(op, x) for op in Op if op <= Op.ADDM for x in {Op.POW_INT: (3, 4, 7), Op.POW: (0.3, 2.7)}.get(op, (1.7,))]
 
 
 def with_op(op, x):
