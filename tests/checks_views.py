@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from app import link
 from app.lanes.densities import LaneRecord
+from app.state import AppState
 from app.views import VIEWS
 from app.views import fitting as fitting_keys
 from app.views.base import COLUMNS, EXACT, Frame, LaneFrame, Scene, View
@@ -136,3 +138,14 @@ def check_scene(name, dark, classes):
     for view in views:
         check(view, view.compute(frames(made, axis)))
         view.captions(frames(made, axis))
+
+
+def open_link(query):
+    """The state of a link, and what is not as it says."""
+    state = AppState()
+    return state, link.read_query(state, query)
+
+
+def build(key, state, model, dark=False, axis="data"):
+    VIEWS[key].prepare(model)
+    return VIEWS[key](Scene(model, state.lane_titles(), 0, axis, dark))

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = ("samplers", "lessons", "app")
 WORD = re.compile(r"[A-Za-z_]\w*")
 
-READ_BY_PANEL = {"_esm", "_stylesheets"}
-"""What a component of Panel's is made of."""
+READ_BY_PANEL = {"_esm", "_stylesheets", "_initialized"}
+"""What a component of Panel's is made of, and what a model of Bokeh's says of itself."""
 
 
 READ_BY_TESTS = {

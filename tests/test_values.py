@@ -27,6 +27,7 @@ CHANGING = {
     "Rung",
     "State",
     "Statistics",
+    "_Link",
 }
 """Records whose fields are meant to change."""
 

@@ -149,9 +149,13 @@ class Globe(View):
     def fits(cls, experiment: Experiment) -> bool:
         return experiment.make_target().manifold in (Sphere(3), Simplex(3))
 
+    def folds(self) -> bool:
+        """Whether the whole globe stands for its part where all coordinates are positive."""
+        return isinstance(self.scene.target.manifold, Simplex)
+
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
-        self._folds = isinstance(scene.target.manifold, Simplex)
+        self._folds = self.folds()
         self._table = self._density_table()
         turn, tilt = self._first_view()
         look = {"sizing_mode": "stretch_width", "show_value": False, "margin": (0, 10, 0, 10), "min_width": 60}

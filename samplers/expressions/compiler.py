@@ -55,7 +55,7 @@ def _special(name: str) -> Any:
     function = SPECIAL[name]
 
     # A call, as the machine's is: what is compiled as a part of something else may come out with other last bits.
-    def called(x):  # type: ignore[no-untyped-def]
+    def called(x):
         return function(x)
 
     return cfunc(types.float64(types.float64))(called)

@@ -1,20 +1,17 @@
 """What is left out of the libraries' work changes no page."""
 
 import asyncio
-import json
-import re
 from unittest.mock import patch
 
 import pytest
 from bokeh.document import Document
 from bokeh.model import DataModel, util
-from bokeh.protocol import Protocol
 from panel.io.state import set_curdoc
-from panel.models import ReactComponent
 
 from app import lean
 from app.guard.writes import WRITABLE, _name, is_writable
 from app.shell import Page
+from tests.documents import told
 
 PAGES = ["", "?target=topics(corpus:bars)", "?lesson=langevin&step=2&theme=dark"]
 
@@ -30,32 +27,6 @@ def page_for(query):
         return document
 
     return asyncio.run(made())
-
-
-def told(document):
-    """The document as a browser gets it, with numbers in place of what identifies a model, in the order of the text."""
-    for model in document.models:
-        if isinstance(model, ReactComponent):
-            assert any(name.startswith("@mui") for name in model.importmap["imports"])
-    return without_names(Protocol().create("PULL-DOC-REPLY", "id", document))
-
-
-def without_names(message):
-    """What a message tells of a document."""
-    content = json.loads(message.content_json)["doc"]
-    content["defs"].sort(key=lambda model: model["name"])
-    text = re.sub(r"([A-Za-z])\d{5}\b", r"\1", json.dumps(without_order(content)))
-    numbers = {}
-    return re.sub(r"\bp\d+\b", lambda found: f"p{numbers.setdefault(found[0], len(numbers))}", text)
-
-
-def without_order(value):
-    """Sets have none; and the addresses of modules, which are in the bundle, are not compared."""
-    if isinstance(value, dict):
-        if value.get("type") == "set":
-            value = {**value, "entries": sorted(value["entries"], key=str)}
-        return {key: without_order(item) for key, item in value.items() if key != "importmap"}
-    return [without_order(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from app.guard.ready import KEEP_SECONDS, LONGEST, MOST, Ready
 from app.guard.server import GuardedTornado
 from app.guard.turns import Turns
 from samplers.parameters import SpecError
-from tests.app.test_lean import told as whole
-from tests.app.test_lean import without_names
+from tests.documents import told as whole
+from tests.documents import without_names
 
 APP = Path(__file__).resolve().parents[2] / "app"
 

@@ -40,7 +40,7 @@ def apart(values: Array, least: float) -> list[int]:
 class Paths(View):
     """Medians and bands from 5 to 95 % of the posterior at each λ, and the mode as the lasso has it (dashed).
 
-    They need runs of their own at other λ, by blocked Gibbs, which go on while the view is looked at.
+    They need other runs at other λ, by blocked Gibbs, which go on while the view is looked at.
     """
 
     key = "paths"

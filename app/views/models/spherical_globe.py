@@ -35,6 +35,9 @@ class SphericalGlobe(Globe):
             ("first", "second", "third") if self.scene.target.directions == "contrasts" else ("mean", "first", "second")
         )
 
+    def folds(self) -> bool:
+        return False
+
     def take_touches(self, figure: Any, point: str = "", **args: Any) -> None:
         """Topics are put nowhere by hand."""
 

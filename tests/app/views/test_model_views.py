@@ -10,9 +10,7 @@ from bokeh.models import Image, Quad
 from scipy import stats
 
 import app.views.models as package
-from app import link
 from app.lanes.models import MethodRecord, load
-from app.state import AppState
 from app.views import VIEWS
 from app.views.base import COLUMNS, SCORES, Frame, Position, Scene
 from app.views.models.adjacency import HELD, in_order, observed_matrix, shades
@@ -27,7 +25,7 @@ from samplers.models import METHODS, MODELS
 from samplers.models.network.model import explained
 from samplers.models.run import Score, start
 from samplers.spec import samplers_of
-from tests.checks_views import MODEL_VIEWS, lane_of
+from tests.checks_views import MODEL_VIEWS, build, lane_of, open_link
 
 CHANGED = Position(steps=1.0, gradients=np.nan, data=2.0, seconds=0.5)
 PAGES = {
@@ -46,12 +44,6 @@ BATCHES = 6
 """Methods on one page."""
 
 
-def open_link(query):
-    """The state of a link, and what is not as it says."""
-    state = AppState()
-    return state, link.read_query(state, query)
-
-
 def frames_of(query, n_steps):
     """The scenes and frames of all methods of a model, six at a time."""
     methods = samplers_of(open_link(query)[0].experiment.target.key)
@@ -67,11 +59,6 @@ def frames_of(query, n_steps):
 @pytest.fixture(scope="module")
 def pages():
     return {name: list(frames_of(query, 4)) for name, query in PAGES.items()}
-
-
-def build(key, state, model, dark=False, axis="data"):
-    VIEWS[key].prepare(model)
-    return VIEWS[key](Scene(model, state.lane_titles(), 0, axis, dark))
 
 
 def check_data(view, data):
