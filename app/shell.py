@@ -168,7 +168,7 @@ class Page(Session):
                 {"data": f"{MODELS[experiment.target.key].data_name.capitalize()} seen"} if of_model else {}
             )
             _offer(axis, {known[name]: name for name in axes_of(experiment)}, state.axis)
-            axis.width = 190 if max(map(len, axis.options)) > 13 else 140
+            axis.width = 210 if max(map(len, axis.options)) > 13 else 140
             offered = state.offered_views()
             more = {_MORE: _MORE} if offered != state.fitting_views() else {}
             offer_views({VIEWS[key].title_for(experiment): key for key in offered} | more)
