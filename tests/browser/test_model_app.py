@@ -14,7 +14,7 @@ from samplers import Experiment
 from samplers.models.run import start
 from samplers.models.topics.model import FIRST
 from tests.browser import IDLE
-from tests.browser.lab import MARKUP, Lab, check_finite, check_phone, check_text, check_width
+from tests.browser.lab import MARKUP, READOUT, Lab, check_finite, check_phone, check_text, check_width
 
 BARS = "?target=topics(corpus:bars;n_topics:10)&lane=collapsed_gibbs&lane=lda_scir"
 BLOCKS = "?target=network(graph:blocks;n_communities:6)"
@@ -34,14 +34,14 @@ class StudyLab(Lab):
         return parse_qs(urlsplit(self.url).query).get("lane", [])
 
     def figures(self):
-        """Numbers only; names of nodes are texts."""
+        """Numbers only; names of nodes are texts. On the far side of a globe a place is NaN, and not drawn."""
         found = super().figures()
         for figure in found.values():
             for glyph in figure["glyphs"]:
                 glyph["data"] = {
                     name: column
                     for name, column in glyph["data"].items()
-                    if not any(isinstance(x, str) for x in column[:1])
+                    if name not in ("px", "py") and not any(isinstance(x, str) for x in column[:1])
                 }
         return found
 
@@ -198,3 +198,23 @@ def test_a_bad_link_says_so_and_the_page_runs(lab):
 @pytest.mark.parametrize("query", [BARS, BLOCKS], ids=["topics", "network"])
 def test_on_a_phone_nothing_is_cut_off(phone, server, query):
     check_phone(StudyLab(phone, server).open(query))
+
+
+def test_a_walk_over_the_pages_of_data_in_one_session(lab):
+    """From one page to the next each moves, draws finite numbers, and answers a bad file with a sentence."""
+    lab.open("?target=mixture(documents:80)&lane=mixture_gibbs")
+    for button, data, bad, said in (
+        ("", "documents", "V,-1,1\n", ("-1", "whole number")),
+        ("Sparse regression", "latents", "a,b,c,d,y\n1,2,nan,4,5\n", ("line 2", "nan", "'c'")),
+        ("Factors of columns", "rows", "x,y\n1,2\n", ("10 or more",)),
+        ("Topics on a sphere", "documents", "a\n1\n", ("no document with words",)),
+    ):
+        if button:
+            lab.page.get_by_role("button", name=re.compile(f"^{button}")).click()
+        lab.until(lambda data=data: data in lab.page.evaluate(READOUT), data)
+        lab.moves()
+        check_finite(lab.figures())
+        name = "bad.csv" if button else "visits.data"
+        lab.upload(name, bad)
+        lab.says(name, *said)
+        lab.moves()
