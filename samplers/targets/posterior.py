@@ -19,6 +19,7 @@ from samplers.targets.boxed import Boxed
 from samplers.targets.long_run import CHAINS, hmc
 from samplers.targets.own import OfTable, held
 from samplers.targets.posterior_data import PRESETS, of_table
+from samplers.targets.stan import program as stan_program
 
 MAX_ENERGY_WORK = 2_000_000
 """Instructions that all rows may take together: some 5 ms for each gradient, and a mode is found in about a hundred."""
@@ -266,6 +267,10 @@ class TypedPosterior(OfTable, Boxed):
         """log p(row i | θ) at θ (..., dim), (..., N)."""
         given = {label: theta[..., k, None] for k, label in enumerate(self.labels)} | {title: self.titles[title] for title in self.used}  # fmt: skip
         return self.log_row.evaluate(**given)
+
+    def stan(self) -> str:
+        """The model as a program in Stan, whose posterior is that of the parameters within their bounds."""
+        return stan_program(self.bounded, self.titles, self.prior, self.row)
 
     @property
     def n_data(self) -> int:  # type: ignore[override]

@@ -15,6 +15,7 @@ from lessons.measures import scan
 from lessons.measures.base import OWN_RUN
 from lessons.specs import changed
 from samplers.spec import max_lanes
+from samplers.targets.posterior_data import PRESETS as OWN
 
 LIBRARY = load_all()
 FIRST = ("langevin", "step-size", "gamma")
@@ -40,6 +41,11 @@ def unlearned(step):
     """No method makes more than two steps."""
     lanes = tuple(replace(lane, n_steps=2) for lane in step.quick_spec.lanes)
     return replace(step, quick_spec=replace(step.quick_spec, lanes=lanes))
+
+
+def _model(key):
+    """What a typed posterior other than in its lesson's step has: the same model in other coordinates."""
+    return {"table": key, **{name: value for name, value in OWN[key]._asdict().items() if isinstance(value, str)}}
 
 
 # For every step: what is wrong, and the claims, counted from 1, that must notice. Two numbers are lanes or
@@ -160,6 +166,10 @@ FAULTS = {
         ({"lane2": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (2,)),
         ((1, 3), (3,)),
     ],
+    ("own", 1): [({"target": {"row": OWN["outliers"].row}}, (2,)), ({"lane1": "sgld(step_size:0.08)~full"}, (1, 3))],
+    ("own", 2): [({"target": {"row": OWN["outliers"].row.replace("student_t_lpdf(y, 2,", "normal_lpdf(y,")}}, (2,)), ({"lane1": "sgld(step_size:0.08)~full"}, (1, 3))],
+    ("own", 3): [({"target": _model("schools_not_centred")}, (1, 2))],
+    ("own", 4): [({"target": _model("schools")}, (1, 2))],
     ("sweep", 1): [({"target": {"strength": 0.1, "shrinkage": 100.0}}, (1, 2, 3)), ((2, 3), (4,))],
     ("sweep", 2): [({"target": {"strength": 1.0, "shrinkage": 1.0}, "lane1": {"sampler": {"cost_ratio": 1000.0}}}, (1, 2, 3))],
     ("sweep", 3): [((1, 2), (1,)), ({"target": {"strength": 0.9}}, (2,))],
