@@ -30,13 +30,13 @@ MAX_PARTS = 60
 
 def to_query(state: AppState) -> str:
     """The state as ``?target=…&lane=…&views=…``."""
-    of_model = state.experiment.of_model
-    own = {"show": state.shown + 1} if of_model else {"speed": state.speed}
+    own = {"show": state.shown + 1} if state.experiment.of_model else {}
     parts = {
         **state.place.to_fields(),
         "views": ",".join(state.shown_views()),
         "axis": state.axis,
         "coordinate": state.coordinate + 1,
+        "speed": state.speed,
         **own,
         "theme": "dark" if state.dark else "light",
     }

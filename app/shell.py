@@ -128,7 +128,7 @@ class Page(Session):
         state = self.state
         speed = slider(
             _paces(state), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=180, margin=(0, 12), sx=LOW,
-            description="How many steps every chain makes between two pictures; at the left end one in seconds, taken apart.",
+            description="How many steps every chain makes at most between two pictures; of a density, at the left end, one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(
             label="x axis", size="small", width=140, margin=(5, 6, 0, 6), sx=LOW,
@@ -168,12 +168,13 @@ class Page(Session):
                 {"data": f"{MODELS[experiment.target.key].data_name.capitalize()} seen"} if of_model else {}
             )
             _offer(axis, {known[name]: name for name in axes_of(experiment)}, state.axis)
+            axis.width = 210 if max(map(len, axis.options)) > 13 else 140
             offered = state.offered_views()
             more = {_MORE: _MORE} if offered != state.fitting_views() else {}
             offer_views({VIEWS[key].title_for(experiment): key for key in offered} | more)
             speed.param.update(
                 options=_paces(state), value=-state.slow or state.speed,
-                visible=not of_model and state.shows("speed"),
+                visible=state.shows("speed"),
             )  # fmt: skip
 
         coordinate.param.watch(lambda event: event.new is not None and setattr(state, "coordinate", event.new), "value")
@@ -244,8 +245,9 @@ class Page(Session):
 
 
 def _paces(state: AppState) -> dict[str, int]:
-    """The stops of the speed: at the slow end, below 0, seconds a step."""
-    slow = {f"1 in {n} s": -n for n in sorted({SLOWEST, 4, 2, 1, state.slow or 1}, reverse=True)}
+    """The stops of the speed: at the slow end, below 0, seconds a step, where a step can be taken apart."""
+    seconds = set() if state.experiment.of_model else {SLOWEST, 4, 2, 1, state.slow or 1}
+    slow = {f"1 in {n} s": -n for n in sorted(seconds, reverse=True)}
     return slow | {f"{x:,}": int(x) for x in log_stops(_SPEED, state.speed)}
 
 

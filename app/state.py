@@ -69,7 +69,7 @@ class AppState(param.Parameterized):
     experiment = param.ClassSelector(class_=Experiment, default=DEFAULT)
     upload = param.ClassSelector(class_=Upload, allow_None=True, default=None, doc="The file that the person brought.")
     playing = param.Boolean(True)
-    speed = param.Integer(FIRST_SPEED, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame.")
+    speed = param.Integer(FIRST_SPEED, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame, at most.")
     slow = param.Integer(
         0, bounds=(0, SLOWEST), doc="Seconds a step, which is shown in its parts; 0 is as fast as speed says."
     )

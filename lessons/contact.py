@@ -71,9 +71,8 @@ def wanted(step: Step) -> int:
 def query(lesson: Lesson, step: Step) -> str:
     """The link of a step whose question is answered, fast enough for its quick run to be over soon."""
     answer = f"&answer={step.question.answer}" if step.question is not None else ""
-    slow = step.spec is None or step.spec.of_model
     own = step.page.get("speed", 0)
-    speed = "" if slow else f"&speed={min(max(own, -(-wanted(step) // FRAMES), 1), 1_000_000)}"
+    speed = "" if step.spec is None else f"&speed={min(max(own, -(-wanted(step) // FRAMES), 1), 1_000_000)}"
     return f"?lesson={lesson.key}&step={step.number}{answer}{speed}"
 
 

@@ -106,8 +106,13 @@ class ModelLanes(Lanes):
         return not state.playing and not single
 
     def move(self, state: AppState, single: int) -> None:
-        """Steps for as long as a frame may take."""
+        """Steps for as long as a frame may take, and no more than the state says.
+
+        The frame ends where the chain whose turn it is has made its steps: another may not make one in its place, for
+        the methods would drift apart on the page's axis.
+        """
         began = time.perf_counter()
+        goals = {id(run): run.steps + state.speed for run in self.runs}
         if not state.playing:
             for run in self.runs:
                 run.advance(single)
@@ -116,6 +121,8 @@ class ModelLanes(Lanes):
             if not ready:
                 break
             run, chain = min(ready, key=lambda one: _position(one[1]).on(state.axis))
+            if chain.steps >= goals[id(run)]:
+                break
             run.step(chain)
         self._step_times.append((time.perf_counter(), self._inside(state).steps))
 

@@ -2,16 +2,17 @@
 
 import asyncio
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
 from app import runner
-from app.lanes import DensityLanes, Progress, densities, prepare
-from app.state import AppState
+from app.lanes import DensityLanes, Progress, densities, models, prepare
+from app.state import DEFAULT, AppState
 from app.threads import workers
-from samplers import Change, Run
+from samplers import Change, Experiment, Run
 
 WAIT, STEP = 0.005, 2e-6
 
@@ -102,3 +103,26 @@ def test_what_a_claim_is_held_against_is_the_run_at_its_length():
     state.speed = 70
     lanes.move(state, 0)
     assert lanes.judged[0].counted == 50
+
+
+@pytest.mark.parametrize("axis", ["steps", "data"])
+def test_a_frame_of_methods_has_no_more_steps_than_the_page_says(axis, monkeypatch):
+    """A frame has time for 40 steps. Fails where it has as many, or where a method steps in place of the one that has
+    made its steps: 50 points at a time are then soon far behind all of them.
+    """
+    state = AppState(axis=axis)
+    query = "?target=clusters&lane=cluster_collapsed&lane=cluster_minibatch&n_chains=2"
+    lanes = prepare(Progress(), Experiment.from_query(query, DEFAULT)[0], None)
+    ticks = count()
+    monkeypatch.setattr(models, "time", SimpleNamespace(perf_counter=lambda: next(ticks) / 1000))
+    sweep, minibatch = lanes.runs
+    for state.speed in (1, 3, 1, 2, 1, 8):
+        before = [run.steps for run in lanes.runs]
+        lanes.move(state, 0)
+        more = [run.steps - old for run, old in zip(lanes.runs, before, strict=True)]
+        assert max(more) == state.speed
+    if axis == "steps":
+        assert sweep.steps == minibatch.steps == 16
+    else:
+        assert sweep.steps < minibatch.steps == 16
+        assert sweep.chains[0].data_seen - minibatch.chains[0].data_seen <= lanes.model.n_data
