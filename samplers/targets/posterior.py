@@ -311,13 +311,17 @@ class TypedPosterior(OfTable, Boxed):
         except SpecError:
             if self.work > MAX_SHORT_RUN_WORK:
                 raise
+            self._has_mode = False
             return self._short_run()[:2]
         if self.dim <= FEW or self.work > MAX_SHORT_RUN_WORK:
             return mode, curvature
         mean, precision, energy = self._short_run()
         # Of a Gaussian U is dim/2 above its least, with the standard deviation √(dim/2).
-        typical = energy - self._at(mode)[0] < self.dim / 2 + 6 * np.sqrt(self.dim / 2)
-        return (mode, curvature) if typical else (mean, precision)
+        self._has_mode = bool(energy - self._at(mode)[0] < self.dim / 2 + 6 * np.sqrt(self.dim / 2))
+        return (mode, curvature) if self._has_mode else (mean, precision)
+
+    _has_mode = True
+    """Whether the mass is around a highest point."""
 
     def _short_run(self) -> tuple[Array, Array, float]:
         """Mean and inverse covariance of a short run, and its mean energy.
@@ -387,6 +391,8 @@ class TypedPosterior(OfTable, Boxed):
         if jacobians:
             said["Bounds"] = "; ".join(jacobians)
         exact = {"Exact answers": "by quadrature"} if self.grid is not None else super().facts()
+        if self.grid is None and not self._has_mode:
+            said["Caution"] = "the mass is not around a highest point: the run may miss a narrow part of it, and be further off than it says"  # fmt: skip
         return {**said, **exact}
 
     tried_at = (

@@ -129,6 +129,9 @@ def test_without_a_highest_point_there_is_a_run():
     mean = target.columns[0]
     assert abs(mean.mean - 4.4) < 0.3 and abs(mean.variance**0.5 - 3.3) < 0.3
     assert 0.001 < target.uncertainty < 0.05
+    # The run misses the neck, and the card says so; of the same posterior in other coordinates it does not.
+    other = TypedPosterior(**PRESETS["schools_not_centred"]._replace(table="schools_not_centred")._asdict())
+    assert "Caution" in target.facts() and "Caution" not in other.facts()
 
 
 @pytest.mark.parametrize("name", PRESETS)
