@@ -20,6 +20,7 @@ from app.theme import theme
 from samplers import Experiment, SpecError, run
 from samplers.models.run import write_curves
 from samplers.spec import ANY_TARGET
+from samplers.targets.posterior import TypedPosterior
 
 MAX_ROWS = 200_000
 """Draws in a file made by the page, over all chains; of longer runs every so many steps are kept."""
@@ -125,8 +126,14 @@ class ExportMenu:
         }
         if self.state.experiment.of_model:
             return common | {"Curves (CSV)": ("table_chart", self._curves)}
+        stan = (
+            {"Model (Stan)": ("functions", self._stan)}
+            if self.state.experiment.target.key == TypedPosterior.key
+            else {}
+        )
         return common | {
             "Experiment (Python)": ("code", self._script),
+            **stan,
             "Draws (NetCDF)": ("save", lambda: self._draws(".nc")),
             "Draws (CSV)": ("table_chart", lambda: self._draws(".csv")),
         }
@@ -173,6 +180,11 @@ class ExportMenu:
 
     async def _script(self) -> None:
         await self.runner.bus.send_file("experiment.py", script(saved(self.runner.experiment())).encode())
+
+    async def _stan(self) -> None:
+        model = self.state.experiment.make_target()
+        assert isinstance(model, TypedPosterior)
+        await self.runner.bus.send_file("model.stan", model.stan().encode())
 
     async def _curves(self) -> None:
         if self.runner.lanes is None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -94,6 +94,9 @@ _COMPONENTS = {
     # The page's title is its first heading, and what only keeps a place free is none.
     "MuiTypography": {"defaultProps": {"variantMapping": {"h3": "h1", "h5": "div"}}},
 }
+PHONE = "@media (max-width: 599px)"
+_ICON = {"fontSize": 0, "minWidth": 36, "height": 36, "& .MuiButton-startIcon": {"margin": 0}, "& .MuiButton-startIcon *": {"fontSize": "20px !important"}}  # fmt: skip
+"""A button without its words, which name it all the same."""
 _NO_DRAWER = {"& .header [aria-label$='drawer']": {"display": "none"}}
 _READOUT = """
 :host { flex: 1 1 140px !important; width: auto !important; max-width: 320px; display: flex; align-items: center;
@@ -448,10 +451,10 @@ class Session:
         if "lessons" not in state.hidden:
             header = [self._header_button("Lessons", "school", "Lessons: a course, step by step", self.catalogue.open), *header]  # fmt: skip
         if "share" not in state.hidden:
-            share = self._header_button("Share", "qr_code_2", "Share: this experiment for others in the room, with a code to scan", self.room.share.open, wide=True)  # fmt: skip
+            share = self._header_button("Share", "qr_code_2", "Share: this experiment for others in the room, with a code to scan", self.room.share.open, phone=_ICON)  # fmt: skip
             header = [*header, share]
         if "present" not in state.hidden:
-            present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), wide=True)  # fmt: skip
+            present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), phone={"display": "none"})  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
             title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.room.share.panel, self.lesson.progress, self.presenter, self.runner.bus, self.export.camera, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
@@ -471,8 +474,10 @@ class Session:
         state.param.watch(lambda *_: self._forget_errors(), ["experiment", "resets"])
         return page
 
-    def _header_button(self, label: str, icon: str, help_: str, action: Callable[[], Any], wide: bool = False) -> Any:
-        """A button of the header; a ``wide`` one has no room on a phone."""
+    def _header_button(
+        self, label: str, icon: str, help_: str, action: Callable[[], Any], phone: Mapping[str, Any] | None = None
+    ) -> Any:
+        """A button of the header; on a phone it looks otherwise where there is no room for all of it."""
         button = pmui.Button(
             label=label,
             icon=icon,
@@ -481,7 +486,7 @@ class Session:
             variant="outlined",
             margin=(0, 4),
             description=help_,
-            sx={"color": "white"} | ({"display": {"xs": "none", "sm": "inline-flex"}} if wide else {}),
+            sx={"color": "white", **({PHONE: phone} if phone else {})},
         )
         button.on_click(lambda _: action())
         return pn.Row(button, margin=0, align="end")

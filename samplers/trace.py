@@ -4,7 +4,7 @@ import csv
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,19 @@ from samplers.kernels.base import Sampler
 from samplers.parameters import SpecError
 from samplers.spec import RunSpec
 from samplers.targets.base import SIMPLEX, Array, Target
+
+MAX_LOG_LIKELIHOOD = 4_000_000
+"""Numbers of log p(row | θ) in one file, 32 MB: of every row for every draw."""
+
+
+@runtime_checkable
+class HasRows(Protocol):
+    """A target whose log density of one row is known."""
+
+    n_data: int
+
+    def log_likelihood(self, theta: Array) -> Array:
+        """log p(row | θ) at θ (..., dim), (..., N)."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +78,11 @@ class Trace:
         return self.target.values(self.draws)[..., : self.target.n_values]
 
     def to_arviz(self) -> Any:
-        """An ArviZ ``DataTree`` with groups posterior and sample_stats, and the spec's JSON among its attributes.
+        """An ArviZ ``DataTree`` with the group posterior, and the spec's JSON among its attributes.
 
-        Variable ``theta`` holds θ (chain, draw, dim); on the simplex ``omega`` holds ω besides.
+        Variable ``theta`` holds θ (chain, draw, dim); on the simplex ``omega`` holds ω besides. Of a target that has
+        the log density of each row the group log_likelihood holds it (chain, draw, row), up to
+        ``MAX_LOG_LIKELIHOOD`` numbers; beyond, the attribute ``log_likelihood`` says that it is left out.
         """
         from arviz_base import from_dict
 
@@ -78,12 +93,20 @@ class Trace:
         if self.target.support == SIMPLEX:
             posterior["omega"] = self.values()
             dims["omega"] = ["coordinate"]
+        groups, left_out = {"posterior": posterior}, ""
+        if isinstance(self.target, HasRows):
+            n = self.draws.shape[0] * self.draws.shape[1] * self.target.n_data
+            if n <= MAX_LOG_LIKELIHOOD:
+                groups["log_likelihood"] = {"row": self.target.log_likelihood(self.draws)}
+                dims["row"] = ["number"]
+            else:
+                left_out = f"left out: of {self.target.n_data:,} rows for every draw it has {n:,} numbers; allowed are {MAX_LOG_LIKELIHOOD:,}, so thin the run"
         with warnings.catch_warnings():
             # Many chains of few draws are meant.
             warnings.filterwarnings("ignore", "Found chain dimension to be longer than draw dimension")
-            tree = from_dict(
-                {"posterior": posterior}, dims=dims, coords={"coordinate": np.arange(1, self.target.dim + 1)}
-            )
+            tree = from_dict(groups, dims=dims, coords={"coordinate": np.arange(1, self.target.dim + 1)})
+        if left_out:
+            tree.attrs["log_likelihood"] = left_out
         tree.attrs["spec"] = self.spec.to_json()
         tree.attrs["steps"] = self.steps
         tree.attrs["seconds"] = self.seconds

@@ -19,7 +19,7 @@ def without_names(message):
     """What a message tells of a document."""
     content = json.loads(message.content_json)["doc"]
     content["defs"].sort(key=lambda model: model["name"])
-    text = re.sub(r"([A-Za-z])\d{5}\b", r"\1", json.dumps(without_order(content)))
+    text = re.sub(r"([A-Za-z]{2})\d{5}\b", r"\1", json.dumps(without_order(content)))
     numbers = {}
     return re.sub(r"\bp\d+\b", lambda found: f"p{numbers.setdefault(found[0], len(numbers))}", text)
 

@@ -50,7 +50,7 @@ class RoomPanel:
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
         self.share = Share(state, self, notify, do_later)
         self._student = self._secret = self._said = ""
-        self._following = self._entering = self._ended = False
+        self._following = self._entering = self.ended = False
         self._look: Look | None = None
         self._shown: dict[str, Any] = {}
         self._led = self._followed = ""
@@ -91,7 +91,7 @@ class RoomPanel:
 
     def end(self) -> None:
         """The page is gone."""
-        self._ended = True
+        self.ended = True
         self.leave()
 
     def changed(self) -> None:
@@ -157,7 +157,7 @@ class RoomPanel:
         self._student, self._secret = student, secret if maker else ""
         await self.bar.keep(student, self._secret)
         self.leave()
-        if self._ended:
+        if self.ended:
             return
         self._following = not maker
         # A component that is drawn anew is shown all again.
@@ -174,7 +174,7 @@ class RoomPanel:
         on_page(self._document, lambda: self._know(look))
 
     def _know(self, look: Look | None) -> None:
-        if self._ended:
+        if self.ended:
             return
         if look is None:
             self.leave()
@@ -302,7 +302,8 @@ class RoomPanel:
 
     def _what(self, look: Look) -> dict[str, Any]:
         """What the bar shows: of the bars only what this page may see."""
-        ask = _question(look.ask) if look.ask is not None else None
+        # Open it stays wherever the teacher goes, and its bars until she goes on.
+        ask = _question(look.ask) if look.ask is not None and (look.ask.open or look.leads_to(look.ask)) else None
         return {
             "maker": self.is_maker, "students": look.students, "buttons": self._buttons(look), "said": self._said,
             "ask": self._asked(look, *ask) if ask is not None else None,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from typing import Any
+from urllib.parse import parse_qsl
 
 from app.room.store import FullError, Store, store
 from samplers.choices import MAX_QUERY
@@ -74,6 +75,11 @@ class Look:
     race: Race | None = None
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The best of each student: link, title, ks and tau."""
+
+    def leads_to(self, ask: Ask) -> bool:
+        """Whether the teacher is at the step of that question."""
+        fields = dict(parse_qsl(self.link.removeprefix("?")))
+        return (fields.get("lesson"), fields.get("step", "1")) == (ask.lesson, str(ask.step))
 
     def bars(self, votes: dict[str, int]) -> list[int]:
         """How many chose each option."""

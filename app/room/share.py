@@ -1,5 +1,9 @@
-"""Share: a code to scan and a short address of what is on the page, for the network that this computer is in."""
+"""Share: a code to scan and a short address of what is on the page, for the network that this computer is in.
 
+While it is shown, pages of the address are made ready for as many students as the teacher gives.
+"""
+
+import asyncio
 from collections.abc import Callable, Coroutine
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -9,6 +13,7 @@ import panel_material_ui as pmui
 from tornado import process
 
 from app import link
+from app.guard import ready
 from app.guard.server import GuardedTornado
 from app.notice import Notice
 from app.room.network import addresses, qr_svg
@@ -24,13 +29,18 @@ if TYPE_CHECKING:
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 MOST = 20
 """Short links that one page makes."""
+COUNTING_SECONDS = 1.0
+"""How often it is said how many pages are ready."""
+OFFER = "Their pages are made before they come, and open at once."
 _LOOK = """
 .share { display: flex; flex-wrap: wrap; gap: 16px 28px; align-items: center; justify-content: center; }
 .code { flex: 0 0 auto; width: min(56vh, 74vw); line-height: 0; } .code svg { width: 100%; height: auto; border-radius: 6px; }
 .where { flex: 1 1 260px; min-width: 0; }
-.address { font: 600 clamp(21px, 2.5vw, 38px)/1.3 Roboto, sans-serif; overflow-wrap: anywhere; margin: 0 0 12px; }
+.address { font: 600 clamp(18px, 2.5vw, 38px)/1.3 Roboto, sans-serif; overflow-wrap: anywhere; margin: 0 0 12px; }
 p { margin: 0 0 8px; font-size: 16px; }
 """
+_SIGNS = {"& .MuiIconButton-root": {"color": "inherit"}}
+"""Material has them dark on a dark dialog."""
 
 
 class Share:
@@ -52,6 +62,11 @@ class Share:
         self._path = (where.pathname or "").rstrip("/").rpartition("/")[0] if where else ""
         self._codes: dict[str, str] = {}
         self._dialog: Any = None
+        self._query = ""
+        """The link behind the code that is shown."""
+        self._students = self._coming = 0
+        """For how many pages are made ready, and how many that will be."""
+        self._counting = False
 
     def open(self) -> None:
         """Show the address of what is on the page now."""
@@ -64,7 +79,9 @@ class Share:
         except SpecError as error:
             self._notify("warning", str(error))
             return
-        on_page(self._document, lambda: self._show([f"{self._scheme}//{host}{self._path}/s/{code}" for host in hosts]))
+        query = await rooms().address(code) if code else ""
+        urls = [f"{self._scheme}//{host}{self._path}/s/{code}" for host in hosts]
+        on_page(self._document, lambda: self._show(urls, query))
 
     async def _code(self) -> str:
         shown = link.to_lead(self.state)
@@ -82,17 +99,17 @@ class Share:
         guard = GuardedTornado.serving
         return [] if guard is None else [host for one in addresses() if guard.knows(host := f"{one}{port}")]
 
-    def _show(self, urls: list[str]) -> None:
+    def _show(self, urls: list[str], query: str) -> None:
         alone = process.task_id() is not None and not isinstance(store(), Redis)
         if not urls:
             parts = [self._unreachable()]
         elif alone:
             parts = [Notice(f"This server has several processes, which share no rooms. Start it with {REDIS}=redis://localhost, the address of a Redis server.", severity="warning")]  # fmt: skip
         else:
-            parts = [_code(urls), *self._ways()]
+            parts = [_code(urls), *self._ways(), self._for_students(query)]
         if self._dialog is None:
             self._dialog = pmui.Dialog(
-                *parts, title="Share", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="lg", sizing_mode="stretch_width",
+                *parts, title="Share", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="lg", sizing_mode="stretch_width", sx=_SIGNS,
             )  # fmt: skip
             self.panel.objects = [self._dialog]
         else:
@@ -119,6 +136,47 @@ class Share:
         opener.on_click(open_room)
         text = pn.pane.HTML("Others follow this page, answer the questions of lessons, and race.", margin=(10, 8), styles={"font-size": "15px"})  # fmt: skip
         return [pn.FlexBox(opener, text, align_items="center", margin=0)]
+
+    def _for_students(self, query: str) -> Any:
+        if query != self._query:
+            # Those of a code that is no longer shown are given up.
+            self._prepare(0)
+            self._query = query
+        asked = pmui.IntInput(label="Students", value=self._students, start=0, end=ready.MOST, size="small", width=110, margin=(8, 8), sx=_SIGNS)  # fmt: skip
+        self._says = pn.pane.HTML(OFFER, margin=(14, 8), styles={"font-size": "15px"})
+        asked.param.watch(lambda event: self._make_ready(event.new or 0), "value")
+        self._make_ready(self._students)
+        return pn.FlexBox(asked, self._says, align_items="center", margin=0)
+
+    def _prepare(self, count: int) -> int:
+        return ready.prepare(self._query, count) if self._query else 0
+
+    def _make_ready(self, count: int) -> None:
+        try:
+            self._coming = self._prepare(count)
+        except SpecError as error:
+            self._notify("warning", str(error))
+            return
+        self._students = count
+        self._say_ready()
+        if count and not self._counting:
+            self._counting = True
+            self._do_later(self._count())
+
+    def _say_ready(self) -> None:
+        full = (
+            f" The server keeps no more than {self._coming} of this page now." if self._coming < self._students else ""
+        )
+        self._says.object = f"Ready: {ready.count(self._query)}.{full}" if self._students else OFFER
+
+    async def _count(self) -> None:
+        """Say how many there are, while somebody looks."""
+        while self._students and not self._room.ended:
+            await asyncio.sleep(COUNTING_SECONDS)
+            if not self._dialog.open:
+                break
+            on_page(self._document, self._say_ready)
+        self._counting = False
 
     async def _open_room(self) -> None:
         if code := await self._room.open():

@@ -27,6 +27,11 @@ _BLANK = " \t\n\r"
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "sign": 3, "^": 4}
 
 
+def _plain(raw: str) -> str:
+    """A name in plain letters and digits."""
+    return "".join(_SYNONYMS.get(character, character) for character in raw)
+
+
 @dataclass(frozen=True)
 class _Pending:
     """An operator or an opening bracket that waits for what comes after it."""
@@ -95,7 +100,7 @@ class _Reader:
                 self.values.append(constant(self.number(raw, position)))
                 wants_value = False
             elif kind == "name":
-                label = "".join(_SYNONYMS.get(character, character) for character in raw)
+                label = _plain(raw)
                 if (label in FUNCTIONS or label in DENSITIES) and label not in self.names:
                     opening = (label, position)
                 else:
@@ -222,6 +227,12 @@ class _Reader:
 
 
 _OPERATORS: dict[str, Callable[[Expression, Expression], Expression]] = {"+": add, "-": sub, "*": mul, "/": truediv}
+
+
+def tokens(text: str) -> Iterator[tuple[str, str]]:
+    """The kind (number, name or sign) and the plain form of each word of a text that :func:`parse` takes."""
+    for kind, raw, _ in _Reader(text, frozenset(), "").tokens():
+        yield kind, _plain(raw) if kind == "name" else _SIGNS.get(raw, raw)
 
 
 def parse(text: Any, names: Iterable[str], field: str) -> Expression:

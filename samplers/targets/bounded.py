@@ -88,7 +88,8 @@ def declarations(text: str, field: str) -> tuple[Bounded, ...]:
             low = float(found["bound"])
         elif found["sign"] == "<":
             high = float(found["bound"])
-        if not low < high or max(abs(x) for x in (low, high, 0.0) if np.isfinite(x)) > _MAX_BOUND:
+        typed = [float(found[bound]) for bound in ("low", "bound") if found[bound] is not None]
+        if not low < high or max(map(abs, typed), default=0.0) > _MAX_BOUND:
             raise SpecError(field, part, f"allowed is a lower bound below the upper one, both from −{_MAX_BOUND:g} to {_MAX_BOUND:g}")  # fmt: skip
         called = found["name"]
         if len(called) > MAX_NAME:

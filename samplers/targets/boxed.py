@@ -13,6 +13,10 @@ from samplers.targets.climbed import Climbed
 from samplers.targets.long_run import MAX_DRAWS, Reference
 from samplers.targets.quadrature import rule, rule_cdf
 
+MAX_CLIMB_WORK = 15 * 10**7
+"""Instructions of all climbs to the mode: less than .3 seconds, for which a page waits."""
+_CALL = 100_000
+"""What an energy costs beside its own, in as many."""
 MAX_GRID_WORK = 2 * 10**10
 """Instructions of a quadrature: some 10 to 30 seconds in the background. What costs more has a long run instead."""
 
@@ -40,6 +44,10 @@ _SIDE = {1: 40_000, 2: 400, 3: 64}
 """Cells along each coordinate from which draws of the quadrature come."""
 
 
+class _SpentError(Exception):
+    """A climb has taken all that climbs may take."""
+
+
 class Boxed(Climbed):
     """A distribution whose exact answers are those of quadrature in a box that holds it, where one resolves it.
 
@@ -49,17 +57,38 @@ class Boxed(Climbed):
     @property
     @abstractmethod
     def work(self) -> int:
-        """How much one energy costs, in instructions."""
+        """How much an energy and its gradient cost, in instructions."""
+
+    @property
+    def gradient_work(self) -> int:
+        return self.work
+
+    def _starts(self) -> list[tuple[Array, Array | None]]:
+        """Where climbs begin, each with an inverse curvature where one is known."""
+        rng = np.random.default_rng(0)
+        return [(self.start_at, None), *((start, None) for start in 2 * rng.standard_normal((_STARTS - 1, self.dim)))]
 
     @cached_property
     def _modes(self) -> list[Array]:
         """Ends of climbs from several places, the highest first."""
-        rng = np.random.default_rng(0)
-        starts = [self.start_at, *(2 * rng.standard_normal((_STARTS - 1, self.dim)))]
-        ends = [
-            minimize(self._at, start, jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 100})
-            for start in starts
-        ]
+        left = most = MAX_CLIMB_WORK // (self.work + _CALL)
+
+        def at(theta: Array) -> tuple[float, Array]:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise _SpentError
+            return self._at(theta)
+
+        ends = []
+        try:
+            for start, inverse in self._starts():
+                # Closer than a share of a standard deviation the rounding of U of many data hides which way is down.
+                near = 1e-8 if inverse is None else 1e-4 / np.sqrt(np.diag(inverse).max())
+                ends.append(minimize(at, start, jac=True, method="BFGS", options={"gtol": near, "maxiter": 100, "hess_inv0": inverse}))  # fmt: skip
+        except _SpentError:
+            if not ends:
+                raise SpecError("target", self.key, f"no highest point of the density is found with {most:,} values of it; a simpler formula, or fewer rows, are needed") from None  # fmt: skip
         good = [end for end in ends if np.isfinite(end.fun) and np.isfinite(end.x).all() and np.abs(end.x).max() < 1e4]
         if not good:
             raise SpecError("target", self.key, "no highest point of the density is found: perhaps it has no maximum, and cannot be normalised")  # fmt: skip

@@ -15,6 +15,7 @@ from scipy import special
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
 from samplers import jit
+from samplers.parameters import SpecError
 from samplers.targets.base import Array, Column, Target, Tell
 from samplers.targets.quadrature import rule
 
@@ -26,8 +27,12 @@ MAX_DRAWS, MAX_NUMBERS = 80_000, 6 * 10**9
 then gives the answers that it has, and :attr:`uncertainty` says how good they are."""
 _FIRST_DRAWS = 1000
 """A chain; twice as many each time that the run is not long enough yet."""
+MAX_WARM_UP = 5 * 10**10
+"""Numbers of data that the gradients of a warm-up may look at: where its steps must be so short is no exact answer."""
 _WARM_UP = 200
 """Steps of a chain at each step size that is tried, not kept."""
+_HALVINGS = 60
+"""Times that a chain's start is moved half of its way to the mode, at most."""
 _TIME = np.pi / 2
 """How long a path is, where standard deviations are 1: of a Gaussian its end does not depend on where it began."""
 _LEVELS = np.linspace(-3.0, 3.0, 25)
@@ -146,15 +151,28 @@ class LongRun(Target):
     def without_draws(self) -> Array:
         """What the compiled potential and gradient read, (n,)."""
 
+    @property
+    def gradient_work(self) -> int:
+        """What a gradient costs: how many numbers of data it looks at."""
+        return max(len(self.data()), 1) * self.dim
+
     def _found(self, tell: Tell) -> Reference:
         jit.prepare([hmc, self.potential, self.gradient])
         factor = np.ascontiguousarray(np.linalg.cholesky(np.linalg.inv(self.curvature)))
         rng, params = Generator(SFC64(1)), self.without_draws()
-        position = 2 * rng.standard_normal((CHAINS, self.dim))
+        position, height = 2 * rng.standard_normal((CHAINS, self.dim)), np.full(CHAINS, np.inf)
+        # Nearer to the mode where the density is 0 or has no value: from there no path is accepted.
+        for _ in range(_HALVINGS):
+            self.potential(np.ascontiguousarray(self.mode + position @ factor.T), height, params)
+            if np.isfinite(height).all():
+                break
+            position[~np.isfinite(height)] /= 2
 
         def go_on(n: int, step_size: float) -> tuple[Array, float]:
-            kept = np.empty((n, CHAINS, self.dim))
             leaps = max(round(_TIME / step_size), 1)
+            if CHAINS * _WARM_UP * (leaps + 1) * self.gradient_work > MAX_WARM_UP:
+                raise SpecError("target", self.key, f"there is no exact answer: Hamiltonian Monte Carlo, which finds it, would need paths of {leaps:,} steps or more; a smoother density, or fewer data, are needed")  # fmt: skip
+            kept = np.empty((n, CHAINS, self.dim))
             accepted = hmc(
                 rng, position, self.potential, self.gradient, params, self.mode, factor, step_size, leaps, kept
             )
@@ -166,8 +184,9 @@ class LongRun(Target):
         # Shorter until most paths are accepted: longer steps cost less, but for the draws that are refused.
         while go_on(_WARM_UP, step_size)[1] < 0.8:
             step_size /= 1.4
+            tell("The exact answer by a long run: finding its step size", None)
         parts: list[Array] = []
-        each = (max(round(_TIME / step_size), 1) + 1) * max(len(self.data()), 1) * self.dim
+        each = (max(round(_TIME / step_size), 1) + 1) * self.gradient_work
         most = min(MAX_DRAWS, max(MAX_NUMBERS // each, 4 * _FIRST_DRAWS))
         made, n, found = 0, _FIRST_DRAWS, None
         while found is None or ((found.ess < ESS or found.rhat > RHAT) and made < most):

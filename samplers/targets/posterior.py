@@ -9,6 +9,8 @@ import numpy as np
 
 from samplers import jit
 from samplers.expressions import Expression, name, parse
+from samplers.expressions.densities import DENSITIES
+from samplers.expressions.functions import FUNCTIONS
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.expressions.program import postfix
 from samplers.needs import DATA, MODE
@@ -17,11 +19,14 @@ from samplers.targets.base import Array, Fit, subscript
 from samplers.targets.bounded import Bounded, declarations
 from samplers.targets.boxed import Boxed
 from samplers.targets.long_run import CHAINS, hmc
-from samplers.targets.own import OfTable, held
+from samplers.targets.own import OfTable, Table, held, keep
 from samplers.targets.posterior_data import PRESETS, of_table
+from samplers.targets.stan import program as stan_program
 
-MAX_ENERGY_WORK = 2_000_000
-"""Instructions that all rows may take together: some 5 ms for each gradient, and a mode is found in about a hundred."""
+MAX_ENERGY_WORK = 5_000_000
+"""Instructions that an energy of all rows and its gradient may take, some 6 ms; a function counts as several."""
+MAX_FIRST_WORK = 200_000
+"""Where they take more the climb to the mode begins at the mode of some of the rows, of which they take as much."""
 
 # Of the packed parameters: where programs, memory and data begin; how many data, and numbers of each.
 _PRIOR, _ROW, _PRIOR_SLOPES, _ROW_SLOPES, _WORK, _ROWS, _ITEMS, _WIDTH = range(8)
@@ -99,9 +104,10 @@ def batch(theta, data, each, params):
 
 
 def as_name(title: str) -> str:
-    """A column's title as it stands in a formula: letters, digits and underscores."""
+    """A column's title as it stands in a formula: letters, digits and underscores, and no function or coordinate."""
     plain = re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_")
-    return plain if plain[:1].isalpha() else f"x_{plain}"
+    taken = plain in FUNCTIONS or plain in DENSITIES or plain == "pi" or re.fullmatch(r"theta[0-9]+", plain)
+    return plain if plain[:1].isalpha() and not taken else f"x_{plain}"
 
 
 FEW = 3
@@ -237,7 +243,7 @@ class TypedPosterior(OfTable, Boxed):
         except SpecError as error:
             raise SpecError("target.row", self.row, error.allowed) from None
         if work > MAX_ENERGY_WORK:
-            raise SpecError("target.row", self.row, f"its slopes take {work:,} instructions for all {self.n_data:,} rows; allowed are {MAX_ENERGY_WORK:,}: a shorter formula, or fewer rows, are needed")  # fmt: skip
+            raise SpecError("target.row", self.row, f"it takes {work:,} instructions for all {self.n_data:,} rows; allowed are {MAX_ENERGY_WORK:,}: a shorter formula, or fewer rows, are needed")  # fmt: skip
         at_start = self._at(self.start_at)
         if not (np.isfinite(at_start[0]) and np.isfinite(at_start[1]).all()):
             rows = self._row_energies(self.start_at)
@@ -249,8 +255,23 @@ class TypedPosterior(OfTable, Boxed):
     @cached_property
     def work(self) -> int:
         """Instructions of a gradient of all rows."""
+        names = (*self.labels, *self.used)
         slopes = [-self.log_row.diff(label) for label in self.labels]
-        return len(postfix(slopes, (*self.labels, *self.used)).code) * self.n_data
+        return (postfix([self.log_row], names).cost + postfix(slopes, names).cost) * self.n_data
+
+    def _starts(self) -> list[tuple[Array, Array | None]]:
+        every = -(-self.work // MAX_FIRST_WORK)
+        if every == 1:
+            return super()._starts()
+        data = self.contents
+        some = keep(Table(data.names, data.x[::every], data.answer, data.y[::every]))
+        given = {field: getattr(self, field) for field in ("parameters", "prior", "row")}
+        try:
+            found = type(self)(table=some.key, curve="", **given)
+        except SpecError:
+            return super()._starts()
+        inverse = np.linalg.inv(found.curvature) / every
+        return [(mode, (inverse + inverse.T) / 2) for mode in found._modes]
 
     def constrained(self, theta: Array) -> list[Array]:
         """The values of the model's parameters at θ (..., dim), each (...)."""
@@ -266,6 +287,10 @@ class TypedPosterior(OfTable, Boxed):
         """log p(row i | θ) at θ (..., dim), (..., N)."""
         given = {label: theta[..., k, None] for k, label in enumerate(self.labels)} | {title: self.titles[title] for title in self.used}  # fmt: skip
         return self.log_row.evaluate(**given)
+
+    def stan(self) -> str:
+        """The model as a program in Stan, whose posterior is that of the parameters within their bounds."""
+        return stan_program(self.bounded, self.titles, self.prior, self.row)
 
     @property
     def n_data(self) -> int:  # type: ignore[override]
@@ -286,13 +311,17 @@ class TypedPosterior(OfTable, Boxed):
         except SpecError:
             if self.work > MAX_SHORT_RUN_WORK:
                 raise
+            self._has_mode = False
             return self._short_run()[:2]
         if self.dim <= FEW or self.work > MAX_SHORT_RUN_WORK:
             return mode, curvature
         mean, precision, energy = self._short_run()
         # Of a Gaussian U is dim/2 above its least, with the standard deviation √(dim/2).
-        typical = energy - self._at(mode)[0] < self.dim / 2 + 6 * np.sqrt(self.dim / 2)
-        return (mode, curvature) if typical else (mean, precision)
+        self._has_mode = bool(energy - self._at(mode)[0] < self.dim / 2 + 6 * np.sqrt(self.dim / 2))
+        return (mode, curvature) if self._has_mode else (mean, precision)
+
+    _has_mode = True
+    """Whether the mass is around a highest point."""
 
     def _short_run(self) -> tuple[Array, Array, float]:
         """Mean and inverse covariance of a short run, and its mean energy.
@@ -362,6 +391,8 @@ class TypedPosterior(OfTable, Boxed):
         if jacobians:
             said["Bounds"] = "; ".join(jacobians)
         exact = {"Exact answers": "by quadrature"} if self.grid is not None else super().facts()
+        if self.grid is None and not self._has_mode:
+            said["Caution"] = "the mass is not around a highest point: the run may miss a narrow part of it, and be further off than it says"  # fmt: skip
         return {**said, **exact}
 
     tried_at = (

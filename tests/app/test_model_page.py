@@ -406,12 +406,12 @@ def test_a_page_waits_for_others_only(monkeypatch, others):
     """Others' frames come between its figures; alone it makes them at once, and of those that do all only the last."""
 
     async def made(last_does_all):
-        monkeypatch.setattr(live, "_PACE", live.Pace())
+        monkeypatch.setattr(live, "PACE", live.Pace())
         monkeypatch.setattr(live, "_TURNS", live.Turns())
         stage, done = Stage(BARS), []
-        live._PACE.interval(id(stage.runner))
+        live.PACE.interval(id(stage.runner))
         if others:
-            live._PACE.interval(id(stage))
+            live.PACE.interval(id(stage))
         between = asyncio.create_task(asyncio.sleep(0))
         works = [lambda n=n: done.append((n, between.done())) for n in range(3)]
         await stage.runner.take_turns(works, last_does_all)

@@ -649,3 +649,14 @@ def test_another_value_of_a_target_leaves_a_step_that_was_chosen():
     state.set_lane_param(0, "sampler", "step_size", first / 2)
     state.set_target_param("items", 1000)
     assert step() == first / 2, "it was chosen"
+
+
+def test_a_typed_posterior_alone_goes_out_as_stan():
+    """Fails where another target has the item, or the file is of another model than the page's."""
+    menu, _ = menu_after(2)
+    assert "Model (Stan)" not in menu.actions()
+    menu.state.set_target("posterior")
+    menu.state.set_target_param("table", "counts")
+    asyncio.run(menu.actions()["Model (Stan)"][1]())
+    name, content = menu.runner.bus.send_file.await_args.args
+    assert name == "model.stan" and b"target += poisson_log_lpmf(y[n] | a + b * x[n]);" in content

@@ -15,6 +15,7 @@ from lessons.measures import scan
 from lessons.measures.base import OWN_RUN
 from lessons.specs import changed
 from samplers.spec import max_lanes
+from samplers.targets.posterior_data import PRESETS as OWN
 
 LIBRARY = load_all()
 FIRST = ("langevin", "step-size", "gamma")
@@ -40,6 +41,11 @@ def unlearned(step):
     """No method makes more than two steps."""
     lanes = tuple(replace(lane, n_steps=2) for lane in step.quick_spec.lanes)
     return replace(step, quick_spec=replace(step.quick_spec, lanes=lanes))
+
+
+def _model(key):
+    """What a typed posterior other than in its lesson's step has: the same model in other coordinates."""
+    return {"table": key, **{name: value for name, value in OWN[key]._asdict().items() if isinstance(value, str)}}
 
 
 # For every step: what is wrong, and the claims, counted from 1, that must notice. Two numbers are lanes or
@@ -141,7 +147,7 @@ FAULTS = {
     ("clusters", 2): [((1, 2), (3, 4, 5)), ({"lane1": "cluster_slice(start_clusters:1;split_merge:0)", "lane2": "cluster_slice(start_clusters:1;split_merge:0)"}, (1, 2))],
     ("clusters", 3): [((1, 2), (1, 2, 4)), ({"lane3": "mixture_scir(start_clusters:1)"}, (3,))],
     ("clusters", 4): [({"lane1": "mixture_gibbs(start_clusters:1)"}, (1,)), ({"target": {"alpha_mean": 100.0}}, (2,))],
-    ("spherical", 1): [(unlearned, (1, 4)), ({"target": {"kappa": 30.0}}, (2,)), ({"target": {"n_topics": 2}}, (3,))],
+    ("spherical", 1): [(unlearned, (1, 3)), ({"target": {"n_topics": 2}}, (2,))],
     ("spherical", 2): [((1, 2), (1, 2)), ((2, 3), (3,))],
     ("spherical", 3): [((1, 3), (1, 2, 3)), ((2, 3), (4,))],
     ("factors", 1): [(unlearned, (1, 2)), ((1, 2), (3,))],
@@ -160,6 +166,10 @@ FAULTS = {
         ({"lane2": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (2,)),
         ((1, 3), (3,)),
     ],
+    ("own", 1): [({"target": {"row": OWN["outliers"].row}}, (2,)), ({"lane1": "sgld(step_size:0.08)~full"}, (1, 3))],
+    ("own", 2): [({"target": {"row": OWN["outliers"].row.replace("student_t_lpdf(y, 2,", "normal_lpdf(y,")}}, (2,)), ({"lane1": "sgld(step_size:0.08)~full"}, (1, 3))],
+    ("own", 3): [({"target": _model("schools_not_centred")}, (1, 2))],
+    ("own", 4): [({"target": _model("schools")}, (1, 2))],
     ("sweep", 1): [({"target": {"strength": 0.1, "shrinkage": 100.0}}, (1, 2, 3)), ((2, 3), (4,))],
     ("sweep", 2): [({"target": {"strength": 1.0, "shrinkage": 1.0}, "lane1": {"sampler": {"cost_ratio": 1000.0}}}, (1, 2, 3))],
     ("sweep", 3): [((1, 2), (1,)), ({"target": {"strength": 0.9}}, (2,))],

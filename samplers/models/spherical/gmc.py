@@ -72,7 +72,7 @@ class SphericalGibbs(SphericalGMC):
     key = "spherical_gibbs"
     title = "GMC, blocked Gibbs"
     update = (
-        r"\begin{aligned}\theta &\sim \mathrm{GMC}\text{ for } p(\theta\mid\beta, v);\quad v \sim \Lambda\,\mathcal N(0, I);\quad \text{then } L \text{ times:}\\"
+        r"\begin{aligned}\theta &\sim \mathrm{GMC}\text{ for } p(\theta\mid\beta, v);\quad {v \sim \Lambda\,\mathcal N(0, I)};\quad \text{then } L \text{ times:}\\"
         r"v &\leftarrow v - \tfrac{h\tau}{2}\Lambda\nabla_{\!\beta} U(\beta,\theta),\quad (\beta, v) \leftarrow \text{geodesic}_{h\tau}(\beta, v),\quad v \leftarrow v - \tfrac{h\tau}{2}\Lambda\nabla_{\!\beta} U(\beta,\theta)\\"
         r"&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)\end{aligned}"
     )

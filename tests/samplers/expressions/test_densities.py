@@ -79,6 +79,17 @@ def test_slopes_of_densities_are_differences(key):
         assert np.allclose(slope, expected, rtol=1e-6, atol=2e-6)
 
 
+def test_no_typed_number_makes_a_special_function_count_up_to_it(monkeypatch):
+    """SciPy's ψ′ goes up to 9 by ones; from a number far below 0 that would take hours."""
+    asked = []
+    polygamma = special.polygamma
+    monkeypatch.setattr(special, "polygamma", lambda n, x: (asked.append(np.min(x)), polygamma(n, x))[1])
+    found = FUNCTIONS["trigamma"].evaluate(np.array([-300.5, 2.25]))
+    assert np.allclose(found, [polygamma(1, -300.5), polygamma(1, 2.25)], rtol=1e-12)
+    assert asked and min(asked) > 0
+    assert abs(parse("trigamma(-100000000000.5)", NAMES, "row").constant - np.pi**2) < 1e-9
+
+
 @pytest.mark.parametrize("key", ["log1p_exp", "inv_logit", "lgamma", "digamma", "trigamma", "log_i0", "i1_over_i0"])
 def test_special_functions_of_the_machine_are_scipys(key):
     """Also where they overflow if they are written down as they stand, and at their poles."""

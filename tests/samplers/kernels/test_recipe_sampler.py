@@ -801,7 +801,7 @@ BAD_LINKS = [
     ("target=typed(energy:-theta%5E2)&lane=sgld", ["target.energy", "does not end inside the box"]),
     ("target=typed(energy:;extent:3)&lane=sgld", ["target.energy", "expected"]),
     ("target=typed(energy:" + "9" * 401 + ")&lane=sgld", ["target.energy", "up to 400 characters"]),
-    ("target=typed(energy:theta%5E4%23)&lane=sgld", ["target.energy", "without , ; : ~ & and #"]),
+    ("target=typed(energy:theta%5E4%23)&lane=sgld", ["target.energy", "without ; : ~ & and #"]),
     ("target=double_well&lane=recipe(diffusion_entries:thetta)", ["recipe.D[1,1]", "thetta"]),
     ("target=double_well&lane=recipe(diffusion_entries:1,2)", ["sampler.diffusion_entries", "1 entries are needed"]),
     ("target=double_well&lane=recipe(layout:theta_r;curl_entries:1,2)", ["sampler.curl_entries"]),

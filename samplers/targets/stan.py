@@ -1,0 +1,177 @@
+"""A typed posterior as a program in Stan (Stan Reference Manual 2.36)."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from samplers.expressions.densities import DENSITIES
+from samplers.expressions.functions import FUNCTIONS
+from samplers.expressions.grammar import tokens
+from samplers.targets.base import Array
+from samplers.targets.bounded import Bounded
+
+_RESERVED = frozenset(
+    [
+        "array",
+        "auto",
+        "break",
+        "cholesky_factor_corr",
+        "cholesky_factor_cov",
+        "complex",
+        "continue",
+        "corr_matrix",
+        "cov_matrix",
+        "data",
+        "else",
+        "export",
+        "extern",
+        "false",
+        "fatal_error",
+        "for",
+        "functions",
+        "generated",
+        "if",
+        "in",
+        "int",
+        "jacobian",
+        "lower",
+        "matrix",
+        "model",
+        "multiplier",
+        "offset",
+        "ordered",
+        "parameters",
+        "positive_ordered",
+        "print",
+        "profile",
+        "quantities",
+        "real",
+        "reject",
+        "repeat",
+        "return",
+        "row_vector",
+        "simplex",
+        "static",
+        "struct",
+        "sum_to_zero_vector",
+        "target",
+        "then",
+        "transformed",
+        "true",
+        "tuple",
+        "typedef",
+        "unit_vector",
+        "until",
+        "upper",
+        "var",
+        "vector",
+        "void",
+        "while",
+        "N",
+        "n",
+        "pi",
+    ]
+)
+"""What a name in a program of Stan may not be, and what stands for something else in it."""
+_NAMED = {"laplace_lpdf": "double_exponential_lpdf"}
+_HELPERS = {
+    "sign": ("sign_of", "real sign_of(real x) { return (x > 0) - (x < 0); }"),
+    "log_i0": ("log_i0", "real log_i0(real x) { return log_modified_bessel_first_kind(0, abs(x)); }"),
+    "i1_over_i0": ("i1_over_i0", "real i1_over_i0(real x) { return ((x > 0) - (x < 0)) * exp(log_modified_bessel_first_kind(1, abs(x)) - log_modified_bessel_first_kind(0, abs(x))); }"),
+    "bernoulli_logit_lpmf": ("bernoulli_logit_of", "real bernoulli_logit_of(real y, real logit_p) { return y * logit_p - log1p_exp(logit_p); }"),
+    "poisson_log_lpmf": ("poisson_log_of", "real poisson_log_of(real y, real log_rate) { return y * log_rate - exp(log_rate) - lgamma(y + 1); }"),
+}  # fmt: skip
+"""What Stan has no name for, or has for whole numbers only: the name in the program, and its definition."""
+
+
+class _Writer:
+    """Writes formulas, and keeps what they need to be declared."""
+
+    def __init__(self, names: Mapping[str, str], columns: Mapping[str, Array]):
+        self.names, self.columns = names, columns
+        self.used: dict[str, None] = {}
+        """Columns in the order in which they come."""
+        self.whole: set[str] = set()
+        """Those of them that Stan must have as whole numbers."""
+        self.helpers: dict[str, str] = {}
+
+    def counted(self, typed: Sequence[tuple[str, str]], at: int) -> bool:
+        """Whether the first argument of the function at this place is a column of whole numbers from 0, and no more."""
+        inside = [word for _, word in typed[at + 2 : at + 4]]
+        values = self.columns.get(inside[0])
+        most = 1 if typed[at][1] == "bernoulli_logit_lpmf" else 2**31 - 1
+        return inside[1:] == [","] and values is not None and bool(((values == np.floor(values)) & (values >= 0) & (values <= most)).all())  # fmt: skip
+
+    def formula(self, text: str) -> str:
+        """A text that the grammar has taken, as Stan writes it."""
+        typed, out = list(tokens(text)), []
+        counts = {at + 2 for at, (_, word) in enumerate(typed) if word.endswith("_lpmf") and word not in self.names and self.counted(typed, at)}  # fmt: skip
+        self.whole |= {typed[at][1] for at in counts}
+        bars: list[bool] = []  # of each bracket, whether its next comma is Stan's bar
+        bar = False
+        for at, (kind, typed_word) in enumerate(typed):
+            word = typed_word
+            if kind == "number":
+                # 1/2 is 0 in Stan: each number is made real.
+                word = f"{word}.0" if word.isdigit() else word
+            elif word in self.columns:
+                self.used[word] = None
+                # Between two whole numbers / leaves out the remainder: where they are not counted they are made real.
+                real = word in self.whole and at not in counts
+                word = f"(1.0 * {self.names[word]}[n])" if real else f"{self.names[word]}[n]"
+            elif word in self.names:
+                word = self.names[word]
+            elif word == "pi":
+                word = "pi()"
+            elif word in _HELPERS and at + 2 not in counts:
+                called, definition = _HELPERS[word]
+                self.helpers[called] = definition
+                word, bar = called, False
+            elif word in FUNCTIONS or word in DENSITIES:
+                bar = word.endswith(("_lpdf", "_lpmf"))
+                word = _NAMED.get(word, word)
+            elif word == "(":
+                bars.append(bar)
+                bar = False
+            elif word == ")":
+                bars.pop()
+            elif word == "," and bars[-1]:
+                word, bars[-1] = "|", False
+            out.append(word)
+        line = " ".join(out)
+        return re.sub(r"(?<=\w) \( ?|\( | (?=[,)])", lambda found: found[0].strip(), line)
+
+
+def _named(names: Sequence[str]) -> dict[str, str]:
+    """The names of a program for those of a model: others where Stan has another meaning for one."""
+    taken = _RESERVED | FUNCTIONS.keys() | DENSITIES.keys() | {called for called, _ in _HELPERS.values()}
+    made: dict[str, str] = {}
+    for name in names:
+        new = name.rstrip("_")
+        while new in taken or new in made.values() or (new != name and new in names):
+            new += "_x"
+        made[name] = new
+    return made
+
+
+def program(bounded: Sequence[Bounded], columns: Mapping[str, Array], prior: str, row: str) -> str:
+    """A program with the density of the typed prior and rows, (N,) each column.
+
+    The Jacobians of bounds are Stan's own. A density is 0 in Stan outside its support, where the formula may go on.
+    """
+    names = _named([*(each.name for each in bounded), *columns])
+    writer = _Writer(names, columns)
+    said = [writer.formula(prior), writer.formula(row)]
+    lines = ["// Written by SG-MCMC Lab. The columns of the table, by their names here:"]
+    lines += [f"//   {names[title]}: column {title}" for title in writer.used]
+    if writer.helpers:
+        lines += ["functions {", *(f"  {each}" for each in writer.helpers.values()), "}"]
+    lines += ["data {", "  int<lower=0> N;"]
+    lines += [f"  array[N] int {names[title]};" if title in writer.whole else f"  vector[N] {names[title]};" for title in writer.used]  # fmt: skip
+    lines += ["}", "parameters {"]
+    for each in bounded:
+        ends = [f"{word}={end!r}" for word, end in (("lower", each.low), ("upper", each.high)) if np.isfinite(end)]
+        lines.append(f"  real{'<' + ', '.join(ends) + '>' if ends else ''} {names[each.name]};")
+    lines += ["}", "model {", f"  target += {said[0]};", "  for (n in 1:N)", f"    target += {said[1]};", "}", ""]
+    return "\n".join(lines)
