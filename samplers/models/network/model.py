@@ -157,10 +157,14 @@ class Network(Model):
         return facts
 
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
-        """The total rate is about the number of edges, and more where some are certain; shares of it."""
+        """The total rate is about the number of edges, and more where some are certain; shares of it.
+
+        The relational model has no K: its communities are counted to as many as K may be.
+        """
         edges = float(max(len(self.data.edges), 1))
         share = (0.0, 1.0001, False)
-        return (1e-4 * edges, 1e4 * edges, True), (0.99, 1.01 * self.n_communities + 0.01, False), share, share
+        most = max(self.n_communities, min(self.data.n_nodes, 100))
+        return (1e-4 * edges, 1e4 * edges, True), (0.99, 1.01 * most + 0.01, False), share, share
 
     def followed_of(self, w: Array, r: Array) -> Array:
         """The numbers that are followed. All rates sum to Σ_k e_k with e_k = r_k Σ_{i<j} w_ik w_jk."""

@@ -253,7 +253,7 @@ def test_the_trials_are_the_papers_and_the_choice_stays():
 def test_draws_of_one_size_are_never_counted_for_the_next(monkeypatch):
     """A step that a trial ends in has more sweeps of the old size."""
     seen = []
-    monkeypatch.setattr(minibatch_gibbs.Adaptation, "record", lambda self, value: seen.append((self.size, value)) or self.taus.append(1.0))  # fmt: skip
+    monkeypatch.setattr(minibatch_gibbs.Adaptation, "record", lambda self, value, at: seen.append((self.size, value)) or self.taus.append(1.0))  # fmt: skip
     model = small("probit", n=64, d=4)
     chosen = METHODS["sparse_minibatch"](cost_ratio=1.0)
     chain = ModelChain(model, chosen, Generator(SFC64(1)))

@@ -369,7 +369,9 @@ def test_every_parameter_of_a_method_changes_its_draws(key):
 
     def after(**params):
         run = make_run(model, cls(**params))
-        while run.steps < 300 and not (key == "minibatch_gibbs" and run.state.extra["adaptation"].chosen):
+        while run.steps < 300 and not (
+            key == "minibatch_gibbs" and getattr(run.state.extra.get("adaptation"), "chosen", 0)
+        ):
             run.method.advance(model, run.state, run.rng)
             run.steps += 1
         return run.state.weights.copy()
