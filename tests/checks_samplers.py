@@ -18,6 +18,7 @@ from samplers.targets import TARGETS
 from samplers.targets.base import LINE, MANIFOLD, Target
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
+from samplers.targets.posterior_data import PRESETS
 from tests.statistics import (
     LEVELS,
     draws_of,
@@ -268,6 +269,7 @@ FEW_DATA = {
     "tied_means": {"items": 25},
     "probit_lasso": {"items": 50},
     "curve_network": {"hidden": 2, "items": 10, "noise_sd": 0.5},
+    "posterior": PRESETS["counts"]._replace(table="counts")._asdict(),
 }
 """A gradient of all data costs a quarter of what it does with the default, and the prior counts for more."""
 N_CHAINS, N_KEPT = 1000, 100

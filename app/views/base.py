@@ -22,6 +22,7 @@ from samplers import Experiment
 from samplers.models import METHODS, Snapshot
 from samplers.models import Model as DataModel
 from samplers.parts import Step
+from samplers.spec import samplers_of
 from samplers.targets.base import Column, Target
 
 Array = NDArray[np.float64]
@@ -41,11 +42,12 @@ COLUMNS, EXACT, SCORES, BATCH_SIZES, BOUND = "columns", "exact answers", "scores
 
 def offers(experiment: Experiment) -> frozenset[str]:
     """What views may need of an experiment: running statistics of columns, exact answers for them, held-out scores,
-    batch sizes that a method chooses itself, an evidence lower bound, or the snapshots of one model, by its key.
+    batch sizes that a method chooses itself, the evidence lower bound that some method of the model climbs, or the
+    snapshots of one model, by its key.
     """
     if experiment.of_model:
-        methods = [METHODS[lane.sampler.key] for lane in experiment.lanes]
-        chooses, climbs = any(each.chooses_batch_size for each in methods), any(each.has_elbo for each in methods)
+        chooses = any(METHODS[lane.sampler.key].chooses_batch_size for lane in experiment.lanes)
+        climbs = any(METHODS[key].has_elbo for key in samplers_of(experiment.target.key))
         return frozenset({COLUMNS, SCORES, experiment.target.key, *[BATCH_SIZES] * chooses, *[BOUND] * climbs})
     return frozenset({COLUMNS, EXACT})
 

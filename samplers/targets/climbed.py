@@ -65,14 +65,6 @@ class Climbed(LongRun):
             raise SpecError("target", self.key, f"U has no minimum with a curvature where one was looked for, at {where}; give another start, or look at the gradient")  # fmt: skip
         return mode, curvature
 
-    @property
-    def mode(self) -> Array:
-        return self._peak[0]
-
-    @property
-    def curvature(self) -> Array:
-        return self._peak[1]
-
     @cached_property
     def first_steps(self) -> FirstSteps:
         """Of the curvature at the mode, and the noise there of ten data."""

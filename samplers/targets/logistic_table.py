@@ -68,14 +68,6 @@ class TableLogistic(OfTable, Logistic, LongRun):
         return logistic.newton(self.rows, self.prior_sd)
 
     @property
-    def mode(self) -> Array:
-        return self._peak[0]
-
-    @property
-    def curvature(self) -> Array:
-        return self._peak[1]
-
-    @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(self.names)
 

@@ -51,14 +51,6 @@ class TumoursLogistic(Logistic, LongRun):
         return logistic.newton(self.rows, self.prior_sd)
 
     @property
-    def mode(self) -> Array:
-        return self._peak[0]
-
-    @property
-    def curvature(self) -> Array:
-        return self._peak[1]
-
-    @property
     def column_names(self) -> tuple[str, ...]:
         kinds = "{}", "{}, error", "{}, worst"
         words = ["intercept", *(kind.format(feature) for kind in kinds for feature in FEATURES)]

@@ -137,10 +137,19 @@ class LongRun(Target):
     _making = threading.Lock()
     """Of two pages that ask for the same answers at once the second one waits for the first one's."""
 
+    @cached_property
+    def _peak(self) -> tuple[Array, Array]:
+        """The mode and U″ there, where they are found together."""
+        raise NotImplementedError(f"{self.title} says its mode and its curvature one by one")
+
+    @cached_property
+    def mode(self) -> Array:
+        return self._peak[0]
+
     @property
-    @abstractmethod
     def curvature(self) -> Array:
         """U″ at the mode, (dim, dim)."""
+        return self._peak[1]
 
     @property
     @abstractmethod

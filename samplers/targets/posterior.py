@@ -48,15 +48,13 @@ def _of_parameters(programme, theta, params):
 
 
 @jit.inlined
-def _of_rows(programme, theta, first, n, params):
-    """Run a program of θ (dim,) and a row on n rows from ``first``, a row in each lane."""
+def _put_row(theta, row, lane, params):
+    """Make θ (dim,) and a row the inputs of a lane."""
     work, rows, width = _at(params, _WORK), _at(params, _ROWS), int(params[_WIDTH])
-    for c in range(n):
-        for i in range(theta.size):
-            work[i * LANES + c] = theta[i]
-        for i in range(width):
-            work[(theta.size + i) * LANES + c] = rows[(first + c) * width + i]
-    execute(programme, work)
+    for i in range(theta.size):
+        work[i * LANES + lane] = theta[i]
+    for i in range(width):
+        work[(theta.size + i) * LANES + lane] = rows[row * width + i]
 
 
 @jit.potential
@@ -68,7 +66,9 @@ def potential(theta, out, params):
         out[k] = work[dim * LANES]
         for first in range(0, items, LANES):
             n = min(LANES, items - first)
-            _of_rows(_at(params, _ROW), theta[k], first, n, params)
+            for c in range(n):
+                _put_row(theta[k], first + c, c, params)
+            execute(_at(params, _ROW), work)
             for c in range(n):
                 out[k] += work[output + c]
 
@@ -83,7 +83,9 @@ def gradient(theta, out, params):
             out[k, i] = work[(dim + i) * LANES]
         for first in range(0, items, LANES):
             n = min(LANES, items - first)
-            _of_rows(_at(params, _ROW_SLOPES), theta[k], first, n, params)
+            for c in range(n):
+                _put_row(theta[k], first + c, c, params)
+            execute(_at(params, _ROW_SLOPES), work)
             for i in range(dim):
                 for c in range(n):
                     out[k, i] += work[output + i * LANES + c]
@@ -97,10 +99,14 @@ def batch(theta, data, each, params):
     for i in range(dim):
         for k in range(data.size):
             each[k, i] = work[(dim + i) * LANES]
-    for k in range(data.size):
-        _of_rows(_at(params, _ROW_SLOPES), theta[0], data[k], 1, params)
+    for first in range(0, data.size, LANES):
+        n = min(LANES, data.size - first)
+        for c in range(n):
+            _put_row(theta[0], data[first + c], c, params)
+        execute(_at(params, _ROW_SLOPES), work)
         for i in range(dim):
-            each[k, i] += items * work[output + i * LANES]
+            for c in range(n):
+                each[first + c, i] += items * work[output + i * LANES + c]
 
 
 def as_name(title: str) -> str:

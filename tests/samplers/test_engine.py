@@ -701,6 +701,10 @@ OTHERS = {
     ("recipe", "drift_entries"): ("", "-theta2"),
     ("linear_table", "table"): OTHER_TABLES[0].key,
     ("logistic_table", "table"): OTHER_TABLES[1].key,
+    ("posterior", "table"): "outliers",
+    ("posterior", "parameters"): "b, a",
+    ("posterior", "prior"): "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 3)",
+    ("posterior", "row"): "poisson_log_lpmf(y, a + b*x^2)",
 }
 # Knobs that turn nothing at the defaults, or cannot be turned there: what must be beside them.
 BESIDE = {
@@ -724,7 +728,9 @@ def knobs():
         )
     for t, cls in TARGETS.items():
         for name, _ in declared(cls):
-            # The box of a typed energy is that of its exact answers.
+            # The curve of a typed posterior is drawn, and the box of a typed energy is that of its exact answers.
+            if name == "curve":
+                continue
             s, g = next((s, g) for s, t_, g in OFFERED if t_ == t and (s == "exact" or name != "extent"))
             yield s, t, g, "target", name
     for g, cls in GRADIENTS.items():

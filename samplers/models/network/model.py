@@ -163,7 +163,7 @@ class Network(Model):
         """
         edges = float(max(len(self.data.edges), 1))
         share = (0.0, 1.0001, False)
-        most = max(self.n_communities, min(self.data.n_nodes, 100))
+        most = max(int(self.n_communities), min(self.data.n_nodes, 100))
         return (1e-4 * edges, 1e4 * edges, True), (0.99, 1.01 * most + 0.01, False), share, share
 
     def followed_of(self, w: Array, r: Array) -> Array:

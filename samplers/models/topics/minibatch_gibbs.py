@@ -101,8 +101,7 @@ class MinibatchGibbs(TopicMethod):
 
     def advance(self, model: Topics, state: State, rng: Generator) -> int:
         data = model.training
-        adaptation = self.adaptation(model, state)
-        size = self.size(model) or adaptation.size
+        size = self.size(model) or self.adaptation(model, state).size
         state.batch = rng.choice(data.n_documents, size, replace=False, shuffle=False)
         visit(
             rng, state.batch, data.offsets, data.words, state.topics, state.counts, state.extra["counts"],
@@ -111,7 +110,7 @@ class MinibatchGibbs(TopicMethod):
         value = draw_topics(rng, state.extra["counts"], model.beta, model.n_topics, state.weights, state.totals)
         state.steps += 1
         if self.batch_size == 0:
-            adaptation.record(value, state.steps)
+            self.adaptation(model, state).record(value, state.steps)
         return size
 
     def snapshot(self, model: Topics, state: State) -> Snapshot:

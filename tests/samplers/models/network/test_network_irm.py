@@ -212,3 +212,32 @@ def test_more_clusters_than_are_shown_share_the_last_column():
     i, j = 0, 6
     a, b = z[[i, j]]
     assert shown["P"][i, j] == (state.edges[a, b] + 1) / (state.pairs[a, b] + 2)
+
+
+def picture_error(model, state, probabilities):
+    """How far shown probabilities are from (e + β)/(n + 2β), pair by pair counted."""
+    z, y, n = state.z, np.zeros((34, 34), dtype=bool), model.data.n_nodes
+    y[tuple(model.edges.T)] = True
+    seen = np.triu(np.ones((n, n), dtype=bool), 1)
+    seen[tuple(model.held.T)] = False
+    y, seen = y | y.T, seen | seen.T
+    worst = 0.0
+    for a, i in enumerate(model.shown):
+        for b, j in enumerate(model.shown):
+            pairs = [(k, m) for k in range(n) for m in range(k) if seen[k, m] and {z[k], z[m]} == {z[i], z[j]}]
+            due = (sum(y[k, m] for k, m in pairs) + 1) / (len(pairs) + 2) if i != j else 0.0
+            worst = max(worst, abs(probabilities[a, b] - due))
+    return worst
+
+
+def test_a_snapshot_by_its_formulas():
+    model = Network(graph="karate", n_communities=3)
+    state, method = NetworkIRM().start(model, Generator(SFC64(4))), NetworkIRM()
+    for _ in range(2):
+        method.advance(model, state, Generator(SFC64(5)))
+    seen = method.snapshot(model, state)
+    assert picture_error(model, state, seen["P"]) < 1e-12
+    # Planted fault: a node with itself as with its cluster.
+    assert picture_error(model, state, seen["P"] + np.eye(len(seen["P"]))) > 1e-12
+    order = np.argsort(-np.bincount(state.z, minlength=len(state.sizes)), kind="stable")
+    assert seen["community"].tolist() == [min(int(np.flatnonzero(order == k)[0]), 2) for k in state.z]
