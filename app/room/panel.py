@@ -6,6 +6,7 @@ A room changes the page's state as a link does, and nothing else of it.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import panel as pn
@@ -348,7 +349,7 @@ class RoomPanel:
     def _raced(self, look: Look) -> dict[str, Any]:
         assert look.race is not None
         by = "KS distance" if look.race.by == "ks" else "gradients for one independent draw"
-        says = f"<b>Race</b> on {_escaped(look.race.target)}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the smallest {by} leads."
+        says = f"<b>Race</b> on {escape(look.race.target)}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the smallest {by} leads."
         rows = [
             [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == self._student]
             for who, entry in look.ranking()[:ROWS]
@@ -387,10 +388,6 @@ def _question(ask: Ask) -> tuple[Question, tuple[int, ...]] | None:
 
 def _sentence(text: str) -> str:
     return without_paragraph(as_html(text, mathml))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _digits(value: float | None) -> str:

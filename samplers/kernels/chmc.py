@@ -5,27 +5,9 @@ from math import exp, sqrt
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.base import AFRESH, Sampler
+from samplers.kernels.gmc import GMC, energy_of, half_kick
 from samplers.manifolds import Sphere
-from samplers.needs import FULL
-from samplers.parameters import Count, Flag, Real
-from samplers.targets.base import MANIFOLD
-
-
-@jit.helper
-def _energy(model, x, v, out):
-    model.potential(x, out, model.params)
-    for c in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            out[c] += v[c, i] ** 2 / 2
-
-
-@jit.helper
-def _half_kick(model, x, v, grad, time):
-    for c in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            v[c, i] -= time * grad[c, i]
-    model.project(x, v, model.shape)
+from samplers.parameters import Real
 
 
 @jit.helper
@@ -62,15 +44,15 @@ def advance(rng, state, model, source, params, out, n, info):
                 before[c, i] = x[c, i]
                 v[c, i] = rng.standard_normal()
         model.project(x, v, model.shape)
-        _energy(model, x, v, energy)
+        energy_of(model, x, v, energy)
         model.gradient(x, grad, model.params)
         for _ in range(n_leapfrog):
-            _half_kick(model, x, v, grad, step_size / 2)
+            half_kick(model, x, v, grad, step_size / 2)
             for c in range(n_chains):
                 possible[c] = possible[c] and _constrained(x, v, c, step_size)
             model.gradient(x, grad, model.params)
-            _half_kick(model, x, v, grad, step_size / 2)
-        _energy(model, x, v, proposed)
+            half_kick(model, x, v, grad, step_size / 2)
+        energy_of(model, x, v, proposed)
         for c in range(n_chains):
             # A NaN energy compares false, and so is rejected.
             ratio = exp(energy[c] - proposed[c]) if possible[c] else 0.0
@@ -82,7 +64,7 @@ def advance(rng, state, model, source, params, out, n, info):
                 out[t, c, i] = x[c, i]
 
 
-class CHMC(Sampler):
+class CHMC(GMC):
     """Constrained Hamiltonian Monte Carlo (Brubaker, Salzmann & Urtasun 2012): what GMC is held against.
 
     Dynamics: as in GMC, but the sphere is the constraint ‖x‖² = 1 of motion in ℝᵈ. Integrator: RATTLE, L times
@@ -101,37 +83,13 @@ class CHMC(Sampler):
         r"\ \text{ with } \lVert x\rVert = 1,\quad v \leftarrow \Lambda(x)\bigl(v - \tfrac{\epsilon}{2}\nabla U(x)\bigr)\\"
         r"&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)\end{aligned}"
     )
-    diffusion = "D = 0"
-    curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "RATTLE, accept step optional"
     source = "Brubaker, Salzmann & Urtasun 2012; Liu, Zhu & Song 2016, Table 1"
-    supports, geometries = frozenset({MANIFOLD}), (Sphere,)
-    takes = frozenset({FULL})
-    gradient_age = None
-    moving = True
-    momentum = AFRESH
+    geometries = (Sphere,)
     advance = advance
 
     step_size = Real(0.15, bounds=(1e-4, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time of one leapfrog step. Steps that would be longer than the sphere's radius are rejected.")  # fmt: skip
-    n_leapfrog = Count(10, bounds=(1, 1000), log=True, tex="L", label="Leapfrog steps L",
-                       doc="Leapfrog steps in one proposal; each costs one gradient.")  # fmt: skip
-    accept = Flag(
-        True,
-        label="Accept step",
-        doc="The Metropolis test, with which the target is exactly invariant. It needs the full energy, which a minibatch cannot give.",
-    )
-
-    @property
-    def gradients_per_step(self) -> int:
-        return self.n_leapfrog + 1
-
-    @property
-    def time_per_step(self) -> float:
-        return self.step_size * self.n_leapfrog
-
-    bias_order = None
-
     parts = {
         "new velocity": r"\Lambda(x)\,\mathcal N(0, I)",
         "leapfrog": r"x \leftarrow x + \epsilon v",

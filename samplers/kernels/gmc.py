@@ -12,7 +12,8 @@ from samplers.targets.base import MANIFOLD
 
 
 @jit.helper
-def _energy(model, x, v, out):
+def energy_of(model, x, v, out):
+    """H = U(x) + ‖v‖²/2 of every chain."""
     model.potential(x, out, model.params)
     for c in range(x.shape[0]):
         for i in range(x.shape[1]):
@@ -20,7 +21,8 @@ def _energy(model, x, v, out):
 
 
 @jit.helper
-def _half_kick(model, x, v, grad, time):
+def half_kick(model, x, v, grad, time):
+    """v ← Λ(v − time·∇U)."""
     for c in range(x.shape[0]):
         for i in range(x.shape[1]):
             v[c, i] -= time * grad[c, i]
@@ -40,14 +42,14 @@ def advance(rng, state, model, source, params, out, n, info):
                 before[c, i] = x[c, i]
                 v[c, i] = rng.standard_normal()
         model.project(x, v, model.shape)
-        _energy(model, x, v, energy)
+        energy_of(model, x, v, energy)
         model.gradient(x, grad, model.params)
         for _ in range(n_leapfrog):
-            _half_kick(model, x, v, grad, step_size / 2)
+            half_kick(model, x, v, grad, step_size / 2)
             model.flow(x, v, step_size, model.shape)
             model.gradient(x, grad, model.params)
-            _half_kick(model, x, v, grad, step_size / 2)
-        _energy(model, x, v, proposed)
+            half_kick(model, x, v, grad, step_size / 2)
+        energy_of(model, x, v, proposed)
         for c in range(n_chains):
             # A NaN energy compares false, and so is rejected.
             if not accept or rng.random() < exp(energy[c] - proposed[c]):

@@ -22,43 +22,47 @@ class Bounded(NamedTuple):
     low: float
     high: float
 
+    @property
+    def _free(self) -> bool:
+        return self.low == -np.inf and self.high == np.inf
+
+    @property
+    def _between(self) -> bool:
+        return self.low > -np.inf and self.high < np.inf
+
     def value(self, theta: Expression) -> Expression:
         """The parameter, of its coordinate."""
-        if np.isinf(self.low) and np.isinf(self.high):
+        if self._free:
             return theta
-        if np.isinf(self.high):
-            return self.low + apply("exp", theta)
-        if np.isinf(self.low):
-            return self.high - apply("exp", theta)
-        return self.low + (self.high - self.low) * apply("inv_logit", theta)
+        if self._between:
+            return self.low + (self.high - self.low) * apply("inv_logit", theta)
+        return self.high - apply("exp", theta) if self.low == -np.inf else self.low + apply("exp", theta)
 
     def log_jacobian(self, theta: Expression) -> Expression:
         """log |d parameter / d coordinate|."""
-        if np.isinf(self.low) and np.isinf(self.high):
+        if self._free:
             return constant(0.0)
-        if np.isinf(self.low) or np.isinf(self.high):
-            return theta
-        return float(np.log(self.high - self.low)) - apply("log1p_exp", theta) - apply("log1p_exp", -theta)
+        if self._between:
+            return float(np.log(self.high - self.low)) - apply("log1p_exp", theta) - apply("log1p_exp", -theta)
+        return theta
 
     @property
     def coordinate(self) -> str:
         """What the coordinate is, in words."""
-        if np.isinf(self.low) and np.isinf(self.high):
+        if self._free:
             return self.name
-        if np.isinf(self.high):
-            return f"log {self.name}" if self.low == 0 else f"log({self.name} − {self.low:g})"
-        if np.isinf(self.low):
+        if self._between:
+            return f"logit {self.name}" if (self.low, self.high) == (0, 1) else f"scaled logit {self.name}"
+        if self.low == -np.inf:
             return f"log({self.high:g} − {self.name})"
-        return f"logit {self.name}" if (self.low, self.high) == (0, 1) else f"scaled logit {self.name}"
+        return f"log {self.name}" if self.low == 0 else f"log({self.name} − {self.low:g})"
 
     @property
     def jacobian(self) -> str:
         """What the coordinate adds to the log density, in words; empty where it adds nothing."""
-        if np.isinf(self.low) and np.isinf(self.high):
-            return ""
-        if np.isinf(self.low) or np.isinf(self.high):
-            return "θ"
-        return f"log {self.high - self.low:g} − log(1 + e^θ) − log(1 + e^−θ)"
+        if self._between:
+            return f"log {self.high - self.low:g} − log(1 + e^θ) − log(1 + e^−θ)"
+        return "" if self._free else "θ"
 
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"

@@ -33,6 +33,8 @@ class Grid(NamedTuple):
 
 _PANELS = {1: 64, 2: 16, 3: 5}
 """Of the rule along each coordinate, 16 points in each."""
+FEW = max(_PANELS)
+"""The most coordinates of a box."""
 _COARSE = {1: 16, 2: 6, 3: 2}
 _EDGE = 1e-9
 """The largest share of its maximum that a marginal density may have on the edge of the box."""
@@ -56,12 +58,8 @@ class Boxed(Climbed):
 
     @property
     @abstractmethod
-    def work(self) -> int:
-        """How much an energy and its gradient cost, in instructions."""
-
-    @property
     def gradient_work(self) -> int:
-        return self.work
+        """How much an energy and its gradient cost, in instructions."""
 
     def _starts(self) -> list[tuple[Array, Array | None]]:
         """Where climbs begin, each with an inverse curvature where one is known."""
@@ -71,7 +69,7 @@ class Boxed(Climbed):
     @cached_property
     def _modes(self) -> list[Array]:
         """Ends of climbs from several places, the highest first."""
-        left = most = MAX_CLIMB_WORK // (self.work + _CALL)
+        left = most = MAX_CLIMB_WORK // (self.gradient_work + _CALL)
 
         def at(theta: Array) -> tuple[float, Array]:
             nonlocal left
@@ -98,7 +96,7 @@ class Boxed(Climbed):
         return self._modes[0]
 
     def _found(self, tell: Tell) -> Reference:
-        self._grid = self._quadrature(tell) if self.dim <= max(_PANELS) else None
+        self._grid = self._quadrature(tell) if self.dim <= FEW else None
         return super()._found(tell) if self._grid is None else self._from_grid(self._grid)
 
     def _masses(self, lows: Array, highs: Array, panels: int, lowest: float) -> tuple[list[Array], Array]:
@@ -122,7 +120,7 @@ class Boxed(Climbed):
     def _quadrature(self, tell: Tell) -> Grid | None:
         """The density in a box that holds it; None where none is found that resolves it, or it costs too much."""
         points = (16 * _PANELS[self.dim]) ** self.dim + _SIDE[self.dim] ** self.dim
-        if points * self.work > MAX_GRID_WORK:
+        if points * self.gradient_work > MAX_GRID_WORK:
             return None
         tell("The exact answer by quadrature: finding its box", None)
         reach = 6 * np.sqrt(np.diag(np.linalg.inv(self.curvature)))
@@ -138,9 +136,10 @@ class Boxed(Climbed):
                 inside = np.flatnonzero(line > _EDGE * line.max())
                 first, last = inside[0], inside[-1]
                 # Wider where it does not end; closer where there is nothing on more than a quarter of it.
-                lows[i], low = (lines[i][max(first - 1, 0)] if first > 8 else lows[i] - widths[i] / 2 if first == 0 else lows[i]), lows[i]  # fmt: skip
-                highs[i], high = (lines[i][min(last + 1, 32)] if last < 24 else highs[i] + widths[i] / 2 if last == 32 else highs[i]), highs[i]  # fmt: skip
-                moved = moved or lows[i] != low or highs[i] != high
+                if first == 0 or first > 8:
+                    lows[i], moved = lines[i][first - 1] if first else lows[i] - widths[i] / 2, True
+                if last == 32 or last < 24:
+                    highs[i], moved = lines[i][last + 1] if last < 32 else highs[i] + widths[i] / 2, True
             if not moved:
                 break
         else:

@@ -17,7 +17,7 @@ from samplers.needs import DATA, MODE
 from samplers.parameters import Formula, Source, SpecError, Value
 from samplers.targets.base import Array, Fit, subscript
 from samplers.targets.bounded import Bounded, declarations
-from samplers.targets.boxed import Boxed
+from samplers.targets.boxed import FEW, Boxed
 from samplers.targets.long_run import CHAINS, hmc
 from samplers.targets.own import OfTable, Table, held, keep
 from samplers.targets.posterior_data import PRESETS, of_table
@@ -116,8 +116,6 @@ def as_name(title: str) -> str:
     return plain if plain[:1].isalpha() and not taken else f"x_{plain}"
 
 
-FEW = 3
-"""Coordinates of which a mode is taken as it is: the quadrature sees what is far from it."""
 MAX_SHORT_RUN_WORK = 5_000
 """Instructions of all rows at which a short run takes less than half a second."""
 _WINDOWS, _WINDOW = 3, 100
@@ -244,29 +242,36 @@ class TypedPosterior(OfTable, Boxed):
         if self.curve != "":
             self._drawn()
         try:
-            work = self.work
-            [log_prior.diff(label) for label in self.labels]
+            work = self.gradient_work
+            self._prior_slopes  # noqa: B018  they are few enough
         except SpecError as error:
             raise SpecError("target.row", self.row, error.allowed) from None
         if work > MAX_ENERGY_WORK:
             raise SpecError("target.row", self.row, f"it takes {work:,} instructions for all {self.n_data:,} rows; allowed are {MAX_ENERGY_WORK:,}: a shorter formula, or fewer rows, are needed")  # fmt: skip
         at_start = self._at(self.start_at)
         if not (np.isfinite(at_start[0]) and np.isfinite(at_start[1]).all()):
-            rows = self._row_energies(self.start_at)
+            rows = self.log_likelihood(self.start_at)
             where = ", ".join(f"{each.name} = {value:.3g}" for each, value in zip(self.bounded, self.constrained(self.start_at), strict=True))  # fmt: skip
             field, text, what = ("prior", self.prior, "it") if np.isfinite(rows).all() else ("row", self.row, f"in row {int(np.argmax(~np.isfinite(rows))) + 1} of the table it")  # fmt: skip
             raise SpecError(f"target.{field}", text, f"{what} has no finite value at {where}")
         self.curvature  # noqa: B018  the posterior has a mode, or is refused here
 
     @cached_property
-    def work(self) -> int:
+    def gradient_work(self) -> int:
         """Instructions of a gradient of all rows."""
         names = (*self.labels, *self.used)
-        slopes = [-self.log_row.diff(label) for label in self.labels]
-        return (postfix([self.log_row], names).cost + postfix(slopes, names).cost) * self.n_data
+        return (postfix([self.log_row], names).cost + postfix(self._row_slopes, names).cost) * self.n_data
+
+    @cached_property
+    def _prior_slopes(self) -> list[Expression]:
+        return [-self.log_prior.diff(label) for label in self.labels]
+
+    @cached_property
+    def _row_slopes(self) -> list[Expression]:
+        return [-self.log_row.diff(label) for label in self.labels]
 
     def _starts(self) -> list[tuple[Array, Array | None]]:
-        every = -(-self.work // MAX_FIRST_WORK)
+        every = -(-self.gradient_work // MAX_FIRST_WORK)
         if every == 1:
             return super()._starts()
         data = self.contents
@@ -283,11 +288,6 @@ class TypedPosterior(OfTable, Boxed):
         """The values of the model's parameters at θ (..., dim), each (...)."""
         given = {label: theta[..., k] for k, label in enumerate(self.labels)}
         return [self._values[each.name].evaluate(**given) for each in self.bounded]
-
-    def _row_energies(self, theta: Array) -> Array:
-        """−log p(row | θ) at θ (dim,), (N,)."""
-        given = {label: theta[k] for k, label in enumerate(self.labels)} | {title: self.titles[title] for title in self.used}  # fmt: skip
-        return -self.log_row.evaluate(**given)
 
     def log_likelihood(self, theta: Array) -> Array:
         """log p(row i | θ) at θ (..., dim), (..., N)."""
@@ -315,11 +315,12 @@ class TypedPosterior(OfTable, Boxed):
         try:
             mode, curvature = super()._peak
         except SpecError:
-            if self.work > MAX_SHORT_RUN_WORK:
+            if self.gradient_work > MAX_SHORT_RUN_WORK:
                 raise
             self._has_mode = False
             return self._short_run()[:2]
-        if self.dim <= FEW or self.work > MAX_SHORT_RUN_WORK:
+        # Of few coordinates the quadrature sees what is far from the mode.
+        if self.dim <= FEW or self.gradient_work > MAX_SHORT_RUN_WORK:
             return mode, curvature
         mean, precision, energy = self._short_run()
         # Of a Gaussian U is dim/2 above its least, with the standard deviation √(dim/2).
@@ -360,8 +361,7 @@ class TypedPosterior(OfTable, Boxed):
         both = (*self.labels, *self.used)
         parts = [
             program([-self.log_prior], self.labels), program([-self.log_row], both),
-            program([-self.log_prior.diff(label) for label in self.labels], self.labels),
-            program([-self.log_row.diff(label) for label in self.labels], both),
+            program(self._prior_slopes, self.labels), program(self._row_slopes, both),
         ]  # fmt: skip
         rows = np.column_stack([self.titles[title] for title in self.used])
         parts += [np.zeros(workspace(*parts)), rows.ravel()]

@@ -185,7 +185,9 @@ def test_work_is_bounded():
 def climbed(monkeypatch, rows=60_000):
     """How often U is looked at until a line of many rows has its mode, and how many standard deviations it is off."""
     looks, at = [], TypedPosterior._at
-    monkeypatch.setattr(TypedPosterior, "_at", lambda self, theta: (looks.append(self.work), at(self, theta))[1])
+    monkeypatch.setattr(
+        TypedPosterior, "_at", lambda self, theta: (looks.append(self.gradient_work), at(self, theta))[1]
+    )
     x = 1 + np.random.default_rng(0).standard_normal(rows)
     y = 2 + 3 * x + np.random.default_rng(1).standard_normal(rows)
     long = keep(Table(("x",), x[:, None], "y", y))
