@@ -10,11 +10,11 @@ from samplers.parameters import Count, Flag, Real
 from samplers.targets.base import POSITIVE
 
 ITERATIONS = 100
-"""The most of a fixed point. An error shrinks by the factor ε|p|/2 in each: 100 suffice up to .75, for .75¹⁰⁰ < 10⁻¹²."""
+"""The most of a fixed point. An error shrinks by the factor ε|p|/2 in each: 100 suffice up to .75: .75¹⁰⁰ < 10⁻¹²."""
 FIXED = 1e-12
 """A fixed point is found when an iteration moves by less than this share: some thousand roundings of a double."""
 BACK = 1e-8
-"""A step comes back when it ends within this share of its start: FIXED, with room for its error to grow in both ways."""
+"""A step comes back when it ends within this share of its start: FIXED, with room for its error to grow."""
 
 
 @jit.helper
@@ -101,15 +101,15 @@ class RMHMC(Sampler):
     """Riemannian manifold Hamiltonian Monte Carlo (Girolami & Calderhead 2011) with the metric G = diag(1/θ).
 
     Dynamics: dθ = ∂H/∂p dt, dp = −∂H/∂θ dt with H(θ, p) = U(θ) + ½ log det G + ½ pᵀG⁻¹p, here
-    U − ½ Σ log θ_i + ½ Σ θ_i p_i²: the recipe with D = 0, Q = [[0, −I], [I, 0]] and this H, and the momentum drawn afresh,
-    p ~ N(0, G), at the start of each step. G⁻¹ = diag(θ) is the D of SGRLD, so that a gamma distribution is as wide
-    as the next one, whatever its shape. Integrator: L steps of the generalised leapfrog, whose first two parts
+    U − ½ Σ log θ_i + ½ Σ θ_i p_i²: the recipe with D = 0, Q = [[0, −I], [I, 0]] and this H, and the momentum drawn
+    afresh, p ~ N(0, G), at the start of each step. G⁻¹ = diag(θ) is the D of SGRLD, so that gamma distributions of all
+    shapes are about as wide. Integrator: L steps of the generalised leapfrog, whose first two parts
     are implicit and found by at most 100 iterations of a fixed point. It preserves volume and is reversible where the
     fixed points are; a step that has none, or that does not come back when p is turned around, is rejected. So with
     the accept step e^{−U} is exactly invariant for every ε; without it the bias is O(ε²).
     No fixed point is found where ε|p| ≥ 2, which is likely where θ is below ε²/4: chains of a density that is infinite
-    at 0 are stuck there. It is not offered on simplices, where the likelihood ties all θ by their sum, which no diagonal
-    metric sees. Shapes: θ, p (chains, d), θ > 0.
+    at 0 are stuck there. It is not offered on simplices, where the likelihood ties all θ by their sum, which no
+    diagonal metric sees. Shapes: θ, p (chains, d), θ > 0.
     """
 
     key = "rmhmc"
@@ -160,7 +160,7 @@ class RMHMC(Sampler):
     }
 
     def textbook_step(self, rng, run, theta, r, data):
-        # The implicit equations are a quadratic and a linear one: their solutions, where iterations would find them.
+        # A step that has its fixed points comes back, and so nothing else is looked at here.
         eps, p = self.step_size, r
         with run.part("new momentum"):
             for c, i in np.ndindex(theta.shape):
@@ -169,24 +169,30 @@ class RMHMC(Sampler):
         def energy():
             return -run.target.log_density(theta) + (theta * p**2 - np.log(theta)).sum(axis=1) / 2
 
-        def found(rate):
-            """Whether a hundred iterations whose errors shrink by this factor find their fixed point."""
-            return abs(rate) ** ITERATIONS < FIXED
+        def force():
+            run.spend(len(theta))
+            return run.target.gradient_at(theta) - 1 / (2 * theta)
+
+        def fixed(f, x, beside):
+            """The fixed points of f near x, NaN where a hundred iterations do not find one."""
+            found = np.full_like(x, np.nan)
+            for _ in range(ITERATIONS):
+                x, old = f(x), x
+                near = np.isnan(found) & (abs(x - old) < FIXED * (beside + abs(x)))
+                found[near] = x[near]
+            return found
 
         before, start = theta.copy(), energy()
-        possible = np.ones(len(theta), dtype=bool)
-        run.spend(len(theta))
-        force = run.target.gradient_at(theta) - 1 / (2 * theta)
         with run.part("leapfrog") as through:
             for _ in range(self.n_leapfrog):
-                half = 2 / eps * (np.sqrt(1 + eps * (p - eps / 2 * force)) - 1)
-                possible &= found(eps / 2 * half).all(axis=1)
-                theta *= (1 + eps / 2 * half) / (1 - eps / 2 * half)
-                run.spend(len(theta))
-                force = run.target.gradient_at(theta) - 1 / (2 * theta)
-                p[:] = half - eps / 2 * (force + half**2 / 2)
+                pushed = p - eps / 2 * force()
+                half = fixed(lambda y, pushed=pushed: pushed - eps / 4 * y**2, p.copy(), abs(p))
+                moved = theta + eps / 2 * theta * half
+                end = fixed(lambda y, moved=moved, half=half: moved + eps / 2 * y * half, theta.copy(), 0.0)
+                theta[:] = np.where(end > 0, end, np.nan)
+                p[:] = half - eps / 2 * (force() + half**2 / 2)
                 through()
         change = energy() - start
         for c in range(len(theta)):
-            sure = self.accept is not True and possible[c]
-            textbook.accept(rng, run, c, theta, before, np.where(possible, -change, -np.inf), sure=sure)
+            sure = self.accept is not True and bool(np.isfinite(theta[c]).all())
+            textbook.accept(rng, run, c, theta, before, -change, sure=sure)

@@ -1,4 +1,4 @@
-"""RMHMC: the order of its leapfrog, that it is exact, and its fixed points; beside each statistical test planted faults.
+"""RMHMC: the order of its leapfrog, its exactness, its fixed points; beside each statistical test planted faults.
 
 Seeds are fixed. A faulty kernel is the printed algorithm with one thing wrong, and must pass where nothing is.
 """
@@ -66,7 +66,7 @@ def started(t, target_params, params, fault=None, n_chains=1000):
 
 
 def change_of_energy(step_size, fault=None):
-    """H after a trajectory of the time 1.2 minus H before it, of 4000 chains of Gamma(4, 1) that all had the same start."""
+    """H after a trajectory of the time 1.2 minus H before it, of 4000 chains of Gamma(4, 1)."""
     params = {"step_size": step_size, "n_leapfrog": round(1.2 / step_size), "accept": False}
     run = started("gamma", {"shape": 4.0}, params, fault, n_chains=4000)
 
@@ -90,9 +90,9 @@ def order_of(fault=None):
 
 
 def test_energy_is_kept_to_second_order():
-    """Fails where the error in H of a trajectory from ε = .05 to .2 does not rise as ε², to .15 and four standard errors
-    (measured 2.005 ± .002). Faults: whole kicks, of first order; a force without ∂G⁻¹, or without that of log det G, whose
-    errors stay at small steps."""
+    """Fails where the error in H of a trajectory from ε = .05 to .2 does not rise as ε², to .15 and four standard
+    errors (measured 2.005 ± .002). Faults: whole kicks, of first order (1.008 ± .004); a force without ∂G⁻¹, or without
+    that of log det G, whose errors stay at small steps."""
 
     def second(slope, error):
         return abs(slope - 2) < 0.15 + 4 * error and error < 0.05
@@ -152,8 +152,8 @@ def test_fixed_points_are_the_roots():
 
 
 def test_steps_without_a_fixed_point_are_rejected():
-    """Near 0 force and p are so large that ε|p| > 2 is frequent: without an accept step chains stay where they are then, and
-    no θ leaves (0, ∞). Fault: chains at 4, which all move."""
+    """Near 0 force and p are so large that ε|p| > 2 often: without an accept step chains then stay where they are,
+    and no θ leaves (0, ∞). Fault: chains at 4, which all move."""
     for place, least, most in ((0.01, 0.2, 0.9), (4.0, 0.999, 1.0)):
         run = engine.Run(RunSpec.of("gamma", "rmhmc", target_params={"shape": 2.0}, sampler_params={"step_size": 0.15, "n_leapfrog": 1, "accept": False}, n_chains=2000, seed=3))  # fmt: skip
         run.position[:] = place
