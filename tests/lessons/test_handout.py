@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from latex2mathml.converter import convert
 
 import lessons
 from lessons import load_all, read
@@ -59,6 +60,16 @@ def test_all_formulas_are_drawn():
 def test_a_formula_shows_its_signs():
     assert drawn(r"\frac{1}{1-\epsilon/2} \le \lVert\theta\rVert", True).replace(" ", "") == "11−ϵ/2≤‖θ‖"
     assert mathml(r"a = 1, \qquad b = 2", True).count("<math") == 2, "its parts may stand below each other"
+
+
+def test_bars_brackets_and_primes_stand_on_the_line():
+    """Fails where a sign is left as browsers set it wrong: a bar or a large bracket right under an exponent, and
+    a prime as an exponent. Planted fault: what the converter makes of them."""
+    wrong = (r"<msup><mo>&#x02016;", r'<msup><mo stretchy="true"', r"</mi><mi>&#x02032;</mi></msup>")
+    for tex, mark in zip((r"\lVert v\rVert^2", r"\bigl(1 - s\bigr)^{-a}", "D'"), wrong, strict=True):
+        assert mark in convert(tex)
+        assert mark not in mathml(tex, True)
+        assert drawn(tex, True) == "".join(ElementTree.fromstring(convert(tex)).itertext())
 
 
 @pytest.mark.parametrize("tex", [r"\nosuchsign x", r"\frac{1}{", r"\left( x"])
