@@ -180,7 +180,7 @@ def variants(s, t, g):
         yield params, {name: value for name, value in known.items() if name in dict(declared(GRADIENTS[g]))}
     if s == "gmc":
         yield {"n_leapfrog": 3, "step_size": 0.05, **params, "accept": False}, {}
-    if s == "hmc":
+    if s in ("hmc", "rmhmc"):
         yield {"accept": False, "n_leapfrog": 3, "step_size": min(0.05, first.moving) if first else 0.05}, {}
 
 

@@ -62,7 +62,8 @@ def advance(rng, state, model, source, params, out, n, info):
     step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
     theta, p, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
-    before, here, half = np.empty_like(theta), np.empty_like(theta), np.empty_like(theta)
+    before, here = np.empty_like(theta), np.empty_like(theta)
+    half, end = np.empty_like(theta), np.empty_like(theta)
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     possible = np.empty(n_chains, np.bool_)
     for t in range(n):
@@ -78,13 +79,16 @@ def advance(rng, state, model, source, params, out, n, info):
                 for i in range(dim):
                     here[c, i] = theta[c, i]
                     half[c, i] = half_kick(p[c, i], theta[c, i], grad[c, i], step_size)
-                    theta[c, i] = drift(theta[c, i], half[c, i], step_size)
+                    end[c, i] = drift(theta[c, i], half[c, i], step_size)
+                    # A NaN compares false.
+                    possible[c] &= end[c, i] > 0
+                if possible[c]:
+                    theta[c] = end[c]
             model.gradient(theta, grad, model.params)
             for c in range(n_chains):
-                for i in range(dim):
+                for i in range(dim if possible[c] else 0):
                     y = half[c, i]
                     p[c, i] = y - step_size / 2 * (grad[c, i] - 1 / (2 * theta[c, i]) + y * y / 2)
-                    # A NaN compares false: what has no fixed point does not come back either.
                     possible[c] &= comes_back(here[c, i], y, theta[c, i], p[c, i], grad[c, i], step_size)
         _energy(model, theta, p, proposed)
         for c in range(n_chains):
@@ -183,16 +187,18 @@ class RMHMC(Sampler):
             return found
 
         before, start = theta.copy(), energy()
+        possible = np.ones(len(theta), dtype=bool)
         with run.part("leapfrog") as through:
             for _ in range(self.n_leapfrog):
                 pushed = p - eps / 2 * force()
                 half = fixed(lambda y, pushed=pushed: pushed - eps / 4 * y**2, p.copy(), abs(p))
                 moved = theta + eps / 2 * theta * half
                 end = fixed(lambda y, moved=moved, half=half: moved + eps / 2 * y * half, theta.copy(), 0.0)
-                theta[:] = np.where(end > 0, end, np.nan)
-                p[:] = half - eps / 2 * (force() + half**2 / 2)
+                possible &= (end > 0).all(axis=1)
+                theta[possible] = end[possible]
+                p[possible] = (half - eps / 2 * (force() + half**2 / 2))[possible]
                 through()
         change = energy() - start
         for c in range(len(theta)):
-            sure = self.accept is not True and bool(np.isfinite(theta[c]).all())
-            textbook.accept(rng, run, c, theta, before, -change, sure=sure)
+            sure = self.accept is not True and bool(possible[c])
+            textbook.accept(rng, run, c, theta, before, np.where(possible, -change, -np.inf), sure=sure)
