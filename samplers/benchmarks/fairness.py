@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 from samplers import jit
 from samplers.benchmarks.page import FIVE_VIEWS, LightPage, served
-from samplers.parameters import SpecError
 
 SECONDS, QUICK_SECONDS = 20.0, 8.0
 """For so long the light pages are watched alone, and beside each heavy one from its request on."""
@@ -37,18 +36,28 @@ def _formula(k: int) -> str:
 
 
 FORMULAS = ",".join(_formula(k) for k in range(15))
-HEAVY = {
-    "10,000 chains, d = 100, four lanes": "target=sparse_dirichlet(dimension:100)&lane=scir&lane=sgrld&lane=root_sgld"
-    "&lane=exact&n_chains=10000&speed=1000000&views=state,components,ks,trace",
-    "15 formulas in each of four lanes": "target=correlated_gaussian"
-    + 4 * f"&lane=recipe(layout:theta_r_xi;diffusion_entries:{FORMULAS})"
-    + "&n_chains=10000&speed=1000000&views=state,marginal,ks,trace,autocorrelation",
-    "a step of minutes, four lanes": "target=logistic_large(items:100000;features:100)"
-    + 4 * "&lane=hmc(n_leapfrog:1000)"
-    + "&n_chains=10&speed=1000000&views=marginal,ks,trace",
-    "500 topics, six lanes of five seeds": "target=topics(n_topics:500)&lane=lda_scir&lane=lda_sgrld&lane=lda_scir"
-    "&lane=collapsed_gibbs&lane=minibatch_gibbs&lane=lda_sgrld&n_chains=5&speed=1000000",
+HEAVY: dict[str, tuple[str, ...]] = {
+    "10,000 chains, d = 100, four lanes": (
+        "target=sparse_dirichlet(dimension:100)&lane=scir&lane=sgrld&lane=root_sgld"
+        "&lane=exact&n_chains=10000&speed=1000000&views=state,components,ks,trace",
+    ),
+    "15 formulas in each of four lanes": (
+        "target=correlated_gaussian"
+        + 4 * f"&lane=recipe(layout:theta_r_xi;diffusion_entries:{FORMULAS})"
+        + "&n_chains=10000&speed=1000000&views=state,marginal,ks,trace,autocorrelation",
+    ),
+    "a step of minutes, opened three times": 3
+    * (
+        "target=logistic_large(items:100000;features:100)"
+        + 4 * "&lane=hmc(n_leapfrog:1000)"
+        + "&n_chains=10&speed=1000000&views=marginal,ks,trace",
+    ),
+    "500 topics, six lanes of five seeds": (
+        "target=topics(n_topics:500)&lane=lda_scir&lane=lda_sgrld&lane=lda_scir"
+        "&lane=collapsed_gibbs&lane=minibatch_gibbs&lane=lda_sgrld&n_chains=5&speed=1000000",
+    ),
 }
+"""What is opened at the same time."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +115,18 @@ async def _beside_all(url: str, seconds: float, say: Callable[[str], None]) -> F
     await asyncio.sleep(2 * SETTLED)
     alone: dict[str, list[float]] = {name: [] for name in LIGHT}
     counted: dict[str, tuple[dict[str, list[float]], int]] = {}
-    for what, query in HEAVY.items():
+    for what, queries in HEAVY.items():
         say("alone")
         for name, times in (await _watched(frames, seconds)).items():
             alone[name].append((len(times) - 2) / seconds)
         say(f"beside {what}")
         heavy: list[float] = []
-        opening = asyncio.create_task(_opened(f"{url}?{quote(query, safe='=&(),:;~')}", heavy))
+        addresses = [f"{url}?{quote(query, safe='=&(),:;~')}" for query in queries]
+        opening = [asyncio.create_task(_opened(address, heavy)) for address in addresses]
         during = await _watched(frames, seconds)
         counted[what] = during, len(heavy)
-        (await opening).cancel()
+        for page in await asyncio.gather(*opening):
+            page.cancel()
         await asyncio.sleep(SETTLED)
     for task in tasks:
         task.cancel()
