@@ -97,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         "--class", type=int, dest="pages", metavar="N", help="N pages opened in the same second instead"
     )
     benchmark.add_argument("--fair", action="store_true", help="other pages beside the heaviest experiments instead")
+    benchmark.add_argument("--start", action="store_true", help="the first start, with nothing compiled, instead")
     benchmark.set_defaults(command=_bench)
     return parser
 
@@ -439,10 +440,10 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def _bench(options: argparse.Namespace) -> int:
     from samplers import benchmarks
-    from samplers.benchmarks import classroom, fairness, page
+    from samplers.benchmarks import classroom, fairness, page, start
 
     kind: Any = classroom if options.pages is not None else page if options.page else benchmarks
-    kind = fairness if options.fair else kind
+    kind = fairness if options.fair else start if options.start else kind
     effort = options.quick if options.pages is None else options.pages
     report = kind.measure(effort, lambda what: print(what, file=sys.stderr, flush=True))
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
