@@ -11,6 +11,7 @@ from samplers.expressions import Expression, name, parse
 from samplers.expressions.densities import DENSITIES
 from samplers.expressions.draws import LAWS, Law
 from samplers.expressions.grammar import tokens
+from samplers.expressions.nodes import Kind
 from samplers.parameters import SpecError
 from samplers.targets.base import Array
 from samplers.targets.bounded import Bounded
@@ -81,6 +82,8 @@ Part = Density | Mixed
 
 def value_of(expression: Expression, values: Mapping[str, Array]) -> Array:
     """Its values, of the names that it has in it."""
+    if expression.kind == Kind.CONSTANT:
+        return np.asarray(expression.value)
     return expression.evaluate(**{each: values[each] for each in expression.names})
 
 
