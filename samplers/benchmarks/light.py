@@ -96,6 +96,14 @@ class LightPage:
         event = {"type": "event", "name": name, "values": {"type": "map", "entries": [list(x) for x in values.items()]}}
         self.patch({"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event})
 
+    def click(self, button: str) -> None:
+        """Press a button, by its model's id."""
+        self.event("dom_event", {"model": {"id": button}, "node": "click", "data": {}})
+
+    def set(self, model: str, name: str, value: Any) -> None:
+        """Ask for another value of a model's property."""
+        self.patch({"kind": "ModelChanged", "model": {"id": model}, "attr": name, "new": value})
+
     def patch(self, change: Any) -> None:
         """Ask for a change of the document."""
         self.send("PATCH-DOC", {"events": [change]})
@@ -121,3 +129,13 @@ def models(content: Any) -> Iterator[dict[str, Any]]:
     if isinstance(content, list):
         for each in content:
             yield from models(each)
+
+
+def labelled(content: Any) -> dict[str, dict[str, Any]]:
+    """The first of the components with each label, in a serialised document or a change of it."""
+    found: dict[str, dict[str, Any]] = {}
+    for model in models(content):
+        data = model["attributes"].get("data")
+        if isinstance(data, dict) and "label" in data.get("attributes", {}):
+            found.setdefault(data["attributes"]["label"], model)
+    return found

@@ -103,9 +103,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(
-    option: str, arguments: Sequence[str], page: str, port: int, patience: float = 60.0
-) -> Iterator[Served]:
+def serving(option: str, arguments: Sequence[str], page: str, port: int, patience: float = 60.0) -> Iterator[Served]:
     """What a module of Python serves with these arguments. Raises :class:`SpecError` for ``option``."""
     module, command, *others = arguments
     with TemporaryDirectory() as folder, (Path(folder) / "log").open("wb") as log:
