@@ -14,7 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from samplers import jit
-from samplers.benchmarks.page import FIVE_VIEWS, LightPage, served
+from samplers.benchmarks.light import LightPage
+from samplers.benchmarks.page import FIVE_VIEWS
+from samplers.benchmarks.serving import served
 from samplers.parameters import SpecError
 
 PATIENCE = 600.0
@@ -67,8 +69,8 @@ def measure(quick: bool, say: Callable[[str], None]) -> StartReport:
         try:
             say("the first start")
             began = time.perf_counter()
-            with served("--start") as (url, _):
-                watching = _watch(f"{url}?{FIVE_VIEWS}", declared, began, 5.0 if quick else PATIENCE)
+            with served("--start") as server:
+                watching = _watch(f"{server.url}?{FIVE_VIEWS}", declared, began, 5.0 if quick else PATIENCE)
                 return asyncio.run(watching)
         finally:
             if before is None:
