@@ -21,7 +21,7 @@ from samplers.diagnostics.autocorrelation import tau_int
 from samplers.engine import Run
 from samplers.expressions import evaluate
 from samplers.parameters import SpecError
-from samplers.spec import Choice, RunSpec
+from samplers.spec import Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.base import Array, Column, Tell
 from samplers.targets.boxed import FEW
@@ -321,8 +321,9 @@ def _time(history: Array) -> float:
 
     Differences of chains of one run have its autocorrelation, whatever the mean is that they have not found yet.
     """
-    history = history[len(history) // 4 :]
-    apart = np.nan_to_num(history - history.mean(axis=(0, 2), keepdims=True))
+    # Of what goes off to infinity, for its density cannot be normalised, there is no time that could be right.
+    history = np.clip(np.nan_to_num(history[len(history) // 4 :]), -1e100, 1e100)
+    apart = history - history.mean(axis=(0, 2), keepdims=True)
     variance = (apart**2).mean(axis=(0, 2))
     largest = 1.0
     for k in range(history.shape[-1]):
@@ -338,6 +339,8 @@ def _time(history: Array) -> float:
 
 def by_quadrature(target: TypedPosterior, runs: int, seed: int = 1) -> Calibration:
     """Ranks by the exact marginal distribution functions of up to three parameters: no chain at all.
+
+    Where no box resolves a posterior it is left out. That depends on its data alone, and changes no rank of the others.
 
     Raises :class:`SpecError`.
     """
@@ -533,12 +536,11 @@ def calibrate(preset: str, runs: int, rows: int, seed: int = 1, by: str = "slice
     target = TypedPosterior(**values)
     if by in ("slice", "quadrature"):
         return (exact if by == "slice" else by_quadrature)(with_rows(target, rows), runs, seed)
-    from samplers.spec import Experiment
-
-    experiment, messages = Experiment.from_query(f"target=posterior(table:{preset})&lane={by}")
+    choice = {"key": "posterior", "params": values}
+    experiment, messages = Experiment.from_query(f"lane={by}", Experiment.from_dict({"target": choice}))
     if messages:
         raise SpecError("by", by, messages[0])
-    return of_sampler(with_rows(target, rows), replace(experiment.runs()[0], target=spec.target), runs, seed)
+    return of_sampler(with_rows(target, rows), experiment.runs()[0], runs, seed)
 
 
 if __name__ == "__main__":
