@@ -88,10 +88,15 @@ def with_rows(target: TypedPosterior, n: int) -> TypedPosterior:
     return Replica.of(target, {title: x[some] for title, x in target.titles.items()})
 
 
+_FIELDS = ("table", "parameters", "prior", "row", "curve")
+
+
 class Replica(TypedPosterior):
     """The posterior of a model with other data. Its statistics have the bins of the model's with its own data."""
 
     original: TypedPosterior
+    choice: Choice
+    """What a spec calls it."""
 
     @classmethod
     def of(cls, target: TypedPosterior, columns: Mapping[str, Array], start: Array | None = None) -> "Replica":
@@ -100,9 +105,10 @@ class Replica(TypedPosterior):
         x = np.column_stack([columns[each] for each in names]) if names else np.empty((len(columns[answer]), 0))
         table = keep(Table(tuple(names), x, answer, columns[answer]))
         made = cls(table=table.key, parameters=target.parameters, prior=target.prior, row=target.row, curve="")
-        # It lives as long as the table is held, which is from here on by what it keeps of it.
-        made.contents  # noqa: B018
         made.original = target
+        made.choice = Choice("posterior", tuple((field, getattr(made, field)) for field in _FIELDS))
+        # Whoever asks for the choice has this very one, as long as it is held, and with it the table.
+        made.contents.target(made.choice, lambda: made)
         if start is not None:
             made.__dict__["start_at"] = start
         return made
@@ -380,17 +386,6 @@ def _replica(target: TypedPosterior, model: Generative, rng: Generator) -> tuple
 # --- any sampler ---------------------------------------------------------------------------------------------------
 
 
-class _ReplicaRun(Run):
-    """A run on data that were made."""
-
-    def __init__(self, spec: RunSpec, replica: Replica):
-        self._replica = replica
-        super().__init__(spec)
-
-    def make_target(self, choice: Choice) -> TypedPosterior:
-        return self._replica
-
-
 def refusal(target: Any, spec: RunSpec) -> str:
     """Why there is no calibration of this; empty where there is one."""
     if not isinstance(target, TypedPosterior):
@@ -426,7 +421,7 @@ class Replicas:
 
     def __post_init__(self) -> None:
         self.model = generative(self.target)
-        self._run: _ReplicaRun | None = None
+        self._run: Run | None = None
         self._theta: Array = np.empty(0)
         self._below: Ranks = np.empty(0, dtype=np.int64)
         self._left = 0
@@ -462,8 +457,9 @@ class Replicas:
             self.failed += 1
             return
         seed = int(rng.integers(2**32))
-        spec = replace(self.spec, n_chains=CHAINS, seed=seed, burn_in=0, thin=1, n_steps=1, start=tuple(map(float, self._theta)), momentum=(), changes=())  # fmt: skip
-        self._run = _quiet(lambda: _ReplicaRun(spec, replica))
+        self._replica = replica
+        spec = replace(self.spec, target=replica.choice, n_chains=CHAINS, seed=seed, burn_in=0, thin=1, n_steps=1, start=tuple(map(float, self._theta)), momentum=(), changes=())  # fmt: skip
+        self._run = _quiet(lambda: Run(spec))
         self._below, self._left = np.zeros(self.target.dim, dtype=np.int64), DRAWS // CHAINS
         if self._run is None or self._run.divergence is not None:
             self.failed, self._run = self.failed + 1, None
