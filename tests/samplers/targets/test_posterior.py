@@ -1,10 +1,14 @@
 """The typed posterior: against answers that are known, by what it says of a wrong model, and as it is edited."""
 
+import re
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
 from app.state import AppState
+from samplers.expressions import name, parse
 from samplers.parameters import SpecError
 from samplers.spec import Experiment
 from samplers.targets import bounded, boxed, long_run
@@ -104,15 +108,49 @@ def mass(declaration):
     return integrate.quad(density, -30, 30, limit=400, points=[-3, 0, 3])[0]
 
 
+def value_error(declaration):
+    """How far the bounded parameter is from where its declaration says, at five coordinates; inf outside its bounds."""
+    (each,) = declarations(declaration, "target.parameters")
+    theta = np.array([-40.0, -1.0, 0.0, 1.0, 40.0])
+    value = each.value(name("theta1")).evaluate(theta1=theta)
+    low, high = BOUNDS[declaration]
+    if not ((value >= low) & (value <= high)).all():
+        return np.inf
+    # Between two bounds the coordinate is the scaled logit, beside one the logarithm of how far it is away.
+    inverse = special.logit((value - low) / (high - low)) if np.isfinite(high - low) else np.log(value - low if np.isfinite(low) else high - value)  # fmt: skip
+    return np.abs(inverse - theta)[1:4].max()
+
+
+BOUNDS = {"s > 0": (0, np.inf), "s > 2": (2, np.inf), "s < 0": (-np.inf, 0), "0 < s < 1": (0, 1), "-1 < s < 3": (-1, 3)}
+
+
 @pytest.mark.parametrize("declaration", KINDS)
 def test_a_transformed_prior_is_normalised(declaration):
     assert abs(mass(declaration) - 1) < 1e-7
-    (each,) = declarations(declaration, "target.parameters")
-    law = KINDS[declaration][1]
-    if law is not None:
-        # The value of the parameter goes from bound to bound.
-        low, high = law.support()
-        assert (each.low, each.high) == (low, high)
+    assert value_error(declaration) < 1e-9
+
+
+SLIPS = {
+    "the bounds exchanged": lambda self, theta: self.high - (self.high - self.low) * bounded.apply("inv_logit", theta),
+    "no lower bound": lambda self, theta: bounded.apply("exp", theta),
+    "the sign of the coordinate": lambda self, theta: self.low + bounded.apply("exp", -theta),
+    "half as wide": lambda self, theta: self.low + (self.high - self.low) / 2 * bounded.apply("inv_logit", theta),
+    "from the lower bound down": lambda self, theta: self.low - bounded.apply("exp", theta),
+}
+OF_SLIPS = {"the bounds exchanged": "-1 < s < 3", "half as wide": "-1 < s < 3"}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_fault_a_transform(slip, monkeypatch):
+    monkeypatch.setattr(Bounded, "value", SLIPS[slip])
+    assert not value_error(OF_SLIPS.get(slip, "s > 2")) < 1e-9
+
+
+@pytest.mark.parametrize("declaration", ["s > 2", "-1 < s < 3"])
+def test_fault_a_jacobian_of_another_sign(declaration, monkeypatch):
+    right = Bounded.log_jacobian
+    monkeypatch.setattr(Bounded, "log_jacobian", lambda self, theta: -right(self, theta))
+    assert not abs(mass(declaration) - 1) < 1e-3
 
 
 @pytest.mark.parametrize("declaration", ["s > 0", "0 < s < 1"])
@@ -234,9 +272,55 @@ def test_fault_a_long_run_that_stands_where_no_density_is_ends(monkeypatch):
         _ = on_an_interval().columns
 
 
+TITLES = {
+    "theta1": "x_theta1", "exp": "x_exp", "pi": "x_pi", "normal_lpdf": "x_normal_lpdf", "theta": "theta",
+    "sepal length (cm)": "sepal_length_cm", "y": "y", "2nd": "x_2nd", "größe": "gr_e", "a_b": "a_b", "…": "x_", "_a_": "a", "(a)": "a",
+}  # fmt: skip
+
+
+def named(of):
+    """Whether every title goes by its name, and every name can be typed and is that column."""
+    values = {title: float(k) for k, title in enumerate(TITLES)}
+    return all(of(title) == called and parse(of(title), (of(title),), "row").evaluate(**{of(title): values[title]}) == values[title] for title, called in TITLES.items())  # fmt: skip
+
+
 def test_columns_go_by_names_that_can_be_typed():
-    assert [as_name(title) for title in ("theta1", "exp", "pi", "normal_lpdf", "theta")] == ["x_theta1", "x_exp", "x_pi", "x_normal_lpdf", "theta"]  # fmt: skip
-    assert [as_name(title) for title in ("sepal length (cm)", "y", "2nd", "größe", "a_b")] == ["sepal_length_cm", "y", "x_2nd", "gr_e", "a_b"]  # fmt: skip
+    assert named(as_name)
+    # Two titles with one name are told apart by no formula.
+    odd = Table(("a (m)",), X[:, None], "a_m", Y)
+    with pytest.raises(SpecError, match="two columns of the table are called a_m in formulas"):
+        on_line(table=keep(odd).key, row="normal_lpdf(a_m, a + b, 1)", curve="")
+
+
+SLIPPED_NAMES = {
+    "a function's name": lambda title: re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_"),
+    "letters that are none": lambda title: as_name(title) if title.isascii() else title,
+    "one for all": lambda title: "x",
+    "small letters left": lambda title: re.sub(r"[^a-z]+", "", title),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPPED_NAMES)
+def test_fault_names_of_columns(slip):
+    def without_error():
+        with suppress(SpecError):
+            return named(SLIPPED_NAMES[slip])
+        return False
+
+    assert not without_error()
+
+
+def test_each_column_is_the_one_with_its_title():
+    """The third column is the third one's numbers: a row that has them all."""
+    columns = np.column_stack([X, X**2, np.cos(X)])
+    table = Table(("one", "the two", "3"), columns, "last", Y)
+    target = on_line(table=keep(table).key, row="normal_lpdf(last, a*one + 10*b*the_two + 100*x_3, 1)", curve="")
+    expected = stats.norm.logpdf(Y, 2 * columns[:, 0] + 30 * columns[:, 1] + 100 * columns[:, 2])
+    at = np.array([2.0, 3.0])
+    assert np.allclose(target.log_likelihood(at), expected, rtol=1e-12)
+    # Planted fault: two of the columns exchanged.
+    other = on_line(table=keep(Table(("the two", "one", "3"), columns, "last", Y)).key, row=target.row, curve="")
+    assert not np.allclose(other.log_likelihood(at), expected, rtol=1e-3)
 
 
 def test_a_table_brings_its_model_and_a_file_keeps_what_fits():
