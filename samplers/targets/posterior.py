@@ -290,7 +290,9 @@ class TypedPosterior(OfTable, Boxed):
 
         None is in the m or t of another.
         """
-        words, found, within = [word for _, word in tokens(self.prior)], {}, set[str]()
+        words = [word for _, word in tokens(self.prior)]
+        found: dict[str, tuple[Expression, Expression]] = {}
+        within: set[str] = set()
         free = {each.name: label for each, label in zip(self.bounded, self.labels, strict=True) if self._values[each.name] == name(label)}  # fmt: skip
         for at, word in enumerate(words):
             if word != "normal_lpdf" or words[at + 2] not in free or words[at + 3] != ",":
@@ -453,9 +455,9 @@ class TypedPosterior(OfTable, Boxed):
         said = {"Data": f"{self.n_data:,} rows; columns {', '.join(itertools.islice(self.titles, 12))}"}
         if jacobians:
             said["Bounds"] = "; ".join(jacobians)
-        exact = {"Exact answers": "by quadrature"} if self.grid is not None else super().facts()
+        exact = dict(super().facts()) if self.grid is None else {"Exact answers": "by quadrature"}
         if self._run_in is not None:
-            moved = ", ".join(name_ for name_, label in zip((each.name for each in self.bounded), self.labels, strict=True) if label in self.hierarchy)  # fmt: skip
+            moved = ", ".join(each.name for each, label in zip(self.bounded, self.labels, strict=True) if label in self.hierarchy)  # fmt: skip
             exact["Exact answers"] += f"; the run was in (θ − mean)/sd of the prior, where θ is {moved}"
         if self.grid is None and not (self._run_in or self)._has_mode:
             said["Caution"] = "the mass is not around a highest point: the run may miss a narrow part of it, and be further off than it says"  # fmt: skip
