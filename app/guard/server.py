@@ -1,5 +1,6 @@
 """Whom the server answers, with which headers: the HTTP side of ``panel serve app``."""
 
+import logging
 import os
 import re
 from secrets import token_urlsafe
@@ -23,7 +24,10 @@ from tornado.web import OutputTransform, RequestHandler
 from app.guard import pieces, ready, told
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
-from app.room.rooms import rooms
+from app.room import ahead
+from app.room.rooms import AWAY, rooms
+
+log = logging.getLogger("sgmcmc-lab")
 
 EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
@@ -161,8 +165,13 @@ class ShortLink(RequestHandler):
 
     async def get(self, code: str) -> None:
         """Redirect, to this server's own page alone."""
-        link = await rooms().address(code)
         self.set_header("Cache-Control", "no-store")
+        try:
+            link = await rooms().address(code)
+        except Exception as error:
+            log.warning("A short link cannot be looked up: %s", type(error).__name__)
+            _refuse(self, f"{AWAY} Try again in a moment.", 503)
+            return
         if link:
             self.redirect(f"../app{link}")
         else:
@@ -230,7 +239,7 @@ class GuardedTornado(BokehTornado):
         self.path_of_ready = next(iter(self._applications), "")
         """Where a page is that may be made before it is asked for."""
         self.ready = ready.Ready(self._page_of_nobody)
-        ready.serve(self.ready)
+        ahead.serve(self.ready)
         # By these names this computer is meant, whatever else is allowed; Bokeh's handler of pages looks here, too.
         port = options["absolute_url"].rstrip("/").rpartition(":")[2]
         self.websocket_origins.update(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))

@@ -12,7 +12,8 @@ from samplers.expressions import ZERO, Expression, apply, name, parse, work_limi
 from samplers.expressions.densities import DENSITIES
 from samplers.expressions.functions import FUNCTIONS
 from samplers.expressions.grammar import tokens
-from samplers.expressions.machine import LANES, execute, program, workspace
+from samplers.expressions.machine import program
+from samplers.expressions.native import Loop
 from samplers.expressions.program import postfix
 from samplers.needs import DATA, MODE
 from samplers.parameters import Formula, Source, SpecError, Value
@@ -22,92 +23,13 @@ from samplers.targets.boxed import FEW, Boxed
 from samplers.targets.long_run import CHAINS, Reference, hmc
 from samplers.targets.own import OfTable, Table, held, keep
 from samplers.targets.posterior_data import PRESETS, of_table
+from samplers.targets.posterior_rows import Programs, batch, gradient, potential
 from samplers.targets.stan import program as stan_program
 
 MAX_ENERGY_WORK = 5_000_000
 """Instructions that an energy of all rows and its gradient may take, some 6 ms; a function counts as several."""
 MAX_FIRST_WORK = 200_000
 """Where they take more the climb to the mode begins at the mode of some of the rows, of which they take as much."""
-
-# Of the packed parameters: where programs, memory and data begin; how many data, and numbers of each.
-_PRIOR, _ROW, _PRIOR_SLOPES, _ROW_SLOPES, _WORK, _ROWS, _ITEMS, _WIDTH = range(8)
-_HEADER = 8
-
-
-@jit.inlined
-def _at(params, place):
-    return params[int(params[place]) :]
-
-
-@jit.inlined
-def _of_parameters(programme, theta, params):
-    """Run a program of θ (dim,) alone, in the first lane."""
-    work = _at(params, _WORK)
-    for i in range(theta.size):
-        work[i * LANES] = theta[i]
-    execute(programme, work)
-
-
-@jit.inlined
-def _put_row(theta, row, lane, params):
-    """Make θ (dim,) and a row the inputs of a lane."""
-    work, rows, width = _at(params, _WORK), _at(params, _ROWS), int(params[_WIDTH])
-    for i in range(theta.size):
-        work[i * LANES + lane] = theta[i]
-    for i in range(width):
-        work[(theta.size + i) * LANES + lane] = rows[row * width + i]
-
-
-@jit.potential
-def potential(theta, out, params):
-    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
-    output = (dim + int(params[_WIDTH])) * LANES
-    for k in range(theta.shape[0]):
-        _of_parameters(_at(params, _PRIOR), theta[k], params)
-        out[k] = work[dim * LANES]
-        for first in range(0, items, LANES):
-            n = min(LANES, items - first)
-            for c in range(n):
-                _put_row(theta[k], first + c, c, params)
-            execute(_at(params, _ROW), work)
-            for c in range(n):
-                out[k] += work[output + c]
-
-
-@jit.gradient
-def gradient(theta, out, params):
-    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
-    output = (dim + int(params[_WIDTH])) * LANES
-    for k in range(theta.shape[0]):
-        _of_parameters(_at(params, _PRIOR_SLOPES), theta[k], params)
-        for i in range(dim):
-            out[k, i] = work[(dim + i) * LANES]
-        for first in range(0, items, LANES):
-            n = min(LANES, items - first)
-            for c in range(n):
-                _put_row(theta[k], first + c, c, params)
-            execute(_at(params, _ROW_SLOPES), work)
-            for i in range(dim):
-                for c in range(n):
-                    out[k, i] += work[output + i * LANES + c]
-
-
-@jit.batch
-def batch(theta, data, each, params):
-    dim, items, work = theta.shape[1], params[_ITEMS], _at(params, _WORK)
-    output = (dim + int(params[_WIDTH])) * LANES
-    _of_parameters(_at(params, _PRIOR_SLOPES), theta[0], params)
-    for i in range(dim):
-        for k in range(data.size):
-            each[k, i] = work[(dim + i) * LANES]
-    for first in range(0, data.size, LANES):
-        n = min(LANES, data.size - first)
-        for c in range(n):
-            _put_row(theta[0], data[first + c], c, params)
-        execute(_at(params, _ROW_SLOPES), work)
-        for i in range(dim):
-            for c in range(n):
-                each[first + c, i] += items * work[output + i * LANES + c]
 
 
 def as_name(title: str) -> str:
@@ -416,16 +338,23 @@ class TypedPosterior(OfTable, Boxed):
         return mean, np.asarray(np.linalg.inv(spread)), float(self._energies(draws).mean())
 
     @cached_property
-    def params(self) -> Array:  # type: ignore[override]
+    def _programs(self) -> Programs:
         both = (*self.labels, *self.used)
-        parts = [
+        return Programs(
             program([-self.log_prior], self.labels), program([-self.log_row], both),
             program(self._prior_slopes, self.labels), program(self._row_slopes, both),
-        ]  # fmt: skip
-        rows = np.column_stack([self.titles[title] for title in self.used])
-        parts += [np.zeros(workspace(*parts)), rows.ravel()]
-        starts = _HEADER + np.cumsum([0, *map(len, parts[:-1])])
-        return np.concatenate([np.array([*starts, len(rows), len(self.used)], dtype=float), *parts])
+        )  # fmt: skip
+
+    @cached_property
+    def params(self) -> Array:  # type: ignore[override]
+        return self._programs.packed(np.column_stack([self.titles[title] for title in self.used]))
+
+    def packed(self) -> Array:
+        # The machine's memory, and the addresses of native code, are a run's own.
+        return self._packed.copy()
+
+    def native(self) -> dict[int, Loop]:
+        return self._programs.native(self.n_data)
 
     @property
     def column_names(self) -> tuple[str, ...]:
