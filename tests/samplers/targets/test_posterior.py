@@ -8,6 +8,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from app.state import AppState
+from samplers import jit
 from samplers.expressions import name, parse
 from samplers.parameters import SpecError
 from samplers.spec import Experiment
@@ -320,8 +321,14 @@ def test_a_quadrature_looks_at_no_more_energies_than_are_counted_before(key, mon
 
 def tries_of(monkeypatch, key="schools"):
     """Paths' instructions that the short run of a model without a mode takes, beside what it may take."""
-    tries, run = [], posterior.hmc
-    monkeypatch.setattr(posterior, "hmc", lambda *given: (tries.append(given[-2]), run(*given))[1])
+    tries, run, prepare = [], long_run.hmc, jit.prepare
+
+    def counted(*given):
+        tries.append(given[-2])
+        return run(*given)
+
+    monkeypatch.setattr(posterior, "hmc", counted)
+    monkeypatch.setattr(jit, "prepare", lambda needed: prepare([run if each is counted else each for each in needed]))
     target = TypedPosterior(**{**PRESETS[key]._asdict(), "table": key})
     return len(tries) * posterior._WINDOW * long_run.CHAINS * (posterior._LEAPS + 1) * target.gradient_work
 
@@ -364,9 +371,9 @@ def named(of):
 def test_columns_go_by_names_that_can_be_typed():
     assert named(as_name)
     # Two titles with one name are told apart by no formula.
-    odd = Table(("a (m)",), X[:, None], "a_m", Y)
+    odd = keep(Table(("a (m)",), X[:, None], "a_m", Y))
     with pytest.raises(SpecError, match="two columns of the table are called a_m in formulas"):
-        on_line(table=keep(odd).key, row="normal_lpdf(a_m, a + b, 1)", curve="")
+        on_line(table=odd.key, row="normal_lpdf(a_m, a + b, 1)", curve="")
 
 
 SLIPPED_NAMES = {
@@ -390,13 +397,14 @@ def test_fault_names_of_columns(slip):
 def test_each_column_is_the_one_with_its_title():
     """The third column is the third one's numbers: a row that has them all."""
     columns = np.column_stack([X, X**2, np.cos(X)])
-    table = Table(("one", "the two", "3"), columns, "last", Y)
-    target = on_line(table=keep(table).key, row="normal_lpdf(last, a*one + 10*b*the_two + 100*x_3, 1)", curve="")
+    table = keep(Table(("one", "the two", "3"), columns, "last", Y))
+    target = on_line(table=table.key, row="normal_lpdf(last, a*one + 10*b*the_two + 100*x_3, 1)", curve="")
     expected = stats.norm.logpdf(Y, 2 * columns[:, 0] + 30 * columns[:, 1] + 100 * columns[:, 2])
     at = np.array([2.0, 3.0])
     assert np.allclose(target.log_likelihood(at), expected, rtol=1e-12)
     # Planted fault: two of the columns exchanged.
-    other = on_line(table=keep(Table(("the two", "one", "3"), columns, "last", Y)).key, row=target.row, curve="")
+    exchanged = keep(Table(("the two", "one", "3"), columns, "last", Y))
+    other = on_line(table=exchanged.key, row=target.row, curve="")
     assert not np.allclose(other.log_likelihood(at), expected, rtol=1e-3)
 
 
