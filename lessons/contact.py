@@ -13,7 +13,7 @@ from typing import Any
 from lessons.layout import faults
 from lessons.lesson import Lesson, Step
 from samplers import SpecError
-from samplers.benchmarks.page import ARGUMENTS, browser_path, served
+from samplers.benchmarks.serving import ARGUMENTS, browser_path, served
 
 OPTION = "contact-sheet"
 SIZE = {"width": 1280, "height": 720}
@@ -48,13 +48,13 @@ def write(lessons: Sequence[Lesson], folder: Path) -> Iterator[tuple[Path, list[
     except ImportError:
         raise SpecError(OPTION, str(folder), "it needs Playwright: pip install 'sgmcmc-lab[bench]'") from None
     browser = browser_path(OPTION)
-    with served(OPTION, START_SECONDS) as (url, _), sync_playwright() as playwright:
+    with served(OPTION, START_SECONDS) as server, sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, headless=True, args=ARGUMENTS)
         for lesson in lessons:
             pictures = []
             for step in lesson.steps:
                 pictures.append(folder / f"{lesson.key}-{step.number}.png")
-                found = _picture(chromium, f"{url}{query(lesson, step)}", wanted(step), pictures[-1])
+                found = _picture(chromium, f"{server.url}{query(lesson, step)}", wanted(step), pictures[-1])
                 yield pictures[-1], found
             sheet = folder / f"{lesson.key}.png"
             _sheet(chromium, pictures, sheet)

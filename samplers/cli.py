@@ -92,10 +92,23 @@ def _parser() -> argparse.ArgumentParser:
     benchmark = commands.add_parser("bench", help="how fast the samplers are here")
     benchmark.add_argument("--json", action="store_true", help="as JSON")
     benchmark.add_argument("--quick", action="store_true", help="a short, rough measurement")
-    benchmark.add_argument("--page", action="store_true", help="the live page in a headless browser instead")
-    benchmark.add_argument(
+    instead = benchmark.add_mutually_exclusive_group()
+    instead.add_argument("--page", action="store_true", help="the live page in a headless browser instead")
+    instead.add_argument(
         "--class", type=int, dest="pages", metavar="N", help="N pages opened in the same second instead"
     )
+    instead.add_argument("--fair", action="store_true", help="other pages beside the heaviest experiments instead")
+    instead.add_argument("--start", action="store_true", help="the first start, with nothing compiled, instead")
+    instead.add_argument(
+        "--closed", type=int, metavar="N", help="what N pages leave in memory, opened and closed one after the other"
+    )
+    benchmark.add_argument(
+        "--minutes", type=float, default=0.0, metavar="M", help="of a class: its pages then work for M minutes"
+    )
+    benchmark.add_argument(
+        "--over", type=float, default=1.0, metavar="S", help="of a class: they come evenly over S seconds"
+    )
+    benchmark.add_argument("--ready", action="store_true", help="of a class: Share makes their pages before they come")
     benchmark.set_defaults(command=_bench)
     return parser
 
@@ -438,10 +451,19 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def _bench(options: argparse.Namespace) -> int:
     from samplers import benchmarks
-    from samplers.benchmarks import classroom, page
+    from samplers.benchmarks import classroom, closed, fairness, page, start
 
-    kind: Any = classroom if options.pages is not None else page if options.page else benchmarks
-    effort = options.quick if options.pages is None else options.pages
-    report = kind.measure(effort, lambda what: print(what, file=sys.stderr, flush=True))
+    def say(what: str) -> None:
+        print(what, file=sys.stderr, flush=True)
+
+    kind: Any
+    report: Any
+    if options.pages is not None:
+        kind, report = classroom, classroom.measure(options.pages, say, options.minutes, options.over, options.ready)
+    elif options.closed is not None:
+        kind, report = closed, closed.measure(options.closed, say)
+    else:
+        kind = fairness if options.fair else start if options.start else page if options.page else benchmarks
+        report = kind.measure(options.quick, say)
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
     return DONE

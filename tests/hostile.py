@@ -28,7 +28,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import WebSocketClosedError
 
 from samplers import jit
-from samplers.benchmarks.page import LightPage, models
+from samplers.benchmarks.light import LightPage, models
 from tests.browser import Server, serve
 
 STANDSTILL = 0.5

@@ -1,38 +1,66 @@
-"""A class opens the page: so many connections in the same second, beside two pages that are open already.
+"""A class opens the page: so many connections in the same second, and then they work for some minutes.
 
-The connections are raw ones, as those of ``page``: they open the page, take its frames and answer them, and draw
-nothing, so that one machine can have a whole class of them. Needs the extra ``bench``.
+The connections are raw ones: they open the page, take its frames and answer them, and draw nothing, so that one machine
+can have a whole class of them. Two pages are open before the class comes; while it works, two more are in a real
+Chromium. Then a bare page of plain Bokeh goes through the same. Needs the extra ``bench``.
 """
 
 import asyncio
-import importlib
+import json
+import math
+import re
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
+from urllib.parse import urlsplit
 
-from samplers import jit
-from samplers.benchmarks.page import FIVE_VIEWS, LightPage, served
+import numpy as np
+from numpy.typing import NDArray
+
+from samplers.benchmarks.control import BarePage, Control, Fed, bare
+from samplers.benchmarks.light import LightPage, labelled
+from samplers.benchmarks.page import COUNT_PAINTS, FIVE_VIEWS
+from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
 from samplers.parameters import SpecError
 
 MOST = 300
 """Pages at most: a lecture hall."""
+MOST_READY = 60
+"""Pages that the server makes in advance, at most."""
+MOST_MINUTES = 60.0
+MOST_SECONDS = 600.0
+"""Over which they come."""
 OPEN = 2
 """Pages that are open already."""
 PATIENCE = 120.0
 """A page that has not moved after so many seconds has failed."""
 LATER = 15.0
-"""For so long the server is left alone before the class comes, and it may make pages ready."""
+"""For so long the server is left alone before the class comes."""
+SETTLE = 5.0
+"""For so long after it has come, before its work is measured."""
 
-SECOND = 1.0
-"""In which all ask for the page."""
+WORKING = "?lane=sgld&lane=hmc&views=state,ks,trace"
+"""What a class works with: two lanes and three views, one of which marks where a step size was changed."""
+CONTROL_RATE = 10.0
+"""Frames a second of the bare page, as many as each page of the class is to have."""
+CONTROL_MINUTES = 1.0
+"""At most, of the bare page's work."""
+CLICK_SECONDS = 20.0
+"""Each page changes a step size so often."""
+LOST_CLICK = 5.0
+"""A click whose effect has not come after so many seconds counts as one of so many."""
+TEACHER = "class.test"
+"""By this name the teacher's page comes, for a code to share is of a name that others can use."""
 
 
 @dataclass(frozen=True)
-class ClassReport:
-    """What was measured. Server time is that of the whole process, the engine's included."""
+class Opening:
+    """How a class came. Server time is that of the whole process, the engine's included."""
 
     pages: int
     failed: int
@@ -47,6 +75,40 @@ class ClassReport:
     longest_standstill: float
     """Of those, in seconds."""
 
+
+@dataclass(frozen=True)
+class Working:
+    """How it went on."""
+
+    minutes: float
+    fewest_frames: float
+    """Of a connection, a second."""
+    median_frames: float
+    drawn_frames: float
+    """That Chromium painted a second, of the slower of its two pages."""
+    server_cores: float
+    server_ms_per_frame: float
+    click_ms: float
+    """95 % of clicks have their effect in a connection's frame within so many milliseconds."""
+    drawn_click_ms: float
+    """The same until it is painted, in Chromium."""
+    clicks: int
+    megabytes_per_page: float
+    """The server's memory, from before the class came."""
+    errors: int
+    """Connections lost, errors in the server's log, and in Chromium."""
+
+
+@dataclass(frozen=True)
+class ClassReport:
+    """What was measured."""
+
+    opening: Opening
+    working: Working | None
+    control: Control
+    over_seconds: float
+    ready: bool
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
@@ -54,87 +116,324 @@ class ClassReport:
 
 def as_text(report: ClassReport) -> str:
     """The report as lines to read."""
-    return "\n".join(
-        (
-            f"pages in the same second   {report.pages:6d}",
-            f"did not move               {report.failed:6d}     (asked: 0)",
-            f"first frame, median        {report.median_seconds:6.2f} s   (asked: under 5)",
-            f"first frame, slowest       {report.slowest_seconds:6.2f} s   (asked: under 10)",
-            f"server time for each       {report.server_seconds_per_page:6.3f} s",
-            f"frames of an open page     {report.open_frames_per_second:6.1f} /s  (asked: at least 5)",
-            f"its longest standstill     {report.longest_standstill:6.2f} s   (asked: under .5)",
-        )
-    )
+    came, on = report.opening, report.working
+    how = "made ready, all asked for" if report.ready else "asked for"
+    slowest, median = ("4", "4") if report.ready else ("10", "5")
+    lines = [
+        f"pages {how} within {report.over_seconds:g} s",
+        _line("pages", f"{came.pages:8d}", ""),
+        _line("did not move", f"{came.failed:8d}", "0"),
+        _line("first frame, median", f"{came.median_seconds:8.2f} s", f"under {median}"),
+        _line("first frame, slowest", f"{came.slowest_seconds:8.2f} s", f"under {slowest}"),
+        _line("server time for each", f"{came.server_seconds_per_page:8.3f} s", "under .3, with frames meanwhile"),
+        _line("frames of an open page", f"{came.open_frames_per_second:8.1f} /s", "at least 5"),
+        _line("its longest standstill", f"{came.longest_standstill:8.2f} s", "under .5"),
+    ]
+    if on is not None:
+        lines += [
+            f"two lanes and three views for {on.minutes:g} minutes, {on.clicks} changes of a step size",
+            _line("frames of a page, fewest", f"{on.fewest_frames:8.1f} /s", "at least 10"),
+            _line("frames of a page, median", f"{on.median_frames:8.1f} /s", ""),
+            _line("frames drawn in Chromium", f"{on.drawn_frames:8.1f} /s", ""),
+            _line("server", f"{on.server_cores:8.2f} cores", "under 1"),
+            _line("click to frame, p95", f"{on.click_ms:8.0f} ms", "under 150"),
+            _line("click to picture, p95", f"{on.drawn_click_ms:8.0f} ms", "under 150"),
+            _line("server memory", f"{on.megabytes_per_page:8.2f} MB a page", "under 4"),
+            _line("errors", f"{on.errors:8d}", "0"),
+        ]
+    return "\n".join([*lines, *report.control.lines()])
 
 
-def measure(pages: int, say: Callable[[str], None]) -> ClassReport:
-    """Serve the app, and let so many open it. Raises :class:`SpecError` where a package is missing."""
-    if not 1 <= pages <= MOST:
-        raise SpecError("--class", pages, f"allowed are from 1 to {MOST} pages")
-    try:
-        import psutil
-        from tornado.httpclient import AsyncHTTPClient
-    except ImportError as error:
-        raise SpecError("--class", error.name, 'it needs the extra bench: pip install -e ".[bench]"') from None
+def _line(what: str, value: str, asked: str) -> str:
+    return f"  {what:<25}{value:<19}{f'(asked: {asked})' if asked else ''}".rstrip()
+
+
+def measure(
+    pages: int, say: Callable[[str], None], minutes: float = 0.0, over: float = 1.0, ready: bool = False
+) -> ClassReport:
+    """Serve the app, let so many open it within ``over`` seconds, and work for so many minutes.
+
+    ``ready`` lets the server make their pages before they come. Raises :class:`SpecError` for a number out of bounds,
+    and where a package or a browser is missing.
+    """
+    most = MOST_READY if ready else MOST
+    if not 1 <= pages <= most:
+        raise SpecError("--class", pages, f"allowed are from 1 to {most} pages{' made ready' if ready else ''}")
+    if not 0 <= minutes <= MOST_MINUTES:
+        raise SpecError("--minutes", minutes, f"allowed are from 0 to {MOST_MINUTES:g}")
+    if not 0 < over <= MOST_SECONDS:
+        raise SpecError("--over", over, f"allowed are more than 0, and up to {MOST_SECONDS:g} seconds")
+    needs("--class", "psutil", "tornado", "playwright")
+    path = browser_path("--minutes") if minutes else ""
     # By itself the client would let ten ask at a time.
+    from tornado.httpclient import AsyncHTTPClient
+
     AsyncHTTPClient.configure(None, max_clients=2 * MOST)
-    say("warming the caches")
-    importlib.import_module("samplers.models")
-    jit.prepare(jit.declared())
-    with served("--class") as (url, process):
-        server = psutil.Process(process.pid)
-
-        def cpu() -> float:
-            times = server.cpu_times()
-            return float(times.user + times.system)
-
-        return asyncio.run(_class_comes(url, pages, cpu, say))
+    warm(say)
+    with served("--class", name=TEACHER) as server:
+        lab = Class(LightPage, server, WORKING if minutes else "", say)
+        opening, working, fed = asyncio.run(lab.comes(pages, over, minutes, ready, path))
+    say("the control: bare pages of five plots")
+    with bare("--class", fed, CONTROL_RATE) as server:
+        control = Class(BarePage, server, "", say)
+        came, on, _ = asyncio.run(control.comes(pages, over, min(minutes, CONTROL_MINUTES), False, path))
+    return ClassReport(opening, working, _beside(opening, working, came, on), over, ready)
 
 
-async def _class_comes(url: str, pages: int, cpu: Callable[[], float], say: Callable[[str], None]) -> ClassReport:
-    say(f"{OPEN} pages")
-    seen: list[list[float]] = [[] for _ in range(OPEN)]
-    tasks = []
-    for times in seen:
-        page = LightPage()
-        page.on_frame = lambda times=times: times.append(time.perf_counter())
-        await page.open(f"{url}?{FIVE_VIEWS}")
-        tasks.append(asyncio.create_task(page.take()))
-    await asyncio.sleep(LATER)
-    say(f"{pages} pages in the same second")
-    began, used = time.perf_counter(), cpu()
-    found = await asyncio.gather(*(_open_one(url, SECOND * k / pages, tasks) for k in range(pages)))
-    ended, used = time.perf_counter(), cpu() - used
-    for task in tasks:
-        task.cancel()
-    moved = [seconds for seconds in found if seconds is not None]
-    standing = []
-    for times in seen:
-        during = [began, *(t for t in times if began < t < ended), ended]
-        standing.append((max(b - a for a, b in pairwise(during)), len(during) - 2))
-    return ClassReport(
-        pages=pages,
-        failed=pages - len(moved),
-        median_seconds=statistics.median(moved) if moved else float("nan"),
-        slowest_seconds=max(moved, default=float("nan")),
-        server_seconds_per_page=used / pages,
-        open_frames_per_second=statistics.mean(frames for _, frames in standing) / (ended - began),
-        longest_standstill=max(gap for gap, _ in standing),
+def _beside(opening: Opening, working: Working | None, came: Opening, on: Working | None) -> Control:
+    """The class beside one of bare pages: how it works, or where it does not, how it came."""
+    if working is None or on is None:
+        frames, server = opening.open_frames_per_second, opening.server_seconds_per_page
+        its_frames, its_server, unit = came.open_frames_per_second, came.server_seconds_per_page, "s of server a page"
+    else:
+        frames, server = working.drawn_frames, working.server_ms_per_frame
+        its_frames, its_server, unit = on.drawn_frames, on.server_ms_per_frame, "ms of server a frame"
+    return Control(
+        frames=frames / its_frames if its_frames else math.nan,
+        server=server / its_server if its_server else math.nan,
+        opening=opening.median_seconds / came.median_seconds,
+        own=f"{its_frames:.1f} frames/s, {its_server:.2f} {unit}, first frame after {came.median_seconds:.2f} s",
     )
 
 
-async def _open_one(url: str, delay: float, tasks: list[Any]) -> float | None:
-    """Seconds from the request to the first frame; None where there was none."""
-    await asyncio.sleep(delay)
-    page, moved = LightPage(), asyncio.Event()
-    page.on_frame = moved.set
-    began = time.perf_counter()
-    try:
+class Class:
+    """One class on one server. ``kind`` is what a page is: the lab's, or a bare one."""
+
+    def __init__(self, kind: type[LightPage], server: Served, query: str, say: Callable[[str], None]):
+        self._kind, self._server, self._say = kind, server, say
+        self._url = f"{server.url}{query}"
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def comes(
+        self, pages: int, over: float, minutes: float, ready: bool, path: str
+    ) -> tuple[Opening, Working | None, Fed]:
+        """How it comes, how it works, and what a page is fed."""
+        seen: list[list[float]] = [[] for _ in range(OPEN)]
+        views = f"{self._server.url}?{FIVE_VIEWS}"
+        before = [await self._opened(views, partial(_note, times)) for times in seen]
+        fed = await self._fed(before[0])
+        url = await self._made_ready(pages) if ready else self._url
+        await asyncio.sleep(LATER)
+        memory = self._server.megabytes()
+        self._say(f"{pages} pages within {over:g} s")
+        began, used = time.perf_counter(), self._server.cpu()
+        found = await asyncio.gather(*(self._comes_one(url, over * k / pages) for k in range(pages)))
+        ended, used = time.perf_counter(), self._server.cpu() - used
+        there = [page for page, _ in found if page is not None]
+        moved = [seconds for page, seconds in found if page is not None]
+        standing = []
+        for times in seen:
+            during = [began, *(t for t in times if began < t < ended), ended]
+            standing.append((max(b - a for a, b in pairwise(during)), len(during) - 2))
+        opening = Opening(
+            pages=pages,
+            failed=pages - len(moved),
+            median_seconds=statistics.median(moved) if moved else math.nan,
+            slowest_seconds=max(moved, default=math.nan),
+            server_seconds_per_page=used / pages,
+            open_frames_per_second=statistics.mean(frames for _, frames in standing) / (ended - began),
+            longest_standstill=max(gap for gap, _ in standing),
+        )
+        working = await self._works(there, minutes, memory, path) if minutes and there else None
+        for task in self._tasks:
+            task.cancel()
+        return opening, working, fed
+
+    async def _opened(self, url: str, on_frame: Callable[[], None]) -> LightPage:
+        page = self._kind()
+        page.on_frame = on_frame
+        await page.open(url)
+        self._tasks.append(asyncio.create_task(page.take()))
+        return page
+
+    async def _comes_one(self, url: str, delay: float) -> tuple[LightPage | None, float]:
+        """The page, and the seconds from the request to the first frame; no page where there was none."""
+        await asyncio.sleep(delay)
+        moved, began = asyncio.Event(), time.perf_counter()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                page = await self._opened(url, moved.set)
+                await moved.wait()
+        except Exception:
+            # Whatever it was, this page did not come.
+            return None, math.nan
+        return page, time.perf_counter() - began
+
+    async def _fed(self, page: LightPage) -> Fed:
+        """What a page is fed; nothing is to be known of a bare one."""
+        return Fed([], []) if isinstance(page, BarePage) else await Fed.taken(page)
+
+    async def _made_ready(self, pages: int) -> str:
+        """Let a teacher share her page with so many students; the short address when theirs are ready."""
+        self._say(f"{pages} pages are made ready")
+        teacher = self._kind()
+        texts: list[str] = []
+        teacher.on_text = texts.append
+        await teacher.open(self._url, f"{TEACHER}:{urlsplit(self._url).port}")
+        self._tasks.append(asyncio.create_task(teacher.take()))
         async with asyncio.timeout(PATIENCE):
-            await page.open(url)
-            tasks.append(asyncio.create_task(page.take()))
-            await moved.wait()
-    except Exception:
-        # Whatever it was, this page did not come.
-        return None
-    return time.perf_counter() - began
+            teacher.click(labelled(json.loads(teacher.document))["Share"]["id"])
+            while not (asked := [text for text in texts if '"Students"' in text]):
+                await asyncio.sleep(0.1)
+            students = labelled(json.loads(asked[0]))["Students"]["attributes"]["data"]["id"]
+            teacher.set(students, "value", pages)
+            while not any(f"Ready: {pages}." in text for text in texts):
+                await asyncio.sleep(0.1)
+        code = re.search(r"/s/([\w-]+)", asked[0])
+        assert code is not None, "the page shows no short address"
+        return self._server.url.removesuffix("app") + f"s/{code[1]}"
+
+    async def _works(self, pages: Sequence[LightPage], minutes: float, memory: float, path: str) -> Working:
+        from playwright.async_api import async_playwright
+
+        self._say(f"{minutes:g} minutes of work")
+        seconds = 60 * minutes
+        clicks = (
+            []
+            if self._kind is BarePage
+            else [Clicks(page, CLICK_SECONDS * k / len(pages)) for k, page in enumerate(pages)]
+        )
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+            watched = [await Watched.open(browser, self._url, clicks=len(clicks) > 0) for _ in range(2)]
+            await asyncio.sleep(SETTLE)
+            for page in pages:
+                page.frames = 0
+                page.on_frame = None
+            for one in watched:
+                await one.page.evaluate(COUNT_PAINTS)
+            began, used = time.perf_counter(), self._server.cpu()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await asyncio.gather(
+                        asyncio.sleep(seconds), *(one.run() for one in clicks), *(one.run() for one in watched)
+                    )
+            took, used = time.perf_counter() - began, self._server.cpu() - used
+            rates = [page.frames / took for page in pages]
+            drawn = [await one.page.evaluate("window.paints") / took for one in watched]
+            memory = self._server.megabytes() - memory
+            await browser.close()
+        lost = sum(int(task.done()) for task in self._tasks)
+        return Working(
+            minutes=minutes,
+            fewest_frames=min(rates),
+            median_frames=statistics.median(rates),
+            drawn_frames=min(drawn),
+            server_cores=used / took,
+            server_ms_per_frame=1000 * used / max((sum(rates) + sum(drawn)) * took, 1.0),
+            click_ms=p95([x for one in clicks for x in one.took]),
+            drawn_click_ms=p95([x for one in watched for x in one.took]),
+            clicks=sum(len(one.took) for one in clicks) + sum(len(one.took) for one in watched),
+            megabytes_per_page=memory / (len(pages) + len(watched)),
+            errors=lost + self._server.errors() + sum(one.errors for one in watched),
+        )
+
+
+def _note(times: list[float]) -> None:
+    times.append(time.perf_counter())
+
+
+def p95(seconds: Sequence[float]) -> float:
+    """95 % of them are no longer, in milliseconds; nan of none."""
+    return 1000 * float(np.quantile(seconds, 0.95)) if seconds else math.nan
+
+
+class Clicks:
+    """Changes a page's step size now and then, and notes how long it takes until a frame marks the change."""
+
+    def __init__(self, page: LightPage, delay: float):
+        self.took: list[float] = []
+        self._page, self._delay, self._newest = page, delay, -math.inf
+        slider = next(x for label, x in labelled(json.loads(page.document)).items() if label.startswith("Step size"))
+        data = slider["attributes"]["data"]
+        self._slider, self._stop = data["id"], data["attributes"]["value"]
+        self._seen = asyncio.Event()
+
+    async def run(self) -> None:
+        """Click until cancelled."""
+        await asyncio.sleep(self._delay)
+        while True:
+            await self._click()
+            await asyncio.sleep(CLICK_SECONDS)
+
+    async def _click(self) -> None:
+        self._seen.clear()
+        self._page.on_numbers = self._look
+        began = time.perf_counter()
+        # By turns, for a step size that is there already is no change.
+        self._page.set(self._slider, "value_throttled", self._stop - 1 + len(self.took) % 2)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._seen.wait(), LOST_CLICK)
+        self._page.on_numbers = None
+        self.took.append(time.perf_counter() - began)
+
+    def _look(self, numbers: NDArray[np.float64]) -> None:
+        newest = newest_mark(numbers, self._page.feeds)
+        if newest > self._newest:
+            self._newest = newest
+            self._seen.set()
+
+
+def newest_mark(numbers: NDArray[np.float64], feeds: Sequence[Any]) -> float:
+    """Where the last of a frame's dashed lines stands; they are the feeds of one column of a source."""
+    newest, at = -math.inf, 2
+    while at < len(numbers):
+        _, columns, operation, *_ = feeds[int(numbers[at])]
+        length = int(numbers[at + 1])
+        if operation == "replace" and len(columns) == 1 and length:
+            newest = max(newest, float(numbers[at + 2 : at + 2 + length].max()))
+        at += 2 + length * len(columns)
+    return newest
+
+
+_WATCH_MARKS = """() => {
+  const marks = () => Bokeh.documents.flatMap((doc) => [...doc._all_models.values()])
+    .filter((model) => model.type === "GlyphRenderer" && model.glyph.type === "VSpan")
+    .flatMap((model) => [...(model.data_source.data.x ?? [])]).reduce((most, x) => Math.max(most, x), -1)
+  window.edit = new Promise((resolve) => {
+    document.addEventListener("keydown", () => {
+      const before = marks(), began = performance.now()
+      const look = () => {
+        if (marks() !== before) requestAnimationFrame(() => resolve(performance.now() - began))
+        else requestAnimationFrame(look)
+      }
+      look()
+    }, { once: true, capture: true })
+  })
+}"""
+
+
+class Watched:
+    """A page in Chromium, whose step size is changed by a key."""
+
+    def __init__(self, page: Any, clicks: bool):
+        self.page, self._clicks = page, clicks
+        self.took: list[float] = []
+        self.errors = 0
+        page.on("pageerror", self._note)
+
+    @classmethod
+    async def open(cls, browser: Any, url: str, clicks: bool) -> "Watched":
+        """Open it; no time of it is measured."""
+        made = cls(await browser.new_page(viewport={"width": 1280, "height": 720}), clicks)
+        await made.page.goto(url, timeout=1000 * PATIENCE)
+        await made.page.locator(".bk-Figure").first.wait_for(timeout=1000 * PATIENCE)
+        return made
+
+    def _note(self, _: Any) -> None:
+        self.errors += 1
+
+    async def run(self) -> None:
+        """Press a key on the slider now and then."""
+        if not self._clicks:
+            return
+        slider = self.page.get_by_role("slider", name=re.compile("Step size")).first
+        while True:
+            await slider.focus()
+            await self.page.evaluate(_WATCH_MARKS)
+            await slider.press("ArrowLeft" if len(self.took) % 2 else "ArrowRight")
+            try:
+                self.took.append(await asyncio.wait_for(self.page.evaluate("window.edit"), LOST_CLICK) / 1000)
+            except TimeoutError:
+                self.took.append(LOST_CLICK)
+            await asyncio.sleep(CLICK_SECONDS / 4)

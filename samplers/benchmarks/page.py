@@ -7,47 +7,23 @@ Needs the extra ``bench`` and a Chromium or Chrome on the machine.
 """
 
 import asyncio
-import importlib
-import json
-import os
-import re
-import shutil
-import socket
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
-from uuid import uuid4
 
-import numpy as np
+from samplers.benchmarks.control import RATE, Control, Fed, bare, is_bare_frame
+from samplers.benchmarks.light import LightPage
+from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
 
-from samplers import jit
-from samplers.parameters import SpecError
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 FIVE_VIEWS = "views=state,marginal,ks,trace,autocorrelation"
 OPENINGS = 5
 """Openings of the page that count; one before them fills the caches."""
 PAGES = 8
 
 # Bokeh paints a figure in one method. Counting its calls for the first figure counts the frames that are really drawn.
-_COUNT_PAINTS = """() => {
+COUNT_PAINTS = """() => {
   const plots = []
   const visit = (view) => {
     if (typeof view._actual_paint === "function") plots.push(view)
@@ -76,6 +52,8 @@ class PageReport:
     """To connections that answer each frame at once and draw nothing."""
     server_cores: float
     """While it sends that."""
+    control: Control
+    """A bare page of five plots in the same run, fed the same arrays, thirty frames a second."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -93,90 +71,102 @@ def as_text(report: PageReport) -> str:
             f"an edit of D is seen after {report.edit_ms:5.0f} ms  (asked: under 100)",
             f"frames sent, {report.pages} pages      {report.sent_per_second_and_page:6.1f} /s and page  (asked: 15)",
             f"server, {report.pages} pages           {report.server_cores:6.2f} cores  (asked: under .5)",
+            *report.control.lines(),
         )
     )
 
 
 def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
     """Serve the app and measure it. Raises :class:`SpecError` where a browser or a package is missing."""
-    try:
-        import psutil
-        from playwright.sync_api import sync_playwright
-    except ImportError as error:
-        raise SpecError("--page", error.name, 'it needs the extra bench: pip install -e ".[bench]"') from None
+    needs("--page", "psutil", "playwright")
+    from playwright.sync_api import sync_playwright
+
     path = browser_path("--page")
     seconds = 3.0 if quick else 10.0
-    say("warming the caches")
-    # The page declares the models' functions, too, and would compile them while it is measured.
-    importlib.import_module("samplers.models")
-    jit.prepare(jit.declared())
-    with served("--page") as (url, process):
-        server = psutil.Process(process.pid)
-
-        def cpu() -> float:
-            times = server.cpu_times()
-            return float(times.user + times.system)
-
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
-            opening, drawn, used, frames, received = _watched(browser, url, seconds, cpu, say)
+    warm(say)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+        with served("--page") as server:
+            lab = _watched(browser, f"{server.url}?{FIVE_VIEWS}", seconds, server, say)
             say("edits of a recipe")
-            edits = _edits(browser, url)
-            browser.close()
-        say(f"{PAGES} pages")
-        sent, cores = asyncio.run(_serve_many(f"{url}?{FIVE_VIEWS}", seconds, cpu))
+            edits = _edits(browser, server.url)
+            say(f"{PAGES} pages")
+            sent, cores, fed = asyncio.run(_serve_many(f"{server.url}?{FIVE_VIEWS}", seconds, server))
+        say("the control: a bare page of five plots")
+        with bare("--page", fed, RATE) as server:
+            control = _watched(browser, server.url, seconds, server, say, counts=is_bare_frame)
+        browser.close()
     return PageReport(
-        first_frame_seconds=opening,
-        drawn_per_second=drawn,
-        server_ms_per_frame=1000 * used / max(frames, 1),
-        kilobytes_per_frame=received / max(frames, 1) / 1000,
+        first_frame_seconds=lab.opening,
+        drawn_per_second=lab.drawn,
+        server_ms_per_frame=lab.milliseconds,
+        kilobytes_per_frame=lab.received / max(lab.frames, 1) / 1000,
         edit_ms=1000 * statistics.median(edits),
         pages=PAGES,
         sent_per_second_and_page=sent,
         server_cores=cores,
+        control=Control(
+            frames=lab.drawn / max(control.drawn, 1e-9),
+            server=lab.milliseconds / max(control.milliseconds, 1e-9),
+            opening=lab.opening / control.opening,
+            own=f"{control.drawn:.1f} frames/s, {control.milliseconds:.2f} ms, {control.opening:.2f} s",
+        ),
     )
 
 
-def browser_path(option: str) -> str:
-    """The browser that CHROMIUM names, or the first one on the path. Raises :class:`SpecError` for ``option``."""
-    path = next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *BROWSERS))), None)
-    if path is None:
-        raise SpecError(option, "no browser", f"it needs one of {', '.join(BROWSERS)} on the machine")
-    return path
+@dataclass(frozen=True)
+class _Watched:
+    """What was seen of one page."""
+
+    opening: float
+    """Seconds to the first frame."""
+    drawn: float
+    """Frames a second."""
+    used: float
+    """The server's seconds, and the frames and bytes that it sent meanwhile."""
+    frames: int
+    received: int
+
+    @property
+    def milliseconds(self) -> float:
+        """The server's, of a frame."""
+        return 1000 * self.used / max(self.frames, 1)
 
 
 def _watched(
-    browser: Any, url: str, seconds: float, cpu: Callable[[], float], say: Callable[[str], None]
-) -> tuple[float, float, float, int, int]:
-    """Seconds to the first frame, frames drawn a second, and the server's seconds, frames and bytes meanwhile."""
+    browser: Any, url: str, seconds: float, server: Served, say: Callable[[str], None],
+    counts: Callable[[str | bytes], bool] = lambda message: isinstance(message, bytes),
+) -> _Watched:  # fmt: skip
+    """Open a page some times, and watch one; ``counts`` says of a message whether it is the last of a frame."""
     say("opening the page")
     openings = []
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     for _ in range(OPENINGS + 1):
-        counted = _Page(context, f"{url}?{FIVE_VIEWS}")
+        counted = _Page(context, url, counts)
         openings.append(counted.first_frame())
         counted.page.close()
 
     say("one page with five live views")
-    one = _Page(context, f"{url}?{FIVE_VIEWS}")
+    one = _Page(context, url, counts)
     one.first_frame()
     # What the pages before it left behind is cleared away in this time.
     one.page.wait_for_timeout(8000)
-    one.page.evaluate(_COUNT_PAINTS)
+    one.page.evaluate(COUNT_PAINTS)
     one.reset()
-    began, used = time.perf_counter(), cpu()
+    began, used = time.perf_counter(), server.cpu()
     one.page.wait_for_timeout(seconds * 1000)
-    took, used = time.perf_counter() - began, cpu() - used
+    took, used = time.perf_counter() - began, server.cpu() - used
     drawn = one.page.evaluate("window.paints") / took
     one.page.close()
-    return statistics.median(openings[1:]), drawn, used, one.frames, one.received
+    return _Watched(statistics.median(openings[1:]), drawn, used, one.frames, one.received)
 
 
 class _Page:
-    """An open page, with its frames counted: each is one binary message."""
+    """An open page, with its frames counted."""
 
-    def __init__(self, context: Any, url: str):
+    def __init__(self, context: Any, url: str, counts: Callable[[str | bytes], bool]):
         self.reset()
+        self._counts = counts
         self.page = context.new_page()
         self.page.on("websocket", lambda socket: socket.on("framereceived", self._count))
         self._began = time.perf_counter()
@@ -193,7 +183,7 @@ class _Page:
 
     def _count(self, message: str | bytes) -> None:
         self.received += len(message)
-        self.frames += isinstance(message, bytes)
+        self.frames += self._counts(message)
 
 
 EDITS = 9
@@ -236,103 +226,8 @@ def _edits(browser: Any, url: str) -> list[float]:
     return took
 
 
-class LightPage:
-    """A connection that opens the page as its script does, counts its frames and answers them."""
-
-    def __init__(self) -> None:
-        self.frames = 0
-        self.on_frame: Callable[[], None] | None = None
-        self.written: Any = None
-        """Done when what was sent last has left this machine's buffers."""
-        self.document = ""
-        """The page's document, as JSON."""
-
-    async def open(self, url: str) -> None:
-        """Ask for the page, connect, ask for its document, and say that it is there."""
-        from tornado.httpclient import AsyncHTTPClient, HTTPRequest
-        from tornado.websocket import websocket_connect
-
-        page = (await AsyncHTTPClient().fetch(url, request_timeout=120)).body.decode()
-        token = re.search(r'"token":"([^"]+)"', page)
-        assert token is not None, "the page has no token"
-        address = url.split("?", maxsplit=1)[0].replace("http", "ws", 1) + "/ws"
-        self._socket = await websocket_connect(
-            HTTPRequest(address), subprotocols=["bokeh", token[1]], max_message_size=1 << 28
-        )
-        # The server takes no message before it has said that it is there.
-        await self._read('"ACK"')
-        self.send("PULL-DOC-REQ", {})
-        self.document = await self._read('{"doc"')
-        self._bus = next(
-            model["id"]
-            for model in models(json.loads(self.document))
-            if "end of the live loop" in str(model["attributes"].get("esm"))
-        )
-        self.answer(-2, -1)
-        self.event("document_ready", {})
-
-    async def _read(self, part: str) -> str:
-        """The next text with this part in it."""
-        while (content := await self._socket.read_message()) is not None:
-            if isinstance(content, str) and part in content[:100]:
-                return content
-        raise ConnectionError("the server closed the connection")
-
-    async def take(self) -> None:
-        """Take frames and answer them, until it is cancelled."""
-        while (message := await self._socket.read_message()) is not None:
-            if isinstance(message, bytes) and message[:1] == b"\0":
-                self.frames += 1
-                if self.on_frame is not None:
-                    self.on_frame()
-                generation, number = np.frombuffer(message[:16]).astype(int).tolist()
-                if number == 1 or number % 2 == 0:
-                    self.answer(number, generation)
-            elif isinstance(message, bytes) and message.startswith(b'{"type": "layout"'):
-                self.answer(0, json.loads(message)["generation"])
-
-    def close(self) -> None:
-        """Leave the page."""
-        self._socket.close()
-
-    def answer(self, number: int, generation: int) -> None:
-        """Tell the loop that a frame has been drawn."""
-        self.event("data_event", {"model": {"id": self._bus}, "data": [number, 0, generation, 1280, 0]})
-
-    def event(self, name: str, values: dict[str, Any]) -> None:
-        """Let something happen on the page."""
-        event = {"type": "event", "name": name, "values": {"type": "map", "entries": [list(x) for x in values.items()]}}
-        self.patch({"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event})
-
-    def patch(self, change: Any) -> None:
-        """Ask for a change of the document."""
-        self.send("PATCH-DOC", {"events": [change]})
-
-    def send(self, kind: str, content: Any) -> None:
-        """Send a message."""
-        for fragment in ({"msgid": uuid4().hex, "msgtype": kind}, {}, content):
-            self.raw(json.dumps(fragment))
-
-    def raw(self, fragment: str | bytes) -> None:
-        """Send a part of a message as it is."""
-        self.written = self._socket.write_message(fragment, binary=isinstance(fragment, bytes))
-        # Nobody need wait for it, and the server may have closed.
-        self.written.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-
-def models(content: Any) -> Iterator[dict[str, Any]]:
-    """Every model in a serialised document."""
-    if isinstance(content, dict):
-        if "attributes" in content:
-            yield content
-        content = list(content.values())
-    if isinstance(content, list):
-        for each in content:
-            yield from models(each)
-
-
-async def _serve_many(url: str, seconds: float, cpu: Callable[[], float]) -> tuple[float, float]:
-    """Frames sent a second to each of the pages, and the server's cores."""
+async def _serve_many(url: str, seconds: float, server: Served) -> tuple[float, float, Fed]:
+    """Frames sent a second to each of the pages, the server's cores, and what the first was fed."""
     pages = [LightPage() for _ in range(PAGES)]
     tasks = []
     for page in pages:
@@ -342,39 +237,12 @@ async def _serve_many(url: str, seconds: float, cpu: Callable[[], float]) -> tup
     await asyncio.sleep(5)
     for page in pages:
         page.frames = 0
-    began, used = time.perf_counter(), cpu()
+    began, used = time.perf_counter(), server.cpu()
     await asyncio.sleep(seconds)
-    took, used = time.perf_counter() - began, cpu() - used
+    took, used = time.perf_counter() - began, server.cpu() - used
+    sent = sum(page.frames for page in pages) / took / PAGES
+    fed = await Fed.taken(pages[0])
     for page, task in zip(pages, tasks, strict=True):
         task.cancel()
         page.close()
-    return sum(page.frames for page in pages) / took / PAGES, used / took
-
-
-@contextmanager
-def served(option: str, patience: float = 60.0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The address of the app, served in a process of its own. Raises :class:`SpecError` for ``option``."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    app = Path(__file__).parent.parent.parent / "app"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "panel", "serve", str(app), "--port", str(port), "--address", "127.0.0.1"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    url = f"http://localhost:{port}/app"
-    try:
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                with urlopen(url, timeout=patience):
-                    break
-            except (URLError, ConnectionError):
-                if time.monotonic() > deadline or process.poll() is not None:
-                    raise SpecError(option, url, "the server did not start") from None
-                time.sleep(0.2)
-        yield url, process
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
+    return sent, used / took, fed

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from samplers.benchmarks.page import LightPage
+from samplers.benchmarks.light import LightPage
 from tests.browser import LIGHT_PAGE
 
 

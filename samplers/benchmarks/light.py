@@ -1,0 +1,141 @@
+"""A connection that is a page to the server, and draws nothing: one machine can have a whole class of them."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class LightPage:
+    """A connection that opens the page as its script does, counts its frames and answers them."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+        self.on_frame: Callable[[], None] | None = None
+        self.written: Any = None
+        """Done when what was sent last has left this machine's buffers."""
+        self.document = ""
+        """The page's document, as JSON."""
+        self.feeds: list[Any] = []
+        """What the arrays of a frame are for: model, columns, operation, rollover and names of each."""
+        self.on_numbers: Callable[[NDArray[np.float64]], None] | None = None
+        """Called with each frame's numbers."""
+        self.on_text: Callable[[str], None] | None = None
+        """Called with what Bokeh sends as text: changes of the document."""
+
+    async def connect(self, url: str, host: str = "") -> None:
+        """Ask for the page, connect, and ask for its document. ``host`` is by which name, if not that in ``url``."""
+        from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+        from tornado.websocket import websocket_connect
+
+        headers = {"Host": host} if host else {}
+        answer = await AsyncHTTPClient().fetch(HTTPRequest(url, headers=headers, request_timeout=120))
+        token = re.search(r'"token":"([^"]+)"', answer.body.decode())
+        assert token is not None, "the page has no token"
+        # A short address leads to the page's own.
+        address = answer.effective_url.split("?", maxsplit=1)[0].replace("http", "ws", 1) + "/ws"
+        self._socket = await websocket_connect(
+            HTTPRequest(address, headers=headers), subprotocols=["bokeh", token[1]], max_message_size=1 << 28
+        )
+        # The server takes no message before it has said that it is there.
+        await self._read('"ACK"')
+        self.send("PULL-DOC-REQ", {})
+        self.document = await self._read('{"doc"')
+
+    async def open(self, url: str, host: str = "") -> None:
+        """Connect as :meth:`connect` does, and say that the page is there."""
+        await self.connect(url, host)
+        self._bus = next(
+            model["id"]
+            for model in models(json.loads(self.document))
+            if "end of the live loop" in str(model["attributes"].get("esm"))
+        )
+        self.answer(-2, -1)
+        self.event("document_ready", {})
+
+    async def _read(self, part: str) -> str:
+        """The next text with this part in it."""
+        while (content := await self._socket.read_message()) is not None:
+            if isinstance(content, str) and part in content[:100]:
+                return content
+        raise ConnectionError("the server closed the connection")
+
+    async def take(self) -> None:
+        """Take frames and answer them, until it is cancelled."""
+        while (message := await self._socket.read_message()) is not None:
+            if isinstance(message, bytes) and message[:1] == b"\0":
+                self.frames += 1
+                if self.on_frame is not None:
+                    self.on_frame()
+                if self.on_numbers is not None:
+                    self.on_numbers(np.frombuffer(message))
+                generation, number = np.frombuffer(message[:16]).astype(int).tolist()
+                if number == 1 or number % 2 == 0:
+                    self.answer(number, generation)
+            elif isinstance(message, bytes) and message.startswith(b'{"type": "layout"'):
+                layout = json.loads(message)
+                self.feeds = layout["feeds"]
+                self.answer(0, layout["generation"])
+            elif isinstance(message, str) and self.on_text is not None:
+                self.on_text(message)
+
+    def close(self) -> None:
+        """Leave the page."""
+        self._socket.close()
+
+    def answer(self, number: int, generation: int) -> None:
+        """Tell the loop that a frame has been drawn."""
+        self.event("data_event", {"model": {"id": self._bus}, "data": [number, 0, generation, 1280, 0]})
+
+    def event(self, name: str, values: dict[str, Any]) -> None:
+        """Let something happen on the page."""
+        event = {"type": "event", "name": name, "values": {"type": "map", "entries": [list(x) for x in values.items()]}}
+        self.patch({"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event})
+
+    def click(self, button: str) -> None:
+        """Press a button, by its model's id."""
+        self.event("dom_event", {"model": {"id": button}, "node": "click", "data": {}})
+
+    def set(self, model: str, name: str, value: Any) -> None:
+        """Ask for another value of a model's property."""
+        self.patch({"kind": "ModelChanged", "model": {"id": model}, "attr": name, "new": value})
+
+    def patch(self, change: Any) -> None:
+        """Ask for a change of the document."""
+        self.send("PATCH-DOC", {"events": [change]})
+
+    def send(self, kind: str, content: Any) -> None:
+        """Send a message."""
+        for fragment in ({"msgid": uuid4().hex, "msgtype": kind}, {}, content):
+            self.raw(json.dumps(fragment))
+
+    def raw(self, fragment: str | bytes) -> None:
+        """Send a part of a message as it is."""
+        self.written = self._socket.write_message(fragment, binary=isinstance(fragment, bytes))
+        # Nobody need wait for it, and the server may have closed.
+        self.written.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+def models(content: Any) -> Iterator[dict[str, Any]]:
+    """Every model in a serialised document."""
+    if isinstance(content, dict):
+        if "attributes" in content:
+            yield content
+        content = list(content.values())
+    if isinstance(content, list):
+        for each in content:
+            yield from models(each)
+
+
+def labelled(content: Any) -> dict[str, dict[str, Any]]:
+    """The first of the components with each label, in a serialised document or a change of it."""
+    found: dict[str, dict[str, Any]] = {}
+    for model in models(content):
+        data = model["attributes"].get("data")
+        if isinstance(data, dict) and "label" in data.get("attributes", {}):
+            found.setdefault(data["attributes"]["label"], model)
+    return found
