@@ -88,7 +88,9 @@ def _serve(port: int, room: bool) -> int:
         print(qr_terminal(f"http://{found[0]}:{port}/"))
         print(f"For the class: {' or '.join(f'http://{one}:{port}/' for one in found)}")
         print("Share, in the header of the page, shows it for the experiment that is on the screen.", flush=True)
-    panel(serve_arguments(port, room, reached_by))
+    # Panel reads what the process was called with, whatever it is given.
+    sys.argv = ["panel", *serve_arguments(port, room, reached_by)]
+    panel()
     return 0
 
 

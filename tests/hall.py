@@ -59,13 +59,22 @@ def listens(port: int) -> None:
         time.sleep(0.05)
 
 
+@dataclass
+class RedisServer:
+    """Where it is, and what it is."""
+
+    address: str
+    process: subprocess.Popen
+
+
 @contextmanager
-def redis(folder: Path) -> Iterator[str]:
-    """The address of a Redis server of its own, which writes nothing down."""
+def redis(folder: Path) -> Iterator["RedisServer"]:
+    """A Redis server of its own, which writes nothing down."""
     command, port = installed("redis-server"), browser.free_port()
-    with running([command, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)], folder):
+    started = [command, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    with running(started, folder) as process:
         listens(port)
-        yield f"redis://127.0.0.1:{port}"
+        yield RedisServer(f"redis://127.0.0.1:{port}", process)
 
 
 def configuration(front: int, ports: Sequence[int]) -> str:
@@ -150,7 +159,7 @@ def hall(folder: Path, *options: str, port: int | None = None) -> Iterator[Hall]
     )
     allowed = [part for one in ("127.0.0.1", "localhost") for part in ("--allow-websocket-origin", f"{one}:{front}")]
     with ExitStack() as stack:
-        store = stack.enter_context(redis(folder))
+        store = stack.enter_context(redis(folder)).address
         environment = {REDIS: store, "BOKEH_SECRET_KEY": "of both processes"}
         made = Hall(folder, front, (first, second), store, ("--use-xheaders", *allowed, *options), environment)
         stack.callback(lambda: [one.close() for one in made.processes.values()])

@@ -3,6 +3,8 @@
 import logging
 import os
 import re
+from functools import cache
+from html import escape
 from secrets import token_urlsafe
 from typing import Any, ClassVar
 
@@ -25,6 +27,7 @@ from app.guard import pieces, ready, told
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
 from app.room import ahead
+from app.room.network import addresses
 from app.room.rooms import AWAY, rooms
 
 log = logging.getLogger("sgmcmc-lab")
@@ -32,6 +35,12 @@ log = logging.getLogger("sgmcmc-lab")
 EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
 _SCRIPT = re.compile(r"<script(?=[\s>])")
+_SENTENCE = (
+    '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="color-scheme" content="light dark"><title>SG-MCMC Lab</title>'
+    '<p style="font: 18px/1.5 sans-serif; max-width: 36em; margin: 2em auto; padding: 0 1em; overflow-wrap: anywhere">{}</p>\n'
+)
+"""A page that says why there is none, also on a phone."""
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -67,14 +76,21 @@ class Guard:
         host = request.host.lower()
         if not self.knows(host):
             name = host if re.fullmatch(r"[a-z0-9.:_\[\]-]{1,255}", host) else "HOST:PORT"
+            # By its own addresses the class's command serves it.
+            own, _, port = name.rpartition(":")
+            start = f"sgmcmc-lab --class --port {port}, or: " if own in self._own_addresses() else ""
             return (
-                "This name of the lab is not allowed. Whoever runs the server can allow it: "
-                f"panel serve app --allow-websocket-origin {name}"
+                "This name of the lab is not allowed. Whoever runs the server can allow it, and starts it with: "
+                f"{start}panel serve app --allow-websocket-origin {name}"
             )
         # A page of another site must not make this computer work: it may link to the lab, and show it if it is named.
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and not self._from_outside(request):
             return f"Another site asked for this. It can show the lab in a frame if the server is started with {EMBED}."
         return ""
+
+    @cache  # noqa: B019 - there is one guard
+    def _own_addresses(self) -> tuple[str, ...]:
+        return tuple(addresses())
 
     def knows(self, host: str) -> bool:
         """Whether the server was named so: as this computer, or by who started it."""
@@ -192,8 +208,7 @@ class Refused(RequestHandler):
 
 def _refuse(handler: RequestHandler, sentence: str, status: int = 403) -> None:
     handler.set_status(status)
-    handler.set_header("Content-Type", "text/plain; charset=utf-8")
-    handler.finish(sentence + "\n")
+    handler.finish(_SENTENCE.format(escape(sentence)))
 
 
 class _Refusable(Matcher):

@@ -17,8 +17,8 @@ log = logging.getLogger("sgmcmc-lab")
 
 BEAT_SECONDS = 1.0
 """How often a process announces itself, and looks for what was asked for."""
-ALIVE_SECONDS = 5.0
-"""One that has announced nothing for so long is gone."""
+ALIVE_SECONDS = 15.0
+"""One that has announced nothing for so long is gone. On a machine that is full one makes a page for seven."""
 MOST_LINKS = 100
 """For which pages are asked for at a time."""
 

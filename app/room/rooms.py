@@ -259,7 +259,7 @@ class Rooms:
         return room
 
     async def _here(self, code: str, student: str) -> None:
-        if student not in await self._store.read(f"here:{code}"):
+        if not await self._store.has(f"here:{code}", student):
             raise SpecError("room", code, f"allowed are {MOST_STUDENTS} students, and it is full")
 
     async def _by_maker(self, code: str, secret: str) -> dict[str, str]:

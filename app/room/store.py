@@ -29,6 +29,9 @@ class Store(Protocol):
     async def read(self, key: str) -> dict[str, str]:
         """The mapping; empty where there is none any more."""
 
+    async def has(self, key: str, field: str) -> bool:
+        """Whether the mapping is there, and has this field."""
+
     async def write(self, key: str, fields: Mapping[str, str]) -> None:
         """Other values of some fields of a mapping that is there."""
 
@@ -71,6 +74,9 @@ class Memory:
     async def read(self, key: str) -> dict[str, str]:
         return dict(self._alive().get(key, (0, {}))[1])
 
+    async def has(self, key: str, field: str) -> bool:
+        return field in self._alive().get(key, (0, {}))[1]
+
     async def write(self, key: str, fields: Mapping[str, str]) -> None:
         if key in self._alive():
             self._kept[key][1].update(fields)
@@ -105,7 +111,7 @@ class Redis:
         from redis.asyncio import Redis as Client
 
         pool = BlockingConnectionPool.from_url(
-            address, max_connections=CONNECTIONS, timeout=PATIENCE, decode_responses=True, socket_timeout=PATIENCE,
+            address, max_connections=CONNECTIONS, timeout=4 * PATIENCE, decode_responses=True, socket_timeout=PATIENCE,
             socket_connect_timeout=PATIENCE,
         )  # fmt: skip
         self._redis: Any = Client.from_pool(pool)
@@ -126,6 +132,9 @@ class Redis:
 
     async def read(self, key: str) -> dict[str, str]:
         return dict(await self._redis.hgetall(self.PREFIX + key))
+
+    async def has(self, key: str, field: str) -> bool:
+        return bool(await self._redis.hexists(self.PREFIX + key, field))
 
     async def write(self, key: str, fields: Mapping[str, str]) -> None:
         if await self._redis.exists(self.PREFIX + key):
