@@ -12,6 +12,7 @@ from app import ending, lean, one_thread, sending, shell, warmup  # noqa: F401
 from app.guard.server import install
 from app.guard.turns import TURNS
 from app.live import PACE
+from app.room import ahead
 
 install()
 ending.install()
@@ -31,6 +32,7 @@ def on_server_loaded(server_context):
     sending.keep()
     sys.setswitchinterval(SWITCH_SECONDS)
     threading.Thread(target=warmup.compile_all, name="warm-up", daemon=True).start()
+    PeriodicCallback(ahead.beat, 1000 * ahead.BEAT_SECONDS).start()
     PeriodicCallback(lambda: TURNS.crowded or ending.look(PACE.quiet), LOOK_MS).start()
     IOLoop.current().asyncio_loop.set_exception_handler(_unless_gone)
 

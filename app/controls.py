@@ -1,5 +1,6 @@
 """Widgets drawn from the declared parameters; each asks the state to change, and shows what it says."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -94,8 +95,8 @@ def slider(options: dict[str, Any], value: Any, chosen: Callable[[Any], Any], **
 
 
 def sentence(cls: type) -> str:
-    """The first paragraph of a class's docstring."""
-    return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+    """The first paragraph of a class's docstring, in which another class is its plain name."""
+    return re.sub(r":\w+:`[~\w.]*?(\w+)`", r"\1", " ".join((cls.__doc__ or "").split("\n\n")[0].split()))
 
 
 def in_words(option: str) -> str:

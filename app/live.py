@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from app.bus import Bus
+from app.fair import Pool
 from app.guard.turns import TURNS
 from app.theme import axis_type
-from app.threads import workers
 from app.views.base import Feed
 
 log = logging.getLogger("sgmcmc-lab")
@@ -39,9 +39,9 @@ LOST_SECONDS = 5.0
 SLOW_SECONDS = 0.25
 """Slow work, such as ensembles, R-hat and readouts, comes this often."""
 
-# Shared by all sessions: as many threads as there are processors, first come, first served.
-POOL = workers(2, "engine")
-SLOW = workers(1, "slow")
+# Shared by all sessions: as many places as there are processors.
+POOL = Pool(2, "engine")
+SLOW = Pool(1, "slow")
 
 
 class Pace:

@@ -17,9 +17,12 @@ elsewhere. The cache folder is therefore named by a digest of the files with com
 one of them starts a new one.
 """
 
+import atexit
 import hashlib
 import os
+import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -193,26 +196,51 @@ def cache_folder() -> Path:
 
 
 @contextmanager
-def _cache_in(folder: Path) -> Iterator[None]:
+def _cache_in(folder: Path | None) -> Iterator[None]:
     # Numba reads its cache folder when a function is decorated; other users of Numba in this
     # process keep theirs.
     before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)
+    numba.config.CACHE_DIR = str(folder or "")
     try:
         yield
     finally:
         numba.config.CACHE_DIR = before
 
 
-_FOLDER = cache_folder()
+def _folder_to_write(folder: Path) -> Path | None:
+    """The folder, where it can be written to; else one that ends with this process, with what is kept in it.
+
+    Numba reads a cache only where it can write it. None where nothing can be written: all is compiled in each process.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        return folder
+    except OSError:
+        pass
+    try:
+        own = Path(tempfile.mkdtemp(prefix="sgmcmc-lab-"))
+        maker = os.getpid()
+        # Not by a process that was forked from this one.
+        atexit.register(lambda: shutil.rmtree(own, ignore_errors=True) if os.getpid() == maker else None)
+        if folder.is_dir():
+            shutil.copytree(folder, own / folder.name)
+        (own / folder.name).mkdir(exist_ok=True)
+        return own / folder.name
+    except OSError:
+        return None
+
+
+FOLDER = _folder_to_write(cache_folder())
+"""Where this process keeps what it compiles; None where it cannot."""
 _COMPILING = threading.Lock()
 _COMPILED: dict[Any, tuple[str, Any]] = {}
 _READY: set[Any] = set()
 
 
 def _declare(function: Callable, signature: Any, what: str, nogil: bool = False, kept: bool = True) -> Any:
-    with _cache_in(_FOLDER):
-        dispatcher = numba.njit(cache=kept, nogil=nogil, error_model="numpy")(function)
+    with _cache_in(FOLDER):
+        dispatcher = numba.njit(cache=kept and FOLDER is not None, nogil=nogil, error_model="numpy")(function)
     _COMPILED[dispatcher] = (f"{what} {function.__module__.split('.')[-1]}", signature)
     return dispatcher
 
@@ -302,6 +330,11 @@ def is_ready(functions: Iterable[Any]) -> bool:
     return all(function in _READY for function in functions)
 
 
+def missing() -> list[Any]:
+    """The declared functions that the disk cache is to have and has not."""
+    return [f for f in _COMPILED if f not in _READY and isinstance(f._cache, FunctionCache) and not _is_kept(f)]
+
+
 def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] | None = None) -> None:
     """Compile these functions or load them from the cache.
 
@@ -318,7 +351,7 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
         elif function in cold:
             _say(f"compiling {cold.index(function) + 1} of {len(cold)}: {what}")
         # The server's warm-up and its first pages want the same functions at the same time.
-        with _COMPILING, _cache_in(_FOLDER):
+        with _COMPILING, _cache_in(FOLDER):
             if function not in _READY:
                 function.compile(signature)
                 # A call with another target's functions would otherwise compile again for their own types.

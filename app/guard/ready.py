@@ -25,6 +25,8 @@ KEEP_SECONDS = 600.0
 """For so long after it was last asked that they be ready."""
 QUIET_SECONDS = 0.05
 """While the server makes pages for those who wait, it is asked so often whether they are there."""
+IDLE_SECONDS = 1.0
+"""Where all are made, it is looked so often for more to make and for those whose time is over."""
 
 
 @dataclass
@@ -46,8 +48,8 @@ class Ready:
         self._links: dict[Any, _Link] = {}
         self._filling: asyncio.Task[None] | None = None
 
-    def prepare(self, query: str, count: int) -> int:
-        """Let so many pages of a link be made, and be kept for ten minutes from now; those that are ready count.
+    def prepare(self, query: str, count: int, seconds: float = KEEP_SECONDS) -> int:
+        """Let so many pages of a link be made, and be kept for so long from now; those that are ready count.
 
         Returns how many there will be, for there is room for ``MOST`` of all links. Raises :class:`SpecError`.
         """
@@ -59,16 +61,16 @@ class Ready:
         key = _key(query)
         others = sum(link.wanted for at, link in self._links.items() if at != key)
         link = self._links.setdefault(key, _Link(query, 0, 0.0))
-        link.wanted, link.until = min(count, MOST - others), self._clock() + KEEP_SECONDS
+        link.wanted, link.until = min(count, MOST - others), self._clock() + seconds
         self._drop(link, link.wanted)
         if self._filling is None or self._filling.done():
             self._filling = asyncio.get_running_loop().create_task(self._fill())
         return link.wanted
 
-    def count(self, query: str) -> int:
-        """How many pages of a link are ready now."""
-        link = self._links.get(_key(query))
-        return 0 if link is None else len(link.sessions)
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Of each link how many pages are ready now, and how many will be."""
+        self._drop_old()
+        return {link.query: (len(link.sessions), link.wanted) for link in self._links.values()}
 
     def take(self, query: str) -> ServerSession | None:
         """A page of this link, which from now on is the asker's alone; None where none is ready."""
@@ -87,7 +89,7 @@ class Ready:
             self._drop_old()
             short = [link for link in self._links.values() if len(link.sessions) < link.wanted]
             if not short or TURNS.crowded:
-                await asyncio.sleep(QUIET_SECONDS if short else 1.0)
+                await asyncio.sleep(QUIET_SECONDS if short else IDLE_SECONDS)
                 continue
             async with TURNS.lock:
                 session = await self._make(short[0].query)
@@ -114,21 +116,3 @@ class Ready:
 def _key(query: str) -> tuple[tuple[str, str], ...]:
     """What a link says, however it is written."""
     return tuple(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
-
-
-_servers: list[Ready] = []
-
-
-def serve(ready: Ready) -> None:
-    """The pages of this server."""
-    _servers[:] = [ready]
-
-
-def prepare(query: str, count: int) -> int:
-    """Let so many pages of a link be made in idle time; see :meth:`Ready.prepare`. None without a server."""
-    return _servers[0].prepare(query, count) if _servers else 0
-
-
-def count(query: str) -> int:
-    """How many pages of a link are ready now."""
-    return _servers[0].count(query) if _servers else 0

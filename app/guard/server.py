@@ -1,7 +1,10 @@
 """Whom the server answers, with which headers: the HTTP side of ``panel serve app``."""
 
+import logging
 import os
 import re
+from functools import cache
+from html import escape
 from secrets import token_urlsafe
 from typing import Any, ClassVar
 
@@ -23,11 +26,21 @@ from tornado.web import OutputTransform, RequestHandler
 from app.guard import pieces, ready, told
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
-from app.room.rooms import rooms
+from app.room import ahead
+from app.room.network import addresses
+from app.room.rooms import AWAY, rooms
+
+log = logging.getLogger("sgmcmc-lab")
 
 EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
 _SCRIPT = re.compile(r"<script(?=[\s>])")
+_SENTENCE = (
+    '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="color-scheme" content="light dark"><title>SG-MCMC Lab</title>'
+    '<p style="font: 18px/1.5 sans-serif; max-width: 36em; margin: 2em auto; padding: 0 1em; overflow-wrap: anywhere">{}</p>\n'
+)
+"""A page that says why there is none, also on a phone."""
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -63,14 +76,21 @@ class Guard:
         host = request.host.lower()
         if not self.knows(host):
             name = host if re.fullmatch(r"[a-z0-9.:_\[\]-]{1,255}", host) else "HOST:PORT"
+            # By its own addresses the class's command serves it.
+            own, _, port = name.rpartition(":")
+            start = f"sgmcmc-lab --class --port {port}, or: " if own in self._own_addresses() else ""
             return (
-                "This name of the lab is not allowed. Whoever runs the server can allow it: "
-                f"panel serve app --allow-websocket-origin {name}"
+                "This name of the lab is not allowed. Whoever runs the server can allow it, and starts it with: "
+                f"{start}panel serve app --allow-websocket-origin {name}"
             )
         # A page of another site must not make this computer work: it may link to the lab, and show it if it is named.
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and not self._from_outside(request):
             return f"Another site asked for this. It can show the lab in a frame if the server is started with {EMBED}."
         return ""
+
+    @cache  # noqa: B019 - there is one guard
+    def _own_addresses(self) -> tuple[str, ...]:
+        return tuple(addresses())
 
     def knows(self, host: str) -> bool:
         """Whether the server was named so: as this computer, or by who started it."""
@@ -161,8 +181,13 @@ class ShortLink(RequestHandler):
 
     async def get(self, code: str) -> None:
         """Redirect, to this server's own page alone."""
-        link = await rooms().address(code)
         self.set_header("Cache-Control", "no-store")
+        try:
+            link = await rooms().address(code)
+        except Exception as error:
+            log.warning("A short link cannot be looked up: %s", type(error).__name__)
+            _refuse(self, f"{AWAY} Try again in a moment.", 503)
+            return
         if link:
             self.redirect(f"../app{link}")
         else:
@@ -183,8 +208,7 @@ class Refused(RequestHandler):
 
 def _refuse(handler: RequestHandler, sentence: str, status: int = 403) -> None:
     handler.set_status(status)
-    handler.set_header("Content-Type", "text/plain; charset=utf-8")
-    handler.finish(sentence + "\n")
+    handler.finish(_SENTENCE.format(escape(sentence)))
 
 
 class _Refusable(Matcher):
@@ -230,7 +254,7 @@ class GuardedTornado(BokehTornado):
         self.path_of_ready = next(iter(self._applications), "")
         """Where a page is that may be made before it is asked for."""
         self.ready = ready.Ready(self._page_of_nobody)
-        ready.serve(self.ready)
+        ahead.serve(self.ready)
         # By these names this computer is meant, whatever else is allowed; Bokeh's handler of pages looks here, too.
         port = options["absolute_url"].rstrip("/").rpartition(":")[2]
         self.websocket_origins.update(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 from app.room.rooms import Look, Rooms, rooms
@@ -40,15 +41,19 @@ class Hub:
     async def _watch(self, code: str) -> None:
         try:
             while self._hearing[code]:
+                look = before = self._last.get(code)
+                reached = True
                 try:
                     look = await self._rooms.look(code)
                 except Exception as error:
-                    # Redis is away for a while: what is known stays.
-                    log.warning("The room %s cannot be looked at: %s", code, type(error).__name__)
-                else:
-                    if code not in self._last or look != self._last[code]:
-                        self._last[code] = look
-                        self._tell(code, list(self._hearing[code]))
+                    # Redis is away for a while: what is known stays, and is said to be what was.
+                    reached = False
+                    if before is not None and not before.away:
+                        log.warning("The room %s cannot be looked at: %s", code, type(error).__name__)
+                        look = replace(before, away=True)
+                if look != before or (reached and code not in self._last):
+                    self._last[code] = look
+                    self._tell(code, list(self._hearing[code]))
                 await asyncio.sleep(self._seconds)
         finally:
             for kept in (self._hearing, self._tasks, self._last):

@@ -17,7 +17,7 @@ from app.lesson.place import SKIPPED
 from app.room import race
 from app.room.bar import RoomBar
 from app.room.hub import hub
-from app.room.rooms import KEPT, Ask, Look, new_mark, rooms
+from app.room.rooms import AWAY, KEPT, Ask, Look, new_mark, rooms
 from app.room.share import Share
 from app.turn import on_page
 from lessons.formulas import mathml
@@ -33,7 +33,8 @@ log = logging.getLogger("sgmcmc-lab")
 
 ROWS = 10
 """Of a race's table."""
-AWAY = "The rooms of this server do not answer now; the page itself goes on."
+AGAIN_SECONDS = 4.0
+"""After so long it is tried again to come into a room whose server did not answer."""
 CLOSED = "This room is gone: its teacher closed it, its server ended, or a day is over. The page goes on by itself."
 
 
@@ -51,7 +52,7 @@ class RoomPanel:
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
         self.share = Share(state, self, notify, do_later)
         self._student = self._secret = self._said = ""
-        self._following = self._entering = self.ended = False
+        self._following = self._entering = self._opening = self.ended = False
         self._look: Look | None = None
         self._shown: dict[str, Any] = {}
         self._led = self._followed = ""
@@ -67,13 +68,21 @@ class RoomPanel:
         return bool(self._secret)
 
     async def open(self) -> str:
-        """Open a room, which shows what this page shows. Returns its code; an empty text where there can be none."""
+        """Open a room, which shows what this page shows. Returns its code; an empty text where there can be none.
+
+        A page has one room: one that it has made is closed before it opens another.
+        """
+        if self.is_maker or self._opening:
+            return self.state.room
+        self._opening = True
         self._led = link.to_lead(self.state)
         try:
             code, secret = await rooms().open(self._led)
         except SpecError as error:
             self._notify("warning", str(error))
             return ""
+        finally:
+            self._opening = False
         self.leave()
         self._secret = secret
 
@@ -111,7 +120,7 @@ class RoomPanel:
 
     def _make_bar(self) -> None:
         self.bar = RoomBar(self.state.room, self._heard)
-        self._shown = {}
+        self._student, self._said, self._shown = "", "", {}
         self.panel.objects = [self.bar]
 
     def _heard(self, message: list[Any]) -> None:
@@ -119,7 +128,7 @@ class RoomPanel:
         if action == "hello" and len(given) == 2 and all(isinstance(one, str) for one in given):
             self._do(self._come_in(*given))
             return
-        if action == "leave":
+        if action == "leave" and not self.is_maker:
             self._go()
             return
         if self._look is None:
@@ -144,26 +153,39 @@ class RoomPanel:
 
     async def _come_in(self, student: str, secret: str) -> None:
         code = self.state.room
+        first = not self._student
+        # Whatever it sends later, a page is one student.
+        self._student = self._student or (student if KEPT.fullmatch(student) else new_mark())
         # A page that has just opened the room is asked for what it keeps before it keeps it.
         secret = self._secret or secret
-        maker = bool(KEPT.fullmatch(secret)) and await self._made(code, secret)
-        student = student if KEPT.fullmatch(student) else new_mark()
-        try:
-            if not maker:
-                await rooms().join(code, student)
-        except SpecError as error:
-            self._said = str(error)
-            await self.bar.show(self._of_nobody())
+        while not self.ended and self.state.room == code:
+            try:
+                maker = bool(KEPT.fullmatch(secret)) and await self._made(code, secret)
+                if not maker:
+                    await rooms().join(code, self._student)
+                break
+            except SpecError as error:
+                await self._stay_outside(str(error))
+                return
+            except Exception as error:
+                log.warning("A room cannot be come into: %s", type(error).__name__)
+                await self._stay_outside(AWAY)
+            await asyncio.sleep(AGAIN_SECONDS)
+        if self.ended or self.state.room != code:
             return
-        self._student, self._secret = student, secret if maker else ""
-        await self.bar.keep(student, self._secret)
+        self._said = ""
+        self._secret = secret if maker else ""
+        await self.bar.keep(self._student, self._secret)
         self.leave()
-        if self.ended:
-            return
-        self._following = not maker
+        if first:
+            self._following = not maker
         # A component that is drawn anew is shown all again.
         self._shown = {}
         self._quit = hub().join(code, self._hear)
+
+    async def _stay_outside(self, why: str) -> None:
+        self._said = why
+        await self.bar.show(self._of_nobody())
 
     async def _made(self, code: str, secret: str) -> bool:
         try:
@@ -238,9 +260,18 @@ class RoomPanel:
     def _answer(self, option: int) -> None:
         assert self._look is not None
         if self._look.ask is not None:
-            self._do(rooms().answer(self.state.room, self._student, self._look.ask.number, option))
-            self._answered = {self._look.ask.number: option}
+            number = self._look.ask.number
+            self._answered = {number: option}
             self._draw()
+            self._do(self._send_answer(number, option))
+
+    async def _send_answer(self, number: int, option: int) -> None:
+        try:
+            await rooms().answer(self.state.room, self._student, number, option)
+        except BaseException:
+            # It may be given again.
+            self._answered.pop(number, None)
+            raise
 
     # Race
 
@@ -306,7 +337,7 @@ class RoomPanel:
         # Open it stays wherever the teacher goes, and its bars until she goes on.
         ask = _question(look.ask) if look.ask is not None and (look.ask.open or look.leads_to(look.ask)) else None
         return {
-            "maker": self.is_maker, "students": look.students, "buttons": self._buttons(look), "said": self._said,
+            "maker": self.is_maker, "students": look.students, "buttons": self._buttons(look), "said": AWAY if look.away else self._said,
             "ask": self._asked(look, *ask) if ask is not None else None,
             "race": self._raced(look) if look.race is not None else None,
         }  # fmt: skip
@@ -370,6 +401,9 @@ class RoomPanel:
         except Exception:
             log.exception("A room did not answer")
             self._say(AWAY)
+            await asyncio.sleep(AGAIN_SECONDS)
+            if self._said == AWAY:
+                self._say("")
 
 
 def _compared(query: str) -> str:

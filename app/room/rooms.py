@@ -34,6 +34,8 @@ MOST_ASKED = 200
 MAX_ENTRY = 4_000
 """Characters of what a race keeps of a student."""
 RANKED = ("ks", "tau")
+AWAY = "The rooms of this server do not answer now; the page itself goes on."
+"""What is said where the store does not answer, or takes nothing more."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Look:
     race: Race | None = None
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The best of each student: link, title, ks and tau."""
+    away: bool = False
+    """Whether the store does not answer now: the room is as it was before."""
 
     def leads_to(self, ask: Ask) -> bool:
         """Whether the teacher is at the step of that question."""
@@ -255,12 +259,12 @@ class Rooms:
         return room
 
     async def _here(self, code: str, student: str) -> None:
-        if student not in await self._store.read(f"here:{code}"):
+        if not await self._store.has(f"here:{code}", student):
             raise SpecError("room", code, f"allowed are {MOST_STUDENTS} students, and it is full")
 
     async def _by_maker(self, code: str, secret: str) -> dict[str, str]:
         room = await self._room(code)
-        if not secrets.compare_digest(room["maker"], _digest(secret)):
+        if not secrets.compare_digest(room.get("maker", ""), _digest(secret)):
             raise SpecError("room", code, "only the page that opened it may do this")
         return room
 

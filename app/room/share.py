@@ -4,6 +4,7 @@ While it is shown, pages of the address are made ready for as many students as t
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,11 @@ import panel_material_ui as pmui
 from tornado import process
 
 from app import link
-from app.guard import ready
 from app.guard.server import GuardedTornado
 from app.notice import Notice
+from app.room.ahead import ahead
 from app.room.network import addresses, qr_svg
-from app.room.rooms import rooms
+from app.room.rooms import AWAY, rooms
 from app.room.store import REDIS, Redis, store
 from app.turn import on_page
 from samplers.parameters import SpecError
@@ -25,6 +26,8 @@ from samplers.parameters import SpecError
 if TYPE_CHECKING:
     from app.room.panel import RoomPanel
     from app.state import AppState
+
+log = logging.getLogger("sgmcmc-lab")
 
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 MOST = 20
@@ -70,18 +73,26 @@ class Share:
 
     def open(self) -> None:
         """Show the address of what is on the page now."""
-        self._do_later(self._open())
+        self._do_later(self._carefully(self._open()))
+
+    async def _carefully(self, work: Coroutine[Any, Any, None]) -> None:
+        """What is refused is said, and so it is where the store does not answer."""
+        try:
+            await work
+        except SpecError as error:
+            self._notify("warning", str(error))
+        except Exception:
+            log.exception("A link could not be shared")
+            self._notify("warning", AWAY)
 
     async def _open(self, code: str = "") -> None:
         hosts = self.hosts()
-        try:
-            code = code or (self.state.room if self._room.is_maker else await self._code() if hosts else "")
-        except SpecError as error:
-            self._notify("warning", str(error))
-            return
+        code = code or (self.state.room if self._room.is_maker else await self._code() if hosts else "")
         query = await rooms().address(code) if code else ""
+        here = ahead()
+        most = await here.most() if here is not None and query else 0
         urls = [f"{self._scheme}//{host}{self._path}/s/{code}" for host in hosts]
-        on_page(self._document, lambda: self._show(urls, query))
+        on_page(self._document, lambda: self._show(urls, query, most))
 
     async def _code(self) -> str:
         shown = link.to_lead(self.state)
@@ -99,14 +110,14 @@ class Share:
         guard = GuardedTornado.serving
         return [] if guard is None else [host for one in addresses() if guard.knows(host := f"{one}{port}")]
 
-    def _show(self, urls: list[str], query: str) -> None:
+    def _show(self, urls: list[str], query: str, most: int) -> None:
         alone = process.task_id() is not None and not isinstance(store(), Redis)
         if not urls:
             parts = [self._unreachable()]
         elif alone:
             parts = [Notice(f"This server has several processes, which share no rooms. Start it with {REDIS}=redis://localhost, the address of a Redis server.", severity="warning")]  # fmt: skip
         else:
-            parts = [_code(urls), *self._ways(), self._for_students(query)]
+            parts = [_code(urls), *self._ways(), self._for_students(query, most)]
         if self._dialog is None:
             self._dialog = pmui.Dialog(
                 *parts, title="Share", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="lg", sizing_mode="stretch_width", sx=_SIGNS,
@@ -131,43 +142,51 @@ class Share:
         opener = pmui.Button(label="Open a room", icon="groups", size="small", variant="contained", margin=(4, 8), description="Open a room: its pages follow this one, answer questions and race.")  # fmt: skip
 
         def open_room(_: Any) -> None:
-            self._do_later(self._open_room())
+            self._do_later(self._carefully(self._open_room()))
 
         opener.on_click(open_room)
         text = pn.pane.HTML("Others follow this page, answer the questions of lessons, and race.", margin=(10, 8), styles={"font-size": "15px"})  # fmt: skip
         return [pn.FlexBox(opener, text, align_items="center", margin=0)]
 
-    def _for_students(self, query: str) -> Any:
-        if query != self._query:
-            # Those of a code that is no longer shown are given up.
-            self._prepare(0)
-            self._query = query
-        asked = pmui.IntInput(label="Students", value=self._students, start=0, end=ready.MOST, size="small", width=110, margin=(8, 8), sx=_SIGNS)  # fmt: skip
+    def _for_students(self, query: str, most: int) -> Any:
+        asked = pmui.IntInput(label="Students", value=self._students, start=0, end=most, size="small", width=110, margin=(8, 8), sx=_SIGNS)  # fmt: skip
         self._says = pn.pane.HTML(OFFER, margin=(14, 8), styles={"font-size": "15px"})
-        asked.param.watch(lambda event: self._make_ready(event.new or 0), "value")
-        self._make_ready(self._students)
+        asked.param.watch(lambda event: self._ask_for(query, event.new or 0), "value")
+        self._ask_for(query, self._students)
         return pn.FlexBox(asked, self._says, align_items="center", margin=0)
 
-    def _prepare(self, count: int) -> int:
-        return ready.prepare(self._query, count) if self._query else 0
-
-    def _make_ready(self, count: int) -> None:
-        try:
-            self._coming = self._prepare(count)
-        except SpecError as error:
-            self._notify("warning", str(error))
-            return
+    def _ask_for(self, query: str, count: int) -> None:
         self._students = count
-        self._say_ready()
+        self._do_later(self._carefully(self._make_ready(query, count)))
+
+    async def _make_ready(self, query: str, count: int) -> None:
+        here = ahead()
+        if here is None:
+            return
+        before, self._query = self._query, query
+        if before not in ("", query):
+            # Those of a code that is no longer shown are given up.
+            await here.prepare(before, 0)
+        coming = await here.prepare(query, count) if count or before == query else 0
+        if count != self._students or query != self._query:
+            return
+        self._coming = coming
+        await self._say_ready()
         if count and not self._counting:
             self._counting = True
-            self._do_later(self._count())
+            try:
+                await self._count()
+            finally:
+                self._counting = False
 
-    def _say_ready(self) -> None:
+    async def _say_ready(self) -> None:
+        here = ahead()
+        found = await here.count(self._query) if here is not None and self._students else 0
         full = (
             f" The server keeps no more than {self._coming} of this page now." if self._coming < self._students else ""
         )
-        self._says.object = f"Ready: {ready.count(self._query)}.{full}" if self._students else OFFER
+        text = f"Ready: {found}.{full}" if self._students else OFFER
+        on_page(self._document, lambda: setattr(self._says, "object", text))
 
     async def _count(self) -> None:
         """Say how many there are, while somebody looks."""
@@ -175,8 +194,7 @@ class Share:
             await asyncio.sleep(COUNTING_SECONDS)
             if not self._dialog.open:
                 break
-            on_page(self._document, self._say_ready)
-        self._counting = False
+            await self._say_ready()
 
     async def _open_room(self) -> None:
         if code := await self._room.open():

@@ -10,6 +10,10 @@ REDIS = "SGMCMC_REDIS"
 """The environment variable with the address of a Redis server, by which several processes share rooms."""
 DAY = 86_400
 """Seconds that a mapping lives."""
+CONNECTIONS = 16
+"""Of a process with Redis, at most; what is more waits. Without a bound three hundred answers at once open as many."""
+PATIENCE = 5.0
+"""Seconds until a Redis server that does not answer is taken to be away."""
 
 
 class FullError(Exception):
@@ -25,6 +29,9 @@ class Store(Protocol):
     async def read(self, key: str) -> dict[str, str]:
         """The mapping; empty where there is none any more."""
 
+    async def has(self, key: str, field: str) -> bool:
+        """Whether the mapping is there, and has this field."""
+
     async def write(self, key: str, fields: Mapping[str, str]) -> None:
         """Other values of some fields of a mapping that is there."""
 
@@ -34,6 +41,12 @@ class Store(Protocol):
     async def drop(self, *keys: str) -> None:
         """Forget mappings."""
 
+    async def announce(self, kind: str, name: str, value: str, seconds: float) -> None:
+        """Let all processes know a text under a kind and a name, for so long."""
+
+    async def announced(self, kind: str) -> dict[str, str]:
+        """What is known of a kind now, by name."""
+
 
 class Memory:
     """Of this process: gone with it."""
@@ -41,6 +54,7 @@ class Memory:
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
         self._kept: dict[str, tuple[float, dict[str, str]]] = {}
+        self._known: dict[tuple[str, str], tuple[float, str]] = {}
 
     def _alive(self) -> dict[str, tuple[float, dict[str, str]]]:
         # They die in the order in which they were made.
@@ -60,6 +74,9 @@ class Memory:
     async def read(self, key: str) -> dict[str, str]:
         return dict(self._alive().get(key, (0, {}))[1])
 
+    async def has(self, key: str, field: str) -> bool:
+        return field in self._alive().get(key, (0, {}))[1]
+
     async def write(self, key: str, fields: Mapping[str, str]) -> None:
         if key in self._alive():
             self._kept[key][1].update(fields)
@@ -75,6 +92,14 @@ class Memory:
         for key in keys:
             self._kept.pop(key, None)
 
+    async def announce(self, kind: str, name: str, value: str, seconds: float) -> None:
+        self._known[kind, name] = self._clock() + seconds, value
+
+    async def announced(self, kind: str) -> dict[str, str]:
+        now = self._clock()
+        self._known = {at: kept for at, kept in self._known.items() if kept[0] > now}
+        return {name: value for (of, name), (_, value) in self._known.items() if of == kind}
+
 
 class Redis:
     """Of all processes that name the same server."""
@@ -82,9 +107,14 @@ class Redis:
     PREFIX = "sgmcmc-lab:"
 
     def __init__(self, address: str):
-        from redis.asyncio import from_url
+        from redis.asyncio import BlockingConnectionPool
+        from redis.asyncio import Redis as Client
 
-        self._redis: Any = from_url(address, decode_responses=True, socket_timeout=5, socket_connect_timeout=5)
+        pool = BlockingConnectionPool.from_url(
+            address, max_connections=CONNECTIONS, timeout=4 * PATIENCE, decode_responses=True, socket_timeout=PATIENCE,
+            socket_connect_timeout=PATIENCE,
+        )  # fmt: skip
+        self._redis: Any = Client.from_pool(pool)
 
     async def make(self, key: str, fields: Mapping[str, str], most: int) -> None:
         index, now = f"{self.PREFIX}all:{key.partition(':')[0]}", time.time()
@@ -103,6 +133,9 @@ class Redis:
     async def read(self, key: str) -> dict[str, str]:
         return dict(await self._redis.hgetall(self.PREFIX + key))
 
+    async def has(self, key: str, field: str) -> bool:
+        return bool(await self._redis.hexists(self.PREFIX + key, field))
+
     async def write(self, key: str, fields: Mapping[str, str]) -> None:
         if await self._redis.exists(self.PREFIX + key):
             await self._put(key, fields)
@@ -120,6 +153,23 @@ class Redis:
         for key in keys:
             await self._redis.zrem(f"{self.PREFIX}all:{key.partition(':')[0]}", key)
             await self._redis.delete(self.PREFIX + key)
+
+    async def announce(self, kind: str, name: str, value: str, seconds: float) -> None:
+        key = f"{self.PREFIX}known:{kind}"
+        await self._redis.hset(key, name, f"{time.time() + seconds} {value}")
+        await self._redis.expire(key, DAY)
+
+    async def announced(self, kind: str) -> dict[str, str]:
+        key, now, known, gone = f"{self.PREFIX}known:{kind}", time.time(), {}, []
+        for name, text in (await self._redis.hgetall(key)).items():
+            dies, _, value = text.partition(" ")
+            if float(dies) > now:
+                known[name] = value
+            else:
+                gone.append(name)
+        if gone:
+            await self._redis.hdel(key, *gone)
+        return known
 
 
 @cache

@@ -3,6 +3,7 @@
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import AXIS_LABELS, View, offers
 from app.views.bought import Bought
+from app.views.calibration import CalibrationView
 from app.views.circle import Circle
 from app.views.completeness import Completeness
 from app.views.components import Components
@@ -45,6 +46,8 @@ from app.views.modes import Modes
 from app.views.moments import Moments
 from app.views.order import Order
 from app.views.phase import Phase
+from app.views.posterior_predictive import PosteriorPredictive
+from app.views.prior_predictive import PriorPredictive
 from app.views.spectrum import SpectrumView
 from app.views.state import State
 from app.views.stationarity import Stationarity
@@ -93,6 +96,9 @@ VIEWS: Registry[type[View]] = Registry(
     Frames,
     Components,
     Fit,
+    PriorPredictive,
+    PosteriorPredictive,
+    CalibrationView,
     GradientNoise,
     Drift,
     Marginal,

@@ -15,7 +15,6 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import count
 from typing import Any
 from weakref import ReferenceType, ref
 
@@ -36,14 +35,11 @@ MAX_WAITING = 64
 """Tiers that wait for the compiler; where there are more the first one stays with the machine."""
 RECENT = 16
 """Modules whose code is kept though nothing may use it."""
-MAX_VECTORISED = 1_000
-"""Modules of a process that are made into vector instructions: LLVM's list of passes, which alone does that, leaves
-70 kB behind each time. Later ones compute the same numbers, with many chains more slowly, and leave nothing."""
 LARGEST_ADDRESS = 2**53
 """Below this a float64 holds a whole number."""
 
 SPECIAL = {
-    LAB + "log1p_exp": special.log1p_exp, LAB + "inv_logit": special.inv_logit, LAB + "lgamma": special.log_gamma, LAB + "digamma": special.digamma,
+    LAB + "lgamma": special.log_gamma, LAB + "digamma": special.digamma,
     LAB + "trigamma": special.trigamma, LAB + "log_i0": special.log_i0, LAB + "i1_over_i0": special.i1_over_i0,
 }  # fmt: skip
 """The machine's own functions, by the names under which generated code calls them."""
@@ -64,7 +60,24 @@ def _special(name: str) -> Any:
 _log = logging.getLogger(__name__)
 
 
-_MADE = count()
+def _optimise(made: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """Let LLVM improve the module, and make vector instructions of its loops."""
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = True
+    # Of a pair of numbers that another function has just written one by one the processor makes no vector at once.
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager()
+    passes.run(made, builder)
+    _free(passes)
+
+
+def _free(passes: llvm.ModulePassManager) -> None:
+    """Free a list of passes: 70 kB that llvmlite would leave behind, for of the two classes that its list is made of
+    the first one disposes of nothing.
+    """
+    llvm.newpassmanagers.NewPassManager._dispose(passes)
+    passes.detach()
 
 
 class Code:
@@ -79,20 +92,7 @@ class Code:
         )
         made = llvm.parse_assembly(text)
         made.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
-        options.loop_vectorization = True
-        # Of a pair of numbers that another function has just written one by one the processor makes no vector at once.
-        options.slp_vectorization = False
-        builder = llvm.create_pass_builder(machine, options)
-        if next(_MADE) < MAX_VECTORISED:
-            passes = builder.getModulePassManager()
-        else:
-            passes = llvm.create_new_module_pass_manager()
-            passes.add_instruction_combine_pass()
-            passes.add_loop_rotate_pass()
-            passes.add_new_gvn_pass()
-            passes.add_simplify_cfg_pass()
-        passes.run(made, builder)
+        _optimise(made, machine)
         self._engine = llvm.create_mcjit_compiler(made, machine)
         for name in SPECIAL:
             if f"@{name}(double %" in text:

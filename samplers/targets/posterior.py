@@ -8,105 +8,28 @@ from functools import cached_property
 import numpy as np
 
 from samplers import jit
-from samplers.expressions import Expression, name, parse
+from samplers.expressions import ZERO, Expression, apply, name, parse, work_limit
 from samplers.expressions.densities import DENSITIES
 from samplers.expressions.functions import FUNCTIONS
-from samplers.expressions.machine import LANES, execute, program, workspace
+from samplers.expressions.grammar import tokens
+from samplers.expressions.machine import program
+from samplers.expressions.native import Loop
 from samplers.expressions.program import postfix
 from samplers.needs import DATA, MODE
 from samplers.parameters import Formula, Source, SpecError, Value
-from samplers.targets.base import Array, Fit, subscript
+from samplers.targets.base import Array, Fit, Tell, subscript
 from samplers.targets.bounded import Bounded, declarations
 from samplers.targets.boxed import FEW, Boxed
-from samplers.targets.long_run import CHAINS, hmc
+from samplers.targets.long_run import CHAINS, Reference, hmc
 from samplers.targets.own import OfTable, Table, held, keep
 from samplers.targets.posterior_data import PRESETS, of_table
+from samplers.targets.posterior_rows import Programs, batch, gradient, potential
 from samplers.targets.stan import program as stan_program
 
 MAX_ENERGY_WORK = 5_000_000
 """Instructions that an energy of all rows and its gradient may take, some 6 ms; a function counts as several."""
 MAX_FIRST_WORK = 200_000
 """Where they take more the climb to the mode begins at the mode of some of the rows, of which they take as much."""
-
-# Of the packed parameters: where programs, memory and data begin; how many data, and numbers of each.
-_PRIOR, _ROW, _PRIOR_SLOPES, _ROW_SLOPES, _WORK, _ROWS, _ITEMS, _WIDTH = range(8)
-_HEADER = 8
-
-
-@jit.inlined
-def _at(params, place):
-    return params[int(params[place]) :]
-
-
-@jit.inlined
-def _of_parameters(programme, theta, params):
-    """Run a program of θ (dim,) alone, in the first lane."""
-    work = _at(params, _WORK)
-    for i in range(theta.size):
-        work[i * LANES] = theta[i]
-    execute(programme, work)
-
-
-@jit.inlined
-def _put_row(theta, row, lane, params):
-    """Make θ (dim,) and a row the inputs of a lane."""
-    work, rows, width = _at(params, _WORK), _at(params, _ROWS), int(params[_WIDTH])
-    for i in range(theta.size):
-        work[i * LANES + lane] = theta[i]
-    for i in range(width):
-        work[(theta.size + i) * LANES + lane] = rows[row * width + i]
-
-
-@jit.potential
-def potential(theta, out, params):
-    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
-    output = (dim + int(params[_WIDTH])) * LANES
-    for k in range(theta.shape[0]):
-        _of_parameters(_at(params, _PRIOR), theta[k], params)
-        out[k] = work[dim * LANES]
-        for first in range(0, items, LANES):
-            n = min(LANES, items - first)
-            for c in range(n):
-                _put_row(theta[k], first + c, c, params)
-            execute(_at(params, _ROW), work)
-            for c in range(n):
-                out[k] += work[output + c]
-
-
-@jit.gradient
-def gradient(theta, out, params):
-    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
-    output = (dim + int(params[_WIDTH])) * LANES
-    for k in range(theta.shape[0]):
-        _of_parameters(_at(params, _PRIOR_SLOPES), theta[k], params)
-        for i in range(dim):
-            out[k, i] = work[(dim + i) * LANES]
-        for first in range(0, items, LANES):
-            n = min(LANES, items - first)
-            for c in range(n):
-                _put_row(theta[k], first + c, c, params)
-            execute(_at(params, _ROW_SLOPES), work)
-            for i in range(dim):
-                for c in range(n):
-                    out[k, i] += work[output + i * LANES + c]
-
-
-@jit.batch
-def batch(theta, data, each, params):
-    dim, items, work = theta.shape[1], params[_ITEMS], _at(params, _WORK)
-    output = (dim + int(params[_WIDTH])) * LANES
-    _of_parameters(_at(params, _PRIOR_SLOPES), theta[0], params)
-    for i in range(dim):
-        for k in range(data.size):
-            each[k, i] = work[(dim + i) * LANES]
-    for first in range(0, data.size, LANES):
-        n = min(LANES, data.size - first)
-        for c in range(n):
-            _put_row(theta[0], data[first + c], c, params)
-        execute(_at(params, _ROW_SLOPES), work)
-        for i in range(dim):
-            for c in range(n):
-                each[first + c, i] += items * work[output + i * LANES + c]
 
 
 def as_name(title: str) -> str:
@@ -117,7 +40,10 @@ def as_name(title: str) -> str:
 
 
 MAX_SHORT_RUN_WORK = 5_000
-"""Instructions of all rows at which a short run takes less than half a second."""
+"""Instructions of all rows at which there is a short run."""
+MAX_TRIES_WORK = 25 * 10**7
+"""Instructions of all step sizes that a short run tries: some .3 seconds, for which a page waits."""
+_LEAPS = 8
 _WINDOWS, _WINDOW = 3, 100
 """Of a short run, each with the covariance of the one before; and draws of a chain in each."""
 MAX_SPREAD = 1e3
@@ -209,9 +135,10 @@ class TypedPosterior(OfTable, Boxed):
     def log_prior(self) -> Expression:
         """The log density of the coordinates before there are data: the prior's, and the Jacobian's."""
         total = self._parsed(self.prior, tuple(self._values), "prior")
-        for each, label in zip(self.bounded, self.labels, strict=True):
-            total = total + each.log_jacobian(name(label))
-        return total
+        try:
+            return total + sum((each.log_jacobian(name(label)) for each, label in zip(self.bounded, self.labels, strict=True)), ZERO)  # fmt: skip
+        except SpecError as error:
+            raise SpecError("target.prior", self.prior, error.allowed) from None
 
     @cached_property
     def log_row(self) -> Expression:
@@ -233,6 +160,18 @@ class TypedPosterior(OfTable, Boxed):
 
     def check(self) -> None:
         self.titles  # noqa: B018  of the table and the parameters no two have one name
+        with work_limit():
+            self._check_formulas()
+        at_start = self._at(self.start_at)
+        if not (np.isfinite(at_start[0]) and np.isfinite(at_start[1]).all()):
+            rows = self.log_likelihood(self.start_at)
+            where = ", ".join(f"{each.name} = {value:.3g}" for each, value in zip(self.bounded, self.constrained(self.start_at), strict=True))  # fmt: skip
+            field, text, what = ("prior", self.prior, "it") if np.isfinite(rows).all() else ("row", self.row, f"in row {int(np.argmax(~np.isfinite(rows))) + 1} of the table it")  # fmt: skip
+            raise SpecError(f"target.{field}", text, f"{what} has no finite value at {where}")
+        self.curvature  # noqa: B018  the posterior has a mode, or is refused here
+
+    def _check_formulas(self) -> None:
+        """Read all that is typed, and work out what is run of it. Raises :class:`SpecError`."""
         log_prior, log_row = self.log_prior, self.log_row
         missing = [each.name for each, label in zip(self.bounded, self.labels, strict=True) if label not in log_prior.names | log_row.names]  # fmt: skip
         if missing:
@@ -242,19 +181,16 @@ class TypedPosterior(OfTable, Boxed):
         if self.curve != "":
             self._drawn()
         try:
-            work = self.gradient_work
             self._prior_slopes  # noqa: B018  they are few enough
+        except SpecError as error:
+            raise SpecError("target.prior", self.prior, error.allowed) from None
+        try:
+            work = self.gradient_work
+            self.params  # noqa: B018  the programs
         except SpecError as error:
             raise SpecError("target.row", self.row, error.allowed) from None
         if work > MAX_ENERGY_WORK:
             raise SpecError("target.row", self.row, f"it takes {work:,} instructions for all {self.n_data:,} rows; allowed are {MAX_ENERGY_WORK:,}: a shorter formula, or fewer rows, are needed")  # fmt: skip
-        at_start = self._at(self.start_at)
-        if not (np.isfinite(at_start[0]) and np.isfinite(at_start[1]).all()):
-            rows = self.log_likelihood(self.start_at)
-            where = ", ".join(f"{each.name} = {value:.3g}" for each, value in zip(self.bounded, self.constrained(self.start_at), strict=True))  # fmt: skip
-            field, text, what = ("prior", self.prior, "it") if np.isfinite(rows).all() else ("row", self.row, f"in row {int(np.argmax(~np.isfinite(rows))) + 1} of the table it")  # fmt: skip
-            raise SpecError(f"target.{field}", text, f"{what} has no finite value at {where}")
-        self.curvature  # noqa: B018  the posterior has a mode, or is refused here
 
     @cached_property
     def gradient_work(self) -> int:
@@ -269,6 +205,50 @@ class TypedPosterior(OfTable, Boxed):
     @cached_property
     def _row_slopes(self) -> list[Expression]:
         return [-self.log_row.diff(label) for label in self.labels]
+
+    @cached_property
+    def hierarchy(self) -> dict[str, tuple[Expression, Expression]]:
+        """m and t of each coordinate whose prior has normal_lpdf(θ, m, t), where t is not a number.
+
+        None is in the m or t of another.
+        """
+        words = [word for _, word in tokens(self.prior)]
+        found: dict[str, tuple[Expression, Expression]] = {}
+        within: set[str] = set()
+        free = {each.name: label for each, label in zip(self.bounded, self.labels, strict=True) if self._values[each.name] == name(label)}  # fmt: skip
+        for at, word in enumerate(words):
+            if word != "normal_lpdf" or words[at + 2] not in free or words[at + 3] != ",":
+                continue
+            label, arguments, depth = free[words[at + 2]], [""], 1
+            for each in words[at + 4 :]:
+                depth += (each == "(") - (each == ")")
+                if depth == 0:
+                    break
+                if each == "," and depth == 1:
+                    arguments.append("")
+                else:
+                    arguments[-1] += f" {each}"
+            m, t = (self._parsed(text, tuple(self._values), "prior") for text in arguments)
+            if t.constant is None and not (m.names | t.names) & {label, *found} and label not in within:
+                found[label] = m, t
+                within |= m.names | t.names
+        return found
+
+    def _found(self, tell: Tell) -> Reference:
+        """Where the mass is not around a highest point: a long run in the coordinates of :class:`NotCentred`."""
+        if not self._has_mode and self.hierarchy and self.dim > FEW:
+            try:
+                other = NotCentred(**{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}, curve="")  # fmt: skip
+                draws = other.centred(other._found(tell).draws)
+            except SpecError:
+                # Too large there, or without a value where all of them are 0.
+                return super()._found(tell)
+            self._grid, self._run_in = None, other
+            return Reference.of(draws, self.values(draws))
+        return super()._found(tell)
+
+    _run_in: "NotCentred | None" = None
+    """Whose long run the exact answers are of, where it is not one of these coordinates."""
 
     def _starts(self) -> list[tuple[Array, Array | None]]:
         every = -(-self.gradient_work // MAX_FIRST_WORK)
@@ -342,11 +322,12 @@ class TypedPosterior(OfTable, Boxed):
         mean, factor, kept = self.start_at, np.eye(self.dim), np.empty((_WINDOW, CHAINS, self.dim))
         draws, spread = kept.reshape(-1, self.dim), factor
         position = 0.3 * rng.standard_normal((CHAINS, self.dim))
+        left = MAX_TRIES_WORK // (_WINDOW * CHAINS * (_LEAPS + 1) * self.gradient_work)
         for _ in range(_WINDOWS):
             step_size, share = 0.5, 0.0
-            while share < 0.7 and step_size > 1e-4:
-                step_size /= 1.6
-                share = hmc(rng, position, self.potential, self.gradient, params, mean, factor, step_size, 8, kept) / (_WINDOW * CHAINS)  # fmt: skip
+            while share < 0.7 and step_size > 1e-4 and left > 0:
+                step_size, left = step_size / 1.6, left - 1
+                share = hmc(rng, position, self.potential, self.gradient, params, mean, factor, step_size, _LEAPS, kept) / (_WINDOW * CHAINS)  # fmt: skip
             spread = np.atleast_2d(np.cov(draws.T))
             if not np.isfinite(spread).all() or np.sqrt(np.diag(spread)).max() > MAX_SPREAD:
                 raise SpecError("target.prior", self.prior, "no highest point of the posterior is found, and a short run leaves every bound: perhaps it cannot be normalised; a prior that falls off is needed")  # fmt: skip
@@ -357,16 +338,23 @@ class TypedPosterior(OfTable, Boxed):
         return mean, np.asarray(np.linalg.inv(spread)), float(self._energies(draws).mean())
 
     @cached_property
-    def params(self) -> Array:  # type: ignore[override]
+    def _programs(self) -> Programs:
         both = (*self.labels, *self.used)
-        parts = [
+        return Programs(
             program([-self.log_prior], self.labels), program([-self.log_row], both),
             program(self._prior_slopes, self.labels), program(self._row_slopes, both),
-        ]  # fmt: skip
-        rows = np.column_stack([self.titles[title] for title in self.used])
-        parts += [np.zeros(workspace(*parts)), rows.ravel()]
-        starts = _HEADER + np.cumsum([0, *map(len, parts[:-1])])
-        return np.concatenate([np.array([*starts, len(rows), len(self.used)], dtype=float), *parts])
+        )  # fmt: skip
+
+    @cached_property
+    def params(self) -> Array:  # type: ignore[override]
+        return self._programs.packed(np.column_stack([self.titles[title] for title in self.used]))
+
+    def packed(self) -> Array:
+        # The machine's memory, and the addresses of native code, are a run's own.
+        return self._packed.copy()
+
+    def native(self) -> dict[int, Loop]:
+        return self._programs.native(self.n_data)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -396,8 +384,11 @@ class TypedPosterior(OfTable, Boxed):
         said = {"Data": f"{self.n_data:,} rows; columns {', '.join(itertools.islice(self.titles, 12))}"}
         if jacobians:
             said["Bounds"] = "; ".join(jacobians)
-        exact = {"Exact answers": "by quadrature"} if self.grid is not None else super().facts()
-        if self.grid is None and not self._has_mode:
+        exact = dict(super().facts()) if self.grid is None else {"Exact answers": "by quadrature"}
+        if self._run_in is not None:
+            moved = ", ".join(each.name for each, label in zip(self.bounded, self.labels, strict=True) if label in self.hierarchy)  # fmt: skip
+            exact["Exact answers"] += f"; the run was in (θ − mean)/sd of the prior, where θ is {moved}"
+        if self.grid is None and not (self._run_in or self)._has_mode:
             said["Caution"] = "the mass is not around a highest point: the run may miss a narrow part of it, and be further off than it says"  # fmt: skip
         return {**said, **exact}
 
@@ -415,3 +406,32 @@ class TypedPosterior(OfTable, Boxed):
         prior = [float(self.log_prior.diff(label).evaluate(**given)) for label in self.labels]
         one = [float(self.log_row.diff(label).evaluate(**given, **row)) for label in self.labels]
         return -np.array(prior) - self.n_data * np.array(one)
+
+
+class NotCentred(TypedPosterior):
+    """The posterior in coordinates that no spread narrows: z = (θ − m)/t where the prior has normal_lpdf(θ, m, t).
+
+    As t → 0 the θ's are confined to a neck that no step size suits; their z's are not. Σ log t is added to the log
+    density.
+    """
+
+    @cached_property
+    def _centred(self) -> dict[str, Expression]:
+        """θ of the coordinates here, where it is another one."""
+        return {label: m + t * name(label) for label, (m, t) in self.hierarchy.items()}
+
+    @cached_property
+    def log_prior(self) -> Expression:
+        return super().log_prior.substitute(self._centred) + sum((apply("log", t) for _, t in self.hierarchy.values()), ZERO)  # fmt: skip
+
+    @cached_property
+    def log_row(self) -> Expression:
+        return super().log_row.substitute(self._centred)
+
+    def _found(self, tell: Tell) -> Reference:
+        return Boxed._found(self, tell)
+
+    def centred(self, z: Array) -> Array:
+        """θ (..., dim) of the coordinates here."""
+        given = {label: z[..., k] for k, label in enumerate(self.labels)}
+        return np.stack([self._centred[label].evaluate(**given) if label in self._centred else z[..., k] for k, label in enumerate(self.labels)], axis=-1)  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 
 from app import command
 from app.room.network import addresses, qr_svg, qr_terminal
+from samplers import jit
 
 BAD = [
     (["--port", "0"], "sgmcmc-lab: argument --port: '0': allowed is a whole number from 1 to 65535.\n"),
@@ -46,13 +47,16 @@ def test_without_a_class_only_this_computer_is_served():
 
 def test_the_class_is_told_the_address_that_it_may_open(monkeypatch, capsys):
     served = []
-    monkeypatch.setattr("panel.command.main", served.append)
+    # Panel's own reading of the command line comes before it.
+    monkeypatch.setattr("panel.command.Serve.invoke", lambda _, given: served.append(given))
+    monkeypatch.setattr("sys.argv", ["sgmcmc-lab", "--class"])
     monkeypatch.setattr("app.room.network.addresses", lambda: ["10.0.0.5", "192.168.1.7"])
     assert command._serve(5044, room=True) == 0
     said = capsys.readouterr().out
     assert "http://10.0.0.5:5044/ or http://192.168.1.7:5044/" in said
     assert qr_terminal("http://10.0.0.5:5044/") in said
-    assert {"10.0.0.5:5044", "192.168.1.7:5044"} <= set(served[0])
+    assert served[0].port == 5044
+    assert {"10.0.0.5:5044", "192.168.1.7:5044"} <= set(served[0].allow_websocket_origin)
     monkeypatch.setattr("app.room.network.addresses", list)
     assert command._serve(5044, room=True) == command.FAILED
     assert len(served) == 1
@@ -67,6 +71,26 @@ def test_the_check_sees_a_sampler_that_is_wrong(monkeypatch, capsys):
     assert "ok    gaussian, mala" in found.out
     assert "WRONG gaussian, sgld" in found.out
     assert found.err == "sgmcmc-lab: not the exact moments: gaussian, sgld.\n"
+
+
+@pytest.mark.parametrize(
+    ("folder", "missing", "said"),
+    [
+        ("cache", [], "All 3 functions are compiled"),
+        ("cache", ["f"], "1 of 3 functions are still to be compiled"),
+        ("another", ["f"], "Set SGMCMC_LAB_CACHE to a folder that can be written to"),
+        (None, [], "3 of 3 functions are still to be compiled"),
+    ],
+)
+def test_the_check_says_what_is_compiled_and_where_it_is_kept(folder, missing, said, tmp_path, monkeypatch):
+    """Fails where a person with a read-only home is not told why every start takes a minute."""
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(jit, "FOLDER", folder and tmp_path / folder)
+    monkeypatch.setattr(jit, "declared", lambda: ["e", "f", "g"])
+    monkeypatch.setattr(jit, "missing", lambda: missing)
+    lines = "\n".join(command._cache_lines())
+    assert said in lines and str(tmp_path / "cache") in lines
+    assert ("be written to" in lines) == (folder != "cache")
 
 
 def test_addresses_are_of_this_computer():

@@ -19,7 +19,7 @@ import pytest
 
 import app.lanes.models as running
 from app import link, live
-from app.controls import Controls
+from app.controls import Controls, sentence
 from app.export import ExportMenu
 from app.lanes import Progress, prepare
 from app.runner import Runner, Screen
@@ -30,6 +30,7 @@ from app.views.base import BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES
 from samplers import Change, Experiment
 from samplers.cli import main
 from samplers.files import EndedError
+from samplers.gradients import GRADIENTS
 from samplers.models import METHODS, MODELS
 from samplers.models.base import UPLOADED
 from samplers.models.run import run_models, start
@@ -1082,3 +1083,11 @@ def test_every_method_is_offered_and_every_view_belongs_to_a_model():
     assert {key for model in MODELS for key in samplers_of(model)} == set(METHODS)
     assert {view.needs for view in VIEWS.values()} == {BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES, *MODELS}
     assert isinstance(opened(), AppState)
+
+
+def test_what_a_card_says_of_a_class_is_text():
+    """Fault: a docstring as it stands, of which several name another class by its role and its module."""
+    said = [sentence(cls) for kind in (METHODS, MODELS, GRADIENTS) for cls in kind.values()]
+    assert all(said) and [text for text in said if "`" in text or ":class" in text] == []
+    assert any(":class:`" in (cls.__doc__ or "").split("\n\n")[0] for cls in GRADIENTS.values())
+    assert sentence(type("X", (), {"__doc__": "As :class:`~a.b.C`, by :func:`f`.\n\nMore."})) == "As C, by f."

@@ -7,11 +7,14 @@ import threading
 import pytest
 
 from app import live, runner
+from app.fair import Share
 from app.lesson import proof
+
+POOLS = [*(pool.of(Share()) for pool in (live.POOL, live.SLOW, runner._LOADER, runner._FINDER)), proof._WORKER]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
-@pytest.mark.parametrize("pool", [live.POOL, live.SLOW, runner._LOADER, runner._FINDER, proof._WORKER])
+@pytest.mark.parametrize("pool", POOLS)
 def test_workers_let_the_loop_go_first(pool):
     def niceness():
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())

@@ -1,40 +1,89 @@
-"""A teacher and two students in one room: Share, Follow, Ask and Race, and the server started again in between."""
+"""A teacher and two students in one room: Share, Follow, Ask and Race, and a server started again in between."""
 
 import re
-import shutil
-import subprocess
-from contextlib import contextmanager
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Error
 
 from app.room.network import addresses
-from app.room.store import REDIS
 from tests import browser
 from tests.browser.lab import PATIENCE, Lab, check_width, wait_until
+from tests.hall import COOKIE, hall
 
 STEP = "?lesson=langevin&step=2&views=marginal&theme=dark"
 """What a student has of it is light."""
 PHONE = {"width": 390, "height": 844}
 
 
-@contextmanager
-def redis(folder):
-    """The address of a Redis server of its own; empty where the machine has none, and rooms end with the server."""
-    command = shutil.which("redis-server")
-    if command is None:
-        yield ""
-        return
-    port = browser.free_port()
-    process = subprocess.Popen(
-        [command, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield f"redis://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(10)
+class House:
+    """One process, whose rooms end with it."""
+
+    outlives = False
+
+    def __init__(self, folder, stack):
+        self._folder, self._stack = folder, stack
+        self.port = browser.free_port()
+        self._options = allowed(self.port)
+
+    def begin(self):
+        """What the pages of the lab are of now."""
+        self._running = ExitStack()
+        folder = self._folder / f"{len(list(self._folder.iterdir()))}"
+        folder.mkdir()
+        self.server = self._running.enter_context(browser.serve(folder, *self._options, port=self.port))
+        self._stack.callback(self._running.close)
+
+    def end(self):
+        """The server of the teacher's page ends."""
+        self._running.close()
+
+    def lead(self, page, number):
+        """Who comes in that page is of the only process."""
+
+    def check_processes(self):
+        """There is one."""
+
+
+class TwoProcesses(House):
+    """Two of them behind nginx, with Redis; the teacher and one student are of the first, the other of the second."""
+
+    outlives = True
+
+    def __init__(self, folder, stack):
+        self._folder = folder
+        self.port = browser.free_port()
+        self.server = stack.enter_context(hall(folder, *allowed(self.port), port=self.port))
+        self._cookies = self.server.cookies()
+        self._led = {}
+
+    def begin(self):
+        first = self.server.behind[0]
+        if first not in self.server.processes:
+            self.server.begin(first)
+
+    def end(self):
+        self.server.end(self.server.behind[0])
+
+    def lead(self, page, number):
+        port = self.server.behind[number]
+        value = self._cookies[port]
+        self._led[value] = port
+        page.context.add_cookies([{"name": COOKIE, "value": value, "url": f"http://localhost:{self.port}"}])
+
+    def check_processes(self):
+        """The pages were of both processes, each of one."""
+        pages = {
+            (number, address)
+            for address, number, _, uri in self.server.asked()
+            if uri == "/app" and number in self._led
+        }
+        assert pages == {(value, f"127.0.0.1:{port}") for value, port in self._led.items()}
+        assert len(pages) == 2
+
+
+def allowed(port):
+    return [part for one in addresses() for part in ("--allow-websocket-origin", f"{one}:{port}")]
 
 
 def press(lab, name):
@@ -58,92 +107,95 @@ def text(lab):
         return ""
 
 
-def test_two_students_and_a_teacher(new_page, tmp_path, page_log):
+@pytest.mark.parametrize("kind", [House, TwoProcesses])
+def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
     if not (own := addresses()):
         pytest.skip("this machine is in no network")
-    port = browser.free_port()
-    allowed = [part for one in own for part in ("--allow-websocket-origin", f"{one}:{port}")]
-    with redis(tmp_path) as store:
-
-        def serve(name):
-            folder = tmp_path / name
-            folder.mkdir()
-            return browser.serve(folder, *allowed, port=port, environment={REDIS: store})
-
-        with serve("first") as server:
-            teacher = Lab(new_page(), server).open(STEP)
-            teacher.page.set_viewport_size(PHONE)
-            press(teacher, "Share")
-            address = teacher.page.locator(".address")
-            address.wait_for()
-            assert address.inner_text().startswith(f"{own[0]}:{port}/s/")
-            check_width(teacher.page)
-            number = teacher.page.get_by_role("textbox", name="Students")
-            for seen in (teacher.page.locator(".code"), address, number):
-                seen.click(trial=True)
-            teacher.page.set_viewport_size(browser.VIEWPORT)
-            check_access(teacher)
-            press(teacher, "Open a room")
-            teacher.until(lambda: teacher.field("room"), "a room in the link")
-            teacher.until(lambda: teacher.field("room") in address.inner_text(), "the room's own address")
-            code = teacher.field("room")
-            # Their pages are made before they come, and are the ones that they get.
-            number.fill("2")
-            number.press("Enter")
-            teacher.page.get_by_text("Ready: 2.").wait_for(timeout=1000 * PATIENCE)
-            students = []
-            for _ in range(2):
-                page = new_page()
-                page.goto(f"http://localhost:{port}/s/{code}")
-                students.append(Lab(page, server))
-                room_says(students[-1], "Following: let go")
-            a, b = students
-            teacher.page.get_by_text("Ready: 0.").wait_for(timeout=1000 * PATIENCE)
-            teacher.page.keyboard.press("Escape")
-            room_says(teacher, "2 students")
-            # Ask: hidden until it is revealed.
-            press(teacher, "Ask this question")
-            for student, answer in ((a, "By 4"), (b, "By √2")):
-                student.page.locator(".room").get_by_role("button", name=answer).click()
-            room_says(teacher, "Reveal the answers (2)")
-            assert not a.page.locator(".bar").count()
-            press(teacher, "Ask again")
-            room_says(teacher, "1 first", "0 now")
-            a.page.locator(".room").get_by_role("button", name="By √2").click()
-            press(teacher, "Reveal the answers (1)")
-            room_says(a, "✓ By √2 (yours)", "1 first", "1 now")
-            check_access(a)
-            # Follow: to another step; one of them lets go.
-            press(b, "Following: let go")
-            press(teacher, "Back")
-            a.until(lambda: a.field("step") == "1", "the teacher's step")
-            assert b.field("step") == "2"
-            press(b, "Follow the teacher")
-            b.until(lambda: b.field("step") == "1", "the teacher's step")
-            wait_until(lambda: not any(lab.page.locator(".bar").count() for lab in (teacher, a, b)), "the bars gone")
-            for lab in (teacher, a, b):
-                lab.page.evaluate("window.before = true")
-            assert page_log.errors == []
+    with ExitStack() as stack:
+        house = kind(tmp_path, stack)
+        house.begin()
+        first = new_page()
+        house.lead(first, 0)
+        teacher = Lab(first, house.server).open(STEP)
+        teacher.page.set_viewport_size(PHONE)
+        press(teacher, "Share")
+        address = teacher.page.locator(".address")
+        address.wait_for()
+        assert address.inner_text().startswith(f"{own[0]}:{house.port}/s/")
+        check_width(teacher.page)
+        number = teacher.page.get_by_role("textbox", name="Students")
+        for seen in (teacher.page.locator(".code"), address, number):
+            seen.click(trial=True)
+        teacher.page.set_viewport_size(browser.VIEWPORT)
+        check_access(teacher)
+        press(teacher, "Open a room")
+        teacher.until(lambda: teacher.field("room"), "a room in the link")
+        teacher.until(lambda: teacher.field("room") in address.inner_text(), "the room's own address")
+        code = teacher.field("room")
+        # Their pages are made before they come, and are the ones that they get.
+        number.fill("2")
+        number.press("Enter")
+        teacher.page.get_by_text("Ready: 2.").wait_for(timeout=1000 * PATIENCE)
+        students = []
+        for number in range(2):
+            page = new_page()
+            house.lead(page, number)
+            page.goto(f"http://localhost:{house.port}/s/{code}")
+            students.append(Lab(page, house.server))
+            room_says(students[-1], "Following: let go")
+        a, b = students
+        house.check_processes()
+        teacher.page.get_by_text("Ready: 0.").wait_for(timeout=1000 * PATIENCE)
+        teacher.page.keyboard.press("Escape")
+        room_says(teacher, "2 students")
+        # Ask: hidden until it is revealed.
+        press(teacher, "Ask this question")
+        for student, answer in ((a, "By 4"), (b, "By √2")):
+            student.page.locator(".room").get_by_role("button", name=answer).click()
+        room_says(teacher, "Reveal the answers (2)")
+        assert not a.page.locator(".bar").count()
+        press(teacher, "Ask again")
+        room_says(teacher, "1 first", "0 now")
+        a.page.locator(".room").get_by_role("button", name="By √2").click()
+        press(teacher, "Reveal the answers (1)")
+        room_says(a, "✓ By √2 (yours)", "1 first", "1 now")
+        check_access(a)
+        # Follow: to another step; one of them lets go.
+        press(b, "Following: let go")
+        press(teacher, "Back")
+        a.until(lambda: a.field("step") == "1", "the teacher's step")
+        assert b.field("step") == "2"
+        press(b, "Follow the teacher")
+        b.until(lambda: b.field("step") == "1", "the teacher's step")
+        wait_until(lambda: not any(lab.page.locator(".bar").count() for lab in (teacher, a, b)), "the bars gone")
+        for lab in (teacher, a, b):
+            lab.page.evaluate("window.before = true")
+        assert page_log.errors == []
         # The pages come back by themselves when there is a server again.
-        with serve("second") as server:
-            teacher.server = server
+        house.end()
+        if house.outlives:
+            # Those of a process that is there go on with the room.
+            press(b, "Following: let go")
+        house.begin()
+        teacher.server = house.server
+        returned = (teacher, a) if house.outlives else (teacher, a, b)
+        for lab in returned:
+            lab.page.wait_for_function(f"!window.before && {browser.IDLE}", timeout=1000 * PATIENCE)
+        page_log.errors.clear()
+        if house.outlives:
+            assert b.page.evaluate("window.before")
+            race(teacher, a, b)
+        else:
             for lab in (teacher, a, b):
-                lab.page.wait_for_function(f"!window.before && {browser.IDLE}", timeout=1000 * PATIENCE)
-            page_log.errors.clear()
-            if store:
-                race(teacher, a, b)
-            else:
-                for lab in (teacher, a, b):
-                    room_says(lab, "there is no such room any more")
-            for lab in (teacher, a, b):
-                lab.page.close()
-    if not store:
-        pytest.skip("no redis-server is installed: a room that outlives its server, and the race in it, were left out")
+                room_says(lab, "there is no such room any more")
+        for lab in (teacher, a, b):
+            lab.page.close()
 
 
 def race(teacher, a, b):
     room_says(teacher, "2 students", "Close the room")
-    room_says(b, "Following: let go")
+    room_says(a, "Following: let go")
+    room_says(b, "Follow the teacher")
     press(teacher, "Race on this target")
     room_says(b, "the smallest KS distance leads")
     press(b, "Enter my sampler")

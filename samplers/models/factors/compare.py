@@ -1,25 +1,27 @@
 """The paper's Figures 4 to 6 in numbers: ``python -m samplers.models.factors.compare``.
 
 Figure 4: Amari errors of loadings and processor times on made-up data, by the rows N. Figure 5: −log density of a
-held-out row by N, on wines and digits or on a CSV file of one's own, for the CyTOF cells of the paper cannot be had.
-Figure 6: how far estimated covariances of digits are from that of the held-out rows. ± is a standard deviation over
-seeds, each of which has rows of its own.
+held-out row by N and by processor time, on wines and digits or on a CSV file of one's own, for the CyTOF cells of the
+paper cannot be had. Figure 6: estimated covariances of these from 200 rows, and how far they are from that of the
+held-out rows. ± is a standard deviation over seeds, each of which has rows of its own. The pictures are drawn by
+:mod:`lessons.papers`.
 """
 
 import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.random import SFC64, Generator
 
-from samplers.files import read_file
+from samplers.files import FileError, read_file
 from samplers.models import METHODS
 from samplers.models.base import UPLOADED
 from samplers.models.factors.amari import amari
-from samplers.models.factors.baselines import empirical, sparse_pca
+from samplers.models.factors.baselines import empirical, sparse_pca, sparse_pca_covariance
 from samplers.models.factors.data import BUILT_IN, MADE_FACTORS, Rows, read
 from samplers.models.factors.model import Factors
 from samplers.models.run import ModelChain
@@ -33,29 +35,75 @@ REAL_ROWS = 20, 50, 100, 200, 1000
 REAL_STEPS, REAL_RHO, REAL_SWEEPS = 3000, 0.9, 500
 """Of gamma SGVB, as the paper has them for CyTOF, and of Gibbs."""
 COVARIANCE_ROWS = 200
+LOOKS = 16
+"""Scores on the way of a run, evenly spaced on a log axis of its steps."""
+MADE_METHODS = {"factors_sgvb": "gamma SGVB", "factors_norm_sgvb": "NormSGVB", "factors_gibbs": "NSFA"}
+"""Of Figure 4, where sparse PCA is beside them."""
+REAL_METHODS = "gamma SGVB", "NSFA", "sparse PCA", "Ledoit–Wolf", "rows' covariance"
+SHOWN = "held-out rows", "gamma SGVB", "Ledoit–Wolf", "rows' covariance"
+"""The covariances of Figure 6."""
+PAPERS_CODE = {20: 0.08, 100: 0.026, 1000: 0.014, 10_000: 0.015}
+"""By N: the Amari error of one run of the paper's released code. The paper has its own in a picture only."""
+RANDOM_LOADINGS = 0.36
+"""The Amari error of loadings of the same distribution that have nothing to do with the true ones."""
 Tell = Callable[[str], None]
 
 
-def fit(model: Factors, key: str, n_steps: int, seed: int, rho: float = 0.95) -> tuple[ModelChain, float]:
-    """A run, and its processor time in seconds."""
+@dataclass(frozen=True)
+class Held:
+    """Of some number of rows: how well the methods foresee others."""
+
+    scores: Array
+    """−log density of a held-out row in the end, (seeds, REAL_METHODS)."""
+    seconds: Array
+    """The processor times until then, (seeds, REAL_METHODS)."""
+    paths: Array
+    """The processor times and −log densities on the way, of gamma SGVB and NSFA, (seeds, 2, LOOKS, 2)."""
+
+
+@dataclass
+class Found:
+    """What the three figures are drawn from."""
+
+    made: dict[int, Array]
+    """By N: see :func:`made`."""
+    real: dict[str, dict[int, Held]] = field(default_factory=dict)
+    """By data and N."""
+    covariances: dict[str, Array] = field(default_factory=dict)
+    """By data: those of the first seed, (SHOWN, D, D)."""
+
+
+def fit(model: Factors, key: str, n_steps: int, seed: int, rho: float = 0.95, looks: int = 0) -> tuple[ModelChain, float, Array]:  # fmt: skip
+    """A run, its processor time in seconds, and times and −scores on the way, (looks, 2); scoring takes no time."""
     chosen = METHODS[key]() if key == "factors_gibbs" else METHODS[key](rho=rho)
     chain = ModelChain(model, chosen, Generator(SFC64(seed)))
-    began = time.process_time()
-    for _ in range(n_steps):
+    at, path, spent = np.geomspace(1, n_steps, looks).round(), [], 0.0
+    for step in range(1, n_steps + 1):
+        began = time.process_time()
         chain.method.advance(model, chain.state, chain.rng)
-    return chain, time.process_time() - began
+        spent += time.process_time() - began
+        # Of few steps several looks are at one.
+        path += [(spent, -chain.method.score(model, chain.state))] * int((at == step).sum())
+    return chain, spent, np.array(path)
+
+
+def timed(make: Callable[[], Array]) -> tuple[Array, float]:
+    """What it makes, and the processor time that it took."""
+    began = time.process_time()
+    made = make()
+    return made, time.process_time() - began
 
 
 def made(rows: Sequence[int], seeds: Sequence[int], n_steps: int, tell: Tell) -> dict[int, Array]:
-    """By N: Amari errors of gamma SGVB, NSFA and sparse PCA, then the processor times of the three, (seeds, 6)."""
+    """By N: Amari errors of gamma SGVB, NormSGVB, NSFA and sparse PCA, then the times of the four, (seeds, 8)."""
     out = {}
     for n in rows:
         found = []
         for seed in seeds:
             model = Factors(rows=n, prior="fixed", noise="known", n_factors=MADE_FACTORS, split_seed=seed)
             truth, errors, seconds = np.asarray(model.truth), [], []
-            for key in ("factors_sgvb", "factors_gibbs"):
-                chain, took = fit(model, key, n_steps, seed)
+            for key in MADE_METHODS:
+                chain, took, _ = fit(model, key, n_steps, seed)
                 errors.append(amari(chain.snapshot()["W"], truth))
                 seconds.append(took)
             began = time.process_time()
@@ -68,40 +116,44 @@ def made(rows: Sequence[int], seeds: Sequence[int], n_steps: int, tell: Tell) ->
 
 def real(
     data: str, own: Rows | None, rows: Sequence[int], seeds: Sequence[int], n_steps: int, tell: Tell
-) -> dict[int, Array]:
-    """By N: −log density of a held-out row by gamma SGVB, NSFA, Ledoit–Wolf and the rows' covariance, (seeds, 4)."""
-    out: dict[int, Array] = {}
+) -> dict[int, Held]:
+    """By N: how well each method foresees held-out rows."""
+    out: dict[int, Held] = {}
     for most in rows:
         models = [Factors(own, data=data, rows=most, split_seed=seed) for seed in seeds]
         if models[0].n_data in out:
             continue
-        found = []
+        scores, seconds, paths = [], [], []
         for seed, model in zip(seeds, models, strict=True):
             ours = [
-                fit(model, "factors_sgvb", n_steps, seed, REAL_RHO)[0],
-                fit(model, "factors_gibbs", REAL_SWEEPS, seed)[0],
+                fit(model, "factors_sgvb", n_steps, seed, REAL_RHO, LOOKS),
+                fit(model, "factors_gibbs", REAL_SWEEPS, seed, looks=LOOKS),
             ]
-            scores = [chain.method.score(model, chain.state) for chain in ours]
-            found.append([*scores, model.score(model.shrunk), model.score(empirical(model))])
-        out[models[0].n_data] = -np.array(found)
+            others = [timed(lambda: sparse_pca_covariance(model)), timed(lambda: model.shrunk), timed(lambda: empirical(model))]  # noqa: B023  # fmt: skip
+            scores.append([*(path[-1, 1] for _, _, path in ours), *(-model.score(c) for c, _ in others)])
+            seconds.append([took for _, took, *_ in ours] + [took for _, took in others])
+            paths.append([path for _, _, path in ours])
+        out[models[0].n_data] = Held(np.array(scores), np.array(seconds), np.array(paths))
         tell(f"{data}, N = {models[0].n_data:,}")
     return out
 
 
-def covariances(data: str, own: Rows | None, seeds: Sequence[int], n_steps: int) -> Array:
+def covariances(data: str, own: Rows | None, seeds: Sequence[int], n_steps: int) -> tuple[Array, Array]:
     """Of gamma SGVB, Ledoit–Wolf and the rows' covariance: the distance ‖Ĉ − C‖/‖C‖ from that of the held-out rows, and
-    the size of what is beside the diagonal, Σ|Ĉ| over that of the held-out rows, (seeds, 3, 2).
+    the size of what is beside the diagonal, Σ|Ĉ| over that of the held-out rows, (seeds, 3, 2); and all four of the
+    first seed, (SHOWN, D, D).
     """
-    out = []
+    out, first = [], list[Array]()
     for seed in seeds:
         model = Factors(own, data=data, rows=COVARIANCE_ROWS, split_seed=seed)
         held = model.held_scatter / model.n_held
         beside = ~np.eye(len(held), dtype=bool)
-        chain, _ = fit(model, "factors_sgvb", n_steps, seed, REAL_RHO)
+        chain, *_ = fit(model, "factors_sgvb", n_steps, seed, REAL_RHO)
         each = chain.method.snapshot(model, chain.state)["covariance"], model.shrunk, empirical(model)
+        first = first or [held, *each]
         sizes = np.abs(held[beside]).sum()
         out.append([[np.linalg.norm(c - held) / np.linalg.norm(held), np.abs(c[beside]).sum() / sizes] for c in each])
-    return np.array(out)
+    return np.array(out), np.array(first)
 
 
 def with_error(values: Array, digits: int) -> str:
@@ -121,8 +173,8 @@ def as_text(title: str, names: Sequence[str], rows: dict[int, Array], digits: Se
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the three tables. Exit code 2 for bad input, said in one sentence."""
+def measure(arguments: Sequence[str] | None = None) -> Found:
+    """Measure and print what the command line asks for. Raises :class:`SpecError` and :class:`FileError`."""
     parser = argparse.ArgumentParser(prog="python -m samplers.models.factors.compare", description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a CSV file in place of wines and digits")
     parser.add_argument("--seeds", type=int, default=SEEDS)
@@ -134,41 +186,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def tell(what: str) -> None:
         print(what, file=sys.stderr, flush=True)
 
-    try:
-        for name, low, most in (
-            ("seeds", 1, 100),
-            ("steps", 1, 10**6),
-            ("real_steps", 1, 10**6),
-            ("most_rows", 10, 10**4),
-        ):
-            if not low <= getattr(options, name) <= most:
-                raise SpecError(name, getattr(options, name), f"allowed is a whole number from {low} to {most:,}")
-        own = None
-        if options.file is not None:
-            try:
-                own = read({options.file.name: read_file(options.file, MAX_BYTES)})
-            except OSError as error:
-                raise SpecError("FILE", options.file.name, (error.strerror or str(error)).lower()) from None
-        seeds = range(1, options.seeds + 1)
-        small = [n for n in MADE_ROWS if n <= options.most_rows]
-        errors = made(small, seeds, options.steps, tell)
-        names = "gamma SGVB", "NSFA", "sparse PCA", "s", "s", "s"
-        print(
-            as_text("Figure 4: Amari error and processor time, made-up data", names, errors, (3, 3, 3, 2, 2, 2)), "\n"
-        )
-        sources = [UPLOADED] if own is not None else list(BUILT_IN)
-        for data in sources:
-            few = [n for n in REAL_ROWS if n <= options.most_rows]
-            found = real(data, own, few, seeds, options.real_steps, tell)
-            four = "gamma SGVB", "NSFA", "Ledoit–Wolf", "rows' covariance"
-            print(as_text(f"Figure 5: −log density of a held-out row, {data}", four, found, (2, 2, 2, 2)), "\n")
-        beside = covariances(sources[-1], own, seeds, options.real_steps)
-        print(f"Figure 6: covariance of {sources[-1]} from {COVARIANCE_ROWS} rows beside that of the held-out rows")
-        for k, name in enumerate(("gamma SGVB", "Ledoit–Wolf", "rows' covariance")):
+    for name, low, most in (("seeds", 1, 100), ("steps", 1, 10**6), ("real_steps", 1, 10**6), ("most_rows", 10, 10**4)):
+        if not low <= getattr(options, name) <= most:
+            raise SpecError(name, getattr(options, name), f"allowed is a whole number from {low} to {most:,}")
+    own = None
+    if options.file is not None:
+        try:
+            own = read({options.file.name: read_file(options.file, MAX_BYTES)})
+        except OSError as error:
+            raise SpecError("FILE", options.file.name, (error.strerror or str(error)).lower()) from None
+    seeds = range(1, options.seeds + 1)
+    small = [n for n in MADE_ROWS if n <= options.most_rows]
+    found = Found(made(small, seeds, options.steps, tell))
+    names = *MADE_METHODS.values(), "sparse PCA"
+    title = "Figure 4: Amari error and processor time, made-up data"
+    print(as_text(title, (*names, *(["s"] * len(names))), found.made, (3, 3, 3, 3, 2, 2, 2, 2)))
+    told = ", ".join(f"{error} at N = {n:,}" for n, error in PAPERS_CODE.items())
+    print(f"one run of the paper's code: {told}; random loadings: {RANDOM_LOADINGS}\n")
+    sources = [UPLOADED] if own is not None else list(BUILT_IN)
+    for data in sources:
+        few = [n for n in REAL_ROWS if n <= options.most_rows]
+        found.real[data] = real(data, own, few, seeds, options.real_steps, tell)
+        scores, seconds = ({n: getattr(held, what) for n, held in found.real[data].items()} for what in ("scores", "seconds"))  # fmt: skip
+        print(as_text(f"Figure 5: −log density of a held-out row, {data}", REAL_METHODS, scores, (2,) * 5))
+        print(as_text("its processor time, s", REAL_METHODS, seconds, (3,) * 5), "\n")
+    for data in sources:
+        beside, found.covariances[data] = covariances(data, own, seeds, options.real_steps)
+        print(f"Figure 6: covariance of {data} from up to {COVARIANCE_ROWS} rows beside that of the held-out rows")
+        for k, name in enumerate(SHOWN[1:]):
             print(
                 f"{name:18}distance {with_error(beside[:, k, 0], 2)}, beside the diagonal {with_error(beside[:, k, 1], 2)}"
             )
-    except SpecError as error:
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables. Exit code 2 for bad input, said in one sentence."""
+    try:
+        measure(arguments)
+    except (FileError, SpecError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

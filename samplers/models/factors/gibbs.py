@@ -207,7 +207,7 @@ class FactorsGibbs(FactorsMethod):
         r"\begin{aligned}x_n &\sim \mathcal N\bigl(A^{-1}G^\top y_n/\sigma^2, A^{-1}\bigr),\quad A = I + G^\top G/\sigma^2\\"
         r"\frac{P(z_{dk}=1)}{P(z_{dk}=0)} &= \frac{m_{-d,k}}{D-m_{-d,k}}\sqrt{\frac{\lambda}{s}}\,e^{b^2/2s},\quad "
         r"s = \lambda + \frac{x_k^\top x_k}{\sigma^2},\quad b = \frac{x_k^\top e_d}{\sigma^2},\quad "
-        r"g_{dk}\sim\mathcal N(b/s, 1/s)\\ \kappa_d &\sim \mathrm{Poisson}(\alpha/D)\text{ other factors of the column alone, or not}\end{aligned}"
+        r"g_{dk}\sim\mathcal N(b/s, 1/s)\\ \kappa_d &\sim \mathrm{Poisson}(\alpha/D)\text{ of its own, or not}\end{aligned}"
     )
     source = "Knowles & Ghahramani 2011"
     compiled = (sweep,)

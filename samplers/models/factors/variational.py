@@ -47,7 +47,7 @@ class FactorsSGVB(FactorsMethod):
 
 
 class FactorsGamma(FactorsSGVB, GammaAscent):
-    """Gamma SGVB (:class:`~samplers.models.variational.gamma.GammaAscent`) for gamma process factor analysis."""
+    """A product of gammas, one for each unknown of gamma process factor analysis, fitted by stochastic gradients."""
 
     key = "factors_sgvb"
     compiled = (draw,)
@@ -63,7 +63,7 @@ class FactorsGamma(FactorsSGVB, GammaAscent):
 
 
 class FactorsNorm(FactorsSGVB, NormAscent):
-    """NormSGVB (:class:`~samplers.models.variational.norm.NormAscent`) for gamma process factor analysis."""
+    """A product of normals on transformed unknowns of gamma process factor analysis, fitted in the same way."""
 
     key = "factors_norm_sgvb"
 

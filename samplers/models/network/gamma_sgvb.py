@@ -39,7 +39,7 @@ class NetworkGammas(GammaState):
 
 
 class GammaSGVB(GammaAscent, NetworkMethod):
-    """Gamma SGVB (:class:`~samplers.models.variational.gamma.GammaAscent`) for networks.
+    """A product of gammas, one for each unknown of a network, fitted by stochastic gradients of the ELBO.
 
     The score predicts by the mean over 100 draws of the present q.
     """

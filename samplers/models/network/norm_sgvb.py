@@ -22,7 +22,7 @@ class NetworkNormals(NormState):
 
 
 class NormSGVB(NormAscent, NetworkMethod):
-    """NormSGVB (:class:`~samplers.models.variational.norm.NormAscent`) for networks."""
+    """A product of normals on the transformed unknowns of a network, fitted by stochastic gradients of the ELBO."""
 
     key = "network_norm_sgvb"
     compiled = (log_joint, add_probabilities)

@@ -8,6 +8,7 @@ from samplers.expressions import densities, parse
 from samplers.expressions.densities import DENSITIES
 from samplers.expressions.functions import FUNCTIONS
 from samplers.expressions.machine import LANES, execute, program, workspace
+from samplers.expressions.special import digamma_above, trigamma_above
 from samplers.parameters import SpecError
 
 NAMES = ("y", "a", "b", "c")
@@ -90,14 +91,40 @@ def test_no_typed_number_makes_a_special_function_count_up_to_it(monkeypatch):
     assert abs(parse("trigamma(-100000000000.5)", NAMES, "row").constant - np.pi**2) < 1e-9
 
 
-@pytest.mark.parametrize("key", ["log1p_exp", "inv_logit", "lgamma", "digamma", "trigamma", "log_i0", "i1_over_i0"])
-def test_special_functions_of_the_machine_are_scipys(key):
-    """Also where they overflow if they are written down as they stand, and at their poles."""
+def special_is_scipys(key):
+    """Whether the machine's function is SciPy's: also where it overflows as it stands, by reflection, and at poles."""
     x = np.concatenate([np.linspace(-30.3, 60.1, 400), np.linspace(0.01, 3, 60), [1e-8, 700.0, -700.0, 1e5]])
     found = run([parse(f"{key}(y)", NAMES, "row")], [x] * 4)[0]
     with np.errstate(all="ignore"):
-        assert np.allclose(found, FUNCTIONS[key].evaluate(x), rtol=2e-12, atol=2e-14, equal_nan=True)
+        return np.allclose(found, FUNCTIONS[key].evaluate(x), rtol=2e-12, atol=2e-14, equal_nan=True)
+
+
+@pytest.mark.parametrize("key", ["log1p_exp", "inv_logit", "lgamma", "digamma", "trigamma", "log_i0", "i1_over_i0"])
+def test_special_functions_of_the_machine_are_scipys(key):
+    assert special_is_scipys(key)
     assert np.isnan(run([parse(f"{key}(y)", NAMES, "row")], [np.array([1.0, 2.0, np.nan, 5.0])] * 4)[0][2])
+
+
+# Of ψ and ψ′ below 0: the sign, and the argument, of the reflection.
+REFLECTED = {
+    "trigamma": (lambda x: (np.pi / np.sin(np.pi * x)) ** 2 + trigamma_above(1 - x), lambda x: (np.pi / np.sin(np.pi * x)) ** 2 - trigamma_above(-x)),
+    "digamma": (lambda x: digamma_above(1 - x) + np.pi / np.tan(np.pi * x), lambda x: digamma_above(-x) - np.pi / np.tan(np.pi * x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", REFLECTED)
+@pytest.mark.parametrize("fault", [0, 1])
+def test_fault_a_reflection(key, fault, monkeypatch):
+    wrong, right_one = REFLECTED[key][fault], execute
+
+    def slipped(made, work):
+        """The machine, with the wrong function below 0, which is all that is run here."""
+        right_one(made, work)
+        out = work[len(NAMES) * LANES :][:LANES]
+        out[:] = [wrong(x) if x <= 0 else right for x, right in zip(work[:LANES], out, strict=True)]
+
+    monkeypatch.setitem(globals(), "execute", slipped)
+    assert not special_is_scipys(key)
 
 
 WRONG = {

@@ -13,6 +13,7 @@ from samplers.targets.logistic_large import LargeLogistic
 from samplers.targets.logistic_regression import LogisticRegression
 from samplers.targets.logistic_tumours import draw as draw_one
 from samplers.targets.long_run import ESS, RHAT, LongRun
+from tests.checks_nuts import apart, estimates, nuts
 
 
 class ByRun(logistic.Logistic, LongRun):
@@ -202,23 +203,6 @@ def test_both_kinds_are_there():
     ]
 
 
-def estimates(draws):
-    """Means and variances of draws (chains, draws, d), and their standard errors by effective sample sizes."""
-    from arviz_stats.base import array_stats
-
-    squares = (draws - draws.mean(axis=(0, 1))) ** 2
-    found = []
-    for values in (draws, squares):
-        ess = [float(array_stats.ess(values[..., k], method="mean")) for k in range(values.shape[2])]
-        found += [values.mean(axis=(0, 1)), values.std(axis=(0, 1)) / np.sqrt(ess)]
-    return found
-
-
-def apart(one, two):
-    """How far two estimates are from each other, in standard errors: 62 numbers."""
-    return np.concatenate([(one[k] - two[k]) / np.hypot(one[k + 1], two[k + 1]) for k in (0, 2)])
-
-
 @pytest.mark.slow
 def test_31_coefficients_are_those_of_another_programs_nuts():
     """Means and variances of the long run, and of HMC as one runs it on the page, within 3 SE of those of blackjax's
@@ -229,31 +213,16 @@ def test_31_coefficients_are_those_of_another_programs_nuts():
 
     It is skipped where blackjax is not installed: that takes 28 s of processor and 400 MB, and NUTS 18 s more.
     """
-    blackjax = pytest.importorskip("blackjax", reason="it comes with the extra bench")
-    import jax
+    pytest.importorskip("blackjax", reason="it comes with the extra bench")
     import jax.numpy as jnp
 
-    jax.config.update("jax_enable_x64", True)
     target = TARGETS["logistic_tumours"]()
-    rows, rate = jnp.asarray(target.rows), target.prior_sd**-2
+    rate = target.prior_sd**-2
 
     def log_density(theta):
-        return -jnp.logaddexp(0.0, -rows @ theta).sum() - rate * (theta @ theta) / 2
+        return -jnp.logaddexp(0.0, -jnp.asarray(target.rows) @ theta).sum() - rate * (theta @ theta) / 2
 
-    def chain(key):
-        first, second = jax.random.split(key)
-        (state, parameters), _ = blackjax.window_adaptation(blackjax.nuts, log_density).run(
-            first, jnp.zeros(target.dim), 1000
-        )
-        step = blackjax.nuts(log_density, **parameters).step
-
-        def body(state, key):
-            state, _ = step(key, state)
-            return state, state.position
-
-        return jax.lax.scan(body, state, jax.random.split(second, 4000))[1]
-
-    theirs = estimates(np.array(jax.jit(jax.vmap(chain))(jax.random.split(jax.random.PRNGKey(3), 4))))
+    theirs = estimates(nuts(log_density, target.dim))
 
     def of_long_run(target):
         """What the page calls exact, with the errors of the draws that it is made of."""

@@ -1,17 +1,22 @@
 """The typed posterior: against answers that are known, by what it says of a wrong model, and as it is edited."""
 
+import re
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
 from app.state import AppState
+from samplers import jit
+from samplers.expressions import name, parse
 from samplers.parameters import SpecError
 from samplers.spec import Experiment
-from samplers.targets import bounded, boxed, long_run
+from samplers.targets import bounded, boxed, long_run, posterior
 from samplers.targets.bounded import Bounded, declarations
 from samplers.targets.own import Table, keep
 from samplers.targets.poisson_regression import PoissonRegression, club
-from samplers.targets.posterior import TypedPosterior, as_name
+from samplers.targets.posterior import NotCentred, TypedPosterior, as_name
 from samplers.targets.posterior_data import PRESETS
 
 X = np.linspace(-1, 2, 12)
@@ -104,15 +109,50 @@ def mass(declaration):
     return integrate.quad(density, -30, 30, limit=400, points=[-3, 0, 3])[0]
 
 
+def value_error(declaration):
+    """How far the bounded parameter is from where its declaration says, at five coordinates; inf outside its bounds."""
+    (each,) = declarations(declaration, "target.parameters")
+    theta = np.array([-40.0, -1.0, 0.0, 1.0, 40.0])
+    value = each.value(name("theta1")).evaluate(theta1=theta)
+    low, high = BOUNDS[declaration]
+    if not ((value >= low) & (value <= high)).all():
+        return np.inf
+    # Between two bounds the coordinate is the scaled logit, beside one the logarithm of how far it is away.
+    value, theta = value[1:4], theta[1:4]
+    inverse = special.logit((value - low) / (high - low)) if np.isfinite(high - low) else np.log(value - low if np.isfinite(low) else high - value)  # fmt: skip
+    return np.abs(inverse - theta).max()
+
+
+BOUNDS = {"s > 0": (0, np.inf), "s > 2": (2, np.inf), "s < 0": (-np.inf, 0), "0 < s < 1": (0, 1), "-1 < s < 3": (-1, 3)}
+
+
 @pytest.mark.parametrize("declaration", KINDS)
 def test_a_transformed_prior_is_normalised(declaration):
     assert abs(mass(declaration) - 1) < 1e-7
-    (each,) = declarations(declaration, "target.parameters")
-    law = KINDS[declaration][1]
-    if law is not None:
-        # The value of the parameter goes from bound to bound.
-        low, high = law.support()
-        assert (each.low, each.high) == (low, high)
+    assert value_error(declaration) < 1e-9
+
+
+SLIPS = {
+    "the bounds exchanged": lambda self, theta: self.high - (self.high - self.low) * bounded.apply("inv_logit", theta),
+    "no lower bound": lambda self, theta: bounded.apply("exp", theta),
+    "the sign of the coordinate": lambda self, theta: self.low + bounded.apply("exp", -theta),
+    "half as wide": lambda self, theta: self.low + (self.high - self.low) / 2 * bounded.apply("inv_logit", theta),
+    "from the lower bound down": lambda self, theta: self.low - bounded.apply("exp", theta),
+}
+OF_SLIPS = {"the bounds exchanged": "-1 < s < 3", "half as wide": "-1 < s < 3"}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_fault_a_transform(slip, monkeypatch):
+    monkeypatch.setattr(Bounded, "value", SLIPS[slip])
+    assert not value_error(OF_SLIPS.get(slip, "s > 2")) < 1e-9
+
+
+@pytest.mark.parametrize("declaration", ["s > 2", "-1 < s < 3"])
+def test_fault_a_jacobian_of_another_sign(declaration, monkeypatch):
+    right = Bounded.log_jacobian
+    monkeypatch.setattr(Bounded, "log_jacobian", lambda self, theta: -right(self, theta))
+    assert not abs(mass(declaration) - 1) < 1e-3
 
 
 @pytest.mark.parametrize("declaration", ["s > 0", "0 < s < 1"])
@@ -121,17 +161,62 @@ def test_fault_a_jacobian_left_out(declaration, monkeypatch):
     assert abs(mass(declaration) - 1) > 1e-3
 
 
+def spread_of_schools():
+    """Means and standard deviations of m and log t: a quadrature over t, for given t all is Gaussian."""
+    table = PRESETS["schools"].table()
+    theta = np.linspace(-16, 6, 20_001)
+    variance = table.x[:, 0, None] ** 2 + np.exp(2 * theta)
+    precision, weighted = (1 / variance).sum(axis=0) + 1 / 25, (table.y[:, None] / variance).sum(axis=0)
+    log = (
+        (-np.log(variance) - table.y[:, None] ** 2 / variance).sum(axis=0) - np.log(precision) + weighted**2 / precision
+    )
+    weight = np.exp((log - log.max()) / 2) / (1 + np.exp(2 * theta) / 25) * np.exp(theta)
+    weight /= weight.sum()
+    m, log_t = weight @ (weighted / precision), weight @ theta
+    return m, (weight @ (1 / precision + (weighted / precision - m) ** 2)) ** 0.5, log_t, (weight @ (theta - log_t) ** 2) ** 0.5  # fmt: skip
+
+
+def schools_error(target):
+    """The largest error of m and log t, in standard deviations; a run of 10,000 effective draws has one of .01."""
+    m, sd_m, log_t, sd_t = spread_of_schools()
+    first, second = target.columns[:2]
+    return max(abs(first.mean - m) / sd_m, abs(first.variance**0.5 / sd_m - 1), abs(second.mean - log_t) / sd_t, abs(second.variance**0.5 / sd_t - 1))  # fmt: skip
+
+
 def test_without_a_highest_point_there_is_a_run():
-    """Eight means around one whose spread may go to 0, where the density has no bound. Known: m = 4.4, sd 3.3."""
+    """Eight means around one whose spread may go to 0, where the density has no bound: the run is not of them."""
     preset = PRESETS["schools"]
     target = TypedPosterior(**preset._replace(table="schools")._asdict())
     assert target.grid is None
-    mean = target.columns[0]
-    assert abs(mean.mean - 4.4) < 0.3 and abs(mean.variance**0.5 - 3.3) < 0.3
+    # 5 standard errors; log t, whose left tail is exponential, is further off than a Gaussian.
+    assert schools_error(target) < 0.05
     assert 0.001 < target.uncertainty < 0.05
-    # The run misses the neck, and the card says so; of the same posterior in other coordinates it does not.
-    other = TypedPosterior(**PRESETS["schools_not_centred"]._replace(table="schools_not_centred")._asdict())
-    assert "Caution" in target.facts() and "Caution" not in other.facts()
+    assert "Caution" not in target.facts() and "the run was in (θ − mean)/sd" in target.facts()["Exact answers"]
+
+
+def test_fault_a_run_of_the_centred_model():
+    """It misses the neck, and the card says that it may: no mean stands alone in its prior's first place."""
+    preset = PRESETS["schools"]
+    target = TypedPosterior(**{**preset._asdict(), "table": "schools", "prior": re.sub(r"normal_lpdf\((e\d), m", r"normal_lpdf(\1 - m, 0", preset.prior)})  # fmt: skip
+    assert not target.hierarchy and "Caution" in target.facts()
+    assert schools_error(target) > 0.05
+
+
+def test_the_hierarchy_is_that_of_the_prior():
+    """Only what has a spread that is not a number, and none of it in another's."""
+    table = "schools"
+    prior = PRESETS[table].prior
+    target = TypedPosterior(**{**PRESETS[table]._asdict(), "table": table})
+    assert list(target.hierarchy) == [f"theta{k}" for k in range(3, 11)]
+    assert all(m == target._values["m"] and t == target._values["t"] for m, t in target.hierarchy.values())
+    chained = prior.replace("normal_lpdf(e2, m, t)", "normal_lpdf(e2, 2*(e1 - m), sqrt(t + (1)))")
+    target = TypedPosterior(**{**PRESETS[table]._asdict(), "table": table, "prior": chained})
+    assert list(target.hierarchy) == [f"theta{k}" for k in (3, *range(5, 11))]
+    z = NotCentred(table=table, parameters=target.parameters, prior=chained, row=target.row, curve="")
+    at = np.random.default_rng(0).standard_normal((4, 10))
+    theta, t = z.centred(at), np.exp(at[:, 1])
+    # The densities differ by the Jacobian, t of each that was moved.
+    assert np.allclose(z.energies_at(at), target.energies_at(theta) - 7 * np.log(t), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -218,6 +303,43 @@ def test_a_climb_that_takes_too_long_is_refused(monkeypatch):
         climbed(monkeypatch)
 
 
+@pytest.mark.parametrize("key", ["two_means", "outliers"])
+def test_a_quadrature_looks_at_no_more_energies_than_are_counted_before(key, monkeypatch):
+    """In 1, 2 and 3 coordinates, with all of the moves that its box may take; two of three are done by the presets."""
+    target = TypedPosterior(**{**PRESETS[key]._asdict(), "table": key})
+    looks, energies = [], TypedPosterior._energies
+    monkeypatch.setattr(TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1])  # fmt: skip
+    assert target.grid is not None
+    moves = sum(n == boxed._LINE**target.dim for n in looks)
+    # As if the box had been moved to the last; all of the rest is always done.
+    counted = sum(looks) + (boxed._MOVES - moves) * boxed._LINE**target.dim
+    assert 1 <= moves <= boxed._MOVES and counted == boxed.grid_points(target.dim)
+    # Planted fault: a bound that leaves the box out.
+    monkeypatch.setattr(boxed, "_MOVES", 0)
+    assert counted > boxed.grid_points(target.dim)
+
+
+def tries_of(monkeypatch, key="schools"):
+    """Paths' instructions that the short run of a model without a mode takes, beside what it may take."""
+    tries, run, prepare = [], long_run.hmc, jit.prepare
+
+    def counted(*given):
+        tries.append(given[-2])
+        return run(*given)
+
+    monkeypatch.setattr(posterior, "hmc", counted)
+    monkeypatch.setattr(jit, "prepare", lambda needed: prepare([run if each is counted else each for each in needed]))
+    target = TypedPosterior(**{**PRESETS[key]._asdict(), "table": key})
+    return len(tries) * posterior._WINDOW * long_run.CHAINS * (posterior._LEAPS + 1) * target.gradient_work
+
+
+def test_the_tries_of_a_short_run_are_counted(monkeypatch):
+    assert 0 < tries_of(monkeypatch) <= posterior.MAX_TRIES_WORK
+    few = 6 * 400 * 9 * 1100
+    monkeypatch.setattr(posterior, "MAX_TRIES_WORK", few)
+    assert 0 < tries_of(monkeypatch) <= few
+
+
 def on_an_interval():
     """Four parameters between −1 and 1, each with the variance .2: beyond, the density has no value."""
     return on_line(parameters="a, b, c, d", prior="log(1 - a^2) + log(1 - b^2) + log(1 - c^2) + log(1 - d^2)", row="0.00001*y*a", curve="")  # fmt: skip
@@ -234,9 +356,56 @@ def test_fault_a_long_run_that_stands_where_no_density_is_ends(monkeypatch):
         _ = on_an_interval().columns
 
 
+TITLES = {
+    "theta1": "x_theta1", "exp": "x_exp", "pi": "x_pi", "normal_lpdf": "x_normal_lpdf", "theta": "theta",
+    "sepal length (cm)": "sepal_length_cm", "y": "y", "2nd": "x_2nd", "größe": "gr_e", "a_b": "a_b", "…": "x_", "_a_": "a", "(a)": "a",
+}  # fmt: skip
+
+
+def named(of):
+    """Whether every title goes by its name, and every name can be typed and is that column."""
+    values = {title: float(k) for k, title in enumerate(TITLES)}
+    return all(of(title) == called and parse(of(title), (of(title),), "row").evaluate(**{of(title): values[title]}) == values[title] for title, called in TITLES.items())  # fmt: skip
+
+
 def test_columns_go_by_names_that_can_be_typed():
-    assert [as_name(title) for title in ("theta1", "exp", "pi", "normal_lpdf", "theta")] == ["x_theta1", "x_exp", "x_pi", "x_normal_lpdf", "theta"]  # fmt: skip
-    assert [as_name(title) for title in ("sepal length (cm)", "y", "2nd", "größe", "a_b")] == ["sepal_length_cm", "y", "x_2nd", "gr_e", "a_b"]  # fmt: skip
+    assert named(as_name)
+    # Two titles with one name are told apart by no formula.
+    odd = keep(Table(("a (m)",), X[:, None], "a_m", Y))
+    with pytest.raises(SpecError, match="two columns of the table are called a_m in formulas"):
+        on_line(table=odd.key, row="normal_lpdf(a_m, a + b, 1)", curve="")
+
+
+SLIPPED_NAMES = {
+    "a function's name": lambda title: re.sub(r"[^A-Za-z0-9]+", "_", title).strip("_"),
+    "letters that are none": lambda title: as_name(title) if title.isascii() else title,
+    "one for all": lambda title: "x",
+    "small letters left": lambda title: re.sub(r"[^a-z]+", "", title),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPPED_NAMES)
+def test_fault_names_of_columns(slip):
+    def without_error():
+        with suppress(SpecError):
+            return named(SLIPPED_NAMES[slip])
+        return False
+
+    assert not without_error()
+
+
+def test_each_column_is_the_one_with_its_title():
+    """The third column is the third one's numbers: a row that has them all."""
+    columns = np.column_stack([X, X**2, np.cos(X)])
+    table = keep(Table(("one", "the two", "3"), columns, "last", Y))
+    target = on_line(table=table.key, row="normal_lpdf(last, a*one + 10*b*the_two + 100*x_3, 1)", curve="")
+    expected = stats.norm.logpdf(Y, 2 * columns[:, 0] + 30 * columns[:, 1] + 100 * columns[:, 2])
+    at = np.array([2.0, 3.0])
+    assert np.allclose(target.log_likelihood(at), expected, rtol=1e-12)
+    # Planted fault: two of the columns exchanged.
+    exchanged = keep(Table(("the two", "one", "3"), columns, "last", Y))
+    other = on_line(table=exchanged.key, row=target.row, curve="")
+    assert not np.allclose(other.log_likelihood(at), expected, rtol=1e-3)
 
 
 def test_a_table_brings_its_model_and_a_file_keeps_what_fits():

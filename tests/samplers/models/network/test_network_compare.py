@@ -147,4 +147,4 @@ def test_figures_have_every_run_in_its_place(capsys, monkeypatch):
     table = {line[0]: [float(x) for x in line[1::3]] for line in lines[-3:-1]}
     places = [compare.samplers_of("network").index(key) / 10 for key in figures.METHODS]
     assert table == {str(k): pytest.approx([place + k / 1000 + 0.01 for place in places]) for k in (10, 50)}
-    assert figures.main(["karate", "--seeds", "0"]) == 2 and "from 1 on" in capsys.readouterr().err
+    assert figures.main(["karate", "--seeds", "0"]) == 2 and "from 1 to 100" in capsys.readouterr().err

@@ -1,0 +1,54 @@
+"""Compiling ahead, in a process of its own: ``python -m app.compiling``.
+
+The functions of the lessons come first, in the order of the course, then all others. A line for each goes to standard
+output. Processes share what is compiled by the files of the cache; each function has its own, which Numba replaces as
+a whole, so who reads them meanwhile finds the old one or the new one.
+"""
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from typing import IO, Any
+
+from lessons.library import load_all
+from samplers import jit
+from samplers.models.run import needed
+
+NICENESS = 19
+"""Whatever else wants the processor goes first."""
+
+
+def in_order() -> Iterator[list[Any]]:
+    """What each step of each lesson needs, and then every function."""
+    importlib.import_module("samplers.models")
+    for lesson in load_all().lessons.values():
+        for step in lesson.steps:
+            if step.spec is not None:
+                yield needed(step.spec)
+    yield jit.declared()
+
+
+def main() -> None:
+    """Compile everything, but not longer than standard input is open: it ends with the process that began this one."""
+    threading.Thread(target=end_with, args=(sys.stdin.buffer,), daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    for functions in in_order():
+        jit.prepare(functions, _say)
+
+
+def end_with(stream: IO[bytes]) -> None:
+    """End this process when the stream does."""
+    stream.read()
+    os._exit(0)
+
+
+def _say(done: int, total: int, what: str) -> None:
+    if what:
+        print(what, flush=True)
+
+
+if __name__ == "__main__":
+    main()

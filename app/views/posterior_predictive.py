@@ -1,0 +1,46 @@
+"""Data that the model makes with the chains' draws, beside the data."""
+
+import numpy as np
+
+from app.views.base import Array, Frame
+from app.views.predictive import Predictive
+
+
+class PosteriorPredictive(Predictive):
+    """Data sets made of the draws after the burn-in, beside those of exact draws, and the data."""
+
+    key = "posterior_predictive"
+    title = "Posterior predictive"
+    hint = "90 % of data made again; grey: exact; p: T ≥ the data's"
+
+    def behind(self) -> Array | None:
+        if self.problem:
+            return None
+        return self.made(np.random.default_rng(7), self.named(self.scene.target.sample(7, self.n_made)))
+
+    def background(self, lanes: Frame) -> bool:
+        """New data sets of each lane's draws."""
+        if self.problem:
+            return False
+        for i, lane in enumerate(lanes):
+            history = lane.run.statistics.history()
+            draws = history.reshape(-1, history.shape[-1])
+            if len(draws):
+                some = np.linspace(0, len(draws) - 1, min(self.n_made, len(draws))).astype(int)
+                made = self.made(np.random.default_rng([i, len(draws)]), self.named(draws[some]))
+                self.take(i, made)
+                self._said[i] = self.said(made)
+        return self._fresh
+
+    def build(self) -> object:
+        self._said: dict[int, str] = {}
+        return super().build()
+
+    def captions(self, lanes: Frame) -> dict[str, str]:
+        """Each lane's p, or why there are none."""
+        if self.problem:
+            return {self._labels[0].id: self._why}
+        return {
+            label.id: f"{name}  {self._said.get(i, 'no draws yet')}"
+            for i, (label, name) in enumerate(zip(self._labels, self.scene.lanes, strict=True))
+        }

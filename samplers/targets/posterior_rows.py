@@ -1,0 +1,191 @@
+"""A prior and the log density of a row as compiled functions: rows on the stack machine, or by native code.
+
+Four rows share an instruction of the machine. Native code, where it is there, goes over a block of rows in one call;
+its sums are in the machine's order, so that every number is the machine's.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from samplers import jit
+from samplers.expressions.machine import LANES, execute, workspace
+from samplers.expressions.native import Loop, call
+from samplers.expressions.program import Op
+from samplers.targets.base import Array
+
+BLOCK = 64
+"""Rows that native code goes over in a call: 2 ns for each call, and numbers that stay in the nearest cache."""
+
+# Of the packed parameters: where programs, memory, the block's memory and data begin; how many data, and numbers of
+# each; the addresses of native code.
+_PRIOR, _ROW, _PRIOR_SLOPES, _ROW_SLOPES, _WORK, _BLOCK, _ROWS, _ITEMS, _WIDTH = range(9)
+_NATIVE_PRIOR, _NATIVE_ROW, _NATIVE_PRIOR_SLOPES, _NATIVE_ROW_SLOPES, _NATIVE_BATCH = range(9, 14)
+_HEADER = 14
+
+
+class Programs(NamedTuple):
+    """Minus the log densities of a model, and their slopes, as programs of the stack machine."""
+
+    prior: Array
+    """Of the coordinates."""
+    row: Array
+    """Of the coordinates and the columns that are used."""
+    prior_slopes: Array
+    row_slopes: Array
+
+    def packed(self, rows: Array) -> Array:
+        """The packed parameters, with these rows (N, columns)."""
+        most = max(rows.shape[1], int(self.row_slopes[2]))
+        parts = [*self, np.zeros(workspace(*self)), np.zeros(BLOCK * most), rows.ravel()]
+        starts = _HEADER + np.cumsum([0, *map(len, parts[:-1])])
+        header = np.zeros(_HEADER)
+        header[: _WIDTH + 1] = [*starts, *rows.shape]
+        return np.concatenate([header, *parts])
+
+    def native(self, items: int) -> dict[int, Loop]:
+        """Native code for a model of so many data, by the index of the packed parameters that takes its address."""
+        dim = int(self.prior[1])
+        width = int(self.row[1]) - dim
+
+        def of_prior(title: str, program: Array) -> Loop:
+            loop = Loop(title, {"theta": dim, "out": int(program[2])})
+            for k, value in enumerate(loop.run(program, partial(loop.load, "theta"))):
+                loop.store("out", k, value)
+            return loop
+
+        def of_rows(title: str, arrays: dict[str, int]) -> tuple[Loop, Callable[[int], str]]:
+            loop = Loop(title, arrays, {"theta": dim})
+            return loop, lambda k: loop.load("theta", k) if k < dim else loop.load("rows", k - dim)
+
+        def values(title: str, program: Array) -> Loop:
+            loop, given = of_rows(title, {"values": int(program[2]), "rows": width})
+            for k, value in enumerate(loop.run(program, given)):
+                loop.store("values", k, value)
+            return loop
+
+        def batch() -> Loop:
+            loop, given = of_rows("batch", {"rows": width, "each": dim})
+            slopes = zip(loop.run(self.prior_slopes, given), loop.run(self.row_slopes, given), strict=True)
+            for k, (prior, row) in enumerate(slopes):
+                as_all = loop.binary(Op.MUL, loop.constant(float(items)), row)
+                loop.store("each", k, loop.binary(Op.ADD, prior, as_all))
+            return loop
+
+        return {
+            _NATIVE_PRIOR: of_prior("prior", self.prior), _NATIVE_PRIOR_SLOPES: of_prior("prior_slopes", self.prior_slopes),
+            _NATIVE_ROW: values("row", self.row), _NATIVE_ROW_SLOPES: values("row_slopes", self.row_slopes),
+            _NATIVE_BATCH: batch(),
+        }  # fmt: skip
+
+
+@jit.inlined
+def _at(params, place):
+    return params[int(params[place]) :]
+
+
+@jit.inlined
+def _of_parameters(programme, theta, params):
+    """Run a program of θ (dim,) alone, in the first lane."""
+    work = _at(params, _WORK)
+    for i in range(theta.size):
+        work[i * LANES] = theta[i]
+    execute(programme, work)
+
+
+@jit.inlined
+def _put_row(theta, row, lane, params):
+    """Make θ (dim,) and a row the inputs of a lane."""
+    work, rows, width = _at(params, _WORK), _at(params, _ROWS), int(params[_WIDTH])
+    for i in range(theta.size):
+        work[i * LANES + lane] = theta[i]
+    for i in range(width):
+        work[(theta.size + i) * LANES + lane] = rows[row * width + i]
+
+
+@jit.inlined
+def _add_rows(native, theta, out, params):
+    """Add what native code has of each row at θ (dim,) to ``out``, row by row."""
+    items, width = int(params[_ITEMS]), int(params[_WIDTH])
+    rows, values = _at(params, _ROWS), _at(params, _BLOCK)
+    for first in range(0, items, BLOCK):
+        n = min(BLOCK, items - first)
+        call(native, (theta, values, rows), first * width, n)
+        for i in range(out.size):
+            total = out[i]
+            for c in range(n):
+                total += values[c * out.size + i]
+            out[i] = total
+
+
+@jit.potential
+def potential(theta, out, params):
+    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
+    output = (dim + int(params[_WIDTH])) * LANES
+    if params[_NATIVE_ROW] != 0:
+        call(int(params[_NATIVE_PRIOR]), (theta, out), 0, theta.shape[0])
+        for k in range(theta.shape[0]):
+            _add_rows(int(params[_NATIVE_ROW]), theta[k], out[k : k + 1], params)
+        return
+    for k in range(theta.shape[0]):
+        _of_parameters(_at(params, _PRIOR), theta[k], params)
+        out[k] = work[dim * LANES]
+        for first in range(0, items, LANES):
+            n = min(LANES, items - first)
+            for c in range(n):
+                _put_row(theta[k], first + c, c, params)
+            execute(_at(params, _ROW), work)
+            for c in range(n):
+                out[k] += work[output + c]
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
+    output = (dim + int(params[_WIDTH])) * LANES
+    if params[_NATIVE_ROW_SLOPES] != 0:
+        call(int(params[_NATIVE_PRIOR_SLOPES]), (theta, out), 0, theta.shape[0])
+        for k in range(theta.shape[0]):
+            _add_rows(int(params[_NATIVE_ROW_SLOPES]), theta[k], out[k], params)
+        return
+    for k in range(theta.shape[0]):
+        _of_parameters(_at(params, _PRIOR_SLOPES), theta[k], params)
+        for i in range(dim):
+            out[k, i] = work[(dim + i) * LANES]
+        for first in range(0, items, LANES):
+            n = min(LANES, items - first)
+            for c in range(n):
+                _put_row(theta[k], first + c, c, params)
+            execute(_at(params, _ROW_SLOPES), work)
+            for i in range(dim):
+                for c in range(n):
+                    out[k, i] += work[output + i * LANES + c]
+
+
+@jit.batch
+def batch(theta, data, each, params):
+    dim, items, work, width = theta.shape[1], params[_ITEMS], _at(params, _WORK), int(params[_WIDTH])
+    output = (dim + width) * LANES
+    if params[_NATIVE_BATCH] != 0:
+        rows, block = _at(params, _ROWS), _at(params, _BLOCK)
+        for first in range(0, data.size, BLOCK):
+            n = min(BLOCK, data.size - first)
+            for c in range(n):
+                for i in range(width):
+                    block[c * width + i] = rows[data[first + c] * width + i]
+            call(int(params[_NATIVE_BATCH]), (theta, block, each), first * dim, n)
+        return
+    _of_parameters(_at(params, _PRIOR_SLOPES), theta[0], params)
+    for i in range(dim):
+        for k in range(data.size):
+            each[k, i] = work[(dim + i) * LANES]
+    for first in range(0, data.size, LANES):
+        n = min(LANES, data.size - first)
+        for c in range(n):
+            _put_row(theta[0], data[first + c], c, params)
+        execute(_at(params, _ROW_SLOPES), work)
+        for i in range(dim):
+            for c in range(n):
+                each[first + c, i] += items * work[output + i * LANES + c]

@@ -1,0 +1,230 @@
+"""What a page that is no browser sends to a room, and what becomes of a page whose rooms do not answer."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from app import link
+from app.room import panel
+from app.room.hub import Hub
+from app.room.panel import RoomPanel
+from app.room.rooms import AWAY, MOST_ROOMS, Rooms, new_mark
+from app.room.store import Memory
+from app.state import AppState
+
+STEP = "?lesson=langevin&step=2&views=marginal"
+pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
+
+
+class Store(Memory):
+    """One that can be away."""
+
+    away = False
+
+    def __getattribute__(self, name):
+        if name in ("make", "read", "write", "add", "has", "drop") and Store.away:
+            raise OSError("nobody listens")
+        return super().__getattribute__(name)
+
+
+class Page:
+    """What a page has of its room, without its browser: what it sends, and what it shows."""
+
+    def __init__(self, code=""):
+        self.shown, self.kept, self.said = {}, (), []
+        state = AppState()
+        assert link.read_query(state, STEP + (f"&room={code}" if code else "")) == []
+        self.state = state
+        lesson = SimpleNamespace(withhold=lambda _: None, reply=lambda _: None)
+        self.tasks = set()
+        self.room = RoomPanel(state, lesson, self._note, self.said.extend, self._do, lambda: None)
+
+    def _do(self, work):
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _note(self, kind, sentence):
+        self.said.append(sentence)
+
+    def sends(self, *messages):
+        for message in messages:
+            self.room.bar._handle_msg(message)
+
+    def end(self):
+        self.room.end()
+        for task in self.tasks:
+            task.cancel()
+
+
+@pytest.fixture
+def a_class(monkeypatch):
+    """``a_class(do)`` runs ``do(new_page, rooms)``; a page shows what its bar was last sent."""
+
+    def run(do):
+        async def whole():
+            kept = Rooms(Store())
+            pages = []
+            hub = Hub(kept, seconds=0.001)
+            monkeypatch.setattr(panel, "rooms", lambda: kept)
+            monkeypatch.setattr(panel, "hub", lambda: hub)
+            monkeypatch.setattr(panel, "AGAIN_SECONDS", 0.005)
+
+            async def new_page(code="", mark=""):
+                page = Page(code)
+                pages.append(page)
+                if not code:
+                    code = await page.room.open()
+                page.code = code
+                spy(page, monkeypatch)
+                page.sends(["hello", mark, ""])
+                await rest()
+                return page
+
+            try:
+                return await asyncio.wait_for(do(new_page, kept), 60)
+            finally:
+                Store.away = False
+                for page in pages:
+                    page.end()
+
+        return asyncio.run(whole())
+
+    return run
+
+
+def spy(page, monkeypatch):
+    async def show(what):
+        page.shown = what
+
+    async def keep(student, secret):
+        page.kept = (student, secret)
+
+    page.room.bar.show, page.room.bar.keep = show, keep
+
+
+async def rest():
+    """Until all that was asked for is done, and was seen by everybody."""
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+def test_a_page_is_one_student_whatever_it_sends(a_class):
+    """Fails where one page fills the room, or answers for many."""
+
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        teacher.sends(["ask"])
+        student = await new_page(teacher.code)
+        own = student.kept[0]
+        for i in range(50):
+            student.sends(
+                ["hello", new_mark(), ""],
+                ["hello", "", ""],
+                ["hello", "x" * 100_000, new_mark()],
+                ["answer", 1 + i % 2],
+            )
+            await asyncio.sleep(0)
+        await rest()
+        look = await rooms.look(teacher.code)
+        return look.students, set(look.votes) == {own}, student.kept[0] == own
+
+    assert a_class(do) == (1, True, True)
+
+
+def test_a_student_does_nothing_that_is_the_makers(a_class):
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        student, other = await new_page(teacher.code), await new_page()
+        student.sends(
+            ["ask"], ["reveal"], ["race"], ["by_tau"], ["end_race"], ["close"], ["code"], ["__init__"], ["panel"], [], "ask", [["ask"]],
+            ["hello", student.kept[0], other.kept[1]], ["hello", student.kept[0], teacher.kept[1][:-1]], ["answer", True], ["answer", 10**30],
+            ["open", -1], ["open", 10**9], ["enter"], ["ask"], ["close"],
+        )  # fmt: skip
+        await rest()
+        look = await rooms.look(teacher.code)
+        assert (look.ask, look.race, look.students) == (None, None, 1)
+        # A message that is the maker's own does it.
+        teacher.sends(["close"])
+        await until(lambda: student.shown["said"])
+        return await rooms.look(teacher.code), student.shown["said"]
+
+    gone, said = a_class(do)
+    assert gone is None
+    assert said == panel.CLOSED
+
+
+def test_a_page_opens_one_room(a_class):
+    """Fails where one page takes all rooms of a server."""
+
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        await asyncio.gather(*(teacher.room.open() for _ in range(MOST_ROOMS)))
+        for _ in range(MOST_ROOMS):
+            teacher.sends(["leave"])
+            await teacher.room.open()
+        kept = sum(key.startswith("room:") for key in rooms._store._alive())
+        return kept, teacher.state.room == teacher.code
+
+    assert a_class(do) == (1, True)
+
+
+def test_an_answer_that_did_not_arrive_can_be_given_again(a_class):
+    """Fails where a student sees as hers an answer that nobody counts."""
+
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        teacher.sends(["ask"])
+        student = await new_page(teacher.code)
+        Store.away = True
+        student.sends(["answer", 2])
+        await until(lambda: student.shown["said"] and teacher.shown["said"])
+        await rest()
+        during = student.shown["said"], student.shown["ask"]["mine"], teacher.shown["said"]
+        teacher.sends(["reveal"])
+        await rest()
+        Store.away = False
+        await until(lambda: not (student.shown["said"] or teacher.shown["said"]))
+        after = student.shown["said"], student.shown["ask"]["mine"], teacher.shown["said"]
+        student.sends(["answer", 2])
+        await until(lambda: sum(one["now"] for one in teacher.shown["ask"]["options"]))
+        return during, after, student.shown["ask"]["mine"], list((await rooms.look(teacher.code)).votes.values())
+
+    assert a_class(do) == ((AWAY, None, AWAY), ("", None, ""), 2, [2])
+
+
+def test_who_comes_while_the_rooms_are_away_is_told_and_comes_in_when_they_are_back(a_class):
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        Store.away = True
+        student = await new_page(teacher.code)
+        during = student.shown["said"]
+        Store.away = False
+        await until(lambda: student.shown["students"] == 1)
+        return during, student.shown["said"]
+
+    assert a_class(do) == (AWAY, "")
+
+
+def test_a_room_that_cannot_be_opened_is_said(a_class):
+    async def do(new_page, rooms):
+        teacher = Page()
+        Store.away = True
+        teacher.room.share._do_later(teacher.room.share._carefully(teacher.room.share._open_room()))
+        await rest()
+        Store.away = False
+        for _ in range(MOST_ROOMS):
+            await rooms.open(STEP)
+        teacher.room.share._do_later(teacher.room.share._carefully(teacher.room.share._open_room()))
+        await rest()
+        return teacher.said
+
+    away, full = a_class(do)
+    assert away == AWAY
+    assert "50 already" in full

@@ -1,0 +1,125 @@
+"""Rooms of two processes with a real Redis server: counted once, also where it is away, slow or full."""
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+
+import pytest
+from redis.exceptions import RedisError
+
+from app.room import store
+from app.room.rooms import Rooms, new_mark
+from app.room.store import CONNECTIONS, Redis
+from samplers.parameters import SpecError
+from tests.hall import redis
+
+LINK = "?target=quartic()&lane=sgld()"
+STUDENTS = 300
+
+
+class Twice(Redis):
+    """A planted fault: each process counts by itself who has answered."""
+
+    async def add(self, key, field, value, most):
+        own = f"{field}{id(self)}" if key.startswith("votes:") else field
+        return await super().add(key, own, value, most)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with redis(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+def of_two(server, do, kind=Redis):
+    """What ``do`` returns of the rooms of two processes."""
+
+    async def whole():
+        async with AsyncExitStack() as stack:
+            both = [kind(server.address) for _ in range(2)]
+            for one in both:
+                stack.push_async_callback(one._redis.aclose)
+            return await do(*(Rooms(one) for one in both))
+
+    return asyncio.run(whole())
+
+
+async def three_hundred(first, second):
+    """Each comes in and answers over both processes at once, three times, with another answer each time."""
+    code, secret = await first.open(LINK)
+    students = [new_mark() for _ in range(STUDENTS)]
+    both = (first, second)
+    await asyncio.gather(*(rooms.join(code, one) for rooms in both for one in students))
+    await first.ask(code, secret, "langevin", 2, 4)
+    counted = await asyncio.gather(
+        *(both[k % 2].answer(code, one, 1, 1 + (i + k) % 4) for k in range(3) for i, one in enumerate(students))
+    )
+    clients = len(await first._store._redis.client_list())
+    look = await second.look(code)
+    await first.close(code, secret)
+    return look.students, sum(look.bars(look.votes)), sum(counted), clients
+
+
+def test_three_hundred_answers_over_two_processes_are_counted_once_each(server):
+    students, votes, counted, clients = of_two(server, three_hundred)
+    assert (students, votes, counted) == (STUDENTS, STUDENTS, STUDENTS)
+    assert clients <= 2 * CONNECTIONS, "as many connections as people"
+
+
+def test_a_double_count_over_two_processes_is_seen(server):
+    assert of_two(server, three_hundred, Twice)[1] > STUDENTS
+
+
+def test_a_room_that_is_closed_at_one_process_is_gone_at_the_other(server):
+    async def do(first, second):
+        code, secret = await first.open(LINK)
+        student = new_mark()
+        await second.join(code, student)
+        await first.ask(code, secret, "langevin", 2, 4)
+        with pytest.raises(SpecError, match="only the page that opened it"):
+            await second.close(code, new_mark())
+        await second.close(code, secret)
+        assert await first.look(code) is None
+        for work in (first.join(code, student), first.answer(code, student, 1, 1), first.lead(code, secret, LINK)):
+            with pytest.raises(SpecError, match="no such room"):
+                await work
+        keys = await first._store._redis.keys(f"*{code}*")
+        return keys
+
+    assert of_two(server, do) == []
+
+
+def test_what_is_announced_is_known_to_the_other_until_its_time_is_over(server):
+    async def do(first, second):
+        await first._store.announce("x", "a", "one two", 60)
+        await first._store.announce("x", "b", "three", -1)
+        return await second._store.announced("x"), await first._store._redis.hlen("sgmcmc-lab:known:x")
+
+    assert of_two(server, do) == ({"a": "one two"}, 1)
+
+
+def test_a_full_server_still_shows_what_is_there_and_a_stopped_one_is_given_up_in_time(server, monkeypatch):
+    """Fails where a page would wait for a Redis server without end."""
+    monkeypatch.setattr(store, "PATIENCE", 0.3)
+
+    async def do(first, second):
+        code, secret = await first.open(LINK)
+        own = first._store._redis
+        await own.config_set("maxmemory", 1)
+        with pytest.raises(RedisError, match="OOM"):
+            await first.open(LINK)
+        with pytest.raises(RedisError):
+            await second.join(code, new_mark())
+        assert (await second.look(code)).link == LINK
+        await own.config_set("maxmemory", 0)
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises((RedisError, OSError)):
+                await asyncio.wait_for(second.look(code), 30)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        look = await second.look(code)
+        await first.close(code, secret)
+        return look.link
+
+    assert of_two(server, do) == LINK

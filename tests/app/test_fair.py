@@ -1,0 +1,137 @@
+"""Pages share the engine's threads by what each has had of the processor, whatever one piece of work takes."""
+
+import asyncio
+import threading
+from collections import Counter
+from unittest.mock import Mock
+
+import pytest
+
+from app import ending, fair
+from app.fair import LONG_SECONDS, MOST_LONG, Pool, Queue, Share
+from app.runner import Runner
+from app.state import AppState
+
+DEAR, CHEAP = 0.09, 0.01
+"""Seconds that a step of the heavy page and one of a light page take."""
+
+
+class InTurn(Queue):
+    """The planted fault: first come, first served."""
+
+    def end(self, work, cost):
+        super().end(work, 0.0)
+
+
+def served(queue, costs, seconds):
+    """What each page has had of one place, on a clock that goes on by what work costs. All want more at once."""
+    shares = [Share() for _ in costs]
+    had, now = Counter(), 0.0
+    for share in shares:
+        queue.put(share, lambda: None)
+    while now < seconds:
+        work = queue.take(now)
+        page = shares.index(work.share)
+        now += costs[page]
+        had[page] += costs[page]
+        queue.end(work, costs[page])
+        queue.put(work.share, lambda: None)
+    return had
+
+
+@pytest.mark.parametrize("kind", [Queue, InTurn])
+def test_pages_have_the_same_time_of_the_processor(kind):
+    """To one piece of the dearest work. Fails where a page whose steps are dearer has more. Fault: a turn each."""
+    had = served(kind(1), [DEAR, CHEAP, CHEAP], 3.0)
+    spread = max(had.values()) - min(had.values())
+    assert spread <= DEAR if kind is Queue else spread > 1.0
+
+
+class Saving(Queue):
+    """The planted fault: who was idle is given the time that the others had meanwhile."""
+
+    def put(self, share, call):
+        share.asked += 1
+        return super().put(share, call)
+
+
+@pytest.mark.parametrize("kind", [Queue, Saving])
+def test_nobody_saves_up(kind):
+    """Fails where a page that was paused for a minute keeps the others from the processor for as long."""
+    queue = kind(1)
+    late, other = Share(), Share()
+    for _ in range(100):
+        queue.put(other, lambda: None)
+        queue.end(queue.take(0.0), DEAR)
+    queue.put(late, lambda: None)
+    queue.put(other, lambda: None)
+    order = []
+    for _ in range(10):
+        work = queue.take(0.0)
+        order.append(work.share)
+        queue.end(work, DEAR)
+        queue.put(work.share, lambda: None)
+    assert (order.count(late) <= 6) == (kind is Queue)
+
+
+@pytest.mark.parametrize("patience", [LONG_SECONDS, 1e9])
+def test_a_step_of_minutes_holds_up_nobody(patience, monkeypatch):
+    """Fails where two pages with such steps have both places until these have ended. Fault: work is never long."""
+    monkeypatch.setattr(fair, "LONG_SECONDS", patience)
+    queue = Queue(2)
+    for _ in range(2):
+        queue.put(Share(), lambda: None)
+    assert queue.take(0.0) and queue.take(0.0)
+    queue.put(Share(), lambda: None)
+    assert queue.take(0.0) is None and queue.due(0.0) == patience
+    assert (queue.take(LONG_SECONDS) is not None) == (patience == LONG_SECONDS)
+
+
+def test_no_more_than_so_many_run_at_a_time():
+    """Fails where whoever opens a page with a step of minutes again and again has a thread for each."""
+    queue, now = Queue(2), 0.0
+    for _ in range(3 * MOST_LONG):
+        queue.put(Share(), lambda: None)
+        queue.take(now)
+        now += 2 * LONG_SECONDS
+    assert len(queue.running) == MOST_LONG + 2 and queue.due(now) is None
+    queue.end(queue.running[0], 1.0)
+    assert queue.take(now) is not None
+
+
+def test_threads_do_what_the_queue_says():
+    """Fails where work is lost, its errors are, or it waits behind long work though nothing else holds it up."""
+    pool = Pool(1, "test")
+    free = threading.Event()
+
+    async def all_work():
+        loop = asyncio.get_running_loop()
+        long = loop.run_in_executor(pool.of(Share()), free.wait)
+        shares = [pool.of(Share()) for _ in range(5)]
+        done = await asyncio.gather(
+            *(loop.run_in_executor(one, divmod, 7, i) for i, one in enumerate(shares)), return_exceptions=True
+        )
+        assert isinstance(done[0], ZeroDivisionError) and done[1:] == [divmod(7, i) for i in range(1, 5)]
+        assert not long.done()
+        # A server that is asked to end does not wait for a step of minutes.
+        assert (await loop.run_in_executor(shares[0], threading.current_thread)).daemon
+        free.set()
+        assert await long
+
+    asyncio.run(asyncio.wait_for(all_work(), 60))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_ends_with_a_page_is_not_the_work_of_others(kept):
+    """Fails where the end of one page cuts what belongs to another whose step is under way. Fault: a page that keeps
+    the pool."""
+    pool, free = Pool(2, "test"), threading.Event()
+    ended, other = Runner(AppState(), Mock()), Runner(AppState(), Mock())
+    if kept:
+        ended.pool = pool.of(ended._moving)
+    work = [pool.of(one._moving).submit(lambda state: free.wait(), one.state) for one in (ended, other)]
+    found = list(ending.parts([ended]))
+    free.set()
+    assert all(one.result(60) for one in work)
+    assert any(one is ended.state for one in found)
+    assert any(one is other.state for one in found) == kept

@@ -1,0 +1,145 @@
+"""What is compiled ahead: in the order of the lessons, by one process on a computer, which ends with its server."""
+
+import io
+import os
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from app import compiling, warmup
+from lessons.library import load_all
+from samplers import jit
+from samplers.models.run import needed
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_lessons_come_first_and_in_order(fault, monkeypatch):
+    """Fails where a class in its first lesson waits for the functions of the last. Fault: the order of declaration."""
+    library = load_all()
+    monkeypatch.setattr(compiling, "load_all", lambda: library)
+    if fault:
+        monkeypatch.setattr(compiling, "load_all", lambda: SimpleNamespace(lessons={}))
+    order = list(dict.fromkeys(f for functions in compiling.in_order() for f in functions))
+    assert set(order) == set(jit.declared())
+    places, far = [], 0
+    for lesson in library.lessons.values():
+        functions = [order.index(f) for step in lesson.steps if step.spec for f in needed(step.spec)]
+        far = max([far, *functions])
+        places.append(far)
+    met = len(
+        {f for lesson in library.lessons.values() for step in lesson.steps if step.spec for f in needed(step.spec)}
+    )
+    assert (places[-1] == met - 1) == (not fault)
+    assert (places[0] < met / 4) == (not fault)
+
+
+class EverybodysLock:
+    """The planted fault: a lock that everybody has."""
+
+    def __call__(self, file):
+        pass
+
+
+@pytest.mark.parametrize("lock", [warmup._lock, EverybodysLock()])
+def test_one_server_compiles_and_the_others_wait(lock, tmp_path, monkeypatch):
+    """Fails where each of the processes of --num-procs compiles everything."""
+    began, kept = [], []
+    all_tried, first_done = threading.Barrier(3), threading.Event()
+    tried = threading.local()
+
+    def missing():
+        return [] if kept else ["a function"]
+
+    def run():
+        began.append(threading.get_ident())
+        first_done.wait(30)
+        kept.append(True)
+
+    def locked(file):
+        try:
+            return lock(file)
+        finally:
+            if not getattr(tried, "once", False):
+                tried.once = True
+                all_tried.wait(30)
+                first_done.set()
+
+    monkeypatch.setattr(jit, "FOLDER", tmp_path)
+    monkeypatch.setattr(jit, "missing", missing)
+    monkeypatch.setattr(warmup, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(warmup, "_run", run)
+    monkeypatch.setattr(warmup, "_lock", locked)
+    servers = [threading.Thread(target=warmup.compile_apart) for _ in range(3)]
+    for server in servers:
+        server.start()
+    for server in servers:
+        server.join(60)
+    assert (len(began) == 1) == (not isinstance(lock, EverybodysLock))
+
+
+@pytest.mark.parametrize(("folder", "functions"), [(None, ["f"]), ("kept", [])])
+def test_nothing_is_begun_where_nothing_would_come_of_it(folder, functions, tmp_path, monkeypatch):
+    """Fails where a process compiles what no other can read, or what is kept already."""
+    monkeypatch.setattr(jit, "FOLDER", folder and tmp_path)
+    monkeypatch.setattr(jit, "missing", lambda: functions)
+    monkeypatch.setattr(warmup, "_run", lambda: pytest.fail("a process was begun"))
+    warmup.compile_apart()
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_it_ends_with_its_server(ends, tmp_path):
+    """Fails where a server that was killed leaves a process that compiles for a minute. Fault: it does not look."""
+    code = "import time; from app import compiling; compiling.in_order = lambda: iter([time.sleep(60)]); "
+    code += "compiling.main()" if ends else "compiling.end_with = lambda stream: None; compiling.main()"
+    environment = {**os.environ, "SGMCMC_LAB_CACHE": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment) as process:
+        process.stdin.close()
+        try:
+            ended = process.wait(30 if ends else 1) == 0
+        except subprocess.TimeoutExpired:
+            ended = False
+        process.kill()
+    assert ended == ends
+
+
+def test_where_the_cache_cannot_be_written_one_of_its_own_takes_its_place(tmp_path, monkeypatch):
+    """With what is kept in it. Fails where a lab with a read-only home does not start, or compiles it all again."""
+    kept = tmp_path / "read-only" / "digest"
+    kept.mkdir(parents=True)
+    (kept / "function.nbi").write_bytes(b"compiled")
+    opened = jit.tempfile.TemporaryFile
+
+    def refuse(dir=None):
+        if dir == kept:
+            raise PermissionError
+        return opened(dir=dir)
+
+    monkeypatch.setattr(jit.tempfile, "TemporaryFile", refuse)
+    folder = jit._folder_to_write(kept)
+    assert folder not in (None, kept) and (folder / "function.nbi").read_bytes() == b"compiled"
+    monkeypatch.setattr(jit.tempfile, "mkdtemp", lambda prefix: refuse(kept))
+    assert jit._folder_to_write(kept) is None
+
+
+def test_what_it_says_is_told_by_the_server(monkeypatch, capsys):
+    """Fails where a person at the terminal does not see why the first start takes so long."""
+    lines = io.BytesIO(b"sampler sgld\n")
+
+    class Process:
+        stdout, returncode = lines, 0
+
+        def __init__(self, *command, **options):
+            self.options = options
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(warmup.subprocess, "Popen", Process)
+    warmup._run()
+    assert "compiling sampler sgld" in capsys.readouterr().err
