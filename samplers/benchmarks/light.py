@@ -98,7 +98,7 @@ class LightPage:
 
     def click(self, button: str) -> None:
         """Press a button, by its model's id."""
-        self.event("dom_event", {"model": {"id": button}, "node": "click", "data": {}})
+        self.event("dom_event", {"model": {"id": button}, "node": "click", "data": {"type": "map", "entries": []}})
 
     def set(self, model: str, name: str, value: Any) -> None:
         """Ask for another value of a model's property."""

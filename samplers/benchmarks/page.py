@@ -84,17 +84,20 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
     path = browser_path("--page")
     seconds = 3.0 if quick else 10.0
     warm(say)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
-        with served("--page") as server:
+    with served("--page") as server:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
             lab = _watched(browser, f"{server.url}?{FIVE_VIEWS}", seconds, server, say)
             say("edits of a recipe")
             edits = _edits(browser, server.url)
-            say(f"{PAGES} pages")
-            sent, cores, fed = asyncio.run(_serve_many(f"{server.url}?{FIVE_VIEWS}", seconds, server))
-        say("the control: a bare page of five plots")
-        with bare("--page", fed, RATE) as server:
-            control = _watched(browser, server.url, seconds, server, say, counts=is_bare_frame)
+            browser.close()
+        say(f"{PAGES} pages")
+        # Playwright has a loop of its own while it is on.
+        sent, cores, fed = asyncio.run(_serve_many(f"{server.url}?{FIVE_VIEWS}", seconds, server))
+    say("the control: a bare page of five plots")
+    with bare("--page", fed, RATE) as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+        control = _watched(browser, server.url, seconds, server, say, counts=is_bare_frame)
         browser.close()
     return PageReport(
         first_frame_seconds=lab.opening,
