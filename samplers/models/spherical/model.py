@@ -144,7 +144,7 @@ class Spherical(Model):
         return {
             "documents": f"{self.n_data + len(self.held):,}, of which {len(self.held):,} are held out",
             "different words": f"{self.n_words:,}",
-            "κ, σ, κ₀": f"{self.k:.4g}, {self.s:.4g}, {self.k0:.4g}",
+            "concentrations": f"κ, σ, κ₀ = {self.k:.4g}, {self.s:.4g}, {self.k0:.4g}",
             **({} if self.true_topics is None else {"known topics": f"{len(self.true_topics)}"}),
         }
 

@@ -126,7 +126,7 @@ class SphericalVariational(SphericalMethod):
 
 
 class SphericalVI(SphericalVariational):
-    """Variational inference with all documents (Reisinger et al. 2010; the approximations as below are ours).
+    """Variational inference with all documents (Reisinger et al. 2010; the approximations are ours).
 
     Bound: E[v·v̄] is taken for A(σ) v·b E[θ]/(E‖βθ‖²)^{1/2}, and E log c_V(‖m̄‖) for log c_V(‖κ₀m + σA(σ)Σb_k‖). Step:
     log λ ← log λ + clip(ρ(F⁻¹∇S + α − λ)/λ, ±1), L times; b_k ← b_k + ρΛ∇_k/w_k, scaled to length 1.
@@ -146,7 +146,7 @@ class SphericalVI(SphericalVariational):
 
 
 class SphericalStoVI(SphericalVariational):
-    """Stochastic variational inference: the same with minibatches and falling steps ρ_t = ρ(1 + t/t₀)^{−0.7}.
+    """Stochastic variational inference: the same with minibatches and falling steps.
 
     A document's λ goes on from where it was left. It converges to a local maximum of the same bound.
     """
