@@ -5,6 +5,7 @@ A room changes the page's state as a link does, and nothing else of it.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from html import escape
 from textwrap import shorten
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sgmcmc-lab")
 
+PRESSES, PRESSES_AT_ONCE = 5.0, 30.0
+"""Buttons that a page may press in a second, and at once; others are passed over. To follow takes the server 6 ms."""
 LONGEST_VALUES = 80
 """Characters of a target's parameters beside its title."""
 ROWS = 10
@@ -58,6 +61,7 @@ class RoomPanel:
         self.share = Share(state, self, notify, do_later)
         self._student = self._secret = self._said = ""
         self._following = self._entering = self._opening = self.ended = False
+        self._presses, self._pressed = PRESSES_AT_ONCE, 0.0
         self._look: Look | None = None
         self._shown: dict[str, Any] = {}
         self._led = self._followed = ""
@@ -129,6 +133,12 @@ class RoomPanel:
         self.panel.objects = [self.bar]
 
     def _heard(self, message: list[Any]) -> None:
+        now = time.monotonic()
+        self._presses = min(PRESSES_AT_ONCE, self._presses + PRESSES * (now - self._pressed))
+        self._pressed = now
+        if self._presses < 1:
+            return
+        self._presses -= 1
         action, given = message[0], message[1:]
         if action == "hello" and len(given) == 2 and all(isinstance(one, str) for one in given):
             self._do(self._come_in(*given))
