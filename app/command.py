@@ -2,6 +2,8 @@
 
 import argparse
 import importlib.metadata
+import os
+import platform
 import socket
 import sys
 import time
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from samplers import RunSpec, jit, run
+from samplers.engine import functions
 
 PORT = 5006
 BAD_INPUT, FAILED = 2, 1
@@ -93,29 +96,62 @@ def _serve(port: int, room: bool) -> int:
 
 def _check() -> int:
     """Print what is there, and whether some samplers have the exact moments."""
-    print(f"Python {sys.version.split()[0]}")
+    print(f"Python {sys.version.split()[0]} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors")
     for name in ("sgmcmc-lab", *LIBRARIES):
         try:
             print(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             print(f"{name} is not installed")
-    kept = sum(1 for _ in jit.cache_folder().rglob("*.nbi"))
-    print(f"{kept} compiled functions are kept in {jit.cache_folder()}")
-    began = time.process_time()
+    print(*_cache_lines(), sep="\n", flush=True)
+    needed = [f for target, sampler, params in TESTED for f in functions(_tested(target, sampler, params))]
+    if not jit.is_ready(needed):
+        began = time.perf_counter()
+        jit.prepare(needed)
+        print(f"What the self-test needs was compiled or loaded in {time.perf_counter() - began:.1f} s", flush=True)
+    began = time.perf_counter()
     off = {f"{target}, {sampler}": worst_moment(target, sampler, params) for target, sampler, params in TESTED}
     for what, z in off.items():
         print(f"{'ok' if z < LIMIT else 'WRONG':6}{what}: moments off by at most {z:.1f} standard errors")
-    print(f"Self-test: {time.process_time() - began:.1f} s")
+    print(f"Self-test: {time.perf_counter() - began:.1f} s")
     wrong = [what for what, z in off.items() if not z < LIMIT]
     if wrong:
         print(f"sgmcmc-lab: not the exact moments: {'; '.join(wrong)}.", file=sys.stderr)
     return FAILED if wrong else 0
 
 
+def _cache_lines() -> list[str]:
+    """What is compiled already, where it is kept, and what a person may do where it cannot be."""
+    importlib.import_module("samplers.models")
+    declared, missing = len(jit.declared()), len(jit.missing())
+    asked = jit.cache_folder()
+    if jit.FOLDER is None:
+        where = f"nowhere: neither {asked} nor a temporary folder can be written to"
+    elif asked == jit.FOLDER:
+        where = str(asked)
+    else:
+        where = f"{jit.FOLDER} until this command ends: {asked} cannot be written to"
+    lines = [f"Compiled functions are kept in {where}"]
+    if asked != jit.FOLDER:
+        lines.append(
+            "Every start compiles again what is missing. Set SGMCMC_LAB_CACHE to a folder that can be written to"
+        )
+    if jit.FOLDER is None or missing:
+        rest = declared if jit.FOLDER is None else missing
+        lines.append(
+            f"{rest} of {declared} functions are still to be compiled: the first start does that, in a minute or two"
+        )
+    else:
+        lines.append(f"All {declared} functions are compiled")
+    return lines
+
+
+def _tested(target: str, sampler: str, params: dict[str, float]) -> RunSpec:
+    return RunSpec.of(target, sampler, sampler_params=params, n_steps=2000, burn_in=500, n_chains=CHAINS, seed=1)
+
+
 def worst_moment(target: str, sampler: str, params: dict[str, float]) -> float:
     """The largest error of E z and E z² over all columns, in standard errors, z standardised by the exact moments."""
-    spec = RunSpec.of(target, sampler, sampler_params=params, n_steps=2000, burn_in=500, n_chains=CHAINS, seed=1)
-    statistics = run(spec, keep_draws=False).statistics
+    statistics = run(_tested(target, sampler, params), keep_draws=False).statistics
     means = statistics.sums.powers[:, :, :2] / max(statistics.n_steps, 1)
     errors = (means.mean(1) - [0.0, 1.0]) / (means.std(1, ddof=1) / CHAINS**0.5)
     return float(abs(errors).max())

@@ -97,9 +97,9 @@ class Pool:
         self._changed = threading.Condition()
         self._idle = 0
 
-    def share(self) -> "PoolShare":
-        """The pool as one page has it."""
-        return PoolShare(self)
+    def of(self, share: Share) -> "Executor":
+        """The pool as an executor of an event loop, for the work of one page."""
+        return Executor(self, share)
 
     def submit(self, share: Share, call: Callable[[], Any]) -> Future[Any]:
         """Let work wait for its turn."""
@@ -135,15 +135,19 @@ class Pool:
                 self._idle += 1
 
 
-class PoolShare(Share):
-    """A pool as one page has it; an executor of its event loop."""
+class Executor:
+    """A pool for the work of one page.
 
-    def __init__(self, pool: Pool):
-        self._pool = pool
+    A page keeps its share, never this: from here a way leads to the work of others, and what can be reached from a page
+    ends with it (:mod:`app.ending`).
+    """
+
+    def __init__(self, pool: Pool, share: Share):
+        self._pool, self._share = pool, share
 
     def submit(self, call: Callable[..., Any], *args: Any) -> Future[Any]:
         """Let it be called when it is this page's turn."""
-        return self._pool.submit(self, lambda: call(*args))
+        return self._pool.submit(self._share, lambda: call(*args))
 
 
 def _carry_out(work: Work) -> None:

@@ -11,6 +11,7 @@ from inspect import getattr_static
 from typing import Any
 
 import panel.io.server
+import panel.viewable
 import param
 from bokeh.core.has_props import HasProps, MetaHasProps
 from bokeh.core.property.bases import Property
@@ -19,13 +20,17 @@ from bokeh.core.property.singletons import Intrinsic, Undefined
 from bokeh.core.property.wrappers import PropertyValueContainer
 from bokeh.core.serialization import Serializer
 from bokeh.core.types import ID
-from bokeh.model import util
+from bokeh.model import Model, util
+from bokeh.models import ImportedStyleSheet
 from bokeh.settings import settings
 from bokeh.util import callback_manager
 from panel.custom import JSComponent, ReactiveESM
+from panel.io import resources
 from panel.io.state import state
+from panel.pane.holoviews import find_links, link_axes
+from panel.param import link_param_method
 from panel.reactive import Syncable
-from panel.viewable import Layoutable
+from panel.viewable import Layoutable, Viewable
 from panel_material_ui.base import MaterialComponent
 
 from app.guard.writes import is_writable
@@ -39,6 +44,7 @@ _has_unstable_default = PropertyDescriptor.has_unstable_default
 _link_props = Syncable._link_props
 _set_values = HasProps.query_properties_with_values
 _bundle_resources = panel.io.server.bundle_resources
+_patch_below = resources.patch_model_css
 _visit = util.visit_immediate_value_references
 
 
@@ -67,6 +73,14 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     yield panel.io.server, "bundle_resources", _bundle_once
     # None of the page's own scripts is in a bundle; Panel would look for one through the folders of each.
     yield JSComponent, "_bundle_path", None
+    # No page has a pane of HoloViews or a method that is shown; Panel would look for them below each root, four times.
+    hooks = [hook for hook in Viewable._preprocessing_hooks if hook not in (find_links, link_axes, link_param_method)]
+    yield Viewable, "_preprocessing_hooks", hooks
+    # A page's models are its own, and were made a moment ago: none has to be taken from another document.
+    yield panel.viewable, "add_to_doc", lambda model, document: document.add_root(model)
+    # The document knows its style sheets; Panel would walk each root for them, three times for a page.
+    yield resources, "patch_model_css", _patch_known
+    yield panel.io.server, "patch_model_css", _patch_known
     # Each component would have a copy of each parameter of its class, which differs in nothing.
     for cls in _classes_below(Layoutable):
         for name, parameter in vars(cls).items():
@@ -220,12 +234,30 @@ def _once(method: Any) -> Any:
 _bundles: dict[Any, Any] = {}
 
 
-def _bundle_once(roots: Any, resources: Any, *rest: Any, **named: Any) -> Any:
+def _bundle_once(roots: Any, served: Any, *rest: Any, **named: Any) -> Any:
     """Every page has the same scripts and style sheets, at addresses that depend on how the server was asked."""
-    key = resources.mode, resources.root_url, resources.absolute, state.rel_path
+    key = served.mode, served.root_url, served.absolute, state.rel_path
     if key not in _bundles:
-        _bundles[key] = _bundle_resources(roots, resources, *rest, **named)
+        _bundles[key] = _bundle_resources(roots, served, *rest, **named)
     return _bundles[key]
+
+
+def _patch_known(root: Model, dist_url: str) -> None:
+    if root.document is None:
+        _patch_below(root, dist_url)
+        return
+    callbacks = root.document.callbacks
+    held, events = callbacks._hold, list(callbacks._held_events)
+    root.document.hold()
+    for model in list(root.document.models):
+        if isinstance(model, ImportedStyleSheet):
+            resources.patch_stylesheet(model, dist_url)
+    callbacks._held_events = events
+    # What was sent for it would come before the page is there.
+    if held or not state._loaded.get(root.document):
+        callbacks._hold = held
+    else:
+        root.document.unhold()
 
 
 def _classes_below(cls: type[Any]) -> Iterator[type[Any]]:

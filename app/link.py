@@ -1,5 +1,6 @@
 """The whole state in the link: the experiment's part, and what is on the page."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
@@ -8,15 +9,17 @@ import param
 
 from app.lesson import place as places
 from app.room.rooms import CODE
-from app.state import DEFAULT, MAX_SPEED, SLOWEST, AppState, default_views
+from app.state import DEFAULT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
 from app.upload import KINDS
 from app.views import VIEWS, axes_of, coordinates
 from lessons.specs import WORDS, check_address
 from samplers import Experiment
 from samplers.choices import given_again, link_fields
 from samplers.migrations import VERSION
+from samplers.parameters import OWN as OWN_TABLE
 from samplers.parameters import SpecError, declared
 from samplers.spec import LINK_FIELDS
+from samplers.targets.own import OfTable
 
 HIDEABLE = (
     "controls", "transport", "equations", "export", "share", "lessons", "present", "theme", "workbench", "pages",
@@ -67,6 +70,7 @@ def read_query(state: AppState, query: str) -> list[str]:
     if step is not None:
         state.follow(step)
     experiment, problems = _experiment(query, fields, state.experiment if step is not None else DEFAULT)
+    state.asked = _asked(query, fields, experiment)
     messages[:0] = problems
     state.refused = [*problems, *elsewhere]
     if step is None:
@@ -110,6 +114,7 @@ def follow(state: AppState, query: str) -> list[str]:
             state.follow(found[0].steps[found[1] - 1])
         step = place.step
         experiment, problems = _experiment(query, fields, (step.spec if step is not None else None) or DEFAULT)
+        state.asked = _asked(query, fields, experiment)
         if step is None or step.spec is not None or "target" in fields:
             state.open(experiment)
         place.free, place.everything = fields.get("try") in ("1", "2"), fields.get("try") == "2"
@@ -129,6 +134,12 @@ def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> t
         rest = {name: getattr(default, name) for name in left_out}
         experiment = replace(experiment, **rest)
     return _without_upload(experiment, messages), messages
+
+
+def _asked(query: str, fields: Mapping[str, str], shown: Experiment) -> Asked | None:
+    """What waits for the link's file, where it is somebody's own table that is not there."""
+    table = re.search(rf"\b{OfTable.data_parameter}:({OWN_TABLE}[0-9a-f]+)", fields.get("target", ""))
+    return None if table is None or shown.of_own_data else Asked(query, table[1], shown)
 
 
 def _without_upload(experiment: Experiment, messages: list[str]) -> Experiment:

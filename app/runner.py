@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from app.fair import Pool
+from app.fair import Pool, Share
 from app.lanes import Lanes, Progress, prepare, scene_of
 from app.live import POOL, SLOW, Live, LiveScreen
 from app.state import AppState
@@ -71,8 +71,7 @@ class Runner(Live):
         self._next: asyncio.TimerHandle | None = None
         """Where a step takes seconds: the call that makes the next one."""
         self._engine = asyncio.Lock()
-        self._moving, self._slowly = POOL.share(), SLOW.share()
-        self._loading, self._finding = _LOADER.share(), _FINDER.share()
+        self._moving, self._slowly, self._loading, self._finding = Share(), Share(), Share(), Share()
         state.param.watch(self._on_experiment, "experiment")
         state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
         state.param.watch(
@@ -200,7 +199,7 @@ class Runner(Live):
         known = experiment.of_model or experiment.make_target().ready
         if known and _is_light(experiment):
             return prepare(progress, experiment, upload)
-        pool = self._loading if known else self._finding
+        pool = _LOADER.of(self._loading) if known else _FINDER.of(self._finding)
         job = asyncio.get_running_loop().run_in_executor(pool, prepare, progress, experiment, upload)
         # Nobody may be there to hear of an error any more.
         job.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -275,13 +274,13 @@ class Runner(Live):
             if lanes.short(self.state, single):
                 lanes.move(self.state, single)
             else:
-                await loop.run_in_executor(self._moving, lanes.move, self.state, single)
+                await loop.run_in_executor(POOL.of(self._moving), lanes.move, self.state, single)
             if self._restart or self._rebuild:
                 return
             if self.state.slow:
                 self._take_apart(lanes, bool(changes))
             if lanes.heavy:
-                data = await loop.run_in_executor(self._moving, self._picture, lanes, first)
+                data = await loop.run_in_executor(POOL.of(self._moving), self._picture, lanes, first)
             else:
                 data = self._picture(lanes, first)
         # Also where something else was asked for meanwhile, which may be refused: views send nothing twice.
@@ -331,13 +330,13 @@ class Runner(Live):
             # The views are of the next experiment already, whose runs are still to begin.
             return
         for view in views:
-            if await loop.run_in_executor(self._slowly, view.background, now):
+            if await loop.run_in_executor(SLOW.of(self._slowly), view.background, now):
                 self._ask()
         if turn % 4 == 1:
             async with self._engine:
-                texts += await loop.run_in_executor(self._slowly, _captions, views, now)
+                texts += await loop.run_in_executor(SLOW.of(self._slowly), _captions, views, now)
                 if self.checks is not None:
-                    texts += await loop.run_in_executor(self._slowly, self.checks)
+                    texts += await loop.run_in_executor(SLOW.of(self._slowly), self.checks)
         if texts and generation == self.bus.generation:
             await self.bus.send_texts(texts)
 

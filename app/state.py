@@ -1,7 +1,7 @@
 """The state of one browser session: what the person has chosen. Views and controls only read it or ask it to change."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import param
 
@@ -14,6 +14,7 @@ from app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from app.views.base import COLUMNS
 from lessons import Step
 from samplers import Experiment, Lane
+from samplers.files import short_name
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import EULER, SEMI_IMPLICIT, RecipeSampler, parameters_of
@@ -63,6 +64,15 @@ def first_coordinate(experiment: Experiment) -> int:
     return min(4, experiment.make_target().n_values - 1)
 
 
+class Asked(NamedTuple):
+    """A link whose table is somebody's own, which is not there."""
+
+    query: str
+    table: str
+    shown: Experiment
+    """What the page has in its place."""
+
+
 class AppState(param.Parameterized):
     """Every change goes through a method that checks it; a refused one raises SpecError and changes nothing."""
 
@@ -89,6 +99,8 @@ class AppState(param.Parameterized):
         self.place = Place()
         self.refused: list[str] = []
         """What the link asked for and is not shown, a sentence each."""
+        self.asked: Asked | None = None
+        """What waits for its file."""
 
     @property
     def seed(self) -> int:
@@ -253,8 +265,15 @@ class AppState(param.Parameterized):
         # A table is small, and read at once: the experiment has its name.
         named = UPLOADED if self.experiment.of_model else upload.data().key
         before = self.upload
+        asked = self.asked if self.asked and self.asked.shown.target == self.experiment.target else None
+        if asked and asked.table != named:
+            raise SpecError(f"target.{kind.model.data_parameter}", short_name(next(iter(files))), "it is not the file that the link was made with; bring that one, or choose another table in the menu first to begin with a file of your own")  # fmt: skip
         with param.parameterized.batch_call_watchers(self):
             self.upload = upload
+            if asked:
+                self.asked = None
+                self.open(Experiment.from_query(asked.query, asked.shown)[0])
+                return
             try:
                 self.set_target_param(kind.model.data_parameter, named)
             except SpecError:

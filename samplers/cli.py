@@ -98,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         "--class", type=int, dest="pages", metavar="N", help="N pages opened in the same second instead"
     )
     instead.add_argument("--fair", action="store_true", help="other pages beside the heaviest experiments instead")
+    instead.add_argument("--start", action="store_true", help="the first start, with nothing compiled, instead")
     instead.add_argument(
         "--closed", type=int, metavar="N", help="what N pages leave in memory, opened and closed one after the other"
     )
@@ -450,7 +451,7 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def _bench(options: argparse.Namespace) -> int:
     from samplers import benchmarks
-    from samplers.benchmarks import classroom, closed, fairness, page
+    from samplers.benchmarks import classroom, closed, fairness, page, start
 
     def say(what: str) -> None:
         print(what, file=sys.stderr, flush=True)
@@ -462,7 +463,7 @@ def _bench(options: argparse.Namespace) -> int:
     elif options.closed is not None:
         kind, report = closed, closed.measure(options.closed, say)
     else:
-        kind = fairness if options.fair else page if options.page else benchmarks
+        kind = fairness if options.fair else start if options.start else page if options.page else benchmarks
         report = kind.measure(options.quick, say)
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
     return DONE

@@ -21,7 +21,7 @@ from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS
 from samplers.kernels.base import KEPT
 from samplers.spec import Change, Choice, RunSpec, make_target
-from samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
+from samplers.targets.base import MANIFOLD, SIMPLEX, Array
 from samplers.trace import Divergence, Trace
 
 # A chain this many standard deviations from the target's mean has left it for good: an Euler step that
@@ -146,17 +146,13 @@ class Run:
     def _aim(self, choice: Choice) -> None:
         """Take this target, with statistics of its own."""
         self._aimed = choice
-        self.target = self.make_target(choice)
+        self.target = make_target(choice)
         self.data = self.target.data()
         self.target_params = self.target.packed()
         self.manifold = self.target.manifold
         self.shape = self.manifold.shape()
         self.limits = self._limits()
         self.statistics = Statistics.empty(self.target.columns, self.spec.n_chains, self.target.dim, self.target.planar)
-
-    def make_target(self, choice: Choice) -> Target:
-        """The target of a choice; a run on data that were made has another one."""
-        return make_target(choice)
 
     def _estimate_by(self, gradient: Estimator) -> None:
         """Take gradients by this estimator, which knows nothing of the chains yet."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from samplers.benchmarks.kernels import PeerRate, SamplerRate, default_spec, peer_rates, requirements, sampler_rate
 from samplers.benchmarks.minibatches import minibatch_requirements
+from samplers.benchmarks.posterior import posterior_requirements
 from samplers.benchmarks.recipes import recipe_requirements
 from samplers.benchmarks.timing import CHAINS, FULL, QUICK, Requirement
 from samplers.benchmarks.topics import TokenRate, runtime_requirements, token_rates, token_requirements
@@ -50,6 +51,8 @@ def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: 
     peers, ratio = peer_rates(effort)
     progress("recipes")
     needs = [*requirements(rates, ratio), *recipe_requirements(effort)]
+    progress("typed posteriors")
+    needs += posterior_requirements(effort)
     progress("minibatches of many data")
     needs += minibatch_requirements(effort)
     progress("topics")

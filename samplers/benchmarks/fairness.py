@@ -6,7 +6,6 @@ raw ones, as in ``page``. Needs the extra ``bench``.
 """
 
 import asyncio
-import importlib
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,8 +13,9 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
-from samplers import jit
-from samplers.benchmarks.page import FIVE_VIEWS, LightPage, served
+from samplers.benchmarks.light import LightPage
+from samplers.benchmarks.page import FIVE_VIEWS
+from samplers.benchmarks.serving import served, warm
 
 SECONDS, QUICK_SECONDS = 20.0, 8.0
 """For so long the light pages are watched alone, and beside each heavy one from its request on."""
@@ -100,11 +100,9 @@ def as_text(report: FairnessReport) -> str:
 
 def measure(quick: bool, say: Callable[[str], None]) -> FairnessReport:
     """Serve the app and measure. Raises :class:`SpecError` where the server does not start."""
-    say("warming the caches")
-    importlib.import_module("samplers.models")
-    jit.prepare(jit.declared())
-    with served("--fair") as (url, _):
-        return asyncio.run(_beside_all(url, QUICK_SECONDS if quick else SECONDS, say))
+    warm(say)
+    with served("--fair") as server:
+        return asyncio.run(_beside_all(server.url, QUICK_SECONDS if quick else SECONDS, say))
 
 
 async def _beside_all(url: str, seconds: float, say: Callable[[str], None]) -> FairnessReport:

@@ -155,6 +155,7 @@ RANDOM: dict[str, Callable[[RunSpec], Description]] = {
     "hmc": _normals,
     "sgrld": _normals,
     "root_sgld": _normals,
+    "rmhmc": _normals,
     "geometric_ou": _normals,
     "sggmc": _normals,
     "gsgnht": _normals,

@@ -35,9 +35,9 @@ def recipe_requirements(effort: Effort) -> list[Requirement]:
                 "both": RunSpec.of("typed", "recipe", target_params=typed, sampler_params=params, n_chains=n),
             }
             works: dict[str, tuple[Work, int]] = {
-                key: (_warm(Run(replace(spec, burn_in=UNCOUNTED))), n) for key, spec in specs.items()
+                key: (warm(Run(replace(spec, burn_in=UNCOUNTED))), n) for key, spec in specs.items()
             }
-            rates = in_turns(works, effort)
+            rates = in_turns(works, effort, time.thread_time)
             for key, what in (("recipe", "recipe typed"), ("both", "recipe and energy typed")):
                 title = f"{name} on the {target.replace('_', ' ')}, {what}, over the compiled one, {chains}"
                 out.append(Requirement(title, ratio_of(rates, key, "compiled"), needed))
@@ -48,7 +48,7 @@ def recipe_requirements(effort: Effort) -> list[Requirement]:
     return out
 
 
-def _warm(run: Run) -> Work:
+def warm(run: Run) -> Work:
     """A run whose formulas are native code."""
     while run.seconds < compiler.HOT:
         run.advance(10_000)

@@ -43,21 +43,26 @@ Work = Callable[[int], None]
 """work(n) makes n steps."""
 
 
-def in_turns(works: dict[str, tuple[Work, int]], effort: Effort) -> dict[str, list[float]]:
+Clock = Callable[[], float]
+"""Seconds of the wall; or, where all is done in this thread, its own of the processor, whatever else runs."""
+
+
+def in_turns(
+    works: dict[str, tuple[Work, int]], effort: Effort, clock: Clock = time.perf_counter
+) -> dict[str, list[float]]:
     """Chain-steps a second in each round, of each (work, chains), measured in turns."""
-    return rounds(
-        {name: (work, _calibrate(work, effort.seconds), n) for name, (work, n) in works.items()}, effort.rounds
-    )
+    steps = {name: (work, _calibrate(work, effort.seconds), n) for name, (work, n) in works.items()}
+    return rounds(steps, effort.rounds, clock)
 
 
-def rounds(works: dict[str, tuple[Work, int, int]], n: int) -> dict[str, list[float]]:
+def rounds(works: dict[str, tuple[Work, int, int]], n: int, clock: Clock = time.perf_counter) -> dict[str, list[float]]:
     """What each (work, steps, made in a step) makes in a second, in each of ``n`` rounds; in turns."""
     rates: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(n):
         for name, (work, steps, made) in works.items():
-            began = time.perf_counter()
+            began = clock()
             work(steps)
-            rates[name].append(steps * made / (time.perf_counter() - began))
+            rates[name].append(steps * made / (clock() - began))
     return rates
 
 

@@ -21,7 +21,7 @@ from samplers.diagnostics.autocorrelation import tau_int
 from samplers.engine import Run
 from samplers.expressions import evaluate
 from samplers.parameters import SpecError
-from samplers.spec import Choice, RunSpec
+from samplers.spec import Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.base import Array, Column, Tell
 from samplers.targets.boxed import FEW
@@ -88,10 +88,15 @@ def with_rows(target: TypedPosterior, n: int) -> TypedPosterior:
     return Replica.of(target, {title: x[some] for title, x in target.titles.items()})
 
 
+_FIELDS = ("table", "parameters", "prior", "row", "curve")
+
+
 class Replica(TypedPosterior):
     """The posterior of a model with other data. Its statistics have the bins of the model's with its own data."""
 
     original: TypedPosterior
+    choice: Choice
+    """What a spec calls it."""
 
     @classmethod
     def of(cls, target: TypedPosterior, columns: Mapping[str, Array], start: Array | None = None) -> "Replica":
@@ -100,9 +105,10 @@ class Replica(TypedPosterior):
         x = np.column_stack([columns[each] for each in names]) if names else np.empty((len(columns[answer]), 0))
         table = keep(Table(tuple(names), x, answer, columns[answer]))
         made = cls(table=table.key, parameters=target.parameters, prior=target.prior, row=target.row, curve="")
-        # It lives as long as the table is held, which is from here on by what it keeps of it.
-        made.contents  # noqa: B018
         made.original = target
+        made.choice = Choice("posterior", tuple((field, getattr(made, field)) for field in _FIELDS))
+        # Whoever asks for the choice has this very one, as long as it is held, and with it the table.
+        made.contents.target(made.choice, lambda: made)
         if start is not None:
             made.__dict__["start_at"] = start
         return made
@@ -321,8 +327,9 @@ def _time(history: Array) -> float:
 
     Differences of chains of one run have its autocorrelation, whatever the mean is that they have not found yet.
     """
-    history = history[len(history) // 4 :]
-    apart = np.nan_to_num(history - history.mean(axis=(0, 2), keepdims=True))
+    # Of what goes off to infinity, for its density cannot be normalised, there is no time that could be right.
+    history = np.clip(np.nan_to_num(history[len(history) // 4 :]), -1e100, 1e100)
+    apart = history - history.mean(axis=(0, 2), keepdims=True)
     variance = (apart**2).mean(axis=(0, 2))
     largest = 1.0
     for k in range(history.shape[-1]):
@@ -339,6 +346,8 @@ def _time(history: Array) -> float:
 def by_quadrature(target: TypedPosterior, runs: int, seed: int = 1) -> Calibration:
     """Ranks by the exact marginal distribution functions of up to three parameters: no chain at all.
 
+    Where no box resolves a posterior it is left out. That depends on its data alone, and changes no rank of the others.
+
     Raises :class:`SpecError`.
     """
     _check_runs(runs)
@@ -348,7 +357,9 @@ def by_quadrature(target: TypedPosterior, runs: int, seed: int = 1) -> Calibrati
     ranks, failed = [], 0
     for _ in range(runs):
         replica, theta = _replica(target, model, rng)
-        grid = None if replica is None else _quiet(lambda replica=replica: replica._quadrature(lambda what, share: None))
+        grid = (
+            None if replica is None else _quiet(lambda replica=replica: replica._quadrature(lambda what, share: None))
+        )
         if grid is None:
             failed += 1
             continue
@@ -375,17 +386,6 @@ def _replica(target: TypedPosterior, model: Generative, rng: Generator) -> tuple
 
 
 # --- any sampler ---------------------------------------------------------------------------------------------------
-
-
-class _ReplicaRun(Run):
-    """A run on data that were made."""
-
-    def __init__(self, spec: RunSpec, replica: Replica):
-        self._replica = replica
-        super().__init__(spec)
-
-    def make_target(self, choice: Choice) -> TypedPosterior:
-        return self._replica
 
 
 def refusal(target: Any, spec: RunSpec) -> str:
@@ -423,7 +423,7 @@ class Replicas:
 
     def __post_init__(self) -> None:
         self.model = generative(self.target)
-        self._run: _ReplicaRun | None = None
+        self._run: Run | None = None
         self._theta: Array = np.empty(0)
         self._below: Ranks = np.empty(0, dtype=np.int64)
         self._left = 0
@@ -459,8 +459,9 @@ class Replicas:
             self.failed += 1
             return
         seed = int(rng.integers(2**32))
-        spec = replace(self.spec, n_chains=CHAINS, seed=seed, burn_in=0, thin=1, n_steps=1, start=tuple(map(float, self._theta)), momentum=(), changes=())  # fmt: skip
-        self._run = _quiet(lambda: _ReplicaRun(spec, replica))
+        self._replica = replica
+        spec = replace(self.spec, target=replica.choice, n_chains=CHAINS, seed=seed, burn_in=0, thin=1, n_steps=1, start=tuple(map(float, self._theta)), momentum=(), changes=())  # fmt: skip
+        self._run = _quiet(lambda: Run(spec))
         self._below, self._left = np.zeros(self.target.dim, dtype=np.int64), DRAWS // CHAINS
         if self._run is None or self._run.divergence is not None:
             self.failed, self._run = self.failed + 1, None
@@ -533,12 +534,11 @@ def calibrate(preset: str, runs: int, rows: int, seed: int = 1, by: str = "slice
     target = TypedPosterior(**values)
     if by in ("slice", "quadrature"):
         return (exact if by == "slice" else by_quadrature)(with_rows(target, rows), runs, seed)
-    from samplers.spec import Experiment
-
-    experiment, messages = Experiment.from_query(f"target=posterior(table:{preset})&lane={by}")
+    choice = {"key": "posterior", "params": values}
+    experiment, messages = Experiment.from_query(f"lane={by}", Experiment.from_dict({"target": choice}))
     if messages:
         raise SpecError("by", by, messages[0])
-    return of_sampler(with_rows(target, rows), replace(experiment.runs()[0], target=spec.target), runs, seed)
+    return of_sampler(with_rows(target, rows), experiment.runs()[0], runs, seed)
 
 
 if __name__ == "__main__":

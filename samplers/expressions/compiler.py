@@ -39,7 +39,7 @@ LARGEST_ADDRESS = 2**53
 """Below this a float64 holds a whole number."""
 
 SPECIAL = {
-    LAB + "log1p_exp": special.log1p_exp, LAB + "inv_logit": special.inv_logit, LAB + "lgamma": special.log_gamma, LAB + "digamma": special.digamma,
+    LAB + "lgamma": special.log_gamma, LAB + "digamma": special.digamma,
     LAB + "trigamma": special.trigamma, LAB + "log_i0": special.log_i0, LAB + "i1_over_i0": special.i1_over_i0,
 }  # fmt: skip
 """The machine's own functions, by the names under which generated code calls them."""

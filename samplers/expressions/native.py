@@ -28,7 +28,7 @@ FUNCTIONS = {op: op.name.lower() for op in (Op.EXP, Op.LOG, Op.SIN, Op.COS, Op.T
 """The C functions of one number that generated code may call; of two there is pow."""
 LAB = "lab_"
 """What the names of the machine's own functions begin with, which generated code calls, too."""
-FUNCTIONS |= {op: LAB + op.name.lower() for op in (Op.LOG1P_EXP, Op.INV_LOGIT, Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.LOG_I0, Op.I1_OVER_I0)}  # fmt: skip
+FUNCTIONS |= {op: LAB + op.name.lower() for op in (Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.LOG_I0, Op.I1_OVER_I0)}  # fmt: skip
 
 _BINARY = {Op.ADD: "fadd", Op.SUB: "fsub", Op.MUL: "fmul", Op.DIV: "fdiv"}
 _DECLARED = "\n".join(
@@ -36,7 +36,7 @@ _DECLARED = "\n".join(
         "declare double @llvm.sqrt.f64(double)",
         "declare double @llvm.fabs.f64(double)",
         "declare double @pow(double, double) #1",
-        *(f"declare double @{name}(double) #1" for name in FUNCTIONS.values()),
+        *(f"declare double @{name}(double) #1" for name in ("log1p", *FUNCTIONS.values())),
     ]
 )
 _ATTRIBUTES = """\
@@ -146,7 +146,21 @@ class Loop:
         if op in (Op.SQRT, Op.ABS):
             name = "sqrt" if op == Op.SQRT else "fabs"
             return self._value(f"call double @llvm.{name}.f64(double {a})")
+        if op in (Op.LOG1P_EXP, Op.INV_LOGIT):
+            return self._logistic(op, a)
         return self._value(f"call double @{FUNCTIONS[op]}(double {a}) #1")
+
+    def _logistic(self, op: Op, a: str) -> str:
+        # As the machine does it, of a choice of numbers where that has one of ways: the processor cannot guess those.
+        distance = self._value(f"call double @llvm.fabs.f64(double {a})")
+        e = self._value(f"call double @exp(double {self._value(f'fneg double {distance}')}) #1")
+        one = self.constant(1.0)
+        if op == Op.INV_LOGIT:
+            above = self.choose(self.below_zero(a), e, one)
+            return self.binary(Op.DIV, above, self.binary(Op.ADD, one, e))
+        rest = self._value(f"call double @log1p(double {e}) #1")
+        above = self._value(f"fcmp ogt double {a}, {self.constant(0.0)}")
+        return self.choose(above, self.binary(Op.ADD, a, rest), rest)
 
     def _power(self, base: str, exponent: int) -> str:
         # As the machine does it; its first factor is 1.

@@ -19,6 +19,7 @@ from samplers.kernels.normalised_sgld import NormalisedSGLD
 from samplers.kernels.nuts import NUTS
 from samplers.kernels.psgld import PSGLD
 from samplers.kernels.recipe import RecipeSampler
+from samplers.kernels.rmhmc import RMHMC
 from samplers.kernels.root_sgld import RootSGLD
 from samplers.kernels.rwm import RWM
 from samplers.kernels.scir import SCIR
@@ -61,5 +62,6 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     SVGD,
     RootSGLD,
     CHMC,
+    RMHMC,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -82,7 +82,7 @@ def declarations(text: str, field: str) -> tuple[Bounded, ...]:
     for part in parts:
         found = _DECLARATION.fullmatch(part)
         if found is None:
-            raise SpecError(field, part, "allowed are names with commas between them, each with bounds or without, as in a, s > 0, 0 < p < 1")  # fmt: skip
+            raise SpecError(field, part, "allowed are names with commas between them, each with numbers as bounds or without any, as in a, s > 0, 0 < p < 1")  # fmt: skip
         low, high = -np.inf, np.inf
         if found["low"] is not None:
             low = float(found["low"])

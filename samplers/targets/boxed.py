@@ -17,8 +17,9 @@ MAX_CLIMB_WORK = 15 * 10**7
 """Instructions of all climbs to the mode: less than .3 seconds, for which a page waits."""
 _CALL = 100_000
 """What an energy costs beside its own, in as many."""
-MAX_GRID_WORK = 2 * 10**10
-"""Instructions of a quadrature: some 10 to 30 seconds in the background. What costs more has a long run instead."""
+MAX_GRID_WORK = 4 * 10**10
+"""Instructions of a quadrature, were each of its energies to cost as much as one and its gradient, which is more than
+twice of it: some 10 to 30 seconds in the background. What costs more has a long run instead."""
 
 
 class Grid(NamedTuple):
@@ -44,6 +45,16 @@ _STARTS = 8
 """Places from which the mode is climbed to, so that of several the highest is found, and the box holds all."""
 _SIDE = {1: 40_000, 2: 400, 3: 64}
 """Cells along each coordinate from which draws of the quadrature come."""
+_LINE, _MOVES = 33, 12
+"""Points along each coordinate while the box is looked for, and how often it is moved at most."""
+_PROPOSALS = 4 * MAX_DRAWS
+
+
+def grid_points(dim: int) -> int:
+    """The most energies that a quadrature looks at: for its box, its two rules and its draws."""
+    return (
+        sum(side**dim for side in (16 * _PANELS[dim], 16 * _COARSE[dim], _SIDE[dim])) + _MOVES * _LINE**dim + _PROPOSALS
+    )
 
 
 class _SpentError(Exception):
@@ -119,16 +130,15 @@ class Boxed(Climbed):
 
     def _quadrature(self, tell: Tell) -> Grid | None:
         """The density in a box that holds it; None where none is found that resolves it, or it costs too much."""
-        points = (16 * _PANELS[self.dim]) ** self.dim + _SIDE[self.dim] ** self.dim
-        if points * self.gradient_work > MAX_GRID_WORK:
+        if grid_points(self.dim) * self.gradient_work > MAX_GRID_WORK:
             return None
         tell("The exact answer by quadrature: finding its box", None)
         reach = 6 * np.sqrt(np.diag(np.linalg.inv(self.curvature)))
         lowest, modes = self._at(self.mode)[0], np.array(self._modes)
         high_enough = np.array([self._at(mode)[0] for mode in modes]) < lowest + 25
         lows, highs = modes[high_enough].min(axis=0) - reach, modes[high_enough].max(axis=0) + reach
-        for _ in range(12):
-            lines = [np.linspace(low, high, 33) for low, high in zip(lows, highs, strict=True)]
+        for _ in range(_MOVES):
+            lines = [np.linspace(low, high, _LINE) for low, high in zip(lows, highs, strict=True)]
             mass = np.exp(np.minimum(lowest - self._on_grid(lines), 700.0))
             widths, moved = highs - lows, False
             for i in range(self.dim):
@@ -138,8 +148,8 @@ class Boxed(Climbed):
                 # Wider where it does not end; closer where there is nothing on more than a quarter of it.
                 if first == 0 or first > 8:
                     lows[i], moved = lines[i][first - 1] if first else lows[i] - widths[i] / 2, True
-                if last == 32 or last < 24:
-                    highs[i], moved = lines[i][last + 1] if last < 32 else highs[i] + widths[i] / 2, True
+                if last == _LINE - 1 or last < 24:
+                    highs[i], moved = lines[i][last + 1] if last < _LINE - 1 else highs[i] + widths[i] / 2, True
             if not moved:
                 break
         else:
@@ -161,7 +171,7 @@ class Boxed(Climbed):
         lines = [low + width * (np.arange(cells) + 0.5) for low, width in zip(grid.lows, widths, strict=True)]
         energy = self._on_grid(lines).ravel()
         cumulative = np.cumsum(np.exp(energy.min() - energy))
-        n = 4 * MAX_DRAWS
+        n = _PROPOSALS
         chosen = np.minimum(np.searchsorted(cumulative, rng.random(n) * cumulative[-1]), energy.size - 1)
         at = np.stack(np.unravel_index(chosen, (cells,) * self.dim), axis=-1)
         theta = grid.lows + widths * (at + rng.random((n, self.dim)))

@@ -294,7 +294,8 @@ def _ordered(parts: Mapping[str, Part], known: frozenset[str], text: str, field:
     while left:
         found = [variable for variable, part in left.items() if part.parents <= known]
         if not found:
-            raise SpecError(field, text, f"{' and '.join(left)} depend on each other, so that none can be drawn first")
+            why = "depend on each other, so that none can be drawn first" if len(left) > 1 else "depends on itself, and so cannot be drawn"  # fmt: skip
+            raise SpecError(field, text, f"{' and '.join(left)} {why}")
         out += [left.pop(variable) for variable in found]
         known |= frozenset(found)
     return tuple(out)

@@ -96,7 +96,7 @@ def number(place: str, column: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise FileError(place, f"has {quoted(text)} in {column}", allowed) from None
+        raise FileError(place, f"has {quoted(text)} in {column}", f"{allowed}, with a point for decimals; leave out columns of words") from None  # fmt: skip
     if not abs(value) <= MAX_SIZE:
         raise FileError(place, f"has {quoted(text)} in {column}", allowed)
     return value

@@ -40,7 +40,10 @@ def as_name(title: str) -> str:
 
 
 MAX_SHORT_RUN_WORK = 5_000
-"""Instructions of all rows at which a short run takes less than half a second."""
+"""Instructions of all rows at which there is a short run."""
+MAX_TRIES_WORK = 25 * 10**7
+"""Instructions of all step sizes that a short run tries: some .3 seconds, for which a page waits."""
+_LEAPS = 8
 _WINDOWS, _WINDOW = 3, 100
 """Of a short run, each with the covariance of the one before; and draws of a chain in each."""
 MAX_SPREAD = 1e3
@@ -209,7 +212,9 @@ class TypedPosterior(OfTable, Boxed):
 
         None is in the m or t of another.
         """
-        words, found, within = [word for _, word in tokens(self.prior)], {}, set[str]()
+        words = [word for _, word in tokens(self.prior)]
+        found: dict[str, tuple[Expression, Expression]] = {}
+        within: set[str] = set()
         free = {each.name: label for each, label in zip(self.bounded, self.labels, strict=True) if self._values[each.name] == name(label)}  # fmt: skip
         for at, word in enumerate(words):
             if word != "normal_lpdf" or words[at + 2] not in free or words[at + 3] != ",":
@@ -231,14 +236,16 @@ class TypedPosterior(OfTable, Boxed):
 
     def _found(self, tell: Tell) -> Reference:
         """Where the mass is not around a highest point: a long run in the coordinates of :class:`NotCentred`."""
-        if self._has_mode or not self.hierarchy or self.dim <= FEW:
-            return super()._found(tell)
-        self._grid, self._run_in = (
-            None,
-            NotCentred(**{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}, curve=""),
-        )
-        draws = self._run_in.centred(self._run_in.reference.draws)
-        return Reference.of(draws, self.values(draws))
+        if not self._has_mode and self.hierarchy and self.dim > FEW:
+            try:
+                other = NotCentred(**{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}, curve="")  # fmt: skip
+                draws = other.centred(other._found(tell).draws)
+            except SpecError:
+                # Too large there, or without a value where all of them are 0.
+                return super()._found(tell)
+            self._grid, self._run_in = None, other
+            return Reference.of(draws, self.values(draws))
+        return super()._found(tell)
 
     _run_in: "NotCentred | None" = None
     """Whose long run the exact answers are of, where it is not one of these coordinates."""
@@ -315,11 +322,12 @@ class TypedPosterior(OfTable, Boxed):
         mean, factor, kept = self.start_at, np.eye(self.dim), np.empty((_WINDOW, CHAINS, self.dim))
         draws, spread = kept.reshape(-1, self.dim), factor
         position = 0.3 * rng.standard_normal((CHAINS, self.dim))
+        left = MAX_TRIES_WORK // (_WINDOW * CHAINS * (_LEAPS + 1) * self.gradient_work)
         for _ in range(_WINDOWS):
             step_size, share = 0.5, 0.0
-            while share < 0.7 and step_size > 1e-4:
-                step_size /= 1.6
-                share = hmc(rng, position, self.potential, self.gradient, params, mean, factor, step_size, 8, kept) / (_WINDOW * CHAINS)  # fmt: skip
+            while share < 0.7 and step_size > 1e-4 and left > 0:
+                step_size, left = step_size / 1.6, left - 1
+                share = hmc(rng, position, self.potential, self.gradient, params, mean, factor, step_size, _LEAPS, kept) / (_WINDOW * CHAINS)  # fmt: skip
             spread = np.atleast_2d(np.cov(draws.T))
             if not np.isfinite(spread).all() or np.sqrt(np.diag(spread)).max() > MAX_SPREAD:
                 raise SpecError("target.prior", self.prior, "no highest point of the posterior is found, and a short run leaves every bound: perhaps it cannot be normalised; a prior that falls off is needed")  # fmt: skip
@@ -376,9 +384,9 @@ class TypedPosterior(OfTable, Boxed):
         said = {"Data": f"{self.n_data:,} rows; columns {', '.join(itertools.islice(self.titles, 12))}"}
         if jacobians:
             said["Bounds"] = "; ".join(jacobians)
-        exact = {"Exact answers": "by quadrature"} if self.grid is not None else super().facts()
+        exact = dict(super().facts()) if self.grid is None else {"Exact answers": "by quadrature"}
         if self._run_in is not None:
-            moved = ", ".join(name_ for name_, label in zip((each.name for each in self.bounded), self.labels, strict=True) if label in self.hierarchy)  # fmt: skip
+            moved = ", ".join(each.name for each, label in zip(self.bounded, self.labels, strict=True) if label in self.hierarchy)  # fmt: skip
             exact["Exact answers"] += f"; the run was in (θ − mean)/sd of the prior, where θ is {moved}"
         if self.grid is None and not (self._run_in or self)._has_mode:
             said["Caution"] = "the mass is not around a highest point: the run may miss a narrow part of it, and be further off than it says"  # fmt: skip
@@ -419,6 +427,9 @@ class NotCentred(TypedPosterior):
     @cached_property
     def log_row(self) -> Expression:
         return super().log_row.substitute(self._centred)
+
+    def _found(self, tell: Tell) -> Reference:
+        return Boxed._found(self, tell)
 
     def centred(self, z: Array) -> Array:
         """θ (..., dim) of the coordinates here."""

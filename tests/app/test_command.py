@@ -7,6 +7,7 @@ import pytest
 
 from app import command
 from app.room.network import addresses, qr_svg, qr_terminal
+from samplers import jit
 
 BAD = [
     (["--port", "0"], "sgmcmc-lab: argument --port: '0': allowed is a whole number from 1 to 65535.\n"),
@@ -70,6 +71,26 @@ def test_the_check_sees_a_sampler_that_is_wrong(monkeypatch, capsys):
     assert "ok    gaussian, mala" in found.out
     assert "WRONG gaussian, sgld" in found.out
     assert found.err == "sgmcmc-lab: not the exact moments: gaussian, sgld.\n"
+
+
+@pytest.mark.parametrize(
+    ("folder", "missing", "said"),
+    [
+        ("cache", [], "All 3 functions are compiled"),
+        ("cache", ["f"], "1 of 3 functions are still to be compiled"),
+        ("another", ["f"], "Set SGMCMC_LAB_CACHE to a folder that can be written to"),
+        (None, [], "3 of 3 functions are still to be compiled"),
+    ],
+)
+def test_the_check_says_what_is_compiled_and_where_it_is_kept(folder, missing, said, tmp_path, monkeypatch):
+    """Fails where a person with a read-only home is not told why every start takes a minute."""
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(jit, "FOLDER", folder and tmp_path / folder)
+    monkeypatch.setattr(jit, "declared", lambda: ["e", "f", "g"])
+    monkeypatch.setattr(jit, "missing", lambda: missing)
+    lines = "\n".join(command._cache_lines())
+    assert said in lines and str(tmp_path / "cache") in lines
+    assert ("be written to" in lines) == (folder != "cache")
 
 
 def test_addresses_are_of_this_computer():

@@ -3,11 +3,14 @@
 import asyncio
 import threading
 from collections import Counter
+from unittest.mock import Mock
 
 import pytest
 
-from app import fair
+from app import ending, fair
 from app.fair import LONG_SECONDS, MOST_LONG, Pool, Queue, Share
+from app.runner import Runner
+from app.state import AppState
 
 DEAR, CHEAP = 0.09, 0.01
 """Seconds that a step of the heavy page and one of a light page take."""
@@ -103,14 +106,32 @@ def test_threads_do_what_the_queue_says():
 
     async def all_work():
         loop = asyncio.get_running_loop()
-        long = loop.run_in_executor(pool.share(), free.wait)
-        shares = [pool.share() for _ in range(5)]
+        long = loop.run_in_executor(pool.of(Share()), free.wait)
+        shares = [pool.of(Share()) for _ in range(5)]
         done = await asyncio.gather(
             *(loop.run_in_executor(one, divmod, 7, i) for i, one in enumerate(shares)), return_exceptions=True
         )
         assert isinstance(done[0], ZeroDivisionError) and done[1:] == [divmod(7, i) for i in range(1, 5)]
         assert not long.done()
+        # A server that is asked to end does not wait for a step of minutes.
+        assert (await loop.run_in_executor(shares[0], threading.current_thread)).daemon
         free.set()
         assert await long
 
     asyncio.run(asyncio.wait_for(all_work(), 60))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_ends_with_a_page_is_not_the_work_of_others(kept):
+    """Fails where the end of one page cuts what belongs to another whose step is under way. Fault: a page that keeps
+    the pool."""
+    pool, free = Pool(2, "test"), threading.Event()
+    ended, other = Runner(AppState(), Mock()), Runner(AppState(), Mock())
+    if kept:
+        ended.pool = pool.of(ended._moving)
+    work = [pool.of(one._moving).submit(lambda state: free.wait(), one.state) for one in (ended, other)]
+    found = list(ending.parts([ended]))
+    free.set()
+    assert all(one.result(60) for one in work)
+    assert any(one is ended.state for one in found)
+    assert any(one is other.state for one in found) == kept

@@ -71,7 +71,7 @@ def test_lanes_that_are_made_in_a_moment_do_not_wait_for_a_thread(most, in_threa
     prepare(Progress(), state.experiment, None)
     pool = workers(1, "test")
     loader = SimpleNamespace(submit=lambda *work: asked.append(work) or pool.submit(*work))
-    monkeypatch.setattr(runner, "_LOADER", SimpleNamespace(share=lambda: loader))
+    monkeypatch.setattr(runner, "_LOADER", SimpleNamespace(of=lambda share: loader))
     monkeypatch.setattr(runner, "LIGHT", most)
 
     async def begun():

@@ -7,9 +7,10 @@ import threading
 import pytest
 
 from app import live, runner
+from app.fair import Share
 from app.lesson import proof
 
-POOLS = [*(pool.share() for pool in (live.POOL, live.SLOW, runner._LOADER, runner._FINDER)), proof._WORKER]
+POOLS = [*(pool.of(Share()) for pool in (live.POOL, live.SLOW, runner._LOADER, runner._FINDER)), proof._WORKER]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")

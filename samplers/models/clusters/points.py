@@ -80,14 +80,15 @@ def _read(name: str, text: str) -> Points:
         if len(row) != len(names):
             raise FileError(place, f"has {len(row)} fields", f"line 1 has {len(names)} names; allowed is as many fields in every line")  # fmt: skip
         if len(kept) == MAX_POINTS:
-            raise FileError(place, f"is one of more than {MAX_POINTS:,} points", "so many are not allowed")
+            raise FileError(place, f"is one of more than {MAX_POINTS:,} rows", "so many are not allowed")
         kept.append((place, row))
     if len(kept) < MIN_ROWS:
-        raise FileError(name, f"has {len(kept)} points", f"allowed are {MIN_ROWS} or more")
+        few = ("no row", "one row")[len(kept)] if len(kept) < 2 else f"{len(kept)} rows"
+        raise FileError(name, f"has {few}", f"allowed are {MIN_ROWS} or more")
     words = any(not is_number(row[-1]) for _, row in kept)
     columns = names[:-1] if words else names
     if len(columns) < 2:
-        raise FileError(name, "has one column of numbers", "points have two coordinates or more")
+        raise FileError(name, "has one column of numbers", "allowed are two or more")
     said = [f"the column {quoted(each)}" for each in columns]
     x = np.array([[number(place, each, cell) for each, cell in zip(said, row, strict=False)] for place, row in kept])  # fmt: skip
     check_varies(name, said, x)

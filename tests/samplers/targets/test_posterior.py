@@ -8,14 +8,15 @@ import pytest
 from scipy import integrate, special, stats
 
 from app.state import AppState
+from samplers import jit
 from samplers.expressions import name, parse
 from samplers.parameters import SpecError
 from samplers.spec import Experiment
-from samplers.targets import bounded, boxed, long_run
+from samplers.targets import bounded, boxed, long_run, posterior
 from samplers.targets.bounded import Bounded, declarations
 from samplers.targets.own import Table, keep
 from samplers.targets.poisson_regression import PoissonRegression, club
-from samplers.targets.posterior import TypedPosterior, as_name
+from samplers.targets.posterior import NotCentred, TypedPosterior, as_name
 from samplers.targets.posterior_data import PRESETS
 
 X = np.linspace(-1, 2, 12)
@@ -117,8 +118,9 @@ def value_error(declaration):
     if not ((value >= low) & (value <= high)).all():
         return np.inf
     # Between two bounds the coordinate is the scaled logit, beside one the logarithm of how far it is away.
+    value, theta = value[1:4], theta[1:4]
     inverse = special.logit((value - low) / (high - low)) if np.isfinite(high - low) else np.log(value - low if np.isfinite(low) else high - value)  # fmt: skip
-    return np.abs(inverse - theta)[1:4].max()
+    return np.abs(inverse - theta).max()
 
 
 BOUNDS = {"s > 0": (0, np.inf), "s > 2": (2, np.inf), "s < 0": (-np.inf, 0), "0 < s < 1": (0, 1), "-1 < s < 3": (-1, 3)}
@@ -159,17 +161,62 @@ def test_fault_a_jacobian_left_out(declaration, monkeypatch):
     assert abs(mass(declaration) - 1) > 1e-3
 
 
+def spread_of_schools():
+    """Means and standard deviations of m and log t: a quadrature over t, for given t all is Gaussian."""
+    table = PRESETS["schools"].table()
+    theta = np.linspace(-16, 6, 20_001)
+    variance = table.x[:, 0, None] ** 2 + np.exp(2 * theta)
+    precision, weighted = (1 / variance).sum(axis=0) + 1 / 25, (table.y[:, None] / variance).sum(axis=0)
+    log = (
+        (-np.log(variance) - table.y[:, None] ** 2 / variance).sum(axis=0) - np.log(precision) + weighted**2 / precision
+    )
+    weight = np.exp((log - log.max()) / 2) / (1 + np.exp(2 * theta) / 25) * np.exp(theta)
+    weight /= weight.sum()
+    m, log_t = weight @ (weighted / precision), weight @ theta
+    return m, (weight @ (1 / precision + (weighted / precision - m) ** 2)) ** 0.5, log_t, (weight @ (theta - log_t) ** 2) ** 0.5  # fmt: skip
+
+
+def schools_error(target):
+    """The largest error of m and log t, in standard deviations; a run of 10,000 effective draws has one of .01."""
+    m, sd_m, log_t, sd_t = spread_of_schools()
+    first, second = target.columns[:2]
+    return max(abs(first.mean - m) / sd_m, abs(first.variance**0.5 / sd_m - 1), abs(second.mean - log_t) / sd_t, abs(second.variance**0.5 / sd_t - 1))  # fmt: skip
+
+
 def test_without_a_highest_point_there_is_a_run():
-    """Eight means around one whose spread may go to 0, where the density has no bound. Known: m = 4.4, sd 3.3."""
+    """Eight means around one whose spread may go to 0, where the density has no bound: the run is not of them."""
     preset = PRESETS["schools"]
     target = TypedPosterior(**preset._replace(table="schools")._asdict())
     assert target.grid is None
-    mean = target.columns[0]
-    assert abs(mean.mean - 4.4) < 0.3 and abs(mean.variance**0.5 - 3.3) < 0.3
+    # 5 standard errors; log t, whose left tail is exponential, is further off than a Gaussian.
+    assert schools_error(target) < 0.05
     assert 0.001 < target.uncertainty < 0.05
-    # The run misses the neck, and the card says so; of the same posterior in other coordinates it does not.
-    other = TypedPosterior(**PRESETS["schools_not_centred"]._replace(table="schools_not_centred")._asdict())
-    assert "Caution" in target.facts() and "Caution" not in other.facts()
+    assert "Caution" not in target.facts() and "the run was in (θ − mean)/sd" in target.facts()["Exact answers"]
+
+
+def test_fault_a_run_of_the_centred_model():
+    """It misses the neck, and the card says that it may: no mean stands alone in its prior's first place."""
+    preset = PRESETS["schools"]
+    target = TypedPosterior(**{**preset._asdict(), "table": "schools", "prior": re.sub(r"normal_lpdf\((e\d), m", r"normal_lpdf(\1 - m, 0", preset.prior)})  # fmt: skip
+    assert not target.hierarchy and "Caution" in target.facts()
+    assert schools_error(target) > 0.05
+
+
+def test_the_hierarchy_is_that_of_the_prior():
+    """Only what has a spread that is not a number, and none of it in another's."""
+    table = "schools"
+    prior = PRESETS[table].prior
+    target = TypedPosterior(**{**PRESETS[table]._asdict(), "table": table})
+    assert list(target.hierarchy) == [f"theta{k}" for k in range(3, 11)]
+    assert all(m == target._values["m"] and t == target._values["t"] for m, t in target.hierarchy.values())
+    chained = prior.replace("normal_lpdf(e2, m, t)", "normal_lpdf(e2, 2*(e1 - m), sqrt(t + (1)))")
+    target = TypedPosterior(**{**PRESETS[table]._asdict(), "table": table, "prior": chained})
+    assert list(target.hierarchy) == [f"theta{k}" for k in (3, *range(5, 11))]
+    z = NotCentred(table=table, parameters=target.parameters, prior=chained, row=target.row, curve="")
+    at = np.random.default_rng(0).standard_normal((4, 10))
+    theta, t = z.centred(at), np.exp(at[:, 1])
+    # The densities differ by the Jacobian, t of each that was moved.
+    assert np.allclose(z.energies_at(at), target.energies_at(theta) - 7 * np.log(t), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -256,6 +303,43 @@ def test_a_climb_that_takes_too_long_is_refused(monkeypatch):
         climbed(monkeypatch)
 
 
+@pytest.mark.parametrize("key", ["two_means", "outliers"])
+def test_a_quadrature_looks_at_no_more_energies_than_are_counted_before(key, monkeypatch):
+    """In 1, 2 and 3 coordinates, with all of the moves that its box may take; two of three are done by the presets."""
+    target = TypedPosterior(**{**PRESETS[key]._asdict(), "table": key})
+    looks, energies = [], TypedPosterior._energies
+    monkeypatch.setattr(TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1])  # fmt: skip
+    assert target.grid is not None
+    moves = sum(n == boxed._LINE**target.dim for n in looks)
+    # As if the box had been moved to the last; all of the rest is always done.
+    counted = sum(looks) + (boxed._MOVES - moves) * boxed._LINE**target.dim
+    assert 1 <= moves <= boxed._MOVES and counted == boxed.grid_points(target.dim)
+    # Planted fault: a bound that leaves the box out.
+    monkeypatch.setattr(boxed, "_MOVES", 0)
+    assert counted > boxed.grid_points(target.dim)
+
+
+def tries_of(monkeypatch, key="schools"):
+    """Paths' instructions that the short run of a model without a mode takes, beside what it may take."""
+    tries, run, prepare = [], long_run.hmc, jit.prepare
+
+    def counted(*given):
+        tries.append(given[-2])
+        return run(*given)
+
+    monkeypatch.setattr(posterior, "hmc", counted)
+    monkeypatch.setattr(jit, "prepare", lambda needed: prepare([run if each is counted else each for each in needed]))
+    target = TypedPosterior(**{**PRESETS[key]._asdict(), "table": key})
+    return len(tries) * posterior._WINDOW * long_run.CHAINS * (posterior._LEAPS + 1) * target.gradient_work
+
+
+def test_the_tries_of_a_short_run_are_counted(monkeypatch):
+    assert 0 < tries_of(monkeypatch) <= posterior.MAX_TRIES_WORK
+    few = 6 * 400 * 9 * 1100
+    monkeypatch.setattr(posterior, "MAX_TRIES_WORK", few)
+    assert 0 < tries_of(monkeypatch) <= few
+
+
 def on_an_interval():
     """Four parameters between −1 and 1, each with the variance .2: beyond, the density has no value."""
     return on_line(parameters="a, b, c, d", prior="log(1 - a^2) + log(1 - b^2) + log(1 - c^2) + log(1 - d^2)", row="0.00001*y*a", curve="")  # fmt: skip
@@ -287,9 +371,9 @@ def named(of):
 def test_columns_go_by_names_that_can_be_typed():
     assert named(as_name)
     # Two titles with one name are told apart by no formula.
-    odd = Table(("a (m)",), X[:, None], "a_m", Y)
+    odd = keep(Table(("a (m)",), X[:, None], "a_m", Y))
     with pytest.raises(SpecError, match="two columns of the table are called a_m in formulas"):
-        on_line(table=keep(odd).key, row="normal_lpdf(a_m, a + b, 1)", curve="")
+        on_line(table=odd.key, row="normal_lpdf(a_m, a + b, 1)", curve="")
 
 
 SLIPPED_NAMES = {
@@ -313,13 +397,14 @@ def test_fault_names_of_columns(slip):
 def test_each_column_is_the_one_with_its_title():
     """The third column is the third one's numbers: a row that has them all."""
     columns = np.column_stack([X, X**2, np.cos(X)])
-    table = Table(("one", "the two", "3"), columns, "last", Y)
-    target = on_line(table=keep(table).key, row="normal_lpdf(last, a*one + 10*b*the_two + 100*x_3, 1)", curve="")
+    table = keep(Table(("one", "the two", "3"), columns, "last", Y))
+    target = on_line(table=table.key, row="normal_lpdf(last, a*one + 10*b*the_two + 100*x_3, 1)", curve="")
     expected = stats.norm.logpdf(Y, 2 * columns[:, 0] + 30 * columns[:, 1] + 100 * columns[:, 2])
     at = np.array([2.0, 3.0])
     assert np.allclose(target.log_likelihood(at), expected, rtol=1e-12)
     # Planted fault: two of the columns exchanged.
-    other = on_line(table=keep(Table(("the two", "one", "3"), columns, "last", Y)).key, row=target.row, curve="")
+    exchanged = keep(Table(("the two", "one", "3"), columns, "last", Y))
+    other = on_line(table=exchanged.key, row=target.row, curve="")
     assert not np.allclose(other.log_likelihood(at), expected, rtol=1e-3)
 
 

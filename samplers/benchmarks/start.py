@@ -1,0 +1,113 @@
+"""The first start on a machine: how long until the page moves, and until everything is compiled, with an empty cache.
+
+The page is a raw connection, as in ``page``. Needs the extra ``bench``.
+"""
+
+import asyncio
+import importlib
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from samplers import jit
+from samplers.benchmarks.light import LightPage
+from samplers.benchmarks.page import FIVE_VIEWS
+from samplers.benchmarks.serving import served
+from samplers.parameters import SpecError
+
+PATIENCE = 600.0
+"""Seconds until everything is compiled, at most."""
+CACHE = "SGMCMC_LAB_CACHE"
+
+
+@dataclass(frozen=True)
+class StartReport:
+    """What was measured, from the command that starts the server on."""
+
+    page_seconds: float
+    """Until the page is there."""
+    moving_seconds: float
+    """Until the first frame."""
+    compiled_seconds: float
+    """Until all functions are compiled, or nobody waited any more."""
+    functions: int
+    """That were compiled by then."""
+    declared: int
+    frames_per_second: float
+    """Of the page, while the rest is compiled."""
+    longest_standstill: float
+    """Of the page meanwhile, in seconds."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def as_text(report: StartReport) -> str:
+    """The report as lines to read."""
+    return "\n".join(
+        (
+            f"the page is there after    {report.page_seconds:6.1f} s   (nothing compiled)",
+            f"it moves after             {report.moving_seconds:6.1f} s",
+            f"after                      {report.compiled_seconds:6.1f} s   {report.functions} of {report.declared} functions are compiled",
+            f"frames meanwhile           {report.frames_per_second:6.1f} /s",
+            f"its longest standstill     {report.longest_standstill:6.2f} s",
+        )
+    )
+
+
+def measure(quick: bool, say: Callable[[str], None]) -> StartReport:
+    """Serve the app with an empty cache; ``quick`` does not wait until all is compiled."""
+    importlib.import_module("samplers.models")
+    before, declared = os.environ.get(CACHE), len(jit.declared())
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[CACHE] = folder
+        try:
+            say("the first start")
+            began = time.perf_counter()
+            with served("--start") as server:
+                watching = _watch(f"{server.url}?{FIVE_VIEWS}", declared, began, 5.0 if quick else PATIENCE)
+                return asyncio.run(watching)
+        finally:
+            if before is None:
+                del os.environ[CACHE]
+            else:
+                os.environ[CACHE] = before
+
+
+async def _watch(url: str, declared: int, began: float, patience: float) -> StartReport:
+    folder, page, times = jit.cache_folder(), LightPage(), list[float]()
+    moves = asyncio.Event()
+
+    def framed() -> None:
+        times.append(time.perf_counter())
+        moves.set()
+
+    page.on_frame = framed
+    await page.open(url)
+    there = time.perf_counter()
+    taking = asyncio.create_task(page.take())
+    try:
+        await asyncio.wait_for(moves.wait(), PATIENCE)
+    except TimeoutError:
+        raise SpecError("--start", url, "the page did not move") from None
+    kept, newest = 0, time.perf_counter()
+    while kept < declared and newest - times[0] < patience:
+        await asyncio.sleep(0.2)
+        kept, newest = sum(1 for _ in folder.rglob("*.nbc")), time.perf_counter()
+    taking.cancel()
+    page.close()
+    during = [t for t in times if t <= newest] or times[:1]
+    return StartReport(
+        page_seconds=there - began,
+        moving_seconds=times[0] - began,
+        compiled_seconds=newest - began,
+        functions=kept,
+        declared=declared,
+        frames_per_second=(len(during) - 1) / max(newest - times[0], 1e-9),
+        longest_standstill=max((b - a for a, b in pairwise(during)), default=float("nan")),
+    )

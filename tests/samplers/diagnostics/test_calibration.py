@@ -1,0 +1,128 @@
+"""Simulation-based calibration: of every preset of the typed posterior, and of what is wrong with some.
+
+Every test is at its seeds. A right sampler fails one with the false-alarm rate of its comparisons: 39 coordinates of
+the presets, each at p > 1e-4, 0.4 %.
+"""
+
+import numpy as np
+import pytest
+
+from samplers.diagnostics import calibration
+from samplers.diagnostics.calibration import (
+    BINS,
+    DRAWS,
+    Calibration,
+    Replicas,
+    by_quadrature,
+    chi_square,
+    exact,
+    main,
+    of_sampler,
+    refusal,
+    with_rows,
+)
+from samplers.expressions import ZERO
+from samplers.parameters import SpecError
+from samplers.spec import RunSpec
+from samplers.targets.bounded import Bounded
+from samplers.targets.posterior import TypedPosterior
+from samplers.targets.posterior_data import PRESETS
+
+ALARM = 1e-4
+RUNS, ROWS = 96, 8
+"""Six runs for each bin of a histogram."""
+
+
+def preset(key, **values):
+    first = RunSpec.of("posterior", "sgld").target.values()
+    return TypedPosterior(**{**TypedPosterior.completed(first, {"table": key}), **values})
+
+
+def smallest(found):
+    return min(found.p_value(k) for k in range(len(found.names)))
+
+
+@pytest.mark.parametrize("key", PRESETS)
+def test_ranks_of_each_preset_are_uniform(key):
+    found = exact(with_rows(preset(key), ROWS), RUNS, seed=1)
+    assert len(found.ranks) == RUNS and found.failed == 0
+    assert smallest(found) > ALARM, calibration.as_text(found)
+
+
+@pytest.mark.parametrize(("key", "k", "runs"), [("outliers", 2, 320), ("change_point", 2, RUNS)])
+def test_fault_a_jacobian_that_is_left_out(key, k, runs, monkeypatch):
+    """The density of s > 0, and that of 0 < t0 < 111, is then taken for that of its coordinate."""
+    target = preset(key)
+    monkeypatch.setattr(Bounded, "log_jacobian", lambda self, theta: ZERO)
+    found = exact(with_rows(target, ROWS), runs, seed=1)
+    assert found.p_value(k) < ALARM, calibration.as_text(found)
+
+
+def test_quadrature_is_uniform_too(monkeypatch):
+    """Ranks by exact distribution functions; and not where each datum counts four times, and draws are half as wide."""
+    target = with_rows(preset("counts"), ROWS)
+    assert smallest(by_quadrature(target, 110, seed=2)) > ALARM
+    monkeypatch.setattr(calibration.Replica, "log_row", property(lambda self: 4 * TypedPosterior.log_row.func(self)))
+    assert smallest(by_quadrature(target, 110, seed=2)) < ALARM
+
+
+LINE = {
+    "table": "outliers", "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + lognormal_lpdf(s, -1, 0.2)",
+    "row": "normal_lpdf(y, a + b*x, s)", "curve": "a + b*x",
+}  # fmt: skip
+
+
+def sgld(step_size):
+    return RunSpec.of("posterior", "sgld", "full", target_params=LINE, sampler_params={"step_size": step_size})
+
+
+def test_a_step_that_is_too_large_shows():
+    """SGLD's stationary distribution is the target's but for O(ε); with twenty times the step it is too wide: a hump."""
+    target = TypedPosterior(**LINE)
+    small = of_sampler(target, sgld(5e-4), RUNS, seed=1)
+    assert len(small.ranks) == RUNS and smallest(small) > ALARM, calibration.as_text(small)
+    large = of_sampler(target, sgld(8e-3), RUNS, seed=1)
+    assert smallest(large) < ALARM, calibration.as_text(large)
+
+
+def test_some_steps_at_a_time_give_the_same_ranks():
+    target = TypedPosterior(**LINE)
+    whole, parts = (Replicas(target, sgld(5e-4), thin=3, seed=5) for _ in range(2))
+    while whole.done < 2:
+        whole.advance(10**9)
+    while parts.done < 2:
+        parts.advance(7)
+    assert np.array_equal(whole.found().ranks, parts.found().ranks)
+
+
+def test_what_has_no_calibration_says_why():
+    target = TypedPosterior(**LINE)
+    assert "no exact answers" in refusal(target, RunSpec.of("posterior", "exact", target_params=LINE))
+    assert "particles" in refusal(target, RunSpec.of("posterior", "svgd", target_params=LINE))
+    assert refusal(target, sgld(5e-4)) == ""
+    other = {**LINE, "prior": "-a^2 - b^2 - s"}
+    assert "is no density of a parameter" in refusal(TypedPosterior(**other), sgld(5e-4))
+    for wrong in (lambda: exact(target, 0), lambda: exact(target, 10**9), lambda: by_quadrature(preset("funnel"), 1)):
+        with pytest.raises(SpecError, match="allowed|takes up to"):
+            wrong()
+
+
+def test_the_command(capsys):
+    assert main(["two_means", "--runs", "80", "--rows", "4"]) == 0
+    said = capsys.readouterr().out
+    assert "80 runs" in said and "θ₂ b" in said
+    for wrong in (["--runs", "0"], ["--rows", "0"], ["--by", "nobody"]):
+        with pytest.raises(SystemExit) as error:
+            main(["two_means", *wrong])
+        assert error.value.code == 2 and wrong[0][2:] in capsys.readouterr().err
+
+
+def test_chi_square():
+    """Of ten in each bin but for 20 and 0 in two: χ² = 20 with 15 degrees of freedom."""
+    counts = np.full(BINS, 10)
+    assert chi_square(counts) == 1
+    counts[:2] = 20, 0
+    assert chi_square(counts) == pytest.approx(0.1719, abs=1e-4)
+    assert np.isnan(chi_square(np.full(BINS, 4)))
+    made = Calibration(("a",), np.arange(DRAWS + 1)[:, None])
+    assert list(made.counts(0)) == [4] * BINS
