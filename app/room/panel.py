@@ -5,9 +5,12 @@ A room changes the page's state as a link does, and nothing else of it.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from html import escape
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
 
 import panel as pn
 
@@ -24,6 +27,7 @@ from lessons.formulas import mathml
 from lessons.lesson import Question
 from lessons.prose import as_html, without_paragraph
 from samplers.parameters import SpecError
+from samplers.targets import TARGETS
 
 if TYPE_CHECKING:
     from app.lesson.panel import LessonPanel
@@ -31,6 +35,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sgmcmc-lab")
 
+PRESSES, PRESSES_AT_ONCE = 5.0, 30.0
+"""Buttons that a page may press in a second, and at once; others are passed over. To follow takes the server 6 ms."""
+LONGEST_VALUES = 80
+"""Characters of a target's parameters beside its title."""
 ROWS = 10
 """Of a race's table."""
 AGAIN_SECONDS = 4.0
@@ -53,6 +61,7 @@ class RoomPanel:
         self.share = Share(state, self, notify, do_later)
         self._student = self._secret = self._said = ""
         self._following = self._entering = self._opening = self.ended = False
+        self._presses, self._pressed = PRESSES_AT_ONCE, 0.0
         self._look: Look | None = None
         self._shown: dict[str, Any] = {}
         self._led = self._followed = ""
@@ -124,6 +133,12 @@ class RoomPanel:
         self.panel.objects = [self.bar]
 
     def _heard(self, message: list[Any]) -> None:
+        now = time.monotonic()
+        self._presses = min(PRESSES_AT_ONCE, self._presses + PRESSES * (now - self._pressed))
+        self._pressed = now
+        if self._presses < 1:
+            return
+        self._presses -= 1
         action, given = message[0], message[1:]
         if action == "hello" and len(given) == 2 and all(isinstance(one, str) for one in given):
             self._do(self._come_in(*given))
@@ -334,8 +349,7 @@ class RoomPanel:
 
     def _what(self, look: Look) -> dict[str, Any]:
         """What the bar shows: of the bars only what this page may see."""
-        # Open it stays wherever the teacher goes, and its bars until she goes on.
-        ask = _question(look.ask) if look.ask is not None and (look.ask.open or look.leads_to(look.ask)) else None
+        ask = _question(look.asks) if look.asks is not None else None
         return {
             "maker": self.is_maker, "students": look.students, "buttons": self._buttons(look), "said": AWAY if look.away else self._said,
             "ask": self._asked(look, *ask) if ask is not None else None,
@@ -380,7 +394,7 @@ class RoomPanel:
     def _raced(self, look: Look) -> dict[str, Any]:
         assert look.race is not None
         by = "KS distance" if look.race.by == "ks" else "gradients for one independent draw"
-        says = f"<b>Race</b> on {escape(look.race.target)}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the smallest {by} leads."
+        says = f"<b>Race</b> on {escape(_named(look.race.target))}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the smallest {by} leads."
         rows = [
             [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == self._student]
             for who, entry in look.ranking()[:ROWS]
@@ -404,6 +418,14 @@ class RoomPanel:
             await asyncio.sleep(AGAIN_SECONDS)
             if self._said == AWAY:
                 self._say("")
+
+
+def _named(target: str) -> str:
+    """A target of a link by its title, with what is chosen of it in short."""
+    key, _, chosen = unquote_plus(target).partition("(")
+    values = chosen.removesuffix(")").replace(":", " ").replace(";", ", ")
+    title = TARGETS[key].title if key in TARGETS else key
+    return f"{title}{f' ({shorten(values, LONGEST_VALUES)})' if values else ''}"
 
 
 def _compared(query: str) -> str:

@@ -61,6 +61,8 @@ class Race:
     target: str
     """As links write it."""
     by: str
+    after: int = 0
+    """The number of the last question before it."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,14 @@ class Look:
         """Whether the teacher is at the step of that question."""
         fields = dict(parse_qsl(self.link.removeprefix("?")))
         return (fields.get("lesson"), fields.get("step", "1")) == (ask.lesson, str(ask.step))
+
+    @property
+    def asks(self) -> Ask | None:
+        """The question that is to be seen: an open one, or its bars until the teacher goes on, to a race too."""
+        ask, race = self.ask, self.race
+        if ask is None or ask.open:
+            return ask
+        return ask if self.leads_to(ask) and (race is None or ask.number > race.after) else None
 
     def bars(self, votes: dict[str, int]) -> list[int]:
         """How many chose each option."""
@@ -182,12 +192,12 @@ class Rooms:
         room = await self._by_maker(code, secret)
         if by not in RANKED:
             raise SpecError("race", by, f"allowed is one of {', '.join(RANKED)}")
-        last = _race(room)
-        number = last.number if last else 0
+        last, ask = _race(room), _ask(room)
+        number, after = (last.number, last.after) if last else (0, 0)
         if last is None or last.target != target:
             await self._store.drop(f"race:{code}:{number}")
-            number += 1
-        made = json.dumps(vars(Race(number, target, by))) if target else ""
+            number, after = number + 1, ask.number if ask else 0
+        made = json.dumps(vars(Race(number, target, by, after))) if target else ""
         await self._store.write(f"room:{code}", {"race": made})
 
     async def close(self, code: str, secret: str) -> None:

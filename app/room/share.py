@@ -117,7 +117,7 @@ class Share:
         elif alone:
             parts = [Notice(f"This server has several processes, which share no rooms. Start it with {REDIS}=redis://localhost, the address of a Redis server.", severity="warning")]  # fmt: skip
         else:
-            parts = [_code(urls), *self._ways(), self._for_students(query, most)]
+            parts = [_code(urls, self._room.is_maker), *self._ways(), self._for_students(query, most)]
         if self._dialog is None:
             self._dialog = pmui.Dialog(
                 *parts, title="Share", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="lg", sizing_mode="stretch_width", sx=_SIGNS,
@@ -201,13 +201,14 @@ class Share:
             await self._open(code)
 
 
-def _code(urls: list[str]) -> Any:
+def _code(urls: list[str], of_room: bool) -> Any:
     """The code of the first address, and all of them as text."""
+    leads = "into your room, whose pages follow this one" if of_room else "to what this page shows"
     first, *others = urls
     short = first.removeprefix("http://")
     more = f"<p>or {' or '.join(escape(one.removeprefix('http://')) for one in others)}</p>" if others else ""
     return pn.pane.HTML(
         f"<div class='share'><div class='code' role='img' aria-label='QR code of {escape(short)}'>{qr_svg(first)}</div>"
-        f"<div class='where'><p class='address'>{escape(short)}</p>{more}<p>Scan the code or type the address, in the same network. It leads to what this page shows, and lives for a day.</p></div></div>",
+        f"<div class='where'><p class='address'>{escape(short)}</p>{more}<p>Scan the code or type the address, in the same network. It leads {leads}, and lives for a day.</p></div></div>",
         sizing_mode="stretch_width", margin=(0, 10), stylesheets=[_LOOK],
     )  # fmt: skip

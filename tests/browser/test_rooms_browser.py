@@ -137,9 +137,9 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
         number.press("Enter")
         teacher.page.get_by_text("Ready: 2.").wait_for(timeout=1000 * PATIENCE)
         students = []
-        for number in range(2):
+        for process in range(2):
             page = new_page()
-            house.lead(page, number)
+            house.lead(page, process)
             page.goto(f"http://localhost:{house.port}/s/{code}")
             students.append(Lab(page, house.server))
             room_says(students[-1], "Following: let go")

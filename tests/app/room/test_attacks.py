@@ -138,6 +138,23 @@ def test_a_page_is_one_student_whatever_it_sends(a_class):
     assert a_class(do) == (1, True, True)
 
 
+@pytest.mark.parametrize("bounded", [True, False])
+def test_a_page_does_not_take_the_server_by_following_and_letting_go(bounded, a_class, monkeypatch):
+    """The planted fault: a page may press as often as it likes."""
+
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        student = await new_page(teacher.code)
+        taken = []
+        monkeypatch.setattr(link, "follow", lambda state, query: taken.append(query) or [])
+        if not bounded:
+            monkeypatch.setattr(panel, "PRESSES", 1e9)
+        student.sends(*[["let_go"], ["follow"]] * 100)
+        return len(taken)
+
+    assert (a_class(do) <= panel.PRESSES_AT_ONCE) == bounded
+
+
 def test_a_student_does_nothing_that_is_the_makers(a_class):
     async def do(new_page, rooms):
         teacher = await new_page()

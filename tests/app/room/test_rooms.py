@@ -227,6 +227,33 @@ def test_a_race_keeps_the_best_of_each():
     assert in_a_room(do) == {}
 
 
+def test_bars_give_way_to_a_race_and_a_later_question_stands_beside_it():
+    """Fails where a phone would show the bars of before in place of the race's table, or no bars in a race."""
+
+    async def do(rooms, code, secret):
+        seen = []
+
+        async def look():
+            asks = (await rooms.look(code)).asks
+            seen.append(asks and asks.number)
+
+        await rooms.lead(code, secret, "?lesson=langevin&step=2")
+        await rooms.ask(code, secret, "langevin", 2, 2)
+        await rooms.reveal(code, secret)
+        await look()
+        await rooms.race(code, secret, "quartic", "ks")
+        await look()
+        await rooms.ask(code, secret, "langevin", 2, 2)
+        await rooms.reveal(code, secret)
+        await rooms.race(code, secret, "quartic", "tau")
+        await look()
+        await rooms.lead(code, secret, "?lesson=langevin&step=1")
+        await look()
+        return seen
+
+    assert in_a_room(do) == [1, None, 2, None]
+
+
 def racing(lane, target="quartic", **more):
     data = {"target": "quartic", "lanes": [lane], **more}
     return race.raced(Experiment.from_dict(data), target)
