@@ -69,7 +69,9 @@ def test_a_band_of_the_posterior_holds_nine_tenths_of_new_data(monkeypatch):
 
 
 def test_p_of_the_largest_shows_outliers_that_a_normal_line_does_not_make():
-    view, _, now = predictive("posterior_predictive", of({**LINE, "row": "student_t_lpdf(y, 2, a + b*x, s)"}, ["exact"]))
+    view, _, now = predictive(
+        "posterior_predictive", of({**LINE, "row": "student_t_lpdf(y, 2, a + b*x, s)"}, ["exact"])
+    )
     said = next(iter(view.captions(now).values()))
     assert said.startswith("Exact draws  p  mean ")
     view, _, now = predictive("prior_predictive", of(LINE, ["exact"]))
