@@ -22,7 +22,6 @@ from samplers.engine import Run
 from samplers.expressions import evaluate
 from samplers.parameters import SpecError
 from samplers.spec import Choice, Experiment, RunSpec
-from samplers.targets import TARGETS
 from samplers.targets.base import Array, Column, Tell
 from samplers.targets.boxed import FEW
 from samplers.targets.generative import Generative, coordinates, log_stretch, value_of
@@ -117,10 +116,12 @@ class Replica(TypedPosterior):
         """Its formulas were checked with the data of the model; of others there may be no mode."""
 
     def packed(self) -> Array:
+        """What the compiled functions read; no exact draws are among it."""
         return self.without_draws()
 
     @property
     def ready(self) -> bool:
+        """There is nothing to wait for."""
         return True
 
     def prepare(self, tell: Tell) -> None:
@@ -128,6 +129,7 @@ class Replica(TypedPosterior):
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        """Those of the model with its own data."""
         return self.original.columns
 
 
