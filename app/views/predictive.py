@@ -36,8 +36,8 @@ class Predictive(View):
     """Data sets that a model makes, where 90 % of them are, beside the data.
 
     Against the covariate of the curve they are shown by groups: nine tenths of the y of each, or, where y has two
-    values only, of their means. Without a covariate there are the distribution functions of y. The caption has P(T(made) ≥
-    T(data)) for the mean, the standard deviation, the least and the largest y.
+    values only, of their means. Without a covariate there are the distribution functions of y. The caption has
+    P(T(made) ≥ T(data)) for the mean, the standard deviation, the least and the largest y.
     """
 
     @classmethod
