@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ class Replica(TypedPosterior):
         """Nothing: exact answers are not looked for."""
 
     @property
-    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[Column, ...]:
         """Those of the model with its own data."""
         return self.original.columns
 
@@ -359,9 +360,7 @@ def by_quadrature(target: TypedPosterior, runs: int, seed: int = 1) -> Calibrati
     ranks, failed = [], 0
     for _ in range(runs):
         replica, theta = _replica(target, model, rng)
-        grid = (
-            None if replica is None else _quiet(lambda replica=replica: replica._quadrature(lambda what, share: None))
-        )
+        grid = None if replica is None else _quiet(partial(replica._quadrature, lambda what, share: None))
         if grid is None:
             failed += 1
             continue
