@@ -75,6 +75,19 @@ def sgld(step_size):
     return RunSpec.of("posterior", "sgld", "full", target_params=LINE, sampler_params={"step_size": step_size})
 
 
+def test_a_step_that_is_too_large_shows():
+    """SGLD's stationary distribution is the target's but for O(ε); with six times the step too wide: a hump."""
+    found = {}
+    for step_size, thin, runs in ((5e-4, 25, 160), (3e-3, 5, 640)):
+        replicas = Replicas(TypedPosterior(**LINE), sgld(step_size), thin, seed=1)
+        while replicas.done < runs:
+            replicas.advance(10**9)
+        found[step_size] = replicas.found()
+    assert smallest(found[5e-4]) > ALARM, calibration.as_text(found[5e-4])
+    assert smallest(found[3e-3]) < ALARM, calibration.as_text(found[3e-3])
+    assert found[3e-3].counts(0)[[0, -1]].max() < 20
+
+
 def test_some_steps_at_a_time_give_the_same_ranks():
     target = TypedPosterior(**LINE)
     whole, parts = (Replicas(target, sgld(5e-4), thin=3, seed=5) for _ in range(2))
