@@ -12,6 +12,7 @@ from app.views.base import Array, Data, LaneFrame, View
 from app.views.marks import lane_labels
 from samplers import Experiment
 from samplers.diagnostics.calibration import generative
+from samplers.diagnostics.predictive import STATISTICS, p_value
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
 from samplers.targets.posterior import TypedPosterior
@@ -29,15 +30,14 @@ BEYOND = 3.0
 """How far the axis may reach beyond the data, as a multiple of their range: what a prior makes may be anywhere."""
 LETTERS = 56
 """Of a line of a caption that says why nothing is made."""
-STATISTICS = {"mean": np.mean, "sd": np.std, "min": np.min, "max": np.max}
 
 
 class Predictive(View):
     """Data sets that a model makes, where 90 % of them are, beside the data.
 
-    Against the covariate of the curve they are shown by groups: nine tenths of the y of each, or, where y has two values
-    only, of their means. Without a covariate there are the distribution functions of y. The caption has P(T(made) ≥
-    T(data)) for the mean, the standard deviation, the least and the largest y.
+    Against the covariate of the curve they are shown by groups: nine tenths of the y of each, or, where y has two
+    values only, of their means. Without a covariate there are the distribution functions of y. The caption has
+    P(T(made) ≥ T(data)) for the mean, the standard deviation, the least and the largest y.
     """
 
     @classmethod
@@ -120,11 +120,6 @@ class Predictive(View):
         y = self.model.data(rng, parameters, self.rows)[self.outcome]
         return y[np.isfinite(y).all(axis=1)]
 
-    def named(self, theta: Array) -> dict[str, Array]:
-        """The parameters of θ (n, dim)."""
-        values = self.scene.target.constrained(theta)
-        return {each.name: value for each, value in zip(self.scene.target.bounded, values, strict=True)}
-
     def take(self, i: int, made: Array) -> None:
         """Let a lane's picture be of these data sets."""
         if len(made) == 0:
@@ -148,8 +143,7 @@ class Predictive(View):
         if len(made) == 0:
             return "no data that are finite"
         names = ["mean"] if self.two else list(STATISTICS)
-        shares = [(STATISTICS[each](made, axis=1) >= STATISTICS[each](self.y)).mean() for each in names]
-        return "p  " + ", ".join(f"{each} {share:.2f}" for each, share in zip(names, shares, strict=True))
+        return "p  " + ", ".join(f"{each} {p_value(made, self.y, each):.2f}" for each in names)
 
     def _covariate(self, titles: Sequence[str]) -> str | None:
         target = self.scene.target

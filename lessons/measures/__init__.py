@@ -16,6 +16,7 @@ from lessons.measures.kl import KL, JointKL
 from lessons.measures.ks import KS, ChainKS
 from lessons.measures.model import DataToReach, Elbo, Score
 from lessons.measures.moments import Mean, Power, Variance
+from lessons.measures.predictive import Predictive
 from lessons.measures.probability import Probability
 from lessons.measures.quantile import Quantile
 from lessons.measures.rhat import RHat
@@ -32,6 +33,7 @@ MEASURES: Registry[type[Measure]] = Registry(
     Expectation,
     Probability,
     Quantile,
+    Predictive,
     KS,
     ChainKS,
     KL,

@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from samplers.engine import Run
 from samplers.expressions import evaluate
 from samplers.parameters import SpecError
 from samplers.spec import Choice, Experiment, RunSpec
-from samplers.targets import TARGETS
 from samplers.targets.base import Array, Column, Tell
 from samplers.targets.boxed import FEW
 from samplers.targets.generative import Generative, coordinates, log_stretch, value_of
@@ -117,17 +117,20 @@ class Replica(TypedPosterior):
         """Its formulas were checked with the data of the model; of others there may be no mode."""
 
     def packed(self) -> Array:
+        """What the compiled functions read; no exact draws are among it."""
         return self.without_draws()
 
     @property
     def ready(self) -> bool:
+        """There is nothing to wait for."""
         return True
 
     def prepare(self, tell: Tell) -> None:
         """Nothing: exact answers are not looked for."""
 
     @property
-    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the model with its own data."""
         return self.original.columns
 
 
@@ -357,9 +360,7 @@ def by_quadrature(target: TypedPosterior, runs: int, seed: int = 1) -> Calibrati
     ranks, failed = [], 0
     for _ in range(runs):
         replica, theta = _replica(target, model, rng)
-        grid = (
-            None if replica is None else _quiet(lambda replica=replica: replica._quadrature(lambda what, share: None))
-        )
+        grid = None if replica is None else _quiet(partial(replica._quadrature, lambda what, share: None))
         if grid is None:
             failed += 1
             continue

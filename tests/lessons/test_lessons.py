@@ -483,6 +483,7 @@ def test_every_measure_says_whether_it_has_an_error():
         lane("quartic", "hmc"),
         lane("von_mises", "sggmc", needs=[MOMENTA]),
         lane("sparse_dirichlet", "scir", target_params={"dimension": 3, "observed": (20, 80)}),
+        lane("posterior", "sgld"),
     ]
     for key, cls in MEASURES.items():
         if cls.of_model:

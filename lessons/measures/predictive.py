@@ -1,0 +1,40 @@
+"""What data that a typed model makes have more of than the data."""
+
+import numpy as np
+
+from lessons.measures.base import NAN, Estimate, Evidence, Measure
+from samplers.diagnostics.calibration import generative
+from samplers.diagnostics.predictive import STATISTICS, named, p_value
+from samplers.parameters import Option, SpecError
+from samplers.spec import RunSpec
+from samplers.targets import TARGETS
+from samplers.targets.posterior import TypedPosterior
+
+DATA_SETS = 400
+"""Made of draws that are evenly spaced in the run: p is known to .025."""
+
+
+class Predictive(Measure):
+    """The posterior predictive p: the share of data sets, made of the draws, whose statistic is the data's or more.
+
+    The data are those of the first column that the row has a density of.
+    """
+
+    key = "predictive"
+    title = "Posterior predictive p"
+    has_error = False
+    statistic = Option(default="max", objects=list(STATISTICS), label="Statistic", doc="Of the outcome, over all rows.")
+
+    def check(self, spec: RunSpec) -> None:
+        if not issubclass(TARGETS[spec.target.key], TypedPosterior):
+            raise SpecError("measure", self.key, "it needs a typed posterior")
+
+    def of(self, lane: Evidence) -> Estimate:
+        target, history = lane.trace.target, lane.statistics.history()
+        draws = history.reshape(-1, history.shape[-1])
+        if not isinstance(target, TypedPosterior) or not len(draws):
+            return Estimate(NAN)
+        model, some = generative(target), draws[np.linspace(0, len(draws) - 1, DATA_SETS).astype(int)]
+        outcome = model.outcomes[0]
+        made = model.data(np.random.default_rng(1), named(target, some))[outcome]
+        return Estimate(p_value(made, target.titles[outcome], self.statistic))
