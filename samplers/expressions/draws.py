@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy import special
 
 from samplers.expressions.functions import Array
@@ -30,7 +31,7 @@ class Law(NamedTuple):
     """The widest range of a parameter, for the same reason."""
 
 
-def _where(allowed: Array | bool, values: Array) -> Array:
+def _where(allowed: NDArray[np.bool_], values: Array) -> Array:
     return np.where(allowed, values, np.nan)
 
 

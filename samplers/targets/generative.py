@@ -141,7 +141,7 @@ class Generative:
         bounds, given = self._bounds[part.variable], part.given(values)
         assert part.law.cdf is not None
         with np.errstate(all="ignore"):
-            ends = [part.law.cdf(np.float64(end), *given) if np.isfinite(end) else np.float64(end > 0) for end in (bounds.low, bounds.high)]  # fmt: skip
+            ends = [part.law.cdf(np.array(end), *given) if np.isfinite(end) else np.array(float(end > 0)) for end in (bounds.low, bounds.high)]  # fmt: skip
         return ends[0], ends[1]
 
     def parameters(self, rng: Generator, n: int) -> dict[str, Array]:
