@@ -361,7 +361,8 @@ class Clicks:
         self._page.on_numbers = self._look
         began = time.perf_counter()
         # By turns, for a step size that is there already is no change.
-        self._page.set(self._slider, "value_throttled", self._stop - 1 + len(self.took) % 2)
+        for name in ("value", "value_throttled"):
+            self._page.set(self._slider, name, self._stop - 1 + len(self.took) % 2)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._seen.wait(), LOST_CLICK)
         self._page.on_numbers = None
