@@ -289,7 +289,7 @@ class Attacker:
 
     def click(self, label: str) -> None:
         """Press a button."""
-        self.event("dom_event", {"model": {"id": self.labelled[label]["id"]}, "node": "click", "data": {}})
+        self.page.click(self.labelled[label]["id"])
 
     def upload(self, kind: str) -> None:
         """Bring a file, or break off in the middle of it."""
@@ -300,15 +300,9 @@ class Attacker:
         if rng.random() < 0.2:
             name = mutated(rng, name)
         parts = rng.choice((1, 1, 1, 2, 0, -1, 10**9))
-        messages: list[Any] = [{"status": "initializing"}]
-        messages += [
-            {"status": "upload_event", "chunk": 1, "data": list(chunk), "name": name, "total_chunks": parts, "mime_type": "text/plain"},
-            {"status": "finished"},
-        ]  # fmt: skip
         if rng.random() < 0.2:
-            messages[rng.randrange(3)] = any_value(rng)
-        for message in messages:
-            self.event("data_event", {"model": {"id": box["id"]}, "data": message})
+            self.event("data_event", {"model": {"id": box["id"]}, "data": any_value(rng)})
+        self.page.upload(box["id"], name, chunk, parts)
 
     def message(self) -> None:
         """Anything at all."""

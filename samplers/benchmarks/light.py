@@ -91,33 +91,53 @@ class LightPage:
         """Tell the loop that a frame has been drawn."""
         self.event("data_event", {"model": {"id": self._bus}, "data": [number, 0, generation, 1280, 0]})
 
-    def event(self, name: str, values: dict[str, Any]) -> None:
+    def event(self, name: str, values: dict[str, Any], buffers: dict[str, bytes] | None = None) -> None:
         """Let something happen on the page."""
-        event = {"type": "event", "name": name, "values": {"type": "map", "entries": [list(x) for x in values.items()]}}
-        self.patch({"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event})
+        event = {"type": "event", "name": name, "values": mapping(values)}
+        self.patch({"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event}, buffers)
 
     def click(self, button: str) -> None:
         """Press a button, by its model's id."""
-        self.event("dom_event", {"model": {"id": button}, "node": "click", "data": {"type": "map", "entries": []}})
+        self.event("dom_event", {"model": {"id": button}, "node": "click", "data": mapping({})})
+
+    def upload(self, box: str, name: Any, content: bytes, parts: Any = 1) -> None:
+        """Bring a file to a box, by its model's id, as the first of so many parts."""
+        chunk = {
+            "status": "upload_event", "chunk": 1, "name": name, "total_chunks": parts, "mime_type": "text/plain",
+            "data": {"type": "bytes", "data": {"id": "chunk"}},
+        }  # fmt: skip
+        self.event("data_event", {"model": {"id": box}, "data": mapping(chunk)}, {"chunk": content})
+        self.event("data_event", {"model": {"id": box}, "data": mapping({"status": "finished"})})
 
     def set(self, model: str, name: str, value: Any) -> None:
         """Ask for another value of a model's property."""
         self.patch({"kind": "ModelChanged", "model": {"id": model}, "attr": name, "new": value})
 
-    def patch(self, change: Any) -> None:
+    def patch(self, change: Any, buffers: dict[str, bytes] | None = None) -> None:
         """Ask for a change of the document."""
-        self.send("PATCH-DOC", {"events": [change]})
+        self.send("PATCH-DOC", {"events": [change]}, buffers)
 
-    def send(self, kind: str, content: Any) -> None:
+    def send(self, kind: str, content: Any, buffers: dict[str, bytes] | None = None) -> None:
         """Send a message."""
-        for fragment in ({"msgid": uuid4().hex, "msgtype": kind}, {}, content):
+        header: dict[str, Any] = {"msgid": uuid4().hex, "msgtype": kind}
+        if buffers:
+            header["num_buffers"] = len(buffers)
+        for fragment in (header, {}, content):
             self.raw(json.dumps(fragment))
+        for key, data in (buffers or {}).items():
+            self.raw(json.dumps({"id": key}))
+            self.raw(data)
 
     def raw(self, fragment: str | bytes) -> None:
         """Send a part of a message as it is."""
         self.written = self._socket.write_message(fragment, binary=isinstance(fragment, bytes))
         # Nobody need wait for it, and the server may have closed.
         self.written.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+def mapping(values: dict[str, Any]) -> dict[str, Any]:
+    """A mapping as Bokeh writes it."""
+    return {"type": "map", "entries": [list(entry) for entry in values.items()]}
 
 
 def models(content: Any) -> Iterator[dict[str, Any]]:
