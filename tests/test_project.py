@@ -122,7 +122,7 @@ FORBIDDEN = {
     "a path of one machine": re.compile(r"(?<![\w.:~/-])/(?:home|root|Users|work|opt|tmp|var|mnt|srv)/\w"),
     "a Windows path of one machine": re.compile(r"\b[A-Z]:\\Users\\"),
     "a host or option to install from": re.compile(
-        r"pypi\.org/simple|pythonhosted\.or[g]|(?:extra-)?index[-_]url|find[-_]links|artifactor[y]|registr[y]\.npmjs|proxy\.golan[g]",
+        r"pypi\.org/simple|pythonhosted\.or[g]|(?:extra-)?index[-_]url|find-link[s]|pip_find_link[s]|artifactor[y]|registr[y]\.npmjs|proxy\.golan[g]",
         re.IGNORECASE,
     ),
 }

@@ -51,6 +51,11 @@ PROMISES = {
     "An experiment from a link or a file": (
         "test_arbitrary_links_never_raise_and_never_change_the_sampler_in_silence",
     ),
+    "All formulas of a typed posterior": (
+        "test_hostile_models_are_refused_in_a_sentence_or_read_soon",
+        "test_the_worst_are_bounded",
+        "test_one_bound_holds_for_all_of_a_model",
+    ),
     "A lesson's file is read the same way": (
         "test_no_file_of_the_lessons_executes_data",
         "test_broken_files_stop_no_others",
