@@ -13,6 +13,7 @@ CHANGING = {
     "Averages",
     "Ensemble",
     "FileSource",
+    "Found",
     "GammaState",
     "GibbsState",
     "HMCState",
@@ -23,10 +24,12 @@ CHANGING = {
     "NetworkNormals",
     "NormState",
     "PointState",
+    "Replicas",
     "Run",
     "Rung",
     "State",
     "Statistics",
+    "Work",
     "_Link",
 }
 """Records whose fields are meant to change."""

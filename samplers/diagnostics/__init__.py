@@ -1,5 +1,5 @@
 """The diagnostics, one a file: pure functions of running statistics or draws that give plain numbers and arrays."""
 
-from samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
+from samplers.diagnostics import autocorrelation, calibration, convergence, divergence, ks, moments, predictive
 
-__all__ = ["autocorrelation", "convergence", "divergence", "ks", "moments"]
+__all__ = ["autocorrelation", "calibration", "convergence", "divergence", "ks", "moments", "predictive"]
