@@ -196,7 +196,7 @@ class Session:
         self.lesson_controls = controls
         self.catalogue = Catalogue(self.go, lambda: self.state.teacher)
         self.lesson = LessonPanel(
-            state, None if "controls" in state.hidden else controls, self.go, self._following, self.catalogue.open,
+            state, None if "controls" in state.hidden else controls, self.go, self._following, self.list_lessons,
             self.do_later,
         )  # fmt: skip
         self.presenter = Presenter(
@@ -307,6 +307,14 @@ class Session:
         # The loop itself keeps no task alive.
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)
+
+    def list_lessons(self) -> None:
+        """Show the list of lessons, when they have been read; meanwhile the loop is for the others."""
+        self.do_later(self._list_lessons())
+
+    async def _list_lessons(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, library)
+        self.catalogue.open()
 
     def begin_with_the_page(self) -> None:
         """Let the loop begin when the page is there, and end when it has gone."""
@@ -449,7 +457,7 @@ class Session:
         self._body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
         self._body.css_classes = self._body_classes()
         if "lessons" not in state.hidden:
-            header = [self._header_button("Lessons", "school", "Lessons: a course, step by step", self.catalogue.open), *header]  # fmt: skip
+            header = [self._header_button("Lessons", "school", "Lessons: a course, step by step", self.list_lessons), *header]  # fmt: skip
         if "share" not in state.hidden:
             share = self._header_button("Share", "qr_code_2", "Share: this experiment for others in the room, with a code to scan", self.room.share.open, phone=_ICON)  # fmt: skip
             header = [*header, share]

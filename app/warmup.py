@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from app.lesson.course import library
 from app.state import DEFAULT
 from samplers import jit
 from samplers.engine import functions
@@ -46,6 +47,8 @@ def compile_all() -> None:
     jit.prepare(first, progress)
     compile_apart()
     jit.prepare(jit.declared(), progress)
+    # Every experiment of the course is made, which takes seconds that no page should have to wait for.
+    library()
     # What is loaded now stays, and need not be looked at each time.
     gc.collect()
     gc.freeze()

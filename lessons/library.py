@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +43,11 @@ def paths_of(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(wanted)]
 
 
-def load_all(own: Iterable[str | Path] = ()) -> Library:
-    """Every lesson of every folder. A file that cannot be read is a problem of its own and stops no other."""
+def load_all(own: Iterable[str | Path] = (), read: Callable[[Path], Lesson] = read) -> Library:
+    """Every lesson of every folder. A file that cannot be read is a problem of its own and stops no other.
+
+    ``read`` may know a file's lesson from before.
+    """
     lessons: list[Lesson] = []
     problems: list[str] = []
     for folder in folders(own):

@@ -1,28 +1,45 @@
 """The lessons that the server has: read once, and again where a file has changed."""
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from lessons import Lesson, Library, Step, load_all
+from lessons.lesson import read
 from lessons.library import folders, paths_of
 
 NOWHERE = ("n_steps", "burn_in", "thin")
 """Addresses for which the page has no widget: how long something runs is up to the person."""
 _LOCK = threading.Lock()
 _READ: dict[str, tuple[Any, Library]] = {}
+_FILES: dict[Path, tuple[Any, Lesson]] = {}
+"""Of each file how it was and the lesson in it: where one of thirty has changed, one is read."""
 
 
 def library() -> Library:
-    """Every lesson, and what is wrong with those that did not load or that name what the page has not."""
+    """Every lesson, and what is wrong with those that did not load or that name what the page has not.
+
+    The first time it takes seconds, for every experiment is made: ask for it in a thread.
+    """
     with _LOCK:
         now = tuple(_stamp(folder) for folder in folders())
         if "all" not in _READ or _READ["all"][0] != now:
-            found = load_all()
+            before = dict(_FILES)
+            _FILES.clear()
+            found = load_all(read=lambda path: _lesson(path, before))
             more = [problem for lesson in found.lessons.values() for problem in problems(lesson)]
             _READ["all"] = (now, Library(found.lessons, (*found.problems, *more)))
         return _READ["all"][1]
+
+
+def _lesson(path: Path, before: Mapping[Path, tuple[Any, Lesson]]) -> Lesson:
+    state = _state(path)
+    known = before.get(path)
+    found = known if known is not None and known[0] == state else (state, read(path))
+    _FILES[path] = found
+    return found[1]
 
 
 def _stamp(folder: Path) -> tuple[Any, ...]:
