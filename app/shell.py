@@ -4,6 +4,7 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+from panel.io.resources import get_dist_path
 
 from app import link
 from app.controls import Controls, log_stops, slider
@@ -276,4 +277,7 @@ def _offer(menu: Any, options: dict[str, Any], value: Any) -> None:
 
 def page() -> Any:
     """A new page, for a new session."""
+    # Panel knows where its styles are once it has written the HTML, which a session that is made anew for a connection
+    # never has; until then it asks another host for them.
+    pn.state.curdoc._template_variables["dist_url"] = get_dist_path()
     return Page().page

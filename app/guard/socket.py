@@ -9,7 +9,6 @@ from bokeh.protocol.exceptions import ValidationError
 from bokeh.protocol.message import Message
 from bokeh.server.session import ServerSession
 from bokeh.util.token import check_token_signature, get_token_payload
-from panel.io import resources
 from panel.io.server import WSHandler
 
 from app.guard import told
@@ -81,9 +80,6 @@ class GuardedSocket(WSHandler):
         if self.connection is None:
             return
         session = self.connection.session
-        # If a page took long to come, its session is made again here, where Panel leaves its styles on other hosts.
-        for root in session.document.roots:
-            resources.patch_model_css(root, resources.LOCAL_DIST)
         # A session is one page's. Its earlier connection is one that was lost, or somebody else's.
         for other in list(session._subscribed_connections):
             if other is not self.connection:

@@ -6,8 +6,6 @@ from weakref import WeakKeyDictionary
 from bokeh.protocol.message import Message
 from bokeh.protocol.messages.pull_doc_reply import pull_doc_reply
 from bokeh.server.session import ServerSession
-from panel.io import resources
-from panel.io.state import set_curdoc, state
 
 from app.guard.pieces import in_pieces
 
@@ -27,11 +25,6 @@ class _Written:
 async def write(session: ServerSession) -> None:
     """Write out the document of a session that nobody has connected to yet."""
     document = session.document
-    with set_curdoc(document):
-        # As Panel does when it writes the page around it: a style sheet's address is told, too.
-        dist = f"{state.rel_path}/{resources.LOCAL_DIST}" if state.rel_path else resources.LOCAL_DIST
-        for root in document.roots:
-            resources.patch_model_css(root, dist)
     written = _WRITTEN[session] = _Written()
     document.on_change(written.note)
     message = await in_pieces(lambda: _whole(pull_doc_reply.create("", document)))

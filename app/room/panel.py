@@ -372,7 +372,7 @@ class RoomPanel:
             else []
         )
         racing = look.race is not None and look.race.target == race.target_text(self.state.experiment)
-        other = [["by_tau", "Rank by τ", False] if look.race.by == "ks" else ["by_ks", "Rank by KS", False], ["end_race", "End the race", False]] if look.race is not None else []  # fmt: skip
+        other = [["by_tau", "Rank by gradients", False] if look.race.by == "ks" else ["by_ks", "Rank by KS", False], ["end_race", "End the race", False]] if look.race is not None else []  # fmt: skip
         start = [] if racing or self.state.experiment.of_model else [["race", "Race on this target", False]]
         return [["code", "Show the code", False], *ask, *reveal, *start, *other, ["close", "Close the room", False]]
 

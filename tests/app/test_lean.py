@@ -6,11 +6,13 @@ from unittest.mock import patch
 import pytest
 from bokeh.document import Document
 from bokeh.model import DataModel, util
+from bokeh.models import ImportedStyleSheet
+from panel.io.resources import CDN_DIST
 from panel.io.state import set_curdoc
 
 from app import lean
 from app.guard.writes import WRITABLE, _name, is_writable
-from app.shell import Page
+from app.shell import Page, page
 from tests.documents import told
 
 PAGES = ["", "?target=topics(corpus:bars)", "?lesson=langevin&step=2&theme=dark"]
@@ -22,8 +24,7 @@ def page_for(query):
     async def made():
         document = Document()
         with set_curdoc(document), patch.object(Page, "query", return_value=query):
-            session = Page()
-            session.page.server_doc(document)
+            page().server_doc(document)
         return document
 
     return asyncio.run(made())
@@ -59,6 +60,17 @@ def test_a_page_is_the_same(query, put):
         assert told(after) == plain
     put([(util, "visit_immediate_value_references", overlooking)])
     assert len(page_for(query).models) < len(before.models)
+
+
+def styles_elsewhere(document):
+    return {one.url for one in document.models if isinstance(one, ImportedStyleSheet) and "//" in one.url}
+
+
+def test_no_style_is_of_another_host(monkeypatch):
+    """Also where no HTML was written. Planted fault: nobody says where the styles are."""
+    assert styles_elsewhere(page_for(PAGES[-1])) == set()
+    monkeypatch.setattr("app.shell.get_dist_path", lambda: CDN_DIST)
+    assert f"{CDN_DIST}css/loading.css" in {url.partition("?")[0] for url in styles_elsewhere(page_for(PAGES[-1]))}
 
 
 def overlooking(value, visitor):

@@ -14,13 +14,13 @@ class Elbo(View):
 
     key = "elbo"
     title = "ELBO"
-    hint = "variational methods climb it; a sampler has none"
+    hint = "the evidence lower bound; a sampler has none"
     needs = BOUND
     every = 3
 
     def build(self) -> Any:
         colours = self.scene.colours
-        p = plot(colours, "steps", "evidence lower bound", (0, 100), (-1, 0))
+        p = plot(colours, "steps", "ELBO", (0, 100), (-1, 0))
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
         for i, _ in enumerate(self.scene.lanes):

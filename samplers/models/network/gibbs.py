@@ -158,7 +158,7 @@ class GibbsState:
 
 
 class NetworkGibbs(NetworkMethod):
-    """The Gibbs sampler of Zhou 2015 with the r_k in the rate; its distribution is the exact posterior.
+    """The Gibbs sampler of Zhou 2015 with r in the rate; its distribution is the exact posterior.
 
     Hidden counts m_ijk ~ Poisson(r_k w_ik w_jk) with y_ij = 1(Σ_k m_ijk > 0) make every conditional a gamma.
     a_i is drawn with the weights of its node integrated out, and γ₀ with r, through the tables of a Chinese restaurant.
