@@ -52,7 +52,7 @@ class CalibrationView(View):
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         name = scene.target.column_names[scene.coordinate]
-        p = plot(colours, f"rank of {name} among {DRAWS} draws", "frequency, 1 if uniform", (0.0, DRAWS + 1.0), (0.0, 2.0))  # fmt: skip
+        p = plot(colours, f"rank of {name} among {DRAWS} draws", "rel. frequency", (0.0, DRAWS + 1.0), (0.0, 2.0))  # fmt: skip
         self.moving_range("y", p.y_range)
         band = self.feed("band", "x", "low", "high")
         ends = np.array([0.0, DRAWS + 1.0])
