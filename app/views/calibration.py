@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from scipy import stats
 from app.theme import DASHES, plot
 from app.views.base import Data, Frame, Scene, View
 from app.views.marks import lane_labels
+from app.views.predictive import LETTERS
 from samplers import Experiment, RunSpec
-from samplers.diagnostics.calibration import BINS, DRAWS, MAX_THIN, Replicas, refusal, thinning
+from samplers.diagnostics.calibration import BINS, DRAWS, MAX_THIN, Replicas, refusal, thinning, unmade
 from samplers.targets import TARGETS
 from samplers.targets.posterior import TypedPosterior
 
@@ -52,7 +54,7 @@ class CalibrationView(View):
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         name = scene.target.column_names[scene.coordinate]
-        p = plot(colours, f"rank of {name} among {DRAWS} draws", "frequency, 1 if uniform", (0.0, DRAWS + 1.0), (0.0, 2.0))  # fmt: skip
+        p = plot(colours, f"rank of {name} among {DRAWS} draws", "rel. frequency", (0.0, DRAWS + 1.0), (0.0, 2.0))  # fmt: skip
         self.moving_range("y", p.y_range)
         band = self.feed("band", "x", "low", "high")
         ends = np.array([0.0, DRAWS + 1.0])
@@ -62,7 +64,8 @@ class CalibrationView(View):
         for i, _ in enumerate(scene.lanes):
             source = self.feed(f"lane {i}", "x", "y")
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2, line_dash=DASHES[i])
-        self._labels = lane_labels(self, p)
+        self._why = "\n".join(wrap(unmade(scene.target), LETTERS))
+        self._labels = [self.caption_above(p, self._why.count("\n") + 1)] if self._why else lane_labels(self, p)
         return p
 
     def background(self, lanes: Frame) -> bool:
@@ -122,7 +125,9 @@ class CalibrationView(View):
         return out
 
     def captions(self, lanes: Frame) -> dict[str, str]:
-        """How many runs there are, and p of their χ²."""
+        """How many runs there are, and p of their χ²; or why no lane has any."""
+        if self._why:
+            return {self._labels[0].id: self._why}
         return {label.id: f"{name}  {self._said(i)}" for i, (label, name) in enumerate(zip(self._labels, self.scene.lanes, strict=True))}  # fmt: skip
 
     def _said(self, i: int) -> str:

@@ -85,8 +85,9 @@ class Predictive(View):
             p.varea(x=self._grid, y1=band[0], y2=band[1], fill_color=colours.faint, fill_alpha=0.3)
         for i, _ in enumerate(self.scene.lanes[: self.lanes_drawn]):
             source, colour = self.feed(f"band {i}", "x", "low", "high"), colours.lanes[i]
-            # Bokeh cannot fill between two empty lines.
-            source.data = {"x": self._grid, "low": np.zeros_like(self._grid), "high": np.zeros_like(self._grid)}
+            # Bokeh cannot fill between two empty lines; until there is a band these are below the picture.
+            below = np.full_like(self._grid, 2 * p.y_range.start - p.y_range.end)
+            source.data = {"x": self._grid, "low": below, "high": below}
             p.varea(x="x", y1="low", y2="high", source=source, fill_color=colour, fill_alpha=0.22)
             for side in ("low", "high"):
                 p.line("x", side, source=source, line_color=colour, line_dash=DASHES[i])

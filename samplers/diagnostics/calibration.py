@@ -397,6 +397,11 @@ def refusal(target: Any, spec: RunSpec) -> str:
         return "exact draws are of the data that are there; of made ones no exact answers are known"
     if spec.make_sampler().interacting:
         return "particles that push each other apart are no independent draws"
+    return unmade(target)
+
+
+def unmade(target: TypedPosterior) -> str:
+    """Why no parameters and data can be drawn of this model; empty where they can."""
     try:
         model = generative(target)
         model.prior, model.rows  # noqa: B018

@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, Function] = {
     "atan": Function(np.arctan, r"\arctan"),
     "abs": Function(np.abs, ""),
     "sign": Function(np.sign, r"\operatorname{sign}"),
-    "log1p_exp": Function(lambda x: np.logaddexp(0.0, x), r"\operatorname{log1pexp}"),
+    "log1p_exp": Function(lambda x: np.logaddexp(0.0, x), ""),
     "inv_logit": Function(special.expit, r"\operatorname{logit}^{-1}"),
     "lgamma": Function(special.gammaln, r"\log\Gamma"),
     "digamma": Function(special.digamma, r"\psi"),

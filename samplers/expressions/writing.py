@@ -95,6 +95,8 @@ class _Tex(_Plain):
             return rf"\left|{argument[0]}\right|", _ATOM
         if function == "exp":
             return f"e^{{{argument[0]}}}", _PRODUCT
+        if function == "log1p_exp":
+            return rf"\log\left(1 + e^{{{argument[0]}}}\right)", _PRODUCT
         return rf"{FUNCTIONS[function].tex}\left({argument[0]}\right)", _PRODUCT
 
     def power(self, base: Written, exponent: float) -> str:

@@ -156,7 +156,8 @@ class TypedPosterior(OfTable, Boxed):
         plain = {each.name: each.name for each in self.bounded}
         prior = parse(self.prior, tuple(plain), "target.prior").tex()
         row = parse(self.row, (*plain, *self.titles), "target.row").tex()
-        return rf"U(\theta) = -\Bigl({prior}\Bigr) - \sum_{{i=1}}^{{N}}\Bigl({row}\Bigr) - \log\lvert J\rvert"
+        jacobian = r" - \log\lvert J\rvert" if any(each.jacobian for each in self.bounded) else ""
+        return rf"U(\theta) = -\Bigl({prior}\Bigr) - \sum_{{i=1}}^{{N}}\Bigl({row}\Bigr){jacobian}"
 
     def check(self) -> None:
         self.titles  # noqa: B018  of the table and the parameters no two have one name

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from app.views import VIEWS, fitting
+from app.views.predictive import LETTERS
 from samplers import Change, Experiment
 from samplers.diagnostics import calibration
 from samplers.expressions import draws
@@ -95,9 +96,16 @@ def test_why_nothing_is_made_is_said():
     prior = of({**LINE, "prior": "-a^2 - b^2 - s"})
     for name, made in (("posterior_predictive", row), ("prior_predictive", row), ("prior_predictive", prior), ("calibration", prior)):  # fmt: skip
         view, data, now = predictive(name, made)
-        said = " ".join(next(iter(view.captions(now).values())).split())
+        lines = next(iter(view.captions(now).values())).split("\n")
+        assert max(map(len, lines)) <= LETTERS, "a line that is cut off"
+        said = " ".join(lines)
         assert "is no density of a" in said and "can be drawn from" in said
         assert not any(len(arrays[0]) for feed, arrays in data.items() if "0" in feed)
+        bands = [each.data_source.data for each in view.figure.renderers if {"low", "x"} <= each.data_source.data.keys()]  # fmt: skip
+        if name != "calibration":
+            assert bands and all((each["high"] < view.figure.y_range.start).all() for each in bands), (
+                "a line of no data"
+            )
 
 
 def ranked(made, runs, before=None, coordinate=0):

@@ -233,6 +233,7 @@ TEX = {
     "theta/r": r"\frac{\theta}{r}",
     "1/(1 + r^2)": r"\frac{1}{r^{2} + 1}",
     "exp(-xi)": r"e^{-\xi}",
+    "r*log1p_exp(-theta)": r"r \, \log\left(1 + e^{-\theta}\right)",
     "(theta + 1)^2*sin(r)": r"\left(\theta + 1\right)^{2} \, \sin\left(r\right)",
     "abs(theta)^0.25": r"\left|\theta\right|^{1/4}",
     "0.123*theta": r"0.123 \, \theta",

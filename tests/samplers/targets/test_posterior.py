@@ -126,6 +126,13 @@ def value_error(declaration):
 BOUNDS = {"s > 0": (0, np.inf), "s > 2": (2, np.inf), "s < 0": (-np.inf, 0), "0 < s < 1": (0, 1), "-1 < s < 3": (-1, 3)}
 
 
+@pytest.mark.parametrize("declaration", [*KINDS, "s"])
+def test_the_energy_is_written_with_a_jacobian_where_there_are_bounds(declaration):
+    """Fails where a model without bounds is shown with a term that it has not, or one with them without it."""
+    bare = on_line(parameters=f"a, b, {declaration}", prior="normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + normal_lpdf(s, 0, 1)")  # fmt: skip
+    assert (r"\lvert J\rvert" in bare.tex) == (declaration != "s")
+
+
 @pytest.mark.parametrize("declaration", KINDS)
 def test_a_transformed_prior_is_normalised(declaration):
     assert abs(mass(declaration) - 1) < 1e-7
