@@ -120,48 +120,44 @@ def _add_rows(native, theta, out, params):
             out[i] = total
 
 
+@jit.inlined
+def _by_machine(prior, row, theta, out, params):
+    """What the two programs give at θ (dim,), that of the rows added up, row by row."""
+    dim, items, work = theta.size, int(params[_ITEMS]), _at(params, _WORK)
+    output = (dim + int(params[_WIDTH])) * LANES
+    _of_parameters(prior, theta, params)
+    for i in range(out.size):
+        out[i] = work[(dim + i) * LANES]
+    for first in range(0, items, LANES):
+        n = min(LANES, items - first)
+        for c in range(n):
+            _put_row(theta, first + c, c, params)
+        execute(row, work)
+        for i in range(out.size):
+            for c in range(n):
+                out[i] += work[output + i * LANES + c]
+
+
 @jit.potential
 def potential(theta, out, params):
-    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
-    output = (dim + int(params[_WIDTH])) * LANES
     if params[_NATIVE_ROW] != 0:
         call(int(params[_NATIVE_PRIOR]), (theta, out), 0, theta.shape[0])
         for k in range(theta.shape[0]):
             _add_rows(int(params[_NATIVE_ROW]), theta[k], out[k : k + 1], params)
         return
     for k in range(theta.shape[0]):
-        _of_parameters(_at(params, _PRIOR), theta[k], params)
-        out[k] = work[dim * LANES]
-        for first in range(0, items, LANES):
-            n = min(LANES, items - first)
-            for c in range(n):
-                _put_row(theta[k], first + c, c, params)
-            execute(_at(params, _ROW), work)
-            for c in range(n):
-                out[k] += work[output + c]
+        _by_machine(_at(params, _PRIOR), _at(params, _ROW), theta[k], out[k : k + 1], params)
 
 
 @jit.gradient
 def gradient(theta, out, params):
-    dim, items, work = theta.shape[1], int(params[_ITEMS]), _at(params, _WORK)
-    output = (dim + int(params[_WIDTH])) * LANES
     if params[_NATIVE_ROW_SLOPES] != 0:
         call(int(params[_NATIVE_PRIOR_SLOPES]), (theta, out), 0, theta.shape[0])
         for k in range(theta.shape[0]):
             _add_rows(int(params[_NATIVE_ROW_SLOPES]), theta[k], out[k], params)
         return
     for k in range(theta.shape[0]):
-        _of_parameters(_at(params, _PRIOR_SLOPES), theta[k], params)
-        for i in range(dim):
-            out[k, i] = work[(dim + i) * LANES]
-        for first in range(0, items, LANES):
-            n = min(LANES, items - first)
-            for c in range(n):
-                _put_row(theta[k], first + c, c, params)
-            execute(_at(params, _ROW_SLOPES), work)
-            for i in range(dim):
-                for c in range(n):
-                    out[k, i] += work[output + i * LANES + c]
+        _by_machine(_at(params, _PRIOR_SLOPES), _at(params, _ROW_SLOPES), theta[k], out[k], params)
 
 
 @jit.batch
