@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import numpy as np
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 class LightPage:
     """A connection that opens the page as its script does, counts its frames and answers them."""
+
+    IS_FRAME: ClassVar[str] = "(data) => data instanceof ArrayBuffer && new Uint8Array(data, 0, 1)[0] === 0"
+    """What is a frame, for a page in a browser: a function of a message."""
 
     def __init__(self) -> None:
         self.frames = 0
