@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 class LightPage:
     """A connection that opens the page as its script does, counts its frames and answers them."""
 
-    IS_FRAME: ClassVar[str] = "(data) => data instanceof ArrayBuffer && new Uint8Array(data, 0, 1)[0] === 0"
+    IS_FRAME: ClassVar[str] = "(data) => data instanceof ArrayBuffer && new Uint8Array(data)[0] === 0"
     """What is a frame, for a page in a browser: a function of a message."""
 
     def __init__(self) -> None:
