@@ -30,6 +30,7 @@ PLAY = """(messages) => {
 RANGE = '{"events":[{"kind":"ModelChanged","attr":"start","new":1}]}'
 COLUMN = '{"events":[{"kind":"ColumnDataChanged","data":{"type":"map","entries":[["x",[1]]]}}]}'
 LAST = '{"events":[{"kind":"ColumnDataChanged","data":{"type":"map","entries":[["frame",[7]]]}}]}'
+LIVE = '{"events":[{"kind":"MessageSent","msg_type":"bokeh_event","msg_data":{"name":"esm_event"}}]}'
 
 
 @pytest.mark.parametrize(
@@ -39,9 +40,9 @@ LAST = '{"events":[{"kind":"ColumnDataChanged","data":{"type":"map","entries":[[
         (BarePage, 10 * [RANGE, "x", COLUMN, [1.0, 2.0], "x", "y", LAST, "x", "y"], 10, 10, 50),
         (BarePage, [LAST, LAST, "x"], 2, 1, 1),
         (BarePage, [LAST, RANGE, COLUMN], 1, 0, 0),
-        # The lab's is one message, which is drawn in any of its figures.
-        (LightPage, 10 * [[1.0, 2.0], "y", LAST, [], "x"], 10, 10, 20),
-        (LightPage, [[1.0, 2.0], [1.0, 3.0], "x", "x", RANGE, "x"], 2, 1, 3),
+        # The lab's is one message, which is drawn in any of its figures; it is told from their arrays.
+        (LightPage, 10 * [LIVE, '{"id":"p1"}', [1.0, 2.0], "y", LAST, [1.0, 2.0], "x"], 10, 10, 20),
+        (LightPage, [LIVE, [1.0, 2.0], LIVE, [1.0, 3.0], "x", "x", RANGE, [], "x"], 2, 1, 3),
     ],
 )
 def test_a_frame_is_drawn_once(kind, messages, come, drawn, paints, new_page):
@@ -51,7 +52,7 @@ def test_a_frame_is_drawn_once(kind, messages, come, drawn, paints, new_page):
     page.add_init_script(count_coming(kind.IS_FRAME))
     page.goto("about:blank")
     page.evaluate(FIGURES)
-    page.evaluate(PLAY, [LAST, [1.0, 2.0]])
+    page.evaluate(PLAY, [LAST, LIVE, [1.0, 2.0]])
     page.evaluate(COUNT_DRAWN)
     page.evaluate(PLAY, messages)
     assert [page.evaluate(one) for one in (COME, DRAWN, "window.paints")] == [come, drawn, paints]
