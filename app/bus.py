@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from bokeh.core.serialization import Serializer
 from bokeh.document.events import MessageSentEvent
 from bokeh.protocol.messages.patch_doc import patch_doc
 from panel.custom import JSComponent
@@ -49,8 +50,11 @@ class Wire(JSComponent):
 def _head(model: Any) -> bytes:
     """The parts of a message for a component's script that come before its bytes, as they go over the wire."""
     event = MessageSentEvent(model.document, "bokeh_event", ESMEvent(model=model, data=b""))
-    message = patch_doc.create([event])
-    (buffer,) = message.buffers
+    # The page knows the component.
+    serializer = Serializer(references={model})
+    message = patch_doc(patch_doc.create_header(), {}, {"events": serializer.encode([event])})
+    (buffer,) = serializer.buffers
+    message.add_buffer(buffer)
     parts = message.header_json, message.metadata_json, message.content_json, json.dumps(buffer.ref)
     return b"".join(map(framed, parts))
 

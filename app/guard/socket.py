@@ -48,8 +48,9 @@ class GuardedSocket(WSHandler):
     """Bokeh's handler of a page's messages, with bounds.
 
     It relies on these names of Bokeh's and Panel's handler: ``_token``, ``_async_open``, ``receiver``, ``connection``,
-    ``send_message``, ``write_lock``; on the ``stream`` of Tornado's ``ws_connection``; on the receiver's ``consume`` and ``_partial``; on the connection's ``_session``; and on the
-    session's ``_subscribed_connections`` with their ``_socket``.
+    ``send_message``, ``write_lock``; on the ``stream`` of Tornado's ``ws_connection``; on the receiver's ``consume``
+    and ``_partial``; on the connection's ``_session``; and on the session's ``_subscribed_connections`` with their
+    ``_socket``.
     """
 
     _credit = BURST

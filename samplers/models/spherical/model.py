@@ -105,7 +105,7 @@ class Spherical(Model):
         self.scored_theta = rng.dirichlet(np.full(self.n_topics, self.alpha), size=N_SCORED)
         """θ that the score averages over, (300, topics)."""
         self.axes = self._axes()
-        """Three orthonormal directions, (3, words): the globe's. Those that few words or documents do not have are 0."""
+        """Three orthonormal directions, (3, words): the globe's. Of few words some are 0."""
         self.shown = self.training[:N_SHOWN] @ self.axes.T
         """Documents on the globe, (documents, 3)."""
 

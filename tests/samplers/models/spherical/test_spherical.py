@@ -436,7 +436,9 @@ def test_the_directions_are_those_of_the_documents():
     assert spread[0] > 1.2 * spread[1] > 3 * spread[2]
 
 
-@pytest.mark.parametrize("text", [b"one two two\none\ntwo one\ntwo\n" * 3, b"aa bb\ncc dd\nee ff\n"], ids=["words", "documents"])
+@pytest.mark.parametrize(
+    "text", [b"one two two\none\ntwo one\ntwo\n" * 3, b"aa bb\ncc dd\nee ff\n"], ids=["words", "documents"]
+)
 @pytest.mark.parametrize("directions", ["documents", "contrasts"])
 def test_few_words_and_few_documents_have_a_globe(text, directions):
     """With two words, or two documents to see, there are fewer than three directions: those that are missing have no
