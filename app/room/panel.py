@@ -15,7 +15,7 @@ from urllib.parse import unquote_plus
 import panel as pn
 
 from app import link
-from app.lesson.course import library
+from app.lesson.course import library, read_apart
 from app.lesson.place import SKIPPED
 from app.room import race
 from app.room.bar import RoomBar
@@ -186,6 +186,8 @@ class RoomPanel:
                 log.warning("A room cannot be come into: %s", type(error).__name__)
                 await self._stay_outside(AWAY)
             await asyncio.sleep(AGAIN_SECONDS)
+        # What the room shows and asks may be of a lesson.
+        await read_apart()
         if self.ended or self.state.room != code:
             return
         self._said = ""
