@@ -200,7 +200,9 @@ class ShortLink(RequestHandler):
             self.redirect(f"../app{link}")
         else:
             _refuse(
-                self, "No link or room has this code, or not any more: they live for a day. Ask for a new one.", 404
+                self,
+                "No link or room has this code, or not any more: they live for a day, and end with their server. Ask for a new one, or wait until the teacher has opened the room again.",
+                404,
             )
 
 
