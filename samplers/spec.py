@@ -447,7 +447,7 @@ def make_gradient(choice: Choice) -> Estimator:
 
 
 @lru_cache(maxsize=256)
-def _made(cls: type[Sampler] | type[Estimator], params: tuple[tuple[str, Value], ...]) -> Sampler | Estimator:
+def _made(cls: type[Any], params: tuple[tuple[str, Value], ...]) -> Any:
     # A change of one parameter asks for the lanes' samplers more than twenty times, and none is ever changed.
     return cls(**dict(params))
 
