@@ -38,7 +38,7 @@ from samplers.migrations import VERSION
 from samplers.models import METHODS, MODELS, Model
 from samplers.models.base import UPLOADED
 from samplers.needs import MEMORY
-from samplers.parameters import OWN, Count, RealVector, SpecError, check, check_all, declared
+from samplers.parameters import OWN, Count, RealVector, SpecError, Value, check, check_all, declared
 from samplers.registry import Union
 from samplers.targets import TARGETS, Target, own
 from samplers.targets.base import Array
@@ -251,11 +251,11 @@ class RunSpec:
 
     def make_sampler(self) -> Sampler:
         """The kernel as an object, with the parameters of the start."""
-        return SAMPLERS[self.sampler.key](**self.sampler.values())
+        return make_sampler(self.sampler)
 
     def make_gradient(self) -> Estimator:
         """The gradient estimator as an object, with the parameters of the start."""
-        return GRADIENTS[self.gradient.key](**self.gradient.values())
+        return make_gradient(self.gradient)
 
     def generator(self, chain: int = 0) -> Generator:
         """The random numbers of all chains of a kernel, or of one run of a method."""
@@ -296,7 +296,7 @@ class Experiment:
     @property
     def carries_momentum(self) -> bool:
         """Whether the chains of a lane go on with a momentum."""
-        return not self.of_model and any(run.make_sampler().momentum == KEPT for run in self.runs())
+        return not self.of_model and any(make_sampler(lane.sampler).momentum == KEPT for lane in self.lanes)
 
     @classmethod
     def of(
@@ -436,6 +436,22 @@ def _shared(choice: Choice) -> Target:
     return _make(choice)
 
 
+def make_sampler(choice: Choice) -> Sampler:
+    """The kernel as an object, shared by all who ask for the same one."""
+    return cast(Sampler, _made(SAMPLERS[choice.key], choice.params))
+
+
+def make_gradient(choice: Choice) -> Estimator:
+    """The gradient estimator as an object, shared by all who ask for the same one."""
+    return cast(Estimator, _made(GRADIENTS[choice.key], choice.params))
+
+
+@lru_cache(maxsize=256)
+def _made(cls: type[Any], params: tuple[tuple[str, Value], ...]) -> Any:
+    # A change of one parameter asks for the lanes' samplers more than twenty times, and none is ever changed.
+    return cls(**dict(params))
+
+
 class _Reader(Reader):
     """Reads experiments."""
 
@@ -501,8 +517,8 @@ class _Reader(Reader):
             stages: list[tuple[Lane | Change, Target]] = [(lane, target)]
             stages += [(x, make_target(x.target) if x.target else target) for x in lane.changes]
             for at, of in stages:
-                estimator = GRADIENTS[at.gradient.key](**at.gradient.values())
-                beside = sampler(**at.sampler.values()).data_beside(of) * of.dim
+                estimator = make_gradient(at.gradient)
+                beside = make_sampler(at.sampler).data_beside(of) * of.dim
                 memory, numbers = len(estimator.first_memory(of)), max(_numbers(estimator, of), beside)
                 for each, most, does in ((memory, MAX_MEMORY, "keeps"), (numbers, MAX_NUMBERS, "looks at")):
                     n_chains = settings["n_chains"]
@@ -562,7 +578,7 @@ class _Reader(Reader):
         gradient, n_steps = OWN_GRADIENT, None
         if density is not None:
             try:
-                SAMPLERS[choice.key](**choice.values()).check(density)
+                make_sampler(choice).check(density)
             except SpecError as error:
                 self.problem(error, "the default")
                 choice = default_choice(SAMPLERS, choice.key)
@@ -597,7 +613,7 @@ class _Reader(Reader):
                 raise SpecError("changes.sampler", sampler.key, f"a change keeps the lane's sampler, {choice.key}")
             gradient = OWN_GRADIENT
             if density is not None:
-                SAMPLERS[sampler.key](**sampler.values()).check(density)
+                make_sampler(sampler).check(density)
                 gradient = self.gradient(change.get("gradient"), choice, density)
             made.append(Change(step, sampler, gradient, to))
         return tuple(made)
@@ -630,11 +646,11 @@ class _Reader(Reader):
             )
             return _fitting_default(fitting[0], target)
         try:
-            GRADIENTS[choice.key](**choice.values()).check(target)
+            make_gradient(choice).check(target)
         except SpecError as error:
             self.problem(error, "the nearest")
             choice = _fitting_default(choice.key, target)
-        kept = len(GRADIENTS[choice.key](**choice.values()).first_memory(target))
+        kept = len(make_gradient(choice).first_memory(target))
         if kept > MAX_MEMORY:
             allowed = f"it would keep {kept:,} numbers of N = {len(target.data()):,} data; allowed are {MAX_MEMORY:,}"
             self.problem(SpecError("gradient", choice.key, allowed), fitting[0])

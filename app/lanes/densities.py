@@ -10,10 +10,10 @@ from app.views.base import CurvePoint, Frame, Position, Scene
 from app.views.recipes import layouts_of
 from samplers import Experiment, Lane, Run, jit
 from samplers.diagnostics import divergence, ks
-from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.base import KEPT
 from samplers.models.run import needed
+from samplers.spec import make_gradient, make_sampler
 from samplers.targets.base import SIMPLEX
 
 CHUNK_SECONDS = 0.004
@@ -93,7 +93,7 @@ class DensityLanes(Lanes):
             layouts=layouts_of(state.experiment),
             large=state.present,
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
-            throws=sum(run.make_sampler().momentum == KEPT for run in state.experiment.runs()),
+            throws=sum(make_sampler(lane.sampler).momentum == KEPT for lane in state.experiment.lanes),
             noted=sum(map(_noted, state.experiment.lanes)),
         )
 
@@ -169,7 +169,7 @@ class DensityLanes(Lanes):
 
 
 def _noted(lane: Lane) -> bool:
-    noise = GRADIENTS[lane.gradient.key](**lane.gradient.values()).noise()
+    noise = make_gradient(lane.gradient).noise()
     # Only noise that is subtracted can be too large for that.
     return (
         bool(getattr(SAMPLERS[lane.sampler.key], "accept", False))

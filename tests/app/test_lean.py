@@ -1,14 +1,20 @@
 """What is left out of the libraries' work changes no page."""
 
 import asyncio
+from contextlib import nullcontext
 from unittest.mock import patch
 
 import pytest
 from bokeh.document import Document
+from bokeh.document.events import ModelChangedEvent
+from bokeh.document.models import DocumentModelManager
 from bokeh.model import DataModel, util
-from bokeh.models import ImportedStyleSheet
+from bokeh.models import Div, ImportedStyleSheet
+from bokeh.protocol import Protocol
 from panel.io.resources import CDN_DIST
 from panel.io.state import set_curdoc
+from panel.util import edit_readonly
+from panel_material_ui import DiscreteSlider
 
 from app import lean
 from app.guard.writes import WRITABLE, _name, is_writable
@@ -102,3 +108,53 @@ def test_what_a_browser_may_write_is_listened_to_and_nothing_else(query, put):
     assert all(is_writable(x, name) for x in document.models for name in x._callbacks)
     put([(lean, "is_writable", lambda model, name: False)])
     assert listened(page_for(query)) == set()
+
+
+def test_a_message_is_the_same(put):
+    """Fails where a change that is sent holds models that the page has, or one that comes is not applied.
+
+    Planted fault: nothing is known of the page's models; the message then holds the card whole.
+    """
+
+    def sent(document):
+        event = ModelChangedEvent(document, document.roots[0], "tags", [document.roots[0], {"new": Div(text="new")}])
+        content = Protocol().create("PATCH-DOC", [event]).content
+        (new,) = (x for x in content["events"][0]["new"] if x.get("type") == "map")
+        new["entries"][0][1]["id"] = "new"
+        return content
+
+    put(lean.LIBRARIES)
+    document = page_for("")
+    document.models.flush_synced()
+    plain = sent(document)
+    put(lean.replacements())
+    assert sent(document) == plain
+    seed = next(x for x in document.models if isinstance(x, DataModel) and getattr(x, "label", "") == "Seed")
+    change = {"kind": "ModelChanged", "model": {"id": seed.id}, "attr": "value", "new": 7}
+    document.apply_json_patch({"events": [change]})
+    assert seed.value == 7
+    put([(DocumentModelManager, "synced_references", set())])
+    assert len(str(sent(document))) > 100 * len(str(plain))
+
+
+def test_what_may_not_be_written_may_be_for_a_moment():
+    """As with the library's own. Planted fault: nothing is let be written."""
+
+    def locked(slider, name, value):
+        try:
+            setattr(slider, name, value)
+        except TypeError:
+            return True
+        return False
+
+    def found(edit):
+        slider = DiscreteSlider(options=[1, 2])
+        names = ("value", "value_throttled", "end")
+        # A watched parameter is the component's own.
+        assert all(slider.param[name].owner is slider for name in names)
+        with edit(slider):
+            inside = [locked(slider, name, 2) for name in names]
+        return inside, [locked(slider, name, 1) for name in names]
+
+    assert found(lean._edit_readonly) == found(edit_readonly) == ([False] * 3, [False, True, True])
+    assert found(nullcontext)[0] == [False, True, True]
