@@ -32,6 +32,7 @@ from panel.param import link_param_method
 from panel.reactive import Syncable
 from panel.viewable import Layoutable, Viewable
 from panel_material_ui.base import MaterialComponent
+from param.parameterized import Parameters, Watcher
 
 from app.guard.writes import is_writable
 
@@ -45,6 +46,7 @@ _link_props = Syncable._link_props
 _set_values = HasProps.query_properties_with_values
 _bundle_resources = panel.io.server.bundle_resources
 _patch_below = resources.patch_model_css
+_register_watcher = Parameters._register_watcher
 _visit = util.visit_immediate_value_references
 
 
@@ -73,6 +75,8 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     yield panel.io.server, "bundle_resources", _bundle_once
     # None of the page's own scripts is in a bundle; Panel would look for one through the folders of each.
     yield JSComponent, "_bundle_path", None
+    # A component listens to all of its parameters by one watcher, and param would hold it in a list for each of them.
+    yield Parameters, "_register_watcher", _watch_together
     # No page has a pane of HoloViews or a method that is shown; Panel would look for them below each root, four times.
     hooks = [hook for hook in Viewable._preprocessing_hooks if hook not in (find_links, link_axes, link_param_method)]
     yield Viewable, "_preprocessing_hooks", hooks
@@ -118,6 +122,7 @@ def _is_made_anew(self: PropertyDescriptor[Any], obj: HasProps) -> bool:
 
 _known: dict[tuple[type, str], Any] = {}
 _empty: dict[tuple[type, str], type] = {}
+_on_demand: set[tuple[type, str]] = set()
 
 
 def _known_default(
@@ -153,8 +158,13 @@ def _begin(self: HasProps, **properties: Any) -> None:
         if value is not Undefined and value is not Intrinsic:
             setattr(self, name, value)
     for name in _names_made_anew(type(self)):
-        if name not in properties:
-            self.lookup(name)._get(self)
+        # What is empty at first is made when somebody looks: a page would have 2,700 of them, half a kilobyte each.
+        key = type(self), name
+        if name not in properties and key not in _on_demand:
+            made = self.lookup(name)._get(self)
+            # The browser is not told of these while they are as they were; of plain lists it is.
+            if key in _empty and isinstance(made, PropertyValueContainer):
+                _on_demand.add(key)
     self._initialized = True
 
 
@@ -211,6 +221,24 @@ def _describing() -> Callable[[type[HasProps], Serializer], Any]:
         return descriptions[cls]
 
     return describe
+
+
+class _Together(dict[str, list[Watcher]]):
+    """What several parameters of one component are watched by, until one of them is watched by more or by less."""
+
+
+def _watch_together(self: Parameters, action: Any, watcher: Watcher, what: str = "value") -> None:
+    if self.self is None or what != "value":
+        _register_watcher(self, action, watcher, what)
+        return
+    held = self.self._param__private.watchers
+    new = [name for name in watcher.parameter_names if name not in held]
+    for name in watcher.parameter_names:
+        if isinstance(held.get(name), _Together):
+            held[name] = {kind: list(watchers) for kind, watchers in held[name].items()}
+    _register_watcher(self, action, watcher, what)
+    if len(new) > 1:
+        held.update(dict.fromkeys(new, _Together(held[new[0]])))
 
 
 def _first_values(self: Syncable) -> dict[str, Any]:
