@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from bokeh.core.serialization import Buffer
+from bokeh.core.serialization import Serializer
 from bokeh.document.events import MessageSentEvent
 from bokeh.protocol.messages.patch_doc import patch_doc
 from panel.custom import JSComponent
 from panel.models.esm import ESMEvent
 
+from app.guard.socket import framed
 from app.views.base import Feed
 
 ASSETS = Path(__file__).parent.parent / "assets"
@@ -28,7 +29,7 @@ class Wire(JSComponent):
 
     def __init__(self, **params: Any):
         super().__init__(**params)
-        self._templates: dict[str, Any] = {}
+        self._heads: dict[str, bytes] = {}
 
     async def _send(self, data: dict[str, Any]) -> None:
         await self._send_bytes(json.dumps(data).encode())
@@ -38,15 +39,24 @@ class Wire(JSComponent):
             connections = _connections(model)
             if not connections:
                 continue
-            # Bokeh would list every model of the page to encode a message; only the bytes differ from the last one.
-            if model.id not in self._templates:
-                event = MessageSentEvent(model.document, "bokeh_event", ESMEvent(model=model, data=b""))
-                self._templates[model.id] = patch_doc.create([event])
-            template = self._templates[model.id]
-            message = patch_doc(patch_doc.create_header(), {}, template.content)
-            message.add_buffer(Buffer(template.buffers[0].id, content))
+            # Bokeh would list every model of the page to encode a message; only its bytes differ from the last one's.
+            if model.id not in self._heads:
+                self._heads[model.id] = _head(model)
+            message = self._heads[model.id] + framed(content)
             for connection in connections:
-                await connection._socket.send_message(message)
+                await connection._socket.send_framed(message)
+
+
+def _head(model: Any) -> bytes:
+    """The parts of a message for a component's script that come before its bytes, as they go over the wire."""
+    event = MessageSentEvent(model.document, "bokeh_event", ESMEvent(model=model, data=b""))
+    # The page knows the component.
+    serializer = Serializer(references={model})
+    message = patch_doc(patch_doc.create_header(), {}, {"events": serializer.encode([event])})
+    (buffer,) = serializer.buffers
+    message.add_buffer(buffer)
+    parts = message.header_json, message.metadata_json, message.content_json, json.dumps(buffer.ref)
+    return b"".join(map(framed, parts))
 
 
 class Bus(Wire):

@@ -20,6 +20,8 @@ from bokeh.core.property.singletons import Intrinsic, Undefined
 from bokeh.core.property.wrappers import PropertyValueContainer
 from bokeh.core.serialization import Serializer
 from bokeh.core.types import ID
+from bokeh.document.callbacks import DocumentCallbackManager
+from bokeh.events import Event, ModelEvent
 from bokeh.model import Model, util
 from bokeh.models import ImportedStyleSheet
 from bokeh.settings import settings
@@ -66,6 +68,8 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     yield util, "visit_immediate_value_references", _visit_what_is_there
     yield Syncable, "_link_props", _link_what_is_writable
     yield Syncable, "_init_params", _first_values
+    # An event is for the model that it names; Bokeh would ask each of the page's.
+    yield DocumentCallbackManager, "trigger_event", _trigger_named
     # What the components of Material are made of stands in each page, as do the addresses of what its own bundle holds.
     yield Serializer._encoders, MetaHasProps, _describing()
     yield MaterialComponent, "_importmap", {"imports": {"@mui/material/": MATERIAL}}
@@ -208,6 +212,13 @@ def _visit_what_is_there(value: Any, visitor: Callable[[Any], None]) -> None:
 def _link_what_is_writable(self: Syncable, model: Any, properties: Sequence[Any], *rest: Any, **named: Any) -> None:
     """Nobody but the browser changes a model behind its component's back, and it may write few properties."""
     _link_props(self, model, [name for name in properties if is_writable(model, name)], *rest, **named)
+
+
+def _trigger_named(self: DocumentCallbackManager, event: Event) -> None:
+    if isinstance(event, ModelEvent) and event.model is not None:
+        event.model._trigger_event(event)
+    for callback in self.event_callbacks_for_event_name(event.event_name):
+        callback(event)
 
 
 def _describing() -> Callable[[type[HasProps], Serializer], Any]:

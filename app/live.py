@@ -9,6 +9,7 @@ import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from app.bus import Bus
@@ -21,7 +22,7 @@ log = logging.getLogger("sgmcmc-lab")
 
 FRAME_SECONDS = 1 / 30
 """The shortest time between two frames; more is not seen."""
-LOOP_SHARE = 0.4
+LOOP_SHARE = 0.6
 """The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
 CROWDED_SECONDS = 0.17
 """The time between two frames of a page while other people wait for theirs to be made."""
@@ -226,9 +227,7 @@ class Live:
                 waiting = self.frames_sent - self.frames_drawn
                 if not self._active() or (waiting >= UNANSWERED and not self._changes):
                     self._wake.clear()
-                    try:
-                        await asyncio.wait_for(self._wake.wait(), LOST_SECONDS)
-                    except TimeoutError:
+                    if not await self._woken(LOST_SECONDS):
                         # An answer was lost; one more frame asks for another.
                         self.frames_drawn = max(self.frames_drawn, self.frames_sent - 1)
                     continue
@@ -248,12 +247,15 @@ class Live:
         """Wait, but not with a frame that shows an edit."""
         self._wake.clear()
         began = time.perf_counter()
-        while (left := seconds - (time.perf_counter() - began)) > 0 and not self._changes:
-            try:
-                await asyncio.wait_for(self._wake.wait(), left)
-            except TimeoutError:
-                return
+        while (left := seconds - (time.perf_counter() - began)) > 0 and not self._changes and await self._woken(left):
             self._wake.clear()
+
+    async def _woken(self, seconds: float) -> bool:
+        """Wait so long for something to happen: whether it did."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                return await self._wake.wait()
+        return False
 
     @property
     def announced(self) -> bool:

@@ -13,7 +13,7 @@ from app.live import POOL, SLOW, Live, LiveScreen
 from app.state import AppState
 from app.upload import Upload
 from app.views import VIEWS
-from app.views.base import Frame
+from app.views.base import Frame, View
 from app.walk import Walk
 from samplers import Change, Experiment, jit
 from samplers.models.run import needed
@@ -330,7 +330,9 @@ class Runner(Live):
             # The views are of the next experiment already, whose runs are still to begin.
             return
         for view in views:
-            if await loop.run_in_executor(SLOW.of(self._slowly), view.background, now):
+            # Most have no such work, and a thread is a way of its own for nothing.
+            works = type(view).background is not View.background
+            if works and await loop.run_in_executor(SLOW.of(self._slowly), view.background, now):
                 self._ask()
         if turn % 4 == 1:
             async with self._engine:

@@ -20,7 +20,7 @@ from app.ending import REST_SECONDS, cut
 from app.export import ExportMenu
 from app.labels import with_labels
 from app.lesson.catalogue import Catalogue
-from app.lesson.course import library
+from app.lesson.course import library, read_apart
 from app.lesson.panel import BESIDE, LessonPanel
 from app.notice import Notice
 from app.present import SX, Presenter
@@ -313,7 +313,7 @@ class Session:
         self.do_later(self._list_lessons())
 
     async def _list_lessons(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, library)
+        await read_apart()
         self.catalogue.open()
 
     def begin_with_the_page(self) -> None:

@@ -26,6 +26,7 @@ from tornado.web import OutputTransform, RequestHandler
 from app.guard import pieces, ready, told
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
+from app.lesson.course import read_apart
 from app.room import ahead
 from app.room.network import addresses
 from app.room.rooms import AWAY, rooms
@@ -122,6 +123,12 @@ class Guard:
         return "; ".join(f"{name} {value}" for name, value in parts.items())
 
 
+async def _read_lessons(request: HTTPServerRequest) -> None:
+    """Before a page of a lesson is made: in a server's first seconds nothing has been read, and it waits for that."""
+    if "lesson" in request.arguments:
+        await read_apart()
+
+
 class GuardedPage(DocHandler):
     """A page, of a session of its own: a link cannot name the session of somebody else."""
 
@@ -140,6 +147,7 @@ class GuardedPage(DocHandler):
         if self._taken is not None:
             await super().get(*args, **kwargs)
             return
+        await _read_lessons(self.request)
         async with TURNS:
             # Nobody waits for a page whose reader has left meanwhile.
             if not self._left:
@@ -192,7 +200,9 @@ class ShortLink(RequestHandler):
             self.redirect(f"../app{link}")
         else:
             _refuse(
-                self, "No link or room has this code, or not any more: they live for a day. Ask for a new one.", 404
+                self,
+                "No link or room has this code, or not any more: they live for a day, and end with their server. Ask for a new one, or wait until the teacher has opened the room again.",
+                404,
             )
 
 
@@ -280,6 +290,7 @@ class GuardedTornado(BokehTornado):
         context = self._applications[self.path_of_ready]
         line = RequestStartLine("GET", f"{self.path_of_ready}?{query}", "HTTP/1.1")
         request = HTTPServerRequest(start_line=line, headers=HTTPHeaders({"Host": "localhost"}))
+        await _read_lessons(request)
         payload = {"headers": {}, "cookies": {}, "arguments": request.arguments}
         name = generate_session_id(secret_key=self.secret_key, signed=self.sign_sessions)
         session = await context.create_session_if_needed(name, request, self._token(name, payload))

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import struct
 import time
+from contextlib import suppress
 from typing import Any
 
 from bokeh.protocol.exceptions import ValidationError
@@ -10,9 +12,11 @@ from bokeh.protocol.message import Message
 from bokeh.server.session import ServerSession
 from bokeh.util.token import check_token_signature, get_token_payload
 from panel.io.server import WSHandler
+from panel.models.esm import DataEvent
+from tornado.iostream import StreamClosedError
 
 from app.guard import told
-from app.guard.writes import passed_on
+from app.guard.writes import answered, passed_on
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,8 @@ CHARACTERS = 4096
 FAILURE_COSTS = 30
 """A message that fails, for it costs a traceback in the log, counts as so many events."""
 
+TEXT, BINARY = 0x81, 0x82
+"""The first byte of a part of a message that is whole (RFC 6455, 5.2)."""
 UNREADABLE, POLICY, BROKEN = 1002, 1008, 1011
 """Codes of RFC 6455 with which a connection is closed."""
 REFUSED = "A page does not send this, or not twice."
@@ -42,8 +48,9 @@ class GuardedSocket(WSHandler):
     """Bokeh's handler of a page's messages, with bounds.
 
     It relies on these names of Bokeh's and Panel's handler: ``_token``, ``_async_open``, ``receiver``, ``connection``,
-    ``send_message``; on the receiver's ``consume`` and ``_partial``; on the connection's ``_session``; and on the
-    session's ``_subscribed_connections`` with their ``_socket``.
+    ``send_message``, ``write_lock``; on the ``stream`` of Tornado's ``ws_connection``; on the receiver's ``consume``
+    and ``_partial``; on the connection's ``_session``; and on the session's ``_subscribed_connections`` with their
+    ``_socket``.
     """
 
     _credit = BURST
@@ -108,6 +115,13 @@ class GuardedSocket(WSHandler):
             cost, self._text = 1.0 + self._text / CHARACTERS, 0
             await self._take(message, cost)
 
+    async def send_framed(self, message: bytes) -> None:
+        """Send a message whose parts are :func:`framed`. Bokeh's way is a write and a task for each of them."""
+        with await self.write_lock.acquire():
+            if self.ws_connection is not None:
+                with suppress(StreamClosedError):
+                    await self.ws_connection.stream.write(message)
+
     def on_close(self) -> None:
         """Say goodbye once, also where both ends close."""
         if self.connection is not None and self.connection._session is None:
@@ -153,6 +167,11 @@ class GuardedSocket(WSHandler):
         events = passed_on(session.document, message.content, {buffer.id for buffer in message.buffers})
         if not events:
             return self.connection.ok(message), 0
+        # A page says of every second frame that it has drawn it. That changes no model and waits for nobody's change.
+        if (answer := answered(session.document, events)) is not None:
+            model, data = answer
+            model._trigger_event(DataEvent(model, data))
+            return None, 1
         message.content = {"events": events}
         return await ServerSession.patch(message, self.connection), len(events)
 
@@ -162,6 +181,17 @@ class GuardedSocket(WSHandler):
         self._credit = min(BURST, self._credit + RATE * (now - self._last)) - cost
         self._last = now
         await asyncio.sleep(max(0.0, -self._credit / RATE))
+
+
+def framed(part: str | bytes) -> bytes:
+    """A part of a message as a server sends it: one frame of RFC 6455 (5.2), not masked."""
+    content = part.encode() if isinstance(part, str) else part
+    first, length = TEXT if isinstance(part, str) else BINARY, len(content)
+    if length < 126:
+        return struct.pack("!BB", first, length) + content
+    if length < 1 << 16:
+        return struct.pack("!BBH", first, 126, length) + content
+    return struct.pack("!BBQ", first, 127, length) + content
 
 
 def _check_parts(message: Message[Any] | None) -> None:

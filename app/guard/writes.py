@@ -135,6 +135,18 @@ def passed_on(document: Document, content: Any, buffers: Collection[str]) -> lis
     return found
 
 
+def answered(document: Document, events: list[Any]) -> tuple[Model, Any] | None:
+    """The bus and what the page told it, where that is all that a message holds, of those that are passed on."""
+    if len(events) != 1 or events[0].get("kind") != "MessageSent":
+        return None
+    sent = events[0]["msg_data"]
+    values = _entries(sent["values"]) or {}
+    model = _model(document, values.get("model"))
+    if sent["name"] != "data_event" or model is None or _name(getattr(model, "data", model)) != "Bus":
+        return None
+    return model, values["data"]
+
+
 def _by_id(event: Any) -> Any:
     """The event with its model named as in all others: the first message about a model that a page was sent while
     nothing else was going on has all of it (Bokeh 3.9, ``Document._new_models``). Nothing of that is read.

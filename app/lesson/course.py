@@ -1,10 +1,12 @@
 """The lessons that the server has: read once, and again where a file has changed."""
 
+import asyncio
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from app.threads import workers
 from app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from lessons import Lesson, Library, Step, load_all
 from lessons.lesson import read
@@ -16,12 +18,14 @@ _LOCK = threading.Lock()
 _READ: dict[str, tuple[Any, Library]] = {}
 _FILES: dict[Path, tuple[Any, Lesson]] = {}
 """Of each file how it was and the lesson in it: where one of thirty has changed, one is read."""
+_READER = workers(1, "lessons")
 
 
 def library() -> Library:
     """Every lesson, and what is wrong with those that did not load or that name what the page has not.
 
-    The first time it takes seconds, for every experiment is made: ask for it in a thread.
+    The first time it takes seconds, for every experiment is made: whoever comes from the event loop awaits
+    :func:`read_apart` before.
     """
     with _LOCK:
         now = tuple(_stamp(folder) for folder in folders())
@@ -32,6 +36,11 @@ def library() -> Library:
             more = [problem for lesson in found.lessons.values() for problem in problems(lesson)]
             _READ["all"] = (now, Library(found.lessons, (*found.problems, *more)))
         return _READ["all"][1]
+
+
+async def read_apart() -> Library:
+    """The same, read in a thread: the loop is for the open pages meanwhile, and the next call finds it read."""
+    return await asyncio.get_running_loop().run_in_executor(_READER, library)
 
 
 def _lesson(path: Path, before: Mapping[Path, tuple[Any, Lesson]]) -> Lesson:

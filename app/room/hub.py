@@ -54,6 +54,9 @@ class Hub:
                 if look != before or (reached and code not in self._last):
                     self._last[code] = look
                     self._tell(code, list(self._hearing[code]))
+                if look is None and reached:
+                    # Who comes into one of the same code that is opened later has nothing to do with this one.
+                    return
                 await asyncio.sleep(self._seconds)
         finally:
             for kept in (self._hearing, self._tasks, self._last):

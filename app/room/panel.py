@@ -15,12 +15,12 @@ from urllib.parse import unquote_plus
 import panel as pn
 
 from app import link
-from app.lesson.course import library
+from app.lesson.course import library, read_apart
 from app.lesson.place import SKIPPED
 from app.room import race
 from app.room.bar import RoomBar
 from app.room.hub import hub
-from app.room.rooms import AWAY, KEPT, Ask, Look, new_mark, rooms
+from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, new_mark, rooms
 from app.room.share import Share
 from app.turn import on_page
 from lessons.formulas import mathml
@@ -43,7 +43,8 @@ ROWS = 10
 """Of a race's table."""
 AGAIN_SECONDS = 4.0
 """After so long it is tried again to come into a room whose server did not answer."""
-CLOSED = "This room is gone: its teacher closed it, its server ended, or a day is over. The page goes on by itself."
+GONE = "This room is gone: its teacher closed it, its server was started again, or a day is over. The page goes on without it, and comes back into it by itself if the teacher opens it again."
+GONE_OWN = "Your room is gone: it was closed, its server was started again, or a day is over. Open it again: it has the same code, and students whose pages are open come back by themselves."
 
 
 class RoomPanel:
@@ -60,7 +61,11 @@ class RoomPanel:
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
         self.share = Share(state, self, notify, do_later)
         self._student = self._secret = self._said = ""
+        self._proof = ""
+        """By what a room that is gone can be opened again: its maker's secret."""
         self._following = self._entering = self._opening = self.ended = False
+        self._coming: object = None
+        """What is the last try to come in."""
         self._presses, self._pressed = PRESSES_AT_ONCE, 0.0
         self._look: Look | None = None
         self._shown: dict[str, Any] = {}
@@ -129,7 +134,7 @@ class RoomPanel:
 
     def _make_bar(self) -> None:
         self.bar = RoomBar(self.state.room, self._heard)
-        self._student, self._said, self._shown = "", "", {}
+        self._student, self._said, self._proof, self._was_in = "", "", "", False
         self.panel.objects = [self.bar]
 
     def _heard(self, message: list[Any]) -> None:
@@ -141,10 +146,15 @@ class RoomPanel:
         self._presses -= 1
         action, given = message[0], message[1:]
         if action == "hello" and len(given) == 2 and all(isinstance(one, str) for one in given):
+            # A component that is drawn anew is shown all again.
+            self._shown = {}
             self._do(self._come_in(*given))
             return
         if action == "leave" and not self.is_maker:
             self._go()
+            return
+        if action == "again" and self._proof and not self._opening:
+            self._do(self._open_again())
             return
         if self._look is None:
             return
@@ -167,18 +177,22 @@ class RoomPanel:
         return {"follow": self._follow, "let_go": self._let_go, "answer": lambda: self._answer(given), "enter": self._enter}  # fmt: skip
 
     async def _come_in(self, student: str, secret: str) -> None:
+        """Come in now, or when the room is there: a page tries again until it is in, leaves or ends."""
         code = self.state.room
-        first = not self._student
+        coming = self._coming = object()
         # Whatever it sends later, a page is one student.
         self._student = self._student or (student if KEPT.fullmatch(student) else new_mark())
         # A page that has just opened the room is asked for what it keeps before it keeps it.
-        secret = self._secret or secret
-        while not self.ended and self.state.room == code:
+        secret = self._secret or (secret if KEPT.fullmatch(secret) else "")
+        while not self.ended and self.state.room == code and self._coming is coming:
             try:
-                maker = bool(KEPT.fullmatch(secret)) and await self._made(code, secret)
+                maker = bool(secret) and await self._made(code, secret)
                 if not maker:
                     await rooms().join(code, self._student)
                 break
+            except GoneError:
+                self._proof = secret
+                await self._stay_outside(GONE_OWN if secret else GONE)
             except SpecError as error:
                 await self._stay_outside(str(error))
                 return
@@ -186,21 +200,37 @@ class RoomPanel:
                 log.warning("A room cannot be come into: %s", type(error).__name__)
                 await self._stay_outside(AWAY)
             await asyncio.sleep(AGAIN_SECONDS)
-        if self.ended or self.state.room != code:
+        # What the room shows and asks may be of a lesson.
+        await read_apart()
+        if self.ended or self.state.room != code or self._coming is not coming:
             return
-        self._said = ""
+        self._said = self._proof = ""
         self._secret = secret if maker else ""
         await self.bar.keep(self._student, self._secret)
         self.leave()
-        if first:
+        if not self._was_in:
             self._following = not maker
-        # A component that is drawn anew is shown all again.
-        self._shown = {}
+        self._was_in = True
         self._quit = hub().join(code, self._hear)
 
     async def _stay_outside(self, why: str) -> None:
         self._said = why
-        await self.bar.show(self._of_nobody())
+        again = [["again", "Open the room again", True]] if self._proof else []
+        shown = {"students": None, "buttons": [*again, ["leave", "Leave", False]], "ask": None, "race": None, "said": why, "maker": False}  # fmt: skip
+        if shown != self._shown:
+            self._shown = shown
+            await self.bar.show(shown)
+
+    async def _open_again(self) -> None:
+        secret, self._opening = self._proof, True
+        try:
+            await rooms().open_again(self.state.room, secret, link.to_lead(self.state))
+        except SpecError as error:
+            self._notify("warning", str(error))
+            return
+        finally:
+            self._opening = False
+        await self._come_in(self._student, secret)
 
     async def _made(self, code: str, secret: str) -> bool:
         try:
@@ -216,9 +246,9 @@ class RoomPanel:
             return
         if look is None:
             self.leave()
-            self._look, self._secret, self._said = None, "", CLOSED
+            secret, self._look, self._secret = self._secret, None, ""
             self.lesson.withhold(False)
-            self._do(self.bar.show(self._of_nobody()))
+            self._do(self._come_in(self._student, secret))
             return
         before, self._look = self._look, look
         if self._following and (before is None or before.link != look.link):
@@ -228,9 +258,6 @@ class RoomPanel:
         if ask is not None and ask.shown and self._is_here(ask) and self.state.place.waiting and not self.is_maker:
             self.lesson.reply(look.votes.get(self._student, SKIPPED))
         self._draw()
-
-    def _of_nobody(self) -> dict[str, Any]:
-        return {"students": None, "buttons": [["leave", "Close", False]], "ask": None, "race": None, "said": self._said, "maker": False}  # fmt: skip
 
     def _go(self) -> None:
         self.leave()

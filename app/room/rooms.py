@@ -4,17 +4,19 @@ A room has no account and no name. Its code lets anybody in; only who has the se
 reveals, starts a race, leads and closes. A student is a random text that her browser keeps, so that she counts once.
 """
 
+import asyncio
 import json
 import re
 import secrets
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import sha256
+from hashlib import scrypt, sha256
 from typing import Any
 from urllib.parse import parse_qsl
 
 from app.room.store import FullError, Store, store
+from app.threads import workers
 from samplers.choices import MAX_QUERY
 from samplers.parameters import SpecError
 
@@ -23,6 +25,10 @@ ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 LETTERS = 8
 """Of a code: 8·10¹¹ of them, so that a thousand codes are found by trying in some 10⁹ requests."""
 CODE = re.compile(f"[{ALPHABET}]{{{LETTERS}}}")
+COST = 2**14
+"""Of scrypt, which makes a room's code of its maker's secret in 16 MB and .05 s. So a server that was started
+again and knows neither sees that they belong together; to find a secret for a code by trying takes some 700 years."""
+_PROVER = workers(1, "rooms")
 KEPT = re.compile(r"[A-Za-z0-9_-]{16,64}")
 """What a browser keeps: a student's mark or a maker's secret."""
 MAX_LINK = MAX_QUERY - 100
@@ -36,6 +42,10 @@ MAX_ENTRY = 4_000
 RANKED = ("ks", "tau")
 AWAY = "The rooms of this server do not answer now; the page itself goes on."
 """What is said where the store does not answer, or takes nothing more."""
+
+
+class GoneError(SpecError):
+    """There is no such room now."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,16 @@ def new_mark() -> str:
     return secrets.token_urlsafe(18)
 
 
+def _derived(secret: str) -> str:
+    number = int.from_bytes(scrypt(secret.encode(), salt=b"sgmcmc-lab", n=COST, r=8, p=1, dklen=32))
+    return "".join(ALPHABET[number // len(ALPHABET) ** place % len(ALPHABET)] for place in range(LETTERS))
+
+
+async def code_of(secret: str) -> str:
+    """The code of the room that was made with this secret."""
+    return await asyncio.get_running_loop().run_in_executor(_PROVER, _derived, secret)
+
+
 def _digest(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
@@ -129,15 +149,15 @@ class Rooms:
 
     async def share(self, link: str) -> str:
         """A code for a link."""
-        return await self._make("link", {"link": _checked(link)}, MOST_LINKS)
-
-    async def _make(self, kind: str, fields: dict[str, str], most: int) -> str:
         code = new_code()
+        await self._make("link", code, {"link": _checked(link)}, MOST_LINKS)
+        return code
+
+    async def _make(self, kind: str, code: str, fields: dict[str, str], most: int) -> None:
         try:
             await self._store.make(f"{kind}:{code}", fields, most)
         except FullError:
             raise SpecError(kind, "one more", f"there are {most:,} already; each lives for a day") from None
-        return code
 
     async def address(self, code: str) -> str:
         """The link behind a code, of a room with the way into it; empty where there is none."""
@@ -154,7 +174,18 @@ class Rooms:
     async def open(self, link: str) -> tuple[str, str]:
         """A new room: its code, and the secret of its maker."""
         secret = new_mark()
-        return await self._make("room", {"link": _checked(link), "maker": _digest(secret)}, MOST_ROOMS), secret
+        code = await code_of(secret)
+        await self._open(code, secret, link)
+        return code, secret
+
+    async def open_again(self, code: str, secret: str, link: str) -> None:
+        """A room that is gone, with its code and its maker; nobody is in it, and nothing was asked."""
+        if not KEPT.fullmatch(secret) or await code_of(secret) != code:
+            raise SpecError("room", code, "only the page that opened it may do this")
+        await self._open(code, secret, link)
+
+    async def _open(self, code: str, secret: str, link: str) -> None:
+        await self._make("room", code, {"link": _checked(link), "maker": _digest(secret)}, MOST_ROOMS)
 
     async def is_maker(self, code: str, secret: str) -> bool:
         """Whether this secret was made with the room."""
@@ -175,9 +206,9 @@ class Rooms:
             raise SpecError("question", number, f"allowed are {MOST_ASKED} in a room; open another one")
         again = last is not None and (last.lesson, last.step) == (lesson, step)
         first = (last.first or last.number) if last is not None and again else 0
-        if last is not None:
-            gone = {last.number, last.first} - {first}
-            await self._store.drop(*(f"votes:{code}:{one}" for one in gone if one))
+        # A room of this code that is gone may have left some of the new number.
+        gone = {number, *((last.number, last.first) if last is not None else ())} - {first, 0}
+        await self._store.drop(*(f"votes:{code}:{one}" for one in gone))
         made = Ask(number, lesson, step, options, first=first)
         await self._store.write(f"room:{code}", {"ask": json.dumps(vars(made))})
 
@@ -195,7 +226,7 @@ class Rooms:
         last, ask = _race(room), _ask(room)
         number, after = (last.number, last.after) if last else (0, 0)
         if last is None or last.target != target:
-            await self._store.drop(f"race:{code}:{number}")
+            await self._store.drop(f"race:{code}:{number}", f"race:{code}:{number + 1}")
             number, after = number + 1, ask.number if ask else 0
         made = json.dumps(vars(Race(number, target, by, after))) if target else ""
         await self._store.write(f"room:{code}", {"race": made})
@@ -263,7 +294,7 @@ class Rooms:
     async def _room(self, code: str, student: str = "x" * 16) -> dict[str, str]:
         room = await self._store.read(f"room:{code}") if CODE.fullmatch(code) else {}
         if not room:
-            raise SpecError("room", code[:40], "there is no such room any more; ask for a new code")
+            raise GoneError("room", code[:40], "there is no such room now; ask for a new code")
         if not KEPT.fullmatch(student):
             raise SpecError("student", student[:40], "allowed is a mark that the lab made")
         return room

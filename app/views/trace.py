@@ -75,7 +75,7 @@ class Trace(View):
             )
         self.moving_range("x", p.x_range)
         self._shown: list[deque[float]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
-        self._ends: list[deque[tuple[float, float]]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
+        self._ends: list[Array] = [np.zeros((0, 2)) for _ in scene.lanes]
         self._labels = lane_labels(self, p, more=1)
         self._kept = self.caption_above(p, len(scene.lanes) + 1, len(scene.lanes))
         return p
@@ -93,18 +93,19 @@ class Trace(View):
             for c in range(y.shape[1]):
                 out[f"lane {i} chain {c}"] = (x, y[:, c])
             self._shown[i].extend(x.tolist())
-            self._ends[i].extend(zip(y.min(axis=1).tolist(), y.max(axis=1).tolist(), strict=True))
+            ends = np.column_stack([y.min(axis=1), y.max(axis=1)])
+            self._ends[i] = np.concatenate([self._ends[i], ends])[-WINDOW:]
         first = [x[0] for x in self._shown if x]
         if out:
             start, end = min(first), max(x[-1] for x in self._shown if x)
             room = 0.03 * (end - start) if end > start else 1e-3
             out["x"] = (np.array([start, end + room]),)
             if self._reach is None:
-                ends = np.array([pair for pairs in self._ends for pair in pairs])
+                ends = np.concatenate(self._ends)
                 low, high = ends.min(), ends.max()
                 room = max(0.05 * (high - low), 1e-3 * abs(high), 1e-9)
                 out["y"] = (np.array([low - room, high + room]),)
-            elif self._reach.follow(np.array(pairs).reshape(-1, 2) for pairs in self._ends):
+            elif self._reach.follow(self._ends):
                 out["y"] = (self._reach.ends,)
         for i, lane in enumerate(lanes):
             marks = np.array([x for x in lane.marks if first and x >= min(first)][-SHOWN_MARKS:], dtype=float)

@@ -1,6 +1,7 @@
 """Pages that are asked for at once are made one after the other, and the others live on in between."""
 
 import asyncio
+import threading
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from panel.io.server import DocHandler
 from app.guard import server
 from app.guard.server import GuardedPage
 from app.guard.turns import Turns
+from app.lesson import course
 
 
 class NoTurns:
@@ -92,3 +94,40 @@ def test_it_is_known_whether_somebody_waits():
         return before, during, turns.crowded
 
     assert asyncio.run(counted()) == (False, True, False)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_lesson_is_read_beside_the_loop(ahead, fault, monkeypatch):
+    """Fails where all open pages stand still while the first link of a class reads the course, of pages that are made
+    in advance too. Fault: whoever makes the page reads it."""
+    where, loops = [], []
+
+    def read_all(**_):
+        where.append(threading.get_ident())
+        return course.Library({}, ())
+
+    async def make(*_):
+        loops.append(threading.get_ident())
+        course.library()
+        return SimpleNamespace()
+
+    async def nothing(*_):
+        pass
+
+    monkeypatch.setattr(course, "load_all", read_all)
+    monkeypatch.setattr(course, "_READ", {})
+    monkeypatch.setattr(DocHandler, "get", make)
+    monkeypatch.setattr(server.told, "write", nothing)
+    monkeypatch.setattr(server, "TURNS", Turns())
+    if fault:
+        monkeypatch.setattr(server, "read_apart", nothing)
+    handler = GuardedPage.__new__(GuardedPage)
+    handler.request = SimpleNamespace(headers={}, arguments={"lesson": [b"langevin"]}, path="/another")
+    handler.application = SimpleNamespace(generate_session_ids=True, path_of_ready="/app")
+    pages = {"/app": SimpleNamespace(create_session_if_needed=make)}
+    of = SimpleNamespace(path_of_ready="/app", _applications=pages, secret_key=b"", sign_sessions=False, _token=print)
+
+    asyncio.run(server.GuardedTornado._page_of_nobody(of, "?lesson=langevin") if ahead else handler.get())
+    assert len(where) == len(loops) == 1
+    assert (where == loops) == fault

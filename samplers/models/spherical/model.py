@@ -105,7 +105,7 @@ class Spherical(Model):
         self.scored_theta = rng.dirichlet(np.full(self.n_topics, self.alpha), size=N_SCORED)
         """θ that the score averages over, (300, topics)."""
         self.axes = self._axes()
-        """Three orthonormal directions, (3, words): the globe's."""
+        """Three orthonormal directions, (3, words): the globe's. Of few words some are 0."""
         self.shown = self.training[:N_SHOWN] @ self.axes.T
         """Documents on the globe, (documents, 3)."""
 
@@ -132,7 +132,11 @@ class Spherical(Model):
         first = vectors[:, ::-1][:, :count].T
         axes = first @ rest if len(rest) < self.n_words else first
         axes = axes if count == 3 else np.vstack([self.mean, axes])
-        return np.linalg.qr(axes.T)[0].T * np.sign(np.linalg.qr(axes.T)[1].diagonal())[:, None]
+        found, triangle = np.linalg.qr(axes.T)
+        # Two words or two documents differ in fewer directions; what is missing has no length.
+        directions = np.zeros((3, self.n_words))
+        directions[: found.shape[1]] = found.T * np.sign(triangle.diagonal())[:, None]
+        return directions
 
     @property
     def n_data(self) -> int:

@@ -174,7 +174,50 @@ def test_a_student_does_nothing_that_is_the_makers(a_class):
 
     gone, said = a_class(do)
     assert gone is None
-    assert said == panel.CLOSED
+    assert said == panel.GONE
+
+
+def test_after_a_start_of_the_server_the_teacher_opens_the_room_again_and_all_are_back(a_class):
+    """Fails where a class has to come in anew, or a student with a secret of her own takes the room."""
+
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        student, other = await new_page(teacher.code), await new_page(teacher.code)
+        other.sends(["let_go"])
+        teacher.sends(["ask"])
+        await until(lambda: student.shown["ask"])
+        student.sends(["answer", 1])
+        await until(lambda: "(1)" in str(teacher.shown["buttons"]))
+        rooms._store._kept.clear()
+        await until(lambda: all(not one.shown["ask"] for one in (teacher, student, other)))
+        said = [one.shown["said"] for one in (teacher, student, other)]
+        offered = ["again" in str(one.shown["buttons"]) for one in (teacher, student, other)]
+        forger = await new_page(teacher.code)
+        for _ in range(20):
+            forger.sends(["hello", "", new_mark()])
+        await until(lambda: "again" in str(forger.shown["buttons"]))
+        forger.sends(["again"])
+        student.sends(["again"], ["ask"], ["close"])
+        await until(lambda: forger.said)
+        await rest()
+        tries = len(forger.tasks)
+        assert await rooms.look(teacher.code) is None
+        teacher.sends(["again"], ["again"])
+        await until(lambda: teacher.shown["students"] == 3)
+        await rest()
+        teacher.sends(["ask"])
+        await until(lambda: student.shown["ask"])
+        student.sends(["answer", 2])
+        await until(lambda: "(1)" in str(teacher.shown["buttons"]))
+        follows = [one.room._following for one in (student, other)]
+        return said, offered, tries, forger.said, follows, student.shown["ask"]["mine"]
+
+    said, offered, tries, refused, follows, mine = a_class(do)
+    assert said == [panel.GONE_OWN, panel.GONE, panel.GONE]
+    assert offered == [True, False, False]
+    assert tries == 1, "each greeting is a try without an end"
+    assert "only the page that opened it" in refused[0]
+    assert (follows, mine) == ([True, False], 2)
 
 
 def test_a_page_opens_one_room(a_class):

@@ -436,6 +436,21 @@ def test_the_directions_are_those_of_the_documents():
     assert spread[0] > 1.2 * spread[1] > 3 * spread[2]
 
 
+@pytest.mark.parametrize(
+    "text", [b"one two two\none\ntwo one\ntwo\n" * 3, b"aa bb\ncc dd\nee ff\n"], ids=["words", "documents"]
+)
+@pytest.mark.parametrize("directions", ["documents", "contrasts"])
+def test_few_words_and_few_documents_have_a_globe(text, directions):
+    """With two words, or two documents to see, there are fewer than three directions: those that are missing have no
+    length, and the others are orthonormal. Fault: as many axes as there are directions, which no globe can show.
+    """
+    model = uploaded(text, directions=directions)
+    assert model.axes.shape == (3, model.n_words) and model.shown.shape == (model.n_data, 3)
+    products = model.axes @ model.axes.T
+    np.testing.assert_allclose(products, np.diag(np.round(products.diagonal())), atol=1e-12)
+    assert round(products.trace()) in (1, 2, 3)
+
+
 def test_the_comparison_makes_its_table(monkeypatch, tmp_path, capsys):
     """At toy length: every case has its row and each seed its own score, and the paper's order is printed for the cases
     that it tells apart. Faults: a file that is not there; a method that leaves the numbers has no score.

@@ -1,0 +1,11 @@
+"""What the tests of rooms share."""
+
+import pytest
+
+from app.room import rooms
+
+
+@pytest.fixture(autouse=True)
+def cheap_codes(monkeypatch):
+    """Tests open hundreds of rooms: a code costs as little as can be."""
+    monkeypatch.setattr(rooms, "COST", 2)
