@@ -59,6 +59,10 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     yield PropertyDescriptor, "has_unstable_default", _is_made_anew
     yield Property, "themed_default", _known_default
     yield HasProps, "__init__", _begin
+    # Bokeh would hold the one model that a list or mapping is of in a set, three times as large.
+    yield PropertyValueContainer, "__init__", _begin_of_nobody
+    yield PropertyValueContainer, "_register_owner", _register_owner
+    yield PropertyValueContainer, "_unregister_owner", _unregister_owner
     yield HasProps, "themed_values", lambda self: vars(self).get("__themed_values__")
     yield HasProps, "query_properties_with_values", _values_that_are_set
     # Panel's own callbacks have the arguments that Bokeh looks for in each of them.
@@ -126,7 +130,6 @@ def _is_made_anew(self: PropertyDescriptor[Any], obj: HasProps) -> bool:
 
 _known: dict[tuple[type, str], Any] = {}
 _empty: dict[tuple[type, str], type] = {}
-_on_demand: set[tuple[type, str]] = set()
 
 
 def _known_default(
@@ -155,21 +158,44 @@ def _names_made_anew(cls: type[HasProps]) -> tuple[str, ...]:
     return tuple(name for name in names if cls.lookup(name).has_unstable_default(cls))  # type: ignore[arg-type]
 
 
+def _on_demand(cls: type[HasProps], name: str) -> type:
+    """What a property is at first, if it is empty and the browser is not told of it; ``object`` for any other.
+
+    A browser is told of a plain list, as the indices of a selection are.
+    """
+    kind = _empty.get((cls, name), object)
+    return kind if issubclass(kind, PropertyValueContainer) else object
+
+
 def _begin(self: HasProps, **properties: Any) -> None:
     super(HasProps, self).__init__()
     self._property_values, self._unstable_default_values, self._unstable_themed_values = {}, {}, {}
+    cls = type(self)
+    # What is empty at first is made when somebody looks: a page would have 2,700 of them, half a kilobyte each.
     for name, value in properties.items():
-        if value is not Undefined and value is not Intrinsic:
+        is_default = (
+            isinstance(value, list | dict | set) and not value and issubclass(_on_demand(cls, name), type(value))
+        )
+        if value is not Undefined and value is not Intrinsic and not is_default:
             setattr(self, name, value)
-    for name in _names_made_anew(type(self)):
-        # What is empty at first is made when somebody looks: a page would have 2,700 of them, half a kilobyte each.
-        key = type(self), name
-        if name not in properties and key not in _on_demand:
-            made = self.lookup(name)._get(self)
-            # The browser is not told of these while they are as they were; of plain lists it is.
-            if key in _empty and isinstance(made, PropertyValueContainer):
-                _on_demand.add(key)
+    for name in _names_made_anew(cls):
+        if name not in properties and _on_demand(cls, name) is object:
+            self.lookup(name)._get(self)
     self._initialized = True
+
+
+def _begin_of_nobody(self: Any, *given: Any, **named: Any) -> None:
+    self._owners = ()
+    super(PropertyValueContainer, self).__init__(*given, **named)
+
+
+def _register_owner(self: Any, owner: HasProps, descriptor: PropertyDescriptor[Any]) -> None:
+    if (owner, descriptor) not in self._owners:
+        self._owners = *self._owners, (owner, descriptor)
+
+
+def _unregister_owner(self: Any, owner: HasProps, descriptor: PropertyDescriptor[Any]) -> None:
+    self._owners = tuple(one for one in self._owners if one != (owner, descriptor))
 
 
 def _values_that_are_set(
