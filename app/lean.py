@@ -39,6 +39,7 @@ from panel.param import link_param_method
 from panel.reactive import Syncable
 from panel.viewable import Layoutable, Viewable
 from panel_material_ui.base import MaterialComponent
+from param.parameterized import Parameters, Watcher
 
 from app.guard.writes import is_writable
 
@@ -52,6 +53,7 @@ _link_props = Syncable._link_props
 _set_values = HasProps.query_properties_with_values
 _bundle_resources = panel.io.server.bundle_resources
 _patch_below = resources.patch_model_css
+_register_watcher = Parameters._register_watcher
 _visit = util.visit_immediate_value_references
 
 
@@ -62,6 +64,10 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     yield PropertyDescriptor, "has_unstable_default", _is_made_anew
     yield Property, "themed_default", _known_default
     yield HasProps, "__init__", _begin
+    # Bokeh would hold the one model that a list or mapping is of in a set, three times as large.
+    yield PropertyValueContainer, "__init__", _begin_of_nobody
+    yield PropertyValueContainer, "_register_owner", _register_owner
+    yield PropertyValueContainer, "_unregister_owner", _unregister_owner
     yield HasProps, "themed_values", lambda self: vars(self).get("__themed_values__")
     yield HasProps, "query_properties_with_values", _values_that_are_set
     # Panel's own callbacks have the arguments that Bokeh looks for in each of them.
@@ -82,6 +88,8 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     yield panel.io.server, "bundle_resources", _bundle_once
     # None of the page's own scripts is in a bundle; Panel would look for one through the folders of each.
     yield JSComponent, "_bundle_path", None
+    # A component listens to all of its parameters by one watcher, and param would hold it in a list for each of them.
+    yield Parameters, "_register_watcher", _watch_together
     # No page has a pane of HoloViews or a method that is shown; Panel would look for them below each root, four times.
     hooks = [hook for hook in Viewable._preprocessing_hooks if hook not in (find_links, link_axes, link_param_method)]
     yield Viewable, "_preprocessing_hooks", hooks
@@ -167,16 +175,44 @@ def _names_made_anew(cls: type[HasProps]) -> tuple[str, ...]:
     return tuple(name for name in names if cls.lookup(name).has_unstable_default(cls))  # type: ignore[arg-type]
 
 
+def _on_demand(cls: type[HasProps], name: str) -> type:
+    """What a property is at first, if it is empty and the browser is not told of it; ``object`` for any other.
+
+    A browser is told of a plain list, as the indices of a selection are.
+    """
+    kind = _empty.get((cls, name), object)
+    return kind if issubclass(kind, PropertyValueContainer) else object
+
+
 def _begin(self: HasProps, **properties: Any) -> None:
     super(HasProps, self).__init__()
     self._property_values, self._unstable_default_values, self._unstable_themed_values = {}, {}, {}
+    cls = type(self)
+    # What is empty at first is made when somebody looks: a page would have 2,700 of them, half a kilobyte each.
     for name, value in properties.items():
-        if value is not Undefined and value is not Intrinsic:
+        is_default = (
+            isinstance(value, list | dict | set) and not value and issubclass(_on_demand(cls, name), type(value))
+        )
+        if value is not Undefined and value is not Intrinsic and not is_default:
             setattr(self, name, value)
-    for name in _names_made_anew(type(self)):
-        if name not in properties:
+    for name in _names_made_anew(cls):
+        if name not in properties and _on_demand(cls, name) is object:
             self.lookup(name)._get(self)
     self._initialized = True
+
+
+def _begin_of_nobody(self: Any, *given: Any, **named: Any) -> None:
+    self._owners = ()
+    super(PropertyValueContainer, self).__init__(*given, **named)
+
+
+def _register_owner(self: Any, owner: HasProps, descriptor: PropertyDescriptor[Any]) -> None:
+    if (owner, descriptor) not in self._owners:
+        self._owners = *self._owners, (owner, descriptor)
+
+
+def _unregister_owner(self: Any, owner: HasProps, descriptor: PropertyDescriptor[Any]) -> None:
+    self._owners = tuple(one for one in self._owners if one != (owner, descriptor))
 
 
 def _values_that_are_set(
@@ -239,6 +275,24 @@ def _describing() -> Callable[[type[HasProps], Serializer], Any]:
         return descriptions[cls]
 
     return describe
+
+
+class _Together(dict[str, list[Watcher]]):
+    """What several parameters of one component are watched by, until one of them is watched by more or by less."""
+
+
+def _watch_together(self: Parameters, action: Any, watcher: Watcher, what: str = "value") -> None:
+    if self.self is None or what != "value":
+        _register_watcher(self, action, watcher, what)
+        return
+    held = self.self._param__private.watchers
+    new = [name for name in watcher.parameter_names if name not in held]
+    for name in watcher.parameter_names:
+        if isinstance(held.get(name), _Together):
+            held[name] = {kind: list(watchers) for kind, watchers in held[name].items()}
+    _register_watcher(self, action, watcher, what)
+    if len(new) > 1:
+        held.update(dict.fromkeys(new, _Together(held[new[0]])))
 
 
 def _first_values(self: Syncable) -> dict[str, Any]:

@@ -1,15 +1,18 @@
 """What is left out of the libraries' work changes no page."""
 
 import asyncio
+import gc
 from contextlib import nullcontext
 from unittest.mock import patch
 
+import param
 import pytest
+from bokeh.core.property.wrappers import PropertyValueContainer
 from bokeh.document import Document
 from bokeh.document.events import ModelChangedEvent
 from bokeh.document.models import DocumentModelManager
 from bokeh.model import DataModel, util
-from bokeh.models import Div, ImportedStyleSheet
+from bokeh.models import Div, ImportedStyleSheet, Range1d
 from bokeh.protocol import Protocol
 from panel.io.resources import CDN_DIST
 from panel.io.state import set_curdoc
@@ -158,3 +161,91 @@ def test_what_may_not_be_written_may_be_for_a_moment():
 
     assert found(lean._edit_readonly) == found(edit_readonly) == ([False] * 3, [False, True, True])
     assert found(nullcontext)[0] == [False, True, True]
+
+
+MOST_HELD = 16_000
+"""Objects that a page with two lanes and three views may hold; it holds some 12,500, and with the libraries' own ways
+some 26,000."""
+WORKING = "?lane=sgld&lane=hmc&views=state,ks,trace"
+
+
+def held():
+    """How many objects a page holds; of one before it is what is known of its classes."""
+    page_for(WORKING)
+    gc.collect()
+    before = len(gc.get_objects())
+    document = page_for(WORKING)
+    gc.collect()
+    found = len(gc.get_objects()) - before
+    assert document.roots
+    return found
+
+
+@pytest.mark.parametrize("fault", ["__init__", "_register_watcher"])
+def test_a_page_holds_no_more_than_it_needs(fault, put):
+    """Fails where a page grows, or a library holds for each model again what is nothing yet, or what is the same.
+
+    Planted faults: Bokeh makes every empty list and mapping of each model; param holds each component's one watcher
+    in a mapping and a list for each parameter.
+    """
+    put(lean.replacements())
+    assert held() < MOST_HELD
+    put(
+        [
+            (owner, name, thing)
+            for owner, name, thing in lean.LIBRARIES
+            if name == fault and owner is not PropertyValueContainer
+        ]
+    )
+    assert held() > MOST_HELD
+
+
+def test_what_is_empty_at_first_tells_its_model_of_a_change(put):
+    """Fails where a list that is made when somebody looks belongs to no model. Planted fault: it does not."""
+    put(lean.replacements())
+
+    def told_of(cls):
+        model, changes = cls(), []
+        model.on_change("tags", lambda attr, old, new: changes.append((old, new)))
+        model.tags.append("seen")
+        return changes, model
+
+    Range1d()
+    assert told_of(Range1d)[0] == [([], ["seen"])]
+    model = Range1d(tags=[])
+    assert "tags" not in model._unstable_default_values
+    kept = model.tags
+    model.tags = ["others"]
+    assert kept._owners == ()
+    assert "tags" not in Range1d(tags=["some"])._unstable_default_values
+    put([(PropertyValueContainer, "_register_owner", lambda self, owner, descriptor: None)])
+    assert told_of(Range1d)[0] == []
+
+
+class Unmarked:
+    """What several parameters share, and nothing shows it."""
+
+    def __new__(cls, held):
+        return dict(held)
+
+
+def test_one_watcher_of_many_parameters_is_each_ones_own(put):
+    """Fails where who watches one parameter is told of another. Planted fault: what they share is never parted."""
+    put(lean.replacements())
+
+    class Both(param.Parameterized):
+        one, two, three = param.Integer(0), param.Integer(0), param.Integer(0)
+
+    def told_of():
+        both, seen = Both(), []
+        every = both.param.watch(lambda *events: seen.extend(event.name for event in events), ["one", "two", "three"])
+        both.param.watch(lambda event: seen.append("again " + event.name), "one")
+        both.param.update(one=1, two=1)
+        both.param.unwatch(every)
+        both.param.update(one=2, three=2)
+        return seen
+
+    plain = ["one", "two", "again one", "again one"]
+    assert sorted(told_of()) == sorted(plain)
+    put([(lean, "_Together", Unmarked)])
+    assert sorted(told_of()) != sorted(plain)
