@@ -11,8 +11,8 @@ import math
 import re
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from samplers.benchmarks.control import BarePage, Control, Fed, bare
 from samplers.benchmarks.light import LightPage, labelled
-from samplers.benchmarks.page import COUNT_PAINTS, FIVE_VIEWS
+from samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, FIVE_VIEWS, count_coming
 from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
 from samplers.parameters import SpecError
 
@@ -85,7 +85,7 @@ class Working:
     """Of a connection, a second."""
     median_frames: float
     drawn_frames: float
-    """That Chromium painted a second, of the slower of its two pages."""
+    """That Chromium drew a second, of the slower of its two pages."""
     server_cores: float
     server_ms_per_frame: float
     click_ms: float
@@ -97,6 +97,44 @@ class Working:
     """The server's memory, from before the class came."""
     errors: int
     """Connections lost, errors in the server's log, and in Chromium."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was counted of a class at work."""
+
+    seconds: float
+    """For so long."""
+    frames: list[int]
+    """Of each connection."""
+    come: list[int]
+    """To each of the pages in Chromium."""
+    drawn: list[int]
+    """By each of them."""
+    server_seconds: float
+    clicks: list[float]
+    """Seconds until a connection saw the effect of each."""
+    drawn_clicks: list[float]
+    """The same until Chromium had painted it."""
+    megabytes: float
+    """That the server has come to hold, for the connections and the pages in Chromium."""
+    errors: int
+
+    def working(self) -> Working:
+        """The figures that are asked for."""
+        return Working(
+            minutes=self.seconds / 60,
+            fewest_frames=min(self.frames) / self.seconds,
+            median_frames=statistics.median(self.frames) / self.seconds,
+            drawn_frames=min(self.drawn) / self.seconds,
+            server_cores=self.server_seconds / self.seconds,
+            server_ms_per_frame=1000 * self.server_seconds / max(sum(self.frames) + sum(self.come), 1),
+            click_ms=p95(self.clicks),
+            drawn_click_ms=p95(self.drawn_clicks),
+            clicks=len(self.clicks) + len(self.drawn_clicks),
+            megabytes_per_page=self.megabytes / (len(self.frames) + len(self.drawn)),
+            errors=self.errors,
+        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +169,7 @@ def as_text(report: ClassReport) -> str:
     ]
     if on is not None:
         lines += [
-            f"two lanes and three views for {on.minutes:g} minutes, {on.clicks} changes of a step size",
+            f"two lanes and three views for {on.minutes:.3g} minutes, {on.clicks} changes of a step size",
             _line("frames of a page, fewest", f"{on.fewest_frames:8.1f} /s", "at least 10"),
             _line("frames of a page, median", f"{on.median_frames:8.1f} /s", ""),
             _line("frames drawn in Chromium", f"{on.drawn_frames:8.1f} /s", ""),
@@ -234,10 +272,10 @@ class Class:
             open_frames_per_second=statistics.mean(frames for _, frames in standing) / (ended - began),
             longest_standstill=max(gap for gap, _ in standing),
         )
-        working = await self._works(there, minutes, memory, path) if minutes and there else None
+        counts = await self._works(there, minutes, memory, path) if minutes and there else None
         for task in self._tasks:
             task.cancel()
-        return opening, working, fed
+        return opening, counts.working() if counts else None, fed
 
     async def _opened(self, url: str, on_frame: Callable[[], None]) -> LightPage:
         page = self._kind()
@@ -283,48 +321,35 @@ class Class:
         assert code is not None, "the page shows no short address"
         return self._server.url.removesuffix("app") + f"s/{code[1]}"
 
-    async def _works(self, pages: Sequence[LightPage], minutes: float, memory: float, path: str) -> Working:
-        from playwright.async_api import async_playwright
-
+    async def _works(self, pages: Sequence[LightPage], minutes: float, memory: float, path: str) -> Counts:
         self._say(f"{minutes:g} minutes of work")
-        seconds = 60 * minutes
-        clicks = (
-            []
-            if self._kind is BarePage
-            else [Clicks(page, CLICK_SECONDS * k / len(pages)) for k, page in enumerate(pages)]
-        )
-        async with async_playwright() as playwright:
-            browser = await playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
-            watched = [await Watched.open(browser, self._url, clicks=len(clicks) > 0) for _ in range(2)]
+        bare = self._kind is BarePage
+        clicks = [] if bare else [Clicks(page, CLICK_SECONDS * k / len(pages)) for k, page in enumerate(pages)]
+        async with in_chromium(path, self._url, self._kind) as watched:
             await asyncio.sleep(SETTLE)
             for page in pages:
                 page.frames = 0
                 page.on_frame = None
             for one in watched:
-                await one.page.evaluate(COUNT_PAINTS)
+                await one.count()
             began, used = time.perf_counter(), self._server.cpu()
             with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await asyncio.gather(
-                        asyncio.sleep(seconds), *(one.run() for one in clicks), *(one.run() for one in watched)
-                    )
+                async with asyncio.timeout(60 * minutes):
+                    clicking = [] if bare else [one.run() for one in clicks] + [one.run() for one in watched]
+                    await asyncio.gather(asyncio.sleep(60 * minutes), *clicking)
             took, used = time.perf_counter() - began, self._server.cpu() - used
-            rates = [page.frames / took for page in pages]
-            drawn = [await one.page.evaluate("window.paints") / took for one in watched]
+            frames, seen = [page.frames for page in pages], [await one.counted() for one in watched]
             memory = self._server.megabytes() - memory
-            await browser.close()
         lost = sum(int(task.done()) for task in self._tasks)
-        return Working(
-            minutes=minutes,
-            fewest_frames=min(rates),
-            median_frames=statistics.median(rates),
-            drawn_frames=min(drawn),
-            server_cores=used / took,
-            server_ms_per_frame=1000 * used / max((sum(rates) + sum(drawn)) * took, 1.0),
-            click_ms=p95([x for one in clicks for x in one.took]),
-            drawn_click_ms=p95([x for one in watched for x in one.took]),
-            clicks=sum(len(one.took) for one in clicks) + sum(len(one.took) for one in watched),
-            megabytes_per_page=memory / (len(pages) + len(watched)),
+        return Counts(
+            seconds=took,
+            frames=frames,
+            come=[come for come, _ in seen],
+            drawn=[drawn for _, drawn in seen],
+            server_seconds=used,
+            clicks=[x for one in clicks for x in one.took],
+            drawn_clicks=[x for one in watched for x in one.took],
+            megabytes=memory,
             errors=lost + self._server.errors() + sum(one.errors for one in watched),
         )
 
@@ -350,11 +375,14 @@ class Clicks:
         self._seen = asyncio.Event()
 
     async def run(self) -> None:
-        """Click until cancelled."""
+        """Click until cancelled, or until the connection is lost, which is an error of its own."""
+        from tornado.websocket import WebSocketClosedError
+
         await asyncio.sleep(self._delay)
-        while True:
-            await self._click()
-            await asyncio.sleep(CLICK_SECONDS)
+        with suppress(WebSocketClosedError):
+            while True:
+                await self._click()
+                await asyncio.sleep(CLICK_SECONDS)
 
     async def _click(self) -> None:
         self._seen.clear()
@@ -363,15 +391,18 @@ class Clicks:
         # By turns, for a step size that is there already is no change.
         for name in ("value", "value_throttled"):
             self._page.set(self._slider, name, self._stop - 1 + len(self.took) % 2)
-        with suppress(TimeoutError):
+        try:
             await asyncio.wait_for(self._seen.wait(), LOST_CLICK)
-        self._page.on_numbers = None
-        self.took.append(time.perf_counter() - began)
+            self.took.append(time.perf_counter() - began)
+        except TimeoutError:
+            self.took.append(LOST_CLICK)
 
     def _look(self, numbers: NDArray[np.float64]) -> None:
         newest = newest_mark(numbers, self._page.feeds)
         if newest > self._newest:
             self._newest = newest
+            # A mark that comes too late is looked for, too: it is not that of the click after it.
+            self._page.on_numbers = None
             self._seen.set()
 
 
@@ -407,34 +438,57 @@ _WATCH_MARKS = """() => {
 class Watched:
     """A page in Chromium, whose step size is changed by a key."""
 
-    def __init__(self, page: Any, clicks: bool):
-        self.page, self._clicks = page, clicks
+    def __init__(self, page: Any):
+        self._page = page
         self.took: list[float] = []
         self.errors = 0
         page.on("pageerror", self._note)
 
-    @classmethod
-    async def open(cls, browser: Any, url: str, clicks: bool) -> "Watched":
-        """Open it; no time of it is measured."""
-        made = cls(await browser.new_page(viewport={"width": 1280, "height": 720}), clicks)
-        await made.page.goto(url, timeout=1000 * PATIENCE)
-        await made.page.locator(".bk-Figure").first.wait_for(timeout=1000 * PATIENCE)
-        return made
+    async def open(self, url: str, kind: type[LightPage]) -> None:
+        """Open it; no time of it is measured. ``kind`` is what it is, the lab's or a bare one."""
+        await self._page.add_init_script(count_coming(kind.IS_FRAME))
+        await self._page.goto(url, timeout=1000 * PATIENCE)
+        await self._page.locator(".bk-Figure").first.wait_for(timeout=1000 * PATIENCE)
+
+    async def count(self) -> None:
+        """Count frames from now on."""
+        await self._page.evaluate(COUNT_DRAWN)
+
+    async def counted(self) -> tuple[int, int]:
+        """Frames that came and that were drawn."""
+        return await self._page.evaluate(COME), await self._page.evaluate(DRAWN)
 
     def _note(self, _: Any) -> None:
         self.errors += 1
 
     async def run(self) -> None:
-        """Press a key on the slider now and then."""
-        if not self._clicks:
-            return
-        slider = self.page.get_by_role("slider", name=re.compile("Step size")).first
-        while True:
-            await slider.focus()
-            await self.page.evaluate(_WATCH_MARKS)
-            await slider.press("ArrowLeft" if len(self.took) % 2 else "ArrowRight")
-            try:
-                self.took.append(await asyncio.wait_for(self.page.evaluate("window.edit"), LOST_CLICK) / 1000)
-            except TimeoutError:
-                self.took.append(LOST_CLICK)
-            await asyncio.sleep(CLICK_SECONDS / 4)
+        """Press a key on the slider now and then, until cancelled, or until the page is lost, which is an error."""
+        from playwright.async_api import Error
+
+        slider = self._page.get_by_role("slider", name=re.compile("Step size")).first
+        try:
+            while True:
+                await slider.focus()
+                await self._page.evaluate(_WATCH_MARKS)
+                await slider.press("ArrowLeft" if len(self.took) % 2 else "ArrowRight")
+                try:
+                    self.took.append(await asyncio.wait_for(self._page.evaluate("window.edit"), LOST_CLICK) / 1000)
+                except TimeoutError:
+                    self.took.append(LOST_CLICK)
+                await asyncio.sleep(CLICK_SECONDS / 4)
+        except Error:
+            self.errors += 1
+
+
+@asynccontextmanager
+async def in_chromium(path: str, url: str, kind: type[LightPage]) -> AsyncIterator[list[Watched]]:
+    """Two pages in the browser at ``path``."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+        watched = [Watched(await browser.new_page(viewport={"width": 1280, "height": 720})) for _ in range(2)]
+        for one in watched:
+            await one.open(url, kind)
+        yield watched
+        await browser.close()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,13 +70,14 @@ class Fed:
         np.savez(path, feeds=json.dumps(self.feeds), numbers=np.concatenate(self.frames), lengths=list(map(len, self.frames)))  # fmt: skip
 
 
-def is_bare_frame(message: str | bytes) -> bool:
-    """Whether it is the last of those that are a frame of the bare page."""
-    return isinstance(message, str) and '"data":{"type":"map","entries":[["frame"' in message
+_LAST_MESSAGE = '"data":{"type":"map","entries":[["frame"'
+"""Is in the last of those that are a frame of the bare page."""
 
 
 class BarePage(LightPage):
     """A connection to the bare page."""
+
+    IS_FRAME: ClassVar[str] = f"(data) => typeof data === 'string' && data.includes('{_LAST_MESSAGE}')"
 
     async def open(self, url: str, host: str = "") -> None:
         """Connect, and say that the page is there."""
@@ -86,7 +87,7 @@ class BarePage(LightPage):
     async def take(self) -> None:
         """Count its frames, until it is cancelled."""
         while (message := await self._socket.read_message()) is not None:
-            if is_bare_frame(message):
+            if isinstance(message, str) and _LAST_MESSAGE in message:
                 self.frames += 1
                 if self.on_frame is not None:
                     self.on_frame()

@@ -8,10 +8,13 @@ import importlib
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
+
+from numba.core.caching import FunctionCache
 
 from samplers import jit
 from samplers.benchmarks.light import LightPage
@@ -21,6 +24,10 @@ from samplers.parameters import SpecError
 
 PATIENCE = 600.0
 """Seconds until everything is compiled, at most."""
+LOOK_SECONDS = 0.2
+"""How often it is looked for functions that have come."""
+SAY_SECONDS = 15.0
+"""How often it is said how many."""
 CACHE = "SGMCMC_LAB_CACHE"
 
 
@@ -33,7 +40,7 @@ class StartReport:
     moving_seconds: float
     """Until the first frame."""
     compiled_seconds: float
-    """Until all functions are compiled, or nobody waited any more."""
+    """Until all functions that the engine declares are compiled, or nobody waited any more."""
     functions: int
     """That were compiled by then."""
     declared: int
@@ -53,7 +60,8 @@ def as_text(report: StartReport) -> str:
         (
             f"the page is there after    {report.page_seconds:6.1f} s   (nothing compiled)",
             f"it moves after             {report.moving_seconds:6.1f} s",
-            f"after                      {report.compiled_seconds:6.1f} s   {report.functions} of {report.declared} functions are compiled",
+            f"after                      {report.compiled_seconds:6.1f} s   {report.functions} of {report.declared} functions are compiled"
+            + ("" if report.functions == report.declared else ", and nobody waited for the rest"),
             f"frames meanwhile           {report.frames_per_second:6.1f} /s",
             f"its longest standstill     {report.longest_standstill:6.2f} s",
         )
@@ -63,14 +71,14 @@ def as_text(report: StartReport) -> str:
 def measure(quick: bool, say: Callable[[str], None]) -> StartReport:
     """Serve the app with an empty cache; ``quick`` does not wait until all is compiled."""
     importlib.import_module("samplers.models")
-    before, declared = os.environ.get(CACHE), len(jit.declared())
+    before = os.environ.get(CACHE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE] = folder
         try:
             say("the first start")
             began = time.perf_counter()
             with served("--start") as server:
-                watching = _watch(f"{server.url}?{FIVE_VIEWS}", declared, began, 5.0 if quick else PATIENCE)
+                watching = _watch(f"{server.url}?{FIVE_VIEWS}", files(), began, 5.0 if quick else PATIENCE, say)
                 return asyncio.run(watching)
         finally:
             if before is None:
@@ -79,7 +87,28 @@ def measure(quick: bool, say: Callable[[str], None]) -> StartReport:
                 os.environ[CACHE] = before
 
 
-async def _watch(url: str, declared: int, began: float, patience: float) -> StartReport:
+def files() -> list[Path]:
+    """What the cache has of each of the engine's functions once it is compiled, from the cache's folder.
+
+    Benches have functions of their own, which no server compiles; and a file of the cache may be of a function that is
+    compiled for a second signature.
+    """
+    assert jit.FOLDER is not None, "nothing can be written to"
+    return [
+        Path(f._cache._cache_file._index_path).relative_to(jit.FOLDER)
+        for f in jit.declared()
+        if isinstance(f._cache, FunctionCache) and not f.py_func.__module__.startswith(str(__package__))
+    ]
+
+
+def kept(folder: Path, wanted: Sequence[Path]) -> int:
+    """How many of these files are there."""
+    return sum((folder / file).exists() for file in wanted)
+
+
+async def _watch(
+    url: str, wanted: Sequence[Path], began: float, patience: float, say: Callable[[str], None]
+) -> StartReport:
     folder, page, times = jit.cache_folder(), LightPage(), list[float]()
     moves = asyncio.Event()
 
@@ -95,10 +124,14 @@ async def _watch(url: str, declared: int, began: float, patience: float) -> Star
         await asyncio.wait_for(moves.wait(), PATIENCE)
     except TimeoutError:
         raise SpecError("--start", url, "the page did not move") from None
-    kept, newest = 0, time.perf_counter()
-    while kept < declared and newest - times[0] < patience:
-        await asyncio.sleep(0.2)
-        kept, newest = sum(1 for _ in folder.rglob("*.nbc")), time.perf_counter()
+    say("it moves; the rest is compiled")
+    newest = said = time.perf_counter()
+    while (there_are := kept(folder, wanted)) < len(wanted) and newest - times[0] < patience:
+        if newest - said > SAY_SECONDS:
+            say(f"{there_are} of {len(wanted)} functions are compiled")
+            said = newest
+        await asyncio.sleep(LOOK_SECONDS)
+        newest = time.perf_counter()
     taking.cancel()
     page.close()
     during = [t for t in times if t <= newest] or times[:1]
@@ -106,8 +139,8 @@ async def _watch(url: str, declared: int, began: float, patience: float) -> Star
         page_seconds=there - began,
         moving_seconds=times[0] - began,
         compiled_seconds=newest - began,
-        functions=kept,
-        declared=declared,
+        functions=there_are,
+        declared=len(wanted),
         frames_per_second=(len(during) - 1) / max(newest - times[0], 1e-9),
         longest_standstill=max((b - a for a, b in pairwise(during)), default=float("nan")),
     )
