@@ -260,6 +260,10 @@ class RunSpec:
         """The gradient estimator as an object, with the parameters of the start."""
         return GRADIENTS[self.gradient.key](**self.gradient.values())
 
+    def numbers_per_step(self) -> int:
+        """How many numbers of data, or coordinates, the gradients of all chains look at in a step, at most."""
+        return self.n_chains * _numbers(self.make_gradient(), self.make_target()) * self.make_sampler().most_gradients
+
     def generator(self, chain: int = 0) -> Generator:
         """The random numbers of all chains of a kernel, or of one run of a method."""
         seed = SeedSequence((self.seed + chain) % 2**32)

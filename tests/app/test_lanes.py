@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from app import runner
-from app.lanes import DensityLanes, Progress, densities, models, prepare
+from app.lanes import DensityLanes, Lanes, Progress, densities, models, prepare
 from app.state import DEFAULT, AppState
 from app.threads import workers
 from samplers import Change, Experiment, Run
@@ -59,6 +59,28 @@ def test_a_heavy_experiment_is_heavy_from_its_first_step(fault, monkeypatch):
     assert heavy.short(state, 0) == fault
     heavy.move(state, 0)
     assert chunks[0] == 1
+
+
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_step_with_many_data_is_not_taken_for_a_short_one(changed, fault, monkeypatch):
+    """Fails where the server's loop makes the first step of one chain on a million data, of half a minute, or the first
+    after more of them were chosen. Planted faults: data are not counted; what a step cost before is believed."""
+    monkeypatch.setattr(densities.Run, "advance", lambda run, n: None)
+    if fault:
+        monkeypatch.setattr(
+            *((densities, "LOOKED_AT", 1e12) if not changed else (DensityLanes, "change", Lanes.change))
+        )
+    state = AppState()
+    large = Experiment.from_dict({"target": {"key": "linear_regression", "params": {"items": 1000}}, "sampler": {"key": "hmc", "params": {"n_leapfrog": 1000}}, "n_chains": 10})  # fmt: skip
+    last = large.runs()[0]
+    small = replace(large.lanes[0], sampler=Experiment.from_dict({"target": "linear_regression", "sampler": {"key": "hmc", "params": {"n_leapfrog": 1}}}).lanes[0].sampler)  # fmt: skip
+    lanes = DensityLanes(replace(large, lanes=(small,)) if changed else large)
+    if changed:
+        lanes.move(state, 0)
+        assert lanes.short(state, 0)
+        lanes.change(0, Change(0, last.sampler, last.gradient))
+    assert lanes.short(state, 0) == fault
 
 
 @pytest.mark.parametrize(("most", "in_thread"), [(runner.LIGHT, False), (0, True)])
