@@ -1,6 +1,7 @@
 """How many steps a frame has on a machine that is busy with something else, and what is kept of a run."""
 
 import asyncio
+import threading
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
@@ -81,6 +82,32 @@ def test_a_step_with_many_data_is_not_taken_for_a_short_one(changed, fault, monk
         assert lanes.short(state, 0)
         lanes.change(0, Change(0, last.sampler, last.gradient))
     assert lanes.short(state, 0) == fault
+
+
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("ask", [lambda state: state.set_lane_param(0, "sampler", "step_size", 0.03), AppState.reset])
+def test_nobody_waits_for_the_end_of_a_long_step(ask, fault, monkeypatch):
+    """It is said, and what is asked for meanwhile begins anew. Planted fault: no step is long."""
+    monkeypatch.setattr(runner, "LONG_SECONDS", 1e9 if fault else 0.02)
+    state, screen, free, under_way = AppState(), Mock(), threading.Event(), threading.Event()
+    made, lanes = runner.Runner(state, screen), DensityLanes(state.experiment)
+    monkeypatch.setattr(lanes, "short", lambda *_: False)
+    monkeypatch.setattr(lanes, "move", lambda *_: under_way.set() or free.wait(60))
+
+    async def asked():
+        made.lanes, made._restart = lanes, False
+        frame = asyncio.create_task(made._frame())
+        while not under_way.is_set() or not (fault or screen.show_status.called):
+            await asyncio.sleep(0.001)
+        ask(state)
+        ended, _ = await asyncio.wait({frame}, timeout=0.2 if fault else 60)
+        free.set()
+        await frame
+        return bool(ended), made.lanes is None
+
+    assert asyncio.run(asked()) == (not fault, not fault)
+    said = [call.args[0] for call in screen.show_status.call_args_list]
+    assert said == ([] if fault else [runner.LONG.format("more than a second"), ""])
 
 
 @pytest.mark.parametrize(("most", "in_thread"), [(runner.LIGHT, False), (0, True)])
