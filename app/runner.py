@@ -25,7 +25,7 @@ PATIENT_SECONDS = 0.1
 """While something is being made ready, the page is told this often how long it has taken."""
 LONG_SECONDS = 1.0
 """A step that has run for so long is spoken of, and nobody has to wait for its end."""
-LONG = "A step of this experiment takes {}. Fewer chains, less data or fewer gradients in a step make it shorter; what you choose takes effect at once."
+LONG = "A step of this experiment takes {}. Fewer chains, less data or fewer gradients in a step make it shorter; these, another target and Reset take effect at once."
 LIGHT = 1000
 """So many chains of a density begin within a millisecond or two."""
 _LOADER = Pool(2, "loader")
