@@ -316,7 +316,7 @@ class Runner(Live):
             if job.done() or not began or time.perf_counter() - began[0] < LONG_SECONDS:
                 continue
             if self._restart or self._changes:
-                self.lanes, self._restart = None, True
+                lanes.given_up, self.lanes, self._restart = True, None, True
                 break
             if not self._said_long:
                 self._said_long = True

@@ -145,6 +145,8 @@ class DensityLanes(Lanes):
             chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)), *ends) if self._measured else 1
             before = time.thread_time()
             for record in running:
+                if self.given_up:
+                    return
                 record.run.advance(chunk)
             # Of this thread alone: what it waits for others, a step does not cost, and a larger chunk waits less.
             cost = (time.thread_time() - before) / chunk

@@ -103,11 +103,19 @@ def test_nobody_waits_for_the_end_of_a_long_step(ask, fault, monkeypatch):
         ended, _ = await asyncio.wait({frame}, timeout=0.2 if fault else 60)
         free.set()
         await frame
-        return bool(ended), made.lanes is None
+        return bool(ended), made.lanes is None, lanes.given_up
 
-    assert asyncio.run(asked()) == (not fault, not fault)
+    assert asyncio.run(asked()) == (not fault,) * 3
     said = [call.args[0] for call in screen.show_status.call_args_list]
     assert said == ([] if fault else [runner.LONG.format("more than a second"), ""])
+
+
+def test_lanes_that_nobody_waits_for_make_no_further_step(monkeypatch):
+    """Fails where a page that was reset a few times keeps the processor with what nobody sees."""
+    lanes, made = DensityLanes(Experiment.from_dict({"target": "gaussian", "lanes": 4 * [{"sampler": "sgld"}]})), []
+    monkeypatch.setattr(densities.Run, "advance", lambda run, n: made.append(run) or setattr(lanes, "given_up", True))
+    lanes.move(AppState(), 0)
+    assert made == lanes.runs[:1]
 
 
 @pytest.mark.parametrize(("most", "in_thread"), [(runner.LIGHT, False), (0, True)])
