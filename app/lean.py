@@ -25,8 +25,8 @@ from bokeh.core.property.wrappers import PropertyValueContainer
 from bokeh.core.serialization import Deserializer, Ref, Serializer
 from bokeh.core.types import ID
 from bokeh.document.callbacks import DocumentCallbackManager
-from bokeh.events import Event, ModelEvent
 from bokeh.document.models import DocumentModelManager
+from bokeh.events import Event, ModelEvent
 from bokeh.model import Model, util
 from bokeh.models import ImportedStyleSheet
 from bokeh.settings import settings

@@ -51,6 +51,9 @@ MAX_DRAWS = 2**28
 MAX_MEMORY = 2**22
 # The most numbers of data that the chains of a lane look at for one gradient each: a tenth of a second or two.
 MAX_NUMBERS = 10**8
+# The same for all gradients of a step, of one chain always: from a second, of a logistic regression, to a quarter of a
+# minute, of a typed posterior. A single chain with a thousand gradients on the largest data takes half a minute.
+MAX_STEP = 10**9
 # The most chains that move each other: 20,000 pairs in a step, of a millisecond.
 MAX_INTERACTING = 200
 
@@ -256,6 +259,10 @@ class RunSpec:
     def make_gradient(self) -> Estimator:
         """The gradient estimator as an object, with the parameters of the start."""
         return make_gradient(self.gradient)
+
+    def numbers_per_step(self) -> int:
+        """How many numbers of data, or coordinates, the gradients of all chains look at in a step, at most."""
+        return self.n_chains * _numbers(self.make_gradient(), self.make_target()) * self.make_sampler().most_gradients
 
     def generator(self, chain: int = 0) -> Generator:
         """The random numbers of all chains of a kernel, or of one run of a method."""
@@ -517,15 +524,18 @@ class _Reader(Reader):
             stages: list[tuple[Lane | Change, Target]] = [(lane, target)]
             stages += [(x, make_target(x.target) if x.target else target) for x in lane.changes]
             for at, of in stages:
-                estimator = make_gradient(at.gradient)
-                beside = make_sampler(at.sampler).data_beside(of) * of.dim
-                memory, numbers = len(estimator.first_memory(of)), max(_numbers(estimator, of), beside)
-                for each, most, does in ((memory, MAX_MEMORY, "keeps"), (numbers, MAX_NUMBERS, "looks at")):
-                    n_chains = settings["n_chains"]
-                    if each * n_chains > most:
-                        used = most // each
-                        allowed = f"{estimator.title} {does} {each:,} numbers a chain; allowed are {used} chains"
-                        self.problem(SpecError("n_chains", n_chains, allowed), used)
+                estimator, kernel = make_gradient(at.gradient), make_sampler(at.sampler)
+                memory, a_gradient = len(estimator.first_memory(of)), _numbers(estimator, of)
+                numbers, step = max(a_gradient, kernel.data_beside(of) * of.dim), a_gradient * kernel.most_gradients
+                for each, most, does in (
+                    (memory, MAX_MEMORY, f"{estimator.title} keeps {memory:,} numbers a chain"),
+                    (numbers, MAX_NUMBERS, f"{estimator.title} looks at {numbers:,} numbers a chain"),
+                    (step, MAX_STEP, f"a step of {sampler.title} looks at {step:,} numbers a chain"),
+                ):
+                    n_chains, used = settings["n_chains"], max(1, most // max(each, 1))
+                    if n_chains > used:
+                        allowed = "allowed is 1 chain" if used == 1 else f"allowed are {used} chains"
+                        self.problem(SpecError("n_chains", n_chains, f"{does}; {allowed}"), used)
                         settings["n_chains"] = used
 
     def bound_trace(self, settings: dict[str, Any], dim: int) -> None:

@@ -8,7 +8,7 @@ from app.live import recent_rate, with_rates
 from app.state import AppState
 from app.views.base import CurvePoint, Frame, Position, Scene
 from app.views.recipes import layouts_of
-from samplers import Experiment, Lane, Run, jit
+from samplers import Change, Experiment, Lane, Run, jit
 from samplers.diagnostics import divergence, ks
 from samplers.kernels import SAMPLERS
 from samplers.kernels.base import KEPT
@@ -22,6 +22,8 @@ INLINE_SECONDS = 0.001
 """Work shorter than this is done at once: to hand it to a thread and to wait for that takes as long."""
 NUMBER_SECONDS = 1e-7
 """About what one coordinate of one chain costs in a step. Before the first step has been made nothing else is known."""
+LOOKED_AT = 10
+"""So many numbers that gradients look at cost as much: from 1 to 14 ns each."""
 HEAVY = 20_000
 """With so many coordinates of all chains, the arrays of a frame take longer than a frame may hold the loop."""
 CURVE_SPACING = 1.03
@@ -68,8 +70,21 @@ class DensityLanes(Lanes):
         self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
         numbers = sum(record.run.spec.n_chains * record.run.target.dim for record in self.records)
         self.heavy = numbers >= HEAVY
-        self._cost, self._measured = NUMBER_SECONDS * numbers, False
+        self._guess()
         self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
+
+    def _guess(self) -> None:
+        """What a step costs, before one has been made."""
+        specs = [run.now for run in self.runs]
+        numbers = [
+            max(spec.n_chains * run.target.dim, spec.numbers_per_step() / LOOKED_AT)
+            for spec, run in zip(specs, self.runs, strict=True)
+        ]
+        self._cost, self._measured = NUMBER_SECONDS * sum(numbers), False
+
+    def change(self, lane: int, change: Change) -> None:
+        super().change(lane, change)
+        self._guess()
 
     @classmethod
     def prepare(cls, progress: Progress, experiment: Experiment) -> "DensityLanes":
@@ -130,6 +145,8 @@ class DensityLanes(Lanes):
             chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)), *ends) if self._measured else 1
             before = time.thread_time()
             for record in running:
+                if self.given_up:
+                    return
                 record.run.advance(chunk)
             # Of this thread alone: what it waits for others, a step does not cost, and a larger chunk waits less.
             cost = (time.thread_time() - before) / chunk
