@@ -445,12 +445,14 @@ def _shared(choice: Choice) -> Target:
 
 def make_sampler(choice: Choice) -> Sampler:
     """The kernel as an object, shared by all who ask for the same one."""
-    return cast(Sampler, _made(SAMPLERS[choice.key], choice.params))
+    cls: Any = SAMPLERS[choice.key]
+    return cast(Sampler, _made(cls, choice.params))
 
 
 def make_gradient(choice: Choice) -> Estimator:
     """The gradient estimator as an object, shared by all who ask for the same one."""
-    return cast(Estimator, _made(GRADIENTS[choice.key], choice.params))
+    cls: Any = GRADIENTS[choice.key]
+    return cast(Estimator, _made(cls, choice.params))
 
 
 @lru_cache(maxsize=256)

@@ -132,10 +132,14 @@ def test_a_message_is_the_same(put):
     plain = sent(document)
     put(lean.replacements())
     assert sent(document) == plain
-    seed = next(x for x in document.models if isinstance(x, DataModel) and getattr(x, "label", "") == "Seed")
-    change = {"kind": "ModelChanged", "model": {"id": seed.id}, "attr": "value", "new": 7}
-    document.apply_json_patch({"events": [change]})
-    assert seed.value == 7
+    slider = next(x for x in document.models if getattr(x, "label", "").startswith("Step size"))
+    change = {"kind": "ModelChanged", "model": {"id": slider.id}, "attr": "value", "new": 7}
+
+    async def come():
+        document.apply_json_patch({"events": [change]})
+
+    asyncio.run(come())
+    assert slider.value == 7
     put([(DocumentModelManager, "synced_references", set())])
     assert len(str(sent(document))) > 100 * len(str(plain))
 
