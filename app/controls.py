@@ -339,9 +339,9 @@ class Controls(Panel):
         """
         super().refresh(force)
         upload = self.state.upload
-        self._own.param.update(
-            object="" if upload is None else f"Your own: <b>{escape(upload.name)}</b>", visible=upload is not None
-        )
+        own = "" if upload is None else f"Your own: <b>{escape(upload.name)}</b>"
+        if own != self._own.object:
+            self._own.param.update(object=own, visible=upload is not None)
 
     def parts(self) -> dict[Any, Make]:
         state, experiment = self.state, self.state.experiment

@@ -6,11 +6,15 @@ gives the same answer; a test holds the pages made with and without them against
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from inspect import getattr_static
 from typing import Any
 
+import bokeh.document.document
 import panel.io.server
+import panel.reactive
 import panel.viewable
 import param
 from bokeh.core.has_props import HasProps, MetaHasProps
@@ -18,9 +22,10 @@ from bokeh.core.property.bases import Property
 from bokeh.core.property.descriptors import PropertyDescriptor
 from bokeh.core.property.singletons import Intrinsic, Undefined
 from bokeh.core.property.wrappers import PropertyValueContainer
-from bokeh.core.serialization import Serializer
+from bokeh.core.serialization import Deserializer, Ref, Serializer
 from bokeh.core.types import ID
 from bokeh.document.callbacks import DocumentCallbackManager
+from bokeh.document.models import DocumentModelManager
 from bokeh.events import Event, ModelEvent
 from bokeh.model import Model, util
 from bokeh.models import ImportedStyleSheet
@@ -95,6 +100,15 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     # The document knows its style sheets; Panel would walk each root for them, three times for a page.
     yield resources, "patch_model_css", _patch_known
     yield panel.io.server, "patch_model_css", _patch_known
+    # For each message all models of the page would be asked for their names, though it refers to one or two.
+    yield import_module("bokeh.protocol.messages.patch_doc"), "Serializer", _Writing
+    yield bokeh.document.document, "Deserializer", _Reading
+    yield DocumentModelManager, "synced_references", property(lambda self: {*self._models.values()} - self._new_models)
+    # Nobody is shown that Panel is busy with an event: its count of them is written six times for each.
+    yield type(state), "_add_busy_event", _say_nothing
+    yield type(state), "_remove_busy_event", _say_nothing
+    # Of fifty parameters of a component that an event writes to, a few may not be written otherwise.
+    yield panel.reactive, "edit_readonly", _edit_readonly
     # Each component would have a copy of each parameter of its class, which differs in nothing.
     for cls in _classes_below(Layoutable):
         for name, parameter in vars(cls).items():
@@ -110,6 +124,9 @@ def install() -> None:
         put(owner, name, new)
     # It warns of columns without children, which here get theirs later.
     settings.perform_document_validation = False
+    # Panel asks each component that is given a value for a property that only its data have; Bokeh would look for the
+    # names most like it, for an error that nobody reads.
+    settings.perform_error_diagnostics = False
 
 
 def put(owner: Any, name: Any, new: Any) -> None:
@@ -328,6 +345,44 @@ def _patch_known(root: Model, dist_url: str) -> None:
         callbacks._hold = held
     else:
         root.document.unhold()
+
+
+class _Writing(Serializer):
+    """Refers to the models that the page has, each by its name once it is needed."""
+
+    def __init__(self, *, references: set[Model], **named: Any):
+        super().__init__(**named)
+        self._known = references
+
+    def has_ref(self, obj: Any) -> bool:
+        return super().has_ref(obj) or (isinstance(obj, Model) and obj in self._known)
+
+    def get_ref(self, obj: Any) -> Ref | None:
+        return obj.ref if isinstance(obj, Model) and obj in self._known else super().get_ref(obj)
+
+
+class _Reading(Deserializer):
+    def __init__(self, references: Sequence[Model] = (), *, setter: Any = None):
+        super().__init__(setter=setter)
+        self._references = dict(references[0].document.models._models) if references else {}
+
+
+def _say_nothing(self: Any, event_id: str) -> None:
+    """As where nobody looks."""
+
+
+@contextmanager
+def _edit_readonly(parameterized: param.Parameterized) -> Iterator[None]:
+    """Let what may not be written be written for a moment."""
+    held = [(p, p.readonly, p.constant) for p in parameterized.param.objects("existing").values()]
+    fixed = [(p, readonly, constant) for p, readonly, constant in held if readonly or constant]
+    for p, _, _ in fixed:
+        p.readonly = p.constant = False
+    try:
+        yield
+    finally:
+        for p, readonly, constant in fixed:
+            p.readonly, p.constant = readonly, constant
 
 
 def _classes_below(cls: type[Any]) -> Iterator[type[Any]]:

@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 
 PATIENT_SECONDS = 0.1
 """While something is being made ready, the page is told this often how long it has taken."""
+LONG_SECONDS = 1.0
+"""A step that has run for so long is spoken of, and nobody has to wait for its end."""
+LONG = "A step of this experiment takes {}. Fewer chains, less data or fewer gradients in a step make it shorter; these, another target and Reset take effect at once."
 LIGHT = 1000
 """So many chains of a density begin within a millisecond or two."""
 _LOADER = Pool(2, "loader")
@@ -71,6 +74,7 @@ class Runner(Live):
         self._next: asyncio.TimerHandle | None = None
         """Where a step takes seconds: the call that makes the next one."""
         self._engine = asyncio.Lock()
+        self._said_long = False
         self._moving, self._slowly, self._loading, self._finding = Share(), Share(), Share(), Share()
         state.param.watch(self._on_experiment, "experiment")
         state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
@@ -274,7 +278,7 @@ class Runner(Live):
             if lanes.short(self.state, single):
                 lanes.move(self.state, single)
             else:
-                await loop.run_in_executor(POOL.of(self._moving), lanes.move, self.state, single)
+                await self._move(lanes, single)
             if self._restart or self._rebuild:
                 return
             if self.state.slow:
@@ -295,6 +299,37 @@ class Runner(Live):
             if run.divergence is not None and i not in self._said_diverged:
                 self._said_diverged.add(i)
                 self.screen.show_divergence(i, run.divergence.message)
+
+    async def _move(self, lanes: Lanes, single: int) -> None:
+        """Let them move in a thread. Where a step is long, and something else is asked for, they stay alone in it."""
+        began: list[float] = []
+
+        def move() -> None:
+            began.append(time.perf_counter())
+            lanes.move(self.state, single)
+
+        job = asyncio.get_running_loop().run_in_executor(POOL.of(self._moving), move)
+        # Nobody may be there to hear of an error any more.
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        while not job.done():
+            await asyncio.wait({job}, timeout=PATIENT_SECONDS if self._said_long else LONG_SECONDS)
+            if job.done() or not began or time.perf_counter() - began[0] < LONG_SECONDS:
+                continue
+            if self._restart or self._changes:
+                lanes.given_up, self.lanes, self._restart = True, None, True
+                break
+            if not self._said_long:
+                self._said_long = True
+                self.screen.show_status(LONG.format("more than a second"))
+        else:
+            job.result()
+            if (took := time.perf_counter() - began[0]) > LONG_SECONDS:
+                self._said_long = True
+                self.screen.show_status(LONG.format(f"about {took:.0f} s"))
+                return
+        if self._said_long:
+            self._said_long = False
+            self.screen.show_status("")
 
     def _picture(self, lanes: Lanes, first: bool) -> dict[int, tuple[Any, ...]]:
         """The data of each feed, by its index in the layout."""

@@ -1,5 +1,6 @@
 """The page of one session: header, sidebar, transport, views and cards."""
 
+from functools import lru_cache
 from typing import Any
 
 import panel as pn
@@ -119,8 +120,9 @@ class Page(Session):
 
     def _show_guide(self) -> None:
         text = "" if self.state.place.restricted else GUIDES.get(self.state.experiment.target.key, "")
-        self.guide.param.update(object=text, visible=bool(text))
-        self.welcome.visible = not text
+        if text != self.guide.object:
+            self.guide.param.update(object=text, visible=bool(text))
+            self.welcome.visible = not text
 
     def running(self) -> tuple[Any, list[Any]]:
         return self.state.experiment, self.runner.lanes.judged if self.runner.lanes is not None else []
@@ -128,7 +130,7 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=180, margin=(0, 12), sx=LOW,
+            _paces(state.experiment.of_model, state.slow, state.speed), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=180, margin=(0, 12), sx=LOW,
             description="How many steps every chain makes at most between two pictures; of a density, at the left end, one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(
@@ -159,10 +161,8 @@ class Page(Session):
             _offer(coordinate, {name: k for k, name in enumerate(names)}, min(state.coordinate, len(names) - 1))
             needs = {VIEWS[key].needs for key in state.shown_views()}
             one_of_them = not of_model or COLUMNS in needs
-            coordinate.param.update(
-                visible=len(names) > 1 and one_of_them and state.shows("coordinate"),
-                width=190 if max(map(len, names)) > 4 else 110,
-            )
+            coordinate.visible = len(names) > 1 and one_of_them and state.shows("coordinate")
+            coordinate.width = 190 if max(map(len, names)) > 4 else 110
             _offer(inside, {f"{i + 1}. {title}": i for i, title in enumerate(titles)}, state.shown)
             inside.visible = experiment.target.key in needs and len(titles) > 1 and "show" not in state.hidden
             known = _AXES | (
@@ -173,10 +173,9 @@ class Page(Session):
             offered = state.offered_views()
             more = {_MORE: _MORE} if offered != state.fitting_views() else {}
             offer_views({VIEWS[key].title_for(experiment): key for key in offered} | more)
-            speed.param.update(
-                options=_paces(state), value=-state.slow or state.speed,
-                visible=state.shows("speed"),
-            )  # fmt: skip
+            if speed.options != (paces := _paces(of_model, state.slow, state.speed)):
+                speed.param.update(options=paces, value=-state.slow or state.speed)
+            speed.value, speed.visible = -state.slow or state.speed, state.shows("speed")
 
         coordinate.param.watch(lambda event: event.new is not None and setattr(state, "coordinate", event.new), "value")
         inside.param.watch(lambda event: event.new is not None and state.look_inside(event.new), "value")
@@ -245,11 +244,13 @@ class Page(Session):
         self._formulas[0][-1].object = description(about(known, facts if of == experiment.target else {}))
 
 
-def _paces(state: AppState) -> dict[str, int]:
+@lru_cache(maxsize=64)
+def _paces(of_model: bool, slow: int, speed: int) -> dict[str, int]:
     """The stops of the speed: at the slow end, below 0, seconds a step, where a step can be taken apart."""
-    seconds = set() if state.experiment.of_model else {SLOWEST, 4, 2, 1, state.slow or 1}
-    slow = {f"1 in {n} s": -n for n in sorted(seconds, reverse=True)}
-    return slow | {f"{x:,}": int(x) for x in log_stops(_SPEED, state.speed)}
+    seconds = set() if of_model else {SLOWEST, 4, 2, 1, slow or 1}
+    return {f"1 in {n} s": -n for n in sorted(seconds, reverse=True)} | {
+        f"{x:,}": int(x) for x in log_stops(_SPEED, speed)
+    }
 
 
 def _when_seen(made: Any) -> Any:

@@ -168,8 +168,8 @@ class AppState(param.Parameterized):
 
     def open(self, experiment: Experiment) -> None:
         """Another experiment; what is on the page stays where it fits."""
-        before, fitted = self.has_default_views(), self.fitting_views()
         other, of_model = experiment.target.key != self.experiment.target.key, self.experiment.of_model
+        before, fitted = other and self.has_default_views(), self.fitting_views()
         with param.parameterized.batch_call_watchers(self):
             self.experiment = experiment
             self.slow *= not experiment.of_model

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import panel as pn
 import panel_material_ui as pmui
@@ -19,6 +19,7 @@ from samplers.parameters import SpecError
 from samplers.recipe import theorem2
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import ENERGY, KINDS, MAX_REFRESH, THETA, THETA_R_XI, Layout, Recipe
+from samplers.spec import make_sampler
 
 SHOWN_KINDS = dict(zip(("θ", "θ, momentum r", "θ, r, thermostat ξ"), KINDS, strict=True))
 FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}
@@ -218,7 +219,7 @@ class _Card:
             pane.object = f"$${tex}{DROPPED if dropped else ''}$$" if pane.visible else ""
 
     def _sampler(self) -> RecipeSampler:
-        return RecipeSampler(**self.state.experiment.lanes[self.lane].sampler.values())
+        return cast(RecipeSampler, make_sampler(self.state.experiment.lanes[self.lane].sampler))
 
     def _indices(self, what: str) -> list[tuple[int, int]]:
         return indices(what, len(self.names))

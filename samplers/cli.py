@@ -458,6 +458,9 @@ def _bench(options: argparse.Namespace) -> int:
 
     kind: Any
     report: Any
+    alone = {"--minutes": options.minutes != 0, "--over": options.over != 1, "--ready": options.ready}
+    if options.pages is None and any(alone.values()):
+        raise SpecError("bench", ", ".join(name for name in alone if alone[name]), "allowed beside --class N")
     if options.pages is not None:
         kind, report = classroom, classroom.measure(options.pages, say, options.minutes, options.over, options.ready)
     elif options.closed is not None:

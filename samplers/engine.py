@@ -17,10 +17,9 @@ from numpy.random import SFC64, Generator, SeedSequence
 from samplers import jit
 from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
 from samplers.expressions.compiler import Formulas, Tier
-from samplers.gradients import GRADIENTS, Estimator
-from samplers.kernels import SAMPLERS
+from samplers.gradients import Estimator
 from samplers.kernels.base import KEPT
-from samplers.spec import Change, Choice, RunSpec, make_target
+from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
 from samplers.targets.base import MANIFOLD, SIMPLEX, Array
 from samplers.trace import Divergence, Trace
 
@@ -226,7 +225,7 @@ class Run:
         before = self.now
         if change.target is not None:
             self._aim(change.target)
-        self.sampler = SAMPLERS[change.sampler.key](**change.sampler.values())
+        self.sampler = make_sampler(change.sampler)
         self.sampler_params = self.sampler.packed(self.target)
         width = len(self.sampler.auxiliary(self.target))
         if width != self.momentum.shape[1]:
@@ -236,7 +235,7 @@ class Run:
             shared = min(old.shape[1], width)
             self.momentum[:, :shared] = old[:, :shared]
         if change.target is not None or change.gradient != before.gradient:
-            self._estimate_by(GRADIENTS[change.gradient.key](**change.gradient.values()))
+            self._estimate_by(make_gradient(change.gradient))
         else:
             self._price()
         self._tier.wanted = False

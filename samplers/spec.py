@@ -38,7 +38,7 @@ from samplers.migrations import VERSION
 from samplers.models import METHODS, MODELS, Model
 from samplers.models.base import UPLOADED
 from samplers.needs import MEMORY
-from samplers.parameters import OWN, Count, RealVector, SpecError, check, check_all, declared
+from samplers.parameters import OWN, Count, RealVector, SpecError, Value, check, check_all, declared
 from samplers.registry import Union
 from samplers.targets import TARGETS, Target, own
 from samplers.targets.base import Array
@@ -51,6 +51,9 @@ MAX_DRAWS = 2**28
 MAX_MEMORY = 2**22
 # The most numbers of data that the chains of a lane look at for one gradient each: a tenth of a second or two.
 MAX_NUMBERS = 10**8
+# The same for all gradients of a step, of one chain always: from a second, of a logistic regression, to a quarter of a
+# minute, of a typed posterior. A single chain with a thousand gradients on the largest data takes half a minute.
+MAX_STEP = 10**9
 # The most chains that move each other: 20,000 pairs in a step, of a millisecond.
 MAX_INTERACTING = 200
 
@@ -251,11 +254,15 @@ class RunSpec:
 
     def make_sampler(self) -> Sampler:
         """The kernel as an object, with the parameters of the start."""
-        return SAMPLERS[self.sampler.key](**self.sampler.values())
+        return make_sampler(self.sampler)
 
     def make_gradient(self) -> Estimator:
         """The gradient estimator as an object, with the parameters of the start."""
-        return GRADIENTS[self.gradient.key](**self.gradient.values())
+        return make_gradient(self.gradient)
+
+    def numbers_per_step(self) -> int:
+        """How many numbers of data, or coordinates, the gradients of all chains look at in a step, at most."""
+        return self.n_chains * _numbers(self.make_gradient(), self.make_target()) * self.make_sampler().most_gradients
 
     def generator(self, chain: int = 0) -> Generator:
         """The random numbers of all chains of a kernel, or of one run of a method."""
@@ -296,7 +303,7 @@ class Experiment:
     @property
     def carries_momentum(self) -> bool:
         """Whether the chains of a lane go on with a momentum."""
-        return not self.of_model and any(run.make_sampler().momentum == KEPT for run in self.runs())
+        return not self.of_model and any(make_sampler(lane.sampler).momentum == KEPT for lane in self.lanes)
 
     @classmethod
     def of(
@@ -436,6 +443,24 @@ def _shared(choice: Choice) -> Target:
     return _make(choice)
 
 
+def make_sampler(choice: Choice) -> Sampler:
+    """The kernel as an object, shared by all who ask for the same one."""
+    cls: Any = SAMPLERS[choice.key]
+    return cast(Sampler, _made(cls, choice.params))
+
+
+def make_gradient(choice: Choice) -> Estimator:
+    """The gradient estimator as an object, shared by all who ask for the same one."""
+    cls: Any = GRADIENTS[choice.key]
+    return cast(Estimator, _made(cls, choice.params))
+
+
+@lru_cache(maxsize=256)
+def _made(cls: type[Any], params: tuple[tuple[str, Value], ...]) -> Any:
+    # A change of one parameter asks for the lanes' samplers more than twenty times, and none is ever changed.
+    return cls(**dict(params))
+
+
 class _Reader(Reader):
     """Reads experiments."""
 
@@ -501,15 +526,18 @@ class _Reader(Reader):
             stages: list[tuple[Lane | Change, Target]] = [(lane, target)]
             stages += [(x, make_target(x.target) if x.target else target) for x in lane.changes]
             for at, of in stages:
-                estimator = GRADIENTS[at.gradient.key](**at.gradient.values())
-                beside = sampler(**at.sampler.values()).data_beside(of) * of.dim
-                memory, numbers = len(estimator.first_memory(of)), max(_numbers(estimator, of), beside)
-                for each, most, does in ((memory, MAX_MEMORY, "keeps"), (numbers, MAX_NUMBERS, "looks at")):
-                    n_chains = settings["n_chains"]
-                    if each * n_chains > most:
-                        used = most // each
-                        allowed = f"{estimator.title} {does} {each:,} numbers a chain; allowed are {used} chains"
-                        self.problem(SpecError("n_chains", n_chains, allowed), used)
+                estimator, kernel = make_gradient(at.gradient), make_sampler(at.sampler)
+                memory, a_gradient = len(estimator.first_memory(of)), _numbers(estimator, of)
+                numbers, step = max(a_gradient, kernel.data_beside(of) * of.dim), a_gradient * kernel.most_gradients
+                for each, most, does in (
+                    (memory, MAX_MEMORY, f"{estimator.title} keeps {memory:,} numbers a chain"),
+                    (numbers, MAX_NUMBERS, f"{estimator.title} looks at {numbers:,} numbers a chain"),
+                    (step, MAX_STEP, f"a step of {sampler.title} looks at {step:,} numbers a chain"),
+                ):
+                    n_chains, used = settings["n_chains"], max(1, most // max(each, 1))
+                    if n_chains > used:
+                        allowed = "allowed is 1 chain" if used == 1 else f"allowed are {used} chains"
+                        self.problem(SpecError("n_chains", n_chains, f"{does}; {allowed}"), used)
                         settings["n_chains"] = used
 
     def bound_trace(self, settings: dict[str, Any], dim: int) -> None:
@@ -562,7 +590,7 @@ class _Reader(Reader):
         gradient, n_steps = OWN_GRADIENT, None
         if density is not None:
             try:
-                SAMPLERS[choice.key](**choice.values()).check(density)
+                make_sampler(choice).check(density)
             except SpecError as error:
                 self.problem(error, "the default")
                 choice = default_choice(SAMPLERS, choice.key)
@@ -597,7 +625,7 @@ class _Reader(Reader):
                 raise SpecError("changes.sampler", sampler.key, f"a change keeps the lane's sampler, {choice.key}")
             gradient = OWN_GRADIENT
             if density is not None:
-                SAMPLERS[sampler.key](**sampler.values()).check(density)
+                make_sampler(sampler).check(density)
                 gradient = self.gradient(change.get("gradient"), choice, density)
             made.append(Change(step, sampler, gradient, to))
         return tuple(made)
@@ -630,11 +658,11 @@ class _Reader(Reader):
             )
             return _fitting_default(fitting[0], target)
         try:
-            GRADIENTS[choice.key](**choice.values()).check(target)
+            make_gradient(choice).check(target)
         except SpecError as error:
             self.problem(error, "the nearest")
             choice = _fitting_default(choice.key, target)
-        kept = len(GRADIENTS[choice.key](**choice.values()).first_memory(target))
+        kept = len(make_gradient(choice).first_memory(target))
         if kept > MAX_MEMORY:
             allowed = f"it would keep {kept:,} numbers of N = {len(target.data()):,} data; allowed are {MAX_MEMORY:,}"
             self.problem(SpecError("gradient", choice.key, allowed), fitting[0])

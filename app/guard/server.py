@@ -23,6 +23,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
+from app.bus import ASSETS
 from app.guard import pieces, ready, told
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
@@ -36,6 +37,8 @@ log = logging.getLogger("sgmcmc-lab")
 EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
 _SCRIPT = re.compile(r"<script(?=[\s>])")
+_REFUSED = (ASSETS / "refused.js").read_text(encoding="utf-8")
+"""The script of a page that cannot be connected: it is there before any part of the page is."""
 _SENTENCE = (
     '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     '<meta name="color-scheme" content="light dark"><title>SG-MCMC Lab</title>'
@@ -76,18 +79,26 @@ class Guard:
         """Why the request is not answered, or nothing."""
         host = request.host.lower()
         if not self.knows(host):
-            name = host if re.fullmatch(r"[a-z0-9.:_\[\]-]{1,255}", host) else "HOST:PORT"
-            # By its own addresses the class's command serves it.
-            own, _, port = name.rpartition(":")
-            start = f"sgmcmc-lab --class --port {port}, or: " if own in self._own_addresses() else ""
-            return (
-                "This name of the lab is not allowed. Whoever runs the server can allow it, and starts it with: "
-                f"{start}panel serve app --allow-websocket-origin {name}"
-            )
+            return self._not_allowed(host)
         # A page of another site must not make this computer work: it may link to the lab, and show it if it is named.
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and not self._from_outside(request):
             return f"Another site asked for this. It can show the lab in a frame if the server is started with {EMBED}."
         return ""
+
+    def refusal_of_connection(self, origin: str) -> str:
+        """Why Bokeh takes no connection of a page of this origin, or nothing. A proxy may have changed either name."""
+        host = origin.partition("://")[2].lower()
+        return "" if check_allowlist(host, settings.allowed_ws_origin() or self._hosts) else self._not_allowed(host)
+
+    def _not_allowed(self, host: str) -> str:
+        name = host if re.fullmatch(r"[a-z0-9.:_\[\]-]{1,255}", host) else "HOST:PORT"
+        # By its own addresses the class's command serves it.
+        own, _, port = name.rpartition(":")
+        start = f"sgmcmc-lab --class --port {port}, or: " if own in self._own_addresses() else ""
+        return (
+            "This name of the lab is not allowed. Whoever runs the server can allow it, and starts it with: "
+            f"{start}panel serve app --allow-websocket-origin {name}"
+        )
 
     @cache  # noqa: B019 - there is one guard
     def _own_addresses(self) -> tuple[str, ...]:
@@ -153,6 +164,11 @@ class GuardedPage(DocHandler):
             if not self._left:
                 await super().get(*args, **kwargs)
 
+    async def post(self, *args: Any, **kwargs: Any) -> None:
+        """Say to a page that could not be connected why; a browser names its origin here as for a connection."""
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(self.application.guard.refusal_of_connection(self.request.headers.get("Origin", "")))
+
     def _ready_page(self) -> ServerSession | None:
         """One of the pages of this link that are ready; it is this reader's from now on."""
         if not self.application.generate_session_ids or self.request.path != self.application.path_of_ready:
@@ -179,6 +195,8 @@ class GuardedPage(DocHandler):
         """Give the page's own scripts the number without which the browser runs no script inside a page."""
         if isinstance(chunk, str):
             nonce = token_urlsafe(16)
+            before, end, after = chunk.rpartition("</body>")
+            chunk = f"{before}<script>{_REFUSED}</script>{end}{after}" if end else chunk
             chunk = _SCRIPT.sub(f'<script nonce="{nonce}"', chunk)
             self.set_header("Content-Security-Policy", self.application.guard.policy(nonce))
         super().write(chunk)

@@ -87,6 +87,8 @@ class Lanes:
     """Of each lane its :class:`Record`."""
     heavy: bool
     """Whether the arrays of a frame take so long that a thread computes them."""
+    given_up = False
+    """Whether nobody waits for the end of their move any more, which comes as soon as it can."""
 
     def __init__(self, experiment: Experiment):
         self.experiment = experiment

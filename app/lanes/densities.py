@@ -8,12 +8,12 @@ from app.live import recent_rate, with_rates
 from app.state import AppState
 from app.views.base import CurvePoint, Frame, Position, Scene
 from app.views.recipes import layouts_of
-from samplers import Experiment, Lane, Run, jit
+from samplers import Change, Experiment, Lane, Run, jit
 from samplers.diagnostics import divergence, ks
-from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.base import KEPT
 from samplers.models.run import needed
+from samplers.spec import make_gradient, make_sampler
 from samplers.targets.base import SIMPLEX
 
 CHUNK_SECONDS = 0.004
@@ -22,6 +22,8 @@ INLINE_SECONDS = 0.001
 """Work shorter than this is done at once: to hand it to a thread and to wait for that takes as long."""
 NUMBER_SECONDS = 1e-7
 """About what one coordinate of one chain costs in a step. Before the first step has been made nothing else is known."""
+LOOKED_AT = 10
+"""So many numbers that gradients look at cost as much: from 1 to 14 ns each."""
 HEAVY = 20_000
 """With so many coordinates of all chains, the arrays of a frame take longer than a frame may hold the loop."""
 CURVE_SPACING = 1.03
@@ -68,8 +70,21 @@ class DensityLanes(Lanes):
         self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
         numbers = sum(record.run.spec.n_chains * record.run.target.dim for record in self.records)
         self.heavy = numbers >= HEAVY
-        self._cost, self._measured = NUMBER_SECONDS * numbers, False
+        self._guess()
         self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
+
+    def _guess(self) -> None:
+        """What a step costs, before one has been made."""
+        specs = [run.now for run in self.runs]
+        numbers = [
+            max(spec.n_chains * run.target.dim, spec.numbers_per_step() / LOOKED_AT)
+            for spec, run in zip(specs, self.runs, strict=True)
+        ]
+        self._cost, self._measured = NUMBER_SECONDS * sum(numbers), False
+
+    def change(self, lane: int, change: Change) -> None:
+        super().change(lane, change)
+        self._guess()
 
     @classmethod
     def prepare(cls, progress: Progress, experiment: Experiment) -> "DensityLanes":
@@ -93,7 +108,7 @@ class DensityLanes(Lanes):
             layouts=layouts_of(state.experiment),
             large=state.present,
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
-            throws=sum(run.make_sampler().momentum == KEPT for run in state.experiment.runs()),
+            throws=sum(make_sampler(lane.sampler).momentum == KEPT for lane in state.experiment.lanes),
             noted=sum(map(_noted, state.experiment.lanes)),
         )
 
@@ -130,6 +145,8 @@ class DensityLanes(Lanes):
             chunk = min(n - done, max(1, int(CHUNK_SECONDS / self._cost)), *ends) if self._measured else 1
             before = time.thread_time()
             for record in running:
+                if self.given_up:
+                    return
                 record.run.advance(chunk)
             # Of this thread alone: what it waits for others, a step does not cost, and a larger chunk waits less.
             cost = (time.thread_time() - before) / chunk
@@ -169,7 +186,7 @@ class DensityLanes(Lanes):
 
 
 def _noted(lane: Lane) -> bool:
-    noise = GRADIENTS[lane.gradient.key](**lane.gradient.values()).noise()
+    noise = make_gradient(lane.gradient).noise()
     # Only noise that is subtracted can be too large for that.
     return (
         bool(getattr(SAMPLERS[lane.sampler.key], "accept", False))

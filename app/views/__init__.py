@@ -1,5 +1,7 @@
 """The views, one a file, in the order of the page; those of the inside of a model of data are in ``models``."""
 
+from functools import lru_cache
+
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import AXIS_LABELS, View, offers
 from app.views.bought import Bought
@@ -143,7 +145,9 @@ def coordinates(experiment: Experiment) -> list[str]:
     return list(experiment.make_target().column_names)
 
 
-def fitting(experiment: Experiment) -> list[str]:
+# A page asks for them a dozen times when something is changed, and for those of the experiment before.
+@lru_cache(maxsize=256)
+def fitting(experiment: Experiment) -> tuple[str, ...]:
     """The keys of the views that have something to show of an experiment, in the order of the menu."""
     offered = offers(experiment)
-    return [key for key, view in VIEWS.items() if view.needs in offered and view.fits(experiment)]
+    return tuple(key for key, view in VIEWS.items() if view.needs in offered and view.fits(experiment))

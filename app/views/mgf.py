@@ -15,6 +15,7 @@ from app.views.moments import BATCH, CHAINS, LAW, fill
 from app.views.planes import box, stack
 from samplers import Experiment, Run, RunSpec
 from samplers.diagnostics import moments
+from samplers.kernels import SAMPLERS
 from samplers.needs import MODE
 from samplers.targets import TARGETS
 from samplers.targets.base import Array
@@ -113,9 +114,8 @@ class MGF(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return TARGETS[experiment.target.key].process == LAW and any(
-            run.make_sampler().process == LAW for run in experiment.runs()
-        )
+        of_lanes = [SAMPLERS[lane.sampler.key].process for lane in experiment.lanes]
+        return TARGETS[experiment.target.key].process == LAW and LAW in of_lanes
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours

@@ -16,9 +16,9 @@ from app.views.scales import Scale
 from app.views.state import notes
 from app.views.steps import add_arrows, beginning, longer, rows
 from samplers import Experiment
-from samplers.kernels import SAMPLERS
 from samplers.kernels.base import KEPT
 from samplers.recipe.flow import SHOWN_MOMENTUM
+from samplers.spec import make_sampler
 from samplers.targets.base import LINE
 
 CELLS = 120
@@ -39,7 +39,7 @@ class Phase(View):
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
-        made = [SAMPLERS[lane.sampler.key](**lane.sampler.values()) for lane in experiment.lanes]
+        made = [make_sampler(lane.sampler) for lane in experiment.lanes]
         return target.support == LINE and target.of_coordinates and any(one.momentum for one in made)
 
     def build(self) -> Any:

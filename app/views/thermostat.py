@@ -10,7 +10,7 @@ from app.theme import plot
 from app.views.base import Data, LaneFrame, View
 from app.views.marks import lane_labels
 from samplers import Experiment, Run
-from samplers.kernels import SAMPLERS
+from samplers.spec import make_sampler
 
 WINDOW = 600
 """Frames that stay visible."""
@@ -32,7 +32,7 @@ class Thermostat(View):
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
-        made = [SAMPLERS[lane.sampler.key](**lane.sampler.values()) for lane in experiment.lanes]
+        made = [make_sampler(lane.sampler) for lane in experiment.lanes]
         return any(one.thermostats(target) for one in made)
 
     def build(self) -> Any:

@@ -46,11 +46,11 @@ HEAVY: dict[str, tuple[str, ...]] = {
         + 4 * f"&lane=recipe(layout:theta_r_xi;diffusion_entries:{FORMULAS})"
         + "&n_chains=10000&speed=1000000&views=state,marginal,ks,trace,autocorrelation",
     ),
-    "a step of minutes, opened three times": 3
+    "the longest step of four lanes, opened three times": 3
     * (
         "target=logistic_large(items:100000;features:100)"
         + 4 * "&lane=hmc(n_leapfrog:1000)"
-        + "&n_chains=10&speed=1000000&views=marginal,ks,trace",
+        + "&n_chains=1&speed=1000000&views=marginal,ks,trace",
     ),
     "500 topics, six lanes of five seeds": (
         "target=topics(n_topics:500)&lane=lda_scir&lane=lda_sgrld&lane=lda_scir"

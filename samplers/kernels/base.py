@@ -174,6 +174,11 @@ class Sampler(param.Parameterized):
         """Gradient evaluations in one step, for the common axis of cost."""
         return 1
 
+    @property
+    def most_gradients(self) -> int:
+        """The gradient evaluations that one step may take."""
+        return self.gradients_per_step
+
     def data_beside(self, target: Target) -> int:
         """How many data a step looks at beside those of its gradients, for the axis of data."""
         return 0

@@ -127,6 +127,10 @@ class NUTS(Sampler):
         return 0
 
     @property
+    def most_gradients(self) -> int:
+        return 2**self.max_depth
+
+    @property
     def time_per_step(self) -> float:
         return 0.0
 

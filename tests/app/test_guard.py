@@ -70,7 +70,12 @@ PROMISES = {
     "A share link holds the whole experiment": ("test_the_link_is_the_whole_state",),
     "`panel serve app` listens on": (),
     "It answers to `localhost`": ("test_only_its_own_names_are_answered", "test_a_page_runs_its_own_scripts_only"),
-    "To show it to a class": ("test_names_that_were_allowed", "test_a_wildcard_allows_every_name"),
+    "To show it to a class": (
+        "test_names_that_were_allowed",
+        "test_a_wildcard_allows_every_name",
+        "test_a_page_behind_a_proxy_runs_or_says_what_to_start_the_server_with",
+        "test_a_refused_connection_has_its_sentence",
+    ),
     "Another site may link to the lab": (
         "test_other_sites_cannot_make_the_server_work",
         "test_a_site_that_was_named_shows_the_lab_in_a_frame",
@@ -683,6 +688,29 @@ def test_a_wildcard_allows_every_name():
 
     assert Guard({"localhost:5006"}, ()).refusal(Asked)
     assert not Guard({"*"}, ()).refusal(Asked)
+
+
+@pytest.mark.parametrize(
+    ("origin", "named"),
+    [
+        ("http://localhost:5006", ""),
+        ("http://LOCALHOST:5006", ""),
+        ("https://lab.example.org", "lab.example.org"),
+        ("http://localhost:5007", "localhost:5007"),
+        ("null", "HOST:PORT"),
+        ("", "HOST:PORT"),
+        ("http://[x", "[x"),
+        ("http://a b<script>", "HOST:PORT"),
+    ],
+)
+def test_a_refused_connection_has_its_sentence(origin, named, monkeypatch):
+    """Fails where a page is told of another name than Bokeh refuses, or what a client sends is said as it is."""
+    guard = Guard({"localhost:5006"}, ())
+    sentence = guard.refusal_of_connection(origin)
+    assert sentence.endswith(f"--allow-websocket-origin {named}") if named else not sentence
+    # Bokeh's variable replaces what the server was started with.
+    monkeypatch.setenv("BOKEH_ALLOW_WS_ORIGIN", "other.example")
+    assert guard.refusal_of_connection(origin) and not guard.refusal_of_connection("http://other.example")
 
 
 def test_other_sites_cannot_make_the_server_work(server):

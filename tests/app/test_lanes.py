@@ -1,6 +1,7 @@
 """How many steps a frame has on a machine that is busy with something else, and what is kept of a run."""
 
 import asyncio
+import threading
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from app import runner
-from app.lanes import DensityLanes, Progress, densities, models, prepare
+from app.lanes import DensityLanes, Lanes, Progress, densities, models, prepare
 from app.state import DEFAULT, AppState
 from app.threads import workers
 from samplers import Change, Experiment, Run
@@ -59,6 +60,62 @@ def test_a_heavy_experiment_is_heavy_from_its_first_step(fault, monkeypatch):
     assert heavy.short(state, 0) == fault
     heavy.move(state, 0)
     assert chunks[0] == 1
+
+
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_step_with_many_data_is_not_taken_for_a_short_one(changed, fault, monkeypatch):
+    """Fails where the server's loop makes the first step of one chain on a million data, of half a minute, or the first
+    after more of them were chosen. Planted faults: data are not counted; what a step cost before is believed."""
+    monkeypatch.setattr(densities.Run, "advance", lambda run, n: None)
+    if fault:
+        monkeypatch.setattr(
+            *((densities, "LOOKED_AT", 1e12) if not changed else (DensityLanes, "change", Lanes.change))
+        )
+    state = AppState()
+    large = Experiment.from_dict({"target": {"key": "linear_regression", "params": {"items": 1000}}, "sampler": {"key": "hmc", "params": {"n_leapfrog": 1000}}, "n_chains": 10})  # fmt: skip
+    last = large.runs()[0]
+    small = replace(large.lanes[0], sampler=Experiment.from_dict({"target": "linear_regression", "sampler": {"key": "hmc", "params": {"n_leapfrog": 1}}}).lanes[0].sampler)  # fmt: skip
+    lanes = DensityLanes(replace(large, lanes=(small,)) if changed else large)
+    if changed:
+        lanes.move(state, 0)
+        assert lanes.short(state, 0)
+        lanes.change(0, Change(0, last.sampler, last.gradient))
+    assert lanes.short(state, 0) == fault
+
+
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("ask", [lambda state: state.set_lane_param(0, "sampler", "step_size", 0.03), AppState.reset])
+def test_nobody_waits_for_the_end_of_a_long_step(ask, fault, monkeypatch):
+    """It is said, and what is asked for meanwhile begins anew. Planted fault: no step is long."""
+    monkeypatch.setattr(runner, "LONG_SECONDS", 1e9 if fault else 0.02)
+    state, screen, free, under_way = AppState(), Mock(), threading.Event(), threading.Event()
+    made, lanes = runner.Runner(state, screen), DensityLanes(state.experiment)
+    monkeypatch.setattr(lanes, "short", lambda *_: False)
+    monkeypatch.setattr(lanes, "move", lambda *_: under_way.set() or free.wait(60))
+
+    async def asked():
+        made.lanes, made._restart = lanes, False
+        frame = asyncio.create_task(made._frame())
+        while not under_way.is_set() or not (fault or screen.show_status.called):
+            await asyncio.sleep(0.001)
+        ask(state)
+        ended, _ = await asyncio.wait({frame}, timeout=0.2 if fault else 60)
+        free.set()
+        await frame
+        return bool(ended), made.lanes is None, lanes.given_up
+
+    assert asyncio.run(asked()) == (not fault,) * 3
+    said = [call.args[0] for call in screen.show_status.call_args_list]
+    assert said == ([] if fault else [runner.LONG.format("more than a second"), ""])
+
+
+def test_lanes_that_nobody_waits_for_make_no_further_step(monkeypatch):
+    """Fails where a page that was reset a few times keeps the processor with what nobody sees."""
+    lanes, made = DensityLanes(Experiment.from_dict({"target": "gaussian", "lanes": 4 * [{"sampler": "sgld"}]})), []
+    monkeypatch.setattr(densities.Run, "advance", lambda run, n: made.append(run) or setattr(lanes, "given_up", True))
+    lanes.move(AppState(), 0)
+    assert made == lanes.runs[:1]
 
 
 @pytest.mark.parametrize(("most", "in_thread"), [(runner.LIGHT, False), (0, True)])

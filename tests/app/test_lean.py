@@ -2,16 +2,22 @@
 
 import asyncio
 import gc
+from contextlib import nullcontext
 from unittest.mock import patch
 
 import param
 import pytest
 from bokeh.core.property.wrappers import PropertyValueContainer
 from bokeh.document import Document
+from bokeh.document.events import ModelChangedEvent
+from bokeh.document.models import DocumentModelManager
 from bokeh.model import DataModel, util
-from bokeh.models import ImportedStyleSheet, Range1d
+from bokeh.models import Div, ImportedStyleSheet, Range1d
+from bokeh.protocol import Protocol
 from panel.io.resources import CDN_DIST
 from panel.io.state import set_curdoc
+from panel.util import edit_readonly
+from panel_material_ui import DiscreteSlider
 
 from app import lean
 from app.guard.writes import WRITABLE, _name, is_writable
@@ -105,6 +111,60 @@ def test_what_a_browser_may_write_is_listened_to_and_nothing_else(query, put):
     assert all(is_writable(x, name) for x in document.models for name in x._callbacks)
     put([(lean, "is_writable", lambda model, name: False)])
     assert listened(page_for(query)) == set()
+
+
+def test_a_message_is_the_same(put):
+    """Fails where a change that is sent holds models that the page has, or one that comes is not applied.
+
+    Planted fault: nothing is known of the page's models; the message then holds the card whole.
+    """
+
+    def sent(document):
+        event = ModelChangedEvent(document, document.roots[0], "tags", [document.roots[0], {"new": Div(text="new")}])
+        content = Protocol().create("PATCH-DOC", [event]).content
+        (new,) = (x for x in content["events"][0]["new"] if x.get("type") == "map")
+        new["entries"][0][1]["id"] = "new"
+        return content
+
+    put(lean.LIBRARIES)
+    document = page_for("")
+    document.models.flush_synced()
+    plain = sent(document)
+    put(lean.replacements())
+    assert sent(document) == plain
+    slider = next(x for x in document.models if getattr(x, "label", "").startswith("Step size"))
+    change = {"kind": "ModelChanged", "model": {"id": slider.id}, "attr": "value", "new": 7}
+
+    async def come():
+        document.apply_json_patch({"events": [change]})
+
+    asyncio.run(come())
+    assert slider.value == 7
+    put([(DocumentModelManager, "synced_references", set())])
+    assert len(str(sent(document))) > 100 * len(str(plain))
+
+
+def test_what_may_not_be_written_may_be_for_a_moment():
+    """As with the library's own. Planted fault: nothing is let be written."""
+
+    def locked(slider, name, value):
+        try:
+            setattr(slider, name, value)
+        except TypeError:
+            return True
+        return False
+
+    def found(edit):
+        slider = DiscreteSlider(options=[1, 2])
+        names = ("value", "value_throttled", "end")
+        # A watched parameter is the component's own.
+        assert all(slider.param[name].owner is slider for name in names)
+        with edit(slider):
+            inside = [locked(slider, name, 2) for name in names]
+        return inside, [locked(slider, name, 1) for name in names]
+
+    assert found(lean._edit_readonly) == found(edit_readonly) == ([False] * 3, [False, True, True])
+    assert found(nullcontext)[0] == [False, True, True]
 
 
 MOST_HELD = 16_000

@@ -19,9 +19,13 @@ from panel.io.application import build_single_handler_application
 from panel.io.state import set_curdoc
 from tornado.ioloop import IOLoop
 
-from app import ending
+from app import ending, state
 from app.session import one_by_one
 from app.shell import Page
+from app.views import fitting
+from app.views.trace import Trace
+from samplers import spec
+from samplers.kernels import Sampler
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = ["", "?target=topics(corpus:bars)"]
@@ -197,3 +201,31 @@ def test_the_collector_leaves_open_pages_out_but_not_for_ever(monkeypatch):
 
 class Circle:
     """What only the collector finds."""
+
+
+def test_an_edit_makes_one_sampler_and_asks_each_view_once(monkeypatch):
+    """Fails where a change of one parameter makes samplers again that are there, or asks views again whether they fit.
+
+    With thirty pages open all that an edit does is waited for by the others. Planted fault: nothing is kept; the edit
+    then makes more than ten samplers, and asks more than five times.
+    """
+    made, asked = [], []
+    begin, fits = Sampler.__init__, Trace.fits
+    monkeypatch.setattr(Sampler, "__init__", lambda self, **values: (made.append(self), begin(self, **values))[1])
+    monkeypatch.setattr(Trace, "fits", lambda experiment: (asked.append(experiment), fits(experiment))[1])
+
+    async def counted(step_size):
+        session, _, _ = opened("?lane=sgld&lane=hmc&views=state,ks,trace")
+        made.clear()
+        asked.clear()
+        # What the lanes' slider does when it is let go of.
+        session.state.set_lane_param(0, "sampler", "step_size", step_size)
+        session.write_link()
+        return len(made), len(asked)
+
+    assert asyncio.run(counted(0.0123)) == (1, 1)
+    monkeypatch.setattr(spec, "_made", spec._made.__wrapped__)
+    monkeypatch.setattr(state, "fitting", fitting.__wrapped__)
+    samplers, views = asyncio.run(counted(0.0124))
+    assert samplers > 10
+    assert views > 5

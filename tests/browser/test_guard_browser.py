@@ -4,9 +4,13 @@ That all controls still reach the server is held by ``test_app``, ``test_lesson_
 page breaks the policy, by the ``page_log`` of every browser test, for a violation is an error on the console.
 """
 
+import asyncio
+import re
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
 
 from tests.browser import IDLE, LIGHT_PAGE, serve
 from tests.browser.lab import PATIENCE, wait_until
@@ -119,3 +123,79 @@ def test_a_page_runs_its_own_scripts_only(walk, page_log, server):
         page_log.errors.clear()
         page_log.outside.remove("https://example.org/x.js")
     page.close()
+
+
+@contextmanager
+def proxy(port, changed):
+    """Stands before the server and changes or leaves out lines of each request's head; the port where it listens."""
+    begun, told = threading.Event(), []
+
+    async def pass_on(source, sink):
+        with suppress(OSError, asyncio.CancelledError):
+            while content := await source.read(1 << 16):
+                sink.write(content)
+                await sink.drain()
+        sink.close()
+
+    async def answer(reader, writer):
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        except asyncio.IncompleteReadError:
+            writer.close()
+            return
+        # One request a connection, so that each has its own head.
+        upgrades = "upgrade: websocket" in head.lower()
+        for name, value in {**changed, **({} if upgrades else {"Connection": "close"})}.items():
+            line = f"{name}: {value}\r\n" if value else ""
+            head = re.sub(rf"(?im)^{name}:.*\r\n", line, head)
+        source, sink = await asyncio.open_connection("127.0.0.1", port)
+        sink.write(head.encode())
+        # Either end may leave, and the proxy may end first.
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(pass_on(reader, sink), pass_on(source, writer))
+
+    async def listen():
+        ended = asyncio.Event()
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+            told.extend((listening.sockets[0].getsockname()[1], asyncio.get_running_loop(), ended))
+            begun.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(listen(),))
+    thread.start()
+    begun.wait()
+    front, loop, ended = told
+    try:
+        yield front
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        # As nginx does where nobody has told it otherwise: the page comes, and its connection is refused.
+        ({"Host": "127.0.0.1:{own}"}, "starts it with: panel serve app --allow-websocket-origin 127.0.0.1:{front}"),
+        ({"Host": "localhost:{own}", "Origin": "http://inner.example"}, "--allow-websocket-origin inner.example"),
+        ({"Host": "inner.example:80"}, "starts it with: panel serve app --allow-websocket-origin inner.example:80"),
+        ({"Host": "127.0.0.1:{own}", "Origin": "http://127.0.0.1:{own}", "Upgrade": None}, "does not pass on WebSockets"),
+        # Both are changed to names that are allowed: nothing is refused.
+        ({"Host": "127.0.0.1:{own}", "Origin": "http://127.0.0.1:{own}"}, ""),
+    ],
+    ids=["host", "origin", "unknown", "no-upgrade", "both"],
+)  # fmt: skip
+def test_a_page_behind_a_proxy_runs_or_says_what_to_start_the_server_with(changed, sentence, page, page_log, server):
+    """Fails where it stands there with no more than that there is no connection."""
+    changed = {name: value and value.format(own=server.port) for name, value in changed.items()}
+    with proxy(server.port, changed) as front:
+        page.goto(f"http://127.0.0.1:{front}/app{LIGHT_PAGE}", timeout=1000 * PATIENCE)
+        if sentence:
+            page.get_by_text(sentence.format(front=front)).wait_for(timeout=1000 * PATIENCE)
+            assert any("403" in error or "400" in error for error in page_log.errors), page_log.errors
+            page_log.errors.clear()
+        else:
+            page.wait_for_function(IDLE, timeout=1000 * PATIENCE)
+            page.get_by_role("button", name="Pause").first.wait_for(timeout=1000 * PATIENCE)
+        # No connection is left when the proxy ends.
+        page.goto("about:blank")

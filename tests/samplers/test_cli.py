@@ -422,6 +422,18 @@ def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize(
+    "options", [["--ready"], ["--over", "60"], ["--page", "--minutes", "nan"], ["--closed", "30", "--ready"]]
+)
+def test_a_benchmark_that_is_of_no_class_takes_no_option_of_one(options, capsys, monkeypatch):
+    """Fails where another benchmark runs for minutes in place of the one that was meant."""
+    for kind in ("classroom", "closed", "page"):
+        monkeypatch.setattr(f"samplers.benchmarks.{kind}.measure", lambda *given, **named: pytest.fail("it runs"))
+    monkeypatch.setattr("samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
+    assert main(["bench", *options]) == 2
+    assert "allowed beside --class N" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_quick_benchmark_has_all_figures():
     process = started("bench", "--quick", "--json")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from samplers import engine
 from samplers.choices import MAX_JSON, MAX_QUERY
 from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
+from samplers.kernels import SAMPLERS, Sampler
 from samplers.kernels.recipe import parameters_of
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
@@ -416,6 +416,8 @@ MENDED = [
     ("target=&lane=sgld", ["target"]),
     ("target=sparse_dirichlet(dimension:100)&lane=scir&n_chains=10000&n_steps=1000", ["n_steps"]),
     ("target=gaussian&lane=sgld&n_steps=5&thin=10", ["thin"]),
+    ("target=logistic_large(items:1000000;features:10)&lane=hmc(n_leapfrog:1000)&n_chains=10", ["a step of HMC looks at 10,010,000,000 numbers", "allowed is 1 chain"]),
+    ("target=logistic_tumours&lane=nuts(max_depth:10)&n_chains=56", ["a step of NUTS looks at 18,062,336 numbers", "allowed are 55 chains"]),
     ("x" * (MAX_QUERY + 1), ["characters"]),
 ]  # fmt: skip
 
@@ -510,3 +512,24 @@ def test_what_is_nested_deeply_is_said_and_not_written_out():
 def test_settings_names_are_unique():
     """Fails where a parameter of a run shadows a field of the spec."""
     assert {name for name, _ in declared(Settings)}.isdisjoint({"target", "lanes", "sampler", "gradient", "changes"})
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_step_of_a_sampler_takes_no_more_gradients_than_it_says(fault, monkeypatch):
+    """Trajectories that do not turn, as long as they may be. Fails where a link makes steps of minutes. Planted fault:
+    those that a kernel counts by itself are left out."""
+    if fault:
+        monkeypatch.setattr(SAMPLERS["nuts"], "most_gradients", Sampler.most_gradients)
+    params = {
+        "hmc": {"n_leapfrog": 1000},
+        "nuts": {"max_depth": 10},
+        "rmhmc": {"n_leapfrog": 1000},
+        "gmc": {"n_leapfrog": 1000},
+    }
+    within = {}
+    for key, values in params.items():
+        target = {"rmhmc": "gamma", "gmc": "fisher"}.get(key, "gaussian")
+        run = engine.Run(RunSpec.of(target, key, sampler_params={**values, "step_size": 1e-4}, n_chains=1))
+        run.advance(1)
+        within[key] = 1000 < run.gradients <= run.sampler.most_gradients
+    assert within == dict.fromkeys(params, True) | {"nuts": not fault}
