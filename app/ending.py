@@ -1,6 +1,6 @@
 """How the memory of pages is given back without a look at all of it.
 
-A page is some 26,000 objects that hold each other in circles. Python's collector would find one that has ended, but it
+A page is some 14,000 objects that hold each other in circles. Python's collector would find one that has ended, but it
 looks at all pages for that, 13 ms for each, and everybody's frames wait. So the circles of a page that ends are cut,
 and its objects go as the last reference to them does; and the collector is told to leave out what is on open pages.
 """

@@ -88,6 +88,8 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     yield panel.io.server, "bundle_resources", _bundle_once
     # None of the page's own scripts is in a bundle; Panel would look for one through the folders of each.
     yield JSComponent, "_bundle_path", None
+    # Each page would read the scripts of its own components, and keep them.
+    yield JSComponent, "_render_esm", _once(ReactiveESM._render_esm)
     # A component listens to all of its parameters by one watcher, and param would hold it in a list for each of them.
     yield Parameters, "_register_watcher", _watch_together
     # No page has a pane of HoloViews or a method that is shown; Panel would look for them below each root, four times.
@@ -286,13 +288,16 @@ def _watch_together(self: Parameters, action: Any, watcher: Watcher, what: str =
         _register_watcher(self, action, watcher, what)
         return
     held = self.self._param__private.watchers
-    new = [name for name in watcher.parameter_names if name not in held]
-    for name in watcher.parameter_names:
-        if isinstance(held.get(name), _Together):
-            held[name] = {kind: list(watchers) for kind, watchers in held[name].items()}
+    before = {name: held.get(name) for name in watcher.parameter_names}
+    for name, shared in before.items():
+        if isinstance(shared, _Together):
+            held[name] = {kind: list(watchers) for kind, watchers in shared.items()}
     _register_watcher(self, action, watcher, what)
-    if len(new) > 1:
-        held.update(dict.fromkeys(new, _Together(held[new[0]])))
+    # Those that were watched by the same are so again. Panel turns the list of a layout's objects round in its place.
+    together: dict[int, _Together] = {}
+    for name, shared in before.items():
+        if (shared is None or isinstance(shared, _Together)) and name in held and name != "objects":
+            held[name] = together.setdefault(id(shared), _Together(held[name]))
 
 
 def _first_values(self: Syncable) -> dict[str, Any]:

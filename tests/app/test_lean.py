@@ -244,9 +244,9 @@ def test_one_watcher_of_many_parameters_is_each_ones_own(put):
         both, seen = Both(), []
         every = both.param.watch(lambda *events: seen.extend(event.name for event in events), ["one", "two", "three"])
         both.param.watch(lambda event: seen.append("again " + event.name), "one")
-        both.param.update(one=1, two=1)
+        both.one, both.two = 1, 1
         both.param.unwatch(every)
-        both.param.update(one=2, three=2)
+        both.one, both.three = 2, 2
         return seen
 
     plain = ["one", "two", "again one", "again one"]
