@@ -370,12 +370,17 @@ class Runner(Live):
             if works and await loop.run_in_executor(SLOW.of(self._slowly), view.background, now):
                 self._ask()
         if turn % 4 == 1:
-            async with self._engine:
-                texts += await loop.run_in_executor(SLOW.of(self._slowly), _captions, views, now)
-                if self.checks is not None:
-                    texts += await loop.run_in_executor(SLOW.of(self._slowly), self.checks)
+            texts += await loop.run_in_executor(SLOW.of(self._slowly), self._texts, views, now, loop)
         if texts and generation == self.bus.generation:
             await self.bus.send_texts(texts)
+
+    def _texts(self, views: list[Any], now: Any, loop: asyncio.AbstractEventLoop) -> list[tuple[str, str]]:
+        """Captions and check marks, in a thread. The lanes stand still meanwhile, but not while this waits for others."""
+        asyncio.run_coroutine_threadsafe(self._engine.acquire(), loop).result()
+        try:
+            return [item for view in views for item in view.texts(now)] + (self.checks() if self.checks else [])
+        finally:
+            loop.call_soon_threadsafe(self._engine.release)
 
 
 def _is_light(experiment: Experiment) -> bool:
@@ -398,7 +403,3 @@ def _succeeds(new: Experiment, old: Experiment) -> bool:
         return old.target == new.target
     # Exact answers that are still to be found are waited for as at the start.
     return new.make_target().ready and new.make_target().succeeds(old.make_target())
-
-
-def _captions(views: list[Any], now: Any) -> list[tuple[str, str]]:
-    return [item for view in views for item in view.texts(now)]
