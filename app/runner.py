@@ -375,7 +375,7 @@ class Runner(Live):
             await self.bus.send_texts(texts)
 
     def _texts(self, views: list[Any], now: Any, loop: asyncio.AbstractEventLoop) -> list[tuple[str, str]]:
-        """Captions and check marks, in a thread. The lanes stand still meanwhile, but not while this waits for others."""
+        """Captions and check marks, in a thread. The lanes stand still meanwhile, but not while others' were made."""
         asyncio.run_coroutine_threadsafe(self._engine.acquire(), loop).result()
         try:
             return [item for view in views for item in view.texts(now)] + (self.checks() if self.checks else [])

@@ -5,7 +5,7 @@ import threading
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -13,6 +13,7 @@ from app import runner
 from app.lanes import DensityLanes, Lanes, Progress, densities, models, prepare
 from app.state import DEFAULT, AppState
 from app.threads import workers
+from app.views.base import View
 from samplers import Change, Experiment, Run
 
 WAIT, STEP = 0.005, 2e-6
@@ -108,6 +109,51 @@ def test_nobody_waits_for_the_end_of_a_long_step(ask, fault, monkeypatch):
     assert asyncio.run(asked()) == (not fault,) * 3
     said = [call.args[0] for call in screen.show_status.call_args_list]
     assert said == ([] if fault else [runner.LONG.format("more than a second"), ""])
+
+
+class Said(View):
+    """A view that only notes what it is asked in, and whether the lanes stand still."""
+
+    def __init__(self, standing):
+        self.scene, self._standing, self.asked = SimpleNamespace(lanes=["sgld"]), standing, []
+
+    def texts(self, lanes):
+        self.asked.append(self._standing())
+        return [("label", "caption")]
+
+
+def test_lanes_stand_still_for_captions_but_not_for_those_of_others(monkeypatch):
+    """Captions of thirty pages wait for one thread. Fails where a page's lanes are held meanwhile: with thirty pages
+    that was a fifth of each second. Fails, too, where a frame moves the lanes that a caption is made of.
+    """
+    state, free, asked, pool = AppState(), threading.Event(), [], workers(1, "test")
+    slow = SimpleNamespace(submit=lambda *work: asked.append(work) or pool.submit(*work))
+    monkeypatch.setattr(runner, "SLOW", SimpleNamespace(of=lambda share: slow))
+    made = runner.Runner(state, Mock())
+    made.lanes, made.bus = DensityLanes(state.experiment), Mock(generation=1, send_texts=AsyncMock())
+    view = Said(made._engine.locked)
+    made.views = [view]
+
+    async def said():
+        pool.submit(free.wait)
+        turn = asyncio.create_task(made._slow_turn(1))
+        while not asked:
+            await asyncio.sleep(0)
+        await asyncio.wait_for(made._engine.acquire(), 10)
+        free.set()
+        # As long as a frame has the lanes, no caption is made of them.
+        done, _ = await asyncio.wait({turn}, timeout=0.05)
+        assert not done and not view.asked
+        made._engine.release()
+        await asyncio.wait_for(turn, 10)
+        await asyncio.sleep(0)
+
+    try:
+        asyncio.run(said())
+    finally:
+        free.set()
+    assert view.asked == [True] and not made._engine.locked()
+    made.bus.send_texts.assert_awaited_once_with([("label", "caption")])
 
 
 def test_lanes_that_nobody_waits_for_make_no_further_step(monkeypatch):
