@@ -22,7 +22,7 @@ log = logging.getLogger("sgmcmc-lab")
 
 FRAME_SECONDS = 1 / 30
 """The shortest time between two frames; more is not seen."""
-LOOP_SHARE = 0.5
+LOOP_SHARE = 0.55
 """The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
 CROWDED_SECONDS = 0.17
 """The time between two frames of a page while other people wait for theirs to be made."""

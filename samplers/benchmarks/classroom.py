@@ -2,7 +2,8 @@
 
 The connections are raw ones: they open the page, take its frames and answer them, and draw nothing, so that one machine
 can have a whole class of them. Two pages are open before the class comes; while it works, two more are in a real
-Chromium. Then a bare page of plain Bokeh goes through the same. Needs the extra ``bench``.
+Chromium, which has what the server leaves of the processor: a class's browsers are on machines of their own. Then a
+bare page of plain Bokeh goes through the same. Needs the extra ``bench``.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from samplers.benchmarks.control import BarePage, Control, Fed, bare
 from samplers.benchmarks.light import LightPage, labelled
 from samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, FIVE_VIEWS, count_coming
-from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
+from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, children, needs, put_behind, served, warm
 from samplers.parameters import SpecError
 
 MOST = 300
@@ -482,11 +483,13 @@ class Watched:
 
 @asynccontextmanager
 async def in_chromium(path: str, url: str, kind: type[LightPage]) -> AsyncIterator[list[Watched]]:
-    """Two pages in the browser at ``path``."""
+    """Two pages in the browser at ``path``, which steps back behind the server."""
     from playwright.async_api import async_playwright
 
     async with async_playwright() as playwright:
+        before = children()
         browser = await playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+        put_behind(children() - before)
         watched = [Watched(await browser.new_page(viewport={"width": 1280, "height": 720})) for _ in range(2)]
         for one in watched:
             await one.open(url, kind)
