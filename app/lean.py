@@ -364,7 +364,8 @@ class _Writing(Serializer):
 class _Reading(Deserializer):
     def __init__(self, references: Sequence[Model] = (), *, setter: Any = None):
         super().__init__(setter=setter)
-        self._references = dict(references[0].document.models._models) if references else {}
+        if references:
+            self._references.update(references[0].document.models._models)
 
 
 def _say_nothing(self: Any, event_id: str) -> None:

@@ -51,9 +51,9 @@ MAX_DRAWS = 2**28
 MAX_MEMORY = 2**22
 # The most numbers of data that the chains of a lane look at for one gradient each: a tenth of a second or two.
 MAX_NUMBERS = 10**8
-# The same for all gradients of a step, of one chain always: from a second, of a logistic regression, to a quarter of a
-# minute, of a typed posterior. A single chain with a thousand gradients on the largest data takes half a minute.
-MAX_STEP = 10**9
+# The same for all gradients that a step may take, of one chain always: from two seconds, of a logistic regression, to
+# half a minute, of a typed posterior. A thousand chains of NUTS on the presets' data take a thousand gradients at most.
+MAX_STEP = 2 * 10**9
 # The most chains that move each other: 20,000 pairs in a step, of a millisecond.
 MAX_INTERACTING = 200
 

@@ -417,7 +417,7 @@ MENDED = [
     ("target=sparse_dirichlet(dimension:100)&lane=scir&n_chains=10000&n_steps=1000", ["n_steps"]),
     ("target=gaussian&lane=sgld&n_steps=5&thin=10", ["thin"]),
     ("target=logistic_large(items:1000000;features:10)&lane=hmc(n_leapfrog:1000)&n_chains=10", ["a step of HMC looks at 10,010,000,000 numbers", "allowed is 1 chain"]),
-    ("target=logistic_tumours&lane=nuts(max_depth:10)&n_chains=56", ["a step of NUTS looks at 18,062,336 numbers", "allowed are 55 chains"]),
+    ("target=logistic_tumours&lane=nuts(max_depth:10)&n_chains=111", ["a step of NUTS looks at 18,062,336 numbers", "allowed are 110 chains"]),
     ("x" * (MAX_QUERY + 1), ["characters"]),
 ]  # fmt: skip
 
