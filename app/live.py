@@ -25,7 +25,7 @@ FRAME_SECONDS = 1 / 30
 LOOP_SHARE = 0.55
 """The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
 CROWDED_SECONDS = 0.17
-"""The time between two frames of a page while other people wait for theirs to be made."""
+"""The time between two frames of a page while other people wait for theirs, or for its figures, to be made."""
 FORMULAS_SECONDS = 10.0
 """So long after its first frame a page has its formulas, however many people wait for their pages."""
 DEAREST_FRAME = 0.004
@@ -66,7 +66,7 @@ class Pace:
             self._cost = min((busy - self._busy) / self._frames, DEAREST_FRAME)
             self._since, self._busy, self._frames = now, busy, 0
             self._recent, self._senders = self._senders, set()
-        if TURNS.crowded:
+        if TURNS.crowded or _TURNS.wanted:
             return CROWDED_SECONDS
         return max(FRAME_SECONDS, len(self._recent) * self._cost / LOOP_SHARE)
 
@@ -86,6 +86,11 @@ class Turns:
     def __init__(self) -> None:
         self._free = 0.0
         self._queue: deque[object] = deque()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody waits for a turn, or has it."""
+        return bool(self._queue)
 
     async def take(self, work: Callable[[], None]) -> None:
         """Do what holds the loop, first come, first served. The loop is then left alone for as long."""

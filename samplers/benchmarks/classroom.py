@@ -489,9 +489,10 @@ async def in_chromium(path: str, url: str, kind: type[LightPage]) -> AsyncIterat
     async with async_playwright() as playwright:
         before = children()
         browser = await playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
-        put_behind(children() - before)
         watched = [Watched(await browser.new_page(viewport={"width": 1280, "height": 720})) for _ in range(2)]
         for one in watched:
             await one.open(url, kind)
+        # Not before: a browser gives threads of a new page priorities of its own.
+        put_behind(children() - before)
         yield watched
         await browser.close()

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from panel.io.server import DocHandler
 
+from app import live
 from app.guard import server
 from app.guard.server import GuardedPage
 from app.guard.turns import Turns
@@ -131,3 +132,19 @@ def test_a_lesson_is_read_beside_the_loop(ahead, fault, monkeypatch):
     asyncio.run(server.GuardedTornado._page_of_nobody(of, "?lesson=langevin") if ahead else handler.get())
     assert len(where) == len(loops) == 1
     assert (where == loops) == fault
+
+
+def test_frames_are_few_while_somebody_waits_for_figures(monkeypatch):
+    """In a full class a page's first picture would wait for the thirty frames of each that is there. Fault: frames go on
+    as if nobody waited.
+    """
+    pace, turns, found = live.Pace(), live.Turns(), []
+    monkeypatch.setattr(live, "_TURNS", turns)
+
+    async def use():
+        found.append(pace.interval(1))
+        await turns.take(lambda: found.append(pace.interval(1)))
+        found.append(pace.interval(1))
+
+    asyncio.run(use())
+    assert found == [live.FRAME_SECONDS, live.CROWDED_SECONDS, live.FRAME_SECONDS]
