@@ -135,8 +135,8 @@ def test_a_lesson_is_read_beside_the_loop(ahead, fault, monkeypatch):
 
 
 def test_frames_are_few_while_somebody_waits_for_figures(monkeypatch):
-    """In a full class a page's first picture would wait for the thirty frames of each that is there. Fault: frames go on
-    as if nobody waited.
+    """In a full class a page's first picture would wait for the frames of all that are there. Fault: frames go on as
+    if nobody waited.
     """
     pace, turns, found = live.Pace(), live.Turns(), []
     monkeypatch.setattr(live, "_TURNS", turns)
