@@ -144,8 +144,9 @@ def test_a_message_is_the_same(put):
     assert len(str(sent(document))) > 100 * len(str(plain))
 
 
-def test_what_may_not_be_written_may_be_for_a_moment():
+def test_what_may_not_be_written_may_be_for_a_moment(put):
     """As with the library's own. Planted fault: nothing is let be written."""
+    put(lean.LIBRARIES)
 
     def locked(slider, name, value):
         try:
