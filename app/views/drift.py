@@ -8,7 +8,7 @@ import numpy as np
 from bokeh.models import GlyphRenderer, Legend, LegendItem
 from numpy.typing import NDArray
 
-from app.theme import DASHES, plot
+from app.theme import DASHES, FINE, plot
 from app.views.base import Array, Data, LaneFrame
 from app.views.marks import MARKERS, round_up
 from app.views.planes import SYMBOLS, density, shown_ranges
@@ -178,7 +178,7 @@ class Drift(RecipeView):
         for i in self._shown_lanes:
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             p.line(
-                "x", "y", source=path, line_color=colours.lanes[i], line_width=1.2, line_alpha=0.6, line_dash=DASHES[i]
+                "x", "y", source=path, line_color=colours.lanes[i], line_width=FINE, line_alpha=0.6, line_dash=DASHES[i]
             )
         cells = [(b - a) / SIDE for a, b in ranges]
         centres = [a + cell * (np.arange(SIDE) + 0.5) for (a, _), cell in zip(ranges, cells, strict=True)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from app.theme import plot
+from app.theme import FINE, plot
 from app.views.base import Array, Data, Frame, LaneFrame, Playing, View
 from app.views.marks import MARKERS
 from app.views.planes import heights
@@ -62,7 +62,7 @@ class Phase(View):
             self.hint = "a coordinate and its momentum"
         for i, _ in enumerate(scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
-            p.line("x", "y", source=path, line_color=colours.lanes[i], line_width=1.2, line_alpha=0.55,
+            p.line("x", "y", source=path, line_color=colours.lanes[i], line_width=FINE, line_alpha=0.55,
                    line_join="bevel")  # fmt: skip
             heads = self.feed(f"heads {i}", "x", "y")
             p.scatter("x", "y", source=heads, size=11, marker=MARKERS[i], fill_color=colours.lanes[i],

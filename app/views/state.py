@@ -7,7 +7,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.theme import plot
+from app.theme import FINE, plot
 from app.views.base import FRESH, Data, Frame, LaneFrame, Playing, View
 from app.views.drags import take_drags
 from app.views.marks import SIGNS, share
@@ -195,7 +195,7 @@ class State(View):
                     "y",
                     source=path,
                     line_color=colours.lanes[i],
-                    line_width=1.2,
+                    line_width=FINE,
                     line_alpha=0.65 if len(self.scene.lanes) == 1 else 0.4,
                     line_join="bevel",
                 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import BasicTicker, NumeralTickFormatter
 
-from app.theme import plot
+from app.theme import FINE, plot
 from app.views.base import Data, LaneFrame, View
 from app.views.marks import lane_labels
 from samplers import Experiment, Run
@@ -42,7 +42,7 @@ class Thermostat(View):
         p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
         for i, _ in enumerate(scene.lanes):
             source = self.feed(f"lane {i}", "x", "y", rollover=WINDOW)
-            p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=1.6, line_join="bevel")
+            p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=FINE, line_join="bevel")
             first = self.feed(f"first {i}", "y")
             p.hspan(y="y", source=first, line_color=colours.lanes[i], line_dash="dotted", line_width=1.5)
         self.moving_range("x", p.x_range)

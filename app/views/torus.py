@@ -7,7 +7,7 @@ import numpy as np
 from bokeh.models import FixedTicker, LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.theme import DASHES, plot
+from app.theme import DASHES, FINE, plot
 from app.views.base import FRESH, Array, Data, Frame, LaneFrame, View
 from app.views.drags import take_drags
 from app.views.marks import MARKERS
@@ -64,7 +64,7 @@ class Torus(View):
         for i, _ in enumerate(scene.lanes):
             colour, one = colours.lanes[i], len(scene.lanes) == 1
             path = self.feed(f"path {i}", "x0", "y0", "x1", "y1", rollover=PATH)
-            p.segment("x0", "y0", "x1", "y1", source=path, line_color=colour, line_width=1.2,
+            p.segment("x0", "y0", "x1", "y1", source=path, line_color=colour, line_width=FINE,
                       line_alpha=0.65 if one else 0.4)  # fmt: skip
             heads = self.feed(f"heads {i}", "x", "y")
             p.scatter("x", "y", source=heads, size=11, marker=MARKERS[i], fill_color=colour,

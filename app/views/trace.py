@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import BasicTicker, BoxAnnotation, NumeralTickFormatter
 
-from app.theme import plot
+from app.theme import FINE, plot
 from app.views.base import COLUMNS, Data, LaneFrame, View
 from app.views.marks import lane_labels
 from app.views.reach import Reach
@@ -63,7 +63,7 @@ class Trace(View):
             for c in range(SHOWN_CHAINS if one else 1)[::-1]:
                 source = self.feed(f"lane {i} chain {c}", "x", "y", rollover=WINDOW)
                 p.line("x", "y", source=source, line_color=colours.lanes[i], line_join="bevel",
-                       line_width=0.8 if c else 1.6 if one else 1.2, line_alpha=0.35 if c else 0.9 if one else 0.8)  # fmt: skip
+                       line_width=FINE, line_alpha=0.35 if c else 0.9)  # fmt: skip
         for i, _ in enumerate(scene.lanes):
             marks = self.feed(f"marks {i}", "x")
             p.vspan(

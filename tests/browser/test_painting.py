@@ -1,0 +1,52 @@
+"""What a frame asks of the browser beside drawing."""
+
+from samplers.benchmarks.light import LightPage
+from samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
+from tests.browser import open_app
+from tests.browser.lab import PATIENCE
+
+COUNT = """() => {
+  window.style_reads = window.style_writes = 0
+  const read = window.getComputedStyle
+  window.getComputedStyle = (...given) => { window.style_reads += 1; return read.apply(window, given) }
+  const text = Object.getOwnPropertyDescriptor(Node.prototype, "textContent")
+  Object.defineProperty(HTMLStyleElement.prototype, "textContent", {
+    configurable: true,
+    get: text.get,
+    set(value) { window.style_writes += 1; text.set.call(this, value) },
+  })
+}"""
+FAULT = """() => {
+  const { InlineStyleSheet } = Bokeh.require("core/dom")
+  const { VisualProperties } = Bokeh.require("core/visuals/visual")
+  InlineStyleSheet.prototype._update = function (text) { this.el.textContent = text }
+  VisualProperties.prototype._get_css_value = function (name) { return getComputedStyle(this.obj.el).getPropertyValue(name) }
+}"""
+"""What Bokeh does by itself: some 40 writes and 900 readings of three figures."""
+FRAMES = 20
+
+
+def asked(page):
+    """Readings and writings of styles in some frames, of one frame."""
+    page.evaluate("window.frames_drawn = window.style_reads = window.style_writes = 0")
+    page.wait_for_function(f"{DRAWN} >= {FRAMES}", timeout=1000 * PATIENCE)
+    return [n / d for d in [page.evaluate(DRAWN)] for n in page.evaluate("[style_reads, style_writes]")]
+
+
+def test_a_frame_leaves_the_styles_of_the_page_alone(new_page, server):
+    """What is read is the size of letters, some 50 times. What is written is a new caption, now and then.
+
+    A style that is written has those of the whole page computed again at the next reading; the planted fault is Bokeh's
+    own way, which took a quarter of a frame's time in the browser.
+    """
+    page = new_page(often=True)
+    page.add_init_script(count_coming(LightPage.IS_FRAME))
+    open_app(page, server, "?lane=sgld&lane=hmc&views=state,ks,trace")
+    page.wait_for_function(f"{COME} > 5", timeout=1000 * PATIENCE)
+    page.evaluate(COUNT_DRAWN)
+    page.evaluate(COUNT)
+    reads, writes = asked(page)
+    assert reads < 100 and writes <= 1
+    page.evaluate(FAULT)
+    reads, writes = asked(page)
+    assert reads > 300 and writes > 20
