@@ -461,6 +461,8 @@ def _bench(options: argparse.Namespace) -> int:
     alone = {"--minutes": options.minutes != 0, "--over": options.over != 1, "--ready": options.ready}
     if options.pages is None and any(alone.values()):
         raise SpecError("bench", ", ".join(name for name in alone if alone[name]), "allowed beside --class N")
+    if options.quick and (options.pages is not None or options.closed is not None):
+        raise SpecError("bench", "--quick", "--class N and --closed N have no short form: fewer pages are shorter")
     if options.pages is not None:
         kind, report = classroom, classroom.measure(options.pages, say, options.minutes, options.over, options.ready)
     elif options.closed is not None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from bokeh.models import ColumnDataSource, LinearColorMapper
 from bokeh.palettes import interp_palette
+from numpy.typing import NDArray
 
 from app.theme import FINE, plot
 from app.views.base import FRESH, Data, Frame, LaneFrame, Playing, View
@@ -16,7 +18,7 @@ from app.views.steps import add_arrows, longer, rows
 from samplers import Experiment, jit
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD, SIMPLEX, Array
+from samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
 
 PATH = 400
 """Points of a path that stay visible."""
@@ -62,14 +64,13 @@ class State(View):
         (x0, x1), (y0, y1) = (column.axis for column in target.columns)
         first, second = (column.name for column in target.columns)
         p = plot(colours, first, second, (x0, x1), (y0, y1))
-        x, y = (np.linspace(a, b, GRID) for a, b in ((x0, x1), (y0, y1)))
-        density = np.exp(target.log_density(np.stack(np.meshgrid(x, y), axis=-1)))
+        x, y, density, picture = _picture(target)
         # The square root lets the tails be seen.
         mapper = LinearColorMapper(
             palette=interp_palette(list(colours.density), 64), low=0.0, high=float(np.sqrt(density.max()))
         )
         p.image(
-            [np.sqrt(density).astype(np.float32)],
+            [picture],
             x=x0,
             y=y0,
             dw=x1 - x0,
@@ -341,6 +342,24 @@ def notes(lanes: Sequence[LaneFrame]) -> str:
             why = {MANIFOLD: "Vε² > 2Cε", SIMPLEX: "it was below 0"}.get(support, "B̂ is too large")
             lines.append(f"{who}{what} set to 0 in {share(clipped)} of steps: {why}")
     return "\n".join(lines)
+
+
+_PICTURES: WeakKeyDictionary[Target, tuple[Array, Array, Array, NDArray[np.float32]]] = WeakKeyDictionary()
+
+
+def _picture(target: Target) -> tuple[Array, Array, Array, NDArray[np.float32]]:
+    """The grid of each axis, the density on it, and the square root of that, which is drawn; none may be changed.
+
+    Many pages share a target, and this with it.
+    """
+    found = _PICTURES.get(target)
+    if found is None:
+        x, y = (np.linspace(*column.axis, GRID) for column in target.columns)
+        density = np.exp(target.log_density(np.stack(np.meshgrid(x, y), axis=-1)))
+        found = _PICTURES[target] = x, y, density, np.sqrt(density).astype(np.float32)
+        for array in found:
+            array.flags.writeable = False
+    return found
 
 
 def _levels(density: Array) -> list[float]:

@@ -11,6 +11,7 @@ import pytest
 
 from app import runner
 from app.lanes import DensityLanes, Lanes, Progress, densities, models, prepare
+from app.lesson import course
 from app.state import DEFAULT, AppState
 from app.threads import workers
 from app.views.base import View
@@ -187,8 +188,15 @@ def test_lanes_that_are_made_in_a_moment_do_not_wait_for_a_thread(most, in_threa
 
 
 def test_what_a_claim_is_held_against_is_the_run_at_its_length():
-    """Whatever is made between two frames. Fails where statistics go on with the run: the last number would move."""
-    state = AppState()
+    """Whatever is made between two frames. Fails where statistics go on with the run: the last number would move.
+
+    Outside of lessons nothing is kept beside the run.
+    """
+    state = AppState(speed=70)
+    plain = DensityLanes(replace(state.experiment, n_steps=50, burn_in=10))
+    plain.move(state, 0)
+    assert plain.judged == plain.runs and plain.runs[0].steps == 70
+    state.place.open(course.library().lessons["langevin"], 1)
     experiment = replace(state.experiment, n_steps=50, burn_in=10)
     lanes, alone = DensityLanes(experiment), Run(experiment.runs()[0])
     alone.advance(60)

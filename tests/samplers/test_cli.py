@@ -423,15 +423,23 @@ def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [["--ready"], ["--over", "60"], ["--page", "--minutes", "nan"], ["--closed", "30", "--ready"]]
+    ("options", "says"),
+    [
+        (["--ready"], "allowed beside --class N"),
+        (["--over", "60"], "allowed beside --class N"),
+        (["--page", "--minutes", "nan"], "allowed beside --class N"),
+        (["--closed", "30", "--ready"], "allowed beside --class N"),
+        (["--closed", "30", "--quick"], "have no short form"),
+        (["--class", "30", "--quick"], "have no short form"),
+    ],
 )
-def test_a_benchmark_that_is_of_no_class_takes_no_option_of_one(options, capsys, monkeypatch):
+def test_a_benchmark_takes_no_option_of_another(options, says, capsys, monkeypatch):
     """Fails where another benchmark runs for minutes in place of the one that was meant."""
     for kind in ("classroom", "closed", "page"):
         monkeypatch.setattr(f"samplers.benchmarks.{kind}.measure", lambda *given, **named: pytest.fail("it runs"))
     monkeypatch.setattr("samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
     assert main(["bench", *options]) == 2
-    assert "allowed beside --class N" in capsys.readouterr().err
+    assert says in capsys.readouterr().err
 
 
 @pytest.mark.slow
