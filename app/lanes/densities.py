@@ -153,8 +153,8 @@ class DensityLanes(Lanes):
             self._cost, self._measured = 0.5 * (self._cost + cost) if self._measured else cost, True
             done += chunk
             # Claims are of a lesson's step. Elsewhere nobody asks for it, and a copy is as large as the run.
-            for record in running if state.place.step is not None else ():
-                if record.whole is None and not record.left:
+            for record in running:
+                if state.place.step is not None and record.whole is None and not record.left:
                     record.whole = record.run.standing()
             running = [record for record in running if record.run.divergence is None]
             if time.perf_counter() - began > WORK_SECONDS:

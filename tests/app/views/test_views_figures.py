@@ -27,7 +27,7 @@ LOOK = re.compile(
     r"outline|offset|radius|baseline|sizing|tags|^name$|^tools?|toolbar|logo|html|desc|height$|lod|backend|data$|source"
 )
 """Properties that only set a look, or are said elsewhere."""
-DRAWN = 80
+LONG = 80
 """Points from which on a line is a long one."""
 SKIPPED = ("muted_glyph", "nonselection_glyph", "hover_glyph", "selected", "view", "title")
 """Models that these properties name are copies of the glyph, or say nothing."""
@@ -87,6 +87,13 @@ def figures(name):
     return {key: said(VIEWS[key](scene).figure) for key in fitting(experiment)}
 
 
+def staged(target, samplers):
+    """An experiment with these lanes, keys of samplers or parameters of recipes, and what its views are built for."""
+    lanes = [{"sampler": s if isinstance(s, str) else {"key": "recipe", "params": s}} for s in samplers]
+    experiment = Experiment.from_dict({"target": target, "lanes": lanes})
+    return experiment, Scene(experiment.make_target(), NAMES[: len(lanes)], 0, "steps", False, layouts_of(experiment))
+
+
 MOMENTUM = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
 # The target, the samplers, and the views that have an image.
 PICTURES = {
@@ -101,9 +108,7 @@ PICTURES = {
 def test_an_image_is_where_its_axes_say(name):
     """From end to end: what is seen at a place is what was computed for it."""
     target, samplers, keys = PICTURES[name]
-    lanes = [{"sampler": s if isinstance(s, str) else {"key": "recipe", "params": s}} for s in samplers]
-    experiment = Experiment.from_dict({"target": target, "lanes": lanes})
-    scene = Scene(experiment.make_target(), NAMES[: len(lanes)], 0, "steps", False, layouts_of(experiment))
+    experiment, scene = staged(target, samplers)
     with_images = set()
     for cls in [VIEWS[key] for key in fitting(experiment)]:
         for plot in cls(scene).figure.select({"type": Plot}):
@@ -137,12 +142,10 @@ def test_long_paths_are_fine_lines():
         ("mises_posterior", ["gsgnht"]),
         ("quartic", ["msgnht", "sgld"]),
     ):
-        lanes = [{"sampler": s if isinstance(s, str) else {"key": "recipe", "params": s}} for s in samplers]
-        experiment = Experiment.from_dict({"target": target, "lanes": lanes})
-        scene = Scene(experiment.make_target(), NAMES[: len(lanes)], 0, "steps", False, layouts_of(experiment))
+        experiment, scene = staged(target, samplers)
         for key in {*fitting(experiment)} - SMOOTH:
             view = VIEWS[key](scene)
-            long = {feed.model for feed in view.feeds.values() if feed.rollover >= DRAWN}
+            long = {feed.model for feed in view.feeds.values() if feed.rollover >= LONG}
             for one in view.figure.select({"type": GlyphRenderer}):
                 if one.data_source in long and isinstance(one.glyph, Line | Segment):
                     widths.setdefault(key, set()).add(one.glyph.line_width)
