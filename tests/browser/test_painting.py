@@ -23,14 +23,19 @@ FAULT = """() => {
   VisualProperties.prototype._get_css_value = function (name) { return getComputedStyle(this.obj.el).getPropertyValue(name) }
 }"""
 """What Bokeh does by itself: some 40 writes and 900 readings of three figures."""
-FRAMES = 20
+FRAMES, TRIES = 10, 4
 
 
 def asked(page):
-    """Readings and writings of styles in some frames, of one frame."""
+    """Readings and writings of styles in some frames, of one frame; what is laid out anew has its styles written."""
+    return min(counted(page) for _ in range(TRIES))
+
+
+def counted(page):
     page.evaluate("window.frames_drawn = window.style_reads = window.style_writes = 0")
     page.wait_for_function(f"{DRAWN} >= {FRAMES}", timeout=1000 * PATIENCE)
-    return [n / d for d in [page.evaluate(DRAWN)] for n in page.evaluate("[style_reads, style_writes]")]
+    drawn, reads, writes = page.evaluate(f"[{DRAWN}, style_reads, style_writes]")
+    return writes / drawn, reads / drawn
 
 
 def test_a_frame_leaves_the_styles_of_the_page_alone(new_page, server):
@@ -45,8 +50,8 @@ def test_a_frame_leaves_the_styles_of_the_page_alone(new_page, server):
     page.wait_for_function(f"{COME} > 5", timeout=1000 * PATIENCE)
     page.evaluate(COUNT_DRAWN)
     page.evaluate(COUNT)
-    reads, writes = asked(page)
+    writes, reads = asked(page)
     assert reads <= 1 and writes < 5
     page.evaluate(FAULT)
-    reads, writes = asked(page)
+    writes, reads = asked(page)
     assert reads > 300 and writes > 20
