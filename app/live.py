@@ -37,6 +37,8 @@ AGAIN_SECONDS = 0.01
 """Who waits for others' turns asks so often whether they are over."""
 LOST_SECONDS = 5.0
 """A page that has not answered for so long is sent one more frame."""
+SHORTEST_SECONDS = 0.1
+"""A rate is over so long at least: a page that was held up answers for two frames at once."""
 SLOW_SECONDS = 0.25
 """Slow work, such as ensembles, R-hat and readouts, comes this often."""
 
@@ -331,7 +333,9 @@ def recent_rate(times: Sequence[tuple[float, int]]) -> float:
     """How fast a count, noted as (time, count), has grown in the last two seconds."""
     # A copy at once: the engine's thread may add to it meanwhile.
     recent = [(t, number) for t, number in tuple(times) if time.perf_counter() - t < 2.0]
-    return (recent[-1][1] - recent[0][1]) / max(recent[-1][0] - recent[0][0], 1e-9) if len(recent) > 1 else 0.0
+    return (
+        (recent[-1][1] - recent[0][1]) / max(recent[-1][0] - recent[0][0], SHORTEST_SECONDS) if len(recent) > 1 else 0.0
+    )
 
 
 def short(x: float) -> str:

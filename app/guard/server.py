@@ -36,6 +36,8 @@ log = logging.getLogger("sgmcmc-lab")
 
 EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
+ORIGINS = "BOKEH_ALLOW_WS_ORIGIN"
+"""Bokeh's variable for what ``--allow-websocket-origin`` says, in place of which it stands."""
 _SCRIPT = re.compile(r"<script(?=[\s>])")
 _REFUSED = (ASSETS / "refused.js").read_text(encoding="utf-8")
 """The script of a page that cannot be connected: it is there before any part of the page is."""
@@ -92,13 +94,14 @@ class Guard:
 
     def _not_allowed(self, host: str) -> str:
         name = host if re.fullmatch(r"[a-z0-9.:_\[\]-]{1,255}", host) else "HOST:PORT"
+        refused = "This name of the lab is not allowed. Whoever runs the server can allow it, and starts it with"
+        if settings.allowed_ws_origin():
+            # It replaces the option. What else it names is told nobody.
+            return f"{refused} one name more in {ORIGINS}, after a comma: {name}"
         # By its own addresses the class's command serves it.
         own, _, port = name.rpartition(":")
         start = f"sgmcmc-lab --class --port {port}, or: " if own in self._own_addresses() else ""
-        return (
-            "This name of the lab is not allowed. Whoever runs the server can allow it, and starts it with: "
-            f"{start}panel serve app --allow-websocket-origin {name}"
-        )
+        return f"{refused}: {start}panel serve app --allow-websocket-origin {name}"
 
     @cache  # noqa: B019 - there is one guard
     def _own_addresses(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ _LOOK = """
 .room { font: 15px/1.4 Roboto, sans-serif; margin: 6px 8px; padding: 6px 10px; border: 1px solid color-mix(in srgb, currentColor 30%, transparent); border-radius: 6px; }
 .line { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 10px; }
 .line b { font-size: 17px; letter-spacing: .04em; }
-p { margin: 6px 0; } .said:empty { display: none; } .said { font-weight: 600; }
+p { margin: 6px 0; } .said:empty { display: none; } .said { font-weight: 600; overflow-wrap: anywhere; }
 button { font: inherit; color: inherit; background: transparent; cursor: pointer; border: 1.5px solid color-mix(in srgb, currentColor 45%, transparent); border-radius: 6px; padding: 3px 10px; }
 button.main { background: #1565c0; border-color: #1565c0; color: #ffffff; }
 button:hover:enabled, button:focus-visible { outline: 2px solid #1976d2; }

@@ -420,8 +420,8 @@ class RoomPanel:
 
     def _raced(self, look: Look) -> dict[str, Any]:
         assert look.race is not None
-        by = "KS distance" if look.race.by == "ks" else "gradients for one independent draw"
-        says = f"<b>Race</b> on {escape(_named(look.race.target))}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the smallest {by} leads."
+        by = "smallest KS distance leads" if look.race.by == "ks" else "fewest gradients for one independent draw lead"
+        says = f"<b>Race</b> on {escape(_named(look.race.target))}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the {by}."
         rows = [
             [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == self._student]
             for who, entry in look.ranking()[:ROWS]

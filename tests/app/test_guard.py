@@ -710,7 +710,10 @@ def test_a_refused_connection_has_its_sentence(origin, named, monkeypatch):
     assert sentence.endswith(f"--allow-websocket-origin {named}") if named else not sentence
     # Bokeh's variable replaces what the server was started with.
     monkeypatch.setenv("BOKEH_ALLOW_WS_ORIGIN", "other.example")
-    assert guard.refusal_of_connection(origin) and not guard.refusal_of_connection("http://other.example")
+    sentence = guard.refusal_of_connection(origin)
+    assert "one name more in BOKEH_ALLOW_WS_ORIGIN" in sentence and "--allow" not in sentence
+    assert sentence.endswith(f": {named or 'localhost:5006'}")
+    assert not guard.refusal_of_connection("http://other.example")
 
 
 def test_other_sites_cannot_make_the_server_work(server):

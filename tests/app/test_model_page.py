@@ -402,6 +402,13 @@ def test_a_rate_is_read_while_the_engine_goes_on():
         sys.setswitchinterval(before)
 
 
+def test_two_frames_that_are_answered_at_once_are_no_rate():
+    """Fails where a page that was held up is told thousands of frames a second."""
+    now = time.perf_counter()
+    assert live.recent_rate([(now - 0.0002, 1), (now, 2)]) <= 10
+    assert live.recent_rate([(now - 1.0, 1), (now, 21)]) == pytest.approx(20)
+
+
 @pytest.mark.parametrize("others", [False, True])
 def test_a_page_waits_for_others_only(monkeypatch, others):
     """Others' frames come between its figures; alone it makes them at once, and of those that do all only the last."""
