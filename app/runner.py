@@ -369,14 +369,28 @@ class Runner(Live):
             works = type(view).background is not View.background
             if works and await loop.run_in_executor(SLOW.of(self._slowly), view.background, now):
                 self._ask()
-        if turn % 4 == 1:
+        if turn % 4 == 1 and await self._step_ends():
             texts += await loop.run_in_executor(SLOW.of(self._slowly), self._texts, views, now, loop)
         if texts and generation == self.bus.generation:
             await self.bus.send_texts(texts)
 
+    async def _step_ends(self) -> bool:
+        """Whether the lanes stand still within a second, for captions. All pages have one thread for theirs, and
+        none waits in it for the end of another's long step.
+        """
+        try:
+            async with asyncio.timeout(LONG_SECONDS), self._engine:
+                return True
+        except TimeoutError:
+            return False
+
     def _texts(self, views: list[Any], now: Any, loop: asyncio.AbstractEventLoop) -> list[tuple[str, str]]:
         """Captions and check marks, in a thread. The lanes stand still meanwhile, but not while others' were made."""
-        asyncio.run_coroutine_threadsafe(self._engine.acquire(), loop).result()
+        still = asyncio.wait_for(self._engine.acquire(), PATIENT_SECONDS)
+        try:
+            asyncio.run_coroutine_threadsafe(still, loop).result()
+        except TimeoutError:
+            return []
         try:
             return [item for view in views for item in view.texts(now)] + (self.checks() if self.checks else [])
         finally:

@@ -9,16 +9,17 @@ from secrets import token_urlsafe
 from typing import Any, ClassVar
 
 import bokeh.server.server
+import bokeh.server.tornado
 import panel.io.server
 import panel_material_ui as pmui
 from bokeh.server.contexts import _RequestProxy
 from bokeh.server.session import ServerSession
 from bokeh.server.tornado import BokehTornado
-from bokeh.server.urls import per_app_patterns
+from bokeh.server.urls import per_app_patterns, toplevel_patterns
 from bokeh.server.util import check_allowlist
 from bokeh.settings import settings
 from bokeh.util.token import generate_jwt_token, generate_secret_key, generate_session_id
-from panel.io.server import DocHandler
+from panel.io.server import DocHandler, RootHandler
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
@@ -205,6 +206,15 @@ class GuardedPage(DocHandler):
         super().write(chunk)
 
 
+class Front(RootHandler):
+    """Leads from the server's address to its page, with what a link says after it."""
+
+    def redirect(self, url: str, *rest: Any, **named: Any) -> None:
+        """Tornado's, which leaves the query behind."""
+        query = self.request.query
+        super().redirect(f"{url}?{query}" if query else url, *rest, **named)
+
+
 class ShortLink(RequestHandler):
     """Leads from the code of a link or a room to its page."""
 
@@ -339,12 +349,15 @@ def install() -> None:
     """Make ``panel serve`` guarded. Must run before the server is made; a second call changes nothing.
 
     ``panel serve`` owns the command line and makes the server, so this replaces what it looks up by name, as Panel
-    itself does with Bokeh's: ``bokeh.server.server.BokehTornado`` and the handlers in ``per_app_patterns``.
+    itself does with Bokeh's: ``bokeh.server.server.BokehTornado`` and the handlers in ``per_app_patterns`` and
+    ``toplevel_patterns``.
     """
     embedding_sites(os.environ.get(EMBED, ""))
     pieces.install()
     # Without the script for other sites' pages, autoload.js, and without metadata: elsewhere a page is in a frame.
     per_app_patterns[:] = [(r"/ws", GuardedSocket), (r"/?", GuardedPage)]
+    toplevel_patterns[0] = (r"/?", Front)
+    bokeh.server.tornado.RootHandler = Front
     bokeh.server.server.BokehTornado = GuardedTornado
     # Every page is sent what all components are, and this one's folder is that in which the server was started.
     pmui.FileSelector._data_model.lookup("directory").property._default = ""

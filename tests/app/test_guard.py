@@ -615,6 +615,15 @@ def test_a_link_names_no_session(server):
         assert answer.code == 403 and b"cannot name a session" in answer.body
 
 
+def test_the_servers_address_leads_to_what_a_link_says(server):
+    """Fails where ``http://host:5006/?lesson=...`` opens the opening page: Panel leads on without the query."""
+
+    async def ask():
+        return [(await get(server, path)).headers["Location"] for path in ("/?lesson=langevin&step=2", "/")]
+
+    assert run(ask()) == ["./app?lesson=langevin&step=2", "./app"]
+
+
 # Whom the server answers
 
 

@@ -128,6 +128,7 @@ def test_lanes_stand_still_for_captions_but_not_for_those_of_others(monkeypatch)
     that was a fifth of each second. Fails, too, where a frame moves the lanes that a caption is made of.
     """
     state, free, asked, pool = AppState(), threading.Event(), [], workers(1, "test")
+    monkeypatch.setattr(runner, "PATIENT_SECONDS", 60)
     slow = SimpleNamespace(submit=lambda *work: asked.append(work) or pool.submit(*work))
     monkeypatch.setattr(runner, "SLOW", SimpleNamespace(of=lambda share: slow))
     made = runner.Runner(state, Mock())
@@ -155,6 +156,32 @@ def test_lanes_stand_still_for_captions_but_not_for_those_of_others(monkeypatch)
         free.set()
     assert view.asked == [True] and not made._engine.locked()
     made.bus.send_texts.assert_awaited_once_with([("label", "caption")])
+
+
+@pytest.mark.parametrize("begins", ["before", "meanwhile", "never"])
+def test_captions_of_other_pages_do_not_wait_for_a_long_step(begins, monkeypatch):
+    """All pages have one thread for captions. Fails where it is held until a page's step ends, be it half a minute, and
+    where that page's readout says so long that it is paused. The control is a page that stands still.
+    """
+    state, said, pool = AppState(), [], workers(1, "test")
+    monkeypatch.setattr(runner, "LONG_SECONDS", 0.02)
+    monkeypatch.setattr(runner, "PATIENT_SECONDS", 0.02)
+    monkeypatch.setattr(runner, "SLOW", SimpleNamespace(of=lambda share: pool))
+    made = runner.Runner(state, Mock())
+    made.lanes, made.readout = DensityLanes(state.experiment), SimpleNamespace(id="readout")
+    made.bus = Mock(generation=1, send_texts=AsyncMock(side_effect=said.extend))
+    made.views = [Said(made._engine.locked)]
+    if begins == "meanwhile":
+        monkeypatch.setattr(made, "_step_ends", AsyncMock(return_value=True))
+
+    async def turns():
+        if begins != "never":
+            await made._engine.acquire()
+        for turn in (1, 2):
+            await asyncio.wait_for(made._slow_turn(turn), 60)
+
+    asyncio.run(turns())
+    assert [key for key, _ in said] == ["label"] * (begins == "never") + ["readout"]
 
 
 def test_lanes_that_nobody_waits_for_make_no_further_step(monkeypatch):
