@@ -7,9 +7,9 @@ a whole, so who reads them meanwhile finds the old one or the new one.
 
 import importlib
 import os
-import sys
 import threading
 from collections.abc import Iterator
+from io import FileIO
 from typing import IO, Any
 
 from lessons.library import load_all
@@ -32,7 +32,8 @@ def in_order() -> Iterator[list[Any]]:
 
 def main() -> None:
     """Compile everything, but not longer than standard input is open: it ends with the process that began this one."""
-    threading.Thread(target=end_with, args=(sys.stdin.buffer,), daemon=True).start()
+    # Without a buffer, whose lock would be asked for when all is compiled and Python ends.
+    threading.Thread(target=end_with, args=(FileIO(0, closefd=False),), daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     for functions in in_order():

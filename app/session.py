@@ -50,6 +50,7 @@ GRID = """
 _TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 15px; }
 .hint { font-size: 14px; opacity: .8; }
+@media (pointer: coarse) { .of-a-mouse { display: none; } }
 """
 _SCREEN = """
 @media (min-width: 900px) {
@@ -69,6 +70,7 @@ _LOW = "@media (max-width: 899px) { .paper { height: 100% !important; } }"
 _LARGE_TITLE = """
 .view-title { display: inline; font-weight: 600; font-size: 22px; }
 .hint { font-size: 16px; opacity: .8; }
+@media (pointer: coarse) { .of-a-mouse { display: none; } }
 """
 HEADER = 44
 """The height of the header, in pixels."""

@@ -23,6 +23,8 @@ NARROW = 2.0
 LOWEST = 1e-3
 """The axis reaches every component's exact quantile at this level. Where draws on a log axis went lower, a triangle
 points there; on a linear one it reaches as far at the upper end."""
+WHOLE = 0.03
+"""So much of the axis is below such a triangle, which is seen whole on a phone, too."""
 ROOM = 55
 """Letters below the smallest picture; longer names stand aslant."""
 
@@ -32,7 +34,7 @@ class Components(View):
 
     key = "components"
     title = "All components"
-    hint = "wide grey boxes: exact; dots: smallest so far"
+    hint = "wide grey boxes: exact; marks: smallest so far, ▼ lower still"
     every = 5
 
     @classmethod
@@ -64,6 +66,7 @@ class Components(View):
             room = 0.06 * (highest - lowest)
             self._bottom, top = lowest - room, highest + room
             self.hint = "wide grey boxes: exact; lines from 5 to 95 %"
+        self._beyond = self._bottom + WHOLE * (top - self._bottom)
         p = plot(colours, x_label, self._scales[0].label(label), (0.4, d + 0.6), (self._bottom, top))
         self._scales[0].apply(p.yaxis)
         every = 1 if d <= 20 else 5 if d <= 50 else 10
@@ -120,7 +123,7 @@ class Components(View):
             out[f"lane {i}"] = (x, *quantiles.T, least)
             if f"beyond {i}" in self.feeds:
                 below = x[least < self._bottom]
-                out[f"beyond {i}"] = (below, np.full(len(below), 0.985 * self._bottom))
+                out[f"beyond {i}"] = (below, np.full(len(below), self._beyond))
         return out
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:

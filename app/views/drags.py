@@ -16,6 +16,9 @@ NEAR = 16
 STALE = 1500
 """Milliseconds after which a figure that is still there shows again what is true: the drag was refused."""
 
+OF_A_MOUSE = "<span class='of-a-mouse'>{}</span>"
+"""Words that are not there where there is but a finger, whose drag scrolls the page."""
+
 # What was taken hold of is in the arrow's tags: -1 for a chain. A finger's drag scrolls the page.
 _BEGIN = """
 if (matchMedia("(pointer: coarse)").matches || modes.some((mode) => mode.active)) return
@@ -85,7 +88,7 @@ def take_drags(
             line_color=colours.text, line_width=3, level="annotation",
         ))  # fmt: skip
         view.gestures.add(THROW)
-        view.click = f"{view.click.removesuffix(' there')}, drag: throw"
+        view.click = view.click.removesuffix(" there") + OF_A_MOUSE.format(", drag: throw")
     if handles is not None:
         view.gestures.add(HANDLE)
     held = [] if handles is None else [handles]

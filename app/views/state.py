@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.theme import FINE, plot
 from app.views.base import FRESH, Data, Frame, LaneFrame, Playing, View
-from app.views.drags import take_drags
+from app.views.drags import OF_A_MOUSE, take_drags
 from app.views.marks import SIGNS, share
 from app.views.scales import Scale
 from app.views.steps import add_arrows, longer, rows
@@ -146,7 +146,7 @@ class State(View):
         if target.of_coordinates and target.support != SIMPLEX:
             take_drags(self, p, handles, flat=target.dim == 1)
         if handles is not None:
-            self.click = f"{self.click}, drag a cross: move that well"
+            self.click += OF_A_MOUSE.format(", drag a cross: move that well")
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         target, (first, *second) = self.scene.target, self._coordinates

@@ -105,6 +105,16 @@ def test_it_ends_with_its_server(ends, tmp_path):
     assert ended == ends
 
 
+@pytest.mark.parametrize("reads", ["", "compiling.FileIO = lambda *all, **others: sys.stdin.buffer; "])
+def test_it_ends_in_order_when_all_is_compiled(reads, tmp_path):
+    """While its server goes on. Fault: it reads with a lock, for which Python, that ends, does not wait."""
+    code = f"import sys, time; from app import compiling; {reads}"
+    code += "compiling.in_order = lambda: iter([time.sleep(0.5) or []]); compiling.main()"
+    environment = {**os.environ, "SGMCMC_LAB_CACHE": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment) as process:
+        assert (process.wait(60) == 0) == (not reads)
+
+
 def test_where_the_cache_cannot_be_written_one_of_its_own_takes_its_place(tmp_path, monkeypatch):
     """With what is kept in it. Fails where a lab with a read-only home does not start, or compiles it all again."""
     kept = tmp_path / "read-only" / "digest"

@@ -654,8 +654,11 @@ def test_an_energy_is_drawn_and_the_chains_are_thrown(lab):
 
 
 def test_on_a_phone(phone, server):
-    lab = Lab(phone, server).open()
+    lab = Lab(phone, server).open("?lane=sghmc")
     check_phone(lab)
+    # A finger's drag scrolls the page, so nothing is said of a throw.
+    assert "drag: throw" in (hint := phone.locator(".hint").first).text_content()
+    assert hint.inner_text().endswith("click: start")
     first = phone.locator(".bk-Figure").first.bounding_box()
     assert first["y"] + first["height"] / 2 <= phone.viewport_size["height"] / 2, "the first picture: the upper half"
     lab.button("Open drawer").click()
