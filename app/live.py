@@ -224,10 +224,7 @@ class Live:
                 if self._seen_moving and not told and (not TURNS.crowded or time.perf_counter() > at_latest):
                     told = True
                     await self.take_turns([self._page.moving])
-                if self._rebuild:
-                    await self._renew()
-                if self._stale:
-                    await self._send_layout()
+                await self._lay_out()
                 if self._restart:
                     await self._begin()
                     continue
@@ -244,11 +241,14 @@ class Live:
         finally:
             slow.cancel()
 
-    async def _renew(self) -> None:
-        """New figures on the page, a turn for each; what others want meanwhile comes between them."""
-        await self.take_turns(self.view_builders())
+    async def _lay_out(self) -> None:
+        """Where others are chosen, new figures on the page, a turn for each; what others want comes between them."""
+        if self._rebuild:
+            await self.take_turns(self.view_builders())
+            if self._stale:
+                await self.take_turns(self._page.show_views(self.views), last_does_all=True)
         if self._stale:
-            await self.take_turns(self._page.show_views(self.views), last_does_all=True)
+            await self._send_layout()
 
     async def _rest(self, seconds: float) -> None:
         """Wait, but not with a frame that shows an edit."""

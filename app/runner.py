@@ -321,6 +321,8 @@ class Runner(Live):
             if not self._said_long:
                 self._said_long = True
                 self.screen.show_status(LONG.format("more than a second"))
+            # A view that is chosen meanwhile is there at once, and filled at the step's end.
+            await self._lay_out()
         else:
             job.result()
             if (took := time.perf_counter() - began[0]) > LONG_SECONDS:

@@ -22,6 +22,24 @@ const keep = (code, student, secret) => {
   }
 }
 
+// Of this tab alone: whether it has let go of the teacher's page, and does so again after a reload.
+const FREE = "sgmcmc-lab-free"
+const isFree = (code) => {
+  try {
+    return sessionStorage.getItem(FREE) === code
+  } catch {
+    return false
+  }
+}
+const setFree = (code, free) => {
+  if (free === isFree(code)) return
+  try {
+    free ? sessionStorage.setItem(FREE, code) : sessionStorage.removeItem(FREE)
+  } catch {
+    // As above: after a reload the page follows.
+  }
+}
+
 const element = (tag, className, text) => Object.assign(document.createElement(tag), { className, textContent: text ?? "" })
 const html = (tag, className, text) => Object.assign(document.createElement(tag), { className, innerHTML: text })
 const people = (n) => (n === 1 ? "1 student" : `${n} students`)
@@ -97,6 +115,8 @@ export function render({ model }) {
   }
 
   const show = (data) => {
+    const actions = data.buttons.map(([action]) => action)
+    if (actions.includes("follow") || actions.includes("let_go")) setFree(model.code, actions.includes("follow"))
     const { activeElement } = box.getRootNode()
     const focused = box.contains(activeElement) ? activeElement.dataset.action : null
     const line = element("div", "line")
@@ -118,6 +138,6 @@ export function render({ model }) {
   }
   model.on("msg:custom", receive)
   model.on("remove", () => model.off("msg:custom", receive))
-  model.send_msg(["hello", ...(read()[model.code] ?? ["", ""])])
+  model.send_msg(["hello", ...(read()[model.code] ?? ["", ""]), isFree(model.code) ? "free" : ""])
   return box
 }

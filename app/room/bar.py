@@ -44,7 +44,7 @@ class RoomBar(Wire):
         self._heard = heard
 
     def _handle_msg(self, message: Any) -> None:
-        if isinstance(message, list) and message and isinstance(message[0], str) and len(message) <= 3:
+        if isinstance(message, list) and message and isinstance(message[0], str) and len(message) <= 4:
             self._heard(message)
 
     async def keep(self, student: str, secret: str) -> None:

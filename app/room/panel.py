@@ -64,6 +64,8 @@ class RoomPanel:
         self._proof = ""
         """By what a room that is gone can be opened again: its maker's secret."""
         self._following = self._entering = self._opening = self.ended = False
+        self._free = False
+        """Whether this page had let go before it was loaded again."""
         self._coming: object = None
         """What is the last try to come in."""
         self._presses, self._pressed = PRESSES_AT_ONCE, 0.0
@@ -145,10 +147,12 @@ class RoomPanel:
             return
         self._presses -= 1
         action, given = message[0], message[1:]
-        if action == "hello" and len(given) == 2 and all(isinstance(one, str) for one in given):
+        if action == "hello" and len(given) == 3 and all(isinstance(one, str) for one in given):
             # A component that is drawn anew is shown all again.
             self._shown = {}
-            self._do(self._come_in(*given))
+            student, secret, free = given
+            self._free = free == "free"
+            self._do(self._come_in(student, secret))
             return
         if action == "leave" and not self.is_maker:
             self._go()
@@ -209,7 +213,7 @@ class RoomPanel:
         await self.bar.keep(self._student, self._secret)
         self.leave()
         if not self._was_in:
-            self._following = not maker
+            self._following = not (maker or self._free)
         self._was_in = True
         self._quit = hub().join(code, self._hear)
 

@@ -97,7 +97,7 @@ def test_nobody_waits_for_the_end_of_a_long_step(ask, fault, monkeypatch):
     monkeypatch.setattr(lanes, "move", lambda *_: under_way.set() or free.wait(60))
 
     async def asked():
-        made.lanes, made._restart = lanes, False
+        made.lanes, made._restart, made._rebuild = lanes, False, False
         frame = asyncio.create_task(made._frame())
         while not under_way.is_set() or not (fault or screen.show_status.called):
             await asyncio.sleep(0.001)
@@ -110,6 +110,40 @@ def test_nobody_waits_for_the_end_of_a_long_step(ask, fault, monkeypatch):
     assert asyncio.run(asked()) == (not fault,) * 3
     said = [call.args[0] for call in screen.show_status.call_args_list]
     assert said == ([] if fault else [runner.LONG.format("more than a second"), ""])
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_view_does_not_wait_for_the_end_of_a_long_step(fault, monkeypatch):
+    """Its figure is on the page meanwhile, and the frame at the step's end fills it. Planted fault: no step is long."""
+    monkeypatch.setattr(runner, "LONG_SECONDS", 1e9 if fault else 0.02)
+    state, screen, free, under_way = AppState(), Mock(), threading.Event(), threading.Event()
+    screen.show_views.return_value = []
+    made, lanes = runner.Runner(state, screen), DensityLanes(state.experiment)
+    made.bus = Mock(set_layout=AsyncMock(), send_frame=AsyncMock())
+    monkeypatch.setattr(lanes, "short", lambda *_: False)
+    monkeypatch.setattr(lanes, "move", lambda *_: under_way.set() or free.wait(60))
+
+    async def asked():
+        made.lanes, made._restart = lanes, False
+        await made._lay_out()
+        made.frames_sent, made._redraw = 7, False
+        frame = asyncio.create_task(made._frame())
+        while not under_way.is_set():
+            await asyncio.sleep(0.001)
+        state.views = ["marginal"]
+        for _ in range(20 if fault else 6000):
+            await asyncio.sleep(0.01)
+            if made.bus.set_layout.await_count == 2:
+                break
+        free.set()
+        await frame
+        return [view.key for view in made.views] == ["marginal"], frame.done()
+
+    assert asyncio.run(asked()) == (not fault, True)
+    assert made.bus.send_frame.await_count == (not fault)
+    if not fault:
+        number, data = made.bus.send_frame.await_args.args
+        assert number == 1 and data
 
 
 class Said(View):

@@ -78,7 +78,7 @@ def a_class(monkeypatch):
                     code = await page.room.open()
                 page.code = code
                 spy(page, monkeypatch)
-                page.sends(["hello", mark, ""])
+                page.sends(["hello", mark, "", ""])
                 await rest()
                 return page
 
@@ -125,9 +125,9 @@ def test_a_page_is_one_student_whatever_it_sends(a_class):
         own = student.kept[0]
         for i in range(50):
             student.sends(
-                ["hello", new_mark(), ""],
-                ["hello", "", ""],
-                ["hello", "x" * 100_000, new_mark()],
+                ["hello", new_mark(), "", ""],
+                ["hello", "", "", ""],
+                ["hello", "x" * 100_000, new_mark(), "free" * 100_000],
                 ["answer", 1 + i % 2],
             )
             await asyncio.sleep(0)
@@ -161,7 +161,7 @@ def test_a_student_does_nothing_that_is_the_makers(a_class):
         student, other = await new_page(teacher.code), await new_page()
         student.sends(
             ["ask"], ["reveal"], ["race"], ["by_tau"], ["end_race"], ["close"], ["code"], ["__init__"], ["panel"], [], "ask", [["ask"]],
-            ["hello", student.kept[0], other.kept[1]], ["hello", student.kept[0], teacher.kept[1][:-1]], ["answer", True], ["answer", 10**30],
+            ["hello", student.kept[0], other.kept[1], ""], ["hello", student.kept[0], teacher.kept[1][:-1], ""], ["answer", True], ["answer", 10**30],
             ["open", -1], ["open", 10**9], ["enter"], ["ask"], ["close"],
         )  # fmt: skip
         await rest()
@@ -194,7 +194,7 @@ def test_after_a_start_of_the_server_the_teacher_opens_the_room_again_and_all_ar
         offered = ["again" in str(one.shown["buttons"]) for one in (teacher, student, other)]
         forger = await new_page(teacher.code)
         for _ in range(20):
-            forger.sends(["hello", "", new_mark()])
+            forger.sends(["hello", "", new_mark(), ""])
         await until(lambda: "again" in str(forger.shown["buttons"]))
         forger.sends(["again"])
         student.sends(["again"], ["ask"], ["close"])
