@@ -34,7 +34,7 @@ class Components(View):
 
     key = "components"
     title = "All components"
-    hint = "wide grey boxes: exact; marks: smallest so far, ▼ lower still"
+    hint = "wide grey boxes: exact; marks: smallest so far, ▼ lower"
     every = 5
 
     @classmethod

@@ -122,7 +122,7 @@ class Phase(View):
         latest = [np.array(places).reshape(-1, 2) for places in self._latest]
         if any(reach.hold(places[:, k] for places in latest) for k, reach in enumerate(self._reaches)):
             # An orbit keeps its shape.
-            times = max(reach.times for reach in self._reaches)
+            times = np.max([reach.times for reach in self._reaches], axis=0)
             for name, reach in zip(("x range", "y range"), self._reaches, strict=True):
                 reach.times = times
                 out[name] = (reach.ends,)

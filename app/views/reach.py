@@ -16,12 +16,12 @@ MOST = 30.0
 
 
 class Reach:
-    """The ends of an axis, which grows about its middle."""
+    """The ends of an axis, each of which goes away from its middle."""
 
     def __init__(self, low: float, high: float):
         self._middle, self._half = (low + high) / 2, (high - low) / 2
-        self.times = 1.0
-        """How many times as long it is as it was."""
+        self.times = np.ones(2)
+        """How many times as far from the middle each is as it was."""
 
     @property
     def ends(self) -> Array:
@@ -29,25 +29,27 @@ class Reach:
         return self._middle + self.times * self._half * np.array([-1.0, 1.0])
 
     def hold(self, lanes: Iterable[Array]) -> bool:
-        """Grow, by some more than is needed and for good, until the latest places of every lane (n,) are held. Whether
-        it grew.
+        """Grow at both ends, by some more than is needed and for good, until the latest places of every lane (n,) are
+        held. Whether it grew.
         """
-        before = self.times
+        before = self.times[0]
         for places in lanes:
             if not places.size:
                 continue
-            away = self._away(places)
+            away = np.abs(places - self._middle) / self._half
             if np.mean(away > before) > SHARE:
-                self.times = min(max(self.times, GROWTH * float(away.max())), MOST)
-        return self.times > before
+                self.times[:] = min(max(self.times[0], GROWTH * float(away.max())), MOST)
+        return bool(self.times[0] > before)
 
     def follow(self, lanes: Iterable[Array]) -> bool:
-        """Be as long as all of the latest places need, their ends (n, 2) of every lane. Whether it changed."""
-        before = self.times
-        farthest = max((float(self._away(places).max()) for places in lanes if places.size), default=0.0)
-        self.times = next((times for times in LENGTHS if times >= farthest), MOST)
-        return self.times != before
+        """Be as long at each end as all of the latest places need, their ends (n, 2) of every lane. Whether it changed.
 
-    def _away(self, places: Array) -> Array:
-        """How far they are from the middle, in halves of the axis as it was."""
-        return np.asarray(np.abs(places - self._middle) / self._half)
+        Where chains go far down a log axis it does not rise by as many powers of ten, to values that there are none of.
+        """
+        before, farthest = self.times, np.zeros(2)
+        for places in lanes:
+            if places.size:
+                away = (self._middle - places.min()) / self._half, (places.max() - self._middle) / self._half
+                farthest = np.maximum(farthest, away)
+        self.times = np.array([next((times for times in LENGTHS if times >= far), MOST) for far in farthest])
+        return not np.array_equal(self.times, before)
