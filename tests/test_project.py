@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from lessons import load_all
 from tests.browser import in_ci
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -189,6 +190,13 @@ def test_the_programs_of_the_readme_run():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="CI runs on Linux")
+def test_the_readme_counts_the_claims_of_the_course():
+    claims = {key: sum(len(step.claims) for step in lesson.steps) for key, lesson in load_all().lessons.items()}
+    table = dict(re.findall(r"^\| ([a-z-]+) \| (\d+ of \d+) \|$", README, re.MULTILINE))
+    assert table == {key: f"{n} of {n}" for key, n in claims.items()}
+    assert f"The course has {len(claims)} lessons with {sum(claims.values())} claims." in README
+
+
 def test_ci_runs_the_command_of_the_readme():
     assert run("bash", ROOT / ".ci" / "run", "--show").strip() == blocks()[1]
 
