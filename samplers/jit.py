@@ -338,8 +338,8 @@ def missing() -> list[Any]:
 def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] | None = None) -> None:
     """Compile these functions or load them from the cache.
 
-    ``progress(done, total, what)`` is called before each one and once at the end. Without it a line on standard error
-    says what is being compiled, where that is a terminal.
+    ``progress(done, total, what)`` is called before each one and once at the end; ``what`` is to be compiled, and empty
+    where it is only loaded. Without it a line on standard error says what is being compiled, where that is a terminal.
     """
     waiting = [f for f in dict.fromkeys(functions) if f not in _READY]
     told = progress is None and sys.stderr.isatty()
@@ -347,7 +347,7 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
     for done, function in enumerate(waiting):
         what, signature = _COMPILED[function]
         if progress is not None:
-            progress(done, len(waiting), what)
+            progress(done, len(waiting), "" if _is_kept(function) else what)
         elif function in cold:
             _say(f"compiling {cold.index(function) + 1} of {len(cold)}: {what}")
         # The server's warm-up and its first pages want the same functions at the same time.

@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from functools import cache
+from functools import cache, partial
 from html import escape
 from secrets import token_urlsafe
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from bokeh.server.util import check_allowlist
 from bokeh.settings import settings
 from bokeh.util.token import generate_jwt_token, generate_secret_key, generate_session_id
 from panel.io.server import DocHandler, RootHandler
+from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
@@ -39,6 +40,8 @@ EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
 ORIGINS = "BOKEH_ALLOW_WS_ORIGIN"
 """Bokeh's variable for what ``--allow-websocket-origin`` says, in place of which it stands."""
+MAX_BODY = 10_000
+"""Bytes of a request's body; a page sends none. Tornado would keep 100 MB of each, also of one that is then refused."""
 _SCRIPT = re.compile(r"<script(?=[\s>])")
 _REFUSED = (ASSETS / "refused.js").read_text(encoding="utf-8")
 """The script of a page that cannot be connected: it is there before any part of the page is."""
@@ -349,8 +352,8 @@ def install() -> None:
     """Make ``panel serve`` guarded. Must run before the server is made; a second call changes nothing.
 
     ``panel serve`` owns the command line and makes the server, so this replaces what it looks up by name, as Panel
-    itself does with Bokeh's: ``bokeh.server.server.BokehTornado`` and the handlers in ``per_app_patterns`` and
-    ``toplevel_patterns``.
+    itself does with Bokeh's: ``BokehTornado`` and ``HTTPServer`` in ``bokeh.server.server``, and the handlers in
+    ``per_app_patterns`` and ``toplevel_patterns``.
     """
     embedding_sites(os.environ.get(EMBED, ""))
     pieces.install()
@@ -359,5 +362,6 @@ def install() -> None:
     toplevel_patterns[0] = (r"/?", Front)
     bokeh.server.tornado.RootHandler = Front
     bokeh.server.server.BokehTornado = GuardedTornado
+    bokeh.server.server.HTTPServer = partial(HTTPServer, max_body_size=MAX_BODY)
     # Every page is sent what all components are, and this one's folder is that in which the server was started.
     pmui.FileSelector._data_model.lookup("directory").property._default = ""

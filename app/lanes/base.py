@@ -16,11 +16,14 @@ WORK_SECONDS = 0.04
 """Lanes move for so long between two frames; a single step that takes longer is made all the same."""
 
 
+LOADING = "Loading"
+
+
 class Progress:
     """How far work in a thread is. Work that nobody waits for ends where it next tells."""
 
     def __init__(self) -> None:
-        self.what = "Loading"
+        self.what = LOADING
         self.share: float | None = None
         """Between 0 and 1; None where that is not known."""
         self.cancelled = False
@@ -32,10 +35,9 @@ class Progress:
         self.what, self.share = what, share
 
     def compiling(self, done: int, total: int, what: str) -> None:
-        """The same for the compiler."""
-        if what:
-            name = what.removeprefix("the main loop of the ").replace("_", " ")
-            self.tell(f"First start on this machine: compiling {name}", done / total)
+        """The same for the compiler; ``what`` is empty where nothing is compiled."""
+        name = what.removeprefix("the main loop of the ").replace("_", " ")
+        self.tell(f"First start on this machine: compiling {name}" if what else LOADING, done / max(total, 1))
 
 
 class Record:

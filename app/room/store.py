@@ -107,8 +107,11 @@ class Redis:
     PREFIX = "sgmcmc-lab:"
 
     def __init__(self, address: str):
-        from redis.asyncio import BlockingConnectionPool
-        from redis.asyncio import Redis as Client
+        try:
+            from redis.asyncio import BlockingConnectionPool
+            from redis.asyncio import Redis as Client
+        except ImportError:
+            raise ImportError(f'{REDIS} needs the extra class: pip install -e ".[class]"') from None
 
         pool = BlockingConnectionPool.from_url(
             address, max_connections=CONNECTIONS, timeout=4 * PATIENCE, decode_responses=True, socket_timeout=PATIENCE,

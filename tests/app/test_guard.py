@@ -8,6 +8,7 @@ import base64
 import gzip
 import json
 import re
+import socket
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,6 +97,7 @@ PROMISES = {
         "test_a_message_has_a_bounded_number_of_events",
         "test_a_flood_of_messages_waits_its_turn",
         "test_what_is_no_message_closes_the_connection_and_nothing_else",
+        "test_a_large_body_is_refused_before_it_is_sent",
     ),
     "A session is of the page": (
         "test_a_session_has_one_connection",
@@ -723,6 +725,23 @@ def test_a_refused_connection_has_its_sentence(origin, named, monkeypatch):
     assert "one name more in BOKEH_ALLOW_WS_ORIGIN" in sentence and "--allow" not in sentence
     assert sentence.endswith(f": {named or 'localhost:5006'}")
     assert not guard.refusal_of_connection("http://other.example")
+
+
+@pytest.mark.parametrize("host", ["localhost", "evil.example"])
+@pytest.mark.parametrize("size", ["Content-Length: 20000", "Transfer-Encoding: chunked\r\n\r\n4e20"])
+def test_a_large_body_is_refused_before_it_is_sent(server, host, size):
+    """Fails where the server takes 100 MB of each request of anybody, and keeps them. A small one has its answer."""
+    start = f"POST /app HTTP/1.1\r\nHost: {host}:{server.port}\r\n"
+
+    def answer(rest):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as asked:
+            asked.sendall(f"{start}{rest}".encode())
+            return asked.recv(100).split(b"\r\n")[0]
+
+    assert answer(f"{size}\r\n\r\n") == b"HTTP/1.1 400 Bad Request"
+    assert answer("Content-Length: 1\r\n\r\nx") == (
+        b"HTTP/1.1 200 OK" if host == "localhost" else b"HTTP/1.1 403 Forbidden"
+    )
 
 
 def test_other_sites_cannot_make_the_server_work(server):

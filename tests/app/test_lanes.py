@@ -20,6 +20,16 @@ from samplers import Change, Experiment, Run
 WAIT, STEP = 0.005, 2e-6
 
 
+def test_what_was_compiled_before_does_not_stay_on_the_page():
+    """Fails where a page says that it compiles while it loads what comes after."""
+    progress = Progress()
+    progress.compiling(0, 2, "the main loop of the sgld")
+    assert progress.what == "First start on this machine: compiling sgld"
+    progress.compiling(1, 2, "")
+    assert (progress.what, progress.share) == ("Loading", 0.5)
+    progress.compiling(0, 0, "")
+
+
 def test_waiting_is_not_taken_for_the_cost_of_a_step(monkeypatch):
     """Fails where chunks shrink because each of them is waited for. Planted fault: a clock that goes on meanwhile."""
     wall, own, chunks = [0.0], [0.0], []

@@ -191,6 +191,18 @@ def test_a_cold_cache_says_what_it_compiles_on_a_terminal(tmp_path):
     assert terminal_of(tmp_path / "other", COLD, terminal=False) == ""
 
 
+@pytest.mark.slow
+def test_what_is_only_loaded_is_not_said_to_be_compiled(tmp_path):
+    """Fails where a server tells of a first start what it loads, at each start and after all was compiled."""
+    tells = COLD.replace(
+        "gradient])", "gradient], lambda done, total, what: print(done, total, what, file=sys.stderr))"
+    )
+    script = f"import sys{tells}"
+    compiled = ["0 2 potential of gaussian", "1 2 gradient of gaussian", "2 2 "]
+    assert terminal_of(tmp_path, script, terminal=False).splitlines() == compiled
+    assert terminal_of(tmp_path, script, terminal=False).splitlines() == ["0 2 ", "1 2 ", "2 2 "]
+
+
 def test_every_headless_way_compiles_aloud(tmp_path, monkeypatch):
     """Fails where ``run``, ``lessons`` or a run in Python compiles with a progress of its own, or not before it runs:
     what they need is then ready. Planted fault: a run without it, which is what the page does."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 from contextlib import AsyncExitStack
 
 import pytest
@@ -96,6 +97,13 @@ def test_what_is_announced_is_known_to_the_other_until_its_time_is_over(server):
         return await second._store.announced("x"), await first._store._redis.hlen("sgmcmc-lab:known:x")
 
     assert of_two(server, do) == ({"a": "one two"}, 1)
+
+
+def test_without_its_library_the_start_says_what_to_install(monkeypatch):
+    """Fails where it ends with the name of a module that nobody has named."""
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    with pytest.raises(ImportError, match=r"^SGMCMC_REDIS needs the extra class: pip install"):
+        Redis("redis://localhost")
 
 
 def test_a_full_server_still_shows_what_is_there_and_a_stopped_one_is_given_up_in_time(server, monkeypatch):
