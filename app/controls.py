@@ -162,10 +162,24 @@ class _Followed:
 
     def __init__(self, read: Callable[[], Any], make: Callable[[], Any]):
         self.read, self.make = read, make
-        self.slot = pn.Column(make(), sizing_mode="stretch_width", margin=0)
+        self.slot = pn.Column(self._make(), sizing_mode="stretch_width", margin=0)
+
+    def _make(self) -> Any:
+        made = self.make()
+        self._agree(made)
+        if "value_throttled" in made.param:
+            made.param.watch(lambda _: self._agree(made), "value_throttled")
+        return made
+
+    def _agree(self, made: Any) -> None:
+        """What is true is known here, and what the widget holds has been asked for."""
+        self._known, self._asked = self.read(), made.value
 
     def refresh(self) -> None:
         made, value = self.slot[0], self.read()
+        if value == self._known and made.value != self._asked and "value_throttled" in made.param:
+            # A hand has moved the slider on, and is not done.
+            return
         # What was refused and can be mended is left as it was typed.
         wrong = getattr(made, "error_state", False)
         if made.value == value and wrong:
@@ -176,9 +190,10 @@ class _Followed:
         listed = isinstance(made, pmui.DiscreteSlider) and value in made.options.values()
         if listed or isinstance(made, pmui.IntSlider | pmui.FloatSlider):
             made.value = value
+            self._agree(made)
         else:
             # Another widget that is set twice in a moment sends its first value back, as if a person had chosen it.
-            self.slot[0] = self.make()
+            self.slot[0] = self._make()
 
 
 class Panel:

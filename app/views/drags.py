@@ -125,7 +125,9 @@ def take_curve(view: View, figure: Any, label: str) -> Toggle:
     colours = view.scene.colours
     ink = ColumnDataSource({"x": [], "y": []})
     figure.line("x", "y", source=ink, line_color=colours.lanes[2], line_width=3, line_cap="round", line_join="round")
-    look = f".bk-btn {{ background: {colours.surface}; color: {colours.text}; border: 1px solid {colours.faint}; padding: 1px 8px; font-size: 13px; }}"
+    # Thrice, to outdo what Bokeh says of a button that is pressed or has the pointer on it: white, also on a dark page.
+    look = f".bk-btn.bk-btn.bk-btn {{ background: {colours.surface}; color: {colours.text}; "
+    look += f"border: 1px solid {colours.faint}; padding: 1px 8px; font-size: 13px; }}"
     mode = Toggle(label=label, width_policy="min", height=26, margin=0, stylesheets=[look])
     args = {"key": view.key, "figure": figure, "ink": ink, "mode": mode}
     for event in (PanStart, Pan):

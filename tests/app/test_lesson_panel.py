@@ -362,6 +362,45 @@ def test_what_goes_on_being_needed_stays_in_the_sidebar():
     assert not shown.panel.select(Notice)
 
 
+@pytest.mark.parametrize(("label", "went"), [("Step size ε", 9), ("Mean μ", 0.4)])
+def test_a_slider_is_not_put_back_under_the_hand_that_is_on_it(label, went):
+    """Its value comes as it is moved, and is asked for when it is let go of; in between the page may be drawn again."""
+    state, _ = state_of("?target=gaussian&lane=sgld(step_size:0.1)")
+    waiting = []
+    shown = Controls(state, print, later=waiting.append)
+    (made,) = (one for one in shown.panel.select(pn.widgets.Widget) if one.label == label)
+    made.get_root()
+
+    def go(place, *names):
+        for name in names:
+            made._process_events({name: place})
+
+    def draw():
+        while waiting:
+            waiting.pop()()
+
+    first = made.value
+    go(went, "value", "value_throttled")
+    second = made.value
+    go(went / 2 if isinstance(went, float) else went - 1, "value")
+    third = made.value
+    assert len({first, second, third}) == 3
+    # What was asked for is drawn while the handle is elsewhere already.
+    draw()
+    assert made.value == third
+    go(went / 2 if isinstance(went, float) else went - 1, "value_throttled")
+    draw()
+    now = state.experiment
+    held = now.lanes[0].sampler.values()["step_size"] if went == 9 else now.target.values()["mean"]
+    assert held == made.value == third
+    # What is changed elsewhere is shown, with a hand on it or without.
+    go(went, "value")
+    state.set_lane_param(0, "sampler", "step_size", 0.2)
+    state.set_target_param("mean", -1.0)
+    draw()
+    assert made.value == (0.2 if went == 9 else -1.0)
+
+
 @pytest.mark.parametrize("query", ["?target=typed(energy:theta^4;extent:3)&lane=sgld", "?target=sparse_dirichlet"])
 def test_a_text_follows_what_is_typed_elsewhere_and_keeps_what_was_refused(query):
     state, _ = state_of(query)

@@ -628,7 +628,12 @@ def test_an_energy_is_drawn_and_the_chains_are_thrown(lab):
         return box["x"] + x * box["width"], box["y"] + y * box["height"]
 
     (low, high) = lab.figures()["Energy"]["x"]
-    lab.button("Draw another U").click()
+    mode = lab.button("Draw another U")
+    look = "one => { const {color, backgroundColor} = getComputedStyle(one); return [color, backgroundColor] }"
+    as_it_is = mode.evaluate(look)
+    mode.click()
+    # Pressed and under the pointer it has the colours of its page, which may be dark.
+    assert lab.button("Draw from left to right").evaluate(look) == as_it_is
     drag(lab.page, [at(0.2, 0.1), at(0.5, 0.6), at(0.7, 0.85), at(0.8, 0.6), at(0.9, 0.1)])
     lab.until(lambda: lab.field("target") != before, "the formula in the link")
     experiment, problems = Experiment.from_query(urlsplit(lab.url).query, DEFAULT)
