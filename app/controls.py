@@ -187,8 +187,9 @@ class _Followed:
             made.error_state = False
         if made.value == value or wrong:
             return
-        listed = isinstance(made, pmui.DiscreteSlider) and value in made.options.values()
-        if listed or isinstance(made, pmui.IntSlider | pmui.FloatSlider):
+        # A slider over listed values is one of whole numbers, too, and shows its first value for one that it has not.
+        listed = made.options.values() if isinstance(made, pmui.DiscreteSlider) else [value]
+        if value in listed and isinstance(made, pmui.IntSlider | pmui.FloatSlider):
             made.value = value
             self._agree(made)
         else:

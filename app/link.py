@@ -155,7 +155,12 @@ def _without_upload(experiment: Experiment, messages: list[str]) -> Experiment:
     )
     data = experiment.to_dict()
     data["target"]["params"][name] = built_in
-    return Experiment.from_dict(data)
+    try:
+        return Experiment.from_dict(data)
+    except SpecError:
+        # Formulas name the columns of the file, which another page of this server may still have.
+        data["target"]["params"] = {name: built_in}
+        return Experiment.from_dict(data | {"start": [], "momentum": []})
 
 
 def read_fields(query: str) -> tuple[dict[str, str], list[str]]:

@@ -114,6 +114,9 @@ class FileBox(pmui.FileInput):
             self._refuse(f"The upload has too many files: allowed are at most {MAX_FILES:,}.")
         elif files:
             self._take(files)
+        else:
+            # Of a file without a byte the browser sends no chunk.
+            self._refuse("Nothing has arrived: the file is empty, or was not sent whole.")
 
 
 _TABLE = "A CSV file whose first line names the columns and whose last column is {}; the others are numbers, at most 98 of them, and at most 200,000 numbers in all. Nothing is kept after this page is closed, and nobody else sees it."

@@ -54,10 +54,10 @@ class LaneRecord(Record):
         spec = self.run.spec
         return max(max(self.run.counted_from, spec.burn_in) + spec.n_steps - self.run.steps, 0)
 
-    def record(self) -> None:
-        """Add a point to the curve if the run has become enough longer."""
-        run = self.run
-        if run.statistics.n_draws and (not self.curve or run.steps >= self.curve[-1].position.steps * CURVE_SPACING):
+    def record(self, rests: bool = False) -> None:
+        """Add a point to the curve if the run has become enough longer, or longer at all where it rests."""
+        run, last = self.run, self.curve[-1].position.steps if self.curve else 0
+        if run.statistics.n_draws and run.steps > last and (rests or run.steps >= last * CURVE_SPACING):
             distance = ks.mean_distance(run.statistics, run.target)
             self.curve.append(CurvePoint(self.position, run.statistics.n_draws, distance, *_divergence(run)))
 
@@ -163,7 +163,7 @@ class DensityLanes(Lanes):
 
     def frame(self, state: AppState) -> Frame:
         for record in self.records:
-            record.record()
+            record.record(rests=not state.playing)
         return Frame(record.frame(state.axis) for record in self.records)
 
     def whole(self, state: AppState) -> Frame:

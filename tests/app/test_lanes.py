@@ -16,6 +16,7 @@ from app.state import DEFAULT, AppState
 from app.threads import workers
 from app.views.base import View
 from samplers import Change, Experiment, Run
+from samplers.diagnostics import ks
 
 WAIT, STEP = 0.005, 2e-6
 
@@ -256,6 +257,22 @@ def test_lanes_that_are_made_in_a_moment_do_not_wait_for_a_thread(most, in_threa
 
     assert len(asyncio.run(begun()).runs) == 1
     assert bool(asked) == in_thread
+
+
+def test_the_distance_of_a_run_that_rests_is_that_of_all_its_draws():
+    """While it moves, the curve gets a point when the run is longer by its spacing, and the caption has the last."""
+    state = AppState(speed=1000)
+    lanes = DensityLanes(state.experiment)
+    for state.speed in (1000, 20):
+        lanes.move(state, 0)
+        (frame,) = lanes.frame(state)
+    assert [point.position.steps for point in frame.curve] == [1000]
+    state.playing = False
+    for _ in range(2):
+        (frame,) = lanes.frame(state)
+    assert [point.position.steps for point in frame.curve] == [1000, 1020]
+    run = lanes.runs[0]
+    assert frame.curve[-1].ks == ks.mean_distance(run.statistics, run.target) != frame.curve[0].ks
 
 
 def test_what_a_claim_is_held_against_is_the_run_at_its_length():

@@ -350,6 +350,7 @@ def test_what_goes_on_being_needed_stays_in_the_sidebar():
     assert steps()[1].value == 0.2
     state.set_lane_param(0, "sampler", "step_size", 0.1234)
     assert [one.value for one in steps()] == [0.1234, 0.2]
+    assert 0.1234 in steps()[0].options.values(), "the page shows the first value for one that is not listed"
     state.set_seed(7)
     assert [one.value for one in shown.panel.select(pmui.IntInput)] == [7]
     assert before[0] is widgets()[0]

@@ -7,6 +7,7 @@ import pytest
 from app import link
 from app.lesson.course import library
 from app.state import DEFAULT, AppState, default_views
+from app.upload import KINDS, Upload
 from app.views import VIEWS, coordinates
 from samplers import Experiment
 
@@ -194,3 +195,13 @@ def test_a_density_beside_a_step_on_a_model_has_its_own_settings():
     chains = state_of("?lesson=langevin&step=2")[0].experiment.n_chains
     other, _ = state_of("?lesson=langevin&step=2&target=network(graph:florentine)&lane=network_gibbs")
     assert other.experiment.n_chains == 1 != chains
+
+
+def test_a_link_on_a_table_that_another_page_has_asks_for_it():
+    """Its formulas name columns that the built-in table has not."""
+    lines = "\n".join(f"{i},{i % 3}" for i in range(12))
+    table = Upload(KINDS["posterior"], {"mine.csv": f"mass,y\n{lines}\n".encode()}).data()
+    query = f"?target=posterior(table:{table.key};parameters:a;prior:normal_lpdf(a,0,1);row:normal_lpdf(y,a*mass,1);curve:a*mass)&start=1"
+    state, messages = state_of(query)
+    assert "no link holds" in messages[0]
+    assert not state.experiment.of_own_data

@@ -284,14 +284,14 @@ def test_a_file_in_many_small_chunks_costs_what_a_file_costs():
     {"data": 10**11}, {"data": None}, {"data": [1, 2]}, {"name": 7}, {"name": None}, {"chunk": 2}, {"chunk": "1"}, {"chunk": None},
     {"name": "a" * 300}, {"total_chunks": 2}, {"total_chunks": None}, {"total_chunks": 10**12}, {"status": "?"}, {"status": None},
 ])  # fmt: skip
-def test_a_message_that_no_browser_sends_brings_no_file_and_no_error(wrong):
+def test_a_message_that_no_browser_sends_brings_no_file(wrong):
     target, taken, refused = box()
     good = {"status": "upload_event", "name": "a.txt", "chunk": 1, "total_chunks": 1, "mime_type": "", "data": b"cats"}
     target._handle_msg(good | wrong)
     target._handle_msg({})
     target._handle_msg("finished")
     finish(target)
-    assert not taken and not refused
+    assert not taken and "was not sent whole" in refused[0]
     target._handle_msg(good)
     finish(target)
     assert taken == [{"a.txt": b"cats"}]
@@ -317,6 +317,15 @@ def test_what_the_browser_refuses_is_told():
     target._handle_msg({"status": "error", "error": "File big.txt is larger than 28 MB"})
     assert not taken
     assert "larger than 28 MB" in refused[0]
+
+
+def test_an_empty_file_is_told():
+    """The browser says that it is done, and has sent nothing."""
+    target, taken, refused = box()
+    target._handle_msg({"status": "initializing"})
+    finish(target)
+    assert not taken
+    assert "the file is empty" in refused[0]
 
 
 # The live loop
