@@ -5,8 +5,8 @@ done, that one takes away the sign that something waits, and the change stays on
 figures of a new energy, while the old ones went on moving.
 
 What is changed under :func:`panel.io.hold` before a page says that it is drawn Panel drops, as part of the document
-that is still to be written out. But the browser has taken the document a second earlier: a student's page that came back
-into its room said *Pause* for as long as it was open, and was paused.
+that is still to be written out. But the browser has taken the document a second earlier: a student's page that came
+back into its room said *Pause* for as long as it was open, and was paused.
 """
 
 import threading

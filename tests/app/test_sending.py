@@ -1,6 +1,7 @@
 """What is meant for a page arrives there."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from bokeh.document import Document
@@ -62,3 +63,28 @@ def test_a_change_kept_while_another_is_sent_is_sent(monkeypatch: pytest.MonkeyP
     assert sent(texts) == ["the first change"]
     monkeypatch.setattr(library, "_dispatch_msgs", sending._dispatch)
     assert sent(texts) == texts
+
+
+def changed_while_drawn(listens):
+    """The changes that reach the connections of a page which has not yet said that it is drawn."""
+    document, div, reached = Document(), Div(), []
+    document.add_root(div)
+    session = SimpleNamespace(_subscribed_connections={"a browser"} if listens else set())
+    context = SimpleNamespace(session=session)
+    document._session_context = lambda: context
+    document.on_change(lambda event: reached.append(getattr(event, "attr", type(event).__name__)))
+    with library.hold(document):
+        div.text = "changed"
+        document.add_next_tick_callback(lambda: None)
+    return sorted(reached)
+
+
+def test_a_change_while_the_page_is_drawn_is_sent(monkeypatch: pytest.MonkeyPatch):
+    """The browser has the document by then. Planted fault: the library's own way, which drops the change. Where nobody
+    listens yet, it is in the document that is still to be sent.
+    """
+    monkeypatch.setattr(library, "_drain_unconnected_events", sending._library_drain)
+    assert changed_while_drawn(True) == changed_while_drawn(False) == ["SessionCallbackAdded"]
+    monkeypatch.setattr(library, "_drain_unconnected_events", sending._drain)
+    assert changed_while_drawn(True) == ["SessionCallbackAdded", "text"]
+    assert changed_while_drawn(False) == ["SessionCallbackAdded"]
