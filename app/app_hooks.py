@@ -8,15 +8,14 @@ from tornado.websocket import WebSocketClosedError
 
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
-from app import ending, lean, one_thread, sending, shell, warmup  # noqa: F401
+from app import memory, patches, shell, warmup  # noqa: F401
 from app.guard.server import install
 from app.guard.turns import TURNS
 from app.live import PACE
 from app.room import ahead
 
 install()
-ending.install()
-lean.install()
+patches.install()
 
 SWITCH_SECONDS = 0.0005
 """How long a thread that reads a file may keep the loop waiting for the interpreter. The loop lets go of it at every
@@ -28,12 +27,10 @@ LOOK_MS = 1000
 
 def on_server_loaded(server_context):
     """Compile in the background, so that the first page finds its sampler ready; pages show the progress."""
-    one_thread.keep()
-    sending.keep()
     sys.setswitchinterval(SWITCH_SECONDS)
     threading.Thread(target=warmup.compile_all, name="warm-up", daemon=True).start()
     PeriodicCallback(ahead.beat, 1000 * ahead.BEAT_SECONDS).start()
-    PeriodicCallback(lambda: TURNS.crowded or ending.look(PACE.quiet), LOOK_MS).start()
+    PeriodicCallback(lambda: TURNS.crowded or memory.look(PACE.quiet), LOOK_MS).start()
     IOLoop.current().asyncio_loop.set_exception_handler(_unless_gone)
 
 

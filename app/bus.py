@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import panel as pn
 from bokeh.core.serialization import Serializer
 from bokeh.document.events import MessageSentEvent
 from bokeh.protocol.messages.patch_doc import patch_doc
 from panel.custom import JSComponent
-from panel.models.esm import ESMEvent
+from panel.models.esm import ESMEvent, ReactiveESM
 
-from app.guard.socket import framed
+from app.guard.socket import GuardedSocket, framed, socket_of
+from app.patches import override
 from app.views.base import Feed
 
 ASSETS = Path(__file__).parent.parent / "assets"
@@ -29,22 +31,27 @@ class Wire(JSComponent):
 
     def __init__(self, **params: Any):
         super().__init__(**params)
-        self._heads: dict[str, bytes] = {}
+        self._document = pn.state.curdoc
+        self._head = b""
+
+    @property
+    def socket(self) -> GuardedSocket | None:
+        """The connection of the page; None before it has one and after it has gone."""
+        return socket_of(self._document)
 
     async def _send(self, data: dict[str, Any]) -> None:
         await self._send_bytes(json.dumps(data).encode())
 
     async def _send_bytes(self, content: bytes) -> None:
-        for model, _ in list(self._models.values()):
-            connections = _connections(model)
-            if not connections:
-                continue
-            # Bokeh would list every model of the page to encode a message; only its bytes differ from the last one's.
-            if model.id not in self._heads:
-                self._heads[model.id] = _head(model)
-            message = self._heads[model.id] + framed(content)
-            for connection in connections:
-                await connection._socket.send_framed(message)
+        socket = self.socket
+        if socket is None:
+            return
+        # Bokeh would list every model of the page to encode a message; only its bytes differ from the last one's.
+        if not self._head:
+            data = self._document.get_model_by_name(self.name)
+            models = self._document.select({"type": ReactiveESM})
+            self._head = _head(next(model for model in models if model.data is data))
+        await socket.send_framed(self._head + framed(content))
 
 
 def _head(model: Any) -> bytes:
@@ -84,11 +91,14 @@ class Bus(Wire):
     @property
     def connected(self) -> bool:
         """Whether a page is there to receive frames."""
-        return any(_connections(model) for model, _ in self._models.values())
+        return self.socket is not None
 
+    @override("panel.reactive:Syncable._server_event")
     def _server_event(self, doc: Any, event: Any) -> None:
         # Panel's path would announce itself busy to every part of the page, for every frame.
-        answer = getattr(event, "data", None)
+        self._handle_msg(getattr(event, "data", None))
+
+    def _handle_msg(self, answer: Any) -> None:
         if isinstance(answer, list) and len(answer) == 5 and all(isinstance(x, int) for x in answer):
             number, hidden, generation, width, still = answer
             if number == self.HELLO:
@@ -100,9 +110,8 @@ class Bus(Wire):
 
         Bokeh sends a message as five; by default the second waits until the browser has acknowledged the first.
         """
-        for model, _ in self._models.values():
-            for connection in _connections(model):
-                connection._socket.set_nodelay(True)
+        if (socket := self.socket) is not None:
+            socket.set_nodelay(True)
 
     async def set_layout(self, feeds: Sequence[Feed], looks: Mapping[str, Mapping[str, str]] | None = None) -> None:
         """From now on frames hold the data of these feeds. ``looks`` are properties of models, by their id.
@@ -147,11 +156,3 @@ class Bus(Wire):
     async def send_address(self, query: str, entry: bool) -> None:
         """Show another query in the address: as a new entry of the browser's history, or in place of the last."""
         await self._send({"type": "address", "query": query, "entry": entry})
-
-
-def _connections(model: Any) -> tuple[Any, ...]:
-    """The open connections of the model's page; none before it has one and after it has gone."""
-    document = model.document
-    if document is None or document.session_context is None or document.session_context.session is None:
-        return ()
-    return tuple(document.session_context.session._subscribed_connections)

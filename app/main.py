@@ -4,7 +4,7 @@ import logging
 
 import panel as pn
 
-from app.ending import leave_out
+from app.memory import leave_out
 from app.shell import page
 
 try:

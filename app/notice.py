@@ -1,6 +1,6 @@
 """A sentence on the page, in a box of its own."""
 
-from html import escape
+import re
 from typing import Any
 
 import panel_material_ui as pmui
@@ -11,17 +11,23 @@ class Notice(pmui.Alert):
 
     def __init__(self, text: str = "", severity: str = "error", **params: Any):
         super().__init__(
-            object=text, severity=severity, visible=bool(text), sizing_mode="stretch_width", **{"margin": 6, **params}
+            object=_as_markdown(text),
+            severity=severity,
+            visible=bool(text),
+            sizing_mode="stretch_width",
+            **{"margin": 6, **params},
         )
 
     def say(self, text: str) -> None:
         """Another sentence; an empty one is no box."""
-        self.param.update(object=text, visible=bool(text))
+        self.param.update(object=_as_markdown(text), visible=bool(text))
 
-    def _process_param_change(self, params: dict[str, Any]) -> dict[str, Any]:
-        text = params.get("object")
-        params = super()._process_param_change(params)
-        if text is not None:
-            # The page takes what it gets apart as HTML twice: entities first, then elements.
-            params["object"] = escape("<br>".join(map(escape, text.split("\n"))))
-        return params
+
+_MARKUP = re.compile(r"""[\\`*_{}\[\]()<>#+!|~&"'$=:@/^-]|^\s+|(?<=^\d)[.)]|(?<=\d)[.)](?= )""")
+"""Characters that Markdown or HTML may take for markup; an address is not to become a link."""
+
+
+def _as_markdown(text: str) -> str:
+    """The text as Markdown that shows it as it is: a character reference is never markup (CommonMark 0.31, 2.5)."""
+    lines = (_MARKUP.sub(lambda found: "".join(f"&#{ord(c)};" for c in found[0]), line) for line in text.split("\n"))
+    return "<br>".join(lines)

@@ -12,16 +12,15 @@ import panel_material_ui as pmui
 import param
 from bokeh.models import Div
 from panel.io.state import set_curdoc
-from panel.reactive import Syncable
 
 from app.access import Access
 from app.connection import Connection
-from app.ending import REST_SECONDS, cut
 from app.export import ExportMenu
 from app.labels import with_labels
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import library, read_apart
 from app.lesson.panel import BESIDE, LessonPanel
+from app.memory import forget_roots
 from app.notice import Notice
 from app.present import SX, Presenter
 from app.room.panel import RoomPanel
@@ -35,10 +34,6 @@ from samplers.parameters import SpecError
 from samplers.targets.base import MANIFOLD
 
 log = logging.getLogger("sgmcmc-lab")
-
-# Panel keeps a changed widget waiting for 50 ms, in case that more of its properties change: half of the time that an
-# edit may take to be seen.
-Syncable._debounce = 0
 
 # Panel's Column has a scroll button that would take a cell of the grid.
 GRID = """
@@ -355,7 +350,7 @@ class Session:
         if self._task is not None:
             self._task.cancel()
         self.room.end()
-        asyncio.get_running_loop().call_later(REST_SECONDS, cut, self)
+        forget_roots(self._document)
 
     def show_divergence(self, index: int, message: str) -> None:
         """Say why a lane stopped."""
@@ -384,7 +379,7 @@ class Session:
         if not self.state.refused:
             self.write_link()
 
-    def _start(self) -> None:
+    async def _start(self) -> None:
         self.tell([message for message in self._messages if message not in self.state.refused])
         self._task = asyncio.get_running_loop().create_task(self.runner.run())
         self._task.add_done_callback(self._ended)

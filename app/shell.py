@@ -280,5 +280,5 @@ def page() -> Any:
     """A new page, for a new session."""
     # Panel knows where its styles are once it has written the HTML, which a session that is made anew for a connection
     # never has; until then it asks another host for them.
-    pn.state.curdoc._template_variables["dist_url"] = get_dist_path()
+    pn.state.curdoc.template_variables["dist_url"] = get_dist_path()
     return Page().page

@@ -83,10 +83,13 @@ class FileBox(pmui.FileInput):
         if status == "error":
             self._received, self._chunks, self._parts = 0, 0, {}
             self._refuse(f"The file was not sent: {str(msg.get('error'))[:200]}.")
-        elif status in ("upload_event", "finished"):
-            super()._handle_msg(msg)
+        elif status == "upload_event":
+            self._take_chunk(msg)
+        elif status == "finished":
+            self._take_files()
+            self._send_msg({"status": "finished"})
 
-    def _process_chunk(self, msg: Any) -> None:
+    def _take_chunk(self, msg: Any) -> None:
         # The browser's own check is a courtesy: this is the one that holds. The parent would put a file together
         # chunk by chunk, which costs the square of their number.
         name, number, total, data = (msg.get(key) for key in ("name", "chunk", "total_chunks", "data"))
@@ -103,7 +106,7 @@ class FileBox(pmui.FileInput):
         if of == total and number == len(chunks) + 1:
             chunks.append(data)
 
-    def _flush_buffer(self) -> None:
+    def _take_files(self) -> None:
         received, chunks, parts = self._received, self._chunks, self._parts
         self._received, self._chunks, self._parts = 0, 0, {}
         # A file that did not arrive whole is left out.

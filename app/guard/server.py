@@ -12,7 +12,7 @@ import bokeh.server.server
 import bokeh.server.tornado
 import panel.io.server
 import panel_material_ui as pmui
-from bokeh.server.contexts import _RequestProxy
+from bokeh.server import contexts
 from bokeh.server.session import ServerSession
 from bokeh.server.tornado import BokehTornado
 from bokeh.server.urls import per_app_patterns, toplevel_patterns
@@ -26,10 +26,11 @@ from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
 from app.bus import ASSETS
-from app.guard import pieces, ready, told
+from app.guard import ready
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
 from app.lesson.course import read_apart
+from app.patches import reads
 from app.room import ahead
 from app.room.network import addresses
 from app.room.rooms import AWAY, rooms
@@ -40,6 +41,13 @@ EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
 ORIGINS = "BOKEH_ALLOW_WS_ORIGIN"
 """Bokeh's variable for what ``--allow-websocket-origin`` says, in place of which it stands."""
+READY = (
+    "bokeh.server.contexts:ApplicationContext._create_session",
+    "bokeh.server.session:ServerSession.unsubscribe",
+    "bokeh.server.tornado:BokehTornado.__init__",
+    "panel.io.server:DocHandler._generate_token_payload",
+)
+"""Places that show the private names by which a page is made before it is asked for; where one is unknown, none is."""
 MAX_BODY = 10_000
 """Bytes of a request's body; a page sends none. Tornado would keep 100 MB of each, also of one that is then refused."""
 _SCRIPT = re.compile(r"<script(?=[\s>])")
@@ -186,12 +194,10 @@ class GuardedPage(DocHandler):
         return session
 
     async def get_session(self) -> ServerSession:
-        """The page's session, with its document written out."""
+        """The page's session: one that is ready, or a new one."""
         if self._taken is not None:
             return self._taken
-        session = await super().get_session()
-        await told.write(session)
-        return session
+        return await super().get_session()
 
     def on_connection_close(self) -> None:
         """The reader is gone."""
@@ -293,9 +299,7 @@ class GuardedTornado(BokehTornado):
         ]
         options["extra_patterns"].append((r"/s/([^/]{1,40})", ShortLink))
         super().__init__(applications, **options)
-        for context in self._applications.values():
-            pieces.keep(context.application)
-        self.path_of_ready = next(iter(self._applications), "")
+        self.path_of_ready = min(self.app_paths, default="") if reads(*READY) else ""
         """Where a page is that may be made before it is asked for."""
         self.ready = ready.Ready(self._page_of_nobody)
         ahead.serve(self.ready)
@@ -327,16 +331,14 @@ class GuardedTornado(BokehTornado):
         await _read_lessons(request)
         payload = {"headers": {}, "cookies": {}, "arguments": request.arguments}
         name = generate_session_id(secret_key=self.secret_key, signed=self.sign_sessions)
-        session = await context.create_session_if_needed(name, request, self._token(name, payload))
-        await told.write(session)
-        return session
+        return await context.create_session_if_needed(name, request, self._token(name, payload))
 
     def hand_over(self, session: ServerSession, request: HTTPServerRequest, payload: dict[str, Any]) -> None:
         """Make a page of nobody that of this request."""
         context = session.document.session_context
         session._token = context._token = self._token(session.id, payload)
         names = ("arguments", "cookies", "headers")
-        context._request = _RequestProxy(request, **{name: payload.get(name) for name in names})
+        context._request = contexts._RequestProxy(request, **{name: payload.get(name) for name in names})
 
     def _token(self, name: str, payload: dict[str, Any]) -> str:
         return generate_jwt_token(
@@ -356,7 +358,6 @@ def install() -> None:
     ``per_app_patterns`` and ``toplevel_patterns``.
     """
     embedding_sites(os.environ.get(EMBED, ""))
-    pieces.install()
     # Without the script for other sites' pages, autoload.js, and without metadata: elsewhere a page is in a frame.
     per_app_patterns[:] = [(r"/ws", GuardedSocket), (r"/?", GuardedPage)]
     toplevel_patterns[0] = (r"/?", Front)
@@ -364,4 +365,5 @@ def install() -> None:
     bokeh.server.server.BokehTornado = GuardedTornado
     bokeh.server.server.HTTPServer = partial(HTTPServer, max_body_size=MAX_BODY)
     # Every page is sent what all components are, and this one's folder is that in which the server was started.
-    pmui.FileSelector._data_model.lookup("directory").property._default = ""
+    if reads("panel.custom:ReactiveESMMetaclass.__init__"):
+        pmui.FileSelector._data_model.lookup("directory").property._default = ""

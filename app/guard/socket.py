@@ -1,12 +1,15 @@
 """The connection of a page: which messages it takes, how many, and what it says of errors."""
 
 import asyncio
+import json
 import logging
 import struct
 import time
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from bokeh.document import Document
 from bokeh.protocol.exceptions import ValidationError
 from bokeh.protocol.message import Message
 from bokeh.server.session import ServerSession
@@ -15,8 +18,9 @@ from panel.io.server import WSHandler
 from panel.models.esm import DataEvent
 from tornado.iostream import StreamClosedError
 
-from app.guard import told
 from app.guard.writes import answered, passed_on
+from app.patches import override
+from app.turn import on_this_thread
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +51,8 @@ EXPIRED = "This page is of an earlier server or too old: reload it."
 class GuardedSocket(WSHandler):
     """Bokeh's handler of a page's messages, with bounds.
 
-    It relies on these names of Bokeh's and Panel's handler: ``_token``, ``_async_open``, ``receiver``, ``connection``,
-    ``send_message``, ``write_lock``; on the ``stream`` of Tornado's ``ws_connection``; on the receiver's ``consume``
-    and ``_partial``; on the connection's ``_session``; and on the session's ``_subscribed_connections`` with their
-    ``_socket``.
+    It relies on these names of Bokeh's and Panel's handler: ``receiver``, ``connection``, ``send_message``,
+    ``write_lock``; on the ``stream`` of Tornado's ``ws_connection``; and on the receiver's ``consume``.
     """
 
     _credit = BURST
@@ -58,6 +60,14 @@ class GuardedSocket(WSHandler):
     _pulled = False
     _text = 0
     _too_long = False
+    _owner = False
+    _parts = 0
+    _signed = ""
+
+    def select_subprotocol(self, subprotocols: list[str]) -> str | None:
+        """Keep the token, which the browser sends as its second protocol."""
+        self._signed = subprotocols[1] if len(subprotocols) == 2 else ""
+        return super().select_subprotocol(subprotocols)
 
     def open(self, *args: Any, **kwargs: Any) -> None:
         """Refuse a token of another server with a code and a sentence that the page's script can read."""
@@ -71,12 +81,13 @@ class GuardedSocket(WSHandler):
         try:
             application = self.application
             signed = check_token_signature(
-                self._token, signed=application.sign_sessions, secret_key=application.secret_key
+                self._signed, signed=application.sign_sessions, secret_key=application.secret_key
             )
-            return signed and time.time() < get_token_payload(self._token)["session_expiry"]
+            return signed and time.time() < get_token_payload(self._signed)["session_expiry"]
         except Exception:
             return False
 
+    @override("bokeh.server.views.ws:WSHandler._async_open")
     async def _async_open(self, token: str) -> None:
         try:
             await super()._async_open(token)
@@ -84,13 +95,15 @@ class GuardedSocket(WSHandler):
             log.exception("A page could not be connected")
             self.close(BROKEN, FAILED)
             return
-        if self.connection is None:
-            return
-        session = self.connection.session
-        # A session is one page's. Its earlier connection is one that was lost, or somebody else's.
-        for other in list(session._subscribed_connections):
-            if other is not self.connection:
-                other._socket.close(POLICY, "This page is connected anew.")
+        if self.connection is not None:
+            self._take_session()
+
+    def _take_session(self) -> None:
+        """Let this be the session's one connection. An earlier one was lost, or is somebody else's."""
+        self._owner = True
+        earlier, _SOCKETS[self.connection.session] = _SOCKETS.get(self.connection.session), self
+        if earlier not in (None, self):
+            earlier.close(POLICY, "This page is connected anew.")
 
     async def on_message(self, fragment: str | bytes) -> None:
         """Take one part of a message, and the message when that was its last."""
@@ -104,8 +117,13 @@ class GuardedSocket(WSHandler):
             # Nothing of it is looked at; an empty text in its place lets the message come to its end.
             fragment, self._too_long = "{}", True
         try:
+            if self._parts == 0:
+                _check_header(fragment)
+            self._parts += 1
             message = await self.receiver.consume(fragment)
-            _check_parts(message or self.receiver._partial)
+            if message is not None:
+                self._parts = 0
+                _check_buffers(message)
         except Exception as reason:
             log.warning("A page sent what is no message: %s", type(reason).__name__)
             self.close(UNREADABLE, "That is no message of a page.")
@@ -124,13 +142,26 @@ class GuardedSocket(WSHandler):
 
     def on_close(self) -> None:
         """Say goodbye once, also where both ends close."""
-        if self.connection is not None and self.connection._session is None:
+        session = self._session()
+        if session is None:
             self.connection = None
+        elif _SOCKETS.get(session) is self:
+            del _SOCKETS[session]
         super().on_close()
 
+    def _session(self) -> ServerSession | None:
+        """The session of the connection; None where there is none, or where it has ended."""
+        try:
+            return None if self.connection is None else self.connection.session
+        except AssertionError:  # Bokeh's own answer for a connection whose session has ended
+            return None
+
     async def _take(self, message: Message[Any], cost: float) -> None:
-        if self.connection is None or self.connection._session is None:
+        session = self._session()
+        if session is None:
             return  # what was on its way when the page's session ended
+        if not self._owner:
+            self._take_session()
         reply, failed = None, False
         too_long, self._too_long = self._too_long, False
         try:
@@ -141,8 +172,7 @@ class GuardedSocket(WSHandler):
                 cost += events
             elif message.msgtype == "PULL-DOC-REQ" and not self._pulled:
                 self._pulled = True
-                reply = told.reply(self.connection.session, message.header["msgid"])
-                reply = reply or await ServerSession.pull(message, self.connection)
+                reply = await ServerSession.pull(message, self.connection)
             else:
                 reply = self.connection.error(message, REFUSED)
         except Exception:
@@ -170,9 +200,10 @@ class GuardedSocket(WSHandler):
         # A page says of every second frame that it has drawn it. That changes no model and waits for nobody's change.
         if (answer := answered(session.document, events)) is not None:
             model, data = answer
-            model._trigger_event(DataEvent(model, data))
+            session.document.callbacks.trigger_event(DataEvent(model, data))
             return None, 1
         message.content = {"events": events}
+        message.apply_to_document = on_this_thread(message.apply_to_document)
         return await ServerSession.patch(message, self.connection), len(events)
 
     async def _wait(self, cost: float) -> None:
@@ -194,15 +225,26 @@ def framed(part: str | bytes) -> bytes:
     return struct.pack("!BBQ", first, 127, length) + content
 
 
-def _check_parts(message: Message[Any] | None) -> None:
-    """Refuse a message whose parts are not what they are for, as soon as its first three are there."""
-    if message is None:
-        return
-    header = message.header
+def _check_header(fragment: str | bytes) -> None:
+    """Refuse a message whose first part promises what no page sends, before any other part is read."""
+    header = json.loads(fragment)
     buffers = header.get("num_buffers", 0)
     if type(buffers) is not int or not 0 <= buffers <= MAX_BUFFERS:
         raise ValidationError("num_buffers")
     if not isinstance(header.get("msgid"), str) or len(header["msgid"]) > 100:
         raise ValidationError("msgid")
+
+
+def _check_buffers(message: Message[Any]) -> None:
     if not all(isinstance(buffer.id, str) for buffer in message.buffers):
         raise ValidationError("buffer")
+
+
+_SOCKETS: "WeakKeyDictionary[ServerSession, GuardedSocket]" = WeakKeyDictionary()
+
+
+def socket_of(document: Document | None) -> GuardedSocket | None:
+    """The open connection of a document's page; None before it has one and after it has gone."""
+    context = None if document is None else document.session_context
+    session = None if context is None else context.session
+    return None if session is None else _SOCKETS.get(session)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import panel as pn
 import param
 from panel.custom import JSComponent
 
@@ -24,11 +25,13 @@ class Progress(JSComponent):
 
     def __init__(self, **params: Any):
         super().__init__(**{"width": 0, "height": 0, "margin": 0, "sizing_mode": "fixed", **params})
+        self._document = pn.state.curdoc
 
     @property
     def ids(self) -> list[str]:
         """Of the models that hold the text, for a message that changes nothing but it."""
-        return [model.data.id for model, _ in self._models.values()]
+        data = None if self._document is None else self._document.get_model_by_name(self.name)
+        return [] if data is None else [data.id]
 
 
 def news(lesson: str, steps: Mapping[int, tuple[str, int]]) -> str:

@@ -3,14 +3,11 @@
 import asyncio
 import threading
 from collections import Counter
-from unittest.mock import Mock
 
 import pytest
 
-from app import ending, fair
+from app import fair
 from app.fair import LONG_SECONDS, MOST_LONG, Pool, Queue, Share
-from app.runner import Runner
-from app.state import AppState
 
 DEAR, CHEAP = 0.09, 0.01
 """Seconds that a step of the heavy page and one of a light page take."""
@@ -119,19 +116,3 @@ def test_threads_do_what_the_queue_says():
         assert await long
 
     asyncio.run(asyncio.wait_for(all_work(), 60))
-
-
-@pytest.mark.parametrize("kept", [False, True])
-def test_what_ends_with_a_page_is_not_the_work_of_others(kept):
-    """Fails where the end of one page cuts what belongs to another whose step is under way. Fault: a page that keeps
-    the pool."""
-    pool, free = Pool(2, "test"), threading.Event()
-    ended, other = Runner(AppState(), Mock()), Runner(AppState(), Mock())
-    if kept:
-        ended.pool = pool.of(ended._moving)
-    work = [pool.of(one._moving).submit(lambda state: free.wait(), one.state) for one in (ended, other)]
-    found = list(ending.parts([ended]))
-    free.set()
-    assert all(one.result(60) for one in work)
-    assert any(one is ended.state for one in found)
-    assert any(one is other.state for one in found) == kept

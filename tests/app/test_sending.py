@@ -11,7 +11,10 @@ from bokeh.protocol import Protocol
 from panel.io import document as library
 from tornado.websocket import WebSocketHandler
 
-from app import sending
+from app.replacements import _dispatch, _drain
+
+LIBRARY_DISPATCH, LIBRARY_DRAIN = library._dispatch_msgs, library._drain_unconnected_events
+"""Panel's own; no test of this process has installed the patches before this module is imported."""
 
 
 class Wire:
@@ -61,7 +64,7 @@ def test_a_change_kept_while_another_is_sent_is_sent(monkeypatch: pytest.MonkeyP
     """Planted fault: the library's own way, by which the second change stays on the server."""
     texts = ["the first change", "the second change"]
     assert sent(texts) == ["the first change"]
-    monkeypatch.setattr(library, "_dispatch_msgs", sending._dispatch)
+    monkeypatch.setattr(library, "_dispatch_msgs", _dispatch(LIBRARY_DISPATCH))
     assert sent(texts) == texts
 
 
@@ -69,7 +72,7 @@ def changed_while_drawn(listens):
     """The changes that reach the connections of a page which has not yet said that it is drawn."""
     document, div, reached = Document(), Div(), []
     document.add_root(div)
-    session = SimpleNamespace(_subscribed_connections={"a browser"} if listens else set())
+    session = SimpleNamespace(connection_count=int(listens))
     context = SimpleNamespace(session=session)
     document._session_context = lambda: context
     document.on_change(lambda event: reached.append(getattr(event, "attr", type(event).__name__)))
@@ -83,8 +86,8 @@ def test_a_change_while_the_page_is_drawn_is_sent(monkeypatch: pytest.MonkeyPatc
     """The browser has the document by then. Planted fault: the library's own way, which drops the change. Where nobody
     listens yet, it is in the document that is still to be sent.
     """
-    monkeypatch.setattr(library, "_drain_unconnected_events", sending._library_drain)
+    monkeypatch.setattr(library, "_drain_unconnected_events", LIBRARY_DRAIN)
     assert changed_while_drawn(True) == changed_while_drawn(False) == ["SessionCallbackAdded"]
-    monkeypatch.setattr(library, "_drain_unconnected_events", sending._drain)
+    monkeypatch.setattr(library, "_drain_unconnected_events", _drain(LIBRARY_DRAIN))
     assert changed_while_drawn(True) == ["SessionCallbackAdded", "text"]
     assert changed_while_drawn(False) == ["SessionCallbackAdded"]

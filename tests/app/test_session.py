@@ -19,7 +19,7 @@ from panel.io.application import build_single_handler_application
 from panel.io.state import set_curdoc
 from tornado.ioloop import IOLoop
 
-from app import ending, state
+from app import memory, state
 from app.session import one_by_one
 from app.shell import Page
 from app.views import fitting
@@ -111,63 +111,19 @@ def test_pages_that_are_over_leave_no_document_and_no_model(monkeypatch):
         application.add(DocumentLifecycleHandler())
         context = ApplicationContext(application, io_loop=IOLoop.current(), url="/app")
         found = [await kept(context) for _ in range(4)]
-        monkeypatch.setattr(ending, "roots", lambda document: [])
+        monkeypatch.setattr("app.session.forget_roots", lambda document: None)
         return [*found, await kept(context), await kept(context)]
 
-    monkeypatch.setattr("app.session.REST_SECONDS", 0.0)
     _, _, *left, first, second = asyncio.run(pages())
     assert left == [left[0]] * 2
     assert left[0] < first < second
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("query", PAGES)
-def test_a_page_that_is_over_leaves_no_work_to_the_collector(query, monkeypatch):
-    """Fails where a page that has ended stays a circle: the collector would have to look at all pages for it.
-
-    Planted fault: nothing is cut. The collector then finds some 10,000 objects.
-    """
-    monkeypatch.setattr(Model, "destroy", ending._destroy)
-    monkeypatch.setattr("app.session.REST_SECONDS", 0.0)
-    gc.collect()
-    gc.disable()
-    try:
-        over(query)
-        left = gc.collect()
-        monkeypatch.setattr("app.session.cut", lambda session: None)
-        over(query)
-        assert gc.collect() > 5 * left
-    finally:
-        gc.enable()
-
-
-@pytest.mark.parametrize("query", PAGES)
-def test_what_is_cut_is_of_one_page(query):
-    """Fails where the end of one page would wipe what others have: a target, a design of the library.
-
-    Planted fault: all that has parameters is taken for the page's own.
-    """
-
-    def shared(of):
-        return {id(part) for part in of[0]} & {id(part) for part in of[1]}
-
-    async def two():
-        return [opened(query)[0] for _ in range(2)]
-
-    pages = asyncio.run(two())
-    found = [list(ending.parts(page)) for page in pages]
-    assert len(found[0]) > 50
-    assert not shared(found)
-    with pytest.MonkeyPatch.context() as planted:
-        planted.setattr(ending, "AppState", param.Parameterized)
-        assert shared([list(ending.parts(page)) for page in pages])
-
-
 def test_the_collector_leaves_open_pages_out_but_not_for_ever(monkeypatch):
     """Fails where all pages are looked at whenever one is opened, or where what they leave is never found."""
-    monkeypatch.setattr(ending, "_made", [])
-    monkeypatch.setattr(ending, "WHOLE", 3)
-    monkeypatch.setattr(ending, "AT_LATEST", 4)
+    monkeypatch.setattr(memory, "_made", [])
+    monkeypatch.setattr(memory, "WHOLE", 3)
+    monkeypatch.setattr(memory, "AT_LATEST", 4)
     gc.disable()
     try:
         lost = []
@@ -175,24 +131,24 @@ def test_the_collector_leaves_open_pages_out_but_not_for_ever(monkeypatch):
             circle = Circle()
             circle.self = circle
             lost.append(weakref.ref(circle))
-            ending.leave_out()
+            memory.leave_out()
             left_out = not any(one is circle for one in gc.get_objects())
             assert left_out
             del circle
             # While something moves it waits.
-            ending.look(quiet=False)
+            memory.look(quiet=False)
         assert all(circle() is not None for circle in lost)
-        ending.look(quiet=True)
+        memory.look(quiet=True)
         assert all(circle() is None for circle in lost)
         circle = Circle()
         circle.self = circle
         lost = [weakref.ref(circle)]
         for _ in range(4):
-            ending.look(quiet=False)
-            ending.leave_out()
+            memory.look(quiet=False)
+            memory.leave_out()
             circle = None
             assert lost[0]() is not None
-        ending.look(quiet=False)
+        memory.look(quiet=False)
         assert lost[0]() is None
     finally:
         gc.unfreeze()

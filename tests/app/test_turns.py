@@ -119,7 +119,6 @@ def test_a_lesson_is_read_beside_the_loop(ahead, fault, monkeypatch):
     monkeypatch.setattr(course, "load_all", read_all)
     monkeypatch.setattr(course, "_READ", {})
     monkeypatch.setattr(DocHandler, "get", make)
-    monkeypatch.setattr(server.told, "write", nothing)
     monkeypatch.setattr(server, "TURNS", Turns())
     if fault:
         monkeypatch.setattr(server, "read_apart", nothing)

@@ -12,17 +12,28 @@ from bokeh.events import DocumentReady
 from bokeh.protocol import Protocol
 from bokeh.protocol.messages.patch_doc import patch_doc
 from bokeh.protocol.receiver import Receiver
+from panel.io.state import set_curdoc
 from panel.models.esm import DataEvent, ESMEvent
 from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 from tornado.web import Application
 from tornado.websocket import WebSocketHandler, websocket_connect
 
-from app import lean
+from app import patches
 from app.bus import Bus, Wire
 from app.guard.socket import GuardedSocket, framed
 from app.guard.writes import answered
+from app.replacements import _trigger_event
 from samplers.benchmarks.light import mapping
+
+
+class Session:
+    """The part of a session that a connection needs."""
+
+    destroyed = False
+
+    def __init__(self, document):
+        self.document = document
 
 
 class Page:
@@ -31,15 +42,16 @@ class Page:
     def __init__(self):
         self.answers, self.written = [], []
         self.document = Document()
-        self.bus, self.other = Bus(lambda *answer: self.answers.append(answer)), Wire()
+        with set_curdoc(self.document):
+            self.bus, self.other = Bus(lambda *answer: self.answers.append(answer)), Wire()
         for component in (self.bus, self.other):
             component.server_doc(doc=self.document)
         self.socket = object.__new__(GuardedSocket)
-        self.socket.connection = Mock(session=SimpleNamespace(document=self.document, destroyed=False))
-        connection = SimpleNamespace(_socket=SimpleNamespace(send_framed=AsyncMock(side_effect=self.written.append)))
-        self.document._session_context = lambda: SimpleNamespace(
-            session=SimpleNamespace(_subscribed_connections=[connection])
-        )
+        session = Session(self.document)
+        self.socket.connection = Mock(session=session)
+        self.socket._take_session()
+        self.document._session_context = lambda: SimpleNamespace(session=session)
+        self.socket.send_framed = AsyncMock(side_effect=self.written.append)
 
     def model(self, component):
         return next(iter(component._models.values()))[0]
@@ -136,9 +148,9 @@ def test_an_answer_to_a_frame_goes_to_its_bus_alone():
 def test_an_event_is_for_the_model_that_it_names(own, monkeypatch):
     """And for who asks the document for its kind. Fault: nobody is asked but the model."""
     page, heard = Page(), []
-    ((owner, name, new),) = [one for one in lean.replacements() if one[1] == "trigger_event"]
-    ((_, _, library),) = [one for one in lean.LIBRARIES if one[1] == "trigger_event"]
-    monkeypatch.setattr(owner, name, new if own else library)
+    place = "bokeh.document.callbacks:DocumentCallbackManager.trigger_event"
+    library = patches.found(place)
+    monkeypatch.setattr(*patches.owner(place), _trigger_event(library) if own else library)
     for component, who in ((page.bus, "bus"), (page.other, "other")):
         page.model(component).on_event("data_event", lambda event, who=who: heard.append((who, event.data)))
     page.document.on_event("document_ready", lambda event: heard.append("ready"))

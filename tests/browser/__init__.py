@@ -92,17 +92,18 @@ def serve(
     environment: Mapping[str, str] | None = None,
     timeout: float = 120,
     port: int | None = None,
+    command: Sequence[str] = (),
 ) -> Iterator[Server]:
     """``panel serve app`` as the README has it, from the root, on ``port`` or a free one, with its log in ``folder``.
 
     The ``panel`` command rather than ``python -m panel``: the latter would put the root on the path and so hide a
-    package that is not installed.
+    package that is not installed. ``command`` stands in its place.
     """
-    command = shutil.which("panel", path=sysconfig.get_path("scripts"))
-    assert command, "panel is not installed in the environment that runs the tests"
+    panel = shutil.which("panel", path=sysconfig.get_path("scripts"))
+    assert panel, "panel is not installed in the environment that runs the tests"
     port = port or free_port()
     log_file = folder / f"server-{port}.log"
-    full = [command, "serve", "app", "--address", "127.0.0.1", "--port", str(port), *options]
+    full = [*(command or [panel]), "serve", "app", "--address", "127.0.0.1", "--port", str(port), *options]
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             full,

@@ -1,8 +1,7 @@
-"""What is left out of the libraries' work changes no page."""
+"""The replacements in the libraries change no page, and are off where a library is another."""
 
 import asyncio
 import gc
-from contextlib import nullcontext
 from unittest.mock import patch
 
 import param
@@ -16,11 +15,11 @@ from bokeh.models import Div, ImportedStyleSheet, Range1d
 from bokeh.protocol import Protocol
 from panel.io.resources import CDN_DIST
 from panel.io.state import set_curdoc
-from panel.util import edit_readonly
-from panel_material_ui import DiscreteSlider
 
-from app import lean
+from app import patches
+from app import replacements as replaced
 from app.guard.writes import WRITABLE, _name, is_writable
+from app.replacements import PATCHES, share_parameters
 from app.shell import Page, page
 from tests.documents import told
 
@@ -39,14 +38,24 @@ def page_for(query):
     return asyncio.run(made())
 
 
+ALL = [(place, make) for patch in PATCHES for place, make in patch.places.items() if patches.found(place) != "absent"]
+LIBRARIES = [(*patches.owner(place), patches.found(place)) for place, _ in ALL]
+"""The libraries as they are installed, with or without a server in this process."""
+
+
+def replacements():
+    return [(*patches.owner(place), make(patches.found(place))) for place, make in ALL]
+
+
 @pytest.fixture
 def put(monkeypatch):
-    """Puts things in their places until the test is over. They may be lean already, where a server was made here."""
+    """Puts things in their places until the test is over."""
 
     def put(places):
         for owner, name, thing in places:
-            (monkeypatch.setitem if isinstance(owner, dict) else monkeypatch.setattr)(owner, name, thing)
+            monkeypatch.setattr(owner, name, thing)
 
+    share_parameters()
     return put
 
 
@@ -56,10 +65,10 @@ def test_a_page_is_the_same(query, put):
 
     Planted fault: defaults that were made for one model are overlooked.
     """
-    put(lean.LIBRARIES)
+    put(LIBRARIES)
     before = page_for(query)
     plain = told(before)
-    put(lean.replacements())
+    put(replacements())
     if query:
         assert told(page_for(query)) == plain
         return
@@ -95,7 +104,7 @@ def test_what_a_browser_may_write_is_listened_to_and_nothing_else(query, put):
     def listened(document):
         return {(_name(x), name) for x in document.models if isinstance(x, DataModel) for name in x._callbacks}
 
-    put(lean.replacements())
+    put(replacements())
     document = page_for(query)
     found = listened(document)
     wanted = {
@@ -109,7 +118,7 @@ def test_what_a_browser_may_write_is_listened_to_and_nothing_else(query, put):
     assert found == wanted
     assert len(wanted) > 5
     assert all(is_writable(x, name) for x in document.models for name in x._callbacks)
-    put([(lean, "is_writable", lambda model, name: False)])
+    put([(replaced, "is_writable", lambda model, name: False)])
     assert listened(page_for(query)) == set()
 
 
@@ -126,11 +135,11 @@ def test_a_message_is_the_same(put):
         new["entries"][0][1]["id"] = "new"
         return content
 
-    put(lean.LIBRARIES)
+    put(LIBRARIES)
     document = page_for("")
     document.models.flush_synced()
     plain = sent(document)
-    put(lean.replacements())
+    put(replacements())
     assert sent(document) == plain
     slider = next(x for x in document.models if getattr(x, "label", "").startswith("Step size"))
     change = {"kind": "ModelChanged", "model": {"id": slider.id}, "attr": "value", "new": 7}
@@ -142,30 +151,6 @@ def test_a_message_is_the_same(put):
     assert slider.value == 7
     put([(DocumentModelManager, "synced_references", set())])
     assert len(str(sent(document))) > 100 * len(str(plain))
-
-
-def test_what_may_not_be_written_may_be_for_a_moment(put):
-    """As with the library's own. Planted fault: nothing is let be written."""
-    put(lean.LIBRARIES)
-
-    def locked(slider, name, value):
-        try:
-            setattr(slider, name, value)
-        except TypeError:
-            return True
-        return False
-
-    def found(edit):
-        slider = DiscreteSlider(options=[1, 2])
-        names = ("value", "value_throttled", "end")
-        # A watched parameter is the component's own.
-        assert all(slider.param[name].owner is slider for name in names)
-        with edit(slider):
-            inside = [locked(slider, name, 2) for name in names]
-        return inside, [locked(slider, name, 1) for name in names]
-
-    assert found(lean._edit_readonly) == found(edit_readonly) == ([False] * 3, [False, True, True])
-    assert found(nullcontext)[0] == [False, True, True]
 
 
 MOST_HELD = 16_000
@@ -193,12 +178,12 @@ def test_a_page_holds_no_more_than_it_needs(fault, put):
     Planted faults: Bokeh makes every empty list and mapping of each model; param holds each component's one watcher
     in a mapping and a list for each parameter.
     """
-    put(lean.replacements())
+    put(replacements())
     assert held() < MOST_HELD
     put(
         [
             (owner, name, thing)
-            for owner, name, thing in lean.LIBRARIES
+            for owner, name, thing in LIBRARIES
             if name == fault and owner is not PropertyValueContainer
         ]
     )
@@ -207,7 +192,7 @@ def test_a_page_holds_no_more_than_it_needs(fault, put):
 
 def test_what_is_empty_at_first_tells_its_model_of_a_change(put):
     """Fails where a list that is made when somebody looks belongs to no model. Planted fault: it does not."""
-    put(lean.replacements())
+    put(replacements())
 
     def told_of(cls):
         model, changes = cls(), []
@@ -236,7 +221,7 @@ class Unmarked:
 
 def test_one_watcher_of_many_parameters_is_each_ones_own(put):
     """Fails where who watches one parameter is told of another. Planted fault: what they share is never parted."""
-    put(lean.replacements())
+    put(replacements())
 
     class Both(param.Parameterized):
         one, two, three = param.Integer(0), param.Integer(0), param.Integer(0)
@@ -252,5 +237,5 @@ def test_one_watcher_of_many_parameters_is_each_ones_own(put):
 
     plain = ["one", "two", "again one", "again one"]
     assert sorted(told_of()) == sorted(plain)
-    put([(lean, "_Together", Unmarked)])
+    put([(replaced, "_Shared", Unmarked)])
     assert sorted(told_of()) != sorted(plain)

@@ -1,0 +1,73 @@
+"""What every installation must do: the page opens and moves, obeys, shows a lesson, and exports what is on it.
+
+The marker ``core`` is for a second run, on another Python with other releases of the libraries.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from samplers import Experiment, run
+from tests.browser import serve
+from tests.browser.lab import PATIENCE, Lab, check_finite
+
+UNPATCHED = [sys.executable, str(Path(__file__).parent / "unpatched.py")]
+GONE = "bokeh.document.callbacks:DocumentCallbackManager.hold"
+SERVERS = {"as installed": (), "unpatched": UNPATCHED, "one place unknown": [*UNPATCHED, GONE]}
+OFF = re.compile(r"(.+) is unknown \(")
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def core(request, tmp_path_factory):
+    with serve(tmp_path_factory.mktemp("core"), command=SERVERS[request.param]) as running:
+        running.kind = request.param
+        yield running
+
+
+def test_a_visitor_is_served(core, new_page):
+    """Fails where a release of a library, or a place in one that is another, keeps a page from what it is for."""
+    lab = Lab(new_page(accept_downloads=True), core).open()
+    assert lab.titles() == ["State space", "Marginal histogram", "KS distance"]
+    lab.moves()
+    lab.until(lambda: len(lab.glyphs("KS distance", "Line")[-1]["x"]) > 3, "a curve")
+    lab.until(lambda: sum(lab.glyphs("Marginal histogram", "VAreaStep")[0].get("y", [])) > 0, "bars")
+
+    lab.page.get_by_role("slider", name="Step size ε").press("ArrowRight")
+    lab.until(lambda: "(step_size:0.025)" in lab.lanes()[0], "the slider's next place in the link")
+    lab.moves()
+    lab.press("Pause")
+    steps = lab.settled()
+    with lab.page.expect_download(timeout=1000 * PATIENCE) as found:
+        lab.button(re.compile("Export|export")).click()
+        lab.page.get_by_role("menuitem", name="Experiment (JSON)").click()
+    experiment = Experiment.from_json(found.value.path().read_text(encoding="utf-8"))
+    (spec,) = experiment.runs()
+    assert spec.n_steps == steps and len(spec.changes) == 1
+    np.testing.assert_array_equal(run(spec).draws[:, -1], lab.heads()[0])
+    check_finite(lab.figures())
+
+    lab.page.get_by_role("link", name="Start the first lesson").click()
+    lesson = lab.page.locator(".lesson")
+    lesson.get_by_role("heading", level=2).first.wait_for(timeout=1000 * PATIENCE)
+    first = lesson.get_by_role("heading", level=2).first.inner_text()
+    lab.button(re.compile("^Skip")).click()
+    lab.moves()
+    lab.press("Next")
+    lab.until(lambda: lesson.get_by_role("heading", level=2).first.inner_text() != first, "the next step")
+    assert core.crashes() == []
+
+
+def test_a_patch_that_is_off_is_a_line_of_the_log(core):
+    """Fails where a release in the range that is declared switches a patch off, or where one goes off in silence."""
+    off = OFF.findall(core.log)
+    if core.kind == "as installed":
+        assert off == []
+    elif core.kind == "unpatched":
+        assert len(off) > 15
+    else:
+        assert len(off) == 2 and all(GONE in line for line in off)
