@@ -405,7 +405,7 @@ def begin(cache, before="", script=DRAWS):
 
 def end(process):
     """Its draws, how many functions it has compiled, and what it has said."""
-    out, said = process.communicate(timeout=300)
+    out, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
     draws, compiled = out.split()
     return draws, int(compiled), said
