@@ -1,12 +1,12 @@
 """Compiling ahead, in a process of its own: ``python -m app.compiling``.
 
 The functions of the lessons come first, in the order of the course, then all others. A line for each goes to standard
-output. Processes share what is compiled by the files of the cache; each function has its own, which Numba replaces as
-a whole, so who reads them meanwhile finds the old one or the new one.
+output. Processes share what is compiled by the files of the cache.
 """
 
 import importlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from io import FileIO
@@ -18,6 +18,8 @@ from samplers.models.run import needed
 
 NICENESS = 19
 """Whatever else wants the processor goes first."""
+NOT_KEPT = 3
+"""The exit code of a process whose work nobody finds in the cache."""
 
 
 def in_order() -> Iterator[list[Any]]:
@@ -30,14 +32,20 @@ def in_order() -> Iterator[list[Any]]:
     yield jit.declared()
 
 
-def main() -> None:
-    """Compile everything, but not longer than standard input is open: it ends with the process that began this one."""
+def main() -> int:
+    """Compile everything, and return the exit code; but not longer than standard input is open or than it is of use.
+
+    It ends with the process that began this one, and where the cache does not keep what it compiles.
+    """
     # Without a buffer, whose lock would be asked for when all is compiled and Python ends.
     threading.Thread(target=end_with, args=(FileIO(0, closefd=False),), daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     for functions in in_order():
         jit.prepare(functions, _say)
+        if jit.missing(functions):
+            return NOT_KEPT
+    return 0
 
 
 def end_with(stream: IO[bytes]) -> None:
@@ -52,4 +60,4 @@ def _say(done: int, total: int, what: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,6 +4,7 @@ What the opening page needs is compiled here, for it waits for that. All else is
 server of this computer at a time, and only loaded here.
 """
 
+import errno
 import gc
 import logging
 import os
@@ -19,6 +20,7 @@ from app.lesson.course import library
 from app.state import DEFAULT
 from samplers import jit
 from samplers.engine import functions
+from samplers.kept import make_folder, make_way
 from samplers.threads import step_back
 
 if sys.platform == "win32":
@@ -32,6 +34,8 @@ LOOK_SECONDS = 1.0
 """How often a server looks whether another one has done with compiling."""
 LOCK = "compiling.lock"
 """A file of the cache, held by the server whose process compiles; the system lets go of it when that server ends."""
+HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+"""What a system answers to the others; any other answer is that it locks no file there."""
 
 
 def compile_all() -> None:
@@ -62,10 +66,14 @@ def compile_apart() -> None:
     if jit.FOLDER is None:
         return
     while jit.missing():
-        with _alone(jit.FOLDER / LOCK) as mine:
-            if mine:
-                _run()
-                return
+        try:
+            with _alone(jit.FOLDER / LOCK) as mine:
+                if mine:
+                    _run()
+                    return
+        except OSError as error:
+            log.warning("No process compiles ahead, so the server compiles all: %s", error)
+            return
         time.sleep(LOOK_SECONDS)
 
 
@@ -78,7 +86,7 @@ def _run() -> None:
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, start_new_session=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            _say(line.decode().strip())
+            _say(line.decode(errors="replace").strip())
     if process.returncode:
         log.warning(
             "The process that compiles ahead ended with code %d; the server compiles the rest", process.returncode
@@ -87,18 +95,22 @@ def _run() -> None:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[bool]:
-    """Whether no other process is within this for the same file."""
+    """Whether no other process is within this for the same file. Raises OSError where no file can be locked there."""
+    make_folder(path.parent)
+    make_way(path)
     with path.open("ab") as file:
         try:
             _lock(file)
-        except OSError:
+        except OSError as error:
+            if error.errno not in HELD:
+                raise
             yield False
         else:
             yield True
 
 
 def _lock(file: IO[bytes]) -> None:
-    """Raises :class:`OSError` where another process has it. It is let go of when the file is closed."""
+    """Raises OSError, with one of :data:`HELD`, where another process has it. Who closes the file lets go of it."""
     if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:

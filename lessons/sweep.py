@@ -6,6 +6,7 @@ digest of the task and of the code, so that a sweep that was interrupted goes on
 
 import hashlib
 import json
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -26,10 +27,12 @@ from lessons.evidence import evidence, measured
 from lessons.lesson import AT, BEST, BEST_AT, SLOPE, VALUE, Claim, Point, Step, Sweep
 from lessons.measures import MEASURES
 from lessons.measures.base import Estimate
-from samplers import Experiment, RunSpec
+from samplers import Experiment, RunSpec, kept
 from samplers.gradients import GRADIENTS
 from samplers.parameters import declared
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, settings_of
+
+log = logging.getLogger(__name__)
 
 Task = dict[str, Any]
 """``{"spec": …, "measure": {"key", "params"}, "quantity": …}``."""
@@ -158,28 +161,24 @@ _CODE: dict[str, str] = {}
 
 
 class Results:
-    """Answers in a folder, a file each."""
+    """Answers in a folder, as JSON in a file each, which :mod:`samplers.kept` keeps."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def get(self, task: Task) -> Answer | None:
         """The answer of a task that was done before."""
-        try:
-            found = json.loads((self.folder / f"{digest(task)}.json").read_text(encoding="utf-8"))
-            value, error, exact = (None if x is None else float(x) for x in found["answer"])
-        except (OSError, ValueError, TypeError, KeyError):
-            # Half a file, or a file of something else, is no answer.
-            return None
-        return [value, error, exact] if found["task"] == json.loads(json.dumps(task)) else None
+        name = digest(task)
+        content = kept.read(self.folder / f"{name}.json", name)
+        return None if content is None else json.loads(content)["answer"]
 
     def put(self, task: Task, answer: Answer) -> None:
-        """Keep an answer; a file is whole or is not there."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{digest(task)}.json"
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps({"task": task, "answer": answer}), encoding="utf-8")
-        part.replace(path)
+        """Keep an answer. Where that fails the log says why, and the sweep goes on."""
+        name = digest(task)
+        try:
+            kept.write(self.folder / f"{name}.json", name, json.dumps({"task": task, "answer": answer}).encode())
+        except OSError as error:
+            log.warning("A result of the sweep cannot be kept in %s: %s", self.folder, error.strerror or error)
 
 
 # --- a whole sweep ---------------------------------------------------------------------------------------------------

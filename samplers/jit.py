@@ -12,9 +12,9 @@ spreads the cost of the pointer call over the chains and lets the processor over
 arithmetic (on the 2-D quartic: 13 ns a chain-step with one chain, 10 ns with four, of which the
 normals cost 7 ns). What a call is given is lent, as :mod:`samplers.lent` says.
 
-Numba's cache notices a change in the file of a function, not in the helpers it imports from
+The file of a compiled function notices a change in the function's source file, not in the helpers it imports from
 elsewhere. The cache folder is therefore named by a digest of the files with compiled functions, and an edit of
-one of them starts a new one.
+one of them starts a new one. :mod:`samplers.compile_cache` says what is in the folder.
 """
 
 import atexit
@@ -24,17 +24,19 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
 import platformdirs
 from numba import types
-from numba.core.caching import FunctionCache
 from numpy.random import SFC64, Generator
 
+from samplers.compile_cache import CompiledFile, file_of
+from samplers.kept import make_folder
 from samplers.lent import Lent
 
 float64 = types.float64
@@ -195,25 +197,13 @@ def cache_folder() -> Path:
     return Path(base) / _source_digest()
 
 
-@contextmanager
-def _cache_in(folder: Path | None) -> Iterator[None]:
-    # Numba reads its cache folder when a function is decorated; other users of Numba in this
-    # process keep theirs.
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder or "")
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
-
-
 def _folder_to_write(folder: Path) -> Path | None:
     """The folder, where it can be written to; else one that ends with this process, with what is kept in it.
 
-    Numba reads a cache only where it can write it. None where nothing can be written: all is compiled in each process.
+    None where nothing can be written: all is compiled in each process.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         tempfile.TemporaryFile(dir=folder).close()
         return folder
     except OSError:
@@ -224,8 +214,12 @@ def _folder_to_write(folder: Path) -> Path | None:
         # Not by a process that was forked from this one.
         atexit.register(lambda: shutil.rmtree(own, ignore_errors=True) if os.getpid() == maker else None)
         if folder.is_dir():
-            shutil.copytree(folder, own / folder.name)
+            # What cannot be read is left out.
+            with suppress(OSError):
+                shutil.copytree(folder, own / folder.name)
         (own / folder.name).mkdir(exist_ok=True)
+        # A copy of a folder that nobody may write to is another one.
+        (own / folder.name).chmod(0o700)
         return own / folder.name
     except OSError:
         return None
@@ -234,14 +228,15 @@ def _folder_to_write(folder: Path) -> Path | None:
 FOLDER = _folder_to_write(cache_folder())
 """Where this process keeps what it compiles; None where it cannot."""
 _COMPILING = threading.Lock()
-_COMPILED: dict[Any, tuple[str, Any]] = {}
+_COMPILED: dict[Any, tuple[str, Any, CompiledFile | None]] = {}
 _READY: set[Any] = set()
 
 
 def _declare(function: Callable, signature: Any, what: str, nogil: bool = False, kept: bool = True) -> Any:
-    with _cache_in(FOLDER):
-        dispatcher = numba.njit(cache=kept and FOLDER is not None, nogil=nogil, error_model="numpy")(function)
-    _COMPILED[dispatcher] = (f"{what} {function.__module__.split('.')[-1]}", signature)
+    dispatcher = numba.njit(nogil=nogil, error_model="numpy")(function)
+    # What a closure holds is in no file.
+    file = file_of(FOLDER, dispatcher, signature) if kept and FOLDER and not function.__closure__ else None
+    _COMPILED[dispatcher] = (f"{what} {function.__module__.split('.')[-1]}", signature, file)
     return dispatcher
 
 
@@ -330,9 +325,17 @@ def is_ready(functions: Iterable[Any]) -> bool:
     return all(function in _READY for function in functions)
 
 
-def missing() -> list[Any]:
-    """The declared functions that the disk cache is to have and has not."""
-    return [f for f in _COMPILED if f not in _READY and isinstance(f._cache, FunctionCache) and not _is_kept(f)]
+def kept_in(function: Any) -> Path | None:
+    """Where a declared function is kept once it is compiled; None where it is kept nowhere."""
+    found = _COMPILED[function][2]
+    return None if found is None else found.path
+
+
+def missing(functions: Iterable[Any] | None = None) -> list[Any]:
+    """Of these functions, or of all that are declared and not ready, those that the cache is to have and has not."""
+    if functions is None:
+        functions = [f for f in _COMPILED if f not in _READY]
+    return [f for f in functions if kept_in(f) is not None and not _is_kept(f)]
 
 
 def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] | None = None) -> None:
@@ -345,15 +348,19 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
     told = progress is None and sys.stderr.isatty()
     cold = [f for f in waiting if not _is_kept(f)] if told else []
     for done, function in enumerate(waiting):
-        what, signature = _COMPILED[function]
+        what, signature, file = _COMPILED[function]
         if progress is not None:
             progress(done, len(waiting), "" if _is_kept(function) else what)
         elif function in cold:
             _say(f"compiling {cold.index(function) + 1} of {len(cold)}: {what}")
         # The server's warm-up and its first pages want the same functions at the same time.
-        with _COMPILING, _cache_in(FOLDER):
+        with _COMPILING:
             if function not in _READY:
-                function.compile(signature)
+                # A function that calls it may have compiled it already.
+                if file is None or signature.args in function.overloads or not file.load():
+                    function.compile(signature)
+                    if file is not None:
+                        file.save()
                 # A call with another target's functions would otherwise compile again for their own types.
                 function.disable_compile()
                 _keep_addresses(function, signature)
@@ -364,37 +371,23 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
         _say("")
 
 
-class _Library:
-    """A function's compiled library that knows the addresses it is asked for."""
-
-    def __init__(self, library: Any, names: Iterable[str]):
-        self._library = library
-        self._addresses = {name: library.get_pointer_to_function(name) for name in names}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._library, name)
-
-    def get_pointer_to_function(self, name: str) -> int:
-        """Where it is in memory."""
-        return self._addresses.get(name) or self._library.get_pointer_to_function(name)
-
-
 def _keep_addresses(function: Any, signature: Any) -> None:
     """Let Numba find where the function is without a search.
 
     It asks twice for each function that is handed to another, each time by its signature and in the linker. Of a call
     of the engine's loop, which is handed nine, that was more than two thirds: 350 µs, where 100 are left.
     """
-    found = function.get_compile_result(signature)
-    described = found.fndesc
-    library = _Library(found.library, (described.llvm_cfunc_wrapper_name, described.llvm_func_name))
-    found = found._replace(library=library)
-    function.get_compile_result = lambda signature: found
+    # A Numba that goes about it in another way is left to do so.
+    with suppress(Exception):
+        found = function.get_compile_result(signature)
+        found.library.get_pointer_to_function = cache(found.library.get_pointer_to_function)
+        function.get_compile_result = lambda signature: found
 
 
 def _is_kept(function: Any) -> bool:
-    """Whether the disk cache has the function. Numba can only say so before it compiles by what is its own."""
-    return isinstance(function._cache, FunctionCache) and bool(function._cache._cache_file._load_index())
+    """Whether the disk cache has the function, whole."""
+    file = _COMPILED[function][2]
+    return file is not None and file.is_there()
 
 
 def _say(text: str) -> None:

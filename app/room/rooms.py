@@ -9,7 +9,7 @@ import json
 import re
 import secrets
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from hashlib import scrypt, sha256
 from typing import Any
@@ -271,7 +271,7 @@ class Rooms:
         key = f"race:{code}:{number}"
         if await self._store.add(key, student, text, MOST_STUDENTS):
             return
-        before = json.loads((await self._store.read(key)).get(student, "{}"))
+        before = _entry((await self._store.read(key)).get(student, ""))
         if before.get(race.by) is None or (entry[race.by] is not None and entry[race.by] < before[race.by]):
             await self._store.write(key, {student: text})
 
@@ -284,12 +284,11 @@ class Rooms:
         if ask is not None:
             for found, number in zip(votes, (ask.number, ask.first), strict=True):
                 kept = await self._store.read(f"votes:{code}:{number}") if number else {}
-                found.update((student, int(option)) for student, option in kept.items())
-        entries = await self._store.read(f"race:{code}:{race.number}") if race is not None else {}
+                found.update((student, int(option)) for student, option in kept.items() if option.isdecimal())
+        kept = await self._store.read(f"race:{code}:{race.number}") if race is not None else {}
+        entries = {student: entry for student, text in kept.items() if (entry := _entry(text))}
         students = len(await self._store.read(f"here:{code}"))
-        return Look(
-            room["link"], students, ask, *votes, race, {who: json.loads(entry) for who, entry in entries.items()}
-        )
+        return Look(room["link"], students, ask, *votes, race, entries)
 
     async def _room(self, code: str, student: str = "x" * 16) -> dict[str, str]:
         room = await self._store.read(f"room:{code}") if CODE.fullmatch(code) else {}
@@ -317,11 +316,29 @@ def _checked(link: str) -> str:
 
 
 def _ask(room: dict[str, str]) -> Ask | None:
-    return Ask(**json.loads(room["ask"])) if room.get("ask") else None
+    return _written(Ask, room.get("ask", ""))
 
 
 def _race(room: dict[str, str]) -> Race | None:
-    return Race(**json.loads(room["race"])) if room.get("race") else None
+    return _written(Race, room.get("race", ""))
+
+
+def _written(kind: type[Any], text: str) -> Any:
+    """What a process has written of a room; None for nothing, and for what another version of the lab has written."""
+    try:
+        made = kind(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return made if all(isinstance(getattr(made, one.name), one.type) for one in fields(made)) else None
+
+
+def _entry(text: str) -> dict[str, Any]:
+    """A student's entry in a race; empty for what is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and found.keys() >= {"link", "title", *RANKED} else {}
 
 
 @cache

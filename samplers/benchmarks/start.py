@@ -14,8 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import FunctionCache
-
 from samplers import jit
 from samplers.benchmarks.light import LightPage
 from samplers.benchmarks.page import FIVE_VIEWS
@@ -90,15 +88,11 @@ def measure(quick: bool, say: Callable[[str], None]) -> StartReport:
 def files() -> list[Path]:
     """What the cache has of each of the engine's functions once it is compiled, from the cache's folder.
 
-    Benches have functions of their own, which no server compiles; and a file of the cache may be of a function that is
-    compiled for a second signature.
+    Benches have functions of their own, which no server compiles.
     """
     assert jit.FOLDER is not None, "nothing can be written to"
-    return [
-        Path(f._cache._cache_file._index_path).relative_to(jit.FOLDER)
-        for f in jit.declared()
-        if isinstance(f._cache, FunctionCache) and not f.py_func.__module__.startswith(str(__package__))
-    ]
+    found = [jit.kept_in(f) for f in jit.declared() if not f.py_func.__module__.startswith(str(__package__))]
+    return [path.relative_to(jit.FOLDER) for path in found if path is not None]
 
 
 def kept(folder: Path, wanted: Sequence[Path]) -> int:

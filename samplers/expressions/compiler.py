@@ -14,6 +14,7 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from weakref import ReferenceType, ref
@@ -74,10 +75,11 @@ def _optimise(made: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
 
 def _free(passes: llvm.ModulePassManager) -> None:
     """Free a list of passes: 70 kB that llvmlite would leave behind, for of the two classes that its list is made of
-    the first one disposes of nothing.
+    the first one disposes of nothing. Where a release has no such name, they are left behind.
     """
-    llvm.newpassmanagers.NewPassManager._dispose(passes)
-    passes.detach()
+    with suppress(AttributeError, TypeError):
+        llvm.newpassmanagers.NewPassManager._dispose(passes)
+        passes.detach()
 
 
 class Code:

@@ -1,12 +1,15 @@
 """What is compiled ahead: in the order of the lessons, by one process on a computer, which ends with its server."""
 
+import errno
 import io
 import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from app import compiling, warmup
@@ -119,7 +122,9 @@ def test_where_the_cache_cannot_be_written_one_of_its_own_takes_its_place(tmp_pa
     """With what is kept in it. Fails where a lab with a read-only home does not start, or compiles it all again."""
     kept = tmp_path / "read-only" / "digest"
     kept.mkdir(parents=True)
-    (kept / "function.nbi").write_bytes(b"compiled")
+    (kept / "function.nbc").write_bytes(b"compiled")
+    (kept / "damaged.nbc").symlink_to("damaged.nbc")
+    kept.chmod(0o555)
     opened = jit.tempfile.TemporaryFile
 
     def refuse(dir=None):
@@ -129,7 +134,8 @@ def test_where_the_cache_cannot_be_written_one_of_its_own_takes_its_place(tmp_pa
 
     monkeypatch.setattr(jit.tempfile, "TemporaryFile", refuse)
     folder = jit._folder_to_write(kept)
-    assert folder not in (None, kept) and (folder / "function.nbi").read_bytes() == b"compiled"
+    assert folder not in (None, kept) and (folder / "function.nbc").read_bytes() == b"compiled"
+    assert folder.stat().st_mode & 0o200
     monkeypatch.setattr(jit.tempfile, "mkdtemp", lambda prefix: refuse(kept))
     assert jit._folder_to_write(kept) is None
 
@@ -153,3 +159,128 @@ def test_what_it_says_is_told_by_the_server(monkeypatch, capsys):
     monkeypatch.setattr(warmup.subprocess, "Popen", Process)
     warmup._run()
     assert "compiling sampler sgld" in capsys.readouterr().err
+
+
+# --- a cache that is damaged -----------------------------------------------------------------------------------------
+
+
+def half_square(theta, out, params):
+    for chain in range(theta.shape[0]):
+        out[chain] = 0.5 * params[0] * theta[chain, 0] ** 2
+
+
+def square(theta, out, params):
+    for chain in range(theta.shape[0]):
+        out[chain] = params[0] * theta[chain, 0] ** 2
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """Starts a server's warm-up of two functions in a thread, as a server does; what they then give, and how often a
+    process was begun."""
+    runs = []
+    monkeypatch.setattr(warmup, "_run", lambda: runs.append(len(jit.missing())))
+    monkeypatch.setattr(warmup, "library", lambda: None)
+    monkeypatch.setattr(warmup.gc, "freeze", lambda: None)
+
+    def start():
+        runs.clear()
+        for name, value in (("FOLDER", tmp_path / "digest"), ("_COMPILED", {}), ("_READY", set())):
+            monkeypatch.setattr(jit, name, value)
+        first, second = jit.potential(half_square), jit.potential(square)
+        monkeypatch.setattr(warmup, "functions", lambda spec: [first])
+        thread = threading.Thread(target=warmup.compile_all)
+        thread.start()
+        thread.join(120)
+        # A thread that ends in an exception leaves what it was to make ready.
+        assert jit.is_ready([first, second])
+        out = np.empty((2, 1))
+        for function, given in zip((first, second), out, strict=True):
+            function(np.array([[2.0]]), given, np.array([3.0]))
+        return out.ravel().tolist(), list(runs), sorted((tmp_path / "digest").glob("*.nbc"))
+
+    return start
+
+
+def instead(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [partial(os.truncate, length=0), partial(os.truncate, length=1000), instead],
+    ids=["emptied", "cut", "a folder"],
+)
+def test_a_damaged_cache_is_compiled_again_by_the_warm_up(damage, started):
+    """Fails where the thread ends with the first damaged file, and with it at every start after that."""
+    values, runs, files = started()
+    assert (values, runs, len(files)) == ([6.0, 12.0], [1], 2)
+    assert started() == (values, [], files)
+    for path in files:
+        damage(path)
+    assert started() == (values, [1], files)
+    assert started() == (values, [], files)
+
+
+@pytest.mark.parametrize("place", ["folder", "file", "pipe", "link"])
+def test_a_lock_that_is_no_file_does_not_end_the_warm_up(place, tmp_path, started):
+    """What is in its place goes; where nothing can be locked the server compiles by itself."""
+    lock = tmp_path / "digest" / warmup.LOCK
+    lock.parent.mkdir()
+    if place == "folder":
+        (lock / "within").mkdir(parents=True)
+    elif place == "file":
+        lock.write_bytes(b"noise")
+    elif place == "pipe":
+        os.mkfifo(lock)
+    else:
+        lock.symlink_to(lock)
+    values, runs, _ = started()
+    assert values == [6.0, 12.0] and runs == ([] if place == "link" else [1])
+
+
+@pytest.mark.parametrize(("number", "waits"), [(errno.EAGAIN, True), (errno.ENOLCK, False), (errno.EOPNOTSUPP, False)])
+def test_a_server_waits_for_a_lock_only_where_another_has_it(number, waits, tmp_path, monkeypatch):
+    """Fails where each server of a file system without locks waits for ever."""
+    waited, answers = [], iter([["f"], ["f"], []])
+
+    def refuse(file):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(jit, "FOLDER", tmp_path)
+    monkeypatch.setattr(jit, "missing", lambda: next(answers))
+    monkeypatch.setattr(warmup, "_lock", refuse)
+    monkeypatch.setattr(warmup, "_run", lambda: pytest.fail("a process was begun"))
+    monkeypatch.setattr(warmup.time, "sleep", waited.append)
+    warmup.compile_apart()
+    assert len(waited) == (2 if waits else 0)
+
+
+AHEAD = """
+import errno, sys
+from app import compiling
+from samplers import jit, kept
+from samplers.targets import TARGETS
+def full(*given):
+    raise OSError(errno.ENOSPC, "No space left on device")
+kept.write = full
+{fault}
+target = TARGETS["gaussian"]
+compiling.in_order = lambda: iter([[target.potential], [target.gradient]])
+sys.exit(compiling.main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["", "jit.missing = lambda functions: []"])
+def test_it_ends_where_nothing_of_it_is_kept(fault, tmp_path):
+    """Fails where a process compiles for minutes onto a full disk what no server will find."""
+    environment = {**os.environ, "SGMCMC_LAB_CACHE": str(tmp_path)}
+    command = [sys.executable, "-c", AHEAD.replace("{fault}", fault)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, text=True) as process:
+        told, said = process.stdout.read(), process.stderr.read()
+        code = process.wait(60)
+    assert (code == compiling.NOT_KEPT) == (len(told.splitlines()) == 1) == (not fault)
+    assert said.count("No space left on device") == 1

@@ -250,6 +250,49 @@ def test_results_of_other_code_or_half_written_are_not_used(step, tmp_path, monk
     assert changed.asked == 8
 
 
+ANSWER = '{"task": {}, "answer": %s}'
+
+
+@pytest.mark.parametrize("content", [
+    "", "{", "[]", "null", "0", '{"answer": [0.5, null, null]}', ANSWER % "[1, 2]", ANSWER % "[NaN, 1, 1]",
+    ANSWER % ("[1" + "0" * 400 + ", 1, 1]"), ANSWER % "[" * 100_000, ANSWER % '["1", 1, 1]', "\ud800",
+])  # fmt: skip
+def test_a_result_that_is_not_as_it_was_written_is_none(content, tmp_path):
+    """Fails where a damaged file ends the sweep, or its numbers are taken."""
+    results, task = Results(tmp_path), {"spec": {}, "measure": "m", "quantity": "value"}
+    results.put(task, [0.5, None, 1.0])
+    (path,) = tmp_path.glob("*.json")
+    whole = path.read_bytes()
+    assert results.get(task) == [0.5, None, 1.0]
+    path.write_bytes(content.encode(errors="surrogatepass"))
+    assert results.get(task) is None
+    path.write_bytes(whole.replace(b"0.5", b"0.6"))
+    assert results.get(task) is None
+    results.put(task, [0.5, None, 1.0])
+    assert results.get(task) == [0.5, None, 1.0]
+
+
+@pytest.mark.parametrize("place", ["file above", "folder in its place", "full disk"])
+def test_a_sweep_whose_results_cannot_be_kept_goes_on(place, step, tmp_path, monkeypatch, caplog):
+    """Fails where hours of runs are lost to a full disk."""
+    results = Results(tmp_path / "above" / "sweeps")
+    if place == "file above":
+        (tmp_path / "above").write_text("a person's own")
+    elif place == "folder in its place":
+        monkeypatch.setattr(sweep, "digest", lambda task: "one")
+        (results.folder / "one.json" / "within").mkdir(parents=True)
+    else:
+        monkeypatch.setattr(Path, "write_bytes", lambda *given: (_ for _ in ()).throw(OSError(28, "No space left")))
+
+    def done(tasks):
+        return ((i, [float(i), 0.1, None]) for i in range(len(tasks)))
+
+    table = sweep.of_step(step, quick=True, seeds=1, do=done, results=results)
+    assert len(table.rows) == 8
+    assert ("cannot be kept" in caplog.text) == (place != "folder in its place")
+    assert (results.folder / "one.json").is_file() == (place == "folder in its place")
+
+
 def test_the_digest_is_of_the_whole_code(tmp_path, monkeypatch):
     """Fails where a change in a file of the engine leaves old results in use."""
     before = sweep.code_digest()

@@ -246,6 +246,35 @@ def test_everything_is_bounded():
     in_a_room(do)
 
 
+@pytest.mark.parametrize("text", [
+    "{", "null", "[]", '"x"', "[" * 100_000, '{"number": 1}', '{"number": "1", "lesson": "a", "step": 1, "options": 2}',
+    '{"number": 1, "lesson": "a", "step": 1, "options": 2, "later": 3}', '{"number": 1, "target": 2, "by": "ks"}',
+])  # fmt: skip
+def test_what_another_version_has_written_of_a_room_is_as_if_absent(text):
+    """Fails where the store of several processes holds what this one cannot read, and nobody sees the room."""
+
+    async def do(rooms, code, secret):
+        (student,) = await class_of(rooms, code, 1)
+        await rooms.ask(code, secret, "langevin", 1, 2)
+        await rooms.race(code, secret, "quartic", "ks")
+        await rooms._store.add(f"votes:{code}:1", student, text, 10)
+        await rooms._store.add(f"race:{code}:1", student, text, 10)
+        look = await rooms.look(code)
+        assert (look.ask.number, look.votes, look.race.number, look.entries) == (1, {}, 1, {})
+        await rooms.enter(code, student, 1, {"link": LINK, "title": "SGLD", "ks": 0.1, "tau": 1.0})
+        assert (await rooms.look(code)).entries[student]["ks"] == 0.1
+        await rooms._store.write(f"room:{code}", {"ask": text, "race": text})
+        look = await rooms.look(code)
+        assert (look.link, look.students, look.ask, look.race) == (LINK, 1, None, None)
+        await rooms.ask(code, secret, "langevin", 1, 2)
+        await rooms.race(code, secret, "quartic", "ks")
+        look = await rooms.look(code)
+        assert (look.ask.number, look.race.number) == (1, 1)
+        await rooms.close(code, secret)
+
+    in_a_room(do)
+
+
 def test_a_race_keeps_the_best_of_each():
     async def do(rooms, code, secret):
         a, b = await class_of(rooms, code, 2)

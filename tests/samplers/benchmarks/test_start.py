@@ -5,7 +5,6 @@ import importlib
 from pathlib import Path
 
 import pytest
-from numba.core.caching import FunctionCache
 
 from samplers import jit
 from samplers.benchmarks import kernels, start
@@ -27,9 +26,6 @@ class Page:
                 path = self.left.pop()
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
-                # What Numba keeps of it, of a second signature, too.
-                path.with_suffix(".1.nbc").touch()
-                path.with_suffix(".2.nbc").touch()
             await asyncio.sleep(0.001)
 
     def close(self):
@@ -43,7 +39,7 @@ def test_it_ends_with_the_last_function_of_the_engine(fault, tmp_path, monkeypat
     Planted fault: the benches' own functions are waited for, which are not in the process that compiles.
     """
     importlib.import_module("samplers.models")
-    functions = [f for f in jit.declared() if isinstance(f._cache, FunctionCache)]
+    functions = [f for f in jit.declared() if jit.kept_in(f) is not None]
     benches = [f for f in functions if Path(f.py_func.__code__.co_filename).parent == Path(kernels.__file__).parent]
     assert benches and len(start.files()) == len(functions) - len(benches)
     monkeypatch.setenv(start.CACHE, str(tmp_path))
@@ -53,7 +49,7 @@ def test_it_ends_with_the_last_function_of_the_engine(fault, tmp_path, monkeypat
     monkeypatch.setattr(start, "SAY_SECONDS", 0.02)
     wanted, said = start.files(), []
     if fault:
-        wanted += [Path(f._cache._cache_file._index_path).relative_to(jit.FOLDER) for f in benches]
+        wanted += [jit.kept_in(f).relative_to(jit.FOLDER) for f in benches]
     report = asyncio.run(start._watch("", wanted, 0.0, 1.5 if fault else 60.0, said.append))
     assert (report.functions == report.declared) == (not fault)
     assert ("nobody waited" in start.as_text(report)) == fault

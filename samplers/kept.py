@@ -1,0 +1,58 @@
+"""Files that the lab writes for itself and reads back in another process: each is as it was written, or as if absent.
+
+A file begins with a digest of what it is of and of its content. A file that was cut, emptied, overwritten or renamed
+does not match its digest. It is written under another name and renamed, so that who reads meanwhile finds the old
+content or the new one. A loss of power may still cut it: the digest shows that, and so no write waits for the disk.
+"""
+
+import hashlib
+import shutil
+from pathlib import Path
+from uuid import uuid4
+
+from samplers.files import read_file
+
+MAX_BYTES = 64_000_000
+"""Of one file; the engine's loop takes half a megabyte."""
+
+
+def read(path: Path, of: str) -> bytes | None:
+    """The content that :func:`write` has kept of ``of``; None where there is none, or another than was written."""
+    try:
+        digest, _, content = read_file(path, MAX_BYTES).partition(b"\n")
+    except OSError:
+        return None
+    return content if digest == _digest(of, content) else None
+
+
+def write(path: Path, of: str, content: bytes) -> None:
+    """Keep a content instead of whatever is in its place. Raises OSError, and then leaves no part of it."""
+    make_folder(path.parent)
+    part = path.with_name(f".{uuid4().hex}.part")
+    try:
+        part.write_bytes(_digest(of, content) + b"\n" + content)
+        make_way(path)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def make_way(path: Path) -> None:
+    """Remove what is in the place of a file of the lab's own and is no file. Raises OSError."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    elif path.exists() and not path.is_file():
+        path.unlink()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of the lab's own, instead of a file that is in its place. Raises OSError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        folder.unlink()
+        folder.mkdir(exist_ok=True)
+
+
+def _digest(of: str, content: bytes) -> bytes:
+    return hashlib.sha256(of.encode() + b"\n" + content).hexdigest().encode()

@@ -1,0 +1,444 @@
+"""Files of the compile cache that are damaged, foreign or cannot be written: each is as if it were absent."""
+
+import errno
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import llvmlite.binding as llvm
+import numba.core.caching
+import numba.core.serialize
+import numpy as np
+import pytest
+from numba.core import event
+
+from samplers import RunSpec, compile_cache, engine, jit, kept
+from samplers.expressions import compiler
+
+ROOT = Path(__file__).parents[2]
+
+
+def half_square(theta, out, params):
+    for chain in range(theta.shape[0]):
+        out[chain] = 0.5 * params[0] * theta[chain, 0] ** 2
+
+
+def fourth_power(theta, out, params):
+    for chain in range(theta.shape[0]):
+        out[chain] = params[0] * theta[chain, 0] ** 4
+
+
+class Lab:
+    """A process's view of a folder: each :meth:`start` declares the function anew, as another process would."""
+
+    def __init__(self, folder, monkeypatch):
+        self.folder, self._monkeypatch = folder, monkeypatch
+        self.compiled = 0
+        """Functions that the last start has compiled."""
+
+    def declare(self, function=half_square):
+        for name, value in (("FOLDER", self.folder), ("_COMPILED", {}), ("_READY", set())):
+            self._monkeypatch.setattr(jit, name, value)
+        compile_cache._warn.cache_clear()
+        return jit.potential(function)
+
+    def start(self, function=half_square):
+        """The potential at θ = 2 with the parameter 3, and where the function is kept."""
+        declared = self.declare(function)
+        with event.install_recorder("numba:compile") as events:
+            jit.prepare([declared])
+        self.compiled = sum(one.is_start for _, one in events.buffer)
+        out = np.empty(1)
+        declared(np.array([[2.0]]), out, np.array([3.0]))
+        return out[0], jit.kept_in(declared)
+
+    def missing(self):
+        return jit.missing([self.declare()])
+
+    def names(self):
+        return sorted(path.name for path in self.folder.iterdir())
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    return Lab(tmp_path / "digest", monkeypatch)
+
+
+def cut(n):
+    return lambda path: path.write_bytes(path.read_bytes()[:n])
+
+
+def change_a_byte(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def zero_the_tail(path):
+    content = path.read_bytes()
+    path.write_bytes(content[:4096].ljust(len(content), b"\0"))
+
+
+def another_functions(path):
+    """Of a function of the same type, whole, and in this one's place."""
+    other = numba.njit(error_model="numpy")(fourth_power)
+    file = compile_cache.CompiledFile(path.parent / "other", other, jit.POTENTIAL)
+    other.compile(jit.POTENTIAL)
+    file.save()
+    path.write_bytes(file.path.read_bytes())
+
+
+def folder_instead(path):
+    path.unlink()
+    path.mkdir()
+    (path / "within").write_text("something")
+
+
+def pipe_instead(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def link_instead(to):
+    def link(path):
+        path.unlink()
+        path.symlink_to(path if to is None else to)
+
+    return link
+
+
+DAMAGES = {
+    "absent": Path.unlink,
+    "emptied": cut(0),
+    "a digest and nothing else": cut(65),
+    "cut to 1,000 bytes": cut(1000),
+    "a byte short": cut(-1),
+    "a byte more": lambda path: path.write_bytes(path.read_bytes() + b"\0"),
+    "a byte changed": change_a_byte,
+    "zeros at its end": zero_the_tail,
+    "nothing but zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "noise": lambda path: path.write_bytes(np.random.default_rng(1).bytes(5000)),
+    "text": lambda path: path.write_text("compiled\n" * 100),
+    "too large": lambda path: os.truncate(path, 10**12),
+    "a pickle of something else": lambda path: path.write_bytes(pickle.dumps({"numba": "0.1"})),
+    "of another function": another_functions,
+    "a folder": folder_instead,
+    "a pipe": pipe_instead,
+    "a link to itself": link_instead(None),
+    "a link to nothing": link_instead("gone"),
+    "a link to a device": link_instead("/dev/zero"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and links are of POSIX")
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_as_if_it_were_absent(damage, lab):
+    """Compiled again, and written over whole: the next process loads it. Fails where the damage is run or raises."""
+    value, path = lab.start()
+    assert (value, lab.compiled, lab.missing()) == (6.0, 1, [])
+    damage(path)
+    assert len(lab.missing()) == 1
+    assert lab.start() == (6.0, path) and lab.compiled == 1
+    assert path.is_file() and not path.is_symlink() and lab.missing() == []
+    assert lab.start() == (6.0, path) and lab.compiled == 0
+    assert [name for name in lab.names() if name != "other"] == [path.name]
+
+
+def test_without_the_digest_another_functions_code_is_run(lab, monkeypatch):
+    """The planted fault of the test above."""
+    _, path = lab.start()
+    another_functions(path)
+    monkeypatch.setattr(kept, "read", lambda path, of: path.read_bytes().partition(b"\n")[2])
+    assert lab.start() == (48.0, path) and lab.compiled == 0
+
+
+@pytest.mark.parametrize("call", ["open", "fstat"])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOLCK])
+def test_a_file_that_cannot_be_read_is_as_if_it_were_absent(call, number, lab, monkeypatch):
+    """Whoever runs this may be root, who reads everything: the system's answer is made up."""
+    _, path = lab.start()
+    real, opened = getattr(os, call), os.open
+
+    def refuse(what, *others):
+        name = what if call == "open" else os.readlink(f"/proc/self/fd/{what}")
+        if str(name) == str(path):
+            raise OSError(number, os.strerror(number))
+        return real(what, *others)
+
+    if call == "fstat" and not os.path.exists("/proc/self/fd"):
+        pytest.skip("the system does not say which file it is")
+    with monkeypatch.context() as refusing:
+        refusing.setattr(kept.read_file.__globals__["os"], call, refuse)
+        assert lab.start() == (6.0, path) and lab.compiled == 1
+    assert os.open is opened
+    assert lab.start() == (6.0, path) and lab.compiled == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"noise", pickle.dumps("text"), pickle.dumps(tuple(range(9)))])
+def test_what_is_whole_and_does_not_load_is_compiled_again(content, lab, caplog):
+    """Such as what another build of Numba of the same version has written: it is said once, and written over."""
+    _, path = lab.start()
+    (file,) = (one[2] for one in jit._COMPILED.values())
+    kept.write(path, file._of, content)
+    assert lab.missing() == []
+    with caplog.at_level(logging.WARNING):
+        assert lab.start() == (6.0, path) and lab.compiled == 1
+    assert "does not load what it compiled" in caplog.text
+    assert lab.start() == (6.0, path) and lab.compiled == 0
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("call", ["write_bytes", "replace", "mkdir"])
+def test_what_cannot_be_written_is_compiled_in_each_process(call, number, lab, monkeypatch, caplog):
+    """Fails where a full disk ends the process, leaves half a file, or is told of for each function."""
+    real = getattr(Path, call)
+
+    def fail(self, *others, **options):
+        if call == "write_bytes":
+            real(self, others[0][: len(others[0]) // 2])
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as failing, caplog.at_level(logging.WARNING):
+        failing.setattr(Path, call, fail)
+        declared = [lab.declare(), jit.potential(fourth_power)]
+        jit.prepare(declared)
+        assert len(jit.missing(declared)) == 2
+    assert [record.message for record in caplog.records] == [
+        f"Compiled functions cannot be kept in {lab.folder}: {os.strerror(number)}"
+    ]
+    assert not lab.folder.exists() or lab.names() == []
+    assert lab.start()[0] == 6.0 and lab.compiled == 1
+    assert lab.start()[0] == 6.0 and lab.compiled == 0
+
+
+def vanish(folder):
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+
+
+def file_instead(folder):
+    vanish(folder)
+    folder.write_text("something")
+
+
+@pytest.mark.parametrize("happens", [vanish, file_instead])
+def test_a_folder_that_is_gone_is_made_again(happens, lab):
+    """While a process runs, which knows it from its start."""
+    _, path = lab.start()
+    declared = lab.declare()
+    happens(lab.folder)
+    jit.prepare([declared])
+    assert jit.missing([declared]) == [] and lab.names() == [path.name]
+    assert lab.start() == (6.0, path) and lab.compiled == 0
+
+
+@pytest.mark.parametrize("happens", [vanish, file_instead])
+def test_a_folder_above_that_is_a_file_stays(happens, lab, monkeypatch):
+    """It may be a person's own: nothing is kept, and nothing is lost."""
+    lab.start()
+    vanish(lab.folder)
+    above = lab.folder.parent
+    above.rmdir()
+    above.write_text("something")
+    assert lab.start()[0] == 6.0 and lab.compiled == 1
+    assert above.read_text() == "something"
+    assert jit._folder_to_write(lab.folder) not in (None, lab.folder)
+
+
+def test_a_file_in_the_place_of_the_folder_goes(tmp_path):
+    (tmp_path / "digest").write_text("something")
+    assert jit._folder_to_write(tmp_path / "digest") == tmp_path / "digest"
+    assert (tmp_path / "digest").is_dir()
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_who_reads_while_it_is_written_finds_the_old_content(fault, tmp_path, monkeypatch):
+    """Fails where a second process reads, or a loss of power leaves, a part. Fault: it is written in its place."""
+    path, found, real = tmp_path / "file", [], Path.write_bytes
+    kept.write(path, "a function", b"old")
+
+    def slowly(self, content):
+        real(self, content[: len(content) // 2])
+        found.append(kept.read(path, "a function"))
+        real(self, content)
+
+    monkeypatch.setattr(Path, "write_bytes", slowly)
+    if fault:
+        monkeypatch.setattr(Path, "with_name", lambda self, name: self)
+        monkeypatch.setattr(Path, "replace", lambda self, other: None)
+        monkeypatch.setattr(Path, "unlink", lambda self, missing_ok: None)
+    kept.write(path, "a function", b"new")
+    assert (found == [b"old"]) == (not fault)
+    assert kept.read(path, "a function") == b"new" and kept.read(path, "another") is None
+
+
+# --- what Numba and llvmlite promise none of -------------------------------------------------------------------------
+
+
+def refuse(*given, **named):
+    raise NotImplementedError("another release")
+
+
+GONE = {
+    "the form of a function": (numba.core.caching, "CompileResultCacheImpl", None),
+    "what makes bytes of it": (numba.core.caching.CompileResultCacheImpl, "reduce", refuse),
+    "what makes it of bytes": (numba.core.caching.CompileResultCacheImpl, "rebuild", refuse),
+    "the lock": (sys.modules, "numba.core.compiler_lock", None),
+    "loads": (numba.core.serialize, "loads", None),
+    "the processor": (llvm, "get_host_cpu_features", refuse),
+    "the triple": (compile_cache, "llvm", SimpleNamespace()),
+}
+"""An owner, the name that it lacks, and what is in its place."""
+
+
+@pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
+def test_where_numba_lacks_a_name_each_process_compiles(gone, lab, monkeypatch, caplog):
+    lab.start()
+    owner, name, instead = gone
+    with monkeypatch.context() as another, caplog.at_level(logging.WARNING):
+        compile_cache._compiler.cache_clear()
+        if owner is sys.modules:
+            another.setitem(owner, name, None)
+        elif instead is None:
+            another.delattr(owner, name)
+        else:
+            another.setattr(owner, name, instead)
+        assert lab.start()[0] == 6.0
+        assert lab.start()[0] == 6.0 and (lab.compiled == 1) == (name != "reduce")
+    compile_cache._compiler.cache_clear()
+    said = "another release" if instead is refuse else "get_process_triple" if owner is compile_cache else name
+    assert (said in caplog.text) == (name != "reduce")
+    assert lab.start()[0] == 6.0
+
+
+class Slots:
+    """A function whose attributes cannot be set, as one of another release may be."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function):
+        self._function = function
+
+    def __getattr__(self, name):
+        return getattr(self._function, name)
+
+
+@pytest.mark.parametrize("without", ["get_compile_result", "a settable attribute"])
+def test_a_function_whose_address_numba_looks_up_otherwise_is_left_alone(without, lab):
+    declared = lab.declare()
+    declared.compile(jit.POTENTIAL)
+    jit._keep_addresses(object() if without == "get_compile_result" else Slots(declared), jit.POTENTIAL)
+    assert "get_compile_result" not in vars(declared)
+    jit._keep_addresses(declared, jit.POTENTIAL)
+    found = declared.get_compile_result(jit.POTENTIAL)
+    name = found.fndesc.llvm_func_name
+    assert found.library.get_pointer_to_function(name) == type(found.library).get_pointer_to_function(found.library, name)  # fmt: skip
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_native_code_is_made_where_its_passes_cannot_be_freed(gone, monkeypatch):
+    """With the same draws as those of the machine."""
+    spec = RunSpec.of("double_well", "recipe", sampler_params={"diffusion_entries": ("0.3 + theta**2",)}, seed=3)
+
+    def drawn(hot):
+        monkeypatch.setattr(compiler, "HOT", hot)
+        compiler._RECENT.clear()
+        run = engine.Run(spec)
+        run.advance(50)
+        compiler.wait()
+        run.advance(50)
+        return run._tier.codes, run.kept.copy()
+
+    if gone:
+        monkeypatch.delattr(llvm.newpassmanagers.NewPassManager, "_dispose")
+    (codes, native), (none, plain) = drawn(-1.0), drawn(np.inf)
+    assert codes and not none
+    np.testing.assert_array_equal(native, plain)
+    compiler._RECENT.clear()
+
+
+# --- whole processes -------------------------------------------------------------------------------------------------
+
+DRAWS = """
+import sys
+{before}
+from numba.core import event
+from samplers import RunSpec, run
+with event.install_recorder("numba:compile") as events:
+    draws = run(RunSpec.of("gaussian", "sgld", n_steps=20, n_chains=2, seed=1)).draws
+print(draws.tobytes().hex(), sum(one.is_start for _, one in events.buffer))
+"""
+WITHOUT = """
+import llvmlite.binding, numba.core.caching, numba.core.codegen, numba.core.registry
+del numba.core.caching.CompileResultCacheImpl
+del llvmlite.binding.newpassmanagers.NewPassManager._dispose
+def fixed(self, name, value):
+    if name in ("get_compile_result", "get_pointer_to_function"):
+        raise AttributeError(name)
+    object.__setattr__(self, name, value)
+numba.core.registry.CPUDispatcher.__setattr__ = numba.core.codegen.JITCodeLibrary.__setattr__ = fixed
+"""
+SMALL_FILES = """
+import resource
+from samplers import jit
+from samplers.targets import TARGETS
+resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))
+target = TARGETS["gaussian"]
+jit.prepare([target.potential, target.gradient])
+print(jit.is_ready([target.potential, target.gradient]), 2)
+"""
+
+
+def begin(cache, before="", script=DRAWS):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SGMCMC_LAB_CACHE": str(cache)}
+    command = [sys.executable, "-c", script.replace("{before}", before)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+
+
+def end(process):
+    """Its draws, how many functions it has compiled, and what it has said."""
+    out, said = process.communicate(timeout=600)
+    assert process.returncode == 0, said
+    draws, compiled = out.split()
+    return draws, int(compiled), said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes, links and limits are of POSIX")
+def test_processes_draw_the_same_whatever_the_cache_holds(tmp_path):
+    """Two that begin at once with an empty cache; one with each file damaged in another way; and one whose Numba and
+    llvmlite lack what they promise none of.
+    """
+    both = [begin(tmp_path / "cache") for _ in range(2)]
+    (draws, compiled, _), other = map(end, both)
+    assert other[0] == draws and compiled > 5
+    files = sorted(path for path in (tmp_path / "cache").glob("*/*"))
+    assert len(files) > 5 and {path.suffix for path in files} == {".nbc"}
+    for path, damage in zip(files, list(DAMAGES.values())[1:], strict=False):
+        if damage is not another_functions:
+            damage(path)
+    found, again, said = end(begin(tmp_path / "cache"))
+    assert (found, said) == (draws, "") and again > 5
+    assert sorted(path for path in (tmp_path / "cache").glob("*/*")) == files
+    assert end(begin(tmp_path / "cache")) == (draws, 0, "")
+
+    found, again, said = end(begin(tmp_path / "cache", WITHOUT))
+    assert found == draws and again >= compiled
+    assert "does not load what it compiled" in said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="the limit is of POSIX")
+def test_a_file_that_the_system_cuts_is_not_kept(tmp_path):
+    """Where files may have 8,000 bytes, as if the disk had no more: nothing is left there, and it is said once."""
+    said = end(begin(tmp_path, script=SMALL_FILES))
+    assert said[:2] == ("True", 2) and said[2].count("cannot be kept in") == 1
+    assert list(tmp_path.glob("*/*")) == []
