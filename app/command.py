@@ -11,12 +11,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from app.checking import first_frame, patches_off, untested
 from samplers import RunSpec, jit, run
 from samplers.engine import functions
 
 PORT = 5006
 BAD_INPUT, FAILED = 2, 1
-LIBRARIES = ("numpy", "scipy", "numba", "bokeh", "panel", "panel-material-ui", "segno")
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "llvmlite",
+    "bokeh",
+    "panel",
+    "panel-material-ui",
+    "param",
+    "holoviews",
+    "tornado",
+)
 """Whose versions ``--check`` prints."""
 TESTED = (
     ("gaussian", "mala", {}),
@@ -48,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="sgmcmc-lab", description="Open the lab on this computer, or serve it for a class.")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--class", dest="room", action="store_true", help="serve the network that this computer is in")
-    kind.add_argument("--check", action="store_true", help="versions, compiled functions, and a self-test of seconds")
+    kind.add_argument(
+        "--check", action="store_true", help="versions, compiled functions, a page, and a self-test of seconds"
+    )
+    kind.add_argument("--version", action="version", version=f"sgmcmc-lab {importlib.metadata.version('sgmcmc-lab')}")
     parser.add_argument("--port", type=_port, default=PORT, help=f"where to listen; {PORT} without it")
     options = parser.parse_args(arguments)
     if options.check:
@@ -95,13 +110,17 @@ def _serve(port: int, room: bool) -> int:
 
 
 def _check() -> int:
-    """Print what is there, and whether some samplers have the exact moments."""
+    """Print what is there, whether some samplers have the exact moments, and whether a page opens."""
     print(f"Python {sys.version.split()[0]} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors")
     for name in ("sgmcmc-lab", *LIBRARIES):
         try:
             print(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             print(f"{name} is not installed")
+    for sentence in untested():
+        print(f"UNTESTED  {sentence}")
+    for sentence in patches_off():
+        print(f"OFF   {sentence}")
     print(*_cache_lines(), sep="\n", flush=True)
     needed = [f for target, sampler, params in TESTED for f in functions(_tested(target, sampler, params))]
     if not jit.is_ready(needed):
@@ -112,10 +131,16 @@ def _check() -> int:
     off = {f"{target}, {sampler}": worst_moment(target, sampler, params) for target, sampler, params in TESTED}
     for what, z in off.items():
         print(f"{'ok' if z < LIMIT else 'WRONG':6}{what}: moments off by at most {z:.1f} standard errors")
-    print(f"Self-test: {time.perf_counter() - began:.1f} s")
+    print(f"Self-test: {time.perf_counter() - began:.1f} s", flush=True)
     wrong = [what for what, z in off.items() if not z < LIMIT]
     if wrong:
         print(f"sgmcmc-lab: not the exact moments: {'; '.join(wrong)}.", file=sys.stderr)
+    try:
+        print(f"ok    page: the first frame came after {first_frame():.1f} s")
+    except Exception as error:
+        print("WRONG page")
+        print(f"sgmcmc-lab: the page does not open: {type(error).__name__}: {error}.", file=sys.stderr)
+        return FAILED
     return FAILED if wrong else 0
 
 

@@ -1,11 +1,14 @@
 """The command ``sgmcmc-lab``: what it serves to whom, what it checks, and what it says to bad arguments."""
 
+import importlib.metadata
 import socket
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
 
-from app import command
+from app import checking, command
 from app.room.network import addresses, qr_svg, qr_terminal
 from samplers import jit
 
@@ -66,11 +69,43 @@ def test_the_class_is_told_the_address_that_it_may_open(monkeypatch, capsys):
 def test_the_check_sees_a_sampler_that_is_wrong(monkeypatch, capsys):
     """Unadjusted SGLD at a large step has another stationary distribution."""
     monkeypatch.setattr(command, "TESTED", (command.TESTED[0], ("gaussian", "sgld", {"step_size": 0.5})))
+    monkeypatch.setattr(command, "first_frame", lambda: 0.0)
     assert command.main(["--check"]) == command.FAILED
     found = capsys.readouterr()
     assert "ok    gaussian, mala" in found.out
     assert "WRONG gaussian, sgld" in found.out
     assert found.err == "sgmcmc-lab: not the exact moments: gaussian, sgld.\n"
+
+
+CHECK = "import sys; from app.command import main; sys.exit(main(['--check']))"
+FAULT = "import app.shell; app.shell.page = lambda: 1 / 0; "
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["", FAULT], ids=["as it is", "a page that cannot be made"])
+def test_the_check_opens_a_page(fault):
+    """Fails where ``--check`` is content while every visitor gets an error. Fault: the page cannot be made."""
+    done = subprocess.run([sys.executable, "-c", fault + CHECK], capture_output=True, text=True, timeout=400)
+    assert ("ok    page: the first frame came after" in done.stdout) == (not fault), done.stderr
+    assert done.returncode == (command.FAILED if fault else 0)
+    assert ("sgmcmc-lab: the page does not open" in done.stderr) == bool(fault)
+    assert "UNTESTED" not in done.stdout and "OFF " not in done.stdout
+
+
+def test_a_version_that_no_test_ran_with_is_said(monkeypatch):
+    """Fails where a release outside the bounds is taken for a tested one. Fault: the installed ones are inside."""
+    assert list(checking.untested()) == []
+    real = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "99.0" if name == "bokeh" else real(name))
+    (sentence,) = checking.untested()
+    assert sentence.startswith("bokeh 99.0 lies outside the tested versions, ")
+
+
+def test_the_version_is_the_packages_own(capsys):
+    with pytest.raises(SystemExit) as end:
+        command.main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"sgmcmc-lab {importlib.metadata.version('sgmcmc-lab')}\n"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,12 @@
 """The replacements in the libraries change no page, and are off where a library is another."""
 
+import ast
 import asyncio
 import gc
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
 from unittest.mock import patch
 
 import param
@@ -23,6 +28,7 @@ from app.replacements import PATCHES, share_parameters
 from app.shell import Page, page
 from tests.documents import told
 
+APP = Path(patches.__file__).parent
 PAGES = ["", "?target=topics(corpus:bars)", "?lesson=langevin&step=2&theme=dark"]
 
 
@@ -239,3 +245,132 @@ def test_one_watcher_of_many_parameters_is_each_ones_own(put):
     assert sorted(told_of()) == sorted(plain)
     put([(replaced, "_Shared", Unmarked)])
     assert sorted(told_of()) != sorted(plain)
+
+
+# The places
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A library whose next release may be another, and what the log says of it."""
+    module = ModuleType("a_library")
+    exec("def _private():\n    return 'as it was'\n", vars(module))  # noqa: S102 - a module of this test
+    monkeypatch.setitem(sys.modules, "a_library", module)
+    monkeypatch.setattr(patches, "_library", lambda place: "a_library 1.0")
+    monkeypatch.setattr(patches, "digest", lambda place: DIGESTS[getattr(module, "release", 1)])
+    monkeypatch.setitem(patches.KNOWN, "a_library:_private", {"a_library 1.0": DIGESTS[1]})
+    patches.found.cache_clear()
+    yield module
+    patches.found.cache_clear()
+
+
+DIGESTS = {1: "0123456789ab", 2: "ba9876543210"}
+
+
+@pytest.mark.parametrize("release", [1, 2])
+def test_a_patch_is_on_where_its_place_is_known_and_off_elsewhere(release, library, caplog):
+    """Fails where a release with another private function is patched all the same. Fault: the second release."""
+    library.release = release
+    patch = patches.Patch("It is slower", {"a_library:_private": lambda original: lambda: "patched " + original()})
+    for _ in range(2):
+        patch.put()
+    assert library._private() == ("patched as it was" if release == 1 else "as it was")
+    assert caplog.messages == ([] if release == 1 else ["It is slower: a_library:_private is unknown (a_library 1.0)."])
+
+
+def test_a_place_that_is_gone_or_has_no_source_is_unknown():
+    assert patches.digest("a_library_that_is_not_there:name") == patches.ABSENT
+    assert patches.digest("panel.viewable:Viewable._that_is_gone") == patches.ABSENT
+    assert not patches.is_known("panel.viewable:Viewable._that_is_gone")
+    assert patches.digest("builtins:len") == "builtin_function_or_method"
+
+
+def test_a_method_overrides_a_known_one_alone(caplog):
+    place = "panel.viewable:Viewable._server_destroy"
+    ours = patches.override(place)(print)
+    assert ours is print
+    gone = patches.override("panel.viewable:Viewable._that_is_gone")(print)
+    assert gone is not print and len(caplog.messages) == 1
+
+
+PRIVATE = re.compile(r"^_[a-z]")
+DOCUMENTED = {
+    "_esm",
+    "_stylesheets",
+    "_importmap",
+    "_handle_msg",
+    "_send_msg",
+    "_make",
+    "_replace",
+    "_asdict",
+    "_fields",
+}
+"""Panel documents the first five for components of one's own, Python the others for named tuples."""
+MODULES = {"patches.py", "replacements.py"}
+
+
+def own_names(trees):
+    """Every private name that the lab itself defines."""
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield node.name
+            elif (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and ast.unparse(node.value) in ("self", "cls", "made")
+            ):
+                yield node.attr
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+
+
+def foreign(source, own):
+    """The private names of libraries that a module reads, writes or imports."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and PRIVATE.match(node.attr):
+            yield node.attr
+        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith(("app", "samplers", "lessons")):
+            yield from (alias.name for alias in node.names if PRIVATE.match(alias.name))
+
+
+def test_no_private_name_of_a_library_is_used_unguarded():
+    """Fails where a module reaches into a library without a place in ``patches.KNOWN``.
+
+    Planted fault: such a line. A module that asks ``reads`` or ``override`` names the place, and its names are listed.
+    """
+    files = [path for path in APP.rglob("*.py") if path.name not in MODULES]
+    own = (
+        set(
+            own_names(
+                [
+                    ast.parse(path.read_text(encoding="utf-8"))
+                    for path in APP.parent.glob("*/**/*.py")
+                    if path.parts[len(APP.parent.parts)] in ("app", "samplers", "lessons")
+                ]
+            )
+        )
+        | DOCUMENTED
+    )
+    found = {
+        (path.relative_to(APP).as_posix(), name)
+        for path in files
+        for name in foreign(path.read_text(encoding="utf-8"), own)
+        if name not in own
+    }
+    assert found == GUARDED
+    assert set(foreign("import panel\npanel.io.document._WRITE_MSGS", own)) == {"_WRITE_MSGS"}
+
+
+GUARDED = {
+    ("compiling.py", "_exit"),  # the standard library's own, documented
+    ("guard/server.py", "_applications"),
+    ("guard/server.py", "_data_model"),
+    ("guard/server.py", "_default"),
+    ("guard/server.py", "_generate_token_payload"),
+    ("guard/server.py", "_request"),
+    ("guard/ready.py", "_last_unsubscribe_time"),
+    ("memory.py", "_views"),
+}
+"""Names behind :func:`app.patches.reads`, by module."""
