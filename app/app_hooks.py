@@ -1,5 +1,11 @@
 """What the server does once, at its start."""
 
+# First of all: what comes after it takes seconds.
+from app.guard import life
+
+life.begin()
+
+# ruff: noqa: E402
 import sys
 import threading
 
@@ -34,7 +40,10 @@ def on_server_loaded(server_context):
     threading.Thread(target=warmup.compile_all, name="warm-up", daemon=True).start()
     PeriodicCallback(ahead.beat, 1000 * ahead.BEAT_SECONDS).start()
     PeriodicCallback(lambda: TURNS.crowded or ending.look(PACE.quiet), LOOK_MS).start()
-    IOLoop.current().asyncio_loop.set_exception_handler(_unless_gone)
+    loop = IOLoop.current()
+    loop.asyncio_loop.set_exception_handler(_unless_gone)
+    # Once the loop runs, for Bokeh has a handler of its own by then.
+    loop.add_callback(life.keep, loop)
 
 
 def _unless_gone(loop, context):

@@ -7,11 +7,11 @@ a whole, so who reads them meanwhile finds the old one or the new one.
 
 import importlib
 import os
-import threading
 from collections.abc import Iterator
 from io import FileIO
-from typing import IO, Any
+from typing import Any
 
+from app.guard.life import when_done
 from lessons.library import load_all
 from samplers import jit
 from samplers.models.run import needed
@@ -33,17 +33,11 @@ def in_order() -> Iterator[list[Any]]:
 def main() -> None:
     """Compile everything, but not longer than standard input is open: it ends with the process that began this one."""
     # Without a buffer, whose lock would be asked for when all is compiled and Python ends.
-    threading.Thread(target=end_with, args=(FileIO(0, closefd=False),), daemon=True).start()
+    when_done(FileIO(0, closefd=False), lambda: os._exit(0))
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     for functions in in_order():
         jit.prepare(functions, _say)
-
-
-def end_with(stream: IO[bytes]) -> None:
-    """End this process when the stream does."""
-    stream.read()
-    os._exit(0)
 
 
 def _say(done: int, total: int, what: str) -> None:

@@ -20,13 +20,13 @@ from bokeh.server.util import check_allowlist
 from bokeh.settings import settings
 from bokeh.util.token import generate_jwt_token, generate_secret_key, generate_session_id
 from panel.io.server import DocHandler, RootHandler
-from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
 from app.bus import ASSETS
-from app.guard import pieces, ready, told
+from app.guard import pieces, ready, socket, told
+from app.guard.life import Serving
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
 from app.lesson.course import read_apart
@@ -318,6 +318,12 @@ class GuardedTornado(BokehTornado):
 
         self.add_transform(Headers)
 
+    def log_request(self, handler: RequestHandler) -> None:
+        """A line for what failed in the server, and none that a client may make as many and as long as it likes."""
+        if handler.get_status() >= 500:
+            request = handler.request
+            log.error("%d %s %.200s", handler.get_status(), request.method, request.uri)
+
     async def _page_of_nobody(self, query: str) -> ServerSession:
         """A page of a link, as it would be made for a request. Its name is a new one."""
         query = query.removeprefix("?")
@@ -357,11 +363,12 @@ def install() -> None:
     """
     embedding_sites(os.environ.get(EMBED, ""))
     pieces.install()
+    socket.install()
     # Without the script for other sites' pages, autoload.js, and without metadata: elsewhere a page is in a frame.
     per_app_patterns[:] = [(r"/ws", GuardedSocket), (r"/?", GuardedPage)]
     toplevel_patterns[0] = (r"/?", Front)
     bokeh.server.tornado.RootHandler = Front
     bokeh.server.server.BokehTornado = GuardedTornado
-    bokeh.server.server.HTTPServer = partial(HTTPServer, max_body_size=MAX_BODY)
+    bokeh.server.server.HTTPServer = partial(Serving, max_body_size=MAX_BODY)
     # Every page is sent what all components are, and this one's folder is that in which the server was started.
     pmui.FileSelector._data_model.lookup("directory").property._default = ""

@@ -19,17 +19,22 @@ import panel_material_ui as pmui
 import pytest
 from bokeh.application import Application
 from bokeh.document import Document
+from bokeh.core.properties import Any, List
 from bokeh.model import DataModel
 from bokeh.models import Slider
 from bokeh.server.connection import ServerConnection
 from bokeh.util.token import generate_jwt_token, generate_session_id
 from panel.io.application import build_single_handler_application
 from panel.io.session import generate_session
+from panel.io.state import set_curdoc
+from panel.models.esm import DataEvent, ReactiveESM
 from tornado.websocket import WebSocketClosedError
 
 from app.guard.server import EmbedError, Guard, GuardedTornado, embedding_sites, install
-from app.guard.socket import EXPIRED, FAILED, FAILURE_COSTS, MAX_TEXT, REFUSED, TOO_LONG, GuardedSocket
-from app.guard.writes import MAX_EVENTS, WRITABLE, passed_on
+from app.guard.socket import (
+    BURST, EXPIRED, FAILED, FAILURE_COSTS, MAX_TEXT, MOST_LOGGED, REFUSED, TOO_LONG, GuardedSocket, _errors_of,
+)  # fmt: skip
+from app.guard.writes import MAX_EVENTS, MAX_NUMBERS, MAX_WORD, SENDS, WRITABLE, passed_on
 from tests.browser import serve
 from tests.raw_client import Client, event, get, models, run, token, write
 
@@ -235,6 +240,74 @@ def test_events_are_those_of_the_component():
         {"kind": "ModelChanged", "model": {"id": []}, "attr": [], "new": 1},
     ):  # fmt: skip
         assert not kept(document, bad), bad
+
+
+def record(**values):
+    """A mapping as Bokeh writes it."""
+    return {"type": "map", "entries": [[key, value] for key, value in values.items()]}
+
+
+PART = {"type": "bytes", "data": {"id": "0"}}
+CHUNK = {"type": "status", "status": "upload_event", "chunk": 1, "data": PART, "name": "a", "total_chunks": 1, "mime_type": ""}  # fmt: skip
+SENT = {
+    "Bus": [[1, 0, 1, 1280, True]],
+    "Connection": ["listening"],
+    "Contents": [0, 7],
+    "FileBox": [
+        record(**CHUNK), record(type="status", status="finished"), record(status="initializing", type="status"),
+        record(status="error", error="it is too large", type="status"),
+    ],
+    "MenuButton": [record(type="click", item=1)],
+    "NotificationArea": [record(type="destroy", uuid="f" * 32)],
+    "Option": ["chosen"],
+    "Presenter": ["next", "part_back"],
+    "RoomBar": [["hello", "a" * 24, "", "free"], ["answer", 2], ["leave"]],
+    "Touch": [["click", "joint", 0.5, -1], ["curve", "joint", *[0.1] * MAX_NUMBERS]],
+}  # fmt: skip
+"""What the script of each component sends."""
+UNSENT = [
+    "x", None, 1, True, 0.5, -1, [], {}, record(), "x" * (MAX_WORD + 1), [[]], [1, 2, 3, 4, "5"], [0.5] * 5, ["click", "joint"],
+    ["click", "joint", "0"], ["click", "joint", *[0] * (MAX_NUMBERS + 1)], ["x" * (MAX_WORD + 1)], ["answer", None], ["answer", 1, 2, 3, 4], record(type="click"),
+    record(type="click", item=2), record(type="click", item=-1), record(type="click", item=[0]), record(type="click", item="0"), record(type="click", item=None),
+    record(type="action", item=0, action="x"), record(type="destroy"), record(type="destroy", uuid=None), record(type="destroy", uuid=[]), record(item=0),
+    record(**{**CHUNK, "name": "x" * 256}), record(**{**CHUNK, "name": None}), record(**{**CHUNK, "chunk": "1"}), record(**{**CHUNK, "chunk": -1}),
+    record(**{**CHUNK, "data": "text"}), record(**{**CHUNK, "more": 1}), record(status="other"), record(status=["finished"]), record(status="error", error=1),
+]  # fmt: skip
+"""What no script sends, each in the shape of some component."""
+
+
+def sender(name):
+    """A document with a component of this class, and the component's model."""
+    document = Document()
+    data = type(name, (DataModel,), {"items": List(Any, default=[{}, {}])})()
+    model = ReactiveESM(data=data, esm="")
+    document.add_root(model)
+    return document, model
+
+
+@pytest.mark.parametrize("name", SENDS)
+def test_a_component_sends_what_its_script_sends_and_nothing_else(name):
+    """The library's handlers look at nothing, and raise for a text in place of a mapping."""
+    document, model = sender(name)
+
+    def taken(data):
+        return bool(kept(document, event("data_event", model=model.id, data=data), buffers=("0",)))
+
+    assert all(map(taken, SENT[name]))
+    others = [*UNSENT, *(data for other in SENT.keys() - {name} for data in SENT[other])]
+    loose = {"Presenter": ("x", "listening", "chosen", "next", "part_back"), "Contents": (1, 0, 7), "RoomBar": (["leave"],)}
+    of_words = name == "RoomBar"
+    found = [data for data in others if taken(data) and data not in loose.get(name, ())]
+    # An action of a room is a text and up to three more; a touch may look like that, and so may two words.
+    assert all(of_words and 1 <= len(data) <= 4 for data in found), found
+
+
+@pytest.mark.parametrize("name", SENDS)
+def test_a_shape_that_allows_everything_is_seen(name, monkeypatch):
+    """The planted fault."""
+    monkeypatch.setattr("app.guard.writes.SENDS", {name: lambda model, value: True})
+    with pytest.raises(AssertionError):
+        test_a_component_sends_what_its_script_sends_and_nothing_else(name)
 
 
 @pytest.mark.parametrize("content", [None, [], 1, "x", {}, {"events": None}, {"events": {}}, {"events": 3}])
@@ -503,13 +576,45 @@ def test_an_error_tells_a_client_nothing_of_the_server(caplog):
     """What fails on the server is in its log, with the traceback; the client gets a sentence and may go on."""
     socket = object.__new__(GuardedSocket)
     socket.connection = Mock(error=lambda message, text: text)
-    socket.send_message, socket._wait = AsyncMock(), AsyncMock()
+    socket._errors, socket.send_message, socket._wait = _errors_of(Document()), AsyncMock(), AsyncMock()
+    socket._errors.charge(socket)
     socket._patch = AsyncMock(side_effect=OSError("a secret place"))
     asyncio.run(socket._take(Mock(msgtype="PATCH-DOC"), 1.0))
     socket.send_message.assert_awaited_once_with(FAILED)
     assert "a secret place" in caplog.text and "secret" not in FAILED
     # It costs the client a while.
-    socket._wait.assert_awaited_once_with(1.0 + FAILURE_COSTS)
+    assert socket._credit == BURST - FAILURE_COSTS
+
+
+@pytest.mark.parametrize("charged", [True, False])
+def test_an_error_in_what_is_deferred_is_charged_to_its_page_and_logged_once(charged, caplog, monkeypatch):
+    """A handler that Panel calls of itself raises a thousand times. Fault: Panel is left to raise it."""
+    before = pn.config.exception_handler
+    install()
+    if not charged:
+        pn.config.exception_handler = before
+    document, socket, outer = Document(), object.__new__(GuardedSocket), pmui.MenuButton(items=[{"label": "a"}])
+    outer.server_doc(doc=document)
+    _errors_of(document).charge(socket)
+    with suppress(AttributeError), set_curdoc(document):
+        for _ in range(1000):
+            outer._process_event(DataEvent(None, "x"))
+    pn.config.exception_handler = before
+    assert (socket._credit == BURST - 1000 * FAILURE_COSTS) == charged
+    assert (caplog.text.count("Traceback") == 1) == charged
+
+
+def test_a_page_has_few_errors_in_the_log(caplog):
+    errors = _errors_of(Document())
+    for k in range(10 * MOST_LOGGED):
+        # Each in a place of its own.
+        try:
+            exec(compile("\n" * k + "1 / 0", "made", "exec"), {})  # noqa: S102
+        except ZeroDivisionError as error:
+            errors.note(error)
+    assert caplog.text.count("Traceback") == MOST_LOGGED
+    errors.close()
+    assert f"caused {9 * MOST_LOGGED} more" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["PATCH-DOC", "PULL-DOC-REQ", "ACK"])
