@@ -18,8 +18,8 @@ import panel as pn
 import panel_material_ui as pmui
 import pytest
 from bokeh.application import Application
-from bokeh.document import Document
 from bokeh.core.properties import Any, List
+from bokeh.document import Document
 from bokeh.model import DataModel
 from bokeh.models import Slider
 from bokeh.server.connection import ServerConnection
@@ -32,7 +32,16 @@ from tornado.websocket import WebSocketClosedError
 
 from app.guard.server import EmbedError, Guard, GuardedTornado, embedding_sites, install
 from app.guard.socket import (
-    BURST, EXPIRED, FAILED, FAILURE_COSTS, MAX_TEXT, MOST_LOGGED, REFUSED, TOO_LONG, GuardedSocket, _errors_of,
+    BURST,
+    EXPIRED,
+    FAILED,
+    FAILURE_COSTS,
+    MAX_TEXT,
+    MOST_LOGGED,
+    REFUSED,
+    TOO_LONG,
+    GuardedSocket,
+    _errors_of,
 )  # fmt: skip
 from app.guard.writes import MAX_EVENTS, MAX_NUMBERS, MAX_WORD, SENDS, WRITABLE, passed_on
 from tests.browser import serve
@@ -295,7 +304,11 @@ def test_a_component_sends_what_its_script_sends_and_nothing_else(name):
 
     assert all(map(taken, SENT[name]))
     others = [*UNSENT, *(data for other in SENT.keys() - {name} for data in SENT[other])]
-    loose = {"Presenter": ("x", "listening", "chosen", "next", "part_back"), "Contents": (1, 0, 7), "RoomBar": (["leave"],)}
+    loose = {
+        "Presenter": ("x", "listening", "chosen", "next", "part_back"),
+        "Contents": (1, 0, 7),
+        "RoomBar": (["leave"],),
+    }
     of_words = name == "RoomBar"
     found = [data for data in others if taken(data) and data not in loose.get(name, ())]
     # An action of a room is a text and up to three more; a touch may look like that, and so may two words.

@@ -98,7 +98,7 @@ def test_it_ends_with_its_server(ends, tmp_path):
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment) as process:
         process.stdin.close()
         try:
-            ended = process.wait(30 if ends else 1) == 0
+            ended = process.wait(200 if ends else 1) == 0
         except subprocess.TimeoutExpired:
             ended = False
         process.kill()
