@@ -15,6 +15,7 @@ from tornado.websocket import WebSocketClosedError
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
 from app import ending, lean, one_thread, sending, shell, warmup  # noqa: F401
+from app.guard.connections import OPEN
 from app.guard.server import install
 from app.guard.turns import TURNS
 from app.live import PACE
@@ -48,5 +49,6 @@ def on_server_loaded(server_context):
 
 def _unless_gone(loop, context):
     """Report an error that nobody waits for, but not that a page was closed while Panel was sending to it."""
-    if not isinstance(context.get("exception"), WebSocketClosedError):
+    error = context.get("exception")
+    if not isinstance(error, WebSocketClosedError) and not OPEN.no_more_files(error):
         loop.default_exception_handler(context)

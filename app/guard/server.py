@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from functools import cache, partial
+from functools import cache
 from html import escape
 from secrets import token_urlsafe
 from typing import Any, ClassVar
@@ -26,7 +26,7 @@ from tornado.web import OutputTransform, RequestHandler
 
 from app.bus import ASSETS
 from app.guard import pieces, ready, socket, told
-from app.guard.life import Serving
+from app.guard.connections import MAX_HEADER, OPEN, Bounded
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
 from app.lesson.course import read_apart
@@ -40,8 +40,6 @@ EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
 ORIGINS = "BOKEH_ALLOW_WS_ORIGIN"
 """Bokeh's variable for what ``--allow-websocket-origin`` says, in place of which it stands."""
-MAX_BODY = 10_000
-"""Bytes of a request's body; a page sends none. Tornado would keep 100 MB of each, also of one that is then refused."""
 _SCRIPT = re.compile(r"<script(?=[\s>])")
 _REFUSED = (ASSETS / "refused.js").read_text(encoding="utf-8")
 """The script of a page that cannot be connected: it is there before any part of the page is."""
@@ -83,6 +81,9 @@ class Guard:
 
     def refusal(self, request: HTTPServerRequest) -> str:
         """Why the request is not answered, or nothing."""
+        size = len(request.uri or "") + sum(len(name) + len(value) for name, value in request.headers.get_all())
+        if size > MAX_HEADER:
+            return f"The address and the headers of this request have {size:,} characters; allowed are {MAX_HEADER:,}."
         host = request.host.lower()
         if not self.knows(host):
             return self._not_allowed(host)
@@ -262,6 +263,8 @@ class _Refusable(Matcher):
         self._guard = guard
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        if request.connection is not None:
+            OPEN.heard(request.connection.stream)
         return {} if self._guard.refusal(request) else None
 
 
@@ -369,6 +372,6 @@ def install() -> None:
     toplevel_patterns[0] = (r"/?", Front)
     bokeh.server.tornado.RootHandler = Front
     bokeh.server.server.BokehTornado = GuardedTornado
-    bokeh.server.server.HTTPServer = partial(Serving, max_body_size=MAX_BODY)
+    bokeh.server.server.HTTPServer = Bounded
     # Every page is sent what all components are, and this one's folder is that in which the server was started.
     pmui.FileSelector._data_model.lookup("directory").property._default = ""

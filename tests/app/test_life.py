@@ -1,4 +1,4 @@
-"""How the server's processes end: the one that is asked or killed alone takes all others with it, without a traceback."""
+"""How the server's processes end: the first alone, asked or killed, takes all others with it, without a traceback."""
 
 import os
 import signal
@@ -123,7 +123,9 @@ def test_a_process_that_failed_is_begun_again_and_ends_with_the_others():
 def test_a_process_that_cannot_end_in_order_is_ended(hangs):
     """Work of a thread for which Python would wait. Fault: nothing ends it."""
     code = "import threading, time; from app.guard import life; life.PATIENCE = 0.2; life.begin()\n"
-    code += "threading.Thread(target=time.sleep, args=(60,)).start()\n" + "life.end_soon()\n" * hangs + "raise SystemExit"
+    code += (
+        "threading.Thread(target=time.sleep, args=(60,)).start()\n" + "life.end_soon()\n" * hangs + "raise SystemExit"
+    )
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as process:
         try:
             done = process.wait(MOMENT if hangs else 2) == 0
