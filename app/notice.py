@@ -5,6 +5,8 @@ from typing import Any
 
 import panel_material_ui as pmui
 
+from samplers.parameters import visible
+
 
 class Notice(pmui.Alert):
     """Its text is text. The library's alert is Markdown with HTML in it; a sentence may repeat what somebody typed."""
@@ -23,5 +25,5 @@ class Notice(pmui.Alert):
         params = super()._process_param_change(params)
         if text is not None:
             # The page takes what it gets apart as HTML twice: entities first, then elements.
-            params["object"] = escape("<br>".join(map(escape, text.split("\n"))))
+            params["object"] = escape("<br>".join(map(escape, visible(text).split("\n"))))
         return params

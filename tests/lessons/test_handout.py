@@ -253,7 +253,7 @@ def test_a_figure_of_a_trace_is_bounded_and_refused_in_a_sentence():
 LINKED = [
     r"\href{javascript:alert(1)}{x}", r"\url{x}", r"\class{a}{x}", r"\style{color:red}{x}", r"\cssId{a}{x}", r"\htmlClass{a}{x}", r"\htmlStyle{a}{x}",
     r"\def\h{\href}\h{javascript:alert(1)}{x}", r"\csname href\endcsname{a}{x}", r"\color{expression(1)}{x}", r"\mmlToken{mi}[href=x]{y}", r"\require{html}",
-    r"\texttip{a}{b}", r"\toggle{a}{b}\endtoggle", r"\includegraphics{x}", r"\hspace{1em;x:url(a)}", r"\colorbox{a\" onclick=\"1}{x}",
+    r"\texttip{a}{b}", r"\toggle{a}{b}\endtoggle", r"\includegraphics{x}", r"\colorbox{a\" onclick=\"1}{x}",
 ]  # fmt: skip
 """Formulas that would be more than signs, in the library that draws them here or in the one that does on the page."""
 

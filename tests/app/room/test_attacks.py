@@ -238,7 +238,7 @@ def test_a_page_opens_few_rooms_in_its_life(a_class):
         return said, teacher.said
 
     said, told = a_class(do)
-    assert said == [*[True] * (panel.MOST_OPENED - 1), False, False]
+    assert said == [*[True] * panel.MOST_OPENED, False]
     assert f"allowed are {panel.MOST_OPENED} rooms of one page" in told
 
 
