@@ -44,6 +44,7 @@ from app.guard.socket import (
     _errors_of,
 )  # fmt: skip
 from app.guard.writes import MAX_EVENTS, MAX_NUMBERS, MAX_WORD, SENDS, WRITABLE, passed_on
+from tests import hostile
 from tests.browser import serve
 from tests.raw_client import Client, event, get, models, run, token, write
 
@@ -313,6 +314,27 @@ def test_a_component_sends_what_its_script_sends_and_nothing_else(name):
     found = [data for data in others if taken(data) and data not in loose.get(name, ())]
     # An action of a room is a text and up to three more; a touch may look like that, and so may two words.
     assert all(of_words and 1 <= len(data) <= 4 for data in found), found
+
+
+@pytest.mark.parametrize("loose", [False, True])
+def test_what_the_hostile_client_sends_ends_in_no_handler_of_the_library(loose, monkeypatch):
+    """Fault: a menu takes what comes, as the area of messages does; most of it raises in Panel's own handlers."""
+    shapes = {"MenuButton": lambda *_: True, "NotificationArea": lambda *_: True} if loose else dict(SENDS)
+    monkeypatch.setattr("app.guard.writes.SENDS", shapes)
+    raised = 0
+    for component in (pmui.MenuButton(items=[{"label": "a"}, {"label": "b"}]), pmui.NotificationArea()):
+        document = Document()
+        component.server_doc(doc=document)
+        model = next(iter(component._models.values()))[0]
+        for data in hostile.SENT:
+            for one in kept(document, event("data_event", model=model.id, data=data)):
+                plain = dict(one["msg_data"]["values"]["entries"])["data"]
+                try:
+                    component._handle_msg(dict(plain["entries"]) if isinstance(plain, dict) else plain)
+                except Exception:
+                    raised += 1
+    assert (raised == 0) != loose
+    assert raised == 0 or raised > len(hostile.SENT)
 
 
 @pytest.mark.parametrize("name", SENDS)

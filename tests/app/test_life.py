@@ -161,3 +161,45 @@ def test_the_lab_ends_with_its_first_process(number, processes, group, tmp_path)
         (os.killpg if group else os.kill)(first.pid, number)
         assert all_gone(seen, server.port)
         assert "Traceback" not in server.log and not server.crashes()
+
+
+SERVED = "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-m', *sys.argv[2:], 'http.server', sys.argv[1], '--bind', '127.0.0.1'], stdin=subprocess.PIPE)\ntime.sleep(600)"
+SWEPT = """
+import signal, sys, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from lessons import sweep
+begin = (sweep._begin, ()) if sys.argv[2:] else (signal.signal, (signal.SIGINT, signal.SIG_IGN))
+with ProcessPoolExecutor(2, get_context("spawn"), *begin) as pool:
+    list(pool.map(time.sleep, [0.1, 0.1]))
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_server_that_a_bench_began_ends_with_it(watched, number):
+    """Fault: the module itself."""
+    port = free_port()
+    with begun([sys.executable, "-c", SERVED, str(port), *["samplers.benchmarks.child"] * watched]) as parent:
+        while not answers(port):
+            assert parent.poll() is None
+            time.sleep(0.1)
+        seen = [psutil.Process(parent.pid), *psutil.Process(parent.pid).children(recursive=True)]
+        parent.send_signal(number)
+        assert all_gone(seen, port, MOMENT if watched else 1.0) == watched
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
+@pytest.mark.parametrize("watched", [True, False])
+def test_the_processes_of_a_sweep_end_with_it(watched):
+    """Fault: they look at no more than Ctrl-C."""
+    command = [sys.executable, "-c", SWEPT, "0", *["x"] * watched]
+    with begun(command, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout.readline() == b"ready\n"
+        seen = psutil.Process(parent.pid).children(recursive=True)
+        assert len(seen) >= 2
+        parent.kill()
+        assert all_gone(seen, free_port(), MOMENT if watched else 1.0) == watched
