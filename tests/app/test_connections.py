@@ -162,7 +162,9 @@ NONE = [
 @pytest.mark.parametrize("kind", [Bounded, HTTPServer])
 def test_what_is_no_request_is_answered_in_a_sentence(kind):
     """Fault: Tornado's own server, whose answer is empty."""
-    for request, answer in zip(NONE, asked(kind, *NONE, wait=60.0), strict=True):
+    # Tornado takes the last, a body of 10 MB.
+    wrong = NONE if kind is Bounded else NONE[:-1]
+    for request, answer in zip(wrong, asked(kind, *wrong, wait=60.0), strict=True):
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400 "), request
         assert (body.count(b".") == 1 and b"nosniff" in head) == (kind is Bounded), request

@@ -76,6 +76,9 @@ PROMISES = {
         "test_no_file_of_the_lessons_executes_data",
         "test_broken_files_stop_no_others",
         "test_a_broken_file_is_reported_with_its_line_and_stops_no_other",
+        "test_a_formula_is_of_signs_alone",
+        "test_a_text_has_links_to_web_pages_alone",
+        "test_a_handout_runs_its_own_scripts_and_no_other",
     ),
     "An uploaded corpus, graph or table": (
         "test_the_server_itself_refuses_what_is_too_large",
@@ -113,6 +116,15 @@ PROMISES = {
         "test_a_flood_of_messages_waits_its_turn",
         "test_what_is_no_message_closes_the_connection_and_nothing_else",
         "test_a_large_body_is_refused_before_it_is_sent",
+        "test_a_component_sends_what_its_script_sends_and_nothing_else",
+        "test_an_error_in_what_is_deferred_is_charged_to_its_page_and_logged_once",
+        "test_a_page_has_few_errors_in_the_log",
+    ),
+    "Headers and a body are there": (
+        "test_half_a_request_is_not_waited_for",
+        "test_the_oldest_that_waits_of_an_address_gives_way",
+        "test_a_class_behind_one_address_is_served",
+        "test_an_address_has_a_bound_and_a_proxy_on_this_computer_none",
     ),
     "A session is of the page": (
         "test_a_session_has_one_connection",
@@ -129,6 +141,9 @@ PROMISES = {
         "test_a_student_does_nothing_that_is_the_makers",
         "test_a_page_opens_one_room",
         "test_links_and_rooms_die_after_a_day",
+        "test_what_is_not_used_gives_way",
+        "test_a_school_behind_one_address_has_its_rooms",
+        "test_a_page_opens_few_rooms_in_its_life",
         "test_everything_is_bounded",
         "test_hostile_values_are_refused_as_in_links",
     ),
@@ -136,6 +151,7 @@ PROMISES = {
     "An error tells the client": (
         "test_an_error_tells_a_client_nothing_of_the_server",
         "test_a_page_that_cannot_be_made_says_so_and_nothing_of_the_server",
+        "test_controls_of_a_text_are_written_out",
     ),
     "The app needs no network": ("test_the_network_is_watched",),
     "`python -m lessons --cluster`": (),
@@ -882,6 +898,30 @@ def test_a_large_body_is_refused_before_it_is_sent(server, host, size):
     assert answer("Content-Length: 1\r\n\r\nx") == (
         b"HTTP/1.1 200 OK" if host == "localhost" else b"HTTP/1.1 403 Forbidden"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "headers", "status"),
+    [
+        ("GET /app", f"X: {'a' * 70_000}", b"403"),
+        ("GET /s/x", f"Cookie: {'a' * 900_000}", b"403"),
+        (f"GET /app?{'a' * 70_000}", "X: 1", b"403"),
+        ("GET /app", "Host: a@b", b"400"),
+        ("GET /app here", "X: 1", b"400"),
+    ],
+    ids=["header", "cookie", "address", "two hosts", "line"],
+)
+def test_whatever_is_asked_for_is_answered_in_a_sentence(server, line, headers, status):
+    """Fails where the connection is closed without a word, or the answer is empty."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as asked:
+        host = f"Host: localhost:{server.port}"
+        asked.sendall(f"{line} HTTP/1.1\r\n{host}\r\n{headers}\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while part := asked.recv(65_536):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.split()[1] == status and b"nosniff" in head
+    assert body.count(b".") >= 1 and (b"allowed are 65,536" in body) == (status == b"403")
 
 
 def test_other_sites_cannot_make_the_server_work(server):

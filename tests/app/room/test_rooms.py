@@ -376,6 +376,7 @@ def test_a_school_behind_one_address_has_its_rooms():
         # A class is in the second; nobody is in the others.
         for clock.now in range(0, int(IDLE_SECONDS) + 20, int(NOTE_SECONDS / 2)):
             assert await rooms.look(mine[1][0])
+        clock.now = IDLE_SECONDS + 20
         await rooms.join(mine[0][0], new_mark())
         await rooms.ask(*mine[0], "langevin", 1, 2)
         await rooms.answer(mine[0][0], (await class_of(rooms, mine[0][0], 1))[0], 1, 1)
