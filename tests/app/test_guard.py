@@ -10,6 +10,7 @@ import json
 import re
 import socket
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import AsyncMock, Mock
@@ -302,11 +303,16 @@ UNSENT = [
 """What no script sends, each in the shape of some component."""
 
 
+@cache
+def kind(name):
+    """The model of a component's data."""
+    return type(name, (DataModel,), {"items": List(Any, default=[{}, {}])})
+
+
 def sender(name):
     """A document with a component of this class, and the component's model."""
     document = Document()
-    data = type(name, (DataModel,), {"items": List(Any, default=[{}, {}])})()
-    model = ReactiveESM(data=data, esm="")
+    model = ReactiveESM(data=kind(name)(), esm="")
     document.add_root(model)
     return document, model
 
