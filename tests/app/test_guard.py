@@ -29,6 +29,7 @@ from panel.io.application import build_single_handler_application
 from panel.io.session import generate_session
 from panel.io.state import set_curdoc
 from panel.models.esm import DataEvent, ReactiveESM
+from tornado.httputil import HTTPHeaders
 from tornado.websocket import WebSocketClosedError
 
 from app.guard.server import EmbedError, Guard, GuardedTornado, embedding_sites, install
@@ -857,7 +858,7 @@ def test_names_that_were_allowed(tmp_path):
 
 def test_a_wildcard_allows_every_name():
     class Asked:
-        host, headers = "whatever.example:1", {}
+        host, uri, headers = "whatever.example:1", "/app", HTTPHeaders()
 
     assert Guard({"localhost:5006"}, ()).refusal(Asked)
     assert not Guard({"*"}, ()).refusal(Asked)
