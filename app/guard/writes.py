@@ -158,9 +158,7 @@ _CHUNK = _record(
     type=_empty_or(_word), status=_one_of("upload_event"), name=_file_name, chunk=_count, total_chunks=_count,
     mime_type=_empty_or(_file_name), data=_bytes,
 )  # fmt: skip
-_UPLOAD = _record(
-    type=_empty_or(_word), status=_one_of("initializing", "finished", "error"), error=_empty_or(_text)
-)
+_UPLOAD = _record(type=_empty_or(_word), status=_one_of("initializing", "finished", "error"), error=_empty_or(_text))
 SENDS: Mapping[str, Allowed] = {
     "Bus": _answer,
     "Connection": _one_of("listening"),
