@@ -8,13 +8,16 @@ import panel_material_ui as pmui
 
 from samplers.files import Tell, untold
 from samplers.models import MODELS, Model
+from samplers.parameters import visible
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
 from samplers.targets.own import OfTable
 from samplers.targets.posterior import TypedPosterior
 
 MAX_BYTES = 30_000_000
-"""Of all files that are brought at once. The browser looks first and sends nothing of what is larger."""
+"""Of all files that are brought at once."""
+BROWSERS_BYTES = 30 << 20
+"""The browser looks first and sends nothing of what is larger. It counts 2²⁰ bytes as an MB, and so says 30 MB, too."""
 CHUNK_BYTES = 1_000_000
 """A file is sent in messages of this size: far below the server's limit, and frames come in between."""
 MAX_FILES = 2000
@@ -69,7 +72,7 @@ class FileBox(pmui.FileInput):
         # What the browser finds to be of another kind it leaves out without a word; so it is not asked to look.
         # The label stays: whether a file was good is not yet known when it has been sent.
         super().__init__(
-            label=kind.label, uploaded_label=kind.label, multiple=kind.several, max_file_size=MAX_BYTES,
+            label=kind.label, uploaded_label=kind.label, multiple=kind.several, max_file_size=BROWSERS_BYTES,
             chunk_size=CHUNK_BYTES, variant="outlined", size="small", sizing_mode="stretch_width", margin=(6, 10),
             description=f"{kind.label}. {kind.help}",
         )  # fmt: skip
@@ -110,9 +113,9 @@ class FileBox(pmui.FileInput):
         received, chunks, parts = self._received, self._chunks, self._parts
         self._received, self._chunks, self._parts = 0, 0, {}
         # A file that did not arrive whole is left out.
-        files = {name: b"".join(some) for name, (total, some) in parts.items() if len(some) == total}
+        files = {visible(name): b"".join(some) for name, (total, some) in parts.items() if len(some) == total}
         if received > MAX_BYTES:
-            self._refuse(f"The upload has {received:,} bytes: allowed are at most {MAX_BYTES:,} in all.")
+            self._refuse(f"The upload has {received / 1e6:.2f} MB: allowed are at most {MAX_BYTES / 1e6:g} MB in all.")
         elif chunks > MAX_CHUNKS or len(files) > MAX_FILES:
             self._refuse(f"The upload has too many files: allowed are at most {MAX_FILES:,}.")
         elif files:

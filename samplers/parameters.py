@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from unicodedata import category
 
 import param
 
@@ -21,8 +22,24 @@ class SpecError(ValueError):
             shown = repr(value)
         except RecursionError:
             shown = "what is nested too deeply"
-        super().__init__(f"{_cut(field)} = {_cut(shown)}: {allowed}.")
+        super().__init__(visible(f"{_cut(field)} = {_cut(shown)}: {allowed}."))
         self.field, self.value, self.allowed = field, value, allowed
+
+
+def visible(text: str) -> str:
+    """A text whose control characters are written as Python writes them, but for ends of lines.
+
+    Some of them have no sign, and others turn round what stands after them.
+    """
+    return "".join(_escaped(one) if category(one) in _UNSEEN and one != "\n" else one for one in text)
+
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Categories of Unicode: controls and formats, what is no character, and ends of lines and paragraphs."""
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _cut(text: str) -> str:
