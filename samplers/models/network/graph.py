@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
-from samplers.file_format import GUESSED, Format, Sheet, Taken, counted, taken_text
+from samplers.file_format import GUESSED, Format, Sheet, Taken, counted, taken_text, to_number
 from samplers.files import FileError, Tell, count_lines, decode, quoted, reading, short_name, untold
 
 MAX_BYTES = 5_000_000
@@ -247,22 +247,7 @@ class _Shape:
         return FileError(f"{self.file}, line {line}", found, allowed)
 
 
-SOURCES = (
-    "source",
-    "src",
-    "from",
-    "fromnode",
-    "fromnodeid",
-    "start",
-    "head",
-    "u",
-    "i",
-    "id1",
-    "node1",
-    "nodea",
-    "ego",
-    "sender",
-)
+SOURCES = ("source", "src", "from", "fromnode", "fromnodeid", "start", "head", "u", "i", "id1", "node1", "nodea", "ego", "sender")  # fmt: skip
 TARGETS = ("target", "dst", "dest", "to", "tonode", "tonodeid", "end", "tail", "v", "j", "id2", "node2", "nodeb", "alter", "receiver")  # fmt: skip
 """What titles call the two ends of an edge, in small letters and without other signs."""
 _STEM = re.compile(r"(\w*?[a-z])[ _.-]?(?:1|2|a|b|i|j|x|y)", re.IGNORECASE)
@@ -277,11 +262,16 @@ def titles_of_edges(first: list[str], rest: list[list[str]]) -> bool:
     plain = [_plain(title) for title in first]
     if any(each in SOURCES for each in plain) and any(each in TARGETS for each in plain):
         return True
-    if not any(map(_is_id, first)) and rest and all(_is_id(cell) for row in rest for cell in row[:2]):
+    numeric = [k for k in range(len(first)) if rest and all(_is_number(row[k]) for row in rest)]
+    if numeric and not any(_is_number(first[k]) for k in numeric):
         return True
     stems = [match[1].lower() for match in map(_STEM.fullmatch, map(str.strip, first[:2])) if match]
     named = {cell.strip() for row in rest for cell in row[:2]}
     return len(stems) == 2 and stems[0] == stems[1] and named.isdisjoint(map(str.strip, first[:2]))
+
+
+def _is_number(cell: str) -> bool:
+    return to_number(cell, ".") is not None
 
 
 def _is_id(cell: str) -> bool:

@@ -54,7 +54,10 @@ BAD = {
     "a word": (changed(3, 1, "four"), ["mine.csv, line 5", "'four'", "the column 'b'", "a number"]),
     "an underscore": (changed(11, 2, "1_000"), ["line 13", "'1_000'", "the column 'y'", "a number"]),
     "Arabic digits": (changed(11, 2, "١٢"), ["line 13", "'١٢'", "the column 'y'", "a number"]),
-    "most missing": (csv([(a, b, y if a > 5 else "NA") for a, b, y in ROWS]), ["6 rows of data", "and 6 rows with a missing value left out", "10 or more"]),
+    "most missing": (
+        csv([(a, b, y if a > 5 else "NA") for a, b, y in ROWS]),
+        ["6 rows of data", "and 6 rows with a missing value left out", "10 or more"],
+    ),
     "infinite": (changed(1, 0, "1e999"), ["line 3", "'1e999'", "1,000,000"]),
     "large": (changed(1, 0, "2e6"), ["line 3", "1,000,000"]),
     "a field too many": (GOOD + b"\n1,2,3,4", ["line 14", "4 fields", "3 names"]),

@@ -132,9 +132,15 @@ BAD = {
     "an unknown kind": ({"x.pdf": b"%PDF"}, "x.pdf"),
     "a zero byte": ({"x.txt": b"one\ntwo\0three"}, "line 2"),
     "half of UTF-16": ({"x.txt": "one\ntwo".encode("utf-16")[:-1]}, "allowed is text in UTF-16; choose another"),
-    "a wrong byte in UTF-8": ({"x.txt": "öne\nfine\nnaïve caf".encode() + b"\xe9\n\xc3\xb1"}, "x.txt, line 3, has the byte 0xE9 after "),
+    "a wrong byte in UTF-8": (
+        {"x.txt": "öne\nfine\nnaïve caf".encode() + b"\xe9\n\xc3\xb1"},
+        "x.txt, line 3, has the byte 0xE9 after ",
+    ),
     "a byte of no text": ({"x.txt": b"one\nfine\ncaf\xe9\x02\n"}, "x.txt, line 3, has the byte 0x02: it is not a text"),
-    "a workbook": ({"x.csv": b"PK\x03\x04" + bytes(40)}, "x.csv is a zip archive, as workbooks of Excel are: allowed is text"),
+    "a workbook": (
+        {"x.csv": b"PK\x03\x04" + bytes(40)},
+        "x.csv is a zip archive, as workbooks of Excel are: allowed is text",
+    ),
     "no words": ({"x.txt": b"1 2 3\n4\n"}, "two documents"),
     "one document": ({"x.txt": b"only this one\n"}, "two documents"),
     "an empty file": ({"x.txt": b""}, "two documents"),
