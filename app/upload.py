@@ -175,32 +175,31 @@ class FormatBox(pn.Column):
         return made
 
 
-_TABLE = "A CSV file whose first line names the columns and whose last column is {}; the others are numbers, at most 98 of them, and at most 200,000 numbers in all. Nothing is kept after this page is closed, and nobody else sees it."
+_KEPT = "The page says how the file was read, and lets you change it. Nothing is kept after this page is closed, and nobody else sees it."
+_TEXTS = "One text file with a document on each line, or several of one document each; a table (.csv, .tsv) with a column of texts; or an .ldac file together with its vocabulary"
+_TABLE = "A table (CSV) of numbers, whose last column, unless you choose another, is {}. Columns at most 99, numbers at most 200,000 in all. " + _KEPT  # fmt: skip
 KINDS = {
-    "topics": Kind(
-        MODELS["topics"], "Your own documents", True,
-        "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
-    ),
+    "topics": Kind(MODELS["topics"], "Your own documents", True, f"{_TEXTS}. At most 30 MB. {_KEPT}"),
     "network": Kind(
         MODELS["network"], "Your own network", False,
-        "A CSV with two columns, the two ends of each edge; or GraphML. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"A table (.csv, .tsv, .txt, .edges) with a row for each edge and its two ends in two columns; or GraphML. At most 5,000 nodes and 100,000 edges. {_KEPT}",
     ),
     "clusters": Kind(
         MODELS["clusters"], "Your own points", False,
-        "A CSV file whose first line names the columns, of numbers; a last column of words says which group each point is known to belong to. At most 20,000 points. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"A table (CSV) of numbers; one column may hold words, the group that each point is known to belong to. At most 20,000 points. {_KEPT}",
     ),
     "mixture": Kind(
         MODELS["mixture"], "Your own documents", True,
-        "One text file with a document on each line, or several of one document each; a CSV with a column called text; an .ldac file together with its vocabulary; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"{_TEXTS}; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. {_KEPT}",
     ),
     "spherical": Kind(
         MODELS["spherical"], "Your own documents", True,
-        "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB, and documents times words kept at most 6 million. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"{_TEXTS}. At most 30 MB, and documents times words kept at most 6 million. {_KEPT}",
     ),
     "sparse": Kind(MODELS["sparse"], "Your own table", False, _TABLE.format("y, a number; there are four others at least")),
     "factors": Kind(
         MODELS["factors"], "Your own rows", False,
-        "A CSV file whose first line names the columns, of numbers, 2 to 99 of them; a last column of words is left out. At most 20,000 rows and 5 MB. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"A table (CSV) of numbers, 2 to 99 columns of them; one column of words is left out. At most 20,000 rows and 5 MB. {_KEPT}",
     ),
     TableLinear.key: Kind(TableLinear, "Your own table", False, _TABLE.format("y, a number")),
     TypedPosterior.key: Kind(TypedPosterior, "Your own table", False, _TABLE.format("a number, as all are; each goes into the formulas by its title")),

@@ -154,7 +154,7 @@ _NO_TEXT = {
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x7f]")
 _BEYOND_ASCII = re.compile("[^\x00-\x7f]")
 _WESTERN = "àâäáãåæçèéêëìíîïñòóôöõøùúûüýÿßœ"
-_WITHIN, _CAPITAL = re.compile(f"[a-z][{_WESTERN}]"), re.compile(f"[a-z][{_WESTERN.upper()}ŠŽŸ]")
+_WITHIN = re.compile(f"[a-z][{_WESTERN}]")
 LOOKED_AT = 1_000_000
 """Bytes of a file from which its encoding is guessed."""
 
@@ -206,11 +206,11 @@ def _guess_encoding(name: str, content: bytes) -> str:
 
 
 def _western(content: bytes) -> str:
-    """windows-1252 or Mac Roman: in the right one letters with accents, and no capitals, stand behind small letters."""
+    """windows-1252 or Mac Roman: in the right one more small letters with accents stand behind small letters."""
     scores = {}
     for encoding in ("windows-1252", "mac-roman"):
         text = content[:LOOKED_AT].decode(encoding, "replace")
-        scores[encoding] = len(_WITHIN.findall(text)) - len(_CAPITAL.findall(text)) - 1_000_000 * text.count("\ufffd")
+        scores[encoding] = len(_WITHIN.findall(text)) - 1_000_000 * text.count("\ufffd")
     return max(scores, key=lambda encoding: scores[encoding])
 
 

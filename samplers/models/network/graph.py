@@ -258,16 +258,16 @@ def _plain(title: str) -> str:
 
 
 def titles_of_edges(first: list[str], rest: list[list[str]]) -> bool:
-    """A title row calls two columns the ends of edges, or has two names of one stem, or a word above numbers."""
+    """A title row calls two columns the ends of edges, has words above numbers, or two names of a stem of its own."""
     plain = [_plain(title) for title in first]
     if any(each in SOURCES for each in plain) and any(each in TARGETS for each in plain):
         return True
     numeric = [k for k in range(len(first)) if rest and all(_is_number(row[k]) for row in rest)]
     if numeric and not any(_is_number(first[k]) for k in numeric):
         return True
-    stems = [match[1].lower() for match in map(_STEM.fullmatch, map(str.strip, first[:2])) if match]
-    named = {cell.strip() for row in rest for cell in row[:2]}
-    return len(stems) == 2 and stems[0] == stems[1] and named.isdisjoint(map(str.strip, first[:2]))
+    stems = {match[1].lower() if match else "" for match in map(_STEM.fullmatch, map(str.strip, first[:2]))}
+    stem = stems.pop()
+    return bool(stem) and not stems and not any(cell.strip().lower().startswith(stem) for row in rest for cell in row[:2])  # fmt: skip
 
 
 def _is_number(cell: str) -> bool:

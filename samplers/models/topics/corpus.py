@@ -340,10 +340,10 @@ def _read(files: Mapping[str, bytes], tell: Tell, form: Format) -> Corpus:
         return replace(corpus, taken=taken_text(what, encoding, _unspaced(text)))
     texts = ((PurePath(name).stem, text) for name, (text, _) in decoded.items())
     corpus = from_texts(f"The corpus of {len(files)} files", texts, total, tell)
-    others = f"others: {', '.join(ENCODINGS[each] for each in list(encodings)[1:])}" if len(encodings) > 1 else ""
+    more = f"others: {', '.join(ENCODINGS[each] for each in list(encodings)[1:])}" if len(encodings) > 1 else ""
     what = f"{len(files)} texts of one document each: {counted(corpus.n_documents, 'document')} with words"
     text = next(iter(decoded.values()))[0]
-    return replace(corpus, taken=taken_text(what, next(iter(encodings)), others, _unspaced(text)))
+    return replace(corpus, taken=taken_text(what, next(iter(encodings)), more, _unspaced(text)))
 
 
 def _unspaced(text: str) -> str:
