@@ -204,7 +204,7 @@ def nearest(parameter: param.Parameter, value: Any) -> Value:
     """The nearest allowed value, or the default where nothing is near."""
     if isinstance(parameter, (Real, Count)):
         try:
-            number = float(value)
+            number = number_of(value)
         except (TypeError, ValueError, OverflowError):
             return parameter.default
         if math.isnan(number):
@@ -259,8 +259,21 @@ def _formula(value: Any, without: str) -> str:
     return value.strip()
 
 
+_TYPED = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
+
+
+def number_of(value: Any) -> float:
+    """A number, also as text in the digits 0 to 9. Python's float takes underscores and the digits of all scripts.
+
+    Raises TypeError, ValueError or OverflowError where it is none.
+    """
+    if isinstance(value, str) and not _TYPED.fullmatch(value.strip()):
+        raise ValueError
+    return float(value)
+
+
 def _finite(value: Any) -> float:
-    number = float(value)
+    number = number_of(value)
     if isinstance(value, bool) or not math.isfinite(number):
         raise ValueError
     return number

@@ -85,7 +85,7 @@ PROMISES = {
     "An uploaded corpus, graph or table": (
         "test_the_server_itself_refuses_what_is_too_large",
         "test_entities_are_refused_before_they_are_read",
-        "test_an_upload_is_read_once_and_its_bytes_are_let_go",
+        "test_an_upload_is_read_once_and_in_another_way_where_a_choice_is_changed",
         "test_a_table_of_ones_own_is_run_and_offered_and_goes_with_the_page",
     ),
     "A share link holds the whole experiment": ("test_the_link_is_the_whole_state",),

@@ -281,7 +281,7 @@ def test_the_link_holds_the_whole_state(state):
 def test_the_link_holds_every_parameter_of_the_state():
     """A parameter that is added to AppState must be in the link, or be listed here."""
     # Of a file of the person's own the link says only that there was one.
-    assert set(AppState.param) - {"name", "resets", "upload"} == set(fields_of(AppState(room="k7mq2x9d")))
+    assert set(AppState.param) - {"name", "resets", "upload", "brought"} == set(fields_of(AppState(room="k7mq2x9d")))
 
 
 def test_each_part_of_the_state_changes_the_link():

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
+from samplers.file_format import GUESSED, Format
 from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.clusters.points import BUILT_IN, MAX_POINTS, Points, read
@@ -61,9 +62,9 @@ class Clusters(Model):
     split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="Which points are held out.")
 
     @classmethod
-    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Points:
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Points:
         """One file."""
-        return read(files)
+        return read(files, form)
 
     def prepare(self) -> None:
         """Load the points and hold some out."""

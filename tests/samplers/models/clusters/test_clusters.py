@@ -251,14 +251,15 @@ BAD = {
     "a word": (csv("x,y,k", *ROWS[:5], "q,1,a", *ROWS), ["p.csv, line 7", "'q'", "'x'"]),
     "a short row": (csv("x,y,k", *ROWS, "1,2"), ["line 14", "2 fields", "3 names"]),
     "few rows": (csv("x,y,k", *ROWS[:4]), ["4 rows", "10 or more"]),
-    "one row": (csv("x,y,k", *ROWS[:1]), ["has one row: ", "10 or more"]),
+    "one row": (csv("x,y,k", *ROWS[:1]), ["has 1 row of data: ", "10 or more"]),
     "one column": (csv("x,k", *(row.split(",", 1)[0] + ",a" for row in ROWS)), ["one column"]),
     "constant": (csv("x,y", *(f"{i},3" for i in range(12))), ["same number", "'y'"]),
     "nearly constant": (csv("x,y", *(f"{i},{i}e-310" for i in range(12))), ["same number", "'y'", "nine digits"]),
     "hardly moving": (csv("x,y", *(f"{i},{1000000 - i * 1e-5}" for i in range(12))), ["same number", "'y'"]),
-    "many columns": (csv(",".join(f"c{i}" for i in range(1000))), ["1000 columns", "2 to 99", "known groups"]),
+    "many columns": (csv(",".join(f"c{i}" for i in range(1000))), ["1,000 columns", "2 to 99", "known groups"]),
     "many": (csv("x,y", *["1,2"] * (MAX_POINTS + 1)), ["20,000 rows"]),
-    "no names": (csv("1,2", *(row[:-2] for row in ROWS)), ["line 1", "numbers only"]),
+    "many groups": (csv("x,y,k", *(f"{i},{i * i % 7},id{i}" for i in range(101))), ["101 different values", "'k'", "at most 100"]),
+    "a digit mistyped": (csv("x,y,z", *(f"{i},{i * i % 7},{i}" for i in range(12)), "1,2,1O"), ["line 14", "'1O'", "'z'"]),
 }  # fmt: skip
 
 
