@@ -8,7 +8,7 @@ variables: an operation then does not wait for the last one's result to go throu
 """
 
 from collections.abc import Sequence
-from math import atan, cosh, sinh, tan, tanh
+from math import atan, cosh, expm1, log1p, sinh, tan, tanh
 
 import numpy as np
 
@@ -16,7 +16,25 @@ from samplers import jit
 from samplers.expressions.functions import Array
 from samplers.expressions.normal_form import Expression
 from samplers.expressions.program import Op, postfix
-from samplers.expressions.special import digamma, i1_over_i0, inv_logit, log1p_exp, log_gamma, log_i0, trigamma
+from samplers.expressions.special import (
+    digamma,
+    i1_over_i0,
+    if_nonnegative,
+    inv_logit,
+    lgamma_half_step,
+    lgamma_half_step_slope,
+    log1m_exp,
+    log1p_exp,
+    log1p_square,
+    log_gamma,
+    log_gamma_density,
+    log_i0,
+    log_i0e,
+    log_i0e_slope,
+    log_sum_exp,
+    trigamma,
+    zero_times,
+)  # fmt: skip
 
 LANES = 4
 """Chains that one instruction works on: as many as the app runs unless it is told otherwise."""
@@ -30,6 +48,10 @@ _SIN, _COS, _TAN, _SINH, _COSH, _TANH = map(int, (Op.SIN, Op.COS, Op.TAN, Op.SIN
 _ATAN, _ABS, _SIGN, _ADDM = map(int, (Op.ATAN, Op.ABS, Op.SIGN, Op.ADDM))
 _LOG1P_EXP, _INV_LOGIT, _LGAMMA = map(int, (Op.LOG1P_EXP, Op.INV_LOGIT, Op.LGAMMA))
 _DIGAMMA, _TRIGAMMA, _LOG_I0, _I1_OVER_I0 = map(int, (Op.DIGAMMA, Op.TRIGAMMA, Op.LOG_I0, Op.I1_OVER_I0))
+_EXPM1, _LOG1P, _LOG1M_EXP, _LOG1P_SQUARE = map(int, (Op.EXPM1, Op.LOG1P, Op.LOG1M_EXP, Op.LOG1P_SQUARE))
+_LOG_SUM_EXP, _ZERO_TIMES, _IF_NONNEGATIVE = map(int, (Op.LOG_SUM_EXP, Op.ZERO_TIMES, Op.IF_NONNEGATIVE))
+_LOG_GAMMA_DENSITY, _LOG_I0E, _LOG_I0E_SLOPE = map(int, (Op.LOG_GAMMA_DENSITY, Op.LOG_I0E, Op.LOG_I0E_SLOPE))
+_LGAMMA_HALF_STEP, _LGAMMA_HALF_STEP_SLOPE = map(int, (Op.LGAMMA_HALF_STEP, Op.LGAMMA_HALF_STEP_SLOPE))
 
 # Unsigned, for a place that might be negative is checked in every access.
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(LANES)
@@ -174,3 +196,45 @@ def execute(program, work):
             a, b, c, d = log_i0(a), log_i0(b), log_i0(c), log_i0(d)
         elif op == _I1_OVER_I0:
             a, b, c, d = i1_over_i0(a), i1_over_i0(b), i1_over_i0(c), i1_over_i0(d)
+        elif op == _EXPM1:
+            a, b, c, d = expm1(a), expm1(b), expm1(c), expm1(d)
+        elif op == _LOG1P:
+            a, b, c, d = log1p(a), log1p(b), log1p(c), log1p(d)
+        elif op == _LOG1M_EXP:
+            a, b, c, d = log1m_exp(a), log1m_exp(b), log1m_exp(c), log1m_exp(d)
+        elif op == _LOG1P_SQUARE:
+            a, b, c, d = log1p_square(a), log1p_square(b), log1p_square(c), log1p_square(d)
+        elif op == _LOG_SUM_EXP:
+            top -= _4
+            e, f, g, h = _load(work, top)
+            a, b, c, d = log_sum_exp(e, a), log_sum_exp(f, b), log_sum_exp(g, c), log_sum_exp(h, d)
+        elif op == _ZERO_TIMES:
+            top -= _4
+            e, f, g, h = _load(work, top)
+            a, b, c, d = zero_times(e, a), zero_times(f, b), zero_times(g, c), zero_times(h, d)
+        elif op == _IF_NONNEGATIVE:
+            top -= _4
+            e, f, g, h = _load(work, top)
+            a, b, c, d = if_nonnegative(e, a), if_nonnegative(f, b), if_nonnegative(g, c), if_nonnegative(h, d)
+        elif op == _LOG_I0E:
+            a, b, c, d = log_i0e(a), log_i0e(b), log_i0e(c), log_i0e(d)
+        elif op == _LOG_I0E_SLOPE:
+            a, b, c, d = log_i0e_slope(a), log_i0e_slope(b), log_i0e_slope(c), log_i0e_slope(d)
+        elif op == _LGAMMA_HALF_STEP:
+            a, b, c, d = lgamma_half_step(a), lgamma_half_step(b), lgamma_half_step(c), lgamma_half_step(d)
+        elif op == _LGAMMA_HALF_STEP_SLOPE:
+            a, b, c, d = (
+                lgamma_half_step_slope(a),
+                lgamma_half_step_slope(b),
+                lgamma_half_step_slope(c),
+                lgamma_half_step_slope(d),
+            )
+        elif op == _LOG_GAMMA_DENSITY:
+            top -= _4
+            e, f, g, h = _load(work, top)
+            a, b, c, d = (
+                log_gamma_density(e, a),
+                log_gamma_density(f, b),
+                log_gamma_density(g, c),
+                log_gamma_density(h, d),
+            )
