@@ -34,7 +34,7 @@ from samplers.expressions.special import (
     log_sum_exp,
     trigamma,
     zero_times,
-)  # fmt: skip
+)
 
 LANES = 4
 """Chains that one instruction works on: as many as the app runs unless it is told otherwise."""
@@ -89,6 +89,44 @@ def _power(base, exponent):
         base *= base
         exponent >>= 1
     return result
+
+
+@jit.helper
+def special(op, x):
+    """A special function of one number."""
+    if op == _LGAMMA:
+        return log_gamma(x)
+    if op == _DIGAMMA:
+        return digamma(x)
+    if op == _TRIGAMMA:
+        return trigamma(x)
+    if op == _LOG_I0:
+        return log_i0(x)
+    if op == _I1_OVER_I0:
+        return i1_over_i0(x)
+    if op == _LOG1M_EXP:
+        return log1m_exp(x)
+    if op == _LOG1P_SQUARE:
+        return log1p_square(x)
+    if op == _LOG_I0E:
+        return log_i0e(x)
+    if op == _LOG_I0E_SLOPE:
+        return log_i0e_slope(x)
+    if op == _LGAMMA_HALF_STEP:
+        return lgamma_half_step(x)
+    return lgamma_half_step_slope(x)
+
+
+@jit.helper
+def of_two(op, a, b):
+    """A function of two numbers."""
+    if op == _LOG_SUM_EXP:
+        return log_sum_exp(a, b)
+    if op == _ZERO_TIMES:
+        return zero_times(a, b)
+    if op == _IF_NONNEGATIVE:
+        return if_nonnegative(a, b)
+    return log_gamma_density(a, b)
 
 
 @jit.helper
@@ -186,55 +224,19 @@ def execute(program, work):
             a, b, c, d = log1p_exp(a), log1p_exp(b), log1p_exp(c), log1p_exp(d)
         elif op == _INV_LOGIT:
             a, b, c, d = inv_logit(a), inv_logit(b), inv_logit(c), inv_logit(d)
-        elif op == _LGAMMA:
-            a, b, c, d = log_gamma(a), log_gamma(b), log_gamma(c), log_gamma(d)
-        elif op == _DIGAMMA:
-            a, b, c, d = digamma(a), digamma(b), digamma(c), digamma(d)
-        elif op == _TRIGAMMA:
-            a, b, c, d = trigamma(a), trigamma(b), trigamma(c), trigamma(d)
-        elif op == _LOG_I0:
-            a, b, c, d = log_i0(a), log_i0(b), log_i0(c), log_i0(d)
-        elif op == _I1_OVER_I0:
-            a, b, c, d = i1_over_i0(a), i1_over_i0(b), i1_over_i0(c), i1_over_i0(d)
         elif op == _EXPM1:
             a, b, c, d = expm1(a), expm1(b), expm1(c), expm1(d)
         elif op == _LOG1P:
             a, b, c, d = log1p(a), log1p(b), log1p(c), log1p(d)
-        elif op == _LOG1M_EXP:
-            a, b, c, d = log1m_exp(a), log1m_exp(b), log1m_exp(c), log1m_exp(d)
-        elif op == _LOG1P_SQUARE:
-            a, b, c, d = log1p_square(a), log1p_square(b), log1p_square(c), log1p_square(d)
-        elif op == _LOG_SUM_EXP:
+        elif _LOG_SUM_EXP <= op <= _LOG_GAMMA_DENSITY:
             top -= _4
-            e, f, g, h = _load(work, top)
-            a, b, c, d = log_sum_exp(e, a), log_sum_exp(f, b), log_sum_exp(g, c), log_sum_exp(h, d)
-        elif op == _ZERO_TIMES:
-            top -= _4
-            e, f, g, h = _load(work, top)
-            a, b, c, d = zero_times(e, a), zero_times(f, b), zero_times(g, c), zero_times(h, d)
-        elif op == _IF_NONNEGATIVE:
-            top -= _4
-            e, f, g, h = _load(work, top)
-            a, b, c, d = if_nonnegative(e, a), if_nonnegative(f, b), if_nonnegative(g, c), if_nonnegative(h, d)
-        elif op == _LOG_I0E:
-            a, b, c, d = log_i0e(a), log_i0e(b), log_i0e(c), log_i0e(d)
-        elif op == _LOG_I0E_SLOPE:
-            a, b, c, d = log_i0e_slope(a), log_i0e_slope(b), log_i0e_slope(c), log_i0e_slope(d)
-        elif op == _LGAMMA_HALF_STEP:
-            a, b, c, d = lgamma_half_step(a), lgamma_half_step(b), lgamma_half_step(c), lgamma_half_step(d)
-        elif op == _LGAMMA_HALF_STEP_SLOPE:
-            a, b, c, d = (
-                lgamma_half_step_slope(a),
-                lgamma_half_step_slope(b),
-                lgamma_half_step_slope(c),
-                lgamma_half_step_slope(d),
-            )
-        elif op == _LOG_GAMMA_DENSITY:
-            top -= _4
-            e, f, g, h = _load(work, top)
-            a, b, c, d = (
-                log_gamma_density(e, a),
-                log_gamma_density(f, b),
-                log_gamma_density(g, c),
-                log_gamma_density(h, d),
-            )
+            _store(work, top + _4, a, b, c, d)
+            for lane in range(_4):
+                work[top + lane] = of_two(op, work[top + lane], work[top + _4 + lane])
+            a, b, c, d = _load(work, top)
+        else:
+            # In one place for all lanes: what is compiled grows with every place.
+            _store(work, top, a, b, c, d)
+            for lane in range(_4):
+                work[top + lane] = special(op, work[top + lane])
+            a, b, c, d = _load(work, top)
