@@ -191,6 +191,8 @@ class Target(param.Parameterized):
     """What estimators of its gradient can have of it."""
     exact_law: ClassVar[bool] = True
     """Whether the answers are exact but for rounding; else :attr:`uncertainty` says how far off they may be."""
+    watched: ClassVar[bool] = False
+    """Whether a run looks for an infinite density where its chains are, for a person typed the energy."""
     dragged: ClassVar[str] = ""
     """The parameter that says where its :attr:`handles` are; empty where there are none."""
     process: ClassVar[str | None] = None
@@ -423,6 +425,10 @@ class Target(param.Parameterized):
         out = np.empty(len(theta))
         self.potential(np.ascontiguousarray(theta), out, self.packed())
         return out
+
+    def unbounded_at(self, theta: Array) -> str:
+        """What is said of an infinite density at θ (dim,), of targets that are ``watched``."""
+        raise NotImplementedError
 
     def gradient_at(self, theta: Array) -> Array:
         """∂U/∂θ at θ (n, dim), (n, dim)."""

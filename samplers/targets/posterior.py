@@ -66,6 +66,7 @@ class TypedPosterior(OfTable, Boxed):
     source = "Typed by you"
     gives = DATA | {MODE}
     two_kinds = False
+    watched = True
     built_in = {name: preset.table for name, preset in PRESETS.items()}
     potential, gradient, batch = potential, gradient, batch
 
@@ -235,7 +236,7 @@ class TypedPosterior(OfTable, Boxed):
                 within |= m.names | t.names
         return found
 
-    def _found(self, tell: Tell) -> Reference:
+    def _run_or_grid(self, tell: Tell) -> Reference:
         """Where the mass is not around a highest point: a long run in the coordinates of :class:`NotCentred`."""
         if not self._has_mode and self.hierarchy and self.dim > FEW:
             try:
@@ -264,6 +265,25 @@ class TypedPosterior(OfTable, Boxed):
             return super()._starts()
         inverse = np.linalg.inv(found.curvature) / every
         return [(mode, (inverse + inverse.T) / 2) for mode in found._modes]
+
+    def _energies(self, theta: Array) -> Array:
+        out = super()._energies(theta)
+        if np.isneginf(out).any():
+            at = theta[np.argmax(np.isneginf(out))]
+            of_prior = bool(np.isposinf(self.log_prior.evaluate(**dict(zip(self.labels, at, strict=True)))))
+            field, text = ("prior", self.prior) if of_prior else ("row", self.row)
+            raise SpecError(f"target.{field}", text, self.unbounded_at(at))
+        return out
+
+    def _found(self, tell: Tell) -> Reference:
+        found = self._run_or_grid(tell)
+        # A chain that has come to an infinite density stays there.
+        self._energies(np.ascontiguousarray(found.draws[:, -1]))
+        return found
+
+    def unbounded_at(self, theta: Array) -> str:
+        where = ", ".join(f"{each.name} = {value:.6g}" for each, value in zip(self.bounded, self.constrained(theta), strict=True))  # fmt: skip
+        return f"its log density is +∞ at {where}; a density that is finite everywhere is needed"
 
     def constrained(self, theta: Array) -> list[Array]:
         """The values of the model's parameters at θ (..., dim), each (...)."""
