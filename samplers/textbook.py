@@ -124,13 +124,13 @@ def kick(run, c, x, step_size, theta, gradient, noise, tangent=None):
         x[:] = end if tangent is None else tangent(theta, end)
 
 
-def accept(rng, run, c, theta, before, log_ratio, sure=False):
+def accept(rng, run, c, theta, before, log_ratio, energy, sure=False):
     """Keep the proposal that θ of this chain is, with probability min(1, e^log_ratio), or go back to ``before``.
 
-    ``sure`` is without an accept step, which takes no random number.
+    One whose energy is infinite or NaN is rejected. ``sure`` is without an accept step, which takes no random number.
     """
-    # A NaN energy has no chance, and so is rejected.
-    probability = 1.0 if sure else float(np.nan_to_num(np.exp(min(log_ratio[c], 0.0))))
+    possible = np.isfinite(energy[c]) and not np.isnan(log_ratio[c])
+    probability = 1.0 if sure else float(possible and np.exp(min(log_ratio[c], 0.0)))
     u = 0.0 if sure else rng.random()
     accepted = sure or u < probability
     with run.part("accept", c, probability=probability, u=u, accepted=accepted):
