@@ -133,7 +133,7 @@ class Run:
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
         self._take_formulas()
-        self.counts = np.zeros(jit.GRADIENTS + 1)
+        self.counts = np.zeros(jit.TURNED + 1)
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
         self.kept = np.empty((n, n_kept, dim))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
@@ -322,7 +322,8 @@ class Run:
             spec=self.spec, target=self.target, statistics=self.statistics,
             draws=self.kept[:, : self.kept_clock[0]].copy() if self.keep_draws else None,
             steps=self.steps, counted_from=self.counted_from, gradients=self.gradients, data_seen=self.data_seen, seconds=self.seconds,
-            accepted=int(self.counts[jit.ACCEPTED]), clipped=int(self.counts[jit.CLIPPED]), divergence=self.divergence,
+            accepted=int(self.counts[jit.ACCEPTED]), clipped=int(self.counts[jit.CLIPPED]),
+            turned=int(self.counts[jit.TURNED]), divergence=self.divergence,
         )  # fmt: skip
 
 

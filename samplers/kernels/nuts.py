@@ -170,7 +170,7 @@ class NUTS(Sampler):
             return across @ left[1] < 0 or across @ right[1] < 0
 
         def half(end, side, size, start, leaves):
-            """The new half: its leaves, a draw from them and the log of their weight; nothing where it turns or diverges."""
+            """The last leaf of the new half, a draw from it, the log of its weight; None where it turns or diverges."""
             logs, drawn = [], end[0]
             for k in range(size):
                 leaves.append(leapfrog(leaves[-1] if leaves else end, side))
