@@ -141,6 +141,7 @@ class Run:
         self._pending = list(spec.changes)
         self._redrawn_at = -1
         self._refuse()
+        self._look_at_start()
 
     def _aim(self, choice: Choice) -> None:
         """Take this target, with statistics of its own."""
@@ -250,6 +251,14 @@ class Run:
         reason = self.sampler.refusal(self.target)
         if reason and self.divergence is None:
             self.divergence = Divergence(self.steps, reason, refused=True)
+
+    def _look_at_start(self) -> None:
+        # From a place without a density an accept step leads nowhere, and a drift anywhere.
+        (energy,) = self.target.energies_at(self.position[:1])
+        if self.divergence is None and not np.isfinite(energy):
+            shown = ", ".join(f"{x:g}" for x in self.position[0, :4]) + ", …" * (self.target.dim > 4)
+            message = f"U is {energy} at the start ({shown}) of {self.target.title}, where it must be finite. Choose another start."
+            self.divergence = Divergence(0, message)
 
     def restart_statistics(self) -> None:
         """Forget the statistics, not the chain: what came before was burn-in."""

@@ -1,6 +1,6 @@
 """The no-U-turn sampler: Hamiltonian Monte Carlo that finds the length of its trajectories."""
 
-from math import exp, inf, log1p
+from math import exp, inf
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,6 @@ from samplers.parameters import Count, Real
 _DIVERGED = 1000.0
 """An energy so far above that of the start has no weight, and the trajectory cannot be trusted. Nor can it where the
 energy is −∞."""
-
-
-@jit.helper
-def log_add(a, b):
-    """log(eᵃ + eᵇ), b finite."""
-    return max(a, b) + log1p(exp(-abs(a - b)))
 
 
 @jit.helper
@@ -76,7 +70,7 @@ def advance(rng, state, model, source, params, out, n, info):
                         sound = False
                         break
                     leaves[k], leaf_r[k] = x[0], r[0]
-                    log_new = log_add(log_new, -above)
+                    log_new = np.logaddexp(log_new, -above)
                     # Of the first leaf the share is 1.
                     if rng.random() < exp(-above - log_new):
                         picked[:], picked_grad[:] = x[0], slope[0]
@@ -91,7 +85,7 @@ def advance(rng, state, model, source, params, out, n, info):
                     break
                 if rng.random() < exp(log_new - log_weight):
                     theta[c], grad[c], moved = picked, picked_grad, True
-                log_weight = log_add(log_weight, log_new)
+                log_weight = np.logaddexp(log_weight, log_new)
                 ends[side], end_r[side], end_grad[side] = x[0], r[0], slope[0]
                 if _turned(ends, end_r, 0, 1):
                     break

@@ -156,15 +156,11 @@ class RMHMC(Sampler):
             run.spend(len(theta))
             return run.target.gradient_at(theta) - 1 / (2 * theta)
 
-        def root(pushed):
-            """The larger root of (ε/4)y² + y = pushed, or NaN where none is real."""
-            roots = np.roots([eps / 4, 1.0, -pushed])
-            return roots.real.max() if (roots.imag == 0).all() else np.nan
-
         before, start = theta.copy(), energy()
         with run.part("leapfrog") as through:
             for _ in range(self.n_leapfrog):
-                half = np.vectorize(root)(p - eps / 2 * force())
+                # The larger root of (ε/4)y² + y = p − (ε/2)(∂U − 1/2θ).
+                half = (np.sqrt(1 + eps * (p - eps / 2 * force())) - 1) * 2 / eps
                 solved = (abs(eps * half) < 2).all(axis=1)
                 # y(1 − εp'/2) = θ(1 + εp'/2).
                 theta[solved] *= ((2 + eps * half) / (2 - eps * half))[solved]
