@@ -231,10 +231,9 @@ def test_no_chain_goes_where_the_energy_is_not_finite(s, base, beyond):
 
 def test_a_start_without_a_density_is_said():
     """Fails where a run begins where U is ∞ or NaN and says nothing. Fault: a start where U is finite."""
-    spec = RunSpec.of("typed", "rwm", target_params={"energy": "theta^2/2 + exp(theta^2)"}, start=(1e3,), seed=1)
-    message = str(engine.Run(spec).divergence)
-    assert "U is inf at the start (1000) of" in message
-    assert engine.Run(RunSpec.of("typed", "rwm", start=(1.0,), seed=1)).divergence is None
+    far, near = (engine.Run(RunSpec.of("funnel", "rwm", start=(x, x), seed=1)) for x in (-1e6, 1.0))
+    assert "U is inf at the start (-1e+06, -1e+06) of" in far.divergence.message
+    assert near.divergence is None
 
 
 # --- single places ----------------------------------------------------------------------------------------------
