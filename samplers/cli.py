@@ -265,7 +265,7 @@ def _run(options: argparse.Namespace) -> int:
         )
         if trace.turned:
             share = trace.turned / max(trace.statistics.n_draws, 1)
-            print(f"{share:.2g} of trajectories turned back, at an implicit step without a solution", file=sys.stderr)
+            print(f"{share:.1%} of trajectories turned back: an implicit step had no solution", file=sys.stderr)
         if trace.divergence is not None:
             print(trace.divergence.message, file=sys.stderr)
             code = DIVERGED

@@ -480,7 +480,8 @@ def test_leapfrog_on_a_sphere_is_of_second_order(s):
 
 def test_constrained_steps_longer_than_the_radius_turn_back():
     """At ε = 1 and with next to no force a step is made where ‖v‖ < 1, of which the probability is 1 − e^{−1/2}; within
-    four standard errors; the others are counted, and no chain leaves the sphere. Fault: it is not 1 − e^{−1/8}, as of steps twice as long.
+    four standard errors; the others are counted, and no chain leaves the sphere. Fault: it is not 1 − e^{−1/8}, as of
+    steps twice as long.
     """
     for accept in (True, False):
         params = {"step_size": 1.0, "n_leapfrog": 1, "accept": accept}
