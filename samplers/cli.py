@@ -266,6 +266,9 @@ def _run(options: argparse.Namespace) -> int:
         print(
             f"{path}: {drawn:,} draws of {spec.n_chains:,} {'chain' if spec.n_chains == 1 else 'chains'}, {_name(spec)}"
         )
+        if trace.turned:
+            share = trace.turned / max(trace.statistics.n_draws, 1)
+            print(f"{share:.1%} of trajectories turned back: an implicit step had no solution", file=sys.stderr)
         if trace.divergence is not None:
             print(trace.divergence.message, file=sys.stderr)
             code = DIVERGED

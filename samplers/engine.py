@@ -133,7 +133,7 @@ class Run:
         self.sampler_params = self.sampler.packed(self.target)
         self.last_gradient = np.zeros((n, dim))
         self._take_formulas()
-        self.counts = np.zeros(jit.GRADIENTS + 1)
+        self.counts = np.zeros(jit.TURNED + 1)
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
         self.kept = np.empty((n, n_kept, dim))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
@@ -141,6 +141,7 @@ class Run:
         self._pending = list(spec.changes)
         self._redrawn_at = -1
         self._refuse()
+        self._look_at_start()
 
     def _aim(self, choice: Choice) -> None:
         """Take this target, with statistics of its own."""
@@ -251,6 +252,14 @@ class Run:
         if reason and self.divergence is None:
             self.divergence = Divergence(self.steps, reason, refused=True)
 
+    def _look_at_start(self) -> None:
+        # From a place without a density an accept step leads nowhere, and a drift anywhere.
+        (energy,) = self.target.energies_at(self.position[:1])
+        if self.divergence is None and not np.isfinite(energy):
+            shown = ", ".join(f"{x:g}" for x in self.position[0, :4]) + ", …" * (self.target.dim > 4)
+            message = f"U is {energy} at the start ({shown}) of {self.target.title}, where it must be finite. Choose another start."
+            self.divergence = Divergence(0, message)
+
     def restart_statistics(self) -> None:
         """Forget the statistics, not the chain: what came before was burn-in."""
         self.statistics.restart()
@@ -328,7 +337,8 @@ class Run:
             spec=self.spec, target=self.target, statistics=self.statistics,
             draws=self.kept[:, : self.kept_clock[0]].copy() if self.keep_draws else None,
             steps=self.steps, counted_from=self.counted_from, gradients=self.gradients, data_seen=self.data_seen, seconds=self.seconds,
-            accepted=int(self.counts[jit.ACCEPTED]), clipped=int(self.counts[jit.CLIPPED]), divergence=self.divergence,
+            accepted=int(self.counts[jit.ACCEPTED]), clipped=int(self.counts[jit.CLIPPED]),
+            turned=int(self.counts[jit.TURNED]), divergence=self.divergence,
         )  # fmt: skip
 
 

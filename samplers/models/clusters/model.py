@@ -121,11 +121,11 @@ class Clusters(Model):
         sizes = np.sort(counts)[::-1] / self.n_data
         return np.array([np.count_nonzero(counts), sizes[0], sizes[1] if len(sizes) > 1 else 0.0, alpha])
 
-    def score(self, density: Array) -> float:
-        """The mean log of the held-out points' density."""
-        if not np.isfinite(density).all():
-            raise FloatingPointError("The density of a held-out point is no longer finite.")
-        return float(np.log(density).mean())
+    def score(self, logs: Array) -> float:
+        """The mean of the log density of the held-out points."""
+        if not np.isfinite(logs).all():
+            raise FloatingPointError("The log density of a held-out point is no longer finite.")
+        return float(logs.mean())
 
 
 def expected(known: Array, prior: Array) -> tuple[Any, Any]:
