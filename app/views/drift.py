@@ -278,7 +278,7 @@ class Drift(RecipeView):
             return {}
         out: Data = {}
         recipes = [self._fitting(lane) if i in self._shown_lanes else None for i, lane in enumerate(lanes)]
-        targets = [lane.run.target for lane in lanes]
+        targets = [lane.run.sampled for lane in lanes]
         # An edit that changes nothing leaves the very objects, which are cached: the rest of a frame is the dots.
         before = [*(self._recipes or ()), *self._targets]
         if self._recipes is None or any(a is not b for a, b in zip([*recipes, *targets], before, strict=True)):
@@ -319,7 +319,7 @@ class Drift(RecipeView):
 
     def _dots(self, i: int, lane: LaneFrame) -> tuple[Array, Array]:
         run = lane.run
-        z = np.concatenate([run.position[:DOTS], run.momentum[:DOTS]], axis=1)[:, : len(self._layout.names)]
+        z = np.concatenate([run.coordinates[:DOTS], run.momentum[:DOTS]], axis=1)[:, : len(self._layout.names)]
         z = z[np.isfinite(z).all(axis=1) & (np.abs(z) < 1e12).all(axis=1)]
         if z.shape[1] == 2:
             return z[:, 0], z[:, 1]

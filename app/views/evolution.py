@@ -146,7 +146,7 @@ class Simulation:
         """Back to the start, with other chains."""
         self.exact.restart(self.start)
         z = self._draw()
-        self.run.position[:] = z[:, : self.dim]
+        self.run.coordinates[:] = z[:, : self.dim]
         self.run.momentum[:] = z[:, self.dim :]
         self.first, self.frame, self.shown = self.run.steps, 0, False
 
@@ -187,7 +187,7 @@ class Simulation:
 
     def _snapshot(self) -> Snapshot:
         exact = self.exact.density
-        z = np.concatenate([self.run.position, self.run.momentum], axis=1)
+        z = np.concatenate([self.run.coordinates, self.run.momentum], axis=1)
         size = BLOCK if self.grid.ndim == 2 else BLOCK_LINE
         edges = [edge[::size] for edge in self.grid.edges]
         # A chain beyond the wall is counted at it, as the exact density stays inside.
@@ -293,7 +293,7 @@ class Evolution(RecipeView):
         try:
             if changed:
                 self._process, self._simulation, self._said = process, None, ""
-                refused = lane.run.sampler.refusal(lane.run.target)
+                refused = lane.run.sampler.refusal(lane.run.sampled)
                 if refused:
                     raise ValueError(refused)
                 self._simulation = Simulation(process, lane_spec(lane.run, CHAINS))

@@ -98,7 +98,7 @@ def process_of(lane: LaneFrame) -> Process | None:
     if recipe is None:
         return None
     run = lane.run
-    return Process(recipe, run.sampler.time_per_step, excess(run.gradient.noise()), run.target)
+    return Process(recipe, run.sampler.time_per_step, excess(run.gradient.noise()), run.sampled)
 
 
 def shown_ranges(layout: Layout, target: Target) -> list[tuple[float, float]]:
