@@ -127,6 +127,9 @@ def _sizes(at: At, x: Array) -> Array:
             size[i] = np.clip(bend**-0.5 if bend > 0 else np.inf, before / 1e4, before * 1e4)
             if 0.5 < size[i] / before < 2:
                 break
+        if bend == 0:
+            # Flat as far as it is seen.
+            size[i] = 1.0
     return size
 
 
