@@ -87,7 +87,7 @@ class Drift(RecipeView):
     of_first = (*PARTS, *(name + CUT for name in PARTS))
 
     def build(self) -> Any:
-        target = self.scene.target
+        target = self.scene.target.sampled
         if len(self.recipes) > 1:
             self.hint = "f, and parts of the first; click a name to show or hide"
         self._layout = Layout(next(filter(None, self.scene.layouts), THETA), target.dim)
@@ -152,7 +152,7 @@ class Drift(RecipeView):
 
     def _density(self, points: Sequence[Array]) -> Array:
         """e^{−H}; 0 where it is infinite, at an end of the line."""
-        found = density(self._layout, self.scene.target, points)
+        found = density(self._layout, self.scene.target.sampled, points)
         return np.where(np.isfinite(found), found, 0.0)
 
     def _usual(self, sizes: Array, share: float) -> float:
@@ -165,7 +165,7 @@ class Drift(RecipeView):
     # ------------------------------------------------------------ two coordinates: arrows
 
     def _build_plane(self) -> Any:
-        target, colours = self.scene.target, self.scene.colours
+        target, colours = self.scene.target.sampled, self.scene.colours
         ranges = shown_ranges(self._layout, target)
         p = plot(colours, *("momentum r" if name == "r" else SYMBOLS[name] for name in self._layout.names), *ranges)
         p.grid.grid_line_color = None
@@ -237,7 +237,7 @@ class Drift(RecipeView):
     # ------------------------------------------------------------ one coordinate: curves
 
     def _build_line(self) -> Any:
-        target, colours = self.scene.target, self.scene.colours
+        target, colours = self.scene.target.sampled, self.scene.colours
         ((low, high),) = shown_ranges(self._layout, target)
         p = plot(colours, "θ", "drift", (low, high), (-1, 1))
         x = np.linspace(low, high, POINTS)

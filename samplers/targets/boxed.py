@@ -1,7 +1,7 @@
 """Distributions of up to three coordinates whose exact answers come from quadrature in a box that is looked for."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
@@ -37,6 +37,8 @@ class Basis(NamedTuple):
     """The standard deviation of each u, by the curvature at the mode."""
     axes: Mapping[int, int]
     """Which u is θ_i itself, but for its unit, by i."""
+    panels: int
+    """Of the finer rule along each u."""
 
     def theta(self, u: Array) -> Array:
         """θ at u (n, dim)."""
@@ -73,6 +75,8 @@ class Grid(NamedTuple):
 
 _PANELS = {1: 64, 2: 16, 3: 5}
 """Of the rule along each coordinate, 16 points in each."""
+WHITENED_PANELS = {1: 64, 2: 8, 3: 3}
+"""The same in coordinates in which the distribution is like N(0, I): no direction is narrower than an axis."""
 FEW = max(_PANELS)
 """The most coordinates of a box."""
 _COARSE = {1: 16, 2: 6, 3: 2}
@@ -89,10 +93,11 @@ _LINE, _MOVES = 33, 12
 _PROPOSALS = 4 * MAX_DRAWS
 
 
-def grid_points(dim: int, boxes: int = 1) -> int:
+def grid_points(bases: Sequence["Basis"]) -> int:
     """The most energies that a quadrature looks at: for its boxes, two rules in each, and its draws."""
-    rules = sum((16 * panels[dim]) ** dim for panels in (_PANELS, _COARSE)) + _MOVES * _LINE**dim
-    return boxes * rules + _SIDE[dim] ** dim + _PROPOSALS
+    dim = len(bases[0].centre)
+    rules = sum((16 * panels) ** dim for basis in bases for panels in (basis.panels, _COARSE[dim]))
+    return rules + len(bases) * _MOVES * _LINE**dim + _SIDE[dim] ** dim + _PROPOSALS
 
 
 class _SpentError(Exception):
@@ -200,7 +205,7 @@ class Boxed(Climbed):
     def _bases(self) -> list[Basis]:
         """Coordinates of boxes, in which each θ_i is once an axis."""
         ones = np.sqrt(np.diag(np.linalg.inv(self.curvature)))
-        return [Basis(np.zeros(self.dim), np.eye(self.dim), ones, {i: i for i in range(self.dim)})]
+        return [Basis(np.zeros(self.dim), np.eye(self.dim), ones, {i: i for i in range(self.dim)}, _PANELS[self.dim])]
 
     def _masses(self, basis: Basis, lows: Array, highs: Array, panels: int, lowest: float) -> tuple[list[Array], Array]:
         """Weights of the rule along each coordinate, and what each of its points stands for, (points,) * dim."""
@@ -224,7 +229,7 @@ class Boxed(Climbed):
     def _quadrature(self, tell: Tell) -> Grid | None:
         """The density in boxes that hold it; None where one is not found or does not resolve it, or costs too much."""
         bases = self._bases()
-        if grid_points(self.dim, len(bases)) * self.gradient_work > MAX_GRID_WORK:
+        if grid_points(bases) * self.gradient_work > MAX_GRID_WORK:
             return None
         made = []
         for basis in bases:
@@ -258,7 +263,7 @@ class Boxed(Climbed):
             return None
         tell("The exact answer by quadrature", None)
         _, coarse = self._masses(basis, lows, highs, _COARSE[self.dim], lowest)
-        weights, mass = self._masses(basis, lows, highs, _PANELS[self.dim], lowest)
+        weights, mass = self._masses(basis, lows, highs, basis.panels, lowest)
         if not abs(np.log(coarse.sum() / mass.sum())) < _RESOLVED:
             return None
         share = mass / mass.sum()
@@ -306,7 +311,7 @@ class Boxed(Climbed):
     def _column(self, i: int) -> Column:
         assert self.grid is not None
         low, high, density = marginal = self.grid.marginals[i]
-        x, w = rule(low, high, _PANELS[self.dim])
+        x, w = rule(low, high, len(density) // 16)
         mean = float(density * w @ x)
         variance = float(density * w @ (x - mean) ** 2)
         sd = variance**0.5

@@ -21,7 +21,7 @@ from samplers.parameters import Formula, Option, Source, SpecError, Value
 from samplers.targets import newton
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Target, Tell, Whitening, subscript, unknown
 from samplers.targets.bounded import Bounded, declarations
-from samplers.targets.boxed import FEW, Basis, Boxed, NoPeakError
+from samplers.targets.boxed import FEW, WHITENED_PANELS, Basis, Boxed, NoPeakError
 from samplers.targets.long_run import CHAINS, Reference, hmc
 from samplers.targets.own import OfTable, Table, held, keep
 from samplers.targets.posterior_data import PRESETS, of_table
@@ -324,7 +324,7 @@ class TypedPosterior(OfTable, Boxed):
             order = [first, *(k for k in range(self.dim) if k != first)]
             matrix = np.empty_like(factor)
             matrix[order] = newton.triangular(factor[order])
-            bases.append(Basis(centre, matrix, np.ones(self.dim), {first: 0}))
+            bases.append(Basis(centre, matrix, np.ones(self.dim), {first: 0}, WHITENED_PANELS[self.dim]))
         return bases
 
     @cached_property
