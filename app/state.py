@@ -336,9 +336,8 @@ class AppState(param.Parameterized):
         if (first := target.first_steps) is not None:
             # On a steep target a momentum has longer steps, with which Euler's scheme would blow up.
             moving = preset.kind != THETA
-            batch = moving and BATCH in GRADIENTS[lanes[lane]["gradient"]["key"]].needs
-            largest = first.batch if batch else first.moving if moving else first.other
-            params["step_size"] = min(float(RecipeSampler.param.step_size.default), largest)
+            batch = BATCH in GRADIENTS[lanes[lane]["gradient"]["key"]].needs
+            params["step_size"] = min(float(RecipeSampler.param.step_size.default), first.largest(moving, batch))
             params["scheme"] = SEMI_IMPLICIT if moving else EULER
         if lanes[lane]["gradient"]["key"] == "full":
             # Naive SGHMC has no noise but its gradient's.
