@@ -100,7 +100,7 @@ GROUPS = {
     ),
     "app/room": ("test_ahead", "test_attacks", "test_follow", "test_race", "test_rooms"),
     "app/fair.py": ("test_fair",),
-    "app/link.py": ("test_link", "test_links"),
+    "app/link.py": ("test_link", "test_links", "test_follow"),
     "lessons/claims.py": ("test_claims", "test_values"),
 }
 """What is mutated, each with the files of tests that concern it; behind :: words, of which a test's name has one."""
