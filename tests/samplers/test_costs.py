@@ -405,3 +405,13 @@ def test_a_trial_costs_what_all_data_cost(key):
     expected = {m: ceil(TRIAL * (n + RATIO) / (m + RATIO) - 1e-9) for m in sizes}
     expected[sizes[0]] += TRIAL // 10
     assert {m: made.count(m) for m in sizes} == expected
+
+
+@pytest.mark.parametrize(
+    ("s", "g", "data"),
+    [("sgld", "full", N), ("sgld", "minibatch", BATCH), ("hmc", "minibatch", (LEAPFROG + 1) * BATCH), ("psgld", "full", 3 * N), ("psgld", "minibatch", BATCH + 2 * N), ("nuts", "full", 2**3 * N)],
+)  # fmt: skip
+def test_what_a_step_may_look_at_is_bounded_by_what_it_costs(s, g, data):
+    """Numbers of all chains, two coordinates a datum: what links and pages are bounded by. Fails where Γ's two whole
+    gradients are left out of the bound."""
+    assert run_of(s, g).spec.numbers_per_step() == 3 * 2 * data
