@@ -125,8 +125,6 @@ class Run:
     """Steps made so far by each chain, burn-in included."""
     seconds: float = 0.0
     """Time spent in the compiled loop."""
-    gradients: int = 0
-    """Gradient evaluations so far, of all chains."""
     counted_from: int = 0
     """The step from which the statistics count."""
     divergence: Divergence | None = None
@@ -138,7 +136,8 @@ class Run:
         jit.prepare(functions(spec))
         self._aim(spec.target)
         self.sampler = spec.make_sampler()
-        self._touched_before, self._gradients_before, self._data_per_gradient = 0, 0, 0.0
+        self._touched_before, self._gradients_before, self._counted = 0.0, 0.0, 0
+        self._gradients_per_step, self._data_per_gradient, self._priced_from = 0.0, 0.0, 0
         self._estimate_by(spec.make_gradient())
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
@@ -192,10 +191,17 @@ class Run:
         self._tier = Tier(parts)
 
     def _price(self) -> None:
-        """Count from here on what each gradient, and each step beside it, touches of the data."""
-        self._touched_before, self._gradients_before = self.data_seen, self.gradients
-        beside = self.sampler.data_beside(self.target) / max(self.sampler.gradients_per_step, 1)
-        self._data_per_gradient = self.gradient.data_per_gradient(self.target) + beside
+        """Count from here on the gradients of each step, and what they, and the step beside them, touch of the data."""
+        since = self._gradients_since
+        self._touched_before += since * self._data_per_gradient
+        self._gradients_before += since
+        self._priced_from, self._counted = self.steps, 0
+        per_gradient, n_data = self.gradient.data_per_gradient(self.target), max(len(self.data), 1)
+        full = self.sampler.full_gradients_per_step * n_data / per_gradient
+        self._gradients_per_step = self.sampler.gradients_per_step + full
+        self._data_per_gradient = per_gradient + self.sampler.data_beside(self.target) / max(
+            self._gradients_per_step, 1
+        )
 
     @property
     def position(self) -> Array:
@@ -311,7 +317,7 @@ class Run:
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
         self.steps += done
-        self.gradients += done * self.spec.n_chains * self.sampler.gradients_per_step + int(self.counts[jit.GRADIENTS])
+        self._counted += int(self.counts[jit.GRADIENTS])
         self.counts[jit.GRADIENTS] = 0
         if self.steps <= self.spec.burn_in:
             self.counted_from = self.steps
@@ -326,10 +332,19 @@ class Run:
                 self.divergence = Divergence(self.steps, f"{self.target.title}: {self.target.unbounded_at(self.position[np.argmin(energies)])}.")  # fmt: skip
 
     @property
+    def gradients(self) -> int:
+        """Gradient evaluations so far, of all chains."""
+        return round(self._gradients_before + self._gradients_since)
+
+    @property
+    def _gradients_since(self) -> float:
+        """Those since they were last priced; from the steps as a whole, so that chunks change nothing by rounding."""
+        return (self.steps - self._priced_from) * self.spec.n_chains * self._gradients_per_step + self._counted
+
+    @property
     def data_seen(self) -> int:
         """Data touched by gradients so far, of all chains."""
-        since = self.gradients - self._gradients_before
-        return self._touched_before + round(since * self._data_per_gradient)
+        return round(self._touched_before + self._gradients_since * self._data_per_gradient)
 
     @property
     def counted(self) -> int:

@@ -176,8 +176,16 @@ class Sampler(param.Parameterized):
         return 1
 
     @property
+    def full_gradients_per_step(self) -> int:
+        """Gradients in one step that take all of the data whatever the estimator does, beside the others.
+
+        Each counts for as many evaluations of the estimator as touch all of the data on average.
+        """
+        return 0
+
+    @property
     def most_gradients(self) -> int:
-        """The gradient evaluations that one step may take."""
+        """The evaluations of the estimator that one step may take."""
         return self.gradients_per_step
 
     def data_beside(self, target: Target) -> int:

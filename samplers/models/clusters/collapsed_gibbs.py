@@ -93,7 +93,7 @@ class CollapsedGibbs(ClusterMethod):
 
     def textbook_step(self, rng, model, state):
         z, n_slots = state.z, len(state.known)
-        proposals = self.proposals(model, len(z), rng)
+        proposals = textbook.proposals(self.split_merge, rng)
         for i, x in enumerate(model.x):
             others = np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=n_slots)

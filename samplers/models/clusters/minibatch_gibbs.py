@@ -144,7 +144,7 @@ class MinibatchGibbs(ClusterMethod):
     def textbook_step(self, rng, model, state):
         z, n_slots, drawn = state.z, len(state.known), state.drawn
         chosen = rng.choice(len(z), min(self.batch_size, len(z)), replace=False, shuffle=False)
-        proposals = self.proposals(model, len(chosen), rng)
+        proposals = textbook.proposals(self.split_merge * len(chosen) / len(z), rng)
         for i in chosen:
             x, others = model.x[i], np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=n_slots)

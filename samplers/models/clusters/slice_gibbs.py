@@ -156,7 +156,7 @@ class SliceGibbs(ClusterMethod):
 
     def textbook_step(self, rng, model, state):
         z, n_slots = state.z, len(state.known)
-        for _ in range(self.proposals(model, len(z), rng)):
+        for _ in range(textbook.proposals(self.split_merge, rng)):
             textbook.split_or_merge(rng, model, state)
         sizes = np.bincount(z, minlength=n_slots)
         state.alpha[0] = textbook.draw_concentration(rng, state.alpha[0], len(np.unique(z)), len(z))
