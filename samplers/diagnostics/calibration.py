@@ -103,7 +103,14 @@ class Replica(TypedPosterior):
         *names, answer = columns
         x = np.column_stack([columns[each] for each in names]) if names else np.empty((len(columns[answer]), 0))
         table = keep(Table(tuple(names), x, answer, columns[answer]))
-        made = cls(table=table.key, parameters=target.parameters, prior=target.prior, row=target.row, curve="", coordinates=target.coordinates)
+        made = cls(
+            table=table.key,
+            parameters=target.parameters,
+            prior=target.prior,
+            row=target.row,
+            curve="",
+            coordinates=target.coordinates,
+        )
         made.original = target
         made.choice = Choice("posterior", tuple((field, getattr(made, field)) for field in _FIELDS))
         # Whoever asks for the choice has this very one, as long as it is held, and with it the table.
