@@ -205,8 +205,13 @@ class Run:
 
     @property
     def position(self) -> Array:
-        """θ of every chain, (chains, dim)."""
-        return self.coordinates if self.whitening is None else self.whitening.theta(self.coordinates)
+        """θ of every chain, (chains, dim); to move chains it is set as a whole."""
+        if self.whitening is None:
+            return self.coordinates
+        theta = self.whitening.theta(self.coordinates)
+        # It is made here: what is written to it would move no chain.
+        theta.flags.writeable = False
+        return theta
 
     @position.setter
     def position(self, theta: Array | float) -> None:

@@ -366,7 +366,7 @@ class Experiment:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def to_query(self) -> str:
-        """The experiment as a link's query: ``v=2&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
+        """The experiment as a link's query: ``v=3&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
 
         Every parameter but an empty list is named, so that an old link means the same when defaults change; run
         lengths, the start and the momentum where they are not the usual ones. Changes belong to saved files, not to

@@ -134,7 +134,7 @@ def _sizes(at: At, x: Array) -> Array:
 
 
 def _whitened(at: At, x: Array, factor: Array) -> tuple[Array, Array]:
-    """L at x, and the signs of the curvatures along its columns, 0 where U is flat; it starts from ``factor``."""
+    """L at x, found from ``factor``, and the signs of the curvatures along its columns: 0 where U is flat."""
     signs = np.ones(len(x))
     for _ in range(_ROUNDS):
         bend = np.empty_like(factor)

@@ -266,7 +266,7 @@ def test_numbers_of_the_recipe_paper():
 
 
 def test_median_of_the_rarest_category():
-    """Sparse Dirichlet, α = .1, 1000 data: ω₅ ~ Beta(.1, 1000.9); 6.5e-7 is the paper's median of 1000 draws."""
+    """Sparse Dirichlet, α = .1, 1000 data: ω₅ ~ Beta(.1, 1000.9). The paper has 6.5e-7 from 1000 draws."""
     column = make(("sparse_dirichlet", ())).columns[4]
     median = stats.beta(0.1, 1000.9).ppf(0.5)
     assert float(column.cdf(np.array(median))) == pytest.approx(0.5, abs=1e-9)

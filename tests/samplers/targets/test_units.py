@@ -84,7 +84,7 @@ UNITS = [(1.0, 0.0, 1.0), (1e-6, 0.0, 1.0), (1e6, 0.0, 1.0), (1.0, 1e4, 1.0), (1
 
 @pytest.mark.parametrize(("scale", "shift", "wide"), UNITS)
 def test_quadrature_is_right_in_every_unit(scale, shift, wide):
-    """Means within 1e-4 of a standard deviation, standard deviations to 1e-3, where the scale is known: Gaussian."""
+    """Means within 1e-4 of a standard deviation, standard deviations to 1e-3, of a Gaussian: the scale is known."""
     x, y, params = line(scale, shift, wide, parameters="a, b", row=f"normal_lpdf(y, a + b*x, {0.5 * wide})")
     target = TypedPosterior(**params)
     design = np.column_stack([np.ones_like(x), x - x.mean()])
