@@ -174,7 +174,7 @@ class FormatBox(pn.Column):
         form = brought.form if brought.taken is None else brought.taken.format
         made = pmui.Select(
             label=choice.label, options={"guessed": "", **choice.options}, value=getattr(form, choice.field), size="small",
-            width=136, margin=(4, 4),
+            width=126, margin=(4, 4),
         )  # fmt: skip
         made.param.watch(lambda event: self._change(choice.field, event.new), "value")
         return made
