@@ -245,7 +245,7 @@ def of_first_state(s, sphere=False):
     if s == "recipe":
         params = {"layout": "theta_r_xi", "thermostat": FRICTION, "diffusion_entries": ("0", "0", "1", "0", "0", "0"), "curl_entries": ("-1", "0", "-r")}  # fmt: skip
     where = {"gaussian": {"mean": 0.5, "sd": 2.0}}.get(target, {})
-    return Run(RunSpec.of(target, s, target_params=where, sampler_params=params, n_chains=MANY, start=(1.5,) if where else (), seed=3))  # fmt: skip
+    return Run(RunSpec.of(target, s, target_params=where, sampler_params=params, n_chains=200 if SAMPLERS[s].interacting else MANY, start=(1.5,) if where else (), seed=3))  # fmt: skip
 
 
 @pytest.mark.parametrize("s", FIRST)
