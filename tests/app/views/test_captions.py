@@ -492,7 +492,7 @@ def calibration(key):
     ranks = [rng.integers(64, size=(n, 3)) for n in (200, 150)]
     for i, each in enumerate(ranks):
         found = Calibration(tuple("abs"), each)
-        view._replicas[i] = SimpleNamespace(ranks=each, failed=3 * i, done=1000, found=lambda found=found: found)
+        view._replicas[i] = SimpleNamespace(ranks=list(each), failed=3 * i, done=1000, found=lambda found=found: found)
     view._fresh = True
     expected, data = [], view.compute(made.frame)
     for i, each in enumerate(ranks):
