@@ -46,7 +46,7 @@ class Basis(NamedTuple):
 
     def u(self, theta: Array) -> Array:
         """u at θ (n, dim)."""
-        return np.linalg.solve(self.matrix, (theta - self.centre).T).T
+        return np.asarray(np.linalg.solve(self.matrix, (theta - self.centre).T).T, dtype=np.float64)
 
 
 class Marginal(NamedTuple):
@@ -176,7 +176,13 @@ class Boxed(Climbed):
         at, rng, ends = self._counted(), np.random.default_rng(0), list[newton.End]()
         try:
             for start, inverse in self._starts():
-                ends.append(newton.climb(at, start, None if inverse is None else np.linalg.cholesky(inverse)))
+                ends.append(
+                    newton.climb(
+                        at,
+                        start,
+                        None if inverse is None else np.asarray(np.linalg.cholesky(inverse), dtype=np.float64),
+                    )
+                )
                 if ends[-1].arrived:
                     break
             # From there on distances are known in units of the spread.

@@ -116,6 +116,7 @@ def _sizes(at: At, x: Array) -> Array:
     """A distance in each coordinate over which U bends by about 1, (dim,)."""
     size = np.ones(len(x))
     for i in range(len(x)):
+        bend = np.nan
         for _ in range(_ROUNDS):
             step = np.zeros(len(x))
             step[i] = 0.1 * size[i]

@@ -323,17 +323,19 @@ class TypedPosterior(OfTable, Boxed):
         return np.asarray(self.mode + 2 * np.sqrt(np.diag(np.linalg.inv(self.curvature))))
 
     @cached_property
-    def whitening(self) -> Whitening | None:  # type: ignore[override]
+    def whitening(self) -> Whitening | None:
         return Whitening(self.mode, newton.inverse_factor(self.curvature)) if self.coordinates == STANDARDISED else None
 
     @cached_property
-    def sampled(self) -> Target:  # type: ignore[override]
+    def sampled(self) -> Target:
         return self if self.whitening is None else Standardised(self, self.whitening)
 
     @property
-    def first_steps(self) -> FirstSteps:  # type: ignore[override]
+    def first_steps(self) -> FirstSteps:
         """Those of the coordinates that samplers move in."""
-        return super().first_steps if self.whitening is None else self.sampled.first_steps
+        found = super().first_steps if self.whitening is None else self.sampled.first_steps
+        assert found is not None, "every density that is typed has a mode"
+        return found
 
     def _bases(self) -> list[Basis]:
         if self.whitening is None:
@@ -519,7 +521,7 @@ class Standardised(Target):
         return self.by.z(self.of.start())
 
     @cached_property
-    def first_steps(self) -> FirstSteps:  # type: ignore[override]
+    def first_steps(self) -> FirstSteps:
         """Of curvatures near 1, and the noise at the mode of ten data."""
         slopes = self.of.slopes_at(self.by.centre) @ self.by.factor
         return FirstSteps.of(1.0, float(slopes.var(axis=0).max()) / 10)

@@ -240,16 +240,16 @@ class NetworkIRM(NetworkMethod):
             others = np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=slots)
             new, logs = int(np.flatnonzero(sizes == 0)[0]), np.full(slots, -np.inf)
-            for k in np.flatnonzero((sizes > 0) | (np.arange(slots) == new)):
+            for k in map(int, np.flatnonzero((sizes > 0) | (np.arange(slots) == new))):
                 z[i] = k
                 logs[k] = np.log(sizes[k] or state.alpha[0]) + textbook_log_marginal(y, seen, z, beta)
             z[i] = textbook.pick(np.exp(logs - logs.max()), rng.random())
         state.sizes = np.bincount(z, minlength=slots)
         state.edges, state.pairs = np.zeros((2, slots, slots), dtype=int)
-        for i, j in zip(*np.triu_indices(len(z), 1), strict=True):
-            for a, b in {(z[i], z[j]), (z[j], z[i])}:
-                state.edges[a, b] += y[i, j] and seen[i, j]
-                state.pairs[a, b] += seen[i, j]
+        for row, column in zip(*np.triu_indices(len(z), 1), strict=True):
+            for a, b in {(z[row], z[column]), (z[column], z[row])}:
+                state.edges[a, b] += y[row, column] and seen[row, column]
+                state.pairs[a, b] += seen[row, column]
         one, n, clusters = rng.standard_gamma(state.alpha[0] + 1), len(z), len(np.unique(z))
         rate = 1 - np.log(one / (one + rng.standard_gamma(n)))
         odds = clusters / (n * rate)
