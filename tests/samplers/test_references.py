@@ -41,7 +41,6 @@ DATA = "the data, and how many there are"
 LAW = "of a draw: the density and its envelope, which are compared with quadrature and with the gradient"
 ALLOWED = {
     "self.key": WHICH,
-    "self.thermostat": WHICH,
     "self.collapsed": WHICH,
     "self.recipe": "D, Q, Γ and ∇H as formulas, which tests/samplers/recipe compare with differences",
     "evaluate": "the value of a formula, which tests/samplers/expressions compare with NumPy",
