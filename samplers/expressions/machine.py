@@ -51,7 +51,7 @@ _DIGAMMA, _TRIGAMMA, _LOG_I0, _I1_OVER_I0 = map(int, (Op.DIGAMMA, Op.TRIGAMMA, O
 _EXPM1, _LOG1P, _LOG1M_EXP, _LOG1P_SQUARE = map(int, (Op.EXPM1, Op.LOG1P, Op.LOG1M_EXP, Op.LOG1P_SQUARE))
 _LOG_SUM_EXP, _ZERO_TIMES, _IF_NONNEGATIVE = map(int, (Op.LOG_SUM_EXP, Op.ZERO_TIMES, Op.IF_NONNEGATIVE))
 _LOG_GAMMA_DENSITY, _LOG_I0E, _LOG_I0E_SLOPE = map(int, (Op.LOG_GAMMA_DENSITY, Op.LOG_I0E, Op.LOG_I0E_SLOPE))
-_LGAMMA_HALF_STEP, _LGAMMA_HALF_STEP_SLOPE = map(int, (Op.LGAMMA_HALF_STEP, Op.LGAMMA_HALF_STEP_SLOPE))
+_LGAMMA_HALF_STEP = int(Op.LGAMMA_HALF_STEP)
 
 # Unsigned, for a place that might be negative is checked in every access.
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(LANES)

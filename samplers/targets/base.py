@@ -469,7 +469,8 @@ class Target(param.Parameterized):
         """U at θ (n, dim), (n,)."""
         jit.prepare([self.potential])
         out = np.empty(len(theta))
-        self.potential(np.ascontiguousarray(theta), out, self.packed())
+        # A compiled function takes no view that may not be written.
+        self.potential(np.array(theta, dtype=np.float64, order="C"), out, self.packed())
         return out
 
     def unbounded_at(self, theta: Array) -> str:

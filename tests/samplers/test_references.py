@@ -220,7 +220,8 @@ FIRST = {
     "sgld": [], "sgrld": [], "scir": [], "cir": [], "geometric_ou": [], "exact": [], "mala": [], "barker": [],
     "sg_barker": [], "rwm": [], "svgd": [], "root_sgld": [], "geodesic_sgld": [], "normalised_sgld": [],
     "hmc": [], "gmc": [], "chmc": [], "nuts": [], "rmhmc": [],  # their momenta are drawn in each step
-    "sghmc": [NORMAL], "sggmc": [NORMAL], "sggmc_euler": [NORMAL],
+    "sghmc": [lambda run, g: np.zeros(g.shape[1])],  # Algorithm 2 begins at rest
+    "sggmc": [NORMAL], "sggmc_euler": [NORMAL],
     "gsgnht": [NORMAL, lambda run, g: np.full(1, FRICTION)],
     "gsgnht_euler": [NORMAL, lambda run, g: np.full(1, FRICTION)],
     "msgnht": [NORMAL, lambda run, g: np.full(g.shape[1], FRICTION)],
