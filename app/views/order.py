@@ -314,7 +314,7 @@ class Order(View):
         large += sum(rung.run.divergence is not None and len(rung.means) < FEWEST for rung in rungs)
         said = [f"at {stuck} of {len(rungs)} steps the chains hardly move"] if stuck else []
         said += [f"at {large} of {len(rungs)} the bias is above a tenth of the spread"] if large else []
-        if len(rungs) - stuck - large < FEWEST_POINTS:
+        if said and len(rungs) - stuck - large < FEWEST_POINTS:
             return f"no slope: {', '.join(said)}; smaller steps are needed"
         noise = f"no clear bias yet ({fewest} of {ENOUGH} batches)" if fewest < ENOUGH else "no clear bias: larger steps have more"  # fmt: skip
         return "; ".join([noise, *said])
