@@ -263,7 +263,7 @@ def whole(fields: dict[str, str], name: str, low: int, high: int, default: int, 
     if name not in fields:
         return default
     text = fields[name]
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+    if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text):
         messages.append(
             f"{name} = {text[:40]!r}: allowed is a whole number from {low} to {high:,}; {default} is used instead."
         )
