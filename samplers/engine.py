@@ -330,8 +330,7 @@ class Run:
         if done < n:
             self.divergence = Divergence.of(self.sampler, self.target, self.steps)
         elif self.target.watched:
-            energies = np.empty(len(self.position))
-            self.target.potential(self.position, energies, self.target_params)
+            energies = self.target.energies_at(self.position)
             if np.isneginf(energies).any():
                 # No accept step leaves such a place.
                 self.divergence = Divergence(self.steps, f"{self.target.title}: {self.target.unbounded_at(self.position[np.argmin(energies)])}.")  # fmt: skip

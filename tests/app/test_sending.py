@@ -11,10 +11,13 @@ from bokeh.protocol import Protocol
 from panel.io import document as library
 from tornado.websocket import WebSocketHandler
 
+from app.patches import found
 from app.replacements import _dispatch, _drain
 
-LIBRARY_DISPATCH, LIBRARY_DRAIN = library._dispatch_msgs, library._drain_unconnected_events
-"""Panel's own; no test of this process has installed the patches before this module is imported."""
+LIBRARY_DISPATCH, LIBRARY_DRAIN = map(
+    found, ("panel.io.document:_dispatch_msgs", "panel.io.document:_drain_unconnected_events")
+)
+"""Panel's own, also where a server was made in this process."""
 
 
 class Wire:
@@ -63,6 +66,7 @@ def sent(texts):
 def test_a_change_kept_while_another_is_sent_is_sent(monkeypatch: pytest.MonkeyPatch):
     """Planted fault: the library's own way, by which the second change stays on the server."""
     texts = ["the first change", "the second change"]
+    monkeypatch.setattr(library, "_dispatch_msgs", LIBRARY_DISPATCH)
     assert sent(texts) == ["the first change"]
     monkeypatch.setattr(library, "_dispatch_msgs", _dispatch(LIBRARY_DISPATCH))
     assert sent(texts) == texts
