@@ -129,7 +129,7 @@ def unframed(message):
 
 
 def test_an_answer_to_a_frame_goes_to_its_bus_alone():
-    """It is answered by nothing, and none of Bokeh's work is done for it. Another shape is no event; a Bus's answer beside something else, and
+    """It is answered by nothing, and none of Bokeh's work is done for it. Another shape is no event. Beside something else, and
     what another component says, goes Bokeh's way. Fault: the answers of every component take the short way.
     """
     page = Page()
