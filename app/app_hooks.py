@@ -1,5 +1,11 @@
 """What the server does once, at its start."""
 
+# First of all: what comes after it takes seconds.
+from app.guard import life
+
+life.begin()
+
+# ruff: noqa: E402
 import sys
 import threading
 
@@ -9,6 +15,7 @@ from tornado.websocket import WebSocketClosedError
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
 from app import memory, patches, shell, warmup  # noqa: F401
+from app.guard.connections import OPEN
 from app.guard.server import install
 from app.guard.turns import TURNS
 from app.live import PACE
@@ -31,10 +38,14 @@ def on_server_loaded(server_context):
     threading.Thread(target=warmup.compile_all, name="warm-up", daemon=True).start()
     PeriodicCallback(ahead.beat, 1000 * ahead.BEAT_SECONDS).start()
     PeriodicCallback(lambda: TURNS.crowded or memory.look(PACE.quiet), LOOK_MS).start()
-    IOLoop.current().asyncio_loop.set_exception_handler(_unless_gone)
+    loop = IOLoop.current()
+    loop.asyncio_loop.set_exception_handler(_unless_gone)
+    # Once the loop runs, for Bokeh has a handler of its own by then.
+    loop.add_callback(life.keep, loop)
 
 
 def _unless_gone(loop, context):
     """Report an error that nobody waits for, but not that a page was closed while Panel was sending to it."""
-    if not isinstance(context.get("exception"), WebSocketClosedError):
+    error = context.get("exception")
+    if not isinstance(error, WebSocketClosedError) and not OPEN.no_more_files(error):
         loop.default_exception_handler(context)

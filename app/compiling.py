@@ -7,11 +7,11 @@ output. Processes share what is compiled by the files of the cache.
 import importlib
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from io import FileIO
-from typing import IO, Any
+from typing import Any
 
+from app.guard.life import when_done
 from lessons.library import load_all
 from samplers import jit
 from samplers.models.run import needed
@@ -38,7 +38,7 @@ def main() -> int:
     It ends with the process that began this one, and where the cache does not keep what it compiles.
     """
     # Without a buffer, whose lock would be asked for when all is compiled and Python ends.
-    threading.Thread(target=end_with, args=(FileIO(0, closefd=False),), daemon=True).start()
+    when_done(FileIO(0, closefd=False), lambda: os._exit(0))
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     for functions in in_order():
@@ -46,12 +46,6 @@ def main() -> int:
         if jit.missing(functions):
             return NOT_KEPT
     return 0
-
-
-def end_with(stream: IO[bytes]) -> None:
-    """End this process when the stream does."""
-    stream.read()
-    os._exit(0)
 
 
 def _say(done: int, total: int, what: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from html import escape
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from app.formula_box import formula_box
 from app.notice import Notice
 from app.state import DEFAULT, AppState
 from app.theme import theme
-from app.upload import KINDS, FileBox
+from app.upload import KINDS, FileBox, FormatBox
 from app.workbench import entry_boxes
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels.base import Sampler
@@ -338,9 +338,9 @@ class Controls(Panel):
         super().__init__(state, notify, of_lesson)
         self._boxes: dict[str, FileBox] = {}
         # Beside the box, not drawn again with it: a file may be on its way.
-        self._own = pn.pane.HTML("", visible=False, margin=(0, 12, 6, 12))
+        self._own = FormatBox(lambda field, value: self._take(state.read_again, field, value))
         self._problem = Notice(margin=(4, 10))
-        state.param.watch(lambda *_: later(self.refresh), ["experiment", "upload", "dark"])
+        state.param.watch(lambda *_: later(self.refresh), ["experiment", "upload", "brought", "dark"])
         state.place.param.watch(lambda *_: later(self.refresh), ["lesson", "number", "free"])
         self.refresh()
 
@@ -354,10 +354,15 @@ class Controls(Panel):
         What is given up, or could not be opened, gives way to the experiment before, whose values are others.
         """
         super().refresh(force)
-        upload = self.state.upload
-        own = "" if upload is None else f"Your own: <b>{escape(upload.name)}</b>"
-        if own != self._own.object:
-            self._own.param.update(object=own, visible=upload is not None)
+        self._own.show(self.state.upload, self.state.brought)
+
+    def _take(self, change: Callable[..., None], *args: Any) -> None:
+        """Take a file, or read it in another way; what is wrong with it is said below the data."""
+        self.show_problem("")
+        try:
+            change(*args)
+        except SpecError as error:
+            self.show_problem(str(error))
 
     def parts(self) -> dict[Any, Make]:
         state, experiment = self.state, self.state.experiment
@@ -430,16 +435,8 @@ class Controls(Panel):
         key = self.state.experiment.target.key
         if key not in KINDS:
             return []
-
-        def take(files: Mapping[str, bytes]) -> None:
-            self.show_problem("")
-            try:
-                self.state.bring(files)
-            except SpecError as error:
-                self.show_problem(str(error))
-
         if key not in self._boxes:
-            self._boxes[key] = FileBox(KINDS[key], take, self.show_problem)
+            self._boxes[key] = FileBox(KINDS[key], partial(self._take, self.state.bring), self.show_problem)
         return [self._boxes[key], self._problem, self._own]
 
     def _lane(self, i: int) -> list[Any]:

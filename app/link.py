@@ -263,13 +263,12 @@ def whole(fields: dict[str, str], name: str, low: int, high: int, default: int, 
     if name not in fields:
         return default
     text = fields[name]
-    try:
-        value = int(text)
-    except ValueError:
+    if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text):
         messages.append(
             f"{name} = {text[:40]!r}: allowed is a whole number from {low} to {high:,}; {default} is used instead."
         )
         return default
+    value = int(text)
     used = min(max(value, low), high)
     if used != value:
         messages.append(

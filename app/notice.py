@@ -5,6 +5,8 @@ from typing import Any
 
 import panel_material_ui as pmui
 
+from samplers.parameters import visible
+
 
 class Notice(pmui.Alert):
     """Its text is text. The library's alert is Markdown with HTML in it; a sentence may repeat what somebody typed."""
@@ -29,5 +31,5 @@ _MARKUP = re.compile(r"""[\\`*_{}\[\]()<>#+!|~&"'$=:@/^-]|^\s+|(?<=^\d)[.)]|(?<=
 
 def _as_markdown(text: str) -> str:
     """The text as Markdown that shows it as it is: a character reference is never markup (CommonMark 0.31, 2.5)."""
-    lines = (_MARKUP.sub(lambda found: "".join(f"&#{ord(c)};" for c in found[0]), line) for line in text.split("\n"))
-    return "<br>".join(lines)
+    lines = visible(text).split("\n")
+    return "<br>".join(_MARKUP.sub(lambda found: "".join(f"&#{ord(c)};" for c in found[0]), line) for line in lines)

@@ -30,7 +30,7 @@ from app.stepbar import WAYS
 from app.touch import Touch
 from app.views.base import CLICK, CURVE, HANDLE, THROW
 from lessons import Lesson
-from samplers.parameters import SpecError
+from samplers.parameters import SpecError, visible
 from samplers.targets.base import MANIFOLD
 
 log = logging.getLogger("sgmcmc-lab")
@@ -109,6 +109,8 @@ KEPT_MESSAGES = 4
 """Messages on the page at a time; the oldest gives way. At each new one the whole list is checked."""
 TOLD = 3
 """Sentences of a message; of more than that their number is said."""
+LONGEST = 400
+"""Characters of such a sentence."""
 FEW = 3
 """So many views or fewer stand in two columns in presenter mode; more in three, where there is room for them."""
 ROW = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": (0, 4)}
@@ -323,7 +325,7 @@ class Session:
         area = messages_area()
         if area is None:
             return
-        message = with_labels(message, self.state.experiment)
+        message = visible(with_labels(in_short(message.split("\n")), self.state.experiment))
         while len(area.notifications) >= KEPT_MESSAGES:
             area.notifications[0].destroy()
         if kind == "error":
@@ -343,7 +345,7 @@ class Session:
         """Say in one message what is not as was asked."""
         if sentences:
             # The page may still be being drawn.
-            self.notify("warning", in_short(sentences), seconds=30)
+            self.notify("warning", "\n".join(sentences), seconds=30)
 
     def stop(self) -> None:
         """End the loop, and give back the memory."""
@@ -599,9 +601,10 @@ def messages_area() -> Any:
 
 
 def in_short(sentences: Sequence[str]) -> str:
-    """The first few sentences, each on a line, and how many more there are."""
+    """The first few sentences, each on a line, and how many more there are; of a long one its beginning."""
     more = len(sentences) - TOLD
-    return "\n".join([*sentences[:TOLD], *([f"… and {more} more."] if more > 0 else [])])
+    few = [one if len(one) <= LONGEST else f"{one[:LONGEST]}…" for one in sentences[:TOLD]]
+    return "\n".join([*few, *([f"… and {more} more."] if more > 0 else [])])
 
 
 def view_chooser(**options: Any) -> Any:

@@ -224,8 +224,15 @@ class Page(Session):
 
     def show_facts(self, facts: dict[str, str]) -> None:
         self._facts = self.state.experiment.target, facts
+        if self.state.upload is not None:
+            self.later(self._show_formats)
         if self._told:
             self.later(self._refresh_cards)
+
+    def _show_formats(self) -> None:
+        """Say what a file was taken for, which is known once it has been read."""
+        for controls in (self.controls, self.lesson_controls):
+            controls.refresh()
 
     def _refresh_cards(self) -> None:
         state, experiment = self.state, self.state.experiment

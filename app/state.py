@@ -78,6 +78,7 @@ class AppState(param.Parameterized):
 
     experiment = param.ClassSelector(class_=Experiment, default=DEFAULT)
     upload = param.ClassSelector(class_=Upload, allow_None=True, default=None, doc="The file that the person brought.")
+    brought = param.ClassSelector(class_=Upload, allow_None=True, default=None, doc="The last file that the person brought, which may be wrong.")  # fmt: skip
     playing = param.Boolean(True)
     speed = param.Integer(FIRST_SPEED, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame, at most.")
     slow = param.Integer(
@@ -177,7 +178,7 @@ class AppState(param.Parameterized):
             if self.axis not in (axes := axes_of(experiment)) or experiment.of_model != of_model:
                 self.axis = axes[0]
             if other:
-                self.upload = None
+                self.upload = self.brought = None
                 self.coordinate = first_coordinate(experiment)
             self.coordinate = min(self.coordinate, len(coordinates(experiment)) - 1)
             # Views that the person has chosen stay, where the new target has them.
@@ -260,10 +261,20 @@ class AppState(param.Parameterized):
 
     def bring(self, files: Mapping[str, bytes]) -> None:
         """Take files in place of the data that are there. What is wrong in them shows when they are read."""
-        kind = KINDS[self.experiment.target.key]
-        upload = Upload(kind, files)
-        # A table is small, and read at once: the experiment has its name.
-        named = UPLOADED if self.experiment.of_model else upload.data().key
+        self._take(Upload(KINDS[self.experiment.target.key], files))
+
+    def read_again(self, field: str, value: str) -> None:
+        """Read the last file with another choice of its format; what is wrong then leaves the data as they are."""
+        if self.brought is not None:
+            self._take(self.brought.changed(field, value))
+
+    def _take(self, upload: Upload) -> None:
+        kind, files = upload.kind, upload.files
+        try:
+            # A table is small, and read at once: the experiment has its name.
+            named = UPLOADED if self.experiment.of_model else upload.data().key
+        finally:
+            self.brought = upload
         before = self.upload
         asked = self.asked if self.asked and self.asked.shown.target == self.experiment.target else None
         if asked and asked.table != named:
@@ -325,9 +336,8 @@ class AppState(param.Parameterized):
         if (first := target.first_steps) is not None:
             # On a steep target a momentum has longer steps, with which Euler's scheme would blow up.
             moving = preset.kind != THETA
-            batch = moving and BATCH in GRADIENTS[lanes[lane]["gradient"]["key"]].needs
-            largest = first.batch if batch else first.moving if moving else first.other
-            params["step_size"] = min(float(RecipeSampler.param.step_size.default), largest)
+            batch = BATCH in GRADIENTS[lanes[lane]["gradient"]["key"]].needs
+            params["step_size"] = min(float(RecipeSampler.param.step_size.default), first.largest(moving, batch))
             params["scheme"] = SEMI_IMPLICIT if moving else EULER
         if lanes[lane]["gradient"]["key"] == "full":
             # Naive SGHMC has no noise but its gradient's.

@@ -1,20 +1,26 @@
 """Files of the person's own: how they come to the server, and what they may be. They end with the session."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
+import panel as pn
 import panel_material_ui as pmui
 
+from samplers.file_format import CHOICES, GUESSED, Choice, Format, Taken
 from samplers.files import Tell, untold
 from samplers.models import MODELS, Model
+from samplers.parameters import SpecError, visible
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
-from samplers.targets.own import OfTable
+from samplers.targets.own import OfTable, keep
 from samplers.targets.posterior import TypedPosterior
 
 MAX_BYTES = 30_000_000
-"""Of all files that are brought at once. The browser looks first and sends nothing of what is larger."""
+"""Of all files that are brought at once."""
+BROWSERS_BYTES = 30 << 20
+"""The browser looks first and sends nothing of what is larger. It counts 2²⁰ bytes as an MB, and so says 30 MB, too."""
 CHUNK_BYTES = 1_000_000
 """A file is sent in messages of this size: far below the server's limit, and frames come in between."""
 MAX_FILES = 2000
@@ -36,29 +42,41 @@ class Kind:
 
 
 class Upload:
-    """Files that a person brought, or what was read from them. Nothing else holds them."""
+    """Files that a person brought, how they are to be read, and what was read from them. Nothing else holds them."""
 
-    def __init__(self, kind: Kind, files: Mapping[str, bytes]):
-        self.kind = kind
+    def __init__(self, kind: Kind, files: Mapping[str, bytes], form: Format = GUESSED):
+        self.kind, self.files, self.form = kind, files, form
         self.name = next(iter(files)) if len(files) == 1 else f"{len(files)} files"
-        self._files: Mapping[str, bytes] | None = files
+        self.taken: Taken | None = None
+        """What the files were taken for, once they have been read."""
+        self.failed = False
+        """Whether they were read, and something was wrong with them."""
         self._data: Any = None
 
     @property
     def read(self) -> bool:
         """Whether the files have been read, and were good."""
-        return self._files is None
+        return self._data is not None
+
+    def changed(self, field: str, value: str) -> "Upload":
+        """The same files, read with another choice. Raises :class:`~samplers.parameters.SpecError`."""
+        return Upload(self.kind, self.files, replace(self.form, **{field: value}))
 
     def data(self, tell: Tell = untold) -> Any:
-        """What the model or the target takes; the first call reads the files, and lets go of them.
+        """What the model or the target takes; the first call reads the files.
 
         Raises :class:`~samplers.files.FileError`.
         """
-        files = self._files
-        if files is not None:
+        if self._data is None:
             model = self.kind.model
-            self._data = model.read(files) if issubclass(model, OfTable) else model.read(files, tell)
-            self._files = None
+            try:
+                found = model.read(self.files, self.form) if issubclass(model, OfTable) else model.read(self.files, tell, self.form)  # fmt: skip
+            except SpecError:
+                self.failed = True
+                raise
+            # A table is shared by all who brought the same numbers, and each took them for something else.
+            self.taken = found.taken
+            self._data = keep(found) if issubclass(model, OfTable) else found
         return self._data
 
 
@@ -69,7 +87,7 @@ class FileBox(pmui.FileInput):
         # What the browser finds to be of another kind it leaves out without a word; so it is not asked to look.
         # The label stays: whether a file was good is not yet known when it has been sent.
         super().__init__(
-            label=kind.label, uploaded_label=kind.label, multiple=kind.several, max_file_size=MAX_BYTES,
+            label=kind.label, uploaded_label=kind.label, multiple=kind.several, max_file_size=BROWSERS_BYTES,
             chunk_size=CHUNK_BYTES, variant="outlined", size="small", sizing_mode="stretch_width", margin=(6, 10),
             description=f"{kind.label}. {kind.help}",
         )  # fmt: skip
@@ -110,9 +128,9 @@ class FileBox(pmui.FileInput):
         received, chunks, parts = self._received, self._chunks, self._parts
         self._received, self._chunks, self._parts = 0, 0, {}
         # A file that did not arrive whole is left out.
-        files = {name: b"".join(some) for name, (total, some) in parts.items() if len(some) == total}
+        files = {visible(name): b"".join(some) for name, (total, some) in parts.items() if len(some) == total}
         if received > MAX_BYTES:
-            self._refuse(f"The upload has {received:,} bytes: allowed are at most {MAX_BYTES:,} in all.")
+            self._refuse(f"The upload has {received / 1e6:.2f} MB: allowed are at most {MAX_BYTES / 1e6:g} MB in all.")
         elif chunks > MAX_CHUNKS or len(files) > MAX_FILES:
             self._refuse(f"The upload has too many files: allowed are at most {MAX_FILES:,}.")
         elif files:
@@ -122,32 +140,71 @@ class FileBox(pmui.FileInput):
             self._refuse("Nothing has arrived: the file is empty, or was not sent whole.")
 
 
-_TABLE = "A CSV file whose first line names the columns and whose last column is {}; the others are numbers, at most 98 of them, and at most 200,000 numbers in all. Nothing is kept after this page is closed, and nobody else sees it."
+class FormatBox(pn.Column):
+    """What a person's file was taken for, with a menu for each choice that was guessed."""
+
+    def __init__(self, change: Callable[[str, str], None]):
+        """``change`` is called with a field of the format and its new value; an empty one is guessed again."""
+        super().__init__(visible=False, sizing_mode="stretch_width", margin=0)
+        self._change = change
+        self._shown: Any = None
+
+    def show(self, upload: Upload | None, brought: Upload | None) -> None:
+        """``upload`` is the file that was read, ``brought`` the last one, which may be wrong."""
+        shown = (upload, brought, brought is not None and brought.failed, upload is not None and upload.read)
+        if shown == self._shown:
+            return
+        self._shown = shown
+        parts: list[Any] = []
+        if upload is not None:
+            taken = "" if upload.taken is None else f"<br>{escape(upload.taken.sentence)}"
+            parts.append(f"Your own: <b>{escape(upload.name)}</b>{taken}")
+        choices: tuple[Choice, ...] = ()
+        if brought is not None and brought.failed:
+            parts.append(f"To read <b>{escape(brought.name)}</b> in another way, change a choice:")
+            choices = CHOICES
+        elif brought is not None and brought.taken is not None:
+            choices = brought.taken.choices
+        texts = [pn.pane.HTML(text, sizing_mode="stretch_width", margin=(0, 12, 6, 12)) for text in parts]
+        menus = [self._menu(brought, choice) for choice in choices if brought is not None]
+        self.objects = [*texts, pn.FlexBox(*menus, sizing_mode="stretch_width", margin=(0, 6))]
+        self.visible = bool(texts)
+
+    def _menu(self, brought: Upload, choice: Choice) -> Any:
+        form = brought.form if brought.taken is None else brought.taken.format
+        made = pmui.Select(
+            label=choice.label, options={"guessed": "", **choice.options}, value=getattr(form, choice.field), size="small",
+            width=126, margin=(4, 4),
+        )  # fmt: skip
+        made.param.watch(lambda event: self._change(choice.field, event.new), "value")
+        return made
+
+
+_KEPT = "The page says how the file was read, and lets you change it. Nothing is kept after this page is closed, and nobody else sees it."
+_TEXTS = "One text file with a document on each line, or several of one document each; a table (.csv, .tsv) with a column of texts; or an .ldac file together with its vocabulary"
+_TABLE = "A table (CSV) of numbers, whose last column, unless you choose another, is {}. Columns at most 99, numbers at most 200,000 in all. " + _KEPT  # fmt: skip
 KINDS = {
-    "topics": Kind(
-        MODELS["topics"], "Your own documents", True,
-        "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
-    ),
+    "topics": Kind(MODELS["topics"], "Your own documents", True, f"{_TEXTS}. At most 30 MB. {_KEPT}"),
     "network": Kind(
         MODELS["network"], "Your own network", False,
-        "A CSV with two columns, the two ends of each edge; or GraphML. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"A table (.csv, .tsv, .txt, .edges) with a row for each edge and its two ends in two columns; or GraphML. At most 5,000 nodes and 100,000 edges. {_KEPT}",
     ),
     "clusters": Kind(
         MODELS["clusters"], "Your own points", False,
-        "A CSV file whose first line names the columns, of numbers; a last column of words says which group each point is known to belong to. At most 20,000 points. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"A table (CSV) of numbers; one column may hold words, the group that each point is known to belong to. At most 20,000 points. {_KEPT}",
     ),
     "mixture": Kind(
         MODELS["mixture"], "Your own documents", True,
-        "One text file with a document on each line, or several of one document each; a CSV with a column called text; an .ldac file together with its vocabulary; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"{_TEXTS}; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. {_KEPT}",
     ),
     "spherical": Kind(
         MODELS["spherical"], "Your own documents", True,
-        "One text file with a document on each line, or several of one document each; a CSV with a column called text; or an .ldac file together with its vocabulary. At most 30 MB, and documents times words kept at most 6 million. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"{_TEXTS}. At most 30 MB, and documents times words kept at most 6 million. {_KEPT}",
     ),
     "sparse": Kind(MODELS["sparse"], "Your own table", False, _TABLE.format("y, a number; there are four others at least")),
     "factors": Kind(
         MODELS["factors"], "Your own rows", False,
-        "A CSV file whose first line names the columns, of numbers, 2 to 99 of them; a last column of words is left out. At most 20,000 rows and 5 MB. Nothing is kept after this page is closed, and nobody else sees it.",
+        f"A table (CSV) of numbers, 2 to 99 columns of them; one column of words is left out. At most 20,000 rows and 5 MB. {_KEPT}",
     ),
     TableLinear.key: Kind(TableLinear, "Your own table", False, _TABLE.format("y, a number")),
     TypedPosterior.key: Kind(TypedPosterior, "Your own table", False, _TABLE.format("a number, as all are; each goes into the formulas by its title")),

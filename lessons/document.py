@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lessons.formulas import mathml
+from lessons.prose import ADDRESSES, markup_problem, placed_formulas
 from samplers.files import read_file
 from samplers.parameters import SpecError
 
@@ -22,6 +24,8 @@ MAX_PROSE = 8_000
 """Characters of one text."""
 MAX_LINE = 400
 """Characters of a text that is one line: a title, an option, a sentence."""
+MAX_FORMULA = 2_000
+"""Characters of a formula."""
 _FRONT, _FENCE = "+++", re.compile(r"\s{0,3}(```+|~~~+)\s*(\S*)\s*$")
 _MAX_FENCE = 200
 """Characters of a line that begins or ends a block; in a longer one the pattern would look for ever."""
@@ -288,7 +292,8 @@ _ATTRIBUTES = re.compile(r"\{\s*:|\{[^{}\n]*\bon[A-Za-z]+\s*=")
 def prose_problem(text: str) -> tuple[int, str] | None:
     """Why a text is not one that a page may show: the line in it, from 0, and what is allowed; None for a good one.
 
-    A page renders Markdown, and Markdown passes HTML on: a text has none, no pictures, and no links but to web pages.
+    A page renders Markdown, and Markdown passes HTML on: a text has none, no pictures, no links but to web pages, and
+    formulas of signs alone.
     """
 
     def at(position: int) -> int:
@@ -304,13 +309,27 @@ def prose_problem(text: str) -> tuple[int, str] | None:
     if picture:
         return at(picture.start()), "pictures are not allowed in a text"
     for link in _LINK.finditer(text):
-        if not (link[1] or link[2] or "").startswith(("https://", "http://", "?")):
+        if not (link[1] or link[2] or "").startswith(ADDRESSES):
             return at(link.start()), "a link begins with https://, http:// or, within the lab, with ?"
     if text.count("$$") % 2:
         return at(text.rindex("$$")), "a formula is not closed: the number of $$ is odd"
     control = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text)
     if control:
         return at(control.start()), "control characters are not allowed"
+    # What a text becomes is looked at, too: a text can be written in more ways than a pattern has.
+    problem = markup_problem(text)
+    return _formula_problem(text) if problem is None else problem
+
+
+def _formula_problem(text: str) -> tuple[int, str] | None:
+    """As above, for a formula that cannot be drawn of signs alone."""
+    for line, tex in placed_formulas(text):
+        if len(tex) > MAX_FORMULA:
+            return line, f"a formula has up to {MAX_FORMULA:,} characters"
+        try:
+            mathml(tex, alone=False)
+        except SpecError as error:
+            return line, str(error).rstrip(".")
     return None
 
 

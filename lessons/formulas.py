@@ -1,19 +1,67 @@
 """Formulas in TeX as MathML, which browsers draw without a script and without a network."""
 
 import re
+from html import unescape
+from xml.etree.ElementTree import Element, tostring
 
-from latex2mathml.converter import convert
+from latex2mathml.converter import convert_to_element
 
 from lessons.prose import parts
 from samplers import SpecError
 
-_UNKNOWN = re.compile(r"\\[A-Za-z]+")
+ELEMENTS = frozenset(
+    [
+        "math",
+        "menclose",
+        "mfrac",
+        "mi",
+        "mmultiscripts",
+        "mn",
+        "mo",
+        "mover",
+        "mpadded",
+        "mphantom",
+        "mprescripts",
+        "mroot",
+        "mrow",
+        "mspace",
+        "msqrt",
+        "mstyle",
+        "msub",
+        "msubsup",
+        "msup",
+        "mtable",
+        "mtd",
+        "mtext",
+        "mtr",
+        "munder",
+        "munderover",
+        "none",
+    ]
+)
+"""Those of MathML that a formula may become: signs and where they stand, no links, actions, or texts of other kinds."""
+_WORD, _LENGTHS = re.compile(r"[A-Za-z-]{1,30}"), re.compile(r"-?[0-9.]{1,10}(?:em|ex|px|pt|mu|%)?(?: -?[0-9.]{1,10}(?:em|ex|px|pt|mu|%)?)*")  # fmt: skip
+_WORDS = re.compile(r"[A-Za-z -]{1,100}")
+_COLOUR = re.compile(r"[A-Za-z]{1,30}|#[0-9A-Fa-f]{3,8}")
+ATTRIBUTES = {
+    "xmlns": re.compile(r"http://www\.w3\.org/1998/Math/MathML"),
+    **dict.fromkeys(("mathcolor", "mathbackground"), _COLOUR),
+    **dict.fromkeys(("columnalign", "rowalign", "columnlines", "rowlines", "notation"), _WORDS),
+    **dict.fromkeys(
+        ["accent", "display", "displaystyle", "fence", "form", "largeop", "linebreak", "mathvariant", "movablelimits", "separator", "stretchy", "symmetric"], _WORD
+    ),
+    **dict.fromkeys(
+        ["columnspacing", "depth", "height", "linethickness", "lspace", "maxsize", "minsize", "rowspacing", "rspace", "scriptlevel", "voffset", "width"], _LENGTHS
+    ),
+}  # fmt: skip
+"""The attributes that they may have, each with its values."""
+_SIGN = re.compile(r"\\[A-Za-z]+")
 # A large bracket with an exponent is small, and below the line, unless it is in a row of its own.
 _LARGE = re.compile(r"(<m(?:sup|sub|subsup)>)(<mo stretchy=\"true\"[^>]*>[^<]*</mo>)")
 # A bar that stretches is set on the axis, and so below the line where it is alone under an exponent.
-_BAR = re.compile(r"<mo>(&#x0(?:2016|007C);)</mo>")
+_BAR = re.compile(r"<mo>([‖|])</mo>")
 # The sign of a prime is raised by itself, and twice so as an exponent.
-_PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)(<mi>&#x02032;</mi>)</msup>")
+_PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)(<mi>′</mi>)</msup>")
 
 
 def mathml(tex: str, alone: bool) -> str:
@@ -29,12 +77,25 @@ def mathml(tex: str, alone: bool) -> str:
 
 def _drawn(tex: str, display: str) -> str:
     try:
-        found = convert(tex, display=display)
+        root = convert_to_element(tex, display=display)
     except Exception as error:
         # Each of its errors has a class of its own, without one that they share.
         raise SpecError("formula", tex[:80], f"it cannot be drawn: {type(error).__name__}") from None
-    unknown = _UNKNOWN.search(found)
-    if unknown:
-        raise SpecError("formula", tex[:80], f"{unknown[0]} is not a sign that can be drawn")
+    for element in root.iter():
+        _check(element, tex)
+        # The library writes signs as references. As characters they are text, whatever they are.
+        element.text = unescape(element.text) if element.text else None
+    found = tostring(root, encoding="unicode")
     found = _BAR.sub(r'<mo stretchy="false">\1</mo>', _LARGE.sub(r"\1<mrow>\2</mrow>", found))
     return _PRIME.sub(r"<mrow>\1\2</mrow>", found)
+
+
+def _check(element: Element, tex: str) -> None:
+    unknown = _SIGN.search(element.text or "")
+    if unknown:
+        raise SpecError("formula", tex[:80], f"{unknown[0]} is not a sign that can be drawn")
+    for name, value in element.attrib.items():
+        if name not in ATTRIBUTES or not ATTRIBUTES[name].fullmatch(value):
+            raise SpecError("formula", tex[:80], f"{name} = {value[:40]!r} is not allowed in one: it has signs and no links, styles or names")  # fmt: skip
+    if element.tag not in ELEMENTS:
+        raise SpecError("formula", tex[:80], f"{element.tag[:40]} is not allowed in one: it has signs and no links, styles or names")  # fmt: skip

@@ -13,6 +13,9 @@ _FORMULA = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 # Private characters, which no renderer changes, stand for the formulas meanwhile.
 _HELD, _HELD_NUMBER = re.compile("\ue000([0-9]+)\ue001"), re.compile("\ue002([0-9]+)\ue003")
 
+ADDRESSES = ("https://", "http://", "?")
+"""How the address of a link begins: of a web page, or within the lab."""
+
 Formula = Callable[[str, bool], str]
 """The HTML of a formula in TeX, which is displayed, or else stands in its line."""
 
@@ -44,6 +47,28 @@ def as_html(
     html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
     html = _HELD.sub(lambda match: formula(*held_formulas[int(match[1])]), html)
     return _HELD_NUMBER.sub(lambda match: numbers[int(match[1])], html)
+
+
+def markup_problem(text: str) -> tuple[int, str] | None:
+    """What of the marks of a text a page may not show, with the line in it, from 0; None for a good one."""
+    # A formula is as long as its lines are many, and the numbers of lines stay.
+    held = _FORMULA.sub(lambda match: "x" + "\n" * match[0].count("\n"), LIVE.sub("1", text))
+    for token in _MARKDOWN.parse(held):
+        line = token.map[0] if token.map else 0
+        for part in (token, *(token.children or ())):
+            if part.type in ("html_block", "html_inline"):
+                return line, "HTML is not allowed in a text"
+            if part.type == "image":
+                return line, "pictures are not allowed in a text"
+            if part.type == "link_open" and not str(part.attrGet("href")).startswith(ADDRESSES):
+                return line, f"a link begins with {', '.join(ADDRESSES[:2])} or, within the lab, with {ADDRESSES[2]}"
+    return None
+
+
+def placed_formulas(text: str) -> list[tuple[int, str]]:
+    """The formulas of a text, each with its line, from 0; a number that follows the controls is 1 in it."""
+    plain = LIVE.sub("1", text)
+    return [(plain.count("\n", 0, match.start()), match[1].strip()) for match in _FORMULA.finditer(plain)]
 
 
 def without_paragraph(html: str) -> str:

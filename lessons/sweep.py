@@ -9,11 +9,13 @@ import json
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,10 +80,20 @@ class Processes:
             yield from in_process(tasks)
             return
         # Fresh processes: a fork of one with threads may hang.
-        # Ctrl-C reaches all of them; this one alone decides what to do.
-        ignore = (signal.SIGINT, signal.SIG_IGN)
-        with ProcessPoolExecutor(n, get_context("spawn"), signal.signal, ignore) as pool:
+        with ProcessPoolExecutor(n, get_context("spawn"), _begin) as pool:
             yield from _as_they_come(pool, tasks)
+
+
+def _begin() -> None:
+    """Of each process. Ctrl-C reaches all of them, and the one that began them decides what to do; they end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess | None) -> None:
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _as_they_come(pool: Executor, tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:

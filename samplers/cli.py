@@ -19,9 +19,10 @@ from typing import Any
 import param
 from tqdm import tqdm
 
-from samplers import engine, jit
+from samplers import engine, file_format, jit
 from samplers.choices import MAX_JSON
 from samplers.diagnostics import autocorrelation, convergence
+from samplers.file_format import Format
 from samplers.files import read_file
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
@@ -42,7 +43,7 @@ from samplers.parameters import (
 )
 from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings, samplers_of
 from samplers.targets import TARGETS
-from samplers.targets.own import OfTable, Table
+from samplers.targets.own import OfTable, Table, keep
 from samplers.trace import Trace
 
 DONE, DIVERGED, BAD_INPUT, STOPPED = 0, 1, 2, 130
@@ -88,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="the documents or the network of an experiment on your own data",
     )
+    file_format.add_options(running)
     running.set_defaults(command=_run)
     benchmark = commands.add_parser("bench", help="how fast the samplers are here")
     benchmark.add_argument("--json", action="store_true", help="as JSON")
@@ -237,10 +239,11 @@ def _studies(data: dict[str, Any]) -> str:
 
 def _run(options: argparse.Namespace) -> int:
     text = _text(Path(options.spec), 4 * MAX_JSON)
-    table = _table(text, options.data)
+    form = file_format.of_options(options)
+    table = _table(text, options.data, form)
     experiment = Experiment.from_json(text)
     if experiment.of_model:
-        return _run_models(experiment, Path(options.out), options.data)
+        return _run_models(experiment, Path(options.out), options.data, form)
     if table is not None:
         named = experiment.target.values()[OfTable.data_parameter]
         if named != table.key:
@@ -263,6 +266,9 @@ def _run(options: argparse.Namespace) -> int:
         print(
             f"{path}: {drawn:,} draws of {spec.n_chains:,} {'chain' if spec.n_chains == 1 else 'chains'}, {_name(spec)}"
         )
+        if trace.turned:
+            share = trace.turned / max(trace.statistics.n_draws, 1)
+            print(f"{share:.1%} of trajectories turned back: an implicit step had no solution", file=sys.stderr)
         if trace.divergence is not None:
             print(trace.divergence.message, file=sys.stderr)
             code = DIVERGED
@@ -275,7 +281,7 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _table(text: str, files: Sequence[str]) -> Table | None:
+def _table(text: str, files: Sequence[str], form: Format) -> Table | None:
     """The person's own table, where the experiment's target takes one: there before the experiment is read."""
     try:
         cls = TARGETS.get(json.loads(text)["target"]["key"])
@@ -283,10 +289,17 @@ def _table(text: str, files: Sequence[str]) -> Table | None:
         return None
     if not files or cls is None or not issubclass(cls, OfTable):
         return None
-    return cls.read({name: _bytes("data", Path(name), MAX_BYTES) for name in files})
+    found = cls.read({name: _bytes("data", Path(name), MAX_BYTES) for name in files}, form)
+    _say_taken(found)
+    return keep(found)
 
 
-def _run_models(experiment: Experiment, out: Path, files: Sequence[str]) -> int:
+def _say_taken(data: Any) -> None:
+    """Say what a person's files were taken for."""
+    print(data.taken.sentence, file=sys.stderr)
+
+
+def _run_models(experiment: Experiment, out: Path, files: Sequence[str], form: Format) -> int:
     """An experiment on a model: the curves hold what was scored, also where a method blew up or Ctrl-C ended it."""
     _check_output(out, (".csv",))
     cls = MODELS[experiment.target.key]
@@ -299,9 +312,12 @@ def _run_models(experiment: Experiment, out: Path, files: Sequence[str]) -> int:
         allowed = f"allowed are none: the experiment is on the built-in {cls.data_parameter} {named}"
         raise SpecError("data", files[0], allowed)
     contents = {name: _bytes("data", Path(name), MAX_BYTES) for name in files}
+    own = cls.read(contents, form=form) if contents else None
+    if own is not None:
+        _say_taken(own)
     jit.prepare(needed(experiment))
     with _stop_on_interrupt() as stop, _progress(cls.title) as told:
-        runs = run_models(experiment, cls.read(contents) if contents else None, _stoppable(stop, told))
+        runs = run_models(experiment, own, _stoppable(stop, told))
     titles = [f"{number}. {ANY_SAMPLER[run.spec.sampler.key].title}" for number, run in enumerate(runs, 1)]
     with _written(out) as part, part.open("w", newline="", encoding="utf-8") as file:
         write_curves(file, titles, runs)

@@ -30,7 +30,7 @@ ESCAPE = 1e8
 _LOOP = types.int64(
     jit.rng_type, jit.matrix, jit.matrix, jit.integers, jit.matrix,
     types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.BATCH), types.FunctionType(jit.DRAW), jit.vector,
-    types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), jit.integers,
+    jit.vector, jit.matrix, types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), jit.integers,
     types.FunctionType(jit.OBSERVE), types.FunctionType(jit.KERNEL), jit.vector, jit.noise_type, types.FunctionType(jit.ESTIMATE), jit.vector, jit.vector,
     jit.matrix, jit.vector, sums_type, types.boolean, jit.cube, jit.integers, types.int64,
 )  # fmt: skip
@@ -46,13 +46,27 @@ def _any_outside(draws, n, limit):
     return outside > 0
 
 
+@jit.helper
+def _restore(draws, n, centre, factor):
+    """Make θ = centre + factor z of the first ``n`` draws z; the factor is lower triangular."""
+    for t in range(n):
+        for c in range(draws.shape[1]):
+            # From the last coordinate on: those before it are still z.
+            for i in range(draws.shape[2] - 1, -1, -1):
+                moved = 0.0
+                for j in range(i + 1):
+                    moved += factor[i, j] * draws[t, c, j]
+                draws[t, c, i] = centre[i] + moved
+
+
 @jit.loop(_LOOP)
 def _loop(
-    rng, position, momentum, data, memory, potential, gradient, batch, draw, target_params, project, flow, shape, observe, kernel, params,
+    rng, position, momentum, data, memory, potential, gradient, batch, draw, target_params, centre, factor, project, flow, shape, observe, kernel, params,
     noise, estimate, estimate_params, limits, last_gradient, counts, sums, counting, kept, kept_clock, n,
 ):  # fmt: skip
     """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
 
+    The kernel moves z, and what is counted is θ = ``centre`` + ``factor`` z; without rows of ``factor`` it moves θ.
     ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from index ``kept_clock[0]`` on.
     """
     n_chains, dim = position.shape
@@ -72,6 +86,8 @@ def _loop(
     while done < n:
         m = min(block, n - done)
         kernel(rng, state, model, source, params, draws, m, info)
+        if factor.shape[0] > 0:
+            _restore(draws, m, centre, factor)
         good = m
         if _any_outside(draws, m, lowest):
             for t in range(m):
@@ -109,8 +125,6 @@ class Run:
     """Steps made so far by each chain, burn-in included."""
     seconds: float = 0.0
     """Time spent in the compiled loop."""
-    gradients: int = 0
-    """Gradient evaluations so far, of all chains."""
     counted_from: int = 0
     """The step from which the statistics count."""
     divergence: Divergence | None = None
@@ -122,18 +136,22 @@ class Run:
         jit.prepare(functions(spec))
         self._aim(spec.target)
         self.sampler = spec.make_sampler()
-        self._touched_before, self._gradients_before, self._data_per_gradient = 0, 0, 0.0
+        self._touched_before, self._gradients_before, self._counted = 0.0, 0.0, 0
+        self._gradients_per_step, self._data_per_gradient, self._priced_from = 0.0, 0.0, 0
         self._estimate_by(spec.make_gradient())
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
-        self.position = self.sampler.first_position(self.target, np.tile(spec.first_position(), (n, 1)), self.rng)
-        self.momentum = self.sampler.first_auxiliary(self.target, self.position, self.rng)
+        first, momentum = spec.first_position(), np.array(spec.momentum)
+        if self.whitening is not None:
+            first, momentum = self.whitening.z(first), self.whitening.velocity(momentum) if spec.momentum else momentum
+        self.coordinates = self.sampler.first_position(self.sampled, np.tile(first, (n, 1)), self.rng)
+        self.momentum = self.sampler.first_auxiliary(self.sampled, self.coordinates, self.rng)
         if spec.momentum and self.sampler.momentum == KEPT:
-            self.momentum[:, :dim] = self.manifold.projected(self.position, np.tile(spec.momentum, (n, 1)))
-        self.sampler_params = self.sampler.packed(self.target)
+            self.momentum[:, :dim] = self.manifold.projected(self.coordinates, np.tile(momentum, (n, 1)))
+        self.sampler_params = self.sampler.packed(self.sampled)
         self.last_gradient = np.zeros((n, dim))
         self._take_formulas()
-        self.counts = np.zeros(jit.GRADIENTS + 1)
+        self.counts = np.zeros(jit.TURNED + 1)
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
         self.kept = np.empty((n, n_kept, dim))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
@@ -141,13 +159,15 @@ class Run:
         self._pending = list(spec.changes)
         self._redrawn_at = -1
         self._refuse()
+        self._look_at_start()
 
     def _aim(self, choice: Choice) -> None:
         """Take this target, with statistics of its own."""
         self._aimed = choice
         self.target = make_target(choice)
+        self.sampled, self.whitening = self.target.sampled, self.target.whitening
         self.data = self.target.data()
-        self.target_params = self.target.packed()
+        self.target_params = self.sampled.packed()
         self.manifold = self.target.manifold
         self.shape = self.manifold.shape()
         self.limits = self._limits()
@@ -157,12 +177,12 @@ class Run:
         """Take gradients by this estimator, which knows nothing of the chains yet."""
         self.gradient = gradient
         self._price()
-        self.gradient_params = gradient.packed(self.target)
-        self.memory = np.tile(gradient.first_memory(self.target), (self.spec.n_chains, 1))
+        self.gradient_params = gradient.packed(self.sampled)
+        self.memory = np.tile(gradient.first_memory(self.sampled), (self.spec.n_chains, 1))
 
     def _take_formulas(self) -> None:
         """Let what is typed go over to native code once it is worth it."""
-        target, sampler = self.target, self.sampler
+        target, sampler = self.sampled, self.sampler
         parts: list[tuple[Array, Formulas]] = []
         if target.native is not None:
             parts.append((self.target_params, target.native))
@@ -171,10 +191,32 @@ class Run:
         self._tier = Tier(parts)
 
     def _price(self) -> None:
-        """Count from here on what each gradient, and each step beside it, touches of the data."""
-        self._touched_before, self._gradients_before = self.data_seen, self.gradients
-        beside = self.sampler.data_beside(self.target) / max(self.sampler.gradients_per_step, 1)
-        self._data_per_gradient = self.gradient.data_per_gradient(self.target) + beside
+        """Count from here on the gradients of each step, and what they, and the step beside them, touch of the data."""
+        since = self._gradients_since
+        self._touched_before += since * self._data_per_gradient
+        self._gradients_before += since
+        self._priced_from, self._counted = self.steps, 0
+        per_gradient, n_data = self.gradient.data_per_gradient(self.target), max(len(self.data), 1)
+        full = self.sampler.full_gradients_per_step * n_data / per_gradient
+        self._gradients_per_step = self.sampler.gradients_per_step + full
+        self._data_per_gradient = per_gradient + self.sampler.data_beside(self.target) / max(
+            self._gradients_per_step, 1
+        )
+
+    @property
+    def position(self) -> Array:
+        """θ of every chain, (chains, dim); to move chains it is set as a whole."""
+        if self.whitening is None:
+            return self.coordinates
+        theta = self.whitening.theta(self.coordinates)
+        # It is made here: what is written to it would move no chain.
+        theta.flags.writeable = False
+        return theta
+
+    @position.setter
+    def position(self, theta: Array | float) -> None:
+        found = np.broadcast_to(theta, self.coordinates.shape)
+        self.coordinates[:] = found if self.whitening is None else self.whitening.z(found)
 
     @property
     def interacting(self) -> bool:
@@ -224,14 +266,16 @@ class Run:
     def _apply(self, change: Change) -> None:
         before = self.now
         if change.target is not None:
+            theta = self.position.copy()
             self._aim(change.target)
+            self.position = theta
         self.sampler = make_sampler(change.sampler)
-        self.sampler_params = self.sampler.packed(self.target)
-        width = len(self.sampler.auxiliary(self.target))
+        self.sampler_params = self.sampler.packed(self.sampled)
+        width = len(self.sampler.auxiliary(self.sampled))
         if width != self.momentum.shape[1]:
             # A recipe with other variables: what both have goes on, the rest starts afresh.
             self._redrawn_at = self.steps
-            old, self.momentum = self.momentum, self.sampler.first_auxiliary(self.target, self.position, self.rng)
+            old, self.momentum = self.momentum, self.sampler.first_auxiliary(self.sampled, self.coordinates, self.rng)
             shared = min(old.shape[1], width)
             self.momentum[:, :shared] = old[:, :shared]
         if change.target is not None or change.gradient != before.gradient:
@@ -247,9 +291,17 @@ class Run:
         self._refuse()
 
     def _refuse(self) -> None:
-        reason = self.sampler.refusal(self.target)
+        reason = self.sampler.refusal(self.sampled)
         if reason and self.divergence is None:
             self.divergence = Divergence(self.steps, reason, refused=True)
+
+    def _look_at_start(self) -> None:
+        # From a place without a density an accept step leads nowhere, and a drift anywhere.
+        (energy,) = self.target.energies_at(self.position[:1])
+        if self.divergence is None and not np.isfinite(energy):
+            shown = ", ".join(f"{x:g}" for x in self.position[0, :4]) + ", …" * (self.target.dim > 4)
+            message = f"U is {energy} at the start ({shown}) of {self.target.title}, where it must be finite. Choose another start."
+            self.divergence = Divergence(0, message)
 
     def restart_statistics(self) -> None:
         """Forget the statistics, not the chain: what came before was burn-in."""
@@ -259,29 +311,44 @@ class Run:
 
     def _advance(self, n: int) -> None:
         began = time.perf_counter()
+        dim = self.target.dim
         done = _loop(
-            self.rng, self.position, self.momentum, self.data, self.memory,
-            self.target.potential, self.target.gradient, self.target.batch, self.target.draw, self.target_params,
-            self.manifold.project, self.manifold.flow, self.shape,
+            self.rng, self.coordinates, self.momentum, self.data, self.memory,
+            self.target.potential, self.target.gradient, self.target.batch, self.sampled.draw, self.target_params,
+            *(self.whitening or (np.zeros(dim), np.zeros((0, dim)))), self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
             self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
             self.kept, self.kept_clock, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
         self.steps += done
-        self.gradients += done * self.spec.n_chains * self.sampler.gradients_per_step + int(self.counts[jit.GRADIENTS])
+        self._counted += int(self.counts[jit.GRADIENTS])
         self.counts[jit.GRADIENTS] = 0
         if self.steps <= self.spec.burn_in:
             self.counted_from = self.steps
             self.counts[:] = 0
         if done < n:
             self.divergence = Divergence.of(self.sampler, self.target, self.steps)
+        elif self.target.watched:
+            energies = self.target.energies_at(self.position)
+            if np.isneginf(energies).any():
+                # No accept step leaves such a place.
+                self.divergence = Divergence(self.steps, f"{self.target.title}: {self.target.unbounded_at(self.position[np.argmin(energies)])}.")  # fmt: skip
+
+    @property
+    def gradients(self) -> int:
+        """Gradient evaluations so far, of all chains."""
+        return round(self._gradients_before + self._gradients_since)
+
+    @property
+    def _gradients_since(self) -> float:
+        """Those since they were last priced; from the steps as a whole, so that chunks change nothing by rounding."""
+        return (self.steps - self._priced_from) * self.spec.n_chains * self._gradients_per_step + self._counted
 
     @property
     def data_seen(self) -> int:
         """Data touched by gradients so far, of all chains."""
-        since = self.gradients - self._gradients_before
-        return self._touched_before + round(since * self._data_per_gradient)
+        return round(self._touched_before + self._gradients_since * self._data_per_gradient)
 
     @property
     def counted(self) -> int:
@@ -322,7 +389,8 @@ class Run:
             spec=self.spec, target=self.target, statistics=self.statistics,
             draws=self.kept[:, : self.kept_clock[0]].copy() if self.keep_draws else None,
             steps=self.steps, counted_from=self.counted_from, gradients=self.gradients, data_seen=self.data_seen, seconds=self.seconds,
-            accepted=int(self.counts[jit.ACCEPTED]), clipped=int(self.counts[jit.CLIPPED]), divergence=self.divergence,
+            accepted=int(self.counts[jit.ACCEPTED]), clipped=int(self.counts[jit.CLIPPED]),
+            turned=int(self.counts[jit.TURNED]), divergence=self.divergence,
         )  # fmt: skip
 
 

@@ -5,8 +5,9 @@ import errno
 import io
 import logging
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 
 MAX_LINES = 1_000_000
 """Of one file. Each line is looked at by itself, so they are counted before."""
-MAX_COMMAS = 100_000
+MAX_SEPARATORS = 100_000
 """Of one row of a CSV file, in its texts or between them: a row is read at one go."""
 MAX_FIELD = 30_000_000
 """Characters of a field. A document may be longer than the 131,072 that Python allows."""
@@ -86,27 +87,40 @@ def lines_of(name: str, text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def csv_rows(name: str, text: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not empty, each with the line in which it ends. Raises :class:`FileError`."""
+def dialect(delimiter: str) -> dict[str, Any]:
+    """How the standard library's reader takes a CSV file; spaces after a separator are none of a field's."""
+    return {"delimiter": delimiter, "skipinitialspace": True, "strict": True}
+
+
+def lines_for(text: str, delimiter: str) -> Iterable[str]:
+    """The lines for that reader, with their ends. Where spaces part the fields, tabs do so, too."""
+    return io.StringIO(text.replace("\t", " ") if delimiter == " " else text, newline="")
+
+
+def csv_rows(name: str, text: str, delimiter: str = ",", before: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not empty, each with the line in which it ends; ``before`` are lines above them.
+
+    Raises :class:`FileError`.
+    """
     count_lines(name, text)
-    commas = 0
+    separators = 0
 
     def lines() -> Iterator[str]:
-        nonlocal commas
-        for line in io.StringIO(text, newline=""):
-            commas += line.count(delimiter)
-            if commas > MAX_COMMAS:
-                raise FileError(f"{name}, line {reader.line_num + 1}", f"has a row of more than {MAX_COMMAS:,} commas", "so many are not allowed")  # fmt: skip
+        nonlocal separators
+        for line in lines_for(text, delimiter):
+            separators += line.count(delimiter)
+            if separators > MAX_SEPARATORS:
+                raise FileError(f"{name}, line {before + reader.line_num + 1}", f"has a row of more than {MAX_SEPARATORS:,} separators", "so many are not allowed")  # fmt: skip
             yield line
 
-    reader = csv.reader(lines(), strict=True, delimiter=delimiter)
+    reader = csv.reader(lines(), **dialect(delimiter))
     try:
         for row in reader:
-            commas = 0
+            separators = 0
             if row:
-                yield reader.line_num, row
+                yield before + reader.line_num, row
     except csv.Error as error:
-        raise FileError(f"{name}, line {reader.line_num}", "is not CSV", str(error)) from None
+        raise FileError(f"{name}, line {before + reader.line_num}", "is not CSV", str(error)) from None
 
 
 def untold(_share: float) -> None:
@@ -120,20 +134,90 @@ def quoted(value: Any) -> str:
     return shown if len(shown) <= 60 else shown[:57] + "…" + shown[0]
 
 
-def decode(name: str, content: bytes) -> str:
-    """A text file's text. Raises :class:`FileError`, with the line, where it is not UTF-8 or holds zero bytes."""
-    utf8 = "allowed is text in UTF-8; save the file with that encoding"
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise FileError(f"{name}, line 1", "is text in UTF-16", utf8)
-    zero = content.find(b"\0")
-    if zero >= 0:
-        raise FileError(_place(name, content, zero), "has a zero byte", "it is not a text file")
+ENCODINGS = {
+    "utf-8": "UTF-8", "utf-16": "UTF-16", "utf-32": "UTF-32", "windows-1252": "windows-1252 (western Europe)",
+    "mac-roman": "Mac Roman", "windows-1250": "windows-1250 (central Europe)", "windows-1251": "windows-1251 (Cyrillic)",
+    "windows-1253": "windows-1253 (Greek)", "windows-1254": "windows-1254 (Turkish)", "windows-1255": "windows-1255 (Hebrew)",
+    "windows-1256": "windows-1256 (Arabic)", "koi8-r": "KOI8-R", "gb18030": "GB 18030", "shift_jis": "Shift JIS", "euc-kr": "EUC-KR",
+}  # fmt: skip
+"""The encodings that are read, and their titles."""
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"),
+)  # fmt: skip
+"""Byte order marks; the first two bytes of one are another."""
+_NO_TEXT = {
+    b"PK\x03\x04": "is a zip archive, as workbooks of Excel are",
+    b"\xd0\xcf\x11\xe0": "is a workbook of Excel or a document of Word",
+    b"%PDF": "is a PDF",
+    b"\x1f\x8b": "is packed by gzip",
+}
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x7f]")
+_BEYOND_ASCII = re.compile("[^\x00-\x7f]")
+_WESTERN = "àâäáãåæçèéêëìíîïñòóôöõøùúûüýÿßœ"
+_WITHIN = re.compile(f"[a-z][{_WESTERN}]")
+LOOKED_AT = 1_000_000
+"""Bytes of a file from which its encoding is guessed."""
+
+
+def decode(name: str, content: bytes, encoding: str = "") -> tuple[str, str]:
+    """A file's text, and its encoding: the one that is chosen, or guessed from byte order marks and bytes.
+
+    Raises :class:`FileError`, with the line, where it is no text of that encoding or holds zero characters.
+    """
+    for start, found in _NO_TEXT.items():
+        if content.startswith(start):
+            raise FileError(name, found, "allowed is text; save a table as CSV")
+    encoding = encoding or _guess_encoding(name, content)
+    codec = encoding
+    if encoding == "utf-8":
+        codec = "utf-8-sig"
+    elif encoding == "utf-16" and content[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        codec = "utf-16-le" if _zeros(content, 1) >= _zeros(content, 0) else "utf-16-be"
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode(codec)
     except UnicodeDecodeError as error:
         before = content[max(error.start - 20, 0) : error.start].rpartition(b"\n")[2].decode(errors="ignore")
         found = f"has the byte 0x{content[error.start]:02X} after {quoted(before)}"
-        raise FileError(_place(name, content, error.start), found, utf8) from None
+        allowed = f"allowed is text in {ENCODINGS[encoding]}; choose another encoding, or save the file in UTF-8"
+        raise FileError(_place(name, content, error.start), found, allowed) from None
+    zero = text.find("\0")
+    if zero >= 0:
+        raise FileError(f"{name}, line {1 + text.count(chr(10), 0, zero)}", "has a zero byte", "it is not a text file")
+    return text, encoding
+
+
+def _guess_encoding(name: str, content: bytes) -> str:
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return encoding
+    even, odd = _zeros(content, 0), _zeros(content, 1)
+    if max(even, odd) > 0.3 and min(even, odd) < 0.1:
+        return "utf-16"
+    text = content.decode("utf-8", "replace")
+    wrong = text.count("\ufffd")
+    if not wrong:
+        return "utf-8"
+    control = _CONTROL.search(content)
+    if control is not None:
+        what = f"the byte 0x{content[control.start()]:02X}" if content[control.start()] else "a zero byte"
+        raise FileError(_place(name, content, control.start()), f"has {what}", "it is not a text file")
+    # Where most of the other characters are UTF-8, a wrong byte is a fault in the file, not another encoding.
+    return "utf-8" if len(_BEYOND_ASCII.findall(text)) > 2 * wrong else _western(content)
+
+
+def _western(content: bytes) -> str:
+    """windows-1252 or Mac Roman: in the right one more small letters with accents stand behind small letters."""
+    scores = {}
+    for encoding in ("windows-1252", "mac-roman"):
+        text = content[:LOOKED_AT].decode(encoding, "replace")
+        scores[encoding] = len(_WITHIN.findall(text)) - 1_000_000 * text.count("\ufffd")
+    return max(scores, key=lambda encoding: scores[encoding])
+
+
+def _zeros(content: bytes, first: int) -> float:
+    """The share of zeros among every second byte of the beginning, as Latin text in UTF-16 has them."""
+    part = content[first:2000:2]
+    return part.count(0) / max(len(part), 1)
 
 
 def _place(name: str, content: bytes, at: int) -> str:

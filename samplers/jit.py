@@ -131,12 +131,13 @@ class Info(NamedTuple):
     gradient: Any
     """The gradient that the last step used, with its noise, (chains, dim)."""
     counts: Any
-    """Running sums over chains and steps: [accepted proposals, clipped injected variances, ‖v‖², ξ, gradients]; ‖v‖²
-    and ξ of samplers with a velocity, gradients of those whose steps differ in them. With a third array here the
+    """Running sums over chains and steps: [accepted proposals, clipped injected variances, ‖v‖², ξ, gradients,
+    turned trajectories]; ‖v‖² and ξ of samplers with a velocity, gradients of those whose steps differ in them, and the
+    trajectories that turned back at an implicit step without a solution. With a third array here the
     generic recipe took 50 ns a step longer."""
 
 
-ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS = range(5)
+ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS, TURNED = range(6)
 
 state_type = types.NamedTuple([matrix, matrix, integers, matrix], State)
 model_type = types.NamedTuple(

@@ -12,12 +12,7 @@ from typing import Any
 
 from samplers.parameters import Count, SpecError, check
 
-VERSION = 2
-
-
-def _unchanged(data: Any) -> Any:
-    """Version 1 is version 0 with its number."""
-    return data
+VERSION = 3
 
 
 # Version 2: a model of data is a target like the others, and its methods are samplers in lanes.
@@ -74,9 +69,64 @@ def change_to_2(change: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
+# Version 3: samplers move in standardised coordinates of a typed posterior, where they moved in those that are typed.
+# Data without a number that have one are by hand, for it is younger than the numbers: their coordinates are today's.
+
+_POSTERIOR = "posterior"
+
+
+def _link_with(coordinates: str) -> Callable[[list[tuple[str, str]]], list[tuple[str, str]]]:
+    """Typed posteriors of a link that say no coordinates get these."""
+
+    def migrate(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [(name, _of_link(text, coordinates) if name == "target" else text) for name, text in fields]
+
+    return migrate
+
+
+def _of_link(text: str, coordinates: str) -> str:
+    key, _, inside = text.partition("(")
+    if key != _POSTERIOR or re.search(r"(^|;)coordinates:", inside):
+        return text
+    given = inside.removesuffix(")")
+    return f"{key}({given}{';' if given else ''}coordinates:{coordinates})"
+
+
+def _experiment_with(coordinates: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Typed posteriors of an experiment that say no coordinates get these."""
+
+    def migrate(data: dict[str, Any]) -> dict[str, Any]:
+        out = dict(data)
+        if "target" in data:
+            out["target"] = _of_choice(data["target"], coordinates)
+        if isinstance(data.get("lanes"), list):
+            out["lanes"] = [_of_lane(lane, coordinates) for lane in data["lanes"]]
+        return out
+
+    return migrate
+
+
+def _of_lane(lane: Any, coordinates: str) -> Any:
+    if not isinstance(lane, dict) or not isinstance(lane.get("changes"), list):
+        return lane
+    changes = [
+        {**change, "target": _of_choice(change["target"], coordinates)} if isinstance(change, dict) and "target" in change else change
+        for change in lane["changes"]
+    ]  # fmt: skip
+    return {**lane, "changes": changes}
+
+
+def _of_choice(choice: Any, coordinates: str) -> Any:
+    choice = {"key": choice} if choice == _POSTERIOR else choice
+    if not isinstance(choice, dict) or choice.get("key") != _POSTERIOR:
+        return choice
+    params = choice.get("params", {})
+    return {**choice, "params": {"coordinates": coordinates, **params}} if isinstance(params, dict) else choice
+
+
 MIGRATIONS: dict[str, Mapping[int, Callable[[Any], Any]]] = {
-    "link": {0: _unchanged, 1: _link_to_2},
-    "experiment": {0: _unchanged, 1: _study_to_2},
+    "link": {0: _link_with("standardised"), 1: _link_to_2, 2: _link_with("typed")},
+    "experiment": {0: _experiment_with("standardised"), 1: _study_to_2, 2: _experiment_with("typed")},
 }
 """By what is migrated and the version that it has: the fields of a link, as pairs of texts; and plain data of an
 experiment, as a dictionary, whose values are text where they come from a link.

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from unicodedata import category
 
 import param
 
@@ -21,8 +22,24 @@ class SpecError(ValueError):
             shown = repr(value)
         except RecursionError:
             shown = "what is nested too deeply"
-        super().__init__(f"{_cut(field)} = {_cut(shown)}: {allowed}.")
+        super().__init__(visible(f"{_cut(field)} = {_cut(shown)}: {allowed}."))
         self.field, self.value, self.allowed = field, value, allowed
+
+
+def visible(text: str) -> str:
+    """A text whose control characters are written as Python writes them, but for ends of lines.
+
+    Some of them have no sign, and others turn round what stands after them.
+    """
+    return "".join(_escaped(one) if category(one) in _UNSEEN and one != "\n" else one for one in text)
+
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Categories of Unicode: controls and formats, what is no character, and ends of lines and paragraphs."""
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _cut(text: str) -> str:
@@ -187,7 +204,7 @@ def nearest(parameter: param.Parameter, value: Any) -> Value:
     """The nearest allowed value, or the default where nothing is near."""
     if isinstance(parameter, (Real, Count)):
         try:
-            number = float(value)
+            number = number_of(value)
         except (TypeError, ValueError, OverflowError):
             return parameter.default
         if math.isnan(number):
@@ -242,8 +259,21 @@ def _formula(value: Any, without: str) -> str:
     return value.strip()
 
 
+_TYPED = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
+
+
+def number_of(value: Any) -> float:
+    """A number, also as text in the digits 0 to 9. Python's float takes underscores and the digits of all scripts.
+
+    Raises TypeError, ValueError or OverflowError where it is none.
+    """
+    if isinstance(value, str) and not _TYPED.fullmatch(value.strip()):
+        raise ValueError
+    return float(value)
+
+
 def _finite(value: Any) -> float:
-    number = float(value)
+    number = number_of(value)
     if isinstance(value, bool) or not math.isfinite(number):
         raise ValueError
     return number

@@ -90,11 +90,12 @@ class Play:
             raise TooLongError(
                 f"A step is not taken apart where the estimator remembers {run.memory.nbytes:,} bytes of the chains; {MOST_MEMORY:,} are allowed."
             )
-        self.sampler, self.target, self.gradient = run.sampler, run.target, run.gradient
+        self.sampler, self.target, self.gradient = run.sampler, run.sampled, run.gradient
+        self._whitening = run.whitening
         self.manifold, self.shape = run.manifold, run.shape
         # First momenta have been drawn from it.
         self.rng = copy.deepcopy(run.rng)
-        self.theta, self.momentum = run.position.copy(), run.momentum.copy()
+        self.theta, self.momentum = run.coordinates.copy(), run.momentum.copy()
         self.data, self.memory = run.data.copy(), run.memory.copy()
         self.chain = chain
         noise = run.gradient.noise()
@@ -142,7 +143,7 @@ class Play:
             thetas = np.array(thetas, dtype=float)
             beside = np.tile(self.momentum[chain], (len(thetas), 1))
             said = {symbol: np.array(value, dtype=float) for symbol, value in numbers.items()}
-            self._parts.append(Part(name, np.hstack([thetas, beside]), said, aside=True))
+            self._parts.append(Part(name, np.hstack([self._restored(thetas), beside]), said, aside=True))
 
     def spend(self, gradients: int = 1) -> None:
         """Count the cost of one chain's gradient, or of several. Raises :class:`TooLongError`."""
@@ -154,7 +155,11 @@ class Play:
             raise TooLongError(f"A step of so many gradients is too long to be taken apart as one watches ({what}).")
 
     def _now(self) -> Array:
-        return np.concatenate([self.theta[self.chain], self.momentum[self.chain]])
+        return np.concatenate([self._restored(self.theta[self.chain]), self.momentum[self.chain]])
+
+    def _restored(self, coordinates: Array) -> Array:
+        """θ of the coordinates that the sampler moves in (..., dim)."""
+        return coordinates if self._whitening is None else self._whitening.theta(coordinates)
 
 
 def _nothing() -> None:

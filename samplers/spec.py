@@ -262,7 +262,7 @@ class RunSpec:
 
     def numbers_per_step(self) -> int:
         """How many numbers of data, or coordinates, the gradients of all chains look at in a step, at most."""
-        return self.n_chains * _numbers(self.make_gradient(), self.make_target()) * self.make_sampler().most_gradients
+        return self.n_chains * _numbers_per_step(self.make_gradient(), self.make_target(), self.make_sampler())
 
     def generator(self, chain: int = 0) -> Generator:
         """The random numbers of all chains of a kernel, or of one run of a method."""
@@ -366,7 +366,7 @@ class Experiment:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def to_query(self) -> str:
-        """The experiment as a link's query: ``v=2&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
+        """The experiment as a link's query: ``v=3&target=gamma(shape:0.5)&lane=cir(step_size:0.1)~full&seed=1``.
 
         Every parameter but an empty list is named, so that an old link means the same when defaults change; run
         lengths, the start and the momentum where they are not the usual ones. Changes belong to saved files, not to
@@ -528,7 +528,10 @@ class _Reader(Reader):
             for at, of in stages:
                 estimator, kernel = make_gradient(at.gradient), make_sampler(at.sampler)
                 memory, a_gradient = len(estimator.first_memory(of)), _numbers(estimator, of)
-                numbers, step = max(a_gradient, kernel.data_beside(of) * of.dim), a_gradient * kernel.most_gradients
+                numbers, step = (
+                    max(a_gradient, kernel.data_beside(of) * of.dim),
+                    _numbers_per_step(estimator, of, kernel),
+                )
                 for each, most, does in (
                     (memory, MAX_MEMORY, f"{estimator.title} keeps {memory:,} numbers a chain"),
                     (numbers, MAX_NUMBERS, f"{estimator.title} looks at {numbers:,} numbers a chain"),
@@ -685,6 +688,12 @@ def _numbers(estimator: Estimator, target: Target) -> int:
         # Categories, of which the whole gradient needs the counts alone.
         return max(batch, target.dim)
     return (len(target.data()) if MEMORY in estimator.needs else batch or len(target.data())) * target.dim
+
+
+def _numbers_per_step(estimator: Estimator, target: Target, kernel: Sampler) -> int:
+    """How many numbers of data, or coordinates, the gradients of one chain look at in a step, at most."""
+    full = kernel.full_gradients_per_step * max(len(target.data()), 1) * target.dim
+    return _numbers(estimator, target) * kernel.most_gradients + full
 
 
 def _fitting_default(key: str, target: Target) -> Choice:

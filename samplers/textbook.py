@@ -6,13 +6,21 @@ order. ``run`` is a :class:`~samplers.parts.Play`: the step names its parts ther
 """
 
 from functools import lru_cache
-from math import exp, expm1, sqrt
+from math import exp, expm1, inf, sqrt
 from typing import Any
 
 import numpy as np
 
 from samplers.expressions import evaluate
 from samplers.needs import MODE
+
+
+def exponential(x):
+    """eˣ, ∞ where it overflows, as it is to a compiled step."""
+    try:
+        return exp(x)
+    except OverflowError:
+        return inf
 
 
 def batch(rng, data, size, replacement):
@@ -124,13 +132,13 @@ def kick(run, c, x, step_size, theta, gradient, noise, tangent=None):
         x[:] = end if tangent is None else tangent(theta, end)
 
 
-def accept(rng, run, c, theta, before, log_ratio, sure=False):
+def accept(rng, run, c, theta, before, log_ratio, energy, sure=False):
     """Keep the proposal that θ of this chain is, with probability min(1, e^log_ratio), or go back to ``before``.
 
-    ``sure`` is without an accept step, which takes no random number.
+    One whose energy is infinite or NaN is rejected. ``sure`` is without an accept step, which takes no random number.
     """
-    # A NaN energy has no chance, and so is rejected.
-    probability = 1.0 if sure else float(np.nan_to_num(np.exp(min(log_ratio[c], 0.0))))
+    possible = np.isfinite(energy[c]) and not np.isnan(log_ratio[c])
+    probability = 1.0 if sure else float(possible and np.exp(min(log_ratio[c], 0.0)))
     u = 0.0 if sure else rng.random()
     accepted = sure or u < probability
     with run.part("accept", c, probability=probability, u=u, accepted=accepted):
@@ -180,7 +188,8 @@ def cir(self, rng, run, theta, r, data):
         start = theta[c].copy()
         numbers, gammas = np.empty_like(start), np.empty_like(start)
         for j in range(len(start)):
-            numbers[j] = rng.poisson(rate * start[j])
+            mean = rate * start[j]
+            numbers[j] = rng.poisson(mean) if mean < 1e15 else mean
             gammas[j] = rng.standard_gamma(a[j] + numbers[j])
         with run.part("mean", c):
             theta[c] = scale * (exact + rate * start)
@@ -223,7 +232,7 @@ def aboba(self, rng, run, theta, r, data):
     gradient, noise = kicks(rng, run, theta, data, 2 * friction * eps, eps)
     for c in range(len(theta)):
         x, v, tangent = theta[c], r[c, :d], run.manifold.textbook_tangent
-        damping = exp(-(r[c, d] if self.thermostat else friction) * eps / 2)
+        damping = exponential(-(r[c, d] if self.thermostat else friction) * eps / 2)
         with run.part("friction, first half", c):
             v *= damping
         kick(run, c, v, eps, x, gradient[c], noise[c], tangent)

@@ -64,6 +64,8 @@ class Trace:
     seconds: float
     accepted: int
     clipped: int
+    turned: int
+    """Trajectories that turned back at an implicit step without a solution."""
     divergence: Divergence | None
 
     @property
@@ -110,6 +112,8 @@ class Trace:
         tree.attrs["spec"] = self.spec.to_json()
         tree.attrs["steps"] = self.steps
         tree.attrs["seconds"] = self.seconds
+        if self.turned:
+            tree.attrs["turned"] = self.turned
         if self.divergence is not None:
             tree.attrs["divergence"] = self.divergence.message
         return tree

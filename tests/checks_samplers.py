@@ -18,6 +18,7 @@ from samplers.targets import TARGETS
 from samplers.targets.base import LINE, MANIFOLD, Target
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
+from samplers.targets.own import keep
 from samplers.targets.posterior_data import PRESETS
 from tests.statistics import (
     LEVELS,
@@ -170,6 +171,8 @@ def variants(s, t, g):
     if s == "psgld":
         # The first gradient of this target's intercept is 0 but for rounding, and Γ goes by its sign.
         params = {"gamma": t != "linear_table"}
+    if s == "cyclical_sgld":
+        params = {**params, "period": 5}
     if s == "nuts":
         params = {"step_size": min(0.1, first.moving) if first else 0.1, "max_depth": 4}
     yield params, {}
@@ -192,8 +195,17 @@ def draw_for_draw(found):
 
 
 N_COMPARED = 12
-"""Steps that are compared: twice around the data in batches of ten of those of :data:`FEW_DATA`, and four times around
-a variant's period."""
+"""Steps that are compared: twice around the data in batches of ten of those of :data:`FEW_DATA`, twice around a cycle
+of step sizes, and four times around an anchor of SVRG."""
+
+
+def period_of(sampler, gradient, n_data):
+    """After how many steps everything that recurs has recurred: a cycle, an anchor, an epoch."""
+    a_step = max(sampler.gradients_per_step, 1)
+    out = [1, getattr(sampler, "period", 1), getattr(gradient, "period", 1) / a_step]
+    if gradient.key == "minibatch_epochs":
+        out.append(n_data / gradient.batch_size / a_step)
+    return max(out)
 
 
 def check_formula(s, t, g, params, gradient_params):
@@ -251,8 +263,10 @@ def small_tables(seed):
     numbers = x @ [1, -0.5] + rng.standard_normal(20)
     kinds = np.where(rng.random(20) < special.expit(x[:, 0]), "yes", "no")
     return [
-        kind.read(
-            {"x.csv": "\n".join(["a,b,y", *(f"{a},{b},{y}" for (a, b), y in zip(x, last, strict=True))]).encode()}
+        keep(
+            kind.read(
+                {"x.csv": "\n".join(["a,b,y", *(f"{a},{b},{y}" for (a, b), y in zip(x, last, strict=True))]).encode()}
+            )
         )
         for kind, last in ((TableLinear, numbers), (TableLogistic, kinds))
     ]

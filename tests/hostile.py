@@ -27,8 +27,9 @@ from urllib.parse import quote
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import WebSocketClosedError
 
+from app.guard.writes import SENDS
 from samplers import jit
-from samplers.benchmarks.light import LightPage, models
+from samplers.benchmarks.light import LightPage, mapping, models
 from tests.browser import Server, serve
 
 STANDSTILL = 0.5
@@ -40,7 +41,7 @@ TAKEN = 60.0
 """A server that takes no message for so many seconds hangs."""
 OPENING = 10.0
 """A page that has no frames after so many seconds is open all the same: it may be paused."""
-EVERY_KIND = {"message": 50, "formula": 28, "lesson": 8, "upload": 10, "link": 4}
+EVERY_KIND = {"message": 38, "sent": 12, "formula": 28, "lesson": 8, "upload": 10, "link": 4}
 """How many in a hundred are of each kind."""
 CANARY = "canary"
 
@@ -105,6 +106,16 @@ FILES = {
         "graph.graphml": b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="d0" for="node" attr.name="name" attr.type="string"/><graph edgedefault="undirected"><node id="a"><data key="d0">A</data></node><node id="b"/><node id="c"/><edge source="a" target="b"/><edge source="b" target="c"/></graph></graphml>',
     },
 }  # fmt: skip
+SENT = (
+    "x", None, 1, -1, 0.5, True, [], mapping({}), [[]], ["x"], [None, None, None], ["hello"], ["hello", 1, None, "free"], [0, 0, 0, 0, None], ["click", "joint", "0"],
+    ["click", "nothing", 0], ["curve", "joint", *[1e308] * 500], 10**15, "x" * 5000, "listening", "chosen", "next", "leave", mapping({"type": None}),
+    mapping({"type": "click"}), mapping({"type": "click", "item": None}), mapping({"type": "click", "item": -1}), mapping({"type": "click", "item": 10**6}),
+    mapping({"type": "click", "item": "0"}), mapping({"type": "click", "item": [0, 0]}), mapping({"type": "action", "item": 0, "action": "x"}),
+    mapping({"type": "toggle_item", "item": 0}), mapping({"type": "destroy"}), mapping({"type": "destroy", "uuid": None}), mapping({"type": "destroy", "uuid": [1]}),
+    mapping({"status": "upload_event"}), mapping({"status": "upload_event", "chunk": "1", "name": 1, "total_chunks": None, "data": "x"}),
+    mapping({"status": "finished"}), mapping({"status": "error", "error": mapping({})}), mapping({"status": ["finished"]}),
+)  # fmt: skip
+"""What no component's script sends, or not that of every one."""
 BITS = (
     "", "0", "-1", "1e308", "1e-308", "nan", "inf", "-0", "9" * 40, "0x10", "1_000", "１", "½", "٣", "true", "null", "None", "{}", "[]",
     "'", '"', "\\", "\0", "\x1b[2J", "\r\n", "\u2028", "\u202e", "\ud83d", "😀", "é", "e\u0301", "%", "%00", "%ff", "%u0041", "+", "&", "=", "&&==", ";", "#", "?", "~", ":", ",", "(", ")", "(" * 300, ")" * 300, "^" * 50, "^9^9^9^9^9", "**2", "/0", "theta", "theta1", "r", "xi",
@@ -304,6 +315,12 @@ class Attacker:
             self.event("data_event", {"model": {"id": box["id"]}, "data": any_value(rng)})
         self.page.upload(box["id"], name, chunk, parts)
 
+    def sent(self, number: int) -> None:
+        """As the script of a component that may send, one after the other, in what it is not for."""
+        senders = [model for model in self.all if _component(model) in SENDS]
+        model = senders[number % len(senders)]
+        self.event("data_event", {"model": {"id": model["id"]}, "data": SENT[number // len(senders) % len(SENT)]})
+
     def message(self) -> None:
         """Anything at all."""
         rng = self.rng
@@ -467,6 +484,10 @@ async def _shoot(kind: str, lab: Attacker, studies: dict[str, Attacker], folder:
     if kind == "formula":
         await lab.ready()
         lab.formula()
+    elif kind == "sent":
+        # The first page has a component of each kind that the others have, and more.
+        await lab.ready()
+        lab.sent(number)
     elif kind == "message":
         attacker = rng.choice((lab, *studies.values()))
         await attacker.ready()
@@ -479,6 +500,13 @@ async def _shoot(kind: str, lab: Attacker, studies: dict[str, Attacker], folder:
         (folder / f"hostile-{number % 20}.md").write_bytes(mutated_bytes(rng, LESSON.encode()))
         await lab.ready()
         lab.click("Lessons")
+
+
+def _component(model: dict[str, Any]) -> str:
+    """The class of a component, by its model as the page gets it; empty for another model."""
+    data = model["attributes"].get("data")
+    name = data.get("name", "") if isinstance(data, dict) else ""
+    return str(name).rpartition(".")[2].rstrip("0123456789")
 
 
 def _link(rng: random.Random) -> str:

@@ -37,16 +37,18 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).parent.parent
 
 GROUPS = {
-    "samplers/diagnostics": ("test_diagnostics*",),
+    "samplers/diagnostics": ("test_diagnostics*", "test_calibration"),
     "samplers/accumulate.py": (
         "test_engine::count moments autocovariance history burn thin",
         "test_diagnostics",
     ),
     "samplers/expressions": (
         "test_expressions",
+        "test_densities",
+        "test_draws",
+        "test_native",
         "test_recipe",
         "test_recipe_flow",
-        "test_recipe_sampler",
         "test_values",
     ),
     "samplers/recipe": (
@@ -54,22 +56,51 @@ GROUPS = {
         "test_recipe",
         "test_recipe_flow",
         "test_recipe_sampler",
+        "test_theorem2",
         "test_values",
     ),
-    "samplers/gradients": ("test_gradients", "test_catalogue"),
+    "samplers/gradients": ("test_gradients", "test_costs", "test_catalogue"),
+    "samplers/kernels": (
+        "test_samplers",
+        "test_costs",
+        "test_references",
+        "test_recipe_sampler",
+        "test_rmhmc",
+        "test_scir_cv",
+        "test_sg_barker",
+        "test_sphere",
+        "test_svgd",
+        "test_parts",
+    ),
     "samplers/models": (
         "test_gamma_gradient",
         "test_network*",
         "test_model_runs",
         "test_followed",
-        "test_formulas",
-        "test_model_page",
+        "samplers/test_formulas",
+        "test_references",
+        "test_clusters",
+        "test_factors",
+        "test_mixture",
+        "test_sparse",
+        "test_spherical",
         "test_topics*",
         "test_catalogue",
         "test_values",
     ),
-    "app/views": ("test_*views*", "test_followed", "test_recipe_flow", "test_values"),
-    "app/link.py": ("test_link", "test_links"),
+    "app/views": (
+        "test_captions",
+        "test_*views",
+        "test_views_figures",
+        "test_paths_view",
+        "test_steps",
+        "test_followed",
+        "test_recipe_flow",
+        "test_values",
+    ),
+    "app/room": ("test_ahead", "test_attacks", "test_follow", "test_race", "test_rooms"),
+    "app/fair.py": ("test_fair",),
+    "app/link.py": ("test_link", "test_links", "test_follow"),
     "lessons/claims.py": ("test_claims", "test_values"),
 }
 """What is mutated, each with the files of tests that concern it; behind :: words, of which a test's name has one."""
@@ -126,11 +157,19 @@ def _files(group: str) -> list[Path]:
 
 
 def _tests(group: str) -> list[str]:
-    """The files of tests, each with its words."""
+    """The files of tests, each with its words.
+
+    Raises ValueError for a pattern that no file has, and for a word that no test of its files has.
+    """
     found = []
     for entry in GROUPS[group]:
         pattern, _, words = entry.partition("::")
         files = sorted((ROOT / "tests").rglob(f"{pattern}.py"))
+        if not files:
+            raise ValueError(f"{group}: no file of tests is called {pattern}.py")
+        names = [name for file in files for *_, name in _functions(ast.parse(file.read_text()))]
+        if lost := [word for word in words.split() if not any(word in name for name in names)]:
+            raise ValueError(f"{group}: no test in {pattern}.py has a name with {', '.join(lost)}")
         found += [f"{file.relative_to(ROOT).as_posix()}::{words}" for file in files]
     return found
 

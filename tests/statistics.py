@@ -156,7 +156,7 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
 
     A sampler with the right invariant law then stays in it from the first step on, however slowly it mixes.
     """
-    run.position[:] = run.target.sample(seed, len(run.position))
+    run.position = run.target.sample(seed, len(run.position))
     rng = np.random.default_rng(seed)
     dim, sampler = run.target.dim, run.sampler
     normals = rng.standard_normal(run.momentum.shape)
@@ -207,7 +207,7 @@ def start_with(spec: RunSpec, sampler: Sampler | None = None) -> engine.Run:
 def at_rest_in_its_law(spec: RunSpec, seed: int = 7) -> engine.Run:
     """A run whose chains start from exact draws, with velocities of their law."""
     run = engine.Run(spec)
-    run.position[:] = run.target.sample(seed, len(run.position))
+    run.position = run.target.sample(seed, len(run.position))
     run.momentum = run.sampler.first_auxiliary(run.target, run.position, np.random.default_rng(seed))
     return run
 

@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from functools import cache, partial
+from functools import cache
 from html import escape
 from secrets import token_urlsafe
 from typing import Any, ClassVar
@@ -20,13 +20,13 @@ from bokeh.server.util import check_allowlist
 from bokeh.settings import settings
 from bokeh.util.token import generate_jwt_token, generate_secret_key, generate_session_id
 from panel.io.server import DocHandler, RootHandler
-from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
 from app.bus import ASSETS
-from app.guard import ready
+from app.guard import ready, socket
+from app.guard.connections import MAX_HEADER, OPEN, Bounded
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
 from app.lesson.course import read_apart
@@ -48,8 +48,6 @@ READY = (
     "panel.io.server:DocHandler._generate_token_payload",
 )
 """Places that show the private names by which a page is made before it is asked for; where one is unknown, none is."""
-MAX_BODY = 10_000
-"""Bytes of a request's body; a page sends none. Tornado would keep 100 MB of each, also of one that is then refused."""
 _SCRIPT = re.compile(r"<script(?=[\s>])")
 _REFUSED = (ASSETS / "refused.js").read_text(encoding="utf-8")
 """The script of a page that cannot be connected: it is there before any part of the page is."""
@@ -91,6 +89,9 @@ class Guard:
 
     def refusal(self, request: HTTPServerRequest) -> str:
         """Why the request is not answered, or nothing."""
+        size = len(request.uri or "") + sum(len(name) + len(value) for name, value in request.headers.get_all())
+        if size > MAX_HEADER:
+            return f"The address and the headers of this request have {size:,} characters; allowed are {MAX_HEADER:,}."
         host = request.host.lower()
         if not self.knows(host):
             return self._not_allowed(host)
@@ -268,6 +269,8 @@ class _Refusable(Matcher):
         self._guard = guard
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        if request.connection is not None:
+            OPEN.heard(request.connection.stream)
         return {} if self._guard.refusal(request) else None
 
 
@@ -322,6 +325,12 @@ class GuardedTornado(BokehTornado):
 
         self.add_transform(Headers)
 
+    def log_request(self, handler: RequestHandler) -> None:
+        """A line for what failed in the server, and none that a client may make as many and as long as it likes."""
+        if handler.get_status() >= 500:
+            request = handler.request
+            log.error("%d %s %.200s", handler.get_status(), request.method, request.uri)
+
     async def _page_of_nobody(self, query: str) -> ServerSession:
         """A page of a link, as it would be made for a request. Its name is a new one."""
         query = query.removeprefix("?")
@@ -358,12 +367,13 @@ def install() -> None:
     ``per_app_patterns`` and ``toplevel_patterns``.
     """
     embedding_sites(os.environ.get(EMBED, ""))
+    socket.install()
     # Without the script for other sites' pages, autoload.js, and without metadata: elsewhere a page is in a frame.
     per_app_patterns[:] = [(r"/ws", GuardedSocket), (r"/?", GuardedPage)]
     toplevel_patterns[0] = (r"/?", Front)
     bokeh.server.tornado.RootHandler = Front
     bokeh.server.server.BokehTornado = GuardedTornado
-    bokeh.server.server.HTTPServer = partial(HTTPServer, max_body_size=MAX_BODY)
+    bokeh.server.server.HTTPServer = Bounded
     # Every page is sent what all components are, and this one's folder is that in which the server was started.
     if reads("panel.custom:ReactiveESMMetaclass.__init__"):
         pmui.FileSelector._data_model.lookup("directory").property._default = ""

@@ -5,10 +5,12 @@ import json
 import logging
 import struct
 import time
+import traceback
 from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
+import panel as pn
 from bokeh.document import Document
 from bokeh.protocol.exceptions import ValidationError
 from bokeh.protocol.message import Message
@@ -36,7 +38,9 @@ RATE, BURST = 300.0, 600.0
 CHARACTERS = 4096
 """So many of a message's text count as an event, for they are read before they are refused."""
 FAILURE_COSTS = 30
-"""A message that fails, for it costs a traceback in the log, counts as so many events."""
+"""An error that a page causes, at once or in what the library defers, counts as so many events."""
+MOST_LOGGED = 10
+"""Errors of one page that are logged, each place in the code once; the log says how many more there were."""
 
 TEXT, BINARY = 0x81, 0x82
 """The first byte of a part of a message that is whole (RFC 6455, 5.2)."""
@@ -46,6 +50,53 @@ REFUSED = "A page does not send this, or not twice."
 FAILED = "The server could not do that; its log says why."
 TOO_LONG = f"A text in a message has at most {MAX_TEXT:,} characters: this message was passed over."
 EXPIRED = "This page is of an earlier server or too old: reload it."
+
+
+class _Errors:
+    """Those that one page has caused."""
+
+    def __init__(self) -> None:
+        self._socket: ReferenceType[GuardedSocket] | None = None
+        self.count = 0
+        self._places: set[tuple[str, str, int]] = set()
+        self._silent = 0
+
+    def charge(self, socket: "GuardedSocket") -> None:
+        """Charge this connection from now on."""
+        self._socket = ref(socket)
+
+    def note(self, error: BaseException) -> None:
+        """Charge the page for an error, and log it if its place is new."""
+        self.count += 1
+        socket = self._socket and self._socket()
+        if socket is not None:
+            socket.charge(FAILURE_COSTS)
+        frames = traceback.extract_tb(error.__traceback__)
+        place = (type(error).__name__, *((frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)))
+        if place in self._places or len(self._places) == MOST_LOGGED:
+            self._silent += 1
+            return
+        self._places.add(place)
+        log.error("A page's message failed", exc_info=error)
+
+    def close(self) -> None:
+        """Log how many errors were not."""
+        if self._silent:
+            log.warning("A page caused %d more errors of these kinds", self._silent)
+        self._silent = 0
+
+
+_ERRORS: "WeakKeyDictionary[Document, _Errors]" = WeakKeyDictionary()
+
+
+def _errors_of(document: Document | None) -> _Errors:
+    """Those of the page with this document; without one they are nobody's."""
+    return _Errors() if document is None else _ERRORS.setdefault(document, _Errors())
+
+
+def install() -> None:
+    """Let errors in what Panel calls of itself, at once or later, be charged to their page. They end there."""
+    pn.config.exception_handler = lambda error: _errors_of(pn.state.curdoc).note(error)
 
 
 class GuardedSocket(WSHandler):
@@ -63,6 +114,7 @@ class GuardedSocket(WSHandler):
     _owner = False
     _parts = 0
     _signed = ""
+    _errors = _Errors()
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
         """Keep the token, which the browser sends as its second protocol."""
@@ -101,7 +153,10 @@ class GuardedSocket(WSHandler):
     def _take_session(self) -> None:
         """Let this be the session's one connection. An earlier one was lost, or is somebody else's."""
         self._owner = True
-        earlier, _SOCKETS[self.connection.session] = _SOCKETS.get(self.connection.session), self
+        session = self.connection.session
+        self._errors = _errors_of(session.document)
+        self._errors.charge(self)
+        earlier, _SOCKETS[session] = _SOCKETS.get(session), self
         if earlier not in (None, self):
             earlier.close(POLICY, "This page is connected anew.")
 
@@ -147,6 +202,7 @@ class GuardedSocket(WSHandler):
             self.connection = None
         elif _SOCKETS.get(session) is self:
             del _SOCKETS[session]
+        self._errors.close()
         super().on_close()
 
     def _session(self) -> ServerSession | None:
@@ -162,7 +218,7 @@ class GuardedSocket(WSHandler):
             return  # what was on its way when the page's session ended
         if not self._owner:
             self._take_session()
-        reply, failed = None, False
+        reply, before = None, self._errors.count
         too_long, self._too_long = self._too_long, False
         try:
             if too_long:
@@ -175,12 +231,11 @@ class GuardedSocket(WSHandler):
                 reply = await ServerSession.pull(message, self.connection)
             else:
                 reply = self.connection.error(message, REFUSED)
-        except Exception:
+        except Exception as error:
             # Bokeh's own handler would send the error's text, and log all of the message.
-            log.exception("A page's message of type %s failed", message.msgtype)
-            cost, failed = cost + FAILURE_COSTS, True
+            self._errors.note(error)
         # Not where the error is known, for Bokeh would add its traceback.
-        if failed and self.connection is not None:
+        if self._errors.count > before and self.connection is not None:
             reply = self.connection.error(message, FAILED)
         if reply is not None:
             await self.send_message(reply)
@@ -205,6 +260,10 @@ class GuardedSocket(WSHandler):
         message.content = {"events": events}
         message.apply_to_document = on_this_thread(message.apply_to_document)
         return await ServerSession.patch(message, self.connection), len(events)
+
+    def charge(self, cost: float) -> None:
+        """Let what the page sends next wait for this."""
+        self._credit -= cost
 
     async def _wait(self, cost: float) -> None:
         """Let other pages have their turn, and this one wait if it sends too much. Meanwhile nothing is read."""

@@ -92,21 +92,87 @@ CLICKS: Mapping[str, frozenset[str]] = {
     "TextInput": frozenset({"enter"}),
 }
 """Events on the page's elements, by the component's class."""
-MESSAGES = frozenset(
-    {
-        "Bus",
-        "Connection",
-        "Contents",
-        "FileBox",
-        "MenuButton",
-        "NotificationArea",
-        "Option",
-        "Presenter",
-        "RoomBar",
-        "Touch",
-    }
-)
-"""Components whose script sends messages of its own."""
+MAX_NAME = 255
+"""Characters of the name of a file that is sent."""
+MAX_WORD = 100
+"""Characters of any other text in a message of a component."""
+MAX_NUMBERS = 400
+"""Of a message of a component: the points of a curve that was drawn."""
+
+
+def _word(model: Any, value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_WORD
+
+
+def _count(model: Any, value: Any) -> bool:
+    return _whole(model, value) and value >= 0
+
+
+def _item(model: Any, value: Any) -> bool:
+    return _whole(model, value) and 0 <= value < len(model.items)
+
+
+def _one_of(*words: str) -> Allowed:
+    return lambda model, value: isinstance(value, str) and value in words
+
+
+def _record(**allowed: Allowed) -> Allowed:
+    """A mapping of no other keys, whose values are allowed; a key that is missing has the value None."""
+
+    def holds(model: Any, value: Any) -> bool:
+        found = _entries(value)
+        return (
+            found is not None
+            and found.keys() <= allowed.keys()
+            and all(may(model, found.get(key)) for key, may in allowed.items())
+        )
+
+    return holds
+
+
+def _answer(model: Any, value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 5 and all(isinstance(x, int) for x in value)
+
+
+def _action(model: Any, value: Any) -> bool:
+    if not isinstance(value, list) or not 1 <= len(value) <= 4 or not _word(model, value[0]):
+        return False
+    return all(_word(model, x) or _whole(model, x) for x in value[1:])
+
+
+def _touch(model: Any, value: Any) -> bool:
+    if not isinstance(value, list) or not 3 <= len(value) <= 2 + MAX_NUMBERS:
+        return False
+    return all(_word(model, x) for x in value[:2]) and all(_number(model, x) for x in value[2:])
+
+
+def _bytes(model: Any, value: Any) -> bool:
+    return isinstance(value, dict) and value.get("type") == "bytes"
+
+
+def _file_name(model: Any, value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_NAME
+
+
+_CHUNK = _record(
+    type=_empty_or(_word), status=_one_of("upload_event"), name=_file_name, chunk=_count, total_chunks=_count,
+    mime_type=_empty_or(_file_name), data=_bytes,
+)  # fmt: skip
+_UPLOAD = _record(type=_empty_or(_word), status=_one_of("initializing", "finished", "error"), error=_empty_or(_text))
+SENDS: Mapping[str, Allowed] = {
+    "Bus": _answer,
+    "Connection": _one_of("listening"),
+    "Contents": _count,
+    "FileBox": lambda model, value: _CHUNK(model, value) or _UPLOAD(model, value),
+    "MenuButton": _record(type=_one_of("click"), item=_item),
+    "NotificationArea": _record(type=_one_of("destroy"), uuid=_word),
+    "Option": _one_of("chosen"),
+    "Presenter": _word,
+    "RoomBar": _action,
+    "Touch": _touch,
+}
+"""What a component's script may send, by the component's class. The library's own handlers look at nothing: an item
+that a menu does not have, or a text in place of a mapping, is an error in them."""
 DOCUMENT_EVENTS = frozenset({"document_ready"})
 
 MAX_EVENTS = 100
@@ -206,12 +272,14 @@ def _is_event(document: Document, event: dict[str, Any], buffers: Collection[str
     if name in DOCUMENT_EVENTS:
         return not values
     model = _model(document, values.pop("model", None))
-    component = _name(model.data) if model is not None and isinstance(getattr(model, "data", None), DataModel) else ""
+    data = getattr(model, "data", None)
+    component = _name(data) if isinstance(data, DataModel) else ""
     if name == "dom_event":
         node = values.get("node")
         allowed = values.keys() == {"node", "data"} and isinstance(node, str) and node in CLICKS.get(component, ())
     else:
-        allowed = name == "data_event" and values.keys() == {"data"} and component in MESSAGES
+        allowed = name == "data_event" and values.keys() == {"data"} and component in SENDS
+        allowed = allowed and SENDS[component](data, values["data"])
     return allowed and _Plain(buffers if component == "FileBox" else ()).holds(values["data"])
 
 

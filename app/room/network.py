@@ -3,6 +3,8 @@
 import socket
 from contextlib import suppress
 from io import BytesIO, StringIO
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any
 
 import segno
 
@@ -26,6 +28,24 @@ def addresses() -> list[str]:
     with suppress(OSError):
         found += [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
     return [one for one in dict.fromkeys(found) if not one.startswith(("127.", "0.", "169.254."))]
+
+
+def whose(address: str) -> str:
+    """The computer, house or school that an address is of: of IPv6 each has a network of 2⁶⁴ addresses."""
+    try:
+        known = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(known, IPv6Address):
+        return str(known.ipv4_mapped or ip_network((known, 64), strict=False).network_address)
+    return str(known)
+
+
+def address_of(document: Any) -> str:
+    """Whose page a document is; one text for all that have none."""
+    context = document.session_context if document is not None else None
+    request = context.request if context is not None else None
+    return whose(getattr(request, "remote_ip", None) or "")
 
 
 def qr_svg(text: str) -> str:

@@ -20,6 +20,7 @@ from app.lesson.place import SKIPPED
 from app.room import race
 from app.room.bar import RoomBar
 from app.room.hub import hub
+from app.room.network import address_of
 from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, new_mark, rooms
 from app.room.share import Share
 from app.turn import on_page
@@ -37,6 +38,8 @@ log = logging.getLogger("sgmcmc-lab")
 
 PRESSES, PRESSES_AT_ONCE = 5.0, 30.0
 """Buttons that a page may press in a second, and at once; others are passed over. To follow takes the server 6 ms."""
+MOST_OPENED = 20
+"""Rooms that one page opens, one after the other."""
 LONGEST_VALUES = 80
 """Characters of a target's parameters beside its title."""
 ROWS = 10
@@ -68,6 +71,8 @@ class RoomPanel:
         """Whether this page had let go before it was loaded again."""
         self._coming: object = None
         """What is the last try to come in."""
+        self._opened = 0
+        """Rooms that this page has opened."""
         self._presses, self._pressed = PRESSES_AT_ONCE, 0.0
         self._look: Look | None = None
         self._shown: dict[str, Any] = {}
@@ -93,7 +98,7 @@ class RoomPanel:
         self._opening = True
         self._led = link.to_lead(self.state)
         try:
-            code, secret = await rooms().open(self._led)
+            code, secret = await rooms().open(self._led, self._one_more())
         except SpecError as error:
             self._notify("warning", str(error))
             return ""
@@ -109,6 +114,13 @@ class RoomPanel:
 
         on_page(self._document, begin)
         return code
+
+    def _one_more(self) -> str:
+        """Count a room that this page opens; the address that it is for. Raises :class:`SpecError`."""
+        if self._opened == MOST_OPENED:
+            raise SpecError("room", MOST_OPENED + 1, f"allowed are {MOST_OPENED} rooms of one page; reload it")
+        self._opened += 1
+        return address_of(self._document)
 
     def leave(self) -> None:
         """Hear of the room no more."""
@@ -228,7 +240,7 @@ class RoomPanel:
     async def _open_again(self) -> None:
         secret, self._opening = self._proof, True
         try:
-            await rooms().open_again(self.state.room, secret, link.to_lead(self.state))
+            await rooms().open_again(self.state.room, secret, link.to_lead(self.state), self._one_more())
         except SpecError as error:
             self._notify("warning", str(error))
             return

@@ -57,8 +57,8 @@ def measure(made: Experiment) -> dict[str, Any]:
     run = Run(made.runs()[0])
     budget = GRADIENTS * CHAINS
     while run.divergence is None and (left := budget - _spent(run)) > 0:
-        a_step = _spent(run) / run.steps if run.steps else CHAINS
-        # Of some samplers a step's cost is known only when it is made.
+        # What a step costs is known when one has been made.
+        a_step = _spent(run) / run.steps if run.steps else left
         run.advance(max(1, int(left / (2 * a_step))) if left > 64 * a_step else 1)
     if run.divergence is not None:
         raise SpecError("race", SAMPLERS[made.lanes[0].sampler.key].title, run.divergence.message)

@@ -8,14 +8,17 @@ import asyncio
 import json
 import re
 import secrets
+import time
 from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cache
 from hashlib import scrypt, sha256
 from typing import Any
 from urllib.parse import parse_qsl
 
-from app.room.store import FullError, Store, store
+from app.room.store import DAY, Store, store
 from app.threads import workers
 from samplers.choices import MAX_QUERY
 from samplers.parameters import SpecError
@@ -33,7 +36,14 @@ KEPT = re.compile(r"[A-Za-z0-9_-]{16,64}")
 """What a browser keeps: a student's mark or a maker's secret."""
 MAX_LINK = MAX_QUERY - 100
 """Characters: a room's code comes after it."""
-MOST_LINKS, MOST_ROOMS = 1_000, 50
+MOST = {"link": 1_000, "room": 100}
+"""Short links and rooms of a server."""
+MOST_OF_ADDRESS = {"link": 250, "room": 25}
+"""Those of one address, which a whole school may share, and all who come through one proxy: 25 classes at a time."""
+IDLE_SECONDS = 600.0
+"""A room that nobody was in for so long, or a link that nobody opened, gives way where there are too many."""
+NOTE_SECONDS = 60.0
+"""How often it is noted that somebody is in a room."""
 MOST_STUDENTS = 400
 MOST_ASKED = 200
 """Questions in a room, one after the other; the votes of the last two are kept."""
@@ -116,6 +126,34 @@ class Look:
         return sorted(self.entries.items(), key=lambda one: (one[1][by] is None, one[1][by] or 0.0))
 
 
+@dataclass(frozen=True)
+class Use:
+    """Of a short link or a room, whose it is and when it was last used."""
+
+    owner: str
+    made: float
+    used: float
+
+
+def gives_way(kind: str, owner: str, kept: Mapping[str, Use], now: float) -> str | None:
+    """The code that gives way to one more of this owner; None where none has to.
+
+    Of all that are idle it is one of who has most, the one that was not used for the longest time. Raises
+    :class:`SpecError`.
+    """
+    counts = Counter(use.owner for use in kept.values())
+    own = counts[owner] >= MOST_OF_ADDRESS[kind]
+    if not own and len(kept) < MOST[kind]:
+        return None
+    idle = {
+        code: use for code, use in kept.items() if now - use.used > IDLE_SECONDS and (not own or use.owner == owner)
+    }
+    if not idle:
+        there = f"your network has {MOST_OF_ADDRESS[kind]:,}" if own else f"there are {MOST[kind]:,}"
+        raise SpecError(kind, "one more", f"{there} already, each used in the last {IDLE_SECONDS / 60:.0f} minutes; one that is not gives way")  # fmt: skip
+    return min(idle, key=lambda code: (-counts[idle[code].owner], idle[code].used))
+
+
 def new_code() -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(LETTERS))
 
@@ -140,52 +178,83 @@ def _digest(secret: str) -> str:
 
 
 class Rooms:
-    """The short links and rooms of a server."""
+    """The short links and rooms of a server. ``clock`` tells the seconds of all its processes."""
 
-    def __init__(self, kept: Store):
-        self._store = kept
+    def __init__(self, kept: Store, clock: Callable[[], float] = time.time):
+        self._store, self._clock = kept, clock
+        self._noted: dict[str, float] = {}
+        """When it was last noted that somebody is in a room."""
 
     # Short links
 
-    async def share(self, link: str) -> str:
-        """A code for a link."""
+    async def share(self, link: str, owner: str = "") -> str:
+        """A code for a link. Its owner is the address from which it was asked for."""
         code = new_code()
-        await self._make("link", code, {"link": _checked(link)}, MOST_LINKS)
+        await self._make("link", code, {"link": _checked(link)}, owner)
         return code
 
-    async def _make(self, kind: str, code: str, fields: dict[str, str], most: int) -> None:
-        try:
-            await self._store.make(f"{kind}:{code}", fields, most)
-        except FullError:
-            raise SpecError(kind, "one more", f"there are {most:,} already; each lives for a day") from None
+    async def _make(self, kind: str, code: str, fields: dict[str, str], owner: str) -> None:
+        now, kept = self._clock(), await self._uses(kind)
+        if (idle := gives_way(kind, owner, kept, now)) is not None:
+            await self._drop(kind, idle)
+        await self._store.make(f"{kind}:{code}", fields)
+        await self._note(kind, code, Use(owner, now, now))
+
+    async def _uses(self, kind: str) -> dict[str, Use]:
+        known = await self._store.announced(kind)
+        return {code: Use(**json.loads(text)) for code, text in known.items()}
+
+    async def _note(self, kind: str, code: str, use: Use) -> None:
+        await self._store.announce(kind, code, json.dumps(vars(use)), use.made + DAY - self._clock())
+
+    async def _used(self, kind: str, code: str) -> None:
+        """Note that somebody is in a room, or opened a link, now."""
+        now = self._clock()
+        self._noted = {one: at for one, at in self._noted.items() if now - at < NOTE_SECONDS}
+        if code in self._noted:
+            return
+        self._noted[code] = now
+        # A store that takes nothing more still tells what is there.
+        with suppress(Exception):
+            if use := (await self._uses(kind)).get(code):
+                await self._note(kind, code, Use(use.owner, use.made, now))
+
+    async def _drop(self, kind: str, code: str) -> None:
+        room = await self._store.read(f"{kind}:{code}")
+        ask, race = _ask(room), _race(room)
+        votes = [f"votes:{code}:{one}" for one in (ask.number, ask.first)] if ask else []
+        races = [f"race:{code}:{race.number}"] if race else []
+        await self._store.drop(f"{kind}:{code}", f"here:{code}", *votes, *races)
+        await self._store.announce(kind, code, "", -1.0)
 
     async def address(self, code: str) -> str:
         """The link behind a code, of a room with the way into it; empty where there is none."""
         if not CODE.fullmatch(code):
             return ""
-        link = (await self._store.read(f"link:{code}")).get("link", "")
-        if not link:
-            link = (await self._store.read(f"room:{code}")).get("link", "")
-            link = f"{link}&room={code}" if link else ""
-        return link if link.startswith("?") else ""
+        for kind, way in (("link", ""), ("room", f"&room={code}")):
+            link = (await self._store.read(f"{kind}:{code}")).get("link", "")
+            if link.startswith("?"):
+                await self._used(kind, code)
+                return f"{link}{way}"
+        return ""
 
     # What the maker does
 
-    async def open(self, link: str) -> tuple[str, str]:
-        """A new room: its code, and the secret of its maker."""
+    async def open(self, link: str, owner: str = "") -> tuple[str, str]:
+        """A new room: its code, and the secret of its maker. Its owner is the address from which it was asked for."""
         secret = new_mark()
         code = await code_of(secret)
-        await self._open(code, secret, link)
+        await self._open(code, secret, link, owner)
         return code, secret
 
-    async def open_again(self, code: str, secret: str, link: str) -> None:
+    async def open_again(self, code: str, secret: str, link: str, owner: str = "") -> None:
         """A room that is gone, with its code and its maker; nobody is in it, and nothing was asked."""
         if not KEPT.fullmatch(secret) or await code_of(secret) != code:
             raise SpecError("room", code, "only the page that opened it may do this")
-        await self._open(code, secret, link)
+        await self._open(code, secret, link, owner)
 
-    async def _open(self, code: str, secret: str, link: str) -> None:
-        await self._make("room", code, {"link": _checked(link), "maker": _digest(secret)}, MOST_ROOMS)
+    async def _open(self, code: str, secret: str, link: str, owner: str) -> None:
+        await self._make("room", code, {"link": _checked(link), "maker": _digest(secret)}, owner)
 
     async def is_maker(self, code: str, secret: str) -> bool:
         """Whether this secret was made with the room."""
@@ -233,12 +302,8 @@ class Rooms:
 
     async def close(self, code: str, secret: str) -> None:
         """End the room."""
-        room = await self._by_maker(code, secret)
-        ask, race = _ask(room), _race(room)
-        votes = [f"votes:{code}:{one}" for one in (ask.number, ask.first)] if ask else []
-        await self._store.drop(
-            f"room:{code}", f"here:{code}", *votes, *([f"race:{code}:{race.number}"] if race else [])
-        )
+        await self._by_maker(code, secret)
+        await self._drop("room", code)
 
     # What a student does
 
@@ -280,6 +345,7 @@ class Rooms:
         room = await self._store.read(f"room:{code}") if CODE.fullmatch(code) else {}
         if "link" not in room:
             return None
+        await self._used("room", code)
         ask, race, votes = _ask(room), _race(room), [dict[str, int](), dict[str, int]()]
         if ask is not None:
             for found, number in zip(votes, (ask.number, ask.first), strict=True):

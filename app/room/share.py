@@ -17,7 +17,7 @@ from app import link
 from app.guard.server import GuardedTornado
 from app.notice import Notice
 from app.room.ahead import ahead
-from app.room.network import addresses, qr_svg
+from app.room.network import address_of, addresses, qr_svg
 from app.room.rooms import AWAY, rooms
 from app.room.store import REDIS, Redis, store
 from app.turn import on_page
@@ -99,7 +99,7 @@ class Share:
         if shown not in self._codes:
             if len(self._codes) == MOST:
                 raise SpecError("share", MOST + 1, f"allowed are {MOST} short links of one page; reload it")
-            self._codes[shown] = await rooms().share(shown)
+            self._codes[shown] = await rooms().share(shown, address_of(self._document))
         return self._codes[shown]
 
     def hosts(self) -> list[str]:

@@ -16,15 +16,11 @@ PATIENCE = 5.0
 """Seconds until a Redis server that does not answer is taken to be away."""
 
 
-class FullError(Exception):
-    """There is no room for another one."""
-
-
 class Store(Protocol):
     """Mappings under keys such as ``room:k7mq2x9d``; what stands before the colon is their kind."""
 
-    async def make(self, key: str, fields: Mapping[str, str], most: int) -> None:
-        """A new mapping. Raises :class:`FullError` where there are ``most`` of its kind."""
+    async def make(self, key: str, fields: Mapping[str, str]) -> None:
+        """A new mapping."""
 
     async def read(self, key: str) -> dict[str, str]:
         """The mapping; empty where there is none any more."""
@@ -65,10 +61,8 @@ class Memory:
             del self._kept[key]
         return self._kept
 
-    async def make(self, key: str, fields: Mapping[str, str], most: int) -> None:
-        kind = key.partition(":")[0] + ":"
-        if sum(one.startswith(kind) for one in self._alive()) >= most:
-            raise FullError
+    async def make(self, key: str, fields: Mapping[str, str]) -> None:
+        self._alive().pop(key, None)
         self._kept[key] = self._clock() + DAY, dict(fields)
 
     async def read(self, key: str) -> dict[str, str]:
@@ -119,12 +113,7 @@ class Redis:
         )  # fmt: skip
         self._redis: Any = Client.from_pool(pool)
 
-    async def make(self, key: str, fields: Mapping[str, str], most: int) -> None:
-        index, now = f"{self.PREFIX}all:{key.partition(':')[0]}", time.time()
-        await self._redis.zremrangebyscore(index, 0, now)
-        if await self._redis.zcard(index) >= most:
-            raise FullError
-        await self._redis.zadd(index, {key: now + DAY})
+    async def make(self, key: str, fields: Mapping[str, str]) -> None:
         await self._put(key, fields)
 
     async def _put(self, key: str, fields: Mapping[str, str]) -> None:
@@ -154,7 +143,6 @@ class Redis:
 
     async def drop(self, *keys: str) -> None:
         for key in keys:
-            await self._redis.zrem(f"{self.PREFIX}all:{key.partition(':')[0]}", key)
             await self._redis.delete(self.PREFIX + key)
 
     async def announce(self, kind: str, name: str, value: str, seconds: float) -> None:

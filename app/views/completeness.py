@@ -215,7 +215,7 @@ class Completeness(RecipeView):
             if key in self._checked:
                 continue
             # What D and Q do not write by themselves may still be another Q's: that takes a while to see.
-            if not key[2] and key[1] is not None and stationary(process.effective, lane.run.target):
+            if not key[2] and key[1] is not None and stationary(process.effective, lane.run.sampled):
                 found = Classification(*cell(recipe), "e⁻ᴴ invariant all the same: f is the recipe of another Q")
                 moved = True
             self._checked[key] = found

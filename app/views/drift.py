@@ -87,7 +87,7 @@ class Drift(RecipeView):
     of_first = (*PARTS, *(name + CUT for name in PARTS))
 
     def build(self) -> Any:
-        target = self.scene.target
+        target = self.scene.target.sampled
         if len(self.recipes) > 1:
             self.hint = "f, and parts of the first; click a name to show or hide"
         self._layout = Layout(next(filter(None, self.scene.layouts), THETA), target.dim)
@@ -152,7 +152,7 @@ class Drift(RecipeView):
 
     def _density(self, points: Sequence[Array]) -> Array:
         """e^{−H}; 0 where it is infinite, at an end of the line."""
-        found = density(self._layout, self.scene.target, points)
+        found = density(self._layout, self.scene.target.sampled, points)
         return np.where(np.isfinite(found), found, 0.0)
 
     def _usual(self, sizes: Array, share: float) -> float:
@@ -165,7 +165,7 @@ class Drift(RecipeView):
     # ------------------------------------------------------------ two coordinates: arrows
 
     def _build_plane(self) -> Any:
-        target, colours = self.scene.target, self.scene.colours
+        target, colours = self.scene.target.sampled, self.scene.colours
         ranges = shown_ranges(self._layout, target)
         p = plot(colours, *("momentum r" if name == "r" else SYMBOLS[name] for name in self._layout.names), *ranges)
         p.grid.grid_line_color = None
@@ -237,7 +237,7 @@ class Drift(RecipeView):
     # ------------------------------------------------------------ one coordinate: curves
 
     def _build_line(self) -> Any:
-        target, colours = self.scene.target, self.scene.colours
+        target, colours = self.scene.target.sampled, self.scene.colours
         ((low, high),) = shown_ranges(self._layout, target)
         p = plot(colours, "θ", "drift", (low, high), (-1, 1))
         x = np.linspace(low, high, POINTS)
@@ -278,7 +278,7 @@ class Drift(RecipeView):
             return {}
         out: Data = {}
         recipes = [self._fitting(lane) if i in self._shown_lanes else None for i, lane in enumerate(lanes)]
-        targets = [lane.run.target for lane in lanes]
+        targets = [lane.run.sampled for lane in lanes]
         # An edit that changes nothing leaves the very objects, which are cached: the rest of a frame is the dots.
         before = [*(self._recipes or ()), *self._targets]
         if self._recipes is None or any(a is not b for a, b in zip([*recipes, *targets], before, strict=True)):
@@ -319,7 +319,7 @@ class Drift(RecipeView):
 
     def _dots(self, i: int, lane: LaneFrame) -> tuple[Array, Array]:
         run = lane.run
-        z = np.concatenate([run.position[:DOTS], run.momentum[:DOTS]], axis=1)[:, : len(self._layout.names)]
+        z = np.concatenate([run.coordinates[:DOTS], run.momentum[:DOTS]], axis=1)[:, : len(self._layout.names)]
         z = z[np.isfinite(z).all(axis=1) & (np.abs(z) < 1e12).all(axis=1)]
         if z.shape[1] == 2:
             return z[:, 0], z[:, 1]

@@ -114,7 +114,10 @@ class Simulation:
         self.grid = grid = self.flow.grid
         layout, target = flow.recipe.layout, flow.target
         self.dim = layout.dim
-        mean = [*spec.first_position(), *np.zeros(len(layout.names) - layout.dim)]
+        mean = [
+            *(spec.first_position() if spec.make_target().whitening is None else target.start()),
+            *np.zeros(len(layout.names) - layout.dim),
+        ]
         shown = shown_ranges(layout, target)
         self.mean, self.sd = np.array(mean), np.array([NARROW * (high - low) for low, high in shown])
         self.start = grid.blob(self.mean, self.sd)
@@ -146,7 +149,7 @@ class Simulation:
         """Back to the start, with other chains."""
         self.exact.restart(self.start)
         z = self._draw()
-        self.run.position[:] = z[:, : self.dim]
+        self.run.coordinates[:] = z[:, : self.dim]
         self.run.momentum[:] = z[:, self.dim :]
         self.first, self.frame, self.shown = self.run.steps, 0, False
 
@@ -187,7 +190,7 @@ class Simulation:
 
     def _snapshot(self) -> Snapshot:
         exact = self.exact.density
-        z = np.concatenate([self.run.position, self.run.momentum], axis=1)
+        z = np.concatenate([self.run.coordinates, self.run.momentum], axis=1)
         size = BLOCK if self.grid.ndim == 2 else BLOCK_LINE
         edges = [edge[::size] for edge in self.grid.edges]
         # A chain beyond the wall is counted at it, as the exact density stays inside.
@@ -226,7 +229,7 @@ class Evolution(RecipeView):
             figure.axis.visible = figure.grid.visible = False
             figures = [figure]
         else:
-            grid = _grid(Layout(kind, scene.target.dim), scene.target)
+            grid = _grid(Layout(kind, scene.target.dim), scene.target.sampled)
             figures = self._build_planes(kind, grid) if n == 2 else self._build_line(kind, grid)
         return stack(figures, self._text)
 
@@ -257,7 +260,7 @@ class Evolution(RecipeView):
         p.yaxis.formatter = BasicTickFormatter(precision=2)
         self._edges = grid.edges[0][::BLOCK_LINE]
         x = grid.centres[0]
-        law = density(plane.layout, scene.target, [x])
+        law = density(plane.layout, scene.target.sampled, [x])
         seen = (x > plane.x[0]) & (x < plane.x[1])
         # Where the distribution has no upper bound, a tenth of the highest cells is cut off.
         self._law_top = float(np.quantile(law[seen], 0.95))
@@ -293,7 +296,7 @@ class Evolution(RecipeView):
         try:
             if changed:
                 self._process, self._simulation, self._said = process, None, ""
-                refused = lane.run.sampler.refusal(lane.run.target)
+                refused = lane.run.sampler.refusal(lane.run.sampled)
                 if refused:
                     raise ValueError(refused)
                 self._simulation = Simulation(process, lane_spec(lane.run, CHAINS))

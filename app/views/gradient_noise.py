@@ -113,11 +113,11 @@ def _noise(lane: LaneFrame) -> tuple[Array, Array, Array] | None:
     run = lane.run
     if BATCH not in run.gradient.needs:
         return None
-    each = run.gradient.contributions(run.target, run.position[0], run.memory[0])
+    each = run.gradient.contributions(run.sampled, run.coordinates[0], run.memory[0])
     if not np.isfinite(each).all():
         return None
     apart = each - each.mean(axis=0)
-    if np.abs(apart).max() < NOTHING * np.abs(run.target.slopes_at(run.position[0])).max():
+    if np.abs(apart).max() < NOTHING * np.abs(run.sampled.slopes_at(run.coordinates[0])).max():
         apart[:] = 0.0
     noise, n_data = run.gradient.noise(), len(each)
     spread = apart.T @ apart / n_data / noise.batch_size

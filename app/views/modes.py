@@ -79,7 +79,7 @@ class Modes(RecipeView):
             return False
         self._process = process
         try:
-            refused = lane.run.sampler.refusal(lane.run.target)
+            refused = lane.run.sampler.refusal(lane.run.sampled)
             self._found = refused or mixing(process, self.scene.coordinate)
         except FAILURES as error:
             self._found = str(error)

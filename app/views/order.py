@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from bokeh.models import FixedTicker
+from numpy.typing import NDArray
 
 from app.theme import DASHES, plot
 from app.views.base import Array, Data, LaneFrame, View
@@ -19,6 +20,7 @@ from samplers.spec import Choice, RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD, SIMPLEX, Target
 
+Flags = NDArray[np.bool_]
 LADDER = tuple(2 ** (k / 2) for k in range(7))
 """Step sizes, as multiples of the lane's own."""
 CHAINS = 200
@@ -36,6 +38,12 @@ STEEPEST = 4.0
 SURE = 0.05
 """A bias that is known better than to this share of itself counts no more: it has terms of higher orders, too."""
 FLOOR, TOP = 1e-5, 1.0
+SMALL = 0.1
+"""A bias of at most this share of the function's standard deviation counts: beyond, higher orders of ε have a part."""
+STUCK = 0.5
+"""Means of batches one after the other that correlate so much are of chains that hardly move."""
+FEWEST_POINTS = 3
+"""That a slope is of."""
 
 
 def functions(target: Target, coordinate: int) -> list[tuple[str, Callable[[Array], Array], float]]:
@@ -49,21 +57,65 @@ def functions(target: Target, coordinate: int) -> list[tuple[str, Callable[[Arra
     ]
 
 
-def slope(steps: Array, bias: Array, error: Array) -> tuple[float, float] | None:
-    """The exponent p of bias ∝ εᵖ and its standard error, from the clear biases; None from fewer than three.
+def fitted(steps: Array, bias: Array, error: Array) -> Flags:
+    """Which biases a slope is of: the clear ones, up to the first that rises faster than any power of ε here.
 
-    ``steps`` ascend. Those from which on the bias rises faster than any power of ε here are left out: they blow up.
+    ``steps`` ascend. What rises so fast blows up, and all that comes after it.
     """
-    clear = np.abs(bias) > CLEAR * error
-    x, y, relative = np.log(steps[clear]), np.log(np.abs(bias[clear])), (error / np.abs(bias))[clear]
+    clear = np.flatnonzero(np.abs(bias) > CLEAR * error)
+    x, y, relative = np.log(steps[clear]), np.log(np.abs(bias[clear])), (error / np.abs(bias))[clear] if len(clear) else error[clear]  # fmt: skip
     rise = np.diff(y) - CLEAR * np.hypot(relative[1:], relative[:-1])
     kept = int(np.append(rise > STEEPEST * np.diff(x), True).argmax()) + 1
-    if kept < 3:
+    out = np.zeros(len(steps), dtype=bool)
+    out[clear[:kept]] = True
+    return out
+
+
+def slope(steps: Array, bias: Array, error: Array) -> tuple[float, float] | None:
+    """The exponent p of bias ∝ εᵖ and its standard error, by the :func:`fitted` biases; None from fewer than three."""
+    kept = fitted(steps, bias, error)
+    if kept.sum() < FEWEST_POINTS:
         return None
-    x, y, weight = x[:kept], y[:kept], 1 / np.maximum(relative[:kept], SURE) ** 2
+    x, y = np.log(steps[kept]), np.log(np.abs(bias[kept]))
+    weight = 1 / np.maximum(error[kept] / np.abs(bias[kept]), SURE) ** 2
     x = x - weight @ x / weight.sum()
     spread = weight @ x**2
     return float(weight @ (x * y) / spread), float(1 / np.sqrt(spread))
+
+
+def settled(means: Array) -> bool:
+    """Whether the means of batches (batches,) are of chains that have reached their distribution, and move in it.
+
+    Of chains that are mostly refused the means follow each other closely, or are all the same.
+    """
+    apart = means - means.mean()
+    total = float(apart @ apart)
+    # Constant up to rounding.
+    if total <= len(means) * (1e-12 * max(1.0, float(np.abs(means).max()))) ** 2:
+        return False
+    return float(apart[1:] @ apart[:-1]) < STUCK * total
+
+
+class Found(NamedTuple):
+    """What the rungs of a lane have found, of every function."""
+
+    steps: Array
+    """(rungs,), ascending."""
+    bias: Array
+    """(rungs, functions)."""
+    error: Array
+    settled: Flags
+    """Whether the chains move in their distribution."""
+    small: Flags
+    """Whether the bias is small beside the function's standard deviation."""
+
+    def slope(self, k: int) -> tuple[tuple[float, float] | None, Flags]:
+        """The slope for one function, and which rungs it is of (rungs,)."""
+        usable = np.flatnonzero(self.settled[:, k] & self.small[:, k])
+        steps, bias, error = self.steps[usable], self.bias[usable, k], self.error[usable, k]
+        kept = np.zeros(len(self.steps), dtype=bool)
+        kept[usable[fitted(steps, bias, error)]] = True
+        return slope(steps, bias, error), kept
 
 
 @dataclass
@@ -99,11 +151,15 @@ def _unbounded(target: Target) -> bool:
 
 
 class Order(View):
-    """|bias| against ε on log axes; a line of slope p is an error O(εᵖ)."""
+    """|bias| against ε on log axes; a line of slope p is an error O(εᵖ).
+
+    The slope is of the asymptotic range alone: of biases that are clear of their noise, that are at most a tenth of the
+    function's standard deviation, and of chains that move. The others are crosses.
+    """
 
     key = "order"
     title = "Order"
-    hint = "bias against ε; grey: slopes 1 and 2"
+    hint = "bias against ε; grey: slopes 1 and 2; ×: not in the fit"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -126,6 +182,8 @@ class Order(View):
             dots = self.feed(f"dots {i}", "x", "y")
             p.line("x", "y", source=dots, line_color=colours.lanes[i], line_dash=DASHES[i], line_alpha=0.6)
             p.scatter("x", "y", source=dots, size=7, marker=MARKERS[i], color=colours.lanes[i])
+            crosses = self.feed(f"crosses {i}", "x", "y")
+            p.scatter("x", "y", source=crosses, size=10, marker="x", line_width=2, color=colours.lanes[i])
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
         self._functions = functions(scene.target, scene.coordinate)
@@ -133,9 +191,12 @@ class Order(View):
         middles = (edges[1:] + edges[:-1]) / 2
         self._values = np.stack([np.broadcast_to(f(middles), middles.shape) for _, f, _ in self._functions])
         self._exact = np.array([exact for *_, exact in self._functions])
+        mass = np.diff(scene.target.columns[scene.coordinate].cdf(edges))
+        centred = self._values - (self._values @ mass / mass.sum())[:, None]
+        self._spread = np.sqrt(centred**2 @ mass / mass.sum())
         self._specs: list[RunSpec | None] = [None] * len(scene.lanes)
         self._rungs: list[list[Rung]] = [[] for _ in scene.lanes]
-        self._found: list[tuple[Array, Array, Array] | None] = [None] * len(scene.lanes)
+        self._found: list[Found | None] = [None] * len(scene.lanes)
         self._chosen = 0
         self._fresh = False
         self._label = self.caption_above(p, len(scene.lanes) + 1)
@@ -183,7 +244,7 @@ class Order(View):
 
     def _evaluate(self) -> None:
         """The biases and errors of every lane; shown is the expectation whose biases are clearest."""
-        found: list[tuple[Array, Array, Array] | None] = []
+        found: list[Found | None] = []
         for rungs in self._rungs:
             good = [rung for rung in rungs if len(rung.means) >= FEWEST]
             if not good:
@@ -192,8 +253,9 @@ class Order(View):
             means = [np.array(rung.means) for rung in good]
             bias = np.array([m.mean(axis=0) - self._exact for m in means])
             error = np.array([m.std(axis=0, ddof=1) / np.sqrt(len(m)) for m in means]) + 1e-12
-            found.append((np.array([rung.step for rung in good]), bias, error))
-        clearness = sum(np.minimum(np.abs(b) / e, 50).sum(axis=0) for _, b, e in filter(None, found))
+            moving = np.array([[settled(each) for each in m.T] for m in means])
+            found.append(Found(np.array([rung.step for rung in good]), bias, error, moving, np.abs(bias) <= SMALL * self._spread))  # fmt: skip
+        clearness = sum((np.minimum(np.abs(each.bias) / each.error, 50) * (each.settled & each.small)).sum(axis=0) for each in filter(None, found))  # fmt: skip
         if np.ndim(clearness):
             self._chosen = int(np.argmax(clearness))
         self._found, self._fresh = found, True
@@ -206,11 +268,13 @@ class Order(View):
         every: list[tuple[Array, Array]] = []
         k = self._chosen
         for i, found in enumerate(self._found):
-            out[f"dots {i}"], out[f"bars {i}"] = (np.zeros(0),) * 2, (np.zeros(0),) * 3
+            out[f"dots {i}"], out[f"crosses {i}"], out[f"bars {i}"] = (np.zeros(0),) * 2, (np.zeros(0),) * 2, (np.zeros(0),) * 3  # fmt: skip
             if found is None:
                 continue
-            steps, bias, error = found[0], np.abs(found[1][:, k]), found[2][:, k]
-            out[f"dots {i}"] = steps, np.maximum(bias, FLOOR)
+            steps, bias, error = found.steps, np.abs(found.bias[:, k]), found.error[:, k]
+            kept = found.slope(k)[1]
+            out[f"dots {i}"] = steps[kept], np.maximum(bias[kept], FLOOR)
+            out[f"crosses {i}"] = steps[~kept], np.maximum(bias[~kept], FLOOR)
             out[f"bars {i}"] = steps, np.maximum(bias - 2 * error, FLOOR), np.maximum(bias + 2 * error, FLOOR)
             every.append((steps, np.maximum(bias, error)))
         if every:
@@ -230,15 +294,27 @@ class Order(View):
         for name, rungs, found in zip(self.scene.lanes, self._rungs, self._found, strict=True):
             if not rungs:
                 continue
-            fit = None if found is None else slope(found[0], found[1][:, self._chosen], found[2][:, self._chosen])
+            fit, kept = (None, np.zeros(0, dtype=bool)) if found is None else found.slope(self._chosen)
             fewest = min((len(rung.means) for rung in rungs if rung.run.divergence is None), default=0)
             if fit is not None:
-                text = f"slope {fit[0]:.2f} ± {fit[1]:.2f}"
+                text = f"slope {fit[0]:.2f} ± {fit[1]:.2f}, of {kept.sum()} of {len(rungs)} points"
             elif fewest < FEWEST:
                 text = f"simulating: {fewest} of {FEWEST} batches"
-            elif fewest < ENOUGH:
-                text = f"no clear bias yet ({fewest} of {ENOUGH} batches)"
             else:
-                text = "no clear bias: larger steps have more"
+                text = self._without(found, rungs, fewest)
             lines.append(f"{name}  {text}")
         return {self._label.id: "\n".join(lines)}
+
+    def _without(self, found: Found | None, rungs: Sequence[Rung], fewest: int) -> str:
+        """Why there is no slope."""
+        stuck, large, k = 0, 0, self._chosen
+        if found is not None:
+            stuck = int((~found.settled[:, k]).sum())
+            large = int((found.settled[:, k] & ~found.small[:, k]).sum())
+        large += sum(rung.run.divergence is not None and len(rung.means) < FEWEST for rung in rungs)
+        said = [f"at {stuck} of {len(rungs)} steps the chains hardly move"] if stuck else []
+        said += [f"at {large} of {len(rungs)} the bias is above a tenth of the spread"] if large else []
+        if said and len(rungs) - stuck - large < FEWEST_POINTS:
+            return f"no slope: {', '.join(said)}; smaller steps are needed"
+        noise = f"no clear bias yet ({fewest} of {ENOUGH} batches)" if fewest < ENOUGH else "no clear bias: larger steps have more"  # fmt: skip
+        return "; ".join([noise, *said])

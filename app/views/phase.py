@@ -40,7 +40,12 @@ class Phase(View):
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
         made = [make_sampler(lane.sampler) for lane in experiment.lanes]
-        return target.support == LINE and target.of_coordinates and any(one.momentum for one in made)
+        return (
+            target.support == LINE
+            and target.of_coordinates
+            and target.whitening is None
+            and any(one.momentum for one in made)
+        )
 
     def build(self) -> Any:
         scene, colours, column = self.scene, self.scene.colours, self.scene.column

@@ -98,7 +98,7 @@ def process_of(lane: LaneFrame) -> Process | None:
     if recipe is None:
         return None
     run = lane.run
-    return Process(recipe, run.sampler.time_per_step, excess(run.gradient.noise()), run.target)
+    return Process(recipe, run.sampler.time_per_step, excess(run.gradient.noise()), run.sampled)
 
 
 def shown_ranges(layout: Layout, target: Target) -> list[tuple[float, float]]:
@@ -175,7 +175,7 @@ class Plane:
 
     def __init__(self, view: View, kind: str, y_label: str = "", title: str = ""):
         scene = view.scene
-        colours, target = scene.colours, scene.target
+        colours, target = scene.colours, scene.target.sampled
         self.layout = layout = Layout(kind, target.dim)
         self.ndim = min(2, len(layout.names))
         self.ranges = shown_ranges(layout, target)
@@ -194,7 +194,7 @@ class Plane:
         """Draw e^{−H} over what is there."""
         axes = [np.linspace(a, b, SHARP + 1) for a, b in self.ranges]
         middle = [(axis[1:] + axis[:-1]) / 2 for axis in axes]
-        values = density(self.layout, scene.target, self.points(np.meshgrid(*middle, indexing="ij")))
+        values = density(self.layout, scene.target.sampled, self.points(np.meshgrid(*middle, indexing="ij")))
         if self.ndim == 2:
             self.figure.contour(
                 *middle, values.T, levels=heights(values), line_color=scene.colours.text, line_alpha=0.55, line_width=1

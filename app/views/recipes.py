@@ -14,7 +14,7 @@ DRAWN = 2
 def recipe_of(lane: LaneFrame) -> Recipe | None:
     """The recipe of a lane, None for other samplers."""
     sampler = lane.run.sampler
-    return sampler.recipe(lane.run.target) if isinstance(sampler, RecipeSampler) else None
+    return sampler.recipe(lane.run.sampled) if isinstance(sampler, RecipeSampler) else None
 
 
 def layouts_of(experiment: Experiment) -> tuple[str, ...]:

@@ -248,7 +248,7 @@ class SpectrumView(RecipeView):
 
     def _solve(self, process: Process, lane: LaneFrame, with_curl: bool) -> Mixing | str:
         try:
-            refused = lane.run.sampler.refusal(lane.run.target)
+            refused = lane.run.sampler.refusal(lane.run.sampled)
             if refused:
                 return refused
             if not with_curl:

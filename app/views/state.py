@@ -328,7 +328,9 @@ class State(View):
 
 
 def notes(lanes: Sequence[LaneFrame]) -> str:
-    """What a picture does not show: refused proposals, and noise that could not be corrected for. A line a lane."""
+    """What a picture does not show: refused proposals, noise that could not be corrected for, and trajectories that
+    turned back. A line a lane.
+    """
     lines = []
     for sign, lane in zip(SIGNS, lanes, strict=False):
         who = f"{sign} " if len(lanes) > 1 else ""
@@ -341,6 +343,8 @@ def notes(lanes: Sequence[LaneFrame]) -> str:
             what = "â" if support == SIMPLEX else "injected noise"
             why = {MANIFOLD: "Vε² > 2Cε", SIMPLEX: "it was below 0"}.get(support, "B̂ is too large")
             lines.append(f"{who}{what} set to 0 in {share(clipped)} of steps: {why}")
+        if (turned := lane.run.share(jit.TURNED)) > 0:
+            lines.append(f"{who}{share(turned)} of trajectories turn back: an implicit step has no solution")
     return "\n".join(lines)
 
 

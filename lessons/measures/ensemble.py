@@ -84,7 +84,7 @@ class EnsembleMGF(OfEnsemble):
     def of(self, lane: Evidence) -> Estimate:
         spec, steps, j = lane.trace.spec, int(self.steps), int(self.component) - 1
         run = Run(replace(spec, burn_in=steps))
-        run.position[:] = self.start
+        run.position = self.start
         run.advance(steps)
         if run.divergence is not None:
             return Estimate(NAN)

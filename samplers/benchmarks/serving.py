@@ -131,7 +131,19 @@ def serving(option: str, arguments: Sequence[str], page: str, port: int, patienc
     module, command, *others = arguments
     with TemporaryDirectory() as folder, (Path(folder) / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", module, command, "--port", str(port), "--address", "127.0.0.1", *others],
+            [
+                sys.executable,
+                "-m",
+                "samplers.benchmarks.child",
+                module,
+                command,
+                "--port",
+                str(port),
+                "--address",
+                "127.0.0.1",
+                *others,
+            ],
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=log,
         )
@@ -149,4 +161,4 @@ def serving(option: str, arguments: Sequence[str], page: str, port: int, patienc
             yield Served(url, process, Path(log.name))
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.communicate(timeout=20)

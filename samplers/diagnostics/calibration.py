@@ -29,7 +29,6 @@ from samplers.targets.generative import Generative, coordinates, log_stretch, va
 from samplers.targets.own import Table, keep
 from samplers.targets.posterior import TypedPosterior
 from samplers.targets.posterior_data import PRESETS
-from samplers.targets.quadrature import rule_cdf
 
 DRAWS, BINS = 63, 16
 """Draws of a posterior, so that there are 64 ranks, four in each bin of a histogram."""
@@ -88,7 +87,7 @@ def with_rows(target: TypedPosterior, n: int) -> TypedPosterior:
     return Replica.of(target, {title: x[some] for title, x in target.titles.items()})
 
 
-_FIELDS = ("table", "parameters", "prior", "row", "curve")
+_FIELDS = ("table", "parameters", "prior", "row", "curve", "coordinates")
 
 
 class Replica(TypedPosterior):
@@ -104,7 +103,14 @@ class Replica(TypedPosterior):
         *names, answer = columns
         x = np.column_stack([columns[each] for each in names]) if names else np.empty((len(columns[answer]), 0))
         table = keep(Table(tuple(names), x, answer, columns[answer]))
-        made = cls(table=table.key, parameters=target.parameters, prior=target.prior, row=target.row, curve="")
+        made = cls(
+            table=table.key,
+            parameters=target.parameters,
+            prior=target.prior,
+            row=target.row,
+            curve="",
+            coordinates=target.coordinates,
+        )
         made.original = target
         made.choice = Choice("posterior", tuple((field, getattr(made, field)) for field in _FIELDS))
         # Whoever asks for the choice has this very one, as long as it is held, and with it the table.
@@ -116,9 +122,9 @@ class Replica(TypedPosterior):
     def check(self) -> None:
         """Its formulas were checked with the data of the model; of others there may be no mode."""
 
-    def packed(self) -> Array:
-        """What the compiled functions read; no exact draws are among it."""
-        return self.without_draws()
+    def exact_draws(self) -> Array:
+        """None: exact answers are not looked for."""
+        return np.zeros((0, self.dim))
 
     @property
     def ready(self) -> bool:
@@ -364,7 +370,7 @@ def by_quadrature(target: TypedPosterior, runs: int, seed: int = 1) -> Calibrati
         if grid is None:
             failed += 1
             continue
-        shares = [rule_cdf(grid.lows[k], grid.highs[k], grid.marginals[k])(theta[k]) for k in range(target.dim)]
+        shares = [grid.marginals[k].cdf(theta[k]) for k in range(target.dim)]
         ranks.append(np.minimum(np.array(shares) * (DRAWS + 1), DRAWS).astype(np.int64))
     return Calibration(target.column_names, np.array(ranks, dtype=np.int64).reshape(-1, target.dim), failed)
 

@@ -115,7 +115,7 @@ def ensemble(spec: RunSpec, steps: int, theta0: Array | float | None = None) -> 
     # Steps of a burn-in are not counted, and so cost nothing but themselves.
     state = Run(replace(spec, burn_in=steps))
     if theta0 is not None:
-        state.position[:] = theta0
+        state.position = theta0
     n = spec.n_chains
     rows = []
     for _ in range(steps):

@@ -11,6 +11,7 @@ Code that no run uses is freed with its engine, but for the last few, to which a
 """
 
 import logging
+import re
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -41,7 +42,10 @@ LARGEST_ADDRESS = 2**53
 
 SPECIAL = {
     LAB + "lgamma": special.log_gamma, LAB + "digamma": special.digamma,
-    LAB + "trigamma": special.trigamma, LAB + "log_i0": special.log_i0, LAB + "i1_over_i0": special.i1_over_i0,
+    LAB + "log1m_exp": special.log1m_exp, LAB + "log1p_square": special.log1p_square,
+    LAB + "log_i0e": special.log_i0e, LAB + "log_i0e_slope": special.log_i0e_slope,
+    LAB + "lgamma_half_step": special.lgamma_half_step, LAB + "lgamma_half_step_slope": special.lgamma_half_step_slope,
+    LAB + "log_gamma_density": special.log_gamma_density, LAB + "log_sum_exp": special.log_sum_exp, LAB + "trigamma": special.trigamma, LAB + "log_i0": special.log_i0, LAB + "i1_over_i0": special.i1_over_i0,
 }  # fmt: skip
 """The machine's own functions, by the names under which generated code calls them."""
 
@@ -55,6 +59,11 @@ def _special(name: str) -> Any:
     def called(x):
         return function(x)
 
+    def called_with_two(x, y):
+        return function(x, y)
+
+    if MAY_CALL[name] == 2:
+        return cfunc(types.float64(types.float64, types.float64))(called_with_two)
     return cfunc(types.float64(types.float64))(called)
 
 
@@ -97,7 +106,7 @@ class Code:
         _optimise(made, machine)
         self._engine = llvm.create_mcjit_compiler(made, machine)
         for name in SPECIAL:
-            if f"@{name}(double %" in text:
+            if re.search(rf"call double @{name}\(", text):
                 llvm.add_symbol(name, _special(name).address)
         # A name that the linker does not find ends the process.
         missing = [

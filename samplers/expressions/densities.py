@@ -9,7 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from samplers.expressions.functions import LARGE_SHAPE
 from samplers.expressions.normal_form import Expression, apply
+
+SMALLEST = 5e-324
+"""The smallest number above 0."""
 
 
 @dataclass(frozen=True)
@@ -20,14 +24,34 @@ class Density:
     build: Callable[..., Expression]
 
 
-def log(u: Expression) -> Expression:
+def log(u: Any) -> Expression:
     """The natural logarithm."""
     return apply("log", u)
+
+
+def within(c: Any, density: Expression) -> Expression:
+    """The log density where c ≥ 0, and −∞ outside."""
+    return apply("if_nonnegative", c, density)
+
+
+def times(w: Any, u: Any) -> Expression:
+    """w·u; 0·(−∞) is 0 here, as in the limit of w log w."""
+    return apply("zero_times", w, u)
 
 
 def lgamma(u: Expression) -> Expression:
     """log Γ(u)."""
     return apply("lgamma", u)
+
+
+def log_gamma_density(shape: Any, eta: Any) -> Expression:
+    """Of the gamma distribution with rate 1 at e^η, by its shape."""
+    return apply("log_gamma_density", shape, eta)
+
+
+def _is_small(shape: Any) -> bool:
+    """Whether log Γ of it is too small a number for its rounding to show."""
+    return isinstance(shape, Expression) and shape.constant is not None and 0 < shape.constant < LARGE_SHAPE
 
 
 def normal(y: Any, mu: Any, sigma: Any) -> Expression:
@@ -38,7 +62,7 @@ def normal(y: Any, mu: Any, sigma: Any) -> Expression:
 def student_t(y: Any, nu: Any, mu: Any, sigma: Any) -> Expression:
     """Student's t with nu degrees of freedom, moved and scaled."""
     far = log(1 + ((y - mu) / sigma) ** 2 / nu)
-    return lgamma((nu + 1) / 2) - lgamma(nu / 2) - 0.5 * log(math.pi * nu) - log(sigma) - (nu + 1) / 2 * far
+    return apply("lgamma_half_step", nu / 2) - math.log(2 * math.pi) / 2 - log(sigma) - (nu + 1) / 2 * far
 
 
 def cauchy(y: Any, mu: Any, sigma: Any) -> Expression:
@@ -53,42 +77,52 @@ def laplace(y: Any, mu: Any, sigma: Any) -> Expression:
 
 def exponential(y: Any, rate: Any) -> Expression:
     """The exponential distribution with the mean 1/rate."""
-    return log(rate) - rate * y
+    return within(y, log(rate) - rate * y)
 
 
 def gamma(y: Any, shape: Any, rate: Any) -> Expression:
     """The gamma distribution with the mean shape/rate."""
-    return shape * log(rate) - lgamma(shape) + (shape - 1) * log(y) - rate * y
+    if _is_small(shape):
+        return within(y, shape * log(rate) - lgamma(shape) + times(shape - 1, log(y)) - rate * y)
+    return within(y, log_gamma_density(shape, log(rate * y)) + log(rate))
 
 
 def beta(y: Any, a: Any, b: Any) -> Expression:
     """The beta distribution on (0, 1)."""
-    return lgamma(a + b) - lgamma(a) - lgamma(b) + (a - 1) * log(y) + (b - 1) * log(1 - y)
+    if _is_small(a) and _is_small(b):
+        inside = lgamma(a + b) - lgamma(a) - lgamma(b) + times(a - 1, log(y)) + times(b - 1, log(1 - y))
+    else:
+        n = log(a + b)
+        inside = (
+            log_gamma_density(a, log(y) + n) + log_gamma_density(b, log(1 - y) + n) - log_gamma_density(a + b, n) + n
+        )
+    return within(y, within(1 - y, inside))
 
 
 def lognormal(y: Any, mu: Any, sigma: Any) -> Expression:
     """Of y whose logarithm is N(mu, sigma²)."""
-    return normal(log(y), mu, sigma) - log(y)
+    return within(y - SMALLEST, normal(log(y), mu, sigma) - log(y))
 
 
 def bernoulli_logit(y: Any, logit: Any) -> Expression:
     """Of y = 0 or 1 with P(y = 1) = 1/(1 + e^−logit)."""
-    return y * logit - apply("log1p_exp", logit)
+    return within(-((y - y**2) ** 2), -apply("log1p_exp", (1 - 2 * y) * logit))
 
 
 def poisson_log(y: Any, log_rate: Any) -> Expression:
     """Poisson's distribution with the mean e^log_rate."""
-    return y * log_rate - apply("exp", log_rate) - lgamma(y + 1)
+    return within(y, log_gamma_density(y + 1, log_rate))
 
 
 def von_mises(y: Any, mu: Any, kappa: Any) -> Expression:
     """Von Mises' distribution on the circle."""
-    return kappa * apply("cos", y - mu) - math.log(2 * math.pi) - apply("log_i0", kappa)
+    fall = -2 * kappa * apply("sin", (y - mu) / 2) ** 2
+    return fall + kappa - apply("abs", kappa) - math.log(2 * math.pi) - apply("log_i0e", kappa)
 
 
 def log_sum_exp(a: Any, b: Any) -> Expression:
-    """log(eᵃ + eᵇ), without overflow."""
-    return a + apply("log1p_exp", b - a)
+    """log(eᵃ + eᵇ), without overflow; −∞ is the logarithm of nothing."""
+    return apply("log_sum_exp", a, b)
 
 
 def log_mix(share: Any, a: Any, b: Any) -> Expression:
@@ -108,6 +142,9 @@ DENSITIES: dict[str, Density] = {
     "bernoulli_logit_lpmf": Density(("y", "logit of the probability"), bernoulli_logit),
     "poisson_log_lpmf": Density(("y", "log of the mean"), poisson_log),
     "von_mises_lpdf": Density(("y", "mean direction", "concentration"), von_mises),
+    "log_gamma_density": Density(("shape", "log of y"), log_gamma_density),
+    "zero_times": Density(("factor", "what it multiplies"), times),
+    "if_nonnegative": Density(("what must be at least 0", "log density"), within),
     "log_sum_exp": Density(("a", "b"), log_sum_exp),
     "log_mix": Density(("share of the first", "log density of the first", "log density of the second"), log_mix),
 }

@@ -26,9 +26,9 @@ class Law(NamedTuple):
     whole: bool = False
     """Whether it is of whole numbers."""
     low: float = -np.inf
-    """The bound that a parameter needs: below it the formula goes on, and no distribution has it."""
+    """The lower bound that a parameter needs: the density is 0 below."""
     width: float = np.inf
-    """The widest range of a parameter, for the same reason."""
+    """The widest range of a parameter: the density is periodic."""
 
 
 def _where(allowed: NDArray[np.bool_], values: Array) -> Array:

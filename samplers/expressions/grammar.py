@@ -158,7 +158,7 @@ class _Reader:
             self.refuse(
                 position,
                 f"there is no name “{raw[:20]}” here{meant}; the names are {known}, the number pi, "
-                f"the functions {', '.join(FUNCTIONS)}, and densities as in normal_lpdf(x, 0, 1)",
+                f"the functions {', '.join(key for key, function in FUNCTIONS.items() if function.listed)}, and densities as in normal_lpdf(x, 0, 1)",
             )
         return name(label)
 

@@ -8,7 +8,7 @@ variables: an operation then does not wait for the last one's result to go throu
 """
 
 from collections.abc import Sequence
-from math import atan, cosh, sinh, tan, tanh
+from math import atan, cosh, expm1, log1p, sinh, tan, tanh
 
 import numpy as np
 
@@ -16,7 +16,25 @@ from samplers import jit
 from samplers.expressions.functions import Array
 from samplers.expressions.normal_form import Expression
 from samplers.expressions.program import Op, postfix
-from samplers.expressions.special import digamma, i1_over_i0, inv_logit, log1p_exp, log_gamma, log_i0, trigamma
+from samplers.expressions.special import (
+    digamma,
+    i1_over_i0,
+    if_nonnegative,
+    inv_logit,
+    lgamma_half_step,
+    lgamma_half_step_slope,
+    log1m_exp,
+    log1p_exp,
+    log1p_square,
+    log_gamma,
+    log_gamma_density,
+    log_i0,
+    log_i0e,
+    log_i0e_slope,
+    log_sum_exp,
+    trigamma,
+    zero_times,
+)
 
 LANES = 4
 """Chains that one instruction works on: as many as the app runs unless it is told otherwise."""
@@ -30,6 +48,10 @@ _SIN, _COS, _TAN, _SINH, _COSH, _TANH = map(int, (Op.SIN, Op.COS, Op.TAN, Op.SIN
 _ATAN, _ABS, _SIGN, _ADDM = map(int, (Op.ATAN, Op.ABS, Op.SIGN, Op.ADDM))
 _LOG1P_EXP, _INV_LOGIT, _LGAMMA = map(int, (Op.LOG1P_EXP, Op.INV_LOGIT, Op.LGAMMA))
 _DIGAMMA, _TRIGAMMA, _LOG_I0, _I1_OVER_I0 = map(int, (Op.DIGAMMA, Op.TRIGAMMA, Op.LOG_I0, Op.I1_OVER_I0))
+_EXPM1, _LOG1P, _LOG1M_EXP, _LOG1P_SQUARE = map(int, (Op.EXPM1, Op.LOG1P, Op.LOG1M_EXP, Op.LOG1P_SQUARE))
+_LOG_SUM_EXP, _ZERO_TIMES, _IF_NONNEGATIVE = map(int, (Op.LOG_SUM_EXP, Op.ZERO_TIMES, Op.IF_NONNEGATIVE))
+_LOG_GAMMA_DENSITY, _LOG_I0E, _LOG_I0E_SLOPE = map(int, (Op.LOG_GAMMA_DENSITY, Op.LOG_I0E, Op.LOG_I0E_SLOPE))
+_LGAMMA_HALF_STEP = int(Op.LGAMMA_HALF_STEP)
 
 # Unsigned, for a place that might be negative is checked in every access.
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(LANES)
@@ -67,6 +89,44 @@ def _power(base, exponent):
         base *= base
         exponent >>= 1
     return result
+
+
+@jit.helper
+def special(op, x):
+    """A special function of one number."""
+    if op == _LGAMMA:
+        return log_gamma(x)
+    if op == _DIGAMMA:
+        return digamma(x)
+    if op == _TRIGAMMA:
+        return trigamma(x)
+    if op == _LOG_I0:
+        return log_i0(x)
+    if op == _I1_OVER_I0:
+        return i1_over_i0(x)
+    if op == _LOG1M_EXP:
+        return log1m_exp(x)
+    if op == _LOG1P_SQUARE:
+        return log1p_square(x)
+    if op == _LOG_I0E:
+        return log_i0e(x)
+    if op == _LOG_I0E_SLOPE:
+        return log_i0e_slope(x)
+    if op == _LGAMMA_HALF_STEP:
+        return lgamma_half_step(x)
+    return lgamma_half_step_slope(x)
+
+
+@jit.helper
+def of_two(op, a, b):
+    """A function of two numbers."""
+    if op == _LOG_SUM_EXP:
+        return log_sum_exp(a, b)
+    if op == _ZERO_TIMES:
+        return zero_times(a, b)
+    if op == _IF_NONNEGATIVE:
+        return if_nonnegative(a, b)
+    return log_gamma_density(a, b)
 
 
 @jit.helper
@@ -164,13 +224,19 @@ def execute(program, work):
             a, b, c, d = log1p_exp(a), log1p_exp(b), log1p_exp(c), log1p_exp(d)
         elif op == _INV_LOGIT:
             a, b, c, d = inv_logit(a), inv_logit(b), inv_logit(c), inv_logit(d)
-        elif op == _LGAMMA:
-            a, b, c, d = log_gamma(a), log_gamma(b), log_gamma(c), log_gamma(d)
-        elif op == _DIGAMMA:
-            a, b, c, d = digamma(a), digamma(b), digamma(c), digamma(d)
-        elif op == _TRIGAMMA:
-            a, b, c, d = trigamma(a), trigamma(b), trigamma(c), trigamma(d)
-        elif op == _LOG_I0:
-            a, b, c, d = log_i0(a), log_i0(b), log_i0(c), log_i0(d)
-        elif op == _I1_OVER_I0:
-            a, b, c, d = i1_over_i0(a), i1_over_i0(b), i1_over_i0(c), i1_over_i0(d)
+        elif op == _EXPM1:
+            a, b, c, d = expm1(a), expm1(b), expm1(c), expm1(d)
+        elif op == _LOG1P:
+            a, b, c, d = log1p(a), log1p(b), log1p(c), log1p(d)
+        elif _LOG_SUM_EXP <= op <= _LOG_GAMMA_DENSITY:
+            top -= _4
+            _store(work, top + _4, a, b, c, d)
+            for lane in range(_4):
+                work[top + lane] = of_two(op, work[top + lane], work[top + _4 + lane])
+            a, b, c, d = _load(work, top)
+        else:
+            # In one place for all lanes: what is compiled grows with every place.
+            _store(work, top, a, b, c, d)
+            for lane in range(_4):
+                work[top + lane] = special(op, work[top + lane])
+            a, b, c, d = _load(work, top)

@@ -12,6 +12,7 @@ their packed parameters, 0 as long as there is none: nothing of theirs is compil
 same, neither a spec nor a trace says which of them ran.
 """
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,11 +25,22 @@ from samplers.expressions.functions import Array
 from samplers.expressions.machine import HEADER
 from samplers.expressions.program import Op
 
-FUNCTIONS = {op: op.name.lower() for op in (Op.EXP, Op.LOG, Op.SIN, Op.COS, Op.TAN, Op.SINH, Op.COSH, Op.TANH, Op.ATAN)}
+FUNCTIONS = {
+    op: op.name.lower()
+    for op in (Op.EXP, Op.LOG, Op.SIN, Op.COS, Op.TAN, Op.SINH, Op.COSH, Op.TANH, Op.ATAN, Op.EXPM1, Op.LOG1P)
+}
 """The C functions of one number that generated code may call; of two there is pow."""
 LAB = "lab_"
 """What the names of the machine's own functions begin with, which generated code calls, too."""
-FUNCTIONS |= {op: LAB + op.name.lower() for op in (Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.LOG_I0, Op.I1_OVER_I0)}  # fmt: skip
+FUNCTIONS |= {
+    op: LAB + op.name.lower()
+    for op in (
+        Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.LOG_I0, Op.I1_OVER_I0, Op.LOG1M_EXP, Op.LOG1P_SQUARE,
+        Op.LOG_I0E, Op.LOG_I0E_SLOPE, Op.LGAMMA_HALF_STEP, Op.LGAMMA_HALF_STEP_SLOPE,
+    )
+}  # fmt: skip
+OF_TWO = {op: LAB + op.name.lower() for op in (Op.LOG_SUM_EXP, Op.LOG_GAMMA_DENSITY)}
+"""And those of two numbers."""
 
 _BINARY = {Op.ADD: "fadd", Op.SUB: "fsub", Op.MUL: "fmul", Op.DIV: "fdiv"}
 _DECLARED = "\n".join(
@@ -36,7 +48,8 @@ _DECLARED = "\n".join(
         "declare double @llvm.sqrt.f64(double)",
         "declare double @llvm.fabs.f64(double)",
         "declare double @pow(double, double) #1",
-        *(f"declare double @{name}(double) #1" for name in ("log1p", *FUNCTIONS.values())),
+        *(f"declare double @{name}(double) #1" for name in FUNCTIONS.values()),
+        *(f"declare double @{name}(double, double) #1" for name in OF_TWO.values()),
     ]
 )
 _ATTRIBUTES = """\
@@ -96,6 +109,17 @@ class Loop:
             elif op == Op.ADDM:
                 b, a = stack.pop(), stack.pop()
                 stack.append(self.binary(Op.ADD, a, self.binary(Op.MUL, self.constant(x), b)))
+            elif op in OF_TWO:
+                b, a = stack.pop(), stack.pop()
+                stack.append(self._value(f"call double @{OF_TWO[op]}(double {a}, double {b}) #1"))
+            elif op == Op.ZERO_TIMES:
+                u, w = stack.pop(), stack.pop()
+                distance = self._value(f"call double @llvm.fabs.f64(double {w})")
+                other = self._value(f"fcmp ogt double {distance}, {self.constant(0.0)}")
+                stack.append(self.choose(other, self.binary(Op.MUL, w, u), w))
+            elif op == Op.IF_NONNEGATIVE:
+                u, c = stack.pop(), stack.pop()
+                stack.append(self.choose(self.below_zero(c), self.constant(-math.inf), u))
             elif op == Op.NAME:
                 stack.append(given(int(x)))
             elif op == Op.CONST:

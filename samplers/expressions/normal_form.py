@@ -4,12 +4,13 @@ import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from samplers.expressions.functions import FUNCTIONS, Array
+from samplers.expressions.functions import FUNCTIONS, OF_TWO, Array
 from samplers.expressions.limits import MAX_EXPONENT, MAX_NUMBER, MAX_RATIO, count, refuse, work_limit
 from samplers.expressions.nodes import Kind, Node
 from samplers.expressions.values import evaluate, is_whole
@@ -88,7 +89,7 @@ class Expression(Node):
                 elif node.kind == Kind.PRODUCT:
                     new[node] = _product(parts)
                 else:
-                    new[node] = apply(node.label, parts[0][1])
+                    new[node] = apply(node.label, *(part for _, part in parts))
             return new[self]
 
     def evaluate(self, **values: ArrayLike) -> Array:
@@ -186,8 +187,49 @@ def _sum(value: float, terms: Iterable[tuple[float, Expression]]) -> Expression:
         return constant(total)
     if total == 0 and len(parts) == 1 and parts[0][0] == 1:
         return parts[0][1]
+    whole = _joined(total, parts) if len(parts) > 1 else _complement(total, *parts[0]) if total else None
+    if whole is not None:
+        return whole
     parts.sort(key=lambda part: (-part[1].degree, part[1].kind, _reading_order(part[1]), part[1].digest))
     return _node(Kind.SUM, total, "", tuple(parts), max(0.0, *(t.degree for _, t in parts)))
+
+
+def _is_minus(a: float, b: float) -> bool:
+    """Whether a + b is 0, but for rounding."""
+    return abs(a + b) <= _CANCELLED * abs(a)
+
+
+def _complement(value: float, coefficient: float, term: Expression) -> Expression | None:
+    """``value`` + c·t, where that is value·(1 − t), as a function that is exact where t is near 1."""
+    label = term.label
+    if _is_minus(value, coefficient):
+        if label in {"inv_logit", "tanh"}:
+            u = term.parts[0][1]
+            return value * apply("inv_logit", -u) if label == "inv_logit" else 2 * value * apply("inv_logit", -2 * u)
+        logarithm, rest = _logarithm(term)
+        return -value * apply("expm1", logarithm) if rest == ONE else None
+    if _is_minus(value, -coefficient):
+        if label == "expm1":
+            return value * apply("exp", term.parts[0][1])
+        if label == "tanh":
+            return 2 * value * apply("inv_logit", 2 * term.parts[0][1])
+    return None
+
+
+def _joined(value: float, parts: list[tuple[float, Expression]]) -> Expression | None:
+    """The sum with p + (1 − p) put as 1, log p − log(1 − p) as logit p, (eᵘ − 1) + 1 as eᵘ; None where it has none."""
+    coefficients = {t: c for c, t in parts if t.label in {"inv_logit", "log1p_exp", "expm1"}}
+    for t, c in coefficients.items():
+        u = t.parts[0][1]
+        if t.label == "expm1":
+            if value and _is_minus(value, -c):
+                return _sum(0.0, [*(part for part in parts if part[1] != t), (c, apply("exp", u))])
+            continue
+        mirrored = coefficients.get(apply(t.label, -u)) if len(coefficients) > 1 else None
+        if mirrored is not None and _is_minus(mirrored, -c if t.label == "inv_logit" else c):
+            kept = [part for part in parts if part[1] not in {t, apply(t.label, -u)}]
+            return _sum(value, [*kept, (c, ONE if t.label == "inv_logit" else u)])
+    return None
 
 
 def _power(base: float, exponent: float) -> float:
@@ -335,21 +377,105 @@ def _terms(node: Expression) -> list[tuple[float, Expression]]:
 # ---------------------------------------------------------------- functions
 
 
-_ODD = {"sin", "tan", "sinh", "tanh", "atan", "sign", "i1_over_i0"}
-_EVEN = {"cos", "cosh", "abs", "log_i0"}
+_ODD = {"sin", "tan", "sinh", "tanh", "atan", "sign", "i1_over_i0", "log_i0e_slope"}
+_EVEN = {"cos", "cosh", "abs", "log_i0", "log_i0e"}
 
 
-def apply(function: str, argument: Expression) -> Expression:
-    """``function`` of an expression."""
-    count(2)
+def _positive(node: Expression) -> bool:
+    """Whether the node is not negative wherever it is defined, as far as is seen at once."""
+    if node.kind == Kind.SUM:
+        return node.value >= 0 and all(c > 0 and _positive(t) for c, t in node.parts)
+    if node.kind == Kind.PRODUCT:
+        return all(e % 2 == 0 or _positive(b) for e, b in node.parts)
+    return _nonnegative(node) or (node.kind == Kind.CONSTANT and node.value >= 0)
+
+
+def _logarithm(node: Expression) -> tuple[Expression, Expression]:
+    """(a, b) with node = eᵃ·b, where all exponentials and probabilities of a product are in a."""
+    if node.kind != Kind.PRODUCT and node.label not in {"exp", "inv_logit"}:
+        return ZERO, node
+    logarithm, rest = ZERO, []
+    for e, b in node.parts if node.kind == Kind.PRODUCT else ((1.0, node),):
+        if b.label == "exp":
+            logarithm += e * b.parts[0][1]
+        elif b.label == "inv_logit":
+            logarithm -= e * apply("log1p_exp", -b.parts[0][1])
+        else:
+            rest.append((e, b))
+    return logarithm, _product(rest)
+
+
+def _log(node: Expression) -> Expression | None:
+    """log of a node without the exponentials in it, so that it holds where they are no numbers; None where it has none.
+
+    With log(1 + u) as log1p(u), which is exact where u is small.
+    """
+    if node.kind != Kind.SUM:
+        logarithm, rest = _logarithm(node)
+        return None if rest == node else logarithm if rest == ONE else logarithm + apply("log", rest)
+    if node.value == 0 and len(node.parts) == 1:
+        ((c, term),) = node.parts
+        if term.label == "expm1":
+            u = term.parts[0][1]
+            return math.log(abs(c)) + (apply("log1m_exp", u) if c < 0 else u + apply("log1m_exp", -u))
+        logarithm, rest = _logarithm(term)
+        return None if rest == term or (rest == ONE and c < 0) else logarithm + apply("log", c * rest)
+    terms = [(c, *_logarithm(t)) for c, t in node.parts]
+    if node.value >= 0 and all(rest == ONE for _, _, rest in terms):
+        logs = [math.log(abs(c)) + logarithm for c, logarithm, _ in terms]
+        if node.value and len(logs) == 1:
+            ends = math.log(node.value)
+            return ends + apply("log1p_exp" if terms[0][0] > 0 else "log1m_exp", logs[0] - ends)
+        if all(c > 0 for c, _, _ in terms):
+            return reduce(partial(apply, "log_sum_exp"), [*([constant(math.log(node.value))] if node.value else []), *logs])  # fmt: skip
+    if node.value != 1:
+        return None
+    c, term = node.parts[0]
+    if len(node.parts) == 1 and c > 0 and term.kind == Kind.PRODUCT:
+        squares = [e % 2 == 0 and not _positive(b) for e, b in term.parts]
+        if any(squares) and all(square or _positive(b) for square, (_, b) in zip(squares, term.parts, strict=True)):
+            return _call("log1p_square", c**0.5 * _product([(e / 2, b) for e, b in term.parts]))
+    return _call("log1p", _sum(0.0, node.parts))
+
+
+def _call(function: str, *arguments: Expression) -> Expression:
+    return _node(Kind.CALL, 0.0, function, tuple((1.0, argument) for argument in arguments), 0.0)
+
+
+def _apply_to_two(function: str, a: Expression, b: Expression) -> Expression:
+    """A function of two expressions."""
+    if function == "zero_times" and Kind.CONSTANT in {a.kind, b.kind}:
+        return a * b
+    if function == "if_nonnegative" and _positive(a):
+        return b
+    if function == "log_sum_exp" and a == b:
+        return a + math.log(2)
+    if function == "log_sum_exp" and a.is_zero:
+        return apply("log1p_exp", b)
+    return _call(function, a, b)
+
+
+def apply(function: str, *arguments: Expression) -> Expression:
+    """``function`` of an expression, or of two."""
+    count(1 + len(arguments))
     if function == "sqrt":
-        return argument**0.5
-    if argument.kind == Kind.CONSTANT:
+        return arguments[0] ** 0.5
+    values = [argument.constant for argument in arguments]
+    if all(value is not None for value in values):
         with np.errstate(all="ignore"):
-            value = float(FUNCTIONS[function].evaluate(np.asarray(argument.value)))
+            value = float((FUNCTIONS.get(function) or OF_TWO[function]).evaluate(*map(np.asarray, values)))
         if not math.isfinite(value):
-            refuse(f"{function}({argument.value:g})", "the value is not a real number within bounds")
+            shown = ", ".join(f"{given:g}" for given in values)
+            refuse(f"{function}({shown})", "the value is not a real number within bounds")
         return constant(value)
+    if len(arguments) == 2:
+        return _apply_to_two(function, *arguments)
+    (argument,) = arguments
+    if function in {"log", "log1p"}:
+        inner = argument if function == "log" else 1 + argument
+        return _log(inner) or _call("log", inner)
+    if function == "log1p_square":
+        return apply("log1p", argument**2)
     if function in _ODD | _EVEN and argument.kind == Kind.SUM and argument.parts[0][0] < 0:
         inner = apply(function, -argument)
         return inner if function in _EVEN else -inner
@@ -359,19 +485,23 @@ def apply(function: str, argument: Expression) -> Expression:
         return scale * inner if function == "abs" else inner
     if function == "abs" and _nonnegative(argument):
         return argument
-    return _node(Kind.CALL, 0.0, function, ((1.0, argument),), 0.0)
+    return _call(function, argument)
 
 
 DERIVATIVES: dict[str, Callable[[Expression], Expression]] = {
     "exp": lambda u: apply("exp", u),
+    "expm1": lambda u: apply("exp", u),
     "log": lambda u: 1 / u,
+    "log1p": lambda u: 1 / (1 + u),
+    "log1p_square": lambda u: 2 / (u + 1 / u),
+    "log1m_exp": lambda u: -1 / apply("expm1", -u),
     "sqrt": lambda u: 0.5 * u**-0.5,
     "sin": lambda u: apply("cos", u),
     "cos": lambda u: -apply("sin", u),
     "tan": lambda u: 1 + apply("tan", u) ** 2,
     "sinh": lambda u: apply("cosh", u),
     "cosh": lambda u: apply("sinh", u),
-    "tanh": lambda u: 1 - apply("tanh", u) ** 2,
+    "tanh": lambda u: 4 * apply("inv_logit", 2 * u) * apply("inv_logit", -2 * u),
     "atan": lambda u: 1 / (1 + u**2),
     "abs": lambda u: apply("sign", u),
     "sign": lambda u: ZERO,
@@ -380,11 +510,29 @@ DERIVATIVES: dict[str, Callable[[Expression], Expression]] = {
     "lgamma": lambda u: apply("digamma", u),
     "digamma": lambda u: apply("trigamma", u),
     "trigamma": lambda u: refuse(f"trigamma({u})", "its derivative is not known here"),
+    "lgamma_half_step": lambda u: apply("lgamma_half_step_slope", u),
+    "lgamma_half_step_slope": lambda u: apply("trigamma", u + 0.5) - apply("trigamma", u) + 0.5 / u**2,
     "log_i0": lambda u: apply("i1_over_i0", u),
+    "log_i0e": lambda u: apply("log_i0e_slope", u),
+    "log_i0e_slope": lambda u: 1 - apply("i1_over_i0", u) / u - apply("i1_over_i0", u) ** 2,
     # From I₁′ = I₀ − I₁/u.
     "i1_over_i0": lambda u: 1 - apply("i1_over_i0", u) / u - apply("i1_over_i0", u) ** 2,
 }
 """f′(u) of each function, as an expression of u; those of abs and sign leave out the one point where there is none."""
+
+
+def _slope_of_two(node: Expression, derivative: Mapping[Expression, Expression]) -> Expression:
+    """The derivative of a function of two, given those of its arguments."""
+    (_, a), (_, b) = node.parts
+    if node.label == "if_nonnegative":
+        return derivative[b]
+    if node.label == "zero_times":
+        return apply("zero_times", derivative[a], b) + apply("zero_times", a, derivative[b])
+    if node.label == "log_gamma_density":
+        return (b - apply("digamma", a)) * derivative[a] + (a - 1 - apply("exp", b)) * derivative[b]
+    # What is impossible has no part in the slope, whatever its own is.
+    share, other = apply("inv_logit", a - b), apply("inv_logit", b - a)
+    return apply("zero_times", share, derivative[a]) + apply("zero_times", other, derivative[b])
 
 
 def _differentiate(node: Expression, by: str, derivative: Mapping[Expression, Expression]) -> Expression:
@@ -393,6 +541,8 @@ def _differentiate(node: Expression, by: str, derivative: Mapping[Expression, Ex
         return ONE if node.label == by else ZERO
     if node.kind == Kind.SUM:
         return _sum(0.0, [(c, derivative[t]) for c, t in node.parts])
+    if node.kind == Kind.CALL and len(node.parts) == 2:
+        return _slope_of_two(node, derivative)
     if node.kind == Kind.CALL:
         ((_, u),) = node.parts
         return ZERO if derivative[u].is_zero else DERIVATIVES[node.label](u) * derivative[u]

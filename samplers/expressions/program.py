@@ -10,7 +10,7 @@ from samplers.expressions.functions import Array
 from samplers.expressions.limits import MAX_INSTRUCTIONS, count, refuse, work_limit
 from samplers.expressions.nodes import Kind
 from samplers.expressions.normal_form import Expression, make_product
-from samplers.expressions.values import as_roots, is_whole
+from samplers.expressions.values import as_quotients, as_roots, common_power, is_whole
 
 
 class Op(IntEnum):
@@ -63,12 +63,29 @@ class Op(IntEnum):
     TRIGAMMA = 32
     LOG_I0 = 33
     I1_OVER_I0 = 34
+    EXPM1 = 35
+    LOG1P = 36
+    LOG1M_EXP = 37
+    LOG1P_SQUARE = 38
+    LOG_SUM_EXP = 39
+    """Pop b, pop a, push log(eᵃ + eᵇ); the next three are functions of two numbers as well."""
+    ZERO_TIMES = 40
+    IF_NONNEGATIVE = 41
+    LOG_GAMMA_DENSITY = 42
+    LOG_I0E = 43
+    LOG_I0E_SLOPE = 44
+    LGAMMA_HALF_STEP = 45
+    LGAMMA_HALF_STEP_SLOPE = 46
 
 
 _PUSHES = {Op.CONST, Op.NAME, Op.LOAD}
-_COST = dict.fromkeys(range(Op.POW, Op.ATAN + 1), 8) | dict.fromkeys(range(Op.LOG1P_EXP, Op.TRIGAMMA + 1), 16) | {Op.LOG_I0: 32, Op.I1_OVER_I0: 32}  # fmt: skip
+_COST = {
+    **dict.fromkeys((*range(Op.POW, Op.ATAN + 1), Op.EXPM1, Op.LOG1P), 8),
+    **dict.fromkeys((*range(Op.LOG1P_EXP, Op.TRIGAMMA + 1), Op.LOG1M_EXP, Op.LOG1P_SQUARE, Op.LOG_SUM_EXP), 16),
+    **dict.fromkeys((Op.LOG_I0, Op.I1_OVER_I0, *range(Op.LOG_GAMMA_DENSITY, Op.LGAMMA_HALF_STEP_SLOPE + 1)), 32),
+}
 """How long functions take, in sums."""
-_POPS = {Op.OUT, Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.ADDM}
+_POPS = {Op.OUT, Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.ADDM, *range(Op.LOG_SUM_EXP, Op.LOG_GAMMA_DENSITY + 1)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +162,7 @@ def _steps(node: Expression) -> list[Expression | tuple[Op, float]]:
     if node.kind == Kind.NAME:
         return []
     if node.kind == Kind.CALL:
-        return [node.parts[0][1], (Op[node.label.upper()], 0.0)]
+        return [*(part for _, part in node.parts), (Op[node.label.upper()], 0.0)]
     steps: list[Expression | tuple[Op, float]] = []
     if node.kind == Kind.SUM:
         # To begin with a positive term saves a change of sign.
@@ -167,15 +184,22 @@ def _steps(node: Expression) -> list[Expression | tuple[Op, float]]:
         elif left != 1:
             steps.append((Op.POW_INT if is_whole(left) else Op.POW, left))
         return steps
+    root = common_power(node.parts)
+    if root > 1:
+        # (a/s)² rather than a²/s², whose parts may be too large or too small for a number.
+        inner = make_product([(e / root, b) for e, b in node.parts])
+        return [inner, (Op.SQUARE, 0.0) if root == 2 else (Op.POW_INT, float(root))]
     for e, b in node.parts:
         if e > 0:
             first = not steps
             steps.append(make_product([(e, b)]))
             if not first:
                 steps.append((Op.MUL, 0.0))
-    if not steps:
+    alone = not steps
+    if alone:
         steps.append((Op.CONST, 1.0))
     for e, b in node.parts:
         if e < 0:
-            steps += [make_product([(-e, b)]), (Op.DIV, 0.0)]
+            times, left = (1, -e) if alone else as_quotients(-e)
+            steps += [make_product([(left, b)]), (Op.DIV, 0.0)] * times
     return steps

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from samplers.expressions.functions import FUNCTIONS, Array
+from samplers.expressions.functions import FUNCTIONS, OF_TWO, Array
 from samplers.expressions.nodes import Kind, Node
 
 
@@ -22,9 +22,23 @@ def as_roots(exponent: float) -> tuple[int, float]:
     return 0, exponent
 
 
+def as_quotients(exponent: float) -> tuple[int, float]:
+    """A positive exponent of a denominator as (times to divide by it, exponent of what is divided by).
+
+    To divide by s twice gives a number where s² is too large or too small for one.
+    """
+    return (int(exponent), 1.0) if exponent in (2, 3) else (1, exponent)
+
+
+def common_power(parts: Sequence[tuple[float, Node]]) -> int:
+    """The largest whole number of which all exponents of a quotient are multiples; 1 where there is none."""
+    exponents = [e for e, _ in parts]
+    if min(exponents) > 0 or max(exponents) < 0 or not all(map(is_whole, exponents)):
+        return 1
+    return math.gcd(*map(int, exponents))
+
+
 def _raised(base: Array, exponent: float) -> Array:
-    if exponent < 0:
-        return np.asarray(1 / _raised(base, -exponent))
     roots, left = as_roots(exponent)
     for _ in range(roots):
         base = np.sqrt(base)
@@ -71,10 +85,19 @@ def _values(expressions: Sequence[Node], nodes: Sequence[Node], given: Mapping[s
             for c, t in node.parts:
                 value = value + c * computed[t]
         elif node.kind == Kind.PRODUCT:
-            value = np.asarray(1.0)
+            value, root = np.asarray(1.0), common_power(node.parts)
             for e, b in node.parts:
-                value = value * _raised(computed[b], e)
+                if e > 0:
+                    value = value * _raised(computed[b], e / root)
+            alone = all(e < 0 for e, _ in node.parts)
+            for e, b in node.parts:
+                if e < 0:
+                    times, left = (1, -e) if alone else as_quotients(-e / root)
+                    for _ in range(times):
+                        value = value / _raised(computed[b], left)
+            value = _raised(value, float(root))
         else:
-            value = np.asarray(FUNCTIONS[node.label].evaluate(computed[node.parts[0][1]]))
+            function = FUNCTIONS.get(node.label) or OF_TWO[node.label]
+            value = np.asarray(function.evaluate(*(computed[part] for _, part in node.parts)))
         computed[node] = value
     return [computed[expression] for expression in expressions]

@@ -25,8 +25,8 @@ class _Plain:
     def name(self, label: str) -> Written:
         return label, _ATOM
 
-    def call(self, function: str, argument: Written) -> Written:
-        return f"{function}({argument[0]})", _ATOM
+    def call(self, function: str, *arguments: Written) -> Written:
+        return f"{function}({', '.join(text for text, _ in arguments)})", _ATOM
 
     def power(self, base: Written, exponent: float) -> str:
         if exponent == 0.5:
@@ -62,6 +62,17 @@ def _bracketed(written: Written) -> str:
     return written[0] if written[1] == _ATOM else f"({written[0]})"
 
 
+_WRITTEN_OUT = {
+    "exp": "e^{{{}}}", "expm1": r"\left(e^{{{}}} - 1\right)",
+    "log1p_exp": r"\log\left(1 + e^{{{}}}\right)", "log1m_exp": r"\log\left(1 - e^{{{}}}\right)",
+    "log_sum_exp": r"\log\left(e^{{{}}} + e^{{{}}}\right)",
+    "log_gamma_density": r"\log\mathrm{{Gamma}}\left(e^{{{1}}};\, {0}\right)",
+    "log_i0e": r"\log\left(e^{{-\left|{0}\right|}} I_0\left({0}\right)\right)",
+    "log_i0e_slope": r"\left(\tfrac{{I_1}}{{I_0}}\left({0}\right) - \operatorname{{sign}}\left({0}\right)\right)",
+    "lgamma_half_step": r"\log\frac{{\Gamma\left({0} + \frac{{1}}{{2}}\right)}}{{\Gamma\left({0}\right) \sqrt{{{0}}}}}",
+    "lgamma_half_step_slope": r"\left(\psi\left({0} + \frac{{1}}{{2}}\right) - \psi\left({0}\right) - \frac{{1}}{{2 \left({0}\right)}}\right)",
+}  # fmt: skip
+"""What is written of functions that have no symbol, with their arguments by number."""
 _GREEK = {"theta": r"\theta", "xi": r"\xi", "pi": r"\pi"}
 
 
@@ -90,14 +101,21 @@ class _Tex(_Plain):
         digits = label[len(letters) :]
         return f"{symbol}_{{{digits}}}" if len(digits) > 1 else f"{symbol}_{digits}" if digits else symbol, _ATOM
 
-    def call(self, function: str, argument: Written) -> Written:
+    def call(self, function: str, *arguments: Written) -> Written:
         if function == "abs":
-            return rf"\left|{argument[0]}\right|", _ATOM
-        if function == "exp":
-            return f"e^{{{argument[0]}}}", _PRODUCT
-        if function == "log1p_exp":
-            return rf"\log\left(1 + e^{{{argument[0]}}}\right)", _PRODUCT
-        return rf"{FUNCTIONS[function].tex}\left({argument[0]}\right)", _PRODUCT
+            return rf"\left|{arguments[0][0]}\right|", _ATOM
+        if function in _WRITTEN_OUT:
+            return _WRITTEN_OUT[function].format(*(text for text, _ in arguments)), _PRODUCT
+        if function == "log1p":
+            text = arguments[0][0]
+            return rf"\log\left(1 {f'- {text[1:]}' if text.startswith('-') else f'+ {text}'}\right)", _PRODUCT
+        if function == "log1p_square":
+            return rf"\log\left(1 + {self.power(arguments[0], 2.0)}\right)", _PRODUCT
+        if function == "if_nonnegative":
+            return arguments[1]  # that the density is 0 outside its support goes without saying
+        if function == "zero_times":
+            return self.product([(1.0, argument) for argument in arguments])
+        return rf"{FUNCTIONS[function].tex}\left({arguments[0][0]}\right)", _PRODUCT
 
     def power(self, base: Written, exponent: float) -> str:
         if exponent == 0.5:
@@ -139,7 +157,7 @@ def _written(root: Node, style: _Plain) -> str:
         elif node.kind == Kind.NAME:
             text = style.name(node.label)
         elif node.kind == Kind.CALL:
-            text = style.call(node.label, written[node.parts[0][1]])
+            text = style.call(node.label, *(written[part] for _, part in node.parts))
         elif node.kind == Kind.PRODUCT:
             text = style.product([(e, written[b]) for e, b in node.parts])
         else:

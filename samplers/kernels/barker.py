@@ -6,6 +6,7 @@ import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
+from samplers.kernels.metropolis import accepts
 from samplers.needs import FULL
 from samplers.parameters import Real
 
@@ -37,8 +38,7 @@ def advance(rng, state, model, source, params, out, n, info):
             for i in range(dim):
                 moved = proposal[c, i] - theta[c, i]
                 ratio += _log_one_plus_exp(moved * grad[c, i]) - _log_one_plus_exp(-moved * slope[c, i])
-            # A NaN energy compares false, and so is rejected.
-            if rng.random() < exp(ratio):
+            if accepts(rng, ratio, proposed[c]):
                 info.counts[jit.ACCEPTED] += 1
                 theta[c] = proposal[c]
                 grad[c] = slope[c]
@@ -95,6 +95,7 @@ class Barker(Sampler):
             textbook.barker(rng, run, c, theta[c], self.step_size, gradient[c])
         moved, slope = theta - before, target.gradient_at(theta)
         skew = np.logaddexp(0, moved * gradient) - np.logaddexp(0, -moved * slope)
-        ratio = target.log_density(theta) - target.log_density(before) + skew.sum(axis=1)
+        energy = -target.log_density(theta)
+        ratio = -target.log_density(before) - energy + skew.sum(axis=1)
         for c in range(len(theta)):
-            textbook.accept(rng, run, c, theta, before, ratio)
+            textbook.accept(rng, run, c, theta, before, ratio, energy)

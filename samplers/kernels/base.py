@@ -146,10 +146,11 @@ class Sampler(param.Parameterized):
         known = dict(declared(cls))
         if first is None or "step_size" not in known:
             return {}
-        batch = cls.moving and gradient in GRADIENTS and BATCH in GRADIENTS[gradient].needs
-        largest = first.batch if batch else first.moving if cls.moving else first.other
-        out = {"step_size": min(known["step_size"].default, largest)}
-        if batch and "friction" in known:
+        batch = gradient in GRADIENTS and BATCH in GRADIENTS[gradient].needs
+        largest = first.largest(cls.moving, batch)
+        lowest = known["step_size"].bounds[0]
+        out = {"step_size": max(min(known["step_size"].default, largest), lowest)}
+        if cls.moving and batch and "friction" in known:
             out["friction"] = max(known["friction"].default, first.friction)
         return out
 
@@ -175,8 +176,16 @@ class Sampler(param.Parameterized):
         return 1
 
     @property
+    def full_gradients_per_step(self) -> int:
+        """Gradients in one step that take all of the data whatever the estimator does, beside the others.
+
+        Each counts for as many evaluations of the estimator as touch all of the data on average.
+        """
+        return 0
+
+    @property
     def most_gradients(self) -> int:
-        """The gradient evaluations that one step may take."""
+        """The evaluations of the estimator that one step may take."""
         return self.gradients_per_step
 
     def data_beside(self, target: Target) -> int:

@@ -1,11 +1,12 @@
 """Constrained Hamiltonian Monte Carlo on a sphere: leapfrog steps that a force across the sphere keeps on it."""
 
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.gmc import GMC, energy_of, half_kick
+from samplers.kernels.metropolis import accepts
 from samplers.manifolds import Sphere
 from samplers.parameters import Real
 
@@ -34,12 +35,12 @@ def advance(rng, state, model, source, params, out, n, info):
     step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
     x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
-    before = np.empty_like(x)
+    before, first = np.empty_like(x), np.empty_like(x)
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
-    possible = np.empty(n_chains, np.bool_)
+    solved, turned = np.empty(n_chains, np.bool_), np.empty(n_chains, np.bool_)
     for t in range(n):
         for c in range(n_chains):
-            possible[c] = True
+            turned[c] = False
             for i in range(dim):
                 before[c, i] = x[c, i]
                 v[c, i] = rng.standard_normal()
@@ -47,16 +48,21 @@ def advance(rng, state, model, source, params, out, n, info):
         energy_of(model, x, v, energy)
         model.gradient(x, grad, model.params)
         for _ in range(n_leapfrog):
+            first[:] = v
             half_kick(model, x, v, grad, step_size / 2)
             for c in range(n_chains):
-                possible[c] = possible[c] and _constrained(x, v, c, step_size)
+                solved[c] = _constrained(x, v, c, step_size)
             model.gradient(x, grad, model.params)
             half_kick(model, x, v, grad, step_size / 2)
+            for c in range(n_chains):
+                if not solved[c]:
+                    turned[c] = True
+                    for i in range(dim):
+                        v[c, i] = -first[c, i]
         energy_of(model, x, v, proposed)
         for c in range(n_chains):
-            # A NaN energy compares false, and so is rejected.
-            ratio = exp(energy[c] - proposed[c]) if possible[c] else 0.0
-            if (possible[c] and not accept) or rng.random() < ratio:
+            info.counts[jit.TURNED] += turned[c]
+            if not accept or accepts(rng, energy[c] - proposed[c], proposed[c]):
                 info.counts[jit.ACCEPTED] += 1
             else:
                 x[c] = before[c]
@@ -69,10 +75,11 @@ class CHMC(GMC):
 
     Dynamics: as in GMC, but the sphere is the constraint ‖x‖² = 1 of motion in ℝᵈ. Integrator: RATTLE, L times
     v ← Λ(x)(v − (ε/2)∇U), then v ← v − λx, x ← x + εv with the multiplier λ that puts x back on the sphere, then
-    v ← Λ(x)(v − (ε/2)∇U). Elsewhere λ takes an iteration in each step; here it is (1 − √(1 − ε²‖v‖²))/ε, and there is
-    none where ε‖v‖ ≥ 1: such a proposal is rejected. A step turns by the angle arcsin(ε‖v‖), GMC's by ε‖v‖ itself. It
-    preserves volume and is reversible: with the accept step e^{−U} is exactly invariant for every ε; without it the
-    bias is O(ε²). Shapes: x, v (chains, d), d the dimension of the space around the sphere.
+    v ← Λ(x)(v − (ε/2)∇U). Elsewhere λ takes an iteration in each step; here it is (1 − √(1 − ε²‖v‖²))/ε. A step turns
+    by the angle arcsin(ε‖v‖), GMC's by ε‖v‖ itself. Where ε‖v‖ ≥ 1 there is no λ: v is turned around instead, and the
+    trajectory goes back; such trajectories are counted. Both maps preserve volume and are reversible: with the accept
+    step e^{−U} is exactly invariant for every ε; without it the bias is O(ε²).
+    Shapes: x, v (chains, d), d the dimension of the space around the sphere.
     """
 
     key = "chmc"
@@ -89,7 +96,7 @@ class CHMC(GMC):
     advance = advance
 
     step_size = Real(0.15, bounds=(1e-4, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time of one leapfrog step. Steps that would be longer than the sphere's radius are rejected.")  # fmt: skip
+                     doc="The time of one leapfrog step. Where a step would be longer than the sphere's radius the trajectory turns back.")  # fmt: skip
     parts = {
         "new velocity": r"\Lambda(x)\,\mathcal N(0, I)",
         "leapfrog": r"x \leftarrow x + \epsilon v",
@@ -104,27 +111,24 @@ class CHMC(GMC):
             r[:] = [tangent(x, v) for x, v in zip(theta, r, strict=True)]
         before = theta.copy()
         energy = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
-        impossible = np.zeros(len(theta), dtype=bool)
         with run.part("leapfrog") as through:
             for _ in range(self.n_leapfrog):
-                for half in range(2):
-                    run.spend(len(theta))
-                    gradient = run.target.gradient_at(theta)
-                    for c in range(len(theta)):
-                        r[c] = tangent(theta[c], r[c] - eps / 2 * gradient[c])
-                        if half:
-                            continue
-                        impossible[c] |= eps * np.linalg.norm(r[c]) >= 1
-                        if not impossible[c]:
-                            # Newton's iteration for the multiplier, as where no formula is known.
-                            multiplier = 0.0
-                            for _ in range(60):
-                                x = theta[c] + eps * (r[c] - multiplier * theta[c])
-                                multiplier += (x @ x - 1) / (2 * eps * (x @ theta[c]))
-                            r[c] -= multiplier * theta[c]
-                            theta[c] = theta[c] + eps * r[c]
+                run.spend(2 * len(theta))
+                start, slope = r.copy(), run.target.gradient_at(theta)
+                r[:] = [tangent(x, v) for x, v in zip(theta, r - eps / 2 * slope, strict=True)]
+                solved = eps * np.linalg.norm(r, axis=1) < 1
+                for c in np.flatnonzero(solved):
+                    # Newton's iteration for the multiplier, as where no formula is known.
+                    multiplier = 0.0
+                    for _ in range(60):
+                        x = theta[c] + eps * (r[c] - multiplier * theta[c])
+                        multiplier += (x @ x - 1) / (2 * eps * (x @ theta[c]))
+                    r[c] -= multiplier * theta[c]
+                    theta[c] = theta[c] + eps * r[c]
+                slope = run.target.gradient_at(theta)
+                for c in range(len(theta)):
+                    r[c] = tangent(theta[c], r[c] - eps / 2 * slope[c]) if solved[c] else -start[c]
                 through()
-        change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
+        proposed = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
         for c in range(len(theta)):
-            sure = self.accept is not True and not impossible[c]
-            textbook.accept(rng, run, c, theta, before, np.where(impossible, -np.inf, -change), sure=sure)
+            textbook.accept(rng, run, c, theta, before, energy - proposed, proposed, sure=self.accept is not True)

@@ -15,6 +15,10 @@ def scale_and_rate(h):
     return -expm1(-h), 1 / expm1(h)
 
 
+MANY = 1e15
+"""A Poisson number with a larger mean, which may not fit into an integer, is taken for its mean: it is within 3e-8."""
+
+
 @jit.inlined
 def transition(rng, theta, shape, scale, rate):
     """θ_{t+h} given θ_t: scale·Gamma(a + N, 1), N ~ Poisson(rate·θ).
@@ -22,7 +26,10 @@ def transition(rng, theta, shape, scale, rate):
     The same distribution as (1 − e^{−h})/2 times a noncentral χ² with 2a degrees of freedom and noncentrality
     2θe^{−h}/(1 − e^{−h}), eq (2.2) of Baker et al.
     """
-    return scale * rng.standard_gamma(shape + rng.poisson(rate * theta))
+    mean = rate * theta
+    # A NaN compares false, and stays one.
+    number = float(rng.poisson(mean)) if mean < MANY else mean
+    return scale * rng.standard_gamma(shape + number)
 
 
 @jit.kernel

@@ -2,6 +2,8 @@
 
 from math import exp, log, sqrt
 
+import numpy as np
+
 from samplers import jit
 from samplers.kernels.base import Sampler
 from samplers.needs import FULL
@@ -56,8 +58,8 @@ class GeometricOU(Sampler):
     def textbook_step(self, rng, run, theta, r, data):
         h, mu, sigma = self.step_size, run.target.mu, run.target.sigma
         for c in range(len(theta)):
-            mean = mu + (log(theta[c, 0]) - mu) * exp(-h)
+            mean = mu + (np.log(theta[c, 0]) - mu) * exp(-h)
             with run.part("mean", c):
-                theta[c, 0] = exp(mean)
+                theta[c, 0] = np.exp(mean)
             with run.part("injected noise", c):
-                theta[c, 0] = exp(mean + sigma * sqrt(1 - exp(-2 * h)) * rng.standard_normal())
+                theta[c, 0] = np.exp(mean + sigma * sqrt(1 - exp(-2 * h)) * rng.standard_normal())

@@ -1,11 +1,10 @@
 """Geodesic Monte Carlo: Hamiltonian Monte Carlo on a manifold, with its accept step."""
 
-from math import exp
-
 import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import AFRESH, Sampler
+from samplers.kernels.metropolis import accepts
 from samplers.needs import FULL
 from samplers.parameters import Count, Flag, Real
 from samplers.targets.base import MANIFOLD
@@ -51,8 +50,7 @@ def advance(rng, state, model, source, params, out, n, info):
             half_kick(model, x, v, grad, step_size / 2)
         energy_of(model, x, v, proposed)
         for c in range(n_chains):
-            # A NaN energy compares false, and so is rejected.
-            if not accept or rng.random() < exp(energy[c] - proposed[c]):
+            if not accept or accepts(rng, energy[c] - proposed[c], proposed[c]):
                 info.counts[jit.ACCEPTED] += 1
             else:
                 x[c] = before[c]
@@ -133,6 +131,6 @@ class GMC(Sampler):
                         if not half:
                             theta[c], r[c] = run.manifold.textbook_geodesic(theta[c], r[c], eps)
                 through()
-        change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
+        proposed = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
         for c in range(len(theta)):
-            textbook.accept(rng, run, c, theta, before, -change, sure=self.accept is not True)
+            textbook.accept(rng, run, c, theta, before, energy - proposed, proposed, sure=self.accept is not True)

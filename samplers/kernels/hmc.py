@@ -1,12 +1,13 @@
 """Hamiltonian Monte Carlo with the leapfrog, with and without the accept step."""
 
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import AFRESH, Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
+from samplers.kernels.metropolis import accepts
 from samplers.needs import BATCH, FULL, MODE, NOISE
 from samplers.parameters import Count, Flag, Real
 
@@ -56,8 +57,7 @@ def advance(rng, state, model, source, params, out, n, info):
                     r[c, i] -= step_size / 2 * grad[c, i]
         _energy(potential, target_params, theta, r, proposed)
         for c in range(n_chains):
-            # A NaN energy compares false, and so is rejected; min(0.0, NaN) would be 0.0, and would accept it.
-            if not accept or rng.random() < exp(energy[c] - proposed[c]):
+            if not accept or accepts(rng, energy[c] - proposed[c], proposed[c]):
                 info.counts[jit.ACCEPTED] += 1
             else:
                 theta[c] = before[c]
@@ -137,6 +137,6 @@ class HMC(Sampler):
                 gradient = textbook.gradients(rng, run, theta, data)
                 r -= eps / 2 * gradient
                 through()
-        change = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2 - energy
+        proposed = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
         for c in range(len(theta)):
-            textbook.accept(rng, run, c, theta, before, -change, sure=self.accept is not True)
+            textbook.accept(rng, run, c, theta, before, energy - proposed, proposed, sure=self.accept is not True)

@@ -1,11 +1,12 @@
 """The Metropolis-adjusted Langevin algorithm."""
 
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
+from samplers.kernels.metropolis import accepts
 from samplers.needs import FULL
 from samplers.parameters import Real
 
@@ -31,8 +32,7 @@ def advance(rng, state, model, source, params, out, n, info):
                 moved = proposal[c, i] - theta[c, i]
                 there += (moved + step_size * grad[c, i]) ** 2
                 back += (moved - step_size * slope[c, i]) ** 2
-            # A NaN energy compares false, and so is rejected.
-            if rng.random() < exp(energy[c] - proposed[c] + (there - back) / (4 * step_size)):
+            if accepts(rng, energy[c] - proposed[c] + (there - back) / (4 * step_size), proposed[c]):
                 info.counts[jit.ACCEPTED] += 1
                 theta[c] = proposal[c]
                 grad[c] = slope[c]
@@ -86,7 +86,8 @@ class MALA(Sampler):
         def log_q(to, start):
             return -((to - start + eps * target.gradient_at(start)) ** 2).sum(axis=1) / (4 * eps)
 
-        ratio = target.log_density(theta) - target.log_density(before)
+        energy = -target.log_density(theta)
+        ratio = -target.log_density(before) - energy
         ratio += log_q(before, theta) - log_q(theta, before)
         for c in range(len(theta)):
-            textbook.accept(rng, run, c, theta, before, ratio)
+            textbook.accept(rng, run, c, theta, before, ratio, energy)

@@ -118,7 +118,7 @@ class MSGNHT(Moving):
         half()
         gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.friction * eps, eps)
         for c in range(len(theta)):
-            damping = [exp(-xi * eps / 2) for xi in r[c, dim:]]
+            damping = [textbook.exponential(-xi * eps / 2) for xi in r[c, dim:]]
             with run.part("friction, first half", c):
                 r[c, :dim] *= damping
             textbook.kick(run, c, r[c, :dim], eps, theta[c], gradient[c], noise[c])

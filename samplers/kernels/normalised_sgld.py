@@ -1,6 +1,6 @@
 """The naive way onto a sphere: a step of SGLD in the space around it, then normalise."""
 
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 
@@ -11,6 +11,24 @@ from samplers.manifolds import Sphere, Spheres
 from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD
+
+
+@jit.helper
+def normalise(x, c, first, size):
+    """x ← x/‖x‖, for the part of chain ``c`` that lies on a sphere of its own."""
+    square = 0.0
+    for i in range(first, first + size):
+        square += x[c, i] * x[c, i]
+    if not 0 < square < inf:
+        # The squares over- or underflow where the numbers do not; of 0, or of no number, NaN is left.
+        largest, square = 0.0, 0.0
+        for i in range(first, first + size):
+            largest = max(largest, abs(x[c, i]))
+        for i in range(first, first + size):
+            x[c, i] /= largest
+            square += x[c, i] * x[c, i]
+    for i in range(first, first + size):
+        x[c, i] /= sqrt(square)
 
 
 @jit.kernel
@@ -31,12 +49,10 @@ def advance(rng, state, model, source, params, out, n, info):
             )
         for c in range(n_chains):
             for first in range(0, dim, size):
-                square = 0.0
                 for i in range(first, first + size):
                     x[c, i] += kick[c, i]
-                    square += x[c, i] * x[c, i]
+                normalise(x, c, first, size)
                 for i in range(first, first + size):
-                    x[c, i] /= sqrt(square)
                     out[t, c, i] = x[c, i]
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
@@ -80,4 +96,6 @@ class NormalisedSGLD(Sampler):
             textbook.kick(run, c, x, self.step_size, x, gradient[c], noise[c])
             with run.part("normalise", c):
                 each = x.reshape(-1, run.shape[1])
+                # Over the largest first: the squares may overflow where the numbers do not.
+                each /= abs(each).max(axis=1, keepdims=True)
                 each /= np.linalg.norm(each, axis=1, keepdims=True)

@@ -1,6 +1,6 @@
 """The no-U-turn sampler: Hamiltonian Monte Carlo that finds the length of its trajectories."""
 
-from math import exp
+from math import exp, inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from samplers.needs import FULL
 from samplers.parameters import Count, Real
 
 _DIVERGED = 1000.0
-"""An energy so far above that of the start has no weight, and the trajectory cannot be trusted."""
+"""An energy so far above that of the start has no weight, and the trajectory cannot be trusted. Nor can it where the
+energy is −∞."""
 
 
 @jit.helper
@@ -46,12 +47,13 @@ def advance(rng, state, model, source, params, out, n, info):
                 ends[0, i] = ends[1, i] = theta[c, i]
                 end_r[0, i] = end_r[1, i] = momentum
                 end_grad[0, i] = end_grad[1, i] = grad[c, i]
-            weight, moved = 1.0, False
+            # Weights e^{H₀ − H} by their logs, for H may be far below the H₀ of a start in a tail.
+            log_weight, moved = 0.0, False
             for depth in range(max_depth):
                 side = 1 if rng.random() < 0.5 else 0
                 time = step_size if side == 1 else -step_size
                 x[0], r[0], slope[0] = ends[side], end_r[side], end_grad[side]
-                new, sound = 0.0, True
+                log_new, sound = -inf, True
                 for k in range(2**depth):
                     for i in range(dim):
                         r[0, i] -= time / 2 * slope[0, i]
@@ -64,12 +66,13 @@ def advance(rng, state, model, source, params, out, n, info):
                         r[0, i] -= time / 2 * slope[0, i]
                         above += r[0, i] * r[0, i] / 2
                     # A NaN energy compares false, and so ends the trajectory.
-                    if not above < _DIVERGED:
+                    if not -inf < above < _DIVERGED:
                         sound = False
                         break
                     leaves[k], leaf_r[k] = x[0], r[0]
-                    new += exp(-above)
-                    if rng.random() * new < exp(-above):
+                    log_new = np.logaddexp(log_new, -above)
+                    # Of the first leaf the share is 1.
+                    if rng.random() < exp(-above - log_new):
                         picked[:], picked_grad[:] = x[0], slope[0]
                     size = 2
                     while (k + 1) % size == 0:
@@ -80,9 +83,9 @@ def advance(rng, state, model, source, params, out, n, info):
                         break
                 if not sound:
                     break
-                if rng.random() * weight < new:
+                if rng.random() < exp(log_new - log_weight):
                     theta[c], grad[c], moved = picked, picked_grad, True
-                weight += new
+                log_weight = np.logaddexp(log_weight, log_new)
                 ends[side], end_r[side], end_grad[side] = x[0], r[0], slope[0]
                 if _turned(ends, end_r, 0, 1):
                     break
@@ -161,26 +164,26 @@ class NUTS(Sampler):
             return across @ left[1] < 0 or across @ right[1] < 0
 
         def half(end, side, size, start, leaves):
-            """The new half: its leaves, a draw from them and their weight; nothing where it turns or diverges."""
-            total, drawn = 0.0, end[0]
+            """The last leaf of the new half, a draw from it, the log of its weight; None where it turns or diverges."""
+            logs, drawn = [], end[0]
             for k in range(size):
                 leaves.append(leapfrog(leaves[-1] if leaves else end, side))
                 above = energy(*leaves[-1]) - start
-                if not above < _DIVERGED:
+                if not -inf < above < _DIVERGED:
                     return None
-                total += exp(-above)
-                if rng.random() * total < exp(-above):
+                logs.append(-above)
+                if rng.random() < np.exp(-above - np.logaddexp.reduce(logs)):
                     drawn = leaves[-1][0]
                 blocks = [leaves[k + 1 - 2**j : k + 1] for j in range(1, 12) if (k + 1) % 2**j == 0]
                 if any(turned(*((b[0], b[-1]) if side > 0 else (b[-1], b[0]))) for b in blocks):
                     return None
-            return leaves[-1], drawn, total
+            return leaves[-1], drawn, np.logaddexp.reduce(logs)
 
         for c in range(len(theta)):
             momentum = np.array([rng.standard_normal() for _ in theta[c]])
             run.aside("new momentum", c, [theta[c], theta[c] + eps * momentum], momentum=momentum)
             ends = {-1: (theta[c].copy(), momentum), 1: (theta[c].copy(), momentum)}
-            start, weight = energy(theta[c], momentum), 1.0
+            start, weight = energy(theta[c], momentum), 0.0
             drawn = theta[c].copy()
             for depth in range(self.max_depth):
                 side = 1 if rng.random() < 0.5 else -1
@@ -190,9 +193,9 @@ class NUTS(Sampler):
                 if made is None:
                     break
                 ends[side], candidate, total = made
-                if rng.random() * weight < total:
+                if rng.random() < np.exp(min(total - weight, 0.0)):
                     drawn = candidate
-                weight += total
+                weight = np.logaddexp(weight, total)
                 if turned(ends[-1], ends[1]):
                     break
             with run.part("draw", c):

@@ -58,10 +58,6 @@ def advance(rng, state, model, source, params, out, n, info):
                 v[c, i] = decay * v[c, i] + (1 - decay) * g * g
                 w[c, i] = decay * w[c, i] + (1 - decay) * 2 * g * curved[c, i]
                 out[t, c, i] = theta[c, i]
-    if gamma:
-        # The differences take all of the data, whatever a step's own gradient does.
-        share = state.data.size / source.batch_size if source.batch_size > 0 else 1.0
-        info.counts[jit.GRADIENTS] += 2 * n * n_chains * share
 
 
 class PSGLD(Sampler):
@@ -126,6 +122,11 @@ class PSGLD(Sampler):
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.zeros(2 * target.dim)
+
+    @property
+    def full_gradients_per_step(self) -> int:
+        """The two of Γ's differences."""
+        return 2 if self.gamma is True else 0
 
     bias_order = 1
 

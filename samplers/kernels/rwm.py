@@ -1,11 +1,10 @@
 """Random-walk Metropolis: what one can do without a gradient."""
 
-from math import exp
-
 import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import Sampler
+from samplers.kernels.metropolis import accepts
 from samplers.needs import FULL
 from samplers.parameters import Real
 
@@ -23,8 +22,7 @@ def advance(rng, state, model, source, params, out, n, info):
                 proposal[c, i] = theta[c, i] + scale * rng.standard_normal()
         model.potential(proposal, proposed, model.params)
         for c in range(n_chains):
-            # A NaN energy compares false, and so is rejected.
-            if rng.random() < exp(energy[c] - proposed[c]):
+            if accepts(rng, energy[c] - proposed[c], proposed[c]):
                 info.counts[jit.ACCEPTED] += 1
                 theta[c] = proposal[c]
                 energy[c] = proposed[c]
@@ -76,6 +74,7 @@ class RWM(Sampler):
         for c in range(len(theta)):
             with run.part("proposal", c):
                 theta[c] += [self.step_size * rng.standard_normal() for _ in theta[c]]
-        ratio = run.target.log_density(theta) - run.target.log_density(before)
+        energy = -run.target.log_density(theta)
+        ratio = -run.target.log_density(before) - energy
         for c in range(len(theta)):
-            textbook.accept(rng, run, c, theta, before, ratio)
+            textbook.accept(rng, run, c, theta, before, ratio, energy)

@@ -14,6 +14,7 @@ import param
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from samplers.file_format import GUESSED, Format
 from samplers.files import Tell, untold
 from samplers.parameters import Value, check_all
 from samplers.targets.base import Array, Column, unknown
@@ -55,10 +56,11 @@ class Model(param.Parameterized):
 
     @classmethod
     @abstractmethod
-    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Any:
-        """Somebody's own data, from files by name: what the model takes as ``uploaded``.
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Any:
+        """Somebody's own data, from files by name: what the model takes as ``uploaded``. Its ``taken`` says how the
+        files were read.
 
-        ``tell`` hears how far it is. Raises :class:`~samplers.files.FileError`.
+        ``tell`` hears how far it is. What ``form`` leaves open is guessed. Raises :class:`~samplers.files.FileError`.
         """
 
     @abstractmethod

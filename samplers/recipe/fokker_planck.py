@@ -243,35 +243,6 @@ def generator(
     return rates.matrix()
 
 
-def residual(
-    grid: Grid, energy: Field, drift: Sequence[Field], d11: Field, d12: Field = 0.0, d22: Field = 0.0
-) -> Array:
-    """The stationarity residual −∇·(f π) + Σ_ij ∂_i∂_j(D_ij π) of a whole drift f, with π = e^{−H}/Z; ``cells``.
-
-    By finite volumes: f π at the faces' middles, D_ii π at the centres, D12 π at the corners; through the walls
-    nothing flows, so the residuals sum to zero. It is ∂p/∂t at p = π. For a right drift it is not zero but of second
-    order in the cells' width, as f need not be written in terms of H, D, Q; where these are known,
-    ``generator(…, drift=f − recipe) @ π`` is zero to rounding for a right one. Raises ValueError as
-    :func:`generator`.
-    """
-    if len(drift) != grid.ndim:
-        raise ValueError(f"The drift has {len(drift)} entries, the grid {grid.ndim} coordinates.")
-    H = grid.energy(energy)
-    lowest = grid.evaluate(energy).min()
-    scale = 1 / (np.exp(-H).sum() * grid.volume)
-    out = np.zeros(grid.cells)
-    for axis, (f, d) in enumerate(zip(drift, (d11, d22), strict=False)):
-        h = grid.steps[axis]
-        face = np.exp(lowest - grid.evaluate(energy, (axis,)))
-        flow = _finite(grid, f, (axis,), "The drift") * face
-        flow -= np.diff(_finite(grid, d, (), f"D{axis + 1}{axis + 1}") * np.exp(-H), axis=axis) / h
-        if grid.ndim == 2:
-            corner = _finite(grid, d12, (0, 1), "D12") * np.exp(lowest - grid.evaluate(energy, (0, 1)))
-            flow -= np.diff(_pad(corner, 1 - axis), axis=1 - axis) / grid.steps[1 - axis]
-        out -= np.diff(_pad(flow, axis), axis=axis) / h
-    return out * scale
-
-
 class Factor:
     """The sparse LU of a matrix, and solves with it.
 

@@ -308,33 +308,6 @@ class Recipe:
                 terms += [d * self.slope(H[i], names[j]) for j, d in enumerate(row) if not d.is_zero]
             return _total(terms).expanded()
 
-    @cached_property
-    def wrong_potential(self) -> Expression | None:
-        """Ũ of the marginal of θ ∝ e^{−Ũ} that the drift without Γ has, where that is known in closed form; else None.
-
-        Without Γ, the drift is the recipe's for another energy in two cases. With momentum, D = diag(0, ·) a function
-        of θ, and Q's blocks ∓g(θ)I with one g = G^{−1/2}: Ũ = U + log G^{−1/2}, the marginal of θ is e^{−U} G^{1/2}
-        (naive SGRHMC). With θ alone, Q = 0 and D = g(θ)I: Ũ = U + log g. What is lost is in both cases the Γ of g∇ log
-        g.
-        """
-        thetas, momenta, d = self.layout.thetas, self.layout.momenta, self.layout.dim
-        if not self.gamma_dropped or self.dissipation_dropped or self.edited or self.layout.thermostats:
-            return None
-        g = -self.Q[0][d] if momenta else self.D[0][0]
-        # Where g is right everything else of the matrices is fixed, but for D's block of r.
-        for i, label in enumerate(self.layout.names):
-            for j in range(len(self.layout.names)):
-                both_r = min(i, j) >= d
-                wanted_q = ZERO if not momenta else -g if j == i + d else g if i == j + d else ZERO
-                wanted_d = g if not momenta and i == j else ZERO
-                if self.Q[i][j] != wanted_q or not (both_r or self.D[i][j] == wanted_d):
-                    return None
-                if both_r and not self.D[i][j].names <= set(thetas):
-                    return None
-            if label in momenta and label in g.names:
-                return None
-        return None if g.constant is not None and g.constant <= 0 else self.potential + expressions.apply("log", g)
-
     def correction(self, variance: float | Sequence[Sequence[float | Expression]]) -> Matrix:
         """B̂ = (D+Q) diag(V, 0) (D+Q)ᵀ, what a gradient of U with noise N(0, V) adds to the noise of a step, over ε².
 

@@ -9,13 +9,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import param
 from numpy.typing import NDArray
 from scipy import special
+from scipy.linalg import solve_triangular
 
 from samplers import jit
 from samplers.expressions.native import Loop
@@ -92,6 +93,28 @@ class Column:
         return self.shown if self.shown != (0.0, 0.0) else (self.low, self.high)
 
 
+class Whitening(NamedTuple):
+    """Coordinates z with θ = θ̂ + Lz, in which a distribution on ℝᵈ is like N(0, I) near its mode θ̂."""
+
+    centre: Array
+    """θ̂, (dim,)."""
+    factor: Array
+    """L, lower triangular, (dim, dim)."""
+
+    def theta(self, z: Array) -> Array:
+        """θ at z (..., dim). Every row is computed by itself, so that it is the same in every batch."""
+        return np.asarray(self.centre + (self.factor * z[..., None, :]).sum(axis=-1))
+
+    def z(self, theta: Array) -> Array:
+        """z at θ (..., dim)."""
+        return self.velocity(theta - self.centre)
+
+    def velocity(self, velocity: Array) -> Array:
+        """dz/dt where θ moves with this velocity (..., dim)."""
+        flat = np.reshape(velocity, (-1, len(self.centre)))
+        return solve_triangular(self.factor, flat.T, lower=True, check_finite=False).T.reshape(np.shape(velocity))
+
+
 @dataclass(frozen=True)
 class FirstSteps:
     """What samplers begin with on a steep target, where the step size that they declare would be unstable."""
@@ -104,16 +127,29 @@ class FirstSteps:
     """The least friction with minibatches."""
     other: float
     """The largest step size of any other sampler."""
+    heated: float = np.inf
+    """The largest one at which the heat of a minibatch is small, for a sampler without a velocity."""
+
+    def largest(self, moving: bool, batch: bool) -> float:
+        """The largest first step of a sampler with or without a velocity, with or without minibatches."""
+        if moving:
+            return self.batch if batch else self.moving
+        return min(self.other, self.heated) if batch else self.other
 
     @classmethod
     def of(cls, curvature: float, noise: float) -> "FirstSteps":
         """For U″ of at most this, and the variance of the noise of a minibatch of ten.
 
         A step with a velocity moves a third of what would be stable, one with minibatches a thirtieth, and friction
-        takes up all but a tenth of their heat. No sampler has a step below 1e-6, or more friction than 100 by itself.
+        takes up all but a tenth of their heat. Where that friction would stop half of the velocity in a step, or more,
+        the step is shorter. Without a velocity a step adds at most a twentieth of heat. No sampler has a step below
+        1e-6, or more friction than 100 by itself.
         """
         batch = 0.03 * curvature**-0.5
-        found = (0.3 * curvature**-0.5, batch, min(max(10 * batch * noise, 5.0), 100.0), 0.1 / curvature)
+        if min(10 * batch**2 * noise, 100 * batch) > 0.5:
+            batch = max(0.05 / noise, 2.5e-5) ** 0.5
+        friction = min(max(10 * batch * noise, 5.0), 100.0)
+        found = (0.3 * curvature**-0.5, batch, friction, 0.1 / curvature, 0.1 / max(curvature, noise))
         return cls(*(max(float(f"{value:.1g}"), 1e-6) for value in found))
 
 
@@ -191,6 +227,8 @@ class Target(param.Parameterized):
     """What estimators of its gradient can have of it."""
     exact_law: ClassVar[bool] = True
     """Whether the answers are exact but for rounding; else :attr:`uncertainty` says how far off they may be."""
+    watched: ClassVar[bool] = False
+    """Whether a run looks for an infinite density where its chains are, for a person typed the energy."""
     dragged: ClassVar[str] = ""
     """The parameter that says where its :attr:`handles` are; empty where there are none."""
     process: ClassVar[str | None] = None
@@ -240,6 +278,16 @@ class Target(param.Parameterized):
     @abstractmethod
     def dim(self) -> int:
         """The number of coordinates of θ."""
+
+    @property
+    def whitening(self) -> Whitening | None:
+        """The coordinates that samplers move in; None where those are θ."""
+        return None
+
+    @property
+    def sampled(self) -> "Target":
+        """The distribution in the coordinates that samplers move in: with a :attr:`whitening` that of z."""
+        return self
 
     def succeeds(self, other: "Target") -> bool:
         """Whether a chain of the other target can go on here: the same one with other parameters, in the same space."""
@@ -421,8 +469,13 @@ class Target(param.Parameterized):
         """U at θ (n, dim), (n,)."""
         jit.prepare([self.potential])
         out = np.empty(len(theta))
-        self.potential(np.ascontiguousarray(theta), out, self.packed())
+        # A compiled function takes no view that may not be written.
+        self.potential(np.array(theta, dtype=np.float64, order="C"), out, self.packed())
         return out
+
+    def unbounded_at(self, theta: Array) -> str:
+        """What is said of an infinite density at θ (dim,), of targets that are ``watched``."""
+        raise NotImplementedError
 
     def gradient_at(self, theta: Array) -> Array:
         """∂U/∂θ at θ (n, dim), (n, dim)."""

@@ -10,6 +10,7 @@ from samplers import jit
 from samplers.parameters import SpecError
 from samplers.targets.base import Array, FirstSteps
 from samplers.targets.long_run import LongRun, draw_kept
+from samplers.targets.newton import positive
 
 _STEP = 6e-6
 """The cube root of the rounding error: where differences ∇U(θ + δ) − ∇U(θ − δ) are best, relative to the size of θ."""
@@ -51,16 +52,20 @@ class Climbed(LongRun):
     def _climb(self) -> Array:
         return np.asarray(minimize(self._at, self.start_at, jac=True, method="BFGS", options={"gtol": 1e-8}).x)
 
-    @cached_property
-    def _peak(self) -> tuple[Array, Array]:
-        mode = self._climb()
+    def _curvature_at(self, mode: Array) -> Array:
+        """U″ there by differences of the gradient, (dim, dim)."""
         curvature = np.empty((self.dim, self.dim))
         for i in range(self.dim):
             step = np.zeros(self.dim)
             step[i] = _STEP * max(abs(mode[i]), 1e-3)
             curvature[i] = (self._at(mode + step)[1] - self._at(mode - step)[1]) / (2 * step[i])
-        curvature = (curvature + curvature.T) / 2
-        if not (np.isfinite(curvature).all() and np.linalg.eigvalsh(curvature)[0] > 0):
+        return (curvature + curvature.T) / 2
+
+    @cached_property
+    def _peak(self) -> tuple[Array, Array]:
+        mode = self._climb()
+        curvature = self._curvature_at(mode)
+        if not positive(curvature):
             where = ", ".join(f"{x:.4g}" for x in mode)
             raise SpecError("target", self.key, f"U has no minimum with a curvature where one was looked for, at {where}; give another start, or look at the gradient")  # fmt: skip
         return mode, curvature
@@ -86,7 +91,11 @@ class Climbed(LongRun):
     def without_draws(self) -> Array:
         return np.append(self.params, len(self.params))
 
+    def exact_draws(self) -> Array:
+        """The draws that :func:`draw` chooses from, (n, dim)."""
+        return self.reference.draws.reshape(-1, self.dim)
+
     @cached_property
     def _packed(self) -> Array:
-        draws = self.reference.draws.reshape(-1, self.dim)
+        draws = self.exact_draws()
         return np.concatenate([self.params, [len(draws)], draws.ravel(), [len(self.params)]])

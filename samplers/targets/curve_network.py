@@ -186,8 +186,12 @@ class CurveNetwork(LongRun):
 
     def textbook_slope(self, theta: Array, datum: int) -> Array:
         x, y = self.observations[datum]
-        residual = _curves(theta[None, None], np.array([x]))[0, 0] - y
-        return np.asarray(theta + self.items * residual / self.noise_sd**2 * _slope(theta, x))
+        w, b, v = np.split(theta[:-1], 3)
+        height, units = 1.5 / np.sqrt(len(w)), np.tanh(2 * (w * x + b))
+        residual = theta[-1] + height * (v * units).sum() - y
+        inner = 2 * height * v * (1 - units**2)
+        slope = np.concatenate([inner * x, inner, height * units, [1.0]])
+        return np.asarray(theta + self.items * residual / self.noise_sd**2 * slope)
 
 
 def _curves(theta: Array, x: Array) -> Array:
@@ -195,11 +199,3 @@ def _curves(theta: Array, x: Array) -> Array:
     w, b, v = np.split(theta[..., :-1], 3, axis=-1)
     units = np.tanh(SLOPE * (w * x[:, None] + b))
     return np.asarray(theta[..., -1] + HEIGHT / np.sqrt(w.shape[-1]) * (v * units).sum(axis=-1))
-
-
-def _slope(theta: Array, x: float) -> Array:
-    """∂f(x)/∂θ, (dim,)."""
-    w, b, v = np.split(theta[:-1], 3)
-    units = np.tanh(SLOPE * (w * x + b))
-    inner = v * (1 - units**2) * SLOPE
-    return np.append(HEIGHT / np.sqrt(len(w)) * np.concatenate([inner * x, inner, units]), 1.0)

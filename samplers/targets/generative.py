@@ -284,7 +284,7 @@ def _check_prior(part: Part, bounds: Mapping[str, Bounded], text: str) -> None:
     if law.whole:
         raise SpecError("target.prior", text, f"the density of {each.name} is one of whole numbers, and {each.name} is any number; nothing can be drawn of it")  # fmt: skip
     if each.low < law.low:
-        raise SpecError("target.prior", text, f"the formula of the density of {each.name} goes on below {law.low:g}, where there is no such distribution; {each.name} > {law.low:g} can be drawn from")  # fmt: skip
+        raise SpecError("target.prior", text, f"the density of {each.name} is 0 below {law.low:g}, where {each.name} may be; {each.name} > {law.low:g} can be drawn from")  # fmt: skip
     if each.high - each.low > law.width * (1 + 1e-9):
         raise SpecError("target.prior", text, f"{each.name} is an angle without bounds one turn apart; −3.141592653589793 < {each.name} < 3.141592653589793 can be drawn from")  # fmt: skip
 

@@ -17,6 +17,7 @@ from scipy.interpolate import CubicSpline, PchipInterpolator
 from samplers import jit
 from samplers.parameters import SpecError
 from samplers.targets.base import Array, Column, Target, Tell
+from samplers.targets.newton import inverse_factor
 from samplers.targets.quadrature import rule
 
 CHAINS = 4
@@ -167,7 +168,7 @@ class LongRun(Target):
 
     def _found(self, tell: Tell) -> Reference:
         jit.prepare([hmc, self.potential, self.gradient])
-        factor = np.ascontiguousarray(np.linalg.cholesky(np.linalg.inv(self.curvature)))
+        factor = inverse_factor(self.curvature)
         rng, params = Generator(SFC64(1)), self.without_draws()
         position, height = 2 * rng.standard_normal((CHAINS, self.dim)), np.full(CHAINS, np.inf)
         # Nearer to the mode where the density is 0 or has no value: from there no path is accepted.

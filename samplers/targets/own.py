@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.files import FileError, csv_rows, decode, quoted, reading, short_name
+from samplers.file_format import GUESSED, Format, Sheet, Taken, counted, titles_of_numbers
+from samplers.files import FileError, quoted, reading, short_name
 from samplers.parameters import OWN, SpecError
 from samplers.targets.base import Array, Target, subscript
 
@@ -50,6 +51,8 @@ class Table:
     """(N,)."""
     kinds: tuple[str, str] | None = None
     """What y = −1 and y = 1 stand for; None where y is a number."""
+    taken: Taken | None = None
+    """What the file was taken for, where it is read from one."""
     _targets: dict[Any, Target] = field(default_factory=dict)
 
     def target(self, choice: Hashable, make: Callable[[], Target]) -> Target:
@@ -83,40 +86,21 @@ def held(key: object) -> Table | None:
     return _HELD.get(key) if isinstance(key, str) else None
 
 
-def delimiter(line: str) -> str:
-    """What parts the columns of a CSV file, by its first line."""
-    return max(",;\t", key=line.count)
+def read(files: Mapping[str, bytes], two_kinds: bool, form: Format = GUESSED) -> Table:
+    """A table from one file. One column, the last unless another is chosen, is the answer, and the others are numbers.
 
-
-def number(place: str, column: str, text: str) -> float:
-    """The number in a cell. Raises :class:`~samplers.files.FileError`."""
-    allowed = f"allowed is a number between −{MAX_SIZE:,.0f} and {MAX_SIZE:,.0f}"
-    if not text.strip():
-        raise FileError(place, f"has nothing in {column}", f"{allowed}; leave out rows that lack one")
-    try:
-        value = float(text)
-    except ValueError:
-        raise FileError(place, f"has {quoted(text)} in {column}", f"{allowed}, with a point for decimals; leave out columns of words") from None  # fmt: skip
-    if not abs(value) <= MAX_SIZE:
-        raise FileError(place, f"has {quoted(text)} in {column}", allowed)
-    return value
-
-
-def read(files: Mapping[str, bytes], two_kinds: bool) -> Table:
-    """A table from one CSV file, whose first line names the columns and whose last column is the answer.
-
-    The answer is a number, or with ``two_kinds`` one of two numbers or words. Commas, semicolons or tabs part the
-    columns. Raises :class:`~samplers.files.FileError` with the line and the column.
+    The answer is a number, or with ``two_kinds`` one of two numbers or words. Rows with a missing value are left out.
+    Raises :class:`~samplers.files.FileError` with the line and the column.
     """
     name, content = one_file(files, "The data")
     with reading(name):
-        return _read(name, decode(name, content), two_kinds)
+        return _read(Sheet(name, content, form, titles=titles_of_numbers), two_kinds)
 
 
 def one_file(files: Mapping[str, bytes], what: str) -> tuple[str, bytes]:
     """The name and the content of the only file. Raises :class:`~samplers.files.FileError`, also where it is long."""
     if len(files) != 1:
-        raise FileError(what, f"are {len(files)} files", "allowed is one CSV file")
+        raise FileError(what, f"are {len(files)} files", "allowed is one table")
     ((path, content),) = files.items()
     name = short_name(path)
     if len(content) > MAX_BYTES:
@@ -130,63 +114,67 @@ def check_varies(name: str, columns: list[str], x: Array) -> None:
         raise FileError(name, f"has the same number in every row of {columns[k]}, to nine digits", "such a column says nothing; leave it out")  # fmt: skip
 
 
-def _read(name: str, text: str, two_kinds: bool) -> Table:
-    rows = csv_rows(name, text, delimiter(text.partition("\n")[0]))
-    line, header = next(rows, (1, []))
-    names = names_of(f"{name}, line {line}", header, "is explained by the others")
-    columns = [f"the column {quoted(each)}" for each in names]
-    numbers: list[list[float]] = []
-    answers: list[str] = []
-    places: list[str] = []
-    for line, row in rows:
-        place = f"{name}, line {line}"
-        if len(row) != len(names):
-            raise FileError(place, f"has {len(row)} fields", f"line 1 has {len(names)} names; allowed is as many fields in every line")  # fmt: skip
-        if len(names) * (len(numbers) + 1) > MAX_NUMBERS:
-            raise FileError(place, f"is one of more than {MAX_NUMBERS:,} numbers", "so many are not allowed")
-        numbers.append([number(place, column, each) for column, each in zip(columns[:-1], row[:-1], strict=True)])
-        answers.append(row[-1].strip())
-        places.append(place)
-    if len(numbers) < MIN_ROWS:
-        raise FileError(name, f"has {len(numbers)} rows of data", f"allowed are {MIN_ROWS} or more")
-    x = np.array(numbers)
-    check_varies(name, columns, x)
-    if two_kinds:
-        kinds = sorted(set(answers))
-        if len(kinds) != 2:
-            found = f"has {len(kinds)} different {'value' if len(kinds) == 1 else 'values'} in {columns[-1]}"
-            raise FileError(
-                name, found, "it is what is explained, the last; allowed are two, which are then the two kinds"
-            )
-        return Table(tuple(names[:-1]), x, names[-1], np.array([1.0 if a == kinds[1] else -1.0 for a in answers]), (kinds[0][:MAX_NAME], kinds[1][:MAX_NAME]))  # fmt: skip
-    y = np.array([number(place, columns[-1], each) for place, each in zip(places, answers, strict=True)])
-    if (y == y[0]).all():
-        raise FileError(name, f"has the same number in every row of {columns[-1]}", "there is nothing to explain")
-    return Table(tuple(names[:-1]), x, names[-1], y)
+def _read(sheet: Sheet, two_kinds: bool) -> Table:
+    name = sheet.name
+    names = names_of(sheet, "is explained by the others")
+    at = sheet.column("column", len(names) - 1)
+    assert at is not None
+    others = [k for k in range(len(names)) if k != at]
+    rows, left_out = complete_rows(sheet, MAX_NUMBERS // len(names), f"{MAX_NUMBERS:,} numbers")
+    of_x, answer = tuple(names[k] for k in others), f"the column {quoted(names[at])}"
+    x = sheet.numbers(rows, others, names, MAX_SIZE)
+    check_varies(name, [f"the column {quoted(each)}" for each in of_x], x)
+    if not two_kinds:
+        y = sheet.numbers(rows, [at], names, MAX_SIZE)[:, 0]
+        if (y == y[0]).all():
+            raise FileError(name, f"has the same number in every row of {answer}", "there is nothing to explain")
+        return Table(of_x, x, names[at], y, taken=sheet.taken(len(rows), [("column", "answer", at)], left_out))
+    answers = [row[at].strip() for _, row in rows]
+    kinds = sorted(set(answers))
+    if len(kinds) != 2:
+        found = f"has {len(kinds):,} different {'value' if len(kinds) == 1 else 'values'} in {answer}"
+        raise FileError(name, found, "it is what is explained; allowed are two, which are then the two kinds")
+    y = np.array([1.0 if each == kinds[1] else -1.0 for each in answers])
+    taken = sheet.taken(len(rows), [("column", "answer", at)], left_out)
+    return Table(of_x, x, names[at], y, (kinds[0][:MAX_NAME], kinds[1][:MAX_NAME]), taken)
 
 
-def names_of(place: str, header: list[str], last: str) -> list[str]:
+def complete_rows(sheet: Sheet, most: int, what: str) -> tuple[list[tuple[int, list[str]]], str]:
+    """The rows without missing values, and how many were left out, in words.
+
+    Raises :class:`~samplers.files.FileError` for more than ``most`` rows, which is ``what`` is bounded, and for few.
+    """
+    rows: list[tuple[int, list[str]]] = []
+    columns, lacking = range(sheet.n_columns), 0
+    for n, (line, row) in enumerate(sheet.rows()):
+        if n == most:
+            raise FileError(f"{sheet.name}, line {line}", f"is one of more than {what}", "so many are not allowed")
+        if sheet.lacks(row, columns):
+            lacking += 1
+        else:
+            rows.append((line, row))
+    left_out = f"{counted(lacking, 'row')} with a missing value left out" if lacking else ""
+    if len(rows) < MIN_ROWS:
+        more = f", and {left_out}" if lacking else ""
+        raise FileError(sheet.name, f"has {counted(len(rows), 'row')} of data{more}", f"allowed are {MIN_ROWS} or more")
+    return rows, left_out
+
+
+def names_of(sheet: Sheet, last: str) -> list[str]:
     """The names of the columns; ``last`` says what the last one is. Raises :class:`~samplers.files.FileError`."""
-    names = ["".join(c if c.isprintable() else " " for c in each).strip()[:MAX_NAME].strip() for each in header]
+    place = f"{sheet.name}, line {sheet.title_line}"
+    names = ["".join(c if c.isprintable() else " " for c in each).strip()[:MAX_NAME].strip() for each in sheet.titles]
     if not 2 <= len(names) <= MAX_COLUMNS + 1:
-        raise FileError(place, f"has {len(names)} {'column' if len(names) == 1 else 'columns'}", f"allowed are 2 to {MAX_COLUMNS + 1}, parted by commas, semicolons or tabs, of which the last {last}")  # fmt: skip
+        parts = "tabs, semicolons, vertical bars, commas or spaces between them"
+        raise FileError(place, f"has {counted(len(names), 'column')}", f"allowed are 2 to {MAX_COLUMNS + 1}, {parts}, of which the last {last}")  # fmt: skip
+    seen = set[str]()
     for k, each in enumerate(names, 1):
         if not each:
-            raise FileError(place, f"has no name for column {k}", "the first line names the columns")
-        if each in names[: k - 1]:
+            raise FileError(place, f"has no name for column {k}", "the title row names every column")
+        if each in seen:
             raise FileError(place, f"has the name {quoted(each)} twice", "allowed are different names")
-    if all(is_number(each) for each in names):
-        raise FileError(place, "has numbers only", "the first line names the columns")
+        seen.add(each)
     return names
-
-
-def is_number(text: str) -> bool:
-    """Whether a cell holds a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 class OfTable(Target):
@@ -202,9 +190,9 @@ class OfTable(Target):
     standardise: bool
 
     @classmethod
-    def read(cls, files: Mapping[str, bytes]) -> Table:
-        """Somebody's own table, which is there while the caller holds it. Raises :class:`~samplers.files.FileError`."""
-        return keep(read(files, cls.two_kinds))
+    def read(cls, files: Mapping[str, bytes], form: Format = GUESSED) -> Table:
+        """Somebody's own table, for :func:`keep`. Raises :class:`~samplers.files.FileError`."""
+        return read(files, cls.two_kinds, form)
 
     def check(self) -> None:
         # Of columns that are multiples of each other, or of very different sizes, the curvature has no inverse.

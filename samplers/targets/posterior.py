@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from samplers import jit
 from samplers.expressions import ZERO, Expression, apply, name, parse, work_limit
@@ -16,10 +17,11 @@ from samplers.expressions.machine import program
 from samplers.expressions.native import Loop
 from samplers.expressions.program import postfix
 from samplers.needs import DATA, MODE
-from samplers.parameters import Formula, Source, SpecError, Value
-from samplers.targets.base import Array, Fit, Tell, subscript
+from samplers.parameters import Formula, Option, Source, SpecError, Value
+from samplers.targets import newton
+from samplers.targets.base import Array, Column, FirstSteps, Fit, Target, Tell, Whitening, subscript, unknown
 from samplers.targets.bounded import Bounded, declarations
-from samplers.targets.boxed import FEW, Boxed
+from samplers.targets.boxed import FEW, WHITENED_PANELS, Basis, Boxed, NoPeakError
 from samplers.targets.long_run import CHAINS, Reference, hmc
 from samplers.targets.own import OfTable, Table, held, keep
 from samplers.targets.posterior_data import PRESETS, of_table
@@ -46,6 +48,7 @@ MAX_TRIES_WORK = 25 * 10**7
 _LEAPS = 8
 _WINDOWS, _WINDOW = 3, 100
 """Of a short run, each with the covariance of the one before; and draws of a chain in each."""
+STANDARDISED, TYPED = "standardised", "typed"
 MAX_SPREAD = 1e3
 """The largest standard deviation of a coordinate that a short run may find."""
 
@@ -57,6 +60,9 @@ class TypedPosterior(OfTable, Boxed):
     of the Jacobian is added, so that the prior is one of s and p. The columns of the table go by their titles.
     Derivatives are symbolic.
 
+    Samplers move in z with θ = θ̂ + Lz, where θ̂ is the mode and LLᵀ the inverse curvature there: a step is in units of
+    the posterior's spread, whatever those of the data are. Draws, starts and answers are θ.
+
     With up to three parameters the exact answers come from quadrature in a box that holds the posterior; beyond, and
     where the box does not resolve it, from a long run of Hamiltonian Monte Carlo.
     """
@@ -66,6 +72,7 @@ class TypedPosterior(OfTable, Boxed):
     source = "Typed by you"
     gives = DATA | {MODE}
     two_kinds = False
+    watched = True
     built_in = {name: preset.table for name, preset in PRESETS.items()}
     potential, gradient, batch = potential, gradient, batch
 
@@ -77,6 +84,9 @@ class TypedPosterior(OfTable, Boxed):
                   doc="The log density of one row of the table: a formula of the parameters and of columns by their titles.")  # fmt: skip
     curve = Formula(PRESETS["doses"].curve, tex="f(x)", label="Curve",
                     doc="What is drawn over the data: a formula of the parameters and of one column. Empty: nothing is drawn.")  # fmt: skip
+
+    coordinates = Option(default=STANDARDISED, objects=[STANDARDISED, TYPED], label="Samplers move in",
+                         doc="Standardised: z with θ = θ̂ + Lz, where θ̂ is the mode and LLᵀ the inverse curvature there, so that step sizes, friction and momenta are in units of the posterior's spread. Typed: θ itself, in the units of the table.")  # fmt: skip
 
     @classmethod
     def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
@@ -235,11 +245,11 @@ class TypedPosterior(OfTable, Boxed):
                 within |= m.names | t.names
         return found
 
-    def _found(self, tell: Tell) -> Reference:
+    def _run_or_grid(self, tell: Tell) -> Reference:
         """Where the mass is not around a highest point: a long run in the coordinates of :class:`NotCentred`."""
         if not self._has_mode and self.hierarchy and self.dim > FEW:
             try:
-                other = NotCentred(**{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}, curve="")  # fmt: skip
+                other = NotCentred(**{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}, curve="", coordinates=TYPED)  # fmt: skip
                 draws = other.centred(other._found(tell).draws)
             except SpecError:
                 # Too large there, or without a value where all of them are 0.
@@ -259,11 +269,30 @@ class TypedPosterior(OfTable, Boxed):
         some = keep(Table(data.names, data.x[::every], data.answer, data.y[::every]))
         given = {field: getattr(self, field) for field in ("parameters", "prior", "row")}
         try:
-            found = type(self)(table=some.key, curve="", **given)
+            found = type(self)(table=some.key, curve="", coordinates=TYPED, **given)
         except SpecError:
             return super()._starts()
         inverse = np.linalg.inv(found.curvature) / every
         return [(mode, (inverse + inverse.T) / 2) for mode in found._modes]
+
+    def _energies(self, theta: Array) -> Array:
+        out = super()._energies(theta)
+        if np.isneginf(out).any():
+            at = theta[np.argmax(np.isneginf(out))]
+            of_prior = bool(np.isposinf(self.log_prior.evaluate(**dict(zip(self.labels, at, strict=True)))))
+            field, text = ("prior", self.prior) if of_prior else ("row", self.row)
+            raise SpecError(f"target.{field}", text, self.unbounded_at(at))
+        return out
+
+    def _found(self, tell: Tell) -> Reference:
+        found = self._run_or_grid(tell)
+        # A chain that has come to an infinite density stays there.
+        self._energies(np.ascontiguousarray(found.draws[:, -1]))
+        return found
+
+    def unbounded_at(self, theta: Array) -> str:
+        where = ", ".join(f"{each.name} = {value:.6g}" for each, value in zip(self.bounded, self.constrained(theta), strict=True))  # fmt: skip
+        return f"its log density is +∞ at {where}; a density that is finite everywhere is needed"
 
     def constrained(self, theta: Array) -> list[Array]:
         """The values of the model's parameters at θ (..., dim), each (...)."""
@@ -289,17 +318,48 @@ class TypedPosterior(OfTable, Boxed):
 
     def start(self) -> Array:
         # In the tail, and in the picture: 0 may be further away than a chain goes in a lesson.
+        if self.whitening is not None:
+            return self.whitening.theta(np.full(self.dim, 2.0))
         return np.asarray(self.mode + 2 * np.sqrt(np.diag(np.linalg.inv(self.curvature))))
+
+    @cached_property
+    def whitening(self) -> Whitening | None:
+        return Whitening(self.mode, newton.inverse_factor(self.curvature)) if self.coordinates == STANDARDISED else None
+
+    @cached_property
+    def sampled(self) -> Target:
+        return self if self.whitening is None else Standardised(self, self.whitening)
+
+    @property
+    def first_steps(self) -> FirstSteps:
+        """Those of the coordinates that samplers move in."""
+        found = super().first_steps if self.whitening is None else self.sampled.first_steps
+        assert found is not None, "every density that is typed has a mode"
+        return found
+
+    def _bases(self) -> list[Basis]:
+        if self.whitening is None:
+            return super()._bases()
+        centre, factor = self.whitening
+        bases = []
+        for first in range(self.dim):
+            order = [first, *(k for k in range(self.dim) if k != first)]
+            matrix = np.empty_like(factor)
+            matrix[order] = newton.triangular(factor[order])
+            bases.append(Basis(centre, matrix, np.ones(self.dim), {first: 0}, WHITENED_PANELS[self.dim]))
+        return bases
 
     @cached_property
     def _peak(self) -> tuple[Array, Array]:
         try:
             mode, curvature = super()._peak
-        except SpecError:
+        except NoPeakError:
             if self.gradient_work > MAX_SHORT_RUN_WORK:
                 raise
             self._has_mode = False
-            return self._short_run()[:2]
+            mean, precision, _ = self._short_run()
+            self._modes = [mean]
+            return mean, precision
         # Of few coordinates the quadrature sees what is far from the mode.
         if self.dim <= FEW or self.gradient_work > MAX_SHORT_RUN_WORK:
             return mode, curvature
@@ -347,8 +407,18 @@ class TypedPosterior(OfTable, Boxed):
         )  # fmt: skip
 
     @cached_property
+    def _rows(self) -> Array:
+        """The columns that are used, (N, columns)."""
+        return np.column_stack([self.titles[title] for title in self.used])
+
+    @cached_property
     def params(self) -> Array:  # type: ignore[override]
-        return self._programs.packed(np.column_stack([self.titles[title] for title in self.used]))
+        return self._programs.packed(self._rows)
+
+    def whitened_params(self, whitening: Whitening) -> Array:
+        """What the compiled functions read where their coordinates are z, with the exact draws of z."""
+        params, draws = self._programs.packed(self._rows, whitening), whitening.z(self.exact_draws())
+        return np.concatenate([params, [len(draws)], draws.ravel(), [len(params)]])
 
     def packed(self) -> Array:
         # The machine's memory, and the addresses of native code, are a run's own.
@@ -356,6 +426,10 @@ class TypedPosterior(OfTable, Boxed):
 
     def native(self) -> dict[int, Loop]:
         return self._programs.native(self.n_data)
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        return tuple(each.coordinate for each in self.bounded)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -383,6 +457,8 @@ class TypedPosterior(OfTable, Boxed):
     def facts(self) -> Mapping[str, str]:
         jacobians = [f"θ{subscript(k + 1)} = {each.coordinate}, whose Jacobian adds {each.jacobian} to the log density" for k, each in enumerate(self.bounded) if each.jacobian]  # fmt: skip
         said = {"Data": f"{self.n_data:,} rows; columns {', '.join(itertools.islice(self.titles, 12))}"}
+        if self.whitening is not None:
+            said["Samplers"] = "they move in z with θ = θ̂ + Lz, of which one unit is one standard deviation near the mode: step sizes, friction and momenta are those of z, draws and starts are θ"  # fmt: skip
         if jacobians:
             said["Bounds"] = "; ".join(jacobians)
         exact = dict(super().facts()) if self.grid is None else {"Exact answers": "by quadrature"}
@@ -407,6 +483,58 @@ class TypedPosterior(OfTable, Boxed):
         prior = [float(self.log_prior.diff(label).evaluate(**given)) for label in self.labels]
         one = [float(self.log_row.diff(label).evaluate(**given, **row)) for label in self.labels]
         return -np.array(prior) - self.n_data * np.array(one)
+
+
+class Standardised(Target):
+    """The distribution of z where θ = θ̂ + Lz has a typed posterior; near its mode, 0, it is like N(0, I)."""
+
+    title = TypedPosterior.title
+    gives = TypedPosterior.gives
+    potential, gradient, batch, draw = TypedPosterior.potential, TypedPosterior.gradient, TypedPosterior.batch, TypedPosterior.draw  # fmt: skip
+
+    def __init__(self, of: TypedPosterior, whitening: Whitening):
+        super().__init__()
+        self.of, self.by = of, whitening
+
+    @property
+    def dim(self) -> int:
+        return self.of.dim
+
+    def data(self) -> NDArray[np.int64]:
+        return self.of.data()
+
+    @cached_property
+    def mode(self) -> Array:
+        return np.zeros(self.dim)
+
+    @cached_property
+    def _packed(self) -> Array:
+        return self.of.whitened_params(self.by)
+
+    def packed(self) -> Array:
+        return self._packed.copy()
+
+    def native(self) -> dict[int, Loop]:
+        return self.of.native()
+
+    def start(self) -> Array:
+        return self.by.z(self.of.start())
+
+    @cached_property
+    def first_steps(self) -> FirstSteps:
+        """Of curvatures near 1, and the noise at the mode of ten data."""
+        slopes = self.of.slopes_at(self.by.centre) @ self.by.factor
+        return FirstSteps.of(1.0, float(slopes.var(axis=0).max()) / 10)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(f"z{subscript(k + 1)}", -7.5, 7.5, unknown, 0.0, 1.0, shown=(-3.6, 3.6)) for k in range(self.dim))  # fmt: skip
+
+    def log_density(self, theta: Array) -> Array:
+        return self.of.log_density(self.by.theta(theta)) + float(np.log(np.diag(self.by.factor)).sum())
+
+    def textbook_slope(self, theta: Array, datum: int) -> Array:
+        return np.asarray(self.of.textbook_slope(self.by.theta(theta), datum) @ self.by.factor)
 
 
 class NotCentred(TypedPosterior):

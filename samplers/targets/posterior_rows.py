@@ -14,7 +14,7 @@ from samplers import jit
 from samplers.expressions.machine import LANES, execute, workspace
 from samplers.expressions.native import Loop, call
 from samplers.expressions.program import Op
-from samplers.targets.base import Array
+from samplers.targets.base import Array, Whitening
 
 BLOCK = 64
 """Rows that native code goes over in a call: 2 ns for each call, and numbers that stay in the nearest cache."""
@@ -23,7 +23,9 @@ BLOCK = 64
 # each; the addresses of native code.
 _PRIOR, _ROW, _PRIOR_SLOPES, _ROW_SLOPES, _WORK, _BLOCK, _ROWS, _ITEMS, _WIDTH = range(9)
 _NATIVE_PRIOR, _NATIVE_ROW, _NATIVE_PRIOR_SLOPES, _NATIVE_ROW_SLOPES, _NATIVE_BATCH = range(9, 14)
-_HEADER = 14
+# Where θ̂ and L begin; 0 where the coordinates are θ.
+_WHITENING = 14
+_HEADER = 15
 
 
 class Programs(NamedTuple):
@@ -36,13 +38,16 @@ class Programs(NamedTuple):
     prior_slopes: Array
     row_slopes: Array
 
-    def packed(self, rows: Array) -> Array:
-        """The packed parameters, with these rows (N, columns)."""
+    def packed(self, rows: Array, whitening: Whitening | None = None) -> Array:
+        """The packed parameters, with these rows (N, columns), of θ or of z."""
         most = max(rows.shape[1], int(self.row_slopes[2]))
         parts = [*self, np.zeros(workspace(*self)), np.zeros(BLOCK * most), rows.ravel()]
-        starts = _HEADER + np.cumsum([0, *map(len, parts[:-1])])
+        starts = _HEADER + np.cumsum([0, *map(len, parts)])
         header = np.zeros(_HEADER)
-        header[: _WIDTH + 1] = [*starts, *rows.shape]
+        header[: _WIDTH + 1] = [*starts[:-1], *rows.shape]
+        if whitening is not None:
+            header[_WHITENING] = starts[-1]
+            parts += [whitening.centre, whitening.factor.ravel()]
         return np.concatenate([header, *parts])
 
     def native(self, items: int) -> dict[int, Loop]:
@@ -138,8 +143,41 @@ def _by_machine(prior, row, theta, out, params):
                 out[i] += work[output + i * LANES + c]
 
 
+@jit.inlined
+def _theta(z, params):
+    """θ = θ̂ + Lz (n, dim) where the coordinates are z, or the coordinates themselves."""
+    n, dim = z.shape
+    theta, first = np.empty((n, dim)), int(params[_WHITENING])
+    for k in range(n):
+        for i in range(dim):
+            if first == 0:
+                theta[k, i] = z[k, i]
+                continue
+            theta[k, i] = params[first + i]
+            for j in range(i + 1):
+                theta[k, i] += params[first + dim + i * dim + j] * z[k, j]
+    return theta
+
+
+@jit.inlined
+def _pull_back(slopes, params):
+    """Make Lᵀ∂U/∂θ of ∂U/∂θ (n, dim) where the coordinates are z."""
+    n, dim = slopes.shape
+    first = int(params[_WHITENING])
+    if first == 0:
+        return
+    for k in range(n):
+        # L is lower triangular: what is written is not read again.
+        for j in range(dim):
+            total = 0.0
+            for i in range(j, dim):
+                total += params[first + dim + i * dim + j] * slopes[k, i]
+            slopes[k, j] = total
+
+
 @jit.potential
-def potential(theta, out, params):
+def potential(z, out, params):
+    theta = _theta(z, params)
     if params[_NATIVE_ROW] != 0:
         call(int(params[_NATIVE_PRIOR]), (theta, out), 0, theta.shape[0])
         for k in range(theta.shape[0]):
@@ -150,18 +188,21 @@ def potential(theta, out, params):
 
 
 @jit.gradient
-def gradient(theta, out, params):
+def gradient(z, out, params):
+    theta = _theta(z, params)
     if params[_NATIVE_ROW_SLOPES] != 0:
         call(int(params[_NATIVE_PRIOR_SLOPES]), (theta, out), 0, theta.shape[0])
         for k in range(theta.shape[0]):
             _add_rows(int(params[_NATIVE_ROW_SLOPES]), theta[k], out[k], params)
-        return
-    for k in range(theta.shape[0]):
-        _by_machine(_at(params, _PRIOR_SLOPES), _at(params, _ROW_SLOPES), theta[k], out[k], params)
+    else:
+        for k in range(theta.shape[0]):
+            _by_machine(_at(params, _PRIOR_SLOPES), _at(params, _ROW_SLOPES), theta[k], out[k], params)
+    _pull_back(out, params)
 
 
-@jit.batch
-def batch(theta, data, each, params):
+@jit.inlined
+def _slopes_of_rows(theta, data, each, params):
+    """Write ∂U/∂θ at θ (1, dim) of each of these rows by itself, as if it stood for all."""
     dim, items, work, width = theta.shape[1], params[_ITEMS], _at(params, _WORK), int(params[_WIDTH])
     output = (dim + width) * LANES
     if params[_NATIVE_BATCH] != 0:
@@ -185,3 +226,10 @@ def batch(theta, data, each, params):
         for i in range(dim):
             for c in range(n):
                 each[first + c, i] += items * work[output + i * LANES + c]
+
+
+@jit.batch
+def batch(z, data, each, params):
+    theta = _theta(z, params)
+    _slopes_of_rows(theta, data, each, params)
+    _pull_back(each, params)

@@ -9,6 +9,7 @@ from scipy.interpolate import CubicHermiteSpline
 from samplers.targets.base import Array
 
 _NODES, _WEIGHTS = leggauss(16)
+_FINE, _FINE_WEIGHTS = leggauss(32)
 # Values of a CDF computed at once: with 2048 points for each, 8 MB.
 _BLOCK = 512
 
@@ -50,22 +51,28 @@ def rule(low: Array | float, high: Array | float, panels: int) -> tuple[Array, A
     return low + (high - low) * places, (high - low) * weights
 
 
+def _coefficients(values: Array, nodes: Array, weights: Array, n: int) -> Array:
+    """The first n Legendre coefficients (n, panels) of functions that are known at the nodes of a Gauss rule."""
+    return np.array([(2 * k + 1) / 2 * (values * weights * legval(nodes, np.eye(n)[k])).sum(axis=1) for k in range(n)])
+
+
 def rule_cdf(low: float, high: float, density: Array) -> Callable[[Array], Array]:
     """The CDF of a density that is known at the points of :func:`rule` on [low, high], (16 panels,).
 
-    In each panel the density is the polynomial of degree 15 through its points, and the CDF the integral of that.
+    In each panel the density is the square of the polynomial of degree 15 through the roots at its points, and the CDF
+    the integral of that: it never falls, where a polynomial through the density itself may be negative in a tail.
     """
     n = len(_NODES)
-    values = density.reshape(-1, n)
-    half = (high - low) / len(values) / 2
-    # Legendre coefficients, and those of the antiderivative that is 0 at the panel's left end.
-    coefficients = np.array([(2 * k + 1) / 2 * (values * _WEIGHTS * legval(_NODES, np.eye(n)[k])).sum(axis=1) for k in range(n)])  # fmt: skip
-    integrals = half * legint(coefficients, lbnd=-1)
-    before = np.concatenate([[0.0], np.cumsum((values * _WEIGHTS).sum(axis=1) * half)])
+    roots = np.sqrt(density.reshape(-1, n))
+    half = (high - low) / len(roots) / 2
+    # Legendre coefficients of the root, of its square, and of the antiderivative that is 0 at the panel's left end.
+    squares = legval(_FINE, _coefficients(roots, _NODES, _WEIGHTS, n)) ** 2
+    integrals = half * legint(_coefficients(squares, _FINE, _FINE_WEIGHTS, 2 * n - 1), lbnd=-1)
+    before = np.concatenate([[0.0], np.cumsum(legval(1.0, integrals))])
 
     def cdf(x: Array) -> Array:
         x = np.clip(np.asarray(x, dtype=float), low, high)
-        panel = np.minimum(((x - low) / (2 * half)).astype(int), len(values) - 1)
+        panel = np.minimum(((x - low) / (2 * half)).astype(int), len(roots) - 1)
         place = (x - low) / half - 2 * panel - 1
         inside = legval(place, integrals[:, panel], tensor=False)
         return np.clip((before[panel] + inside) / before[-1], 0.0, 1.0)

@@ -79,8 +79,16 @@ _HELPERS = {
     "sign": ("sign_of", "real sign_of(real x) { return (x > 0) - (x < 0); }"),
     "log_i0": ("log_i0", "real log_i0(real x) { return log_modified_bessel_first_kind(0, abs(x)); }"),
     "i1_over_i0": ("i1_over_i0", "real i1_over_i0(real x) { return ((x > 0) - (x < 0)) * exp(log_modified_bessel_first_kind(1, abs(x)) - log_modified_bessel_first_kind(0, abs(x))); }"),
-    "bernoulli_logit_lpmf": ("bernoulli_logit_of", "real bernoulli_logit_of(real y, real logit_p) { return y * logit_p - log1p_exp(logit_p); }"),
-    "poisson_log_lpmf": ("poisson_log_of", "real poisson_log_of(real y, real log_rate) { return y * log_rate - exp(log_rate) - lgamma(y + 1); }"),
+    "log1p_square": ("log1p_square", "real log1p_square(real x) { return log1p(square(x)); }"),
+    "log_i0e": ("log_i0e", "real log_i0e(real x) { return log_modified_bessel_first_kind(0, abs(x)) - abs(x); }"),
+    "log_i0e_slope": ("log_i0e_slope", "real log_i0e_slope(real x) { return ((x > 0) - (x < 0)) * (exp(log_modified_bessel_first_kind(1, abs(x)) - log_modified_bessel_first_kind(0, abs(x))) - 1); }"),
+    "lgamma_half_step": ("lgamma_half_step", "real lgamma_half_step(real x) { return lgamma(x + 0.5) - lgamma(x) - 0.5 * log(x); }"),
+    "lgamma_half_step_slope": ("lgamma_half_step_slope", "real lgamma_half_step_slope(real x) { return digamma(x + 0.5) - digamma(x) - 0.5 / x; }"),
+    "log_gamma_density": ("log_gamma_density", "real log_gamma_density(real k, real eta) { return (k - 1) * eta - exp(eta) - lgamma(k); }"),
+    "zero_times": ("zero_times", "real zero_times(real w, real u) { return w == 0 ? 0 : w * u; }"),
+    "if_nonnegative": ("if_nonnegative", "real if_nonnegative(real c, real u) { return c < 0 ? negative_infinity() : u; }"),
+    "bernoulli_logit_lpmf": ("bernoulli_logit_of", "real bernoulli_logit_of(real y, real logit_p) { return y == 0 || y == 1 ? -log1p_exp((1 - 2 * y) * logit_p) : negative_infinity(); }"),
+    "poisson_log_lpmf": ("poisson_log_of", "real poisson_log_of(real y, real log_rate) { return y < 0 ? negative_infinity() : y * log_rate - exp(log_rate) - lgamma(y + 1); }"),
 }  # fmt: skip
 """What Stan has no name for, or has for whole numbers only: the name in the program, and its definition."""
 
@@ -158,7 +166,7 @@ def _named(names: Sequence[str]) -> dict[str, str]:
 def program(bounded: Sequence[Bounded], columns: Mapping[str, Array], prior: str, row: str) -> str:
     """A program with the density of the typed prior and rows, (N,) each column.
 
-    The Jacobians of bounds are Stan's own. A density is 0 in Stan outside its support, where the formula may go on.
+    The Jacobians of bounds are Stan's own.
     """
     names = _named([*(each.name for each in bounded), *columns])
     writer = _Writer(names, columns)

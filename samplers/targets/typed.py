@@ -114,6 +114,7 @@ class Typed(Target):
     title = "Typed energy"
     source = "Typed by you"
     potential, gradient, draw = potential, gradient, draw
+    watched = True
 
     energy = Formula("theta^4 - 2*theta^2 + theta/3", tex="U", label="Energy U",
                      doc="Minus the log density, up to a constant: a formula of theta, or of theta1 and theta2, with + - * / ^, brackets, exp, log, sqrt, sin, cos, tanh, abs and others.")  # fmt: skip
@@ -234,6 +235,10 @@ class Typed(Target):
         super().check_start(theta)
         if not np.isfinite(self._energy_at(np.array([theta]))).all():
             raise SpecError("start", list(theta), "allowed is a place where the energy is finite")
+
+    def unbounded_at(self, theta: Array) -> str:
+        where = ", ".join(f"{name} = {x:.6g}" for name, x in zip(self.names, theta, strict=True))
+        return f"its log density is +∞ at {where}; an energy that is finite everywhere is needed"
 
     def log_density(self, theta: Array) -> Array:
         inside = (np.abs(theta) <= self.half_width).all(axis=-1)

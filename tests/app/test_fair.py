@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -116,3 +117,70 @@ def test_threads_do_what_the_queue_says():
         assert await long
 
     asyncio.run(asyncio.wait_for(all_work(), 60))
+
+
+@pytest.mark.parametrize("kind", [Queue, Saving])
+def test_nobody_saves_up_who_has_worked_before(kind):
+    """Fails where a page that made a few steps, was paused for a minute and goes on keeps the others waiting: its
+    pieces of work that have ended are no work of its any more."""
+    queue = kind(1)
+    paused, other = Share(), Share()
+    for share in (paused, paused):
+        queue.put(share, lambda: None)
+        queue.end(queue.take(0.0), CHEAP)
+    for _ in range(100):
+        queue.put(other, lambda: None)
+        queue.end(queue.take(0.0), DEAR)
+    queue.put(paused, lambda: None)
+    queue.put(other, lambda: None)
+    order = []
+    for _ in range(10):
+        work = queue.take(0.0)
+        order.append(work.share)
+        queue.end(work, DEAR)
+        queue.put(work.share, lambda: None)
+    assert (order.count(paused) <= 6) == (kind is Queue)
+
+
+def test_what_is_long_frees_its_place_once():
+    """Work that has become long is waited for no more: whoever asks then waits for an end, not for a moment."""
+    queue = Queue(1)
+    queue.put(Share(), lambda: None)
+    queue.take(0.0)
+    queue.put(Share(), lambda: None)
+    assert queue.due(0.4 * LONG_SECONDS) == pytest.approx(0.6 * LONG_SECONDS)
+    assert queue.due(1.5 * LONG_SECONDS) is None
+
+
+def test_a_page_is_charged_the_processors_time():
+    """Not the clock's, and not another thread's: of a work that computes and one that waits as long."""
+    pool, worked, waited = Pool(1, "test"), Share(), Share()
+
+    def compute():
+        began = time.thread_time()
+        while time.thread_time() - began < 0.05:
+            pass
+
+    pool.submit(worked, compute).result(60)
+    pool.submit(waited, lambda: time.sleep(0.05)).result(60)
+    pool.submit(Share(), lambda: None).result(60)
+    # The queue's clock begins where the others are: what the second page has had beside it is its own work's.
+    assert 0.05 <= worked.had < 0.5
+    assert waited.had - worked.had < 0.04
+
+
+def test_work_that_was_put_together_does_not_wait_for_the_first():
+    """Two pieces before any thread looks: the one that takes the long one leaves another to look after the rest."""
+    pool, free = Pool(1, "test"), threading.Event()
+    with pool._changed:
+        long, short = pool.submit(Share(), free.wait), pool.submit(Share(), lambda: 1)
+    assert short.result(30) == 1 and not long.done()
+    free.set()
+
+
+def test_threads_do_not_become_more():
+    """As many as have work at a time and one more, however much work there was."""
+    pool = Pool(2, "counted")
+    for _ in range(60):
+        pool.submit(Share(), lambda: None).result(60)
+    assert sum(thread.name == "counted" for thread in threading.enumerate()) <= 4

@@ -10,6 +10,7 @@ import json
 import re
 import socket
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import AsyncMock, Mock
@@ -18,6 +19,7 @@ import panel as pn
 import panel_material_ui as pmui
 import pytest
 from bokeh.application import Application
+from bokeh.core.properties import Any, List
 from bokeh.document import Document
 from bokeh.model import DataModel
 from bokeh.models import Slider
@@ -25,11 +27,26 @@ from bokeh.server.connection import ServerConnection
 from bokeh.util.token import generate_jwt_token, generate_session_id
 from panel.io.application import build_single_handler_application
 from panel.io.session import generate_session
+from panel.io.state import set_curdoc
+from panel.models.esm import DataEvent, ReactiveESM
+from tornado.httputil import HTTPHeaders
 from tornado.websocket import WebSocketClosedError
 
 from app.guard.server import EmbedError, Guard, GuardedTornado, embedding_sites, install
-from app.guard.socket import EXPIRED, FAILED, FAILURE_COSTS, MAX_TEXT, REFUSED, TOO_LONG, GuardedSocket
-from app.guard.writes import MAX_EVENTS, WRITABLE, passed_on
+from app.guard.socket import (
+    BURST,
+    EXPIRED,
+    FAILED,
+    FAILURE_COSTS,
+    MAX_TEXT,
+    MOST_LOGGED,
+    REFUSED,
+    TOO_LONG,
+    GuardedSocket,
+    _errors_of,
+)  # fmt: skip
+from app.guard.writes import MAX_EVENTS, MAX_NUMBERS, MAX_WORD, SENDS, WRITABLE, passed_on
+from tests import hostile
 from tests.browser import serve
 from tests.raw_client import Client, event, get, models, run, token, write
 
@@ -61,11 +78,14 @@ PROMISES = {
         "test_no_file_of_the_lessons_executes_data",
         "test_broken_files_stop_no_others",
         "test_a_broken_file_is_reported_with_its_line_and_stops_no_other",
+        "test_a_formula_is_of_signs_alone",
+        "test_a_text_has_links_to_web_pages_alone",
+        "test_a_handout_runs_its_own_scripts_and_no_other",
     ),
     "An uploaded corpus, graph or table": (
         "test_the_server_itself_refuses_what_is_too_large",
         "test_entities_are_refused_before_they_are_read",
-        "test_an_upload_is_read_once_and_its_bytes_are_let_go",
+        "test_an_upload_is_read_once_and_in_another_way_where_a_choice_is_changed",
         "test_a_table_of_ones_own_is_run_and_offered_and_goes_with_the_page",
     ),
     "A share link holds the whole experiment": ("test_the_link_is_the_whole_state",),
@@ -98,6 +118,15 @@ PROMISES = {
         "test_a_flood_of_messages_waits_its_turn",
         "test_what_is_no_message_closes_the_connection_and_nothing_else",
         "test_a_large_body_is_refused_before_it_is_sent",
+        "test_a_component_sends_what_its_script_sends_and_nothing_else",
+        "test_an_error_in_what_is_deferred_is_charged_to_its_page_and_logged_once",
+        "test_a_page_has_few_errors_in_the_log",
+    ),
+    "Headers and a body are there": (
+        "test_half_a_request_is_not_waited_for",
+        "test_the_oldest_that_waits_of_an_address_gives_way",
+        "test_a_class_behind_one_address_is_served",
+        "test_an_address_has_a_bound_and_a_proxy_on_this_computer_none",
     ),
     "A session is of the page": (
         "test_a_session_has_one_connection",
@@ -114,6 +143,9 @@ PROMISES = {
         "test_a_student_does_nothing_that_is_the_makers",
         "test_a_page_opens_one_room",
         "test_links_and_rooms_die_after_a_day",
+        "test_what_is_not_used_gives_way",
+        "test_a_school_behind_one_address_has_its_rooms",
+        "test_a_page_opens_few_rooms_in_its_life",
         "test_everything_is_bounded",
         "test_hostile_values_are_refused_as_in_links",
     ),
@@ -121,6 +153,7 @@ PROMISES = {
     "An error tells the client": (
         "test_an_error_tells_a_client_nothing_of_the_server",
         "test_a_page_that_cannot_be_made_says_so_and_nothing_of_the_server",
+        "test_controls_of_a_text_are_written_out",
     ),
     "The app needs no network": ("test_the_network_is_watched",),
     "`python -m lessons --cluster`": (),
@@ -235,6 +268,104 @@ def test_events_are_those_of_the_component():
         {"kind": "ModelChanged", "model": {"id": []}, "attr": [], "new": 1},
     ):  # fmt: skip
         assert not kept(document, bad), bad
+
+
+def record(**values):
+    """A mapping as Bokeh writes it."""
+    return {"type": "map", "entries": [[key, value] for key, value in values.items()]}
+
+
+PART = {"type": "bytes", "data": {"id": "0"}}
+CHUNK = {"type": "status", "status": "upload_event", "chunk": 1, "data": PART, "name": "a", "total_chunks": 1, "mime_type": ""}  # fmt: skip
+SENT = {
+    "Bus": [[1, 0, 1, 1280, True]],
+    "Connection": ["listening"],
+    "Contents": [0, 7],
+    "FileBox": [
+        record(**CHUNK), record(type="status", status="finished"), record(status="initializing", type="status"),
+        record(status="error", error="it is too large", type="status"),
+    ],
+    "MenuButton": [record(type="click", item=1)],
+    "NotificationArea": [record(type="destroy", uuid="f" * 32)],
+    "Option": ["chosen"],
+    "Presenter": ["next", "part_back"],
+    "RoomBar": [["hello", "a" * 24, "", "free"], ["answer", 2], ["leave"]],
+    "Touch": [["click", "joint", 0.5, -1], ["curve", "joint", *[0.1] * MAX_NUMBERS]],
+}  # fmt: skip
+"""What the script of each component sends."""
+UNSENT = [
+    "x", None, 1, True, 0.5, -1, [], {}, record(), "x" * (MAX_WORD + 1), [[]], [1, 2, 3, 4, "5"], [0.5] * 5, ["click", "joint"],
+    ["click", "joint", "0"], ["click", "joint", *[0] * (MAX_NUMBERS + 1)], ["x" * (MAX_WORD + 1)], ["answer", None], ["answer", 1, 2, 3, 4], record(type="click"),
+    record(type="click", item=2), record(type="click", item=-1), record(type="click", item=[0]), record(type="click", item="0"), record(type="click", item=None),
+    record(type="action", item=0, action="x"), record(type="destroy"), record(type="destroy", uuid=None), record(type="destroy", uuid=[]), record(item=0),
+    record(**{**CHUNK, "name": "x" * 256}), record(**{**CHUNK, "name": None}), record(**{**CHUNK, "chunk": "1"}), record(**{**CHUNK, "chunk": -1}),
+    record(**{**CHUNK, "data": "text"}), record(**{**CHUNK, "more": 1}), record(status="other"), record(status=["finished"]), record(status="error", error=1),
+]  # fmt: skip
+"""What no script sends, each in the shape of some component."""
+
+
+@cache
+def kind(name):
+    """The model of a component's data."""
+    return type(name, (DataModel,), {"items": List(Any, default=[{}, {}])})
+
+
+def sender(name):
+    """A document with a component of this class, and the component's model."""
+    document = Document()
+    model = ReactiveESM(data=kind(name)(), esm="")
+    document.add_root(model)
+    return document, model
+
+
+@pytest.mark.parametrize("name", SENDS)
+def test_a_component_sends_what_its_script_sends_and_nothing_else(name):
+    """The library's handlers look at nothing, and raise for a text in place of a mapping."""
+    document, model = sender(name)
+
+    def taken(data):
+        return bool(kept(document, event("data_event", model=model.id, data=data), buffers=("0",)))
+
+    assert all(map(taken, SENT[name]))
+    others = [*UNSENT, *(data for other in SENT.keys() - {name} for data in SENT[other])]
+    loose = {
+        "Presenter": ("x", "listening", "chosen", "next", "part_back"),
+        "Contents": (1, 0, 7),
+        "RoomBar": (["leave"],),
+    }
+    of_words = name == "RoomBar"
+    found = [data for data in others if taken(data) and data not in loose.get(name, ())]
+    # An action of a room is a text and up to three more; a touch may look like that, and so may two words.
+    assert all(of_words and isinstance(data, list) and 1 <= len(data) <= 4 for data in found), found
+
+
+@pytest.mark.parametrize("loose", [False, True])
+def test_what_the_hostile_client_sends_ends_in_no_handler_of_the_library(loose, monkeypatch):
+    """Fault: a menu takes what comes, as the area of messages does; most of it raises in Panel's own handlers."""
+    shapes = {"MenuButton": lambda *_: True, "NotificationArea": lambda *_: True} if loose else dict(SENDS)
+    monkeypatch.setattr("app.guard.writes.SENDS", shapes)
+    raised = 0
+    for component in (pmui.MenuButton(items=[{"label": "a"}, {"label": "b"}]), pmui.NotificationArea()):
+        document = Document()
+        component.server_doc(doc=document)
+        model = next(iter(component._models.values()))[0]
+        for data in hostile.SENT:
+            for one in kept(document, event("data_event", model=model.id, data=data)):
+                plain = dict(one["msg_data"]["values"]["entries"])["data"]
+                try:
+                    component._handle_msg(dict(plain["entries"]) if isinstance(plain, dict) else plain)
+                except Exception:
+                    raised += 1
+    assert (raised == 0) != loose
+    assert raised == 0 or raised > len(hostile.SENT)
+
+
+@pytest.mark.parametrize("name", SENDS)
+def test_a_shape_that_allows_everything_is_seen(name, monkeypatch):
+    """The planted fault."""
+    monkeypatch.setattr("app.guard.writes.SENDS", {name: lambda model, value: True})
+    with pytest.raises(AssertionError):
+        test_a_component_sends_what_its_script_sends_and_nothing_else(name)
 
 
 @pytest.mark.parametrize("content", [None, [], 1, "x", {}, {"events": None}, {"events": {}}, {"events": 3}])
@@ -503,13 +634,45 @@ def test_an_error_tells_a_client_nothing_of_the_server(caplog):
     """What fails on the server is in its log, with the traceback; the client gets a sentence and may go on."""
     socket = object.__new__(GuardedSocket)
     socket.connection = Mock(error=lambda message, text: text)
-    socket.send_message, socket._wait = AsyncMock(), AsyncMock()
+    socket._errors, socket.send_message, socket._wait = _errors_of(Document()), AsyncMock(), AsyncMock()
+    socket._errors.charge(socket)
     socket._patch = AsyncMock(side_effect=OSError("a secret place"))
     asyncio.run(socket._take(Mock(msgtype="PATCH-DOC"), 1.0))
     socket.send_message.assert_awaited_once_with(FAILED)
     assert "a secret place" in caplog.text and "secret" not in FAILED
     # It costs the client a while.
-    socket._wait.assert_awaited_once_with(1.0 + FAILURE_COSTS)
+    assert socket._credit == BURST - FAILURE_COSTS
+
+
+@pytest.mark.parametrize("charged", [True, False])
+def test_an_error_in_what_is_deferred_is_charged_to_its_page_and_logged_once(charged, caplog, monkeypatch):
+    """A handler that Panel calls of itself raises a thousand times. Fault: Panel is left to raise it."""
+    before = pn.config.exception_handler
+    install()
+    if not charged:
+        pn.config.exception_handler = before
+    document, socket, outer = Document(), object.__new__(GuardedSocket), pmui.MenuButton(items=[{"label": "a"}])
+    outer.server_doc(doc=document)
+    _errors_of(document).charge(socket)
+    with suppress(AttributeError), set_curdoc(document):
+        for _ in range(1000):
+            outer._process_event(DataEvent(None, "x"))
+    pn.config.exception_handler = before
+    assert (socket._credit == BURST - 1000 * FAILURE_COSTS) == charged
+    assert (caplog.text.count("Traceback") == 1) == charged
+
+
+def test_a_page_has_few_errors_in_the_log(caplog):
+    errors = _errors_of(Document())
+    for k in range(10 * MOST_LOGGED):
+        # Each in a place of its own.
+        try:
+            exec(compile("\n" * k + "1 / 0", "made", "exec"), {})  # noqa: S102
+        except ZeroDivisionError as error:
+            errors.note(error)
+    assert caplog.text.count("Traceback") == MOST_LOGGED
+    errors.close()
+    assert f"caused {9 * MOST_LOGGED} more" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["PATCH-DOC", "PULL-DOC-REQ", "ACK"])
@@ -695,7 +858,7 @@ def test_names_that_were_allowed(tmp_path):
 
 def test_a_wildcard_allows_every_name():
     class Asked:
-        host, headers = "whatever.example:1", {}
+        host, uri, headers = "whatever.example:1", "/app", HTTPHeaders()
 
     assert Guard({"localhost:5006"}, ()).refusal(Asked)
     assert not Guard({"*"}, ()).refusal(Asked)
@@ -742,6 +905,30 @@ def test_a_large_body_is_refused_before_it_is_sent(server, host, size):
     assert answer("Content-Length: 1\r\n\r\nx") == (
         b"HTTP/1.1 200 OK" if host == "localhost" else b"HTTP/1.1 403 Forbidden"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "headers", "status"),
+    [
+        ("GET /app", f"X: {'a' * 70_000}", b"403"),
+        ("GET /s/x", f"Cookie: {'a' * 900_000}", b"403"),
+        (f"GET /app?{'a' * 70_000}", "X: 1", b"403"),
+        ("GET /app", "Host: a@b", b"400"),
+        ("GET /app here", "X: 1", b"400"),
+    ],
+    ids=["header", "cookie", "address", "two hosts", "line"],
+)
+def test_whatever_is_asked_for_is_answered_in_a_sentence(server, line, headers, status):
+    """Fails where the connection is closed without a word, or the answer is empty."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as asked:
+        host = f"Host: localhost:{server.port}"
+        asked.sendall(f"{line} HTTP/1.1\r\n{host}\r\n{headers}\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while part := asked.recv(65_536):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.split()[1] == status and b"nosniff" in head
+    assert body.count(b".") >= 1 and (b"allowed are 65,536" in body) == (status == b"403")
 
 
 def test_other_sites_cannot_make_the_server_work(server):

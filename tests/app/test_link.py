@@ -205,3 +205,24 @@ def test_a_link_on_a_table_that_another_page_has_asks_for_it():
     state, messages = state_of(query)
     assert "no link holds" in messages[0]
     assert not state.experiment.of_own_data
+
+
+def test_what_a_link_says_of_the_page_field_by_field():
+    """Fails where a field is written when it is not set, is taken beyond its bounds, or stops what is to play."""
+    state = AppState()
+    assert "slow=" not in link.to_query(state)
+    state.slow = 2
+    assert "slow=2" in link.to_query(state).split("&")
+    state.playing = False
+    assert link.read_query(state, "?target=quartic&play=1") == [] and state.playing
+    (sentence,) = link.read_query(state, "?target=quartic&speed=0")
+    assert state.speed == 1 and sentence.startswith("speed = '0': allowed is a whole number from 1")
+
+
+def test_a_link_to_follow_has_nothing_of_the_person():
+    state = AppState()
+    state.present = state.teacher = state.dark = True
+    state.hidden, state.room = ["export"], "k7mq2x9d"
+    names = {part.partition("=")[0] for part in link.to_lead(state).removeprefix("?").split("&")}
+    assert {"target", "lane", "axis", "speed", "views"} <= names
+    assert not names & {"theme", "present", "teacher", "hide", "room", "answer", "answers"}

@@ -4,17 +4,19 @@ Work is counted, never timed.
 """
 
 from unittest.mock import Mock
+from urllib.parse import quote
 
 import panel_material_ui as pmui
 import pytest
 
 import samplers.choices
 from app import link
-from app.session import KEPT_MESSAGES, TOLD, Session, in_short
+from app.notice import Notice
+from app.session import KEPT_MESSAGES, LONGEST, TOLD, Session, in_short
 from app.state import AppState
 from lessons import specs
 from samplers.choices import MAX_FIELDS, MAX_QUERY
-from samplers.parameters import SpecError
+from samplers.parameters import SpecError, visible
 
 UNKNOWN = "?" + "&".join(f"f{i}=1" for i in range(60))
 
@@ -93,12 +95,14 @@ def test_messages_name_what_the_page_shows(area, session):
 
     Planted fault: a field that nothing on the page has, which stays as it is.
     """
-    session.notify("warning", "\n".join([
+    lines = [
         str(SpecError("lane1.sampler.step_size", -1, "allowed is more")),
         *said("?axis=foo&speed=no&n_chains=-1&nothing=1"),
         "SGLD does not fit.",
-    ]))  # fmt: skip
-    first, *fields, last = area.sent[0].split("\n")
+    ]
+    for some in (lines[:TOLD], lines[TOLD:]):
+        session.notify("warning", "\n".join(some))
+    first, *fields, last = "\n".join(area.sent).split("\n")
     assert first.startswith("Step size ε (lane1.sampler.step_size) = -1: ")
     assert [line.split(" = ")[0] for line in fields] == [
         "Chains (n_chains)",
@@ -112,6 +116,37 @@ def test_messages_name_what_the_page_shows(area, session):
 def test_a_few_sentences_are_told_whole():
     assert in_short(["One.", "Two."]) == "One.\nTwo."
     assert in_short([f"{i}." for i in range(TOLD + 1)]).endswith("and 1 more.")
+    assert len(in_short(["x" * 10_000] * 100)) < (TOLD + 1) * (LONGEST + 20)
+
+
+@pytest.mark.parametrize("lines", [60, 1])
+def test_a_message_is_bounded_wherever_it_comes_from(area, session, lines):
+    """Of a lesson's file, a room or a table: sixty sentences, or one that names sixty fields."""
+    session.notify(
+        "warning", ("\n" if lines > 1 else ", ").join(f"field{i} is not one of these at all" for i in range(60))
+    )
+    assert area.sent[0].count("\n") <= TOLD and len(area.sent[0]) < TOLD * (LONGEST + 20)
+    assert ("and 57 more." in area.sent[0]) == (lines > 1)
+
+
+TURNED = "a\u202egpj.exe\u2066\x1b[31m\u200b\ufeff\u2028\x00\x85\ue000"
+"""Controls of a text, none of which may reach a reader as it is."""
+
+
+@pytest.mark.parametrize("shown", [visible, str])
+def test_controls_of_a_text_are_written_out(area, session, shown, monkeypatch):
+    """In a name, a value, a message and a notice. Fault: they are as they came."""
+    monkeypatch.setattr("app.session.visible", shown)
+    session.notify("warning", f"{TURNED} = 1.")
+    controls = [one for one in area.sent[0] if one in TURNED[1:] and not one.isprintable()]
+    assert bool(controls) == (shown is str)
+    seen = visible(TURNED)
+    assert seen.isprintable() and seen.startswith(r"a\u202egpj.exe\u2066\x1b[31m\u200b\ufeff")
+    assert str(SpecError(TURNED, TURNED, "allowed is less")).isprintable()
+    for sentence in said(f"?{quote(TURNED)}=1&n_chains={quote(TURNED)}"):
+        assert sentence.isprintable(), sentence
+    assert "\u202e" not in str(Notice(TURNED)._process_param_change({"object": TURNED}))
+    assert visible("Größe θ̂ – 名前 😀\nשלום") == "Größe θ̂ – 名前 😀\nשלום"
 
 
 def test_the_reading_of_a_link_is_bounded(monkeypatch):

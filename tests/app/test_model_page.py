@@ -4,6 +4,7 @@ import asyncio
 import collections
 import csv
 import gc
+import gzip
 import io
 import itertools
 import sys
@@ -213,23 +214,51 @@ def test_every_kind_of_upload_is_of_a_model_or_a_target_and_names_its_data():
     assert {key for key in ANY_TARGET if hasattr(ANY_TARGET[key], "data_parameter")} == set(KINDS)
 
 
-def test_an_upload_is_read_once_and_its_bytes_are_let_go():
+def test_an_upload_is_read_once_and_in_another_way_where_a_choice_is_changed():
     upload = Upload(KINDS["topics"], {"pets.csv": CSV})
+    assert not upload.read and upload.taken is None
     corpus = upload.data()
     assert corpus.n_documents == 5
-    assert upload.data() is corpus
-    assert CSV not in gc.get_referents(upload.__dict__)
-    assert upload._files is None
+    assert upload.data() is corpus and upload.taken is corpus.taken
+    assert "title row: yes" in upload.taken.sentence
+    other = upload.changed("column", "1")
+    assert (other.data().n_documents, other.form.column, upload.form.column) == (5, "1", "")
+    assert other.changed("title_row", "no").data().n_documents == 6, "earlier choices stay"
+    wrong = upload.changed("column", "7")
+    with pytest.raises(SpecError, match="names no column 7"):
+        wrong.data()
+    assert wrong.failed and not wrong.read
+    with pytest.raises(SpecError, match="encoding = 'x'"):
+        upload.changed("encoding", "x")
+
+
+def test_pages_with_the_same_numbers_share_a_table_and_each_says_how_it_was_read():
+    rows = [(k, k * k % 7, k % 5) for k in range(12)]
+    commas, semicolons = (Upload(KINDS["linear_table"], {"a.csv": "\n".join(each.join(map(str, row)) for row in [("a", "b", "y"), *rows]).encode()}) for each in ",;")  # fmt: skip
+    assert commas.data() is semicolons.data()
+    assert "separator: comma" in commas.taken.sentence and "separator: semicolon" in semicolons.taken.sentence
 
 
 @pytest.mark.parametrize(
     ("model", "name", "content", "parts"),
     [
         ("topics", "pets.csv", CSV + b"six,one,two\n", ["pets.csv, line 7", "3 fields"]),
-        ("topics", "pets.txt", b"cats dogs\nmice \xff\n", ["pets.txt, line 2", "UTF-8"]),
+        ("topics", "pets.txt", b"cats dogs\nmice \xff\0\n", ["pets.txt, line 2", "zero byte"]),
         ("topics", "pets.exe", b"cats", ["pets.exe", ".txt"]),
-        ("network", "pets.csv", b"cat,dog\ndog,mouse\nmouse\n", ["pets.csv, line 3", "two columns"]),
+        ("network", "pets.csv", b"cat,dog\ndog,mouse\nmouse\n", ["pets.csv, line 3", "one field", "2 fields"]),
         ("network", "pets.graphml", b"<graphml>\n<node/></graphml>", ["pets.graphml, line 2", "id"]),
+        (
+            "network",
+            "pets.graphml",
+            b"<!DOCTYPE g [<!ENTITY a 'b'>]><graphml>&a;</graphml>",
+            ["document type and entities are not allowed"],
+        ),
+        (
+            "mixture",
+            "visits.data.gz",
+            gzip.compress(bytes(MAX_BYTES + 1)),
+            ["visits.data.gz has more than 30,000,000 bytes"],
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_its_line(model, name, content, parts):
@@ -306,7 +335,7 @@ def test_the_server_itself_refuses_what_is_too_large():
     assert not target._parts
     finish(target)
     assert not taken
-    assert f"{MAX_BYTES:,}" in refused[0]
+    assert "allowed are at most 30 MB in all" in refused[0]
     send(target, "small.txt", b"cats")
     finish(target)
     assert taken == [{"small.txt": b"cats"}], "the next file is taken"
@@ -986,10 +1015,10 @@ def test_the_page_sees_how_far_a_file_is_read():
 
     class Slow(MODELS["topics"]):
         @classmethod
-        def read(cls, files, tell):
+        def read(cls, files, tell, form):
             tell(0.5)
             assert told.wait(60)
-            return super().read(files, tell)
+            return super().read(files, tell, form)
 
     async def live():
         stage = await _begun(BARS)

@@ -33,6 +33,7 @@ from samplers.kernels.recipe import RecipeSampler
 from samplers.parameters import Count, Real, SpecError, declared
 from samplers.spec import LINK_FIELDS, Choice, Settings, max_lanes
 from samplers.targets import TARGETS
+from samplers.targets.own import keep
 
 # Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
@@ -281,7 +282,7 @@ def test_the_link_holds_the_whole_state(state):
 def test_the_link_holds_every_parameter_of_the_state():
     """A parameter that is added to AppState must be in the link, or be listed here."""
     # Of a file of the person's own the link says only that there was one.
-    assert set(AppState.param) - {"name", "resets", "upload"} == set(fields_of(AppState(room="k7mq2x9d")))
+    assert set(AppState.param) - {"name", "resets", "upload", "brought"} == set(fields_of(AppState(room="k7mq2x9d")))
 
 
 def test_each_part_of_the_state_changes_the_link():
@@ -604,7 +605,7 @@ def test_the_script_makes_the_same_draws(tmp_path):
 def test_the_script_of_ones_own_table_takes_the_table(tmp_path):
     content = b"dose,effect\n" + b"".join(b"%d,%d\n" % (k, k * k % 7) for k in range(12))
     (tmp_path / "trial.csv").write_bytes(content)
-    table = TARGETS["linear_table"].read({"trial.csv": content})
+    table = keep(TARGETS["linear_table"].read({"trial.csv": content}))
     target = {"key": "linear_table", "params": {"table": table.key}}
     experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": "sgld"}], "n_steps": 20})
     assert "20 draws of 4 chains" in run_script(export.script(experiment), tmp_path, "trial.csv")

@@ -14,7 +14,7 @@ import numpy as np
 
 from tests.browser import open_app
 
-PATIENCE = float(os.environ.get("SGMCMC_LAB_TEST_PATIENCE", "60"))
+PATIENCE = float(os.environ.get("SGMCMC_LAB_TEST_PATIENCE", "180"))
 """Seconds until a wait gives up: far more than a loaded machine needs."""
 
 # What is on the screen, in the order in which it was made; the document keeps models of earlier layouts for a while.

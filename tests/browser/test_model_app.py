@@ -165,7 +165,7 @@ def test_a_table_of_ones_own_is_run_or_refused_with_a_sentence(lab):
     lab.open("?target=logistic_table&lane=sgld&views=components&play=1")
     lab.moves()
     rows = [f"{k},{k * k % 11},{'ill' if k * k % 5 > 1 else 'well'}" for k in range(30)]
-    lab.upload(f"{MARKUP}.csv", "\n".join(["dose,age,state", *rows, "1,,well"]))
+    lab.upload(f"{MARKUP}.csv", "\n".join(["dose,age,state", *rows, "1,1_000,well"]))
     lab.says(f"{MARKUP}.csv, line 32", "age")
     assert "own_" not in lab.field("target")
     lab.upload("trial.csv", "\n".join([f"{MARKUP},age,state", *rows]))
@@ -188,6 +188,32 @@ def test_a_table_of_ones_own_is_run_or_refused_with_a_sentence(lab):
     other.page.close()
 
 
+def test_what_a_file_was_taken_for_is_said_and_can_be_changed(lab):
+    """The sentence stands below the button, a menu reads the file again, and what is wrong then changes nothing."""
+    lab.open("?target=linear_table&lane=sgld&views=components&play=0")
+    rows = [f"{k},5;{k * k % 7};{k - k * k % 5},25" for k in range(30)]
+    lab.upload("tabelle.csv", "\n".join([f"{MARKUP};alter;y", *rows, "n/a;2;3"]))
+    said = lab.page.get_by_text(
+        "Read as a table of 3 columns and 30 rows; separator: semicolon; title row: yes; decimal comma"
+    )
+    said.wait_for()
+    assert "answer: column 3 (y); 1 row with a missing value left out." in said.inner_text()
+    check_text(lab.page)
+    lab.until(lambda: "table:own_" in lab.field("target"), "the file in the link's place")
+    first = lab.field("target")
+    lab.choose("Column: answer", "column 2 (alter)")
+    lab.until(lambda: "answer: column 2 (alter)" in said.inner_text(), "the other answer")
+    lab.until(lambda: lab.field("target") != first, "the other table")
+    second = lab.field("target")
+    lab.choose("Decimal mark", "point")
+    lab.says("tabelle.csv, line 2", "'0,5'")
+    assert lab.field("target") == second, "the last good data stay"
+    lab.choose("Decimal mark", "guessed")
+    lab.until(lambda: lab.page.get_by_text("in another way").count() == 0, "no complaint")
+    lab.step()
+    assert lab.axe() == []
+
+
 def test_a_bad_link_says_so_and_the_page_runs(lab):
     lab.open("?target=network(graph:blocks)&lane=lda_scir&views=words")
     lab.says("lda_scir", "network")
@@ -205,7 +231,7 @@ def test_a_walk_over_the_pages_of_data_in_one_session(lab):
     lab.open("?target=mixture(documents:80)&lane=mixture_gibbs")
     for button, data, bad, said in (
         ("", "documents", "V,-1,1\n", ("-1", "whole number")),
-        ("Sparse regression", "latents", "a,b,c,d,y\n1,2,nan,4,5\n", ("line 2", "nan", "'c'")),
+        ("Sparse regression", "latents", "a,b,c,d,y\n" + "1,2,x,4,5\n" * 10, ("line 2", "'x'", "'c'")),
         ("Factors of columns", "rows", "x,y\n1,2\n", ("10 or more",)),
         ("Topics on a sphere", "documents", "a\n1\n", ("no document with words",)),
     ):

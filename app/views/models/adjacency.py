@@ -35,6 +35,7 @@ class Adjacency(View):
     def build(self) -> Any:
         colours, model = self.scene.colours, self.scene.target
         n = len(model.shown)
+        self.hint = Adjacency.hint + sampled(model)
         p = even_plot(colours, (0, 1 + GAP), (0, 1.12))
         self._observed = observed_matrix(model)
         mapper = LinearColorMapper(
@@ -75,8 +76,17 @@ def in_order(community: Array) -> Array:
 
 def observed_matrix(model: Any) -> Array:
     """1 for an observed edge, 0 for an observed pair without one, HELD for a held-out pair; of the shown nodes."""
-    n = model.data.n_nodes
-    matrix = np.zeros((n, n))
+    row = np.full(model.data.n_nodes, -1)
+    row[model.shown] = np.arange(len(model.shown))
+    matrix = np.zeros((len(model.shown), len(model.shown)))
     for pairs, value in ((model.edges, 1.0), (model.held, HELD)):
-        matrix[pairs[:, 0], pairs[:, 1]] = matrix[pairs[:, 1], pairs[:, 0]] = value
-    return matrix[np.ix_(model.shown, model.shown)]
+        ends = row[pairs]
+        i, j = ends[(ends >= 0).all(axis=1)].T
+        matrix[i, j] = matrix[j, i] = value
+    return matrix
+
+
+def sampled(model: Any) -> str:
+    """What a view leaves out of a large graph, as the end of its hint."""
+    shown, all_ = len(model.shown), model.data.n_nodes
+    return f"; {shown:,} of {all_:,} nodes are drawn, at random" if shown < all_ else ""

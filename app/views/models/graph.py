@@ -9,6 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from app.theme import plot
 from app.views.base import Array, Data, Feed, Frame, View
+from app.views.models.adjacency import sampled
 from app.views.models.marks import group_colour, shortened
 from samplers.models import Model
 from samplers.models.agreement import table
@@ -152,6 +153,7 @@ class GraphView(View):
                 "x", "y", text="short", source=nodes, y_offset=-9 if self._groups is None else -13, text_align="center",
                 text_font_size="11px", text_color=colours.text, text_baseline="bottom",
             )  # fmt: skip
+        self.hint += sampled(model)
         self._label = self.caption_above(p, 1 if self._groups is None else 2)
         return p
 

@@ -1,5 +1,7 @@
 """Collapsed Gibbs sampling of a Dirichlet process mixture: the reference."""
 
+from math import log
+
 import numpy as np
 from numba import types
 from numpy.random import Generator
@@ -20,7 +22,7 @@ from samplers.targets.base import Array
 def sweep(rng, x, z, proposals, known, prior, alpha, shown, together):
     """Draw z_i of every point given all the others, propose splits and merges, and draw α given z, in place."""
     n_slots = len(known)
-    fit, weights = np.empty((n_slots, normal.NEXT)), np.zeros(n_slots)
+    fit, logs = np.empty((n_slots, normal.NEXT)), np.zeros(n_slots)
     top = 0
     for k in range(n_slots):
         if known[k, 0] > 0:
@@ -32,8 +34,8 @@ def sweep(rng, x, z, proposals, known, prior, alpha, shown, together):
         normal.predict(known[z[i]], prior, fit[z[i]])
         for k in range(top):
             if known[k, 0] > 0:
-                weights[k] = normal.next_density(x[i], fit[k])
-        z[i], top = normal.seat(rng, known, weights, top, alpha[0] * normal.next_density(x[i], new))
+                logs[k] = normal.next_log_density(x[i], fit[k])
+        z[i], top = normal.seat(rng, known, logs, top, log(alpha[0]) + normal.next_log_density(x[i], new))
         normal.add(known[z[i]], x[i], 1.0)
         normal.predict(known[z[i]], prior, fit[z[i]])
     for _ in range(proposals):
@@ -47,13 +49,13 @@ def sweep(rng, x, z, proposals, known, prior, alpha, shown, together):
 
 @jit.loop(types.void(jit.matrix, jit.matrix, jit.vector, types.float64, jit.vector))
 def add_density(x, known, prior, alpha, out):
-    """Add the density of each point of x (M, 2) as the next one, given the clusters of the others."""
+    """Add, in logs, the density of each point of x (M, 2) as the next one, given the clusters of the others."""
     fit, whole = np.empty(normal.NEXT), known[:, 0].sum() + alpha
     for k in range(len(known)):
         if known[k, 0] > 0:
             normal.predict(known[k], prior, fit)
             for i in range(len(x)):
-                out[i] += known[k, 0] / whole * normal.next_density(x[i], fit)
+                out[i] = np.logaddexp(out[i], log(known[k, 0] / whole) + normal.next_log_density(x[i], fit))
     normal.add_new(x, prior, alpha / whole, out)
 
 
@@ -91,7 +93,7 @@ class CollapsedGibbs(ClusterMethod):
 
     def textbook_step(self, rng, model, state):
         z, n_slots = state.z, len(state.known)
-        proposals = self.proposals(model, len(z), rng)
+        proposals = textbook.proposals(self.split_merge, rng)
         for i, x in enumerate(model.x):
             others = np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=n_slots)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.models.average import LaterAverage
+from samplers.models.average import LaterLogAverage
 from samplers.models.base import Method, Snapshot
 from samplers.models.clusters.model import Clusters, expected
 from samplers.models.clusters.normal import DRAWN, sums_of
@@ -30,7 +30,7 @@ class State:
     """The concentration α, (1,)."""
     together: Array
     """In how many steps two of the points that are shown were in one cluster, (shown, shown)."""
-    average: LaterAverage
+    average: LaterLogAverage
     steps: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
     """What one method needs besides."""
@@ -54,7 +54,7 @@ class ClusterMethod(Method):
         z = rng.integers(self.start_clusters, size=model.n_data)
         known, shown = sums_of(model.x, z, n_slots), len(model.shown)
         drawn, together = np.zeros((n_slots, DRAWN)), np.zeros((shown, shown))
-        return State(z, known, drawn, np.ones(1), together, LaterAverage(len(model.held)))
+        return State(z, known, drawn, np.ones(1), together, LaterLogAverage(len(model.held)))
 
     def proposals(self, model: Clusters, n_drawn: int, rng: Generator) -> int:
         """How many splits and merges are proposed in a step that draws ``n_drawn`` of the z: at random, so that their
@@ -64,11 +64,13 @@ class ClusterMethod(Method):
 
     @abstractmethod
     def density(self, model: Clusters, state: State, out: Array) -> None:
-        """Add the density of each held-out point, given the state, to ``out``."""
+        """Add, in logs, the density of each held-out point, given the state, to ``out``, which begins at −∞."""
 
     def score(self, model: Clusters, state: State) -> float:
         """Of the average over the states at which it was asked for, of which the later ones count."""
-        self.density(model, state, state.average.next())
+        logs = np.full(len(model.held), -np.inf)
+        self.density(model, state, logs)
+        state.average.add(logs)
         return model.score(state.average.mean())
 
     def follow(self, model: Clusters, state: State) -> Array:

@@ -1,5 +1,7 @@
 """Minibatch Gibbs sampling of a Dirichlet process mixture, with the batch size chosen by its cost."""
 
+from math import log
+
 import numpy as np
 from numba import types
 from numpy.random import Generator
@@ -26,7 +28,7 @@ def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, togeth
     place; Σ_k N_k tr Σ_k / N.
     """
     n_slots = len(known)
-    weights = np.zeros(n_slots)
+    logs = np.zeros(n_slots)
     top = 0
     for k in range(n_slots):
         if known[k, 0] > 0:
@@ -36,8 +38,8 @@ def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, togeth
         normal.add(known[z[i]], x[i], -1.0)
         for k in range(top):
             if known[k, 0] > 0:
-                weights[k] = normal.density(x[i], drawn[k])
-        z[i], top = normal.seat(rng, known, weights, top, alpha[0] * normal.next_density(x[i], new))
+                logs[k] = normal.log_density(x[i], drawn[k])
+        z[i], top = normal.seat(rng, known, logs, top, log(alpha[0]) + normal.next_log_density(x[i], new))
         normal.add(known[z[i]], x[i], 1.0)
         if known[z[i], 0] == 1:
             normal.draw(rng, known[z[i]], prior, drawn[z[i]])
@@ -58,12 +60,12 @@ def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, togeth
 
 @jit.loop(types.void(jit.matrix, jit.matrix, jit.matrix, jit.vector, types.float64, jit.vector))
 def add_density(x, known, drawn, prior, alpha, out):
-    """Add the density of each point of x (M, 2) as the next one, given the clusters that were drawn."""
+    """Add, in logs, the density of each point of x (M, 2) as the next one, given the clusters that were drawn."""
     whole = known[:, 0].sum() + alpha
     for k in range(len(known)):
         if known[k, 0] > 0:
             for i in range(len(x)):
-                out[i] += known[k, 0] / whole * normal.density(x[i], drawn[k])
+                out[i] = np.logaddexp(out[i], log(known[k, 0] / whole) + normal.log_density(x[i], drawn[k]))
     normal.add_new(x, prior, alpha / whole, out)
 
 
@@ -142,7 +144,7 @@ class MinibatchGibbs(ClusterMethod):
     def textbook_step(self, rng, model, state):
         z, n_slots, drawn = state.z, len(state.known), state.drawn
         chosen = rng.choice(len(z), min(self.batch_size, len(z)), replace=False, shuffle=False)
-        proposals = self.proposals(model, len(chosen), rng)
+        proposals = textbook.proposals(self.split_merge * len(chosen) / len(z), rng)
         for i in chosen:
             x, others = model.x[i], np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=n_slots)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
+from samplers.file_format import GUESSED, Format
 from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.clusters.points import BUILT_IN, MAX_POINTS, Points, read
@@ -61,9 +62,9 @@ class Clusters(Model):
     split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="Which points are held out.")
 
     @classmethod
-    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Points:
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Points:
         """One file."""
-        return read(files)
+        return read(files, form)
 
     def prepare(self) -> None:
         """Load the points and hold some out."""
@@ -120,11 +121,11 @@ class Clusters(Model):
         sizes = np.sort(counts)[::-1] / self.n_data
         return np.array([np.count_nonzero(counts), sizes[0], sizes[1] if len(sizes) > 1 else 0.0, alpha])
 
-    def score(self, density: Array) -> float:
-        """The mean log of the held-out points' density."""
-        if not np.isfinite(density).all():
-            raise FloatingPointError("The density of a held-out point is no longer finite.")
-        return float(np.log(density).mean())
+    def score(self, logs: Array) -> float:
+        """The mean of the log density of the held-out points."""
+        if not np.isfinite(logs).all():
+            raise FloatingPointError("The log density of a held-out point is no longer finite.")
+        return float(logs.mean())
 
 
 def expected(known: Array, prior: Array) -> tuple[Any, Any]:

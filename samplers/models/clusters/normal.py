@@ -5,7 +5,7 @@ q it is NIW(m, κ, ν, S) again, with κ = κ₀ + n, ν = ν₀ + n, m = s/κ, 
 Student's t distribution with ν − 1 degrees of freedom, the mean m and the scale S (κ + 1)/(κ (ν − 1)).
 """
 
-from math import exp, lgamma, log, log1p, pi, sqrt
+from math import exp, inf, lgamma, log, log1p, pi, sqrt
 
 import numpy as np
 
@@ -80,12 +80,6 @@ def next_log_density(x, fit):
 
 
 @jit.helper
-def next_density(x, fit):
-    """The density of the next point at x."""
-    return exp(next_log_density(x, fit))
-
-
-@jit.helper
 def log_evidence(known, prior):
     """log p(the points of a cluster), with μ and Σ integrated out, but for what is the same of every cluster."""
     kappa, nu, _, _, s11, s12, s22 = posterior(known, prior)
@@ -114,11 +108,11 @@ def draw(rng, known, prior, out):
 
 
 @jit.helper
-def density(x, cluster):
-    """N(x; μ, Σ) of a drawn cluster."""
+def log_density(x, cluster):
+    """log N(x; μ, Σ) of a drawn cluster."""
     d1, d2 = x[0] - cluster[0], x[1] - cluster[1]
     u1, u2 = cluster[2] * d1 + cluster[3] * d2, cluster[4] * d2
-    return cluster[2] * cluster[4] / (2 * pi) * exp(-(u1 * u1 + u2 * u2) / 2)
+    return log(cluster[2] * cluster[4] / (2 * pi)) - (u1 * u1 + u2 * u2) / 2
 
 
 @jit.helper
@@ -153,24 +147,38 @@ def pick(rng, weights, n, total):
 
 
 @jit.helper
-def seat(rng, known, weights, top, new):
-    """Draw the slot of a point: k below ``top`` with probability ∝ N_k ``weights[k]``, the first free one ∝ ``new``.
+def weigh(logs, n):
+    """Turn the first n logs of weights into the weights, over the largest, in place; their sum, 0 where all are −∞.
+
+    All densities of a point that lies far from every cluster would underflow.
+    """
+    largest, total = -inf, 0.0
+    for k in range(n):
+        largest = max(largest, logs[k])
+    for k in range(n):
+        logs[k] = exp(logs[k] - largest) if logs[k] > -inf else 0.0
+        total += logs[k]
+    return total
+
+
+@jit.helper
+def seat(rng, known, logs, top, new):
+    """Draw the slot of a point: k below ``top`` with probability ∝ N_k e^``logs[k]``, the first free one ∝ e^``new``.
 
     Returns it, and a number that is above every slot in use, the point's included.
     """
-    free, total = -1, 0.0
+    free = -1
     for k in range(top):
         if known[k, 0] > 0:
-            weights[k] *= known[k, 0]
-            total += weights[k]
+            logs[k] += log(known[k, 0])
         else:
-            weights[k] = 0.0
+            logs[k] = -inf
             if free < 0:
                 free = k
     if free < 0:
         free, top = top, top + 1
-    weights[free] = new
-    chosen = pick(rng, weights, top, total + new)
+    logs[free] = new
+    chosen = pick(rng, logs, top, weigh(logs, top))
     if known[top - 1, 0] == 0 and chosen < top - 1:
         top -= 1
     return chosen, top
@@ -178,10 +186,10 @@ def seat(rng, known, weights, top, new):
 
 @jit.helper
 def add_new(x, prior, share, out):
-    """Add the density of each point of x (M, 2) in a new cluster, times its share."""
+    """Add, in logs, the density of each point of x (M, 2) in a new cluster, times its share."""
     fit = predict_new(prior)
     for i in range(len(x)):
-        out[i] += share * next_density(x[i], fit)
+        out[i] = np.logaddexp(out[i], log(share) + next_log_density(x[i], fit))
 
 
 @jit.helper

@@ -1,4 +1,4 @@
-"""Points with columns, some with known groups: built in, made up, or from a CSV file."""
+"""Points with columns, some with known groups: built in, made up, or from a file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,13 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.files import FileError, csv_rows, decode, quoted, reading
+from samplers.file_format import GROUPS, GUESSED, Format, Sheet, Taken, titles_of_numbers
+from samplers.files import FileError, quoted, reading
 from samplers.targets.base import Array
-from samplers.targets.own import MAX_NAME, MIN_ROWS, check_varies, delimiter, is_number, names_of, number, one_file
+from samplers.targets.own import MAX_NAME, MAX_SIZE, check_varies, complete_rows, names_of, one_file
 from samplers.targets.tables import table
 
 MAX_POINTS = 20_000
 """With so many a sweep over all of them takes some hundredths of a second a cluster."""
+
+MAX_GROUPS = 100
+"""Known groups: a column of more different words says what each row is, not what group it is of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +30,8 @@ class Points:
     groups: NDArray[np.int64] | None = None
     """(N,), counted from 0."""
     group_names: tuple[str, ...] = ()
+    taken: Taken | None = None
+    """What the file was taken for, where they are read from one."""
 
 
 def five() -> Points:
@@ -60,39 +66,32 @@ def wine() -> Points:
 BUILT_IN: Mapping[str, Callable[[], Points]] = {"five": five, "iris": iris, "wine": wine}
 
 
-def read(files: Mapping[str, bytes]) -> Points:
-    """Points from one CSV file, whose first line names the columns; a last column of words holds the known groups.
+def read(files: Mapping[str, bytes], form: Format = GUESSED) -> Points:
+    """Points from one table of numbers; one column may hold the known groups.
 
-    Raises :class:`~samplers.files.FileError` with the line and the column.
+    That column is the last where most of its values are words, unless another is chosen. Rows with a missing value are
+    left out. Raises :class:`~samplers.files.FileError` with the line and the column.
     """
     name, content = one_file(files, "The points")
     with reading(name):
-        return _read(name, decode(name, content))
+        return _read(Sheet(name, content, form, titles=titles_of_numbers))
 
 
-def _read(name: str, text: str) -> Points:
-    rows = csv_rows(name, text, delimiter(text.partition("\n")[0]))
-    line, header = next(rows, (1, []))
-    names = names_of(f"{name}, line {line}", header, "may hold words, the known groups")
-    kept: list[tuple[str, list[str]]] = []
-    for line, row in rows:
-        place = f"{name}, line {line}"
-        if len(row) != len(names):
-            raise FileError(place, f"has {len(row)} fields", f"line 1 has {len(names)} names; allowed is as many fields in every line")  # fmt: skip
-        if len(kept) == MAX_POINTS:
-            raise FileError(place, f"is one of more than {MAX_POINTS:,} rows", "so many are not allowed")
-        kept.append((place, row))
-    if len(kept) < MIN_ROWS:
-        few = ("no row", "one row")[len(kept)] if len(kept) < 2 else f"{len(kept)} rows"
-        raise FileError(name, f"has {few}", f"allowed are {MIN_ROWS} or more")
-    words = any(not is_number(row[-1]) for _, row in kept)
-    columns = names[:-1] if words else names
+def _read(sheet: Sheet) -> Points:
+    name = sheet.name
+    names = names_of(sheet, "may hold words, the known groups")
+    rows, left_out = complete_rows(sheet, MAX_POINTS, f"{MAX_POINTS:,} rows")
+    last = len(names) - 1
+    at = sheet.column("column", None if sheet.is_number_column(rows, last) else last)
+    columns = [k for k in range(len(names)) if k != at]
     if len(columns) < 2:
         raise FileError(name, "has one column of numbers", "allowed are two or more")
-    said = [f"the column {quoted(each)}" for each in columns]
-    x = np.array([[number(place, each, cell) for each, cell in zip(said, row, strict=False)] for place, row in kept])  # fmt: skip
-    check_varies(name, said, x)
-    if not words:
-        return Points(tuple(columns), x)
-    group_names, groups = np.unique([row[-1].strip()[:MAX_NAME] for _, row in kept], return_inverse=True)
-    return Points(tuple(columns), x, groups.astype(np.int64), tuple(str(each) for each in group_names))
+    x = sheet.numbers(rows, columns, names, MAX_SIZE)
+    check_varies(name, [f"the column {quoted(names[k])}" for k in columns], x)
+    of_x, taken = tuple(names[k] for k in columns), sheet.taken(len(rows), [("column", GROUPS, at)], left_out)
+    if at is None:
+        return Points(of_x, x, taken=taken)
+    group_names, groups = np.unique([row[at].strip()[:MAX_NAME] for _, row in rows], return_inverse=True)
+    if len(group_names) > MAX_GROUPS:
+        raise FileError(name, f"has {len(group_names):,} different values in the column {quoted(names[at])}", f"it holds the known groups, of which at most {MAX_GROUPS} are allowed; leave it out, or choose another column")  # fmt: skip
+    return Points(of_x, x, groups.astype(np.int64), tuple(str(each) for each in group_names), taken)

@@ -1,5 +1,7 @@
 """Slice sampling of the sticks of a Dirichlet process mixture, without truncation."""
 
+from math import inf, log
+
 import numpy as np
 from numba import types
 from numpy.random import Generator
@@ -67,10 +69,9 @@ def step(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, toget
         n_sticks = max(n_sticks, free)
     fitting = np.empty(n_sticks)
     for i in range(n):
-        total = 0.0
         for k in range(n_sticks):
-            fitting[k] = normal.density(x[i], drawn[k]) if weights[k] > slices[i] else 0.0
-            total += fitting[k]
+            fitting[k] = normal.log_density(x[i], drawn[k]) if weights[k] > slices[i] else -inf
+        total = normal.weigh(fitting, n_sticks)
         normal.add(known[z[i]], x[i], -1.0)
         if total > 0:
             z[i] = normal.pick(rng, fitting, n_sticks, total)
@@ -84,15 +85,15 @@ def step(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, toget
 
 @jit.loop(types.void(jit.matrix, jit.matrix, jit.vector, jit.vector, jit.vector))
 def add_density(x, drawn, weights, prior, out):
-    """Add the density of each point of x (M, 2) given the sticks; beyond the last one clusters are as the prior has
-    them.
+    """Add, in logs, the density of each point of x (M, 2) given the sticks; beyond the last one clusters are as the
+    prior has them.
     """
     left = 1.0
     for k in range(len(weights)):
         if weights[k] > 0:
             left -= weights[k]
             for i in range(len(x)):
-                out[i] += weights[k] * normal.density(x[i], drawn[k])
+                out[i] = np.logaddexp(out[i], log(weights[k]) + normal.log_density(x[i], drawn[k]))
     normal.add_new(x, prior, max(left, 0.0), out)
 
 
@@ -155,7 +156,7 @@ class SliceGibbs(ClusterMethod):
 
     def textbook_step(self, rng, model, state):
         z, n_slots = state.z, len(state.known)
-        for _ in range(self.proposals(model, len(z), rng)):
+        for _ in range(textbook.proposals(self.split_merge, rng)):
             textbook.split_or_merge(rng, model, state)
         sizes = np.bincount(z, minlength=n_slots)
         state.alpha[0] = textbook.draw_concentration(rng, state.alpha[0], len(np.unique(z)), len(z))

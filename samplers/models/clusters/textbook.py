@@ -65,6 +65,12 @@ def log_evidence(model, points):
     return sum(np.log(next_density(model, points[:i], points[i])) for i in range(len(points)))
 
 
+def proposals(mean, rng):
+    """A whole number next to this mean, with this mean."""
+    below = int(mean)
+    return below + (rng.random() >= 1 - (mean - below))
+
+
 def split_or_merge(rng, model, state):
     """One proposal, of which the accepted ones change z."""
     x, z, alpha = model.x, state.z, state.alpha[0]

@@ -1,4 +1,4 @@
-"""Rows of numbers whose covariance is looked for: made up, those of scikit-learn, or from a CSV file."""
+"""Rows of numbers whose covariance is looked for: made up, those of scikit-learn, or from a file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.random import SFC64, Generator
 
+from samplers.file_format import GUESSED, Format, Taken
 from samplers.models.clusters import points
 from samplers.targets.base import Array
 from samplers.targets.tables import table
@@ -27,6 +28,8 @@ class Rows:
     """(N, columns)."""
     alike: bool = False
     """Whether all columns have one unit, and are scaled by one number."""
+    taken: Taken | None = None
+    """What the file was taken for, where they are read from one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +77,10 @@ def digits() -> Rows:
 BUILT_IN = {"wine": wine, "digits": digits}
 
 
-def read(files: Mapping[str, bytes]) -> Rows:
-    """Rows from one CSV file, whose first line names the columns; a last column of words is left out.
+def read(files: Mapping[str, bytes], form: Format = GUESSED) -> Rows:
+    """Rows from one table of numbers; a column of known groups is left out.
 
     Raises :class:`~samplers.files.FileError` with the line and the column.
     """
-    found = points.read(files)
-    return Rows(found.names, found.x)
+    found = points.read(files, form)
+    return Rows(found.names, found.x, taken=found.taken)

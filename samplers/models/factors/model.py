@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy import special
 
+from samplers.file_format import GUESSED, Format
 from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.factors.data import BUILT_IN, MADE_NOISE, Rows, made, read
@@ -97,9 +98,9 @@ class Factors(Model):
     split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="Which rows are held out, or drawn.")
 
     @classmethod
-    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Rows:
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Rows:
         """One file."""
-        return read(files)
+        return read(files, form)
 
     def prepare(self) -> None:
         """Load the rows and hold some out."""

@@ -9,12 +9,13 @@ import gzip
 import io
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 
+from samplers.file_format import GUESSED, Format, Taken, counted, taken_text
 from samplers.files import FileError, Tell, decode, lines_of, quoted, reading, short_name, untold
 from samplers.models.topics.corpus import (
     MAX_BYTES,
@@ -44,6 +45,8 @@ class Documents:
     """The last so many are to be held out; 0 where none are set apart."""
     of_text: bool = True
     """Whether they are texts, whose rare and common words may be left out."""
+    taken: Taken | None = None
+    """What the files were taken for, where they are read from files."""
 
 
 def known_clusters(
@@ -66,7 +69,7 @@ def known_clusters(
     return Documents(Corpus(offsets, words.ravel(), vocabulary, titles, theta), groups)
 
 
-def read(files: Mapping[str, bytes], tell: Tell = untold) -> Documents:
+def read(files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Documents:
     """Visits, from a file ``.data`` or ``.test`` or one of each, also packed by gzip; or a corpus, as topics have it.
 
     Raises :class:`~samplers.files.FileError`.
@@ -74,7 +77,8 @@ def read(files: Mapping[str, bytes], tell: Tell = untold) -> Documents:
     files = {short_name(name): content for name, content in files.items()}
     visits = {name: content for name, content in files.items() if _kind(name) in VISITS}
     if not visits:
-        return Documents(read_uploads(files, tell=tell))
+        corpus = read_uploads(files, tell=tell, form=form)
+        return Documents(corpus, taken=corpus.taken)
     other = next((name for name in files if name not in visits), None)
     if other is not None:
         raise FileError(other, "came with visits", f"files of visits end in {' or '.join(VISITS)}, and come without others")  # fmt: skip
@@ -84,7 +88,10 @@ def read(files: Mapping[str, bytes], tell: Tell = untold) -> Documents:
     # What is held out comes last.
     ordered = sorted(visits.items(), key=lambda item: _kind(item[0]))
     with reading(ordered[0][0]):
-        return _read_visits([(name, _unpacked(name, content)) for name, content in ordered], tell)
+        decoded = [(name, *decode(name, _unpacked(name, content), form.encoding)) for name, content in ordered]
+        found = _read_visits([(name, text) for name, text, _ in decoded], tell)
+    what = f"visits of web pages: {counted(found.corpus.n_documents, 'visitor')} and {counted(found.corpus.n_words, 'page')}"  # fmt: skip
+    return replace(found, taken=taken_text(what, decoded[0][2], f"held out: {counted(found.n_test, 'visitor')}" if found.n_test else ""))  # fmt: skip
 
 
 def _kind(name: str) -> str:
@@ -104,16 +111,16 @@ def _unpacked(name: str, content: bytes) -> bytes:
     return content
 
 
-def _read_visits(files: list[tuple[str, bytes]], tell: Tell) -> Documents:
+def _read_visits(files: list[tuple[str, str]], tell: Tell) -> Documents:
     pages: dict[int, int] = {}
     names: list[str] = []
     words: list[NDArray[np.int32]] = []
     titles: list[str] = []
     n_first = n_tokens = 0
-    for k, (name, content) in enumerate(files):
+    for k, (name, text) in enumerate(files):
         n_first = len(words)
         mine: list[int] | None = None
-        lines = lines_of(name, decode(name, content))
+        lines = lines_of(name, text)
         for number, line in enumerate(lines, 1):
             place = f"{name}, line {number}"
             if number % TOLD_EVERY == 1:

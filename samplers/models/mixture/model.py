@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy.special import gammaln
 
+from samplers.file_format import GUESSED, Format
 from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.clusters.model import beside
@@ -60,9 +61,9 @@ class Mixture(Model):
     max_words = Count(5000, bounds=(10, 10_000), log=True, tex="V", label="Largest vocabulary", doc="Of uploaded documents the words in the most of them are kept, up to this many.")  # fmt: skip
 
     @classmethod
-    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Documents:
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Documents:
         """One file or several."""
-        return read(files, tell)
+        return read(files, tell, form)
 
     def prepare(self) -> None:
         """Load the documents and hold some out."""

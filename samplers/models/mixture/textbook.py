@@ -16,7 +16,8 @@ def step(method, rng, model, state):
     """The whole step; how many documents it touched."""
     data, z = model.training, state.z
     bags = [data.words[a:b] for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
-    batch = method.batch(model, rng)
+    all_of_them = method.key == "mixture_gibbs"
+    batch = np.arange(len(z)) if all_of_them else rng.choice(len(z), min(method.batch_size, len(z)), replace=False, shuffle=False)  # fmt: skip
     gammas = [state.gammas[:, k].copy() for k in range(z.max() + 1)]
     clusters = [state.theta[:, k].copy() for k in range(z.max() + 1)]
     v, w = lengths(np.array(gammas).T)

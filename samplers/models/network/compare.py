@@ -18,15 +18,17 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 from scipy.sparse import issparse
 
+from samplers import file_format
+from samplers.file_format import GUESSED, Format
 from samplers.files import read_file
-from samplers.models.network.graph import BUILT_IN, MAX_BYTES, Graph, make_graph, read_upload
+from samplers.models.network.graph import BUILT_IN, MAX_BYTES, MAX_NODES, Graph, make_graph, read_upload
 from samplers.models.run import ModelChain, start
 from samplers.parameters import SpecError
 from samplers.spec import Experiment, samplers_of
 
 STEPS = {"network_gibbs": 1500, "network_hmc": 200, "network_irm": 1500}
 """Steps of a run; of the methods by gradient ascent 1000. The paper gave HMC 200 trajectories."""
-MAX_MATLAB_NODES = 5_000
+
 SGVB = ("network_sgvb", "network_norm_sgvb")
 
 
@@ -111,14 +113,14 @@ def group_agreement(graph: Graph, n_communities: int, seed: int, sweeps: int = 2
     return float(np.mean(indices)), float(np.std(indices)), float(np.mean(used))
 
 
-def open_graph(name: str) -> Graph:
+def open_graph(name: str, form: Format = GUESSED) -> Graph:
     """The graph that the command line names. Raises :class:`SpecError`."""
     path = Path(name)
     if name in BUILT_IN:
         return BUILT_IN[name]()
     if not path.is_file():
         raise SpecError("FILE", name, f"there is no such file, and it is none of {', '.join(BUILT_IN)}")
-    return of_matlab(path) if path.suffix == ".mat" else read_upload(path.name, read_file(path, MAX_BYTES))
+    return of_matlab(path) if path.suffix == ".mat" else read_upload(path.name, read_file(path, MAX_BYTES), form=form)
 
 
 def of_matlab(path: Path) -> Graph:
@@ -138,10 +140,8 @@ def of_matlab(path: Path) -> Graph:
         found = [one for value in loadmat(path).values() for one in matrices(value) if one.shape[0] == one.shape[1]]
     except (ValueError, NotImplementedError, MatReadError) as error:
         raise SpecError("FILE", path.name, f"it is no file of MATLAB 5 to 7.2: {error}") from None
-    if len(found) != 1 or found[0].shape[0] > MAX_MATLAB_NODES:
-        raise SpecError(
-            "FILE", path.name, f"allowed is one square sparse matrix, of at most {MAX_MATLAB_NODES:,} nodes"
-        )
+    if len(found) != 1 or found[0].shape[0] > MAX_NODES:
+        raise SpecError("FILE", path.name, f"allowed is one square sparse matrix, of at most {MAX_NODES:,} nodes")
     pairs = np.column_stack([found[0].row, found[0].col])
     return make_graph(tuple(map(str, range(found[0].shape[0]))), pairs[pairs[:, 0] != pairs[:, 1]])
 
@@ -159,12 +159,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--splits", type=int, default=10, help="how many, 10 unless told")
     parser.add_argument("--communities", type=int, default=10, help="K, 10 unless told")
     parser.add_argument("--methods", nargs="+", default=samplers_of("network"), choices=samplers_of("network"))
+    file_format.add_options(parser, leave_out=("decimal", "column"))
     options = parser.parse_args(arguments)
     began = time.perf_counter()
     try:
         if options.splits < 1:
             raise SpecError("splits", options.splits, "allowed is a whole number from 1 on")
-        graph = open_graph(options.file)
+        graph = open_graph(options.file, file_format.of_options(options))
+        if graph.taken is not None:
+            print(graph.taken.sentence, file=sys.stderr)
         print(
             f"{Path(options.file).name}: {graph.n_nodes} nodes, {len(graph.edges)} edges; K = {options.communities}, held out 20 %"
         )

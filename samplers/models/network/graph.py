@@ -4,6 +4,7 @@ What is uploaded is data of unknown make: its size, its encoding and its shape a
 of it, and what is wrong is named with its line.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
-from samplers.files import FileError, Tell, count_lines, csv_rows, decode, quoted, reading, short_name, untold
+from samplers.file_format import GUESSED, Format, Sheet, Taken, counted, taken_text, to_number
+from samplers.files import FileError, Tell, count_lines, decode, quoted, reading, short_name, untold
 
 MAX_BYTES = 5_000_000
-MAX_NODES = 2_000
+MAX_NODES = 5_000
 MAX_EDGES = 100_000
 MAX_NAME = 100
 """Characters of a node's name."""
@@ -33,7 +35,8 @@ PIECE = 65_536
 MIN_NODES = 4
 TOLD_EVERY = 1000
 """After so many rows or elements the reader says how far it is, and may be told to end."""
-SUFFIXES = (".csv", ".graphml")
+GRAPHML = ".graphml"
+SUFFIXES = (".csv", ".tsv", ".txt", ".edges", GRAPHML)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,8 @@ class Graph:
     """The known group of each node (nodes,), where one is known."""
     group_source: str = ""
     """What the known groups are."""
+    taken: Taken | None = None
+    """What the file was taken for, where it is read from one."""
 
     @property
     def n_nodes(self) -> int:
@@ -66,11 +71,12 @@ class Graph:
 
 
 def make_graph(
-    names: tuple[str, ...], pairs: Any, groups: NDArray[np.int64] | None = None, group_source: str = ""
-) -> Graph:
+    names: tuple[str, ...], pairs: Any, groups: NDArray[np.int64] | None = None, group_source: str = "",
+    taken: Taken | None = None,
+) -> Graph:  # fmt: skip
     """A graph of pairs of node numbers in any order, where a pair may come twice."""
     edges = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
-    return Graph(names, np.unique(edges, axis=0), groups, group_source)
+    return Graph(names, np.unique(edges, axis=0), groups, group_source, taken)
 
 
 # Built-in graphs
@@ -164,31 +170,33 @@ BUILT_IN: Mapping[str, Callable[[], Graph]] = {
 # Uploaded files
 
 
-def read_upload(name: str, content: bytes, tell: Tell = untold) -> Graph:
-    """The graph in an edge list (``.csv``: two columns, a header or none) or in GraphML (``.graphml``).
+def read_upload(name: str, content: bytes, tell: Tell = untold, form: Format = GUESSED) -> Graph:
+    """The graph in an edge list, a row for each edge, or in GraphML (``.graphml``).
 
-    In an edge list whose names are all whole numbers, the numbers between that have no edge are nodes too.
-    ``tell`` is called every :data:`TOLD_EVERY` rows or elements. Raises :class:`FileError`, which
-    names the line of what is wrong.
+    An edge list has a title row or none, and two columns with the ends of the edges: those whose titles say so, or
+    the first two. Rows that lack an end and edges from a node to itself are left out. Where all names are whole
+    numbers, the numbers between that have no edge are nodes too. ``tell`` is called every :data:`TOLD_EVERY` rows or
+    elements. Raises :class:`FileError`, which names the line of what is wrong.
     """
     file = short_name(name)
     with reading(file):
-        return _read(file, content, tell)
+        return _read(file, content, tell, form)
 
 
-def _read(file: str, content: bytes, tell: Tell) -> Graph:
+def _read(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
     suffix = PurePath(file).suffix.lower()
     if suffix not in SUFFIXES:
-        raise FileError(file, "is of another kind", f"allowed are files whose names end with {' or '.join(SUFFIXES)}")
+        allowed = f"allowed are files whose names end with {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+        raise FileError(file, "is of another kind", allowed)
     if len(content) > MAX_BYTES:
         raise FileError(file, f"has {len(content):,} bytes", f"allowed are at most {MAX_BYTES:,}")
-    text = decode(file, content)
-    if not text.strip():
+    if not content.strip():
         raise FileError(file, "is empty", "allowed is an edge on each line, its two ends with a comma between them")
-    shape = _Shape(file, count_lines(file, text), tell)
-    graph = _read_csv(shape, text) if suffix == ".csv" else _read_graphml(shape, text)
+    graph = (_read_graphml if suffix == GRAPHML else _read_edges)(file, content, tell, form)
     if graph.n_nodes < MIN_NODES:
-        raise FileError(file, f"has {graph.n_nodes} nodes", f"a graph needs {MIN_NODES} nodes at least")
+        raise FileError(file, f"has {counted(graph.n_nodes, 'node')}", f"a graph needs {MIN_NODES} nodes at least")
+    if len(graph.edges) == 0:
+        raise FileError(file, "has no edge", "a graph needs an edge at least")
     if len(graph.edges) == graph.n_pairs:
         raise FileError(file, f"has an edge between all {graph.n_nodes} nodes", "a graph needs a pair without one at least")  # fmt: skip
     return graph
@@ -203,6 +211,8 @@ class _Shape:
         self.lines: dict[str, int] = {}
         """Where each node is first named."""
         self.edges: list[tuple[str, str]] = []
+        self.n_loops = 0
+        """Edges from a node to itself, which are left out."""
 
     def tell(self, number: int, line: int) -> None:
         """Say how far the reader is, at every so many rows or elements."""
@@ -220,10 +230,15 @@ class _Shape:
         self.node(line, a)
         self.node(line, b)
         if a == b:
-            raise self.error(line, a, "an edge joins two different nodes, and this one joins a node to itself")
+            self.n_loops += 1
+            return
         if len(self.edges) == MAX_EDGES:
             raise self.error(line, f"{a},{b}", f"allowed are at most {MAX_EDGES:,} edges, and this is one more")
         self.edges.append((a, b))
+
+    def loops(self) -> str:
+        """How many edges from a node to itself were left out, in words."""
+        return f"{counted(self.n_loops, 'edge')} from a node to itself left out" if self.n_loops else ""
 
     def error(self, line: int, value: str, allowed: str) -> FileError:
         return self.wrong(line, f"has {quoted(value)}", allowed)
@@ -232,27 +247,76 @@ class _Shape:
         return FileError(f"{self.file}, line {line}", found, allowed)
 
 
-HEADERS = {("source", "target"), ("from", "to"), ("node1", "node2")}
+SOURCES = ("source", "src", "from", "fromnode", "fromnodeid", "start", "head", "u", "i", "id1", "node1", "nodea", "ego", "sender")  # fmt: skip
+TARGETS = ("target", "dst", "dest", "to", "tonode", "tonodeid", "end", "tail", "v", "j", "id2", "node2", "nodeb", "alter", "receiver")  # fmt: skip
+"""What titles call the two ends of an edge, in small letters and without other signs."""
+_STEM = re.compile(r"(\w*?[a-z])[ _.-]?(?:1|2|a|b|i|j|x|y)", re.IGNORECASE)
 
 
-def _read_csv(shape: _Shape, text: str) -> Graph:
-    for number, (line, fields) in enumerate(csv_rows(shape.file, text)):
-        shape.tell(number, line)
-        row = [field.strip() for field in fields]
-        if len(row) != 2:
-            raise shape.error(line, ",".join(row), f"allowed are two columns, and here are {len(row)}")
-        if number == 0 and (row[0].lower(), row[1].lower()) in HEADERS:
-            continue
-        shape.edge(line, row[0], row[1])
+def _plain(title: str) -> str:
+    return "".join(filter(str.isalnum, title.lower()))
+
+
+def titles_of_edges(first: list[str], rest: list[list[str]]) -> bool:
+    """A title row calls two columns the ends of edges, has words above numbers, or two names of a stem of its own."""
+    plain = [_plain(title) for title in first]
+    if any(each in SOURCES for each in plain) and any(each in TARGETS for each in plain):
+        return True
+    numeric = [k for k in range(len(first)) if rest and all(_is_number(row[k]) for row in rest)]
+    if numeric and not any(_is_number(first[k]) for k in numeric):
+        return True
+    stems = {match[1].lower() if match else "" for match in map(_STEM.fullmatch, map(str.strip, first[:2]))}
+    stem = stems.pop()
+    return bool(stem) and not stems and not any(cell.strip().lower().startswith(stem) for row in rest for cell in row[:2])  # fmt: skip
+
+
+def _is_number(cell: str) -> bool:
+    return to_number(cell, ".") is not None
+
+
+def _is_id(cell: str) -> bool:
+    return cell.strip().isascii() and cell.strip().isdigit()
+
+
+def _read_edges(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
+    sheet = Sheet(file, content, form, titles=titles_of_edges)
+    if sheet.n_columns < 2:
+        raise FileError(f"{file}, line {sheet.title_line}", "has one column", "allowed are two columns or more, two of which are the ends of the edges")  # fmt: skip
+    plain = [_plain(title) for title in sheet.titles]
+    named = [next((k for k, each in enumerate(plain) if each in ends), None) for ends in (SOURCES, TARGETS)]
+    first, second = (0, 1) if None in named else named
+    source, target = sheet.column("source", first), sheet.column("target", second)
+    assert source is not None and target is not None
+    if source == target:
+        raise FileError(
+            file, f"has both ends of its edges in {sheet.called(source)}", "allowed are two different columns"
+        )
+    shape = _Shape(file, sheet.n_lines, tell)
+    n_rows = lacking = 0
+    for n_rows, (line, row) in enumerate(sheet.rows(), 1):
+        shape.tell(n_rows - 1, line)
+        if sheet.lacks(row, (source, target)):
+            lacking += 1
+        else:
+            shape.edge(line, row[source].strip(), row[target].strip())
     names = list(shape.lines)
-    if names and all(name.isascii() and name.isdigit() and name == str(int(name)) for name in names):
+    if names and all(_is_id(name) and name == str(int(name)) for name in names):
         numbers = sorted(int(name) for name in names)
         first = min(numbers[0], 1)
         if numbers[-1] - first < MAX_NODES:
             numbers = list(range(first, numbers[-1] + 1))
         names = [str(number) for number in numbers]
     index = {name: number for number, name in enumerate(names)}
-    return make_graph(tuple(names), [(index[a], index[b]) for a, b in shape.edges])
+    others = [sheet.called(k) for k in range(sheet.n_columns) if k not in (source, target)]
+    between = len(names) - len(shape.lines)
+    taken = sheet.taken(
+        n_rows, [("source", "source", source), ("target", "target", target)],
+        f"{', '.join(others[:5])}{', …' * (len(others) > 5)} not used" if others else "",
+        f"{counted(lacking, 'row')} with a missing end left out" if lacking else "",
+        shape.loops(),
+        f"{between:,} numbers between that have no edge are nodes, too" if between else "",
+    )  # fmt: skip
+    return make_graph(tuple(names), [(index[a], index[b]) for a, b in shape.edges], taken=taken)
 
 
 LABELS = ("group", "community", "club")
@@ -274,6 +338,8 @@ class _GraphML:
         self._namespace = ""
         self._text: list[str] | None = None
         self._graphs = self._elements = 0
+        self._edges: list[tuple[int, str, str]] = []
+        """The line and the ends of each edge: a node may come after it."""
         # With a separator expat knows namespaces: a prefix that is not declared is an error, and what is of another
         # namespace, as editors of graphs put their colours, is passed over.
         self._parser = expat.ParserCreate("utf-8", " ")
@@ -299,6 +365,11 @@ class _GraphML:
             self._parser.Parse("", True)
         except expat.ExpatError as error:
             raise self.shape.wrong(error.lineno, "is not XML", expat.errors.messages[error.code]) from None
+        for line, *ends in self._edges:
+            for end in ends:
+                if end not in self.shape.lines:
+                    raise self.shape.error(line, end, "there is no node of this name")
+            self.shape.edge(line, *ends)
 
     def groups(self) -> tuple[NDArray[np.int64] | None, str]:
         """The known group of each node, and where it is from; None where nothing tells it."""
@@ -342,10 +413,9 @@ class _GraphML:
                 raise shape.error(line, attributes["id"], "there is a node of this name above")
             shape.node(line, attributes["id"])
         elif tag == "edge":
-            for end in ("source", "target"):
-                if attributes[end] not in shape.lines:
-                    raise shape.error(line, attributes[end], "there is no node of this name above")
-            shape.edge(line, attributes["source"], attributes["target"])
+            if len(self._edges) > MAX_EDGES:
+                raise shape.error(line, tag, f"allowed are at most {MAX_EDGES:,} edges, and this is one more")
+            self._edges.append((line, attributes["source"], attributes["target"]))
         elif tag in ("data", "default"):
             self._text = []
 
@@ -374,10 +444,14 @@ class _GraphML:
         raise self.shape.error(line, "<!DOCTYPE", "a document type and entities are not allowed")
 
 
-def _read_graphml(shape: _Shape, text: str) -> Graph:
+def _read_graphml(name: str, content: bytes, tell: Tell, form: Format) -> Graph:
+    text, encoding = decode(name, content, form.encoding)
+    shape = _Shape(name, count_lines(name, text), tell)
     file = _GraphML(shape)
     file.read(text)
-    if not shape.edges:
-        raise FileError(shape.file, "has no edge", "a graph needs an edge at least")
     index = {node: number for number, node in enumerate(shape.lines)}
-    return make_graph(tuple(index), [(index[a], index[b]) for a, b in shape.edges], *file.groups())
+    groups, group_source = file.groups()
+    what = f"GraphML of {counted(len(index), 'node')} and {counted(len(shape.edges), 'edge')}"
+    of_groups = f"known groups: {group_source}" if group_source else "known groups: none"
+    taken = taken_text(what, encoding, of_groups, shape.loops())
+    return make_graph(tuple(index), [(index[a], index[b]) for a, b in shape.edges], groups, group_source, taken)

@@ -240,11 +240,16 @@ class NetworkIRM(NetworkMethod):
             others = np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=slots)
             new, logs = int(np.flatnonzero(sizes == 0)[0]), np.full(slots, -np.inf)
-            for k in np.flatnonzero((sizes > 0) | (np.arange(slots) == new)):
+            for k in map(int, np.flatnonzero((sizes > 0) | (np.arange(slots) == new))):
                 z[i] = k
-                logs[k] = np.log(sizes[k] or state.alpha[0]) + log_marginal(y, seen, z, beta)
+                logs[k] = np.log(sizes[k] or state.alpha[0]) + textbook_log_marginal(y, seen, z, beta)
             z[i] = textbook.pick(np.exp(logs - logs.max()), rng.random())
-        state.sizes, state.edges, state.pairs = counted(model, z, slots)
+        state.sizes = np.bincount(z, minlength=slots)
+        state.edges, state.pairs = np.zeros((2, slots, slots), dtype=int)
+        for row, column in zip(*np.triu_indices(len(z), 1), strict=True):
+            for a, b in {(z[row], z[column]), (z[column], z[row])}:
+                state.edges[a, b] += y[row, column] and seen[row, column]
+                state.pairs[a, b] += seen[row, column]
         one, n, clusters = rng.standard_gamma(state.alpha[0] + 1), len(z), len(np.unique(z))
         rate = 1 - np.log(one / (one + rng.standard_gamma(n)))
         odds = clusters / (n * rate)
@@ -257,10 +262,15 @@ class NetworkIRM(NetworkMethod):
         return model.n_data
 
     def textbook_unknowns(self, model, state):
-        return np.concatenate([part.ravel() for part in self.weights(model, state)])
+        k, w, r = model.n_communities, np.zeros((len(state.z), model.n_communities)), np.zeros(model.n_communities)
+        for place, a in enumerate(sorted(range(len(state.sizes)), key=lambda a: -state.sizes[a])):
+            w[state.z == a, min(place, k - 1)] = 1.0
+            if place < k:
+                r[place] = -np.log(1 - (state.edges[a, a] + self.beta) / (state.pairs[a, a] + 2 * self.beta))
+        return np.concatenate([w.ravel(), r])
 
 
-def log_marginal(y, seen, z, beta):
+def textbook_log_marginal(y, seen, z, beta):
     """log p(Y | z), pair by pair counted: the product over pairs of clusters of beta functions."""
     out = 0.0
     labels = np.unique(z)

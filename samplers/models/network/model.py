@@ -8,6 +8,7 @@ from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from samplers.file_format import GUESSED, Format
 from samplers.files import FileError, Tell, untold
 from samplers.models.base import UPLOADED, Model, Snapshot
 from samplers.models.network import joint
@@ -38,10 +39,12 @@ def hold_out(graph: Graph, share: float, seed: int) -> Split:
     """
     rng = Generator(SFC64(seed))
     n = graph.n_nodes
-    pairs = np.column_stack(np.triu_indices(n, 1)).astype(np.int64)
-    chosen = np.sort(rng.permutation(len(pairs))[: round(share * len(pairs))])
+    chosen = np.sort(rng.permutation(graph.n_pairs)[: round(share * graph.n_pairs)])
+    # Pair by pair in the order of the upper triangle: of many nodes a list of all pairs would be large.
+    first = np.arange(n) * (2 * n - np.arange(n) - 1) // 2
+    i = np.searchsorted(first, chosen, side="right") - 1
     is_held = np.zeros((n, n), dtype=bool)
-    is_held[pairs[chosen, 0], pairs[chosen, 1]] = True
+    is_held[i, chosen - first[i] + i + 1] = True
     is_edge = graph.adjacency()
     for node in rng.permutation(n):
         others = np.flatnonzero(is_edge[node])
@@ -117,12 +120,12 @@ class Network(Model):
     data: Graph
 
     @classmethod
-    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Graph:
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Graph:
         """One file."""
         if len(files) != 1:
             raise FileError("The network", f"has {len(files)} files", "a network is one file")
         ((name, content),) = files.items()
-        return read_upload(name, content, tell)
+        return read_upload(name, content, tell, form)
 
     def prepare(self) -> None:
         """Load the graph and hold out pairs."""

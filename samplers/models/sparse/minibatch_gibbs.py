@@ -82,6 +82,7 @@ class MinibatchGibbs(SparseMethod):
     tried_at = ({"batch_size": 3, "cost_ratio": 2.0},)
 
     def textbook_step(self, rng, model, state):
-        n = self.sweeps_in_step(model, self.batch_size)
+        # The time of a sweep with all is (N + w_θ/w_z)w_z, that of one with m is (m + w_θ/w_z)w_z.
+        n = max(round((model.n_data + self.cost_ratio) / (self.batch_size + self.cost_ratio)), 1)
         draws = [textbook.sweep(rng, model, state, self.batch_size, False) for _ in range(n)]
         return textbook.finish(state, draws, self.batch_size * n)

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from samplers.file_format import GUESSED, Format
 from samplers.files import FileError, Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.sparse.reference import Reference, reference_of
@@ -57,9 +58,9 @@ class Sparse(Model):
                      doc="How strongly the prior pulls every coefficient to 0. Those that the data say little of go there.")  # fmt: skip
 
     @classmethod
-    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Table:
-        """A table of numbers; its last column is explained by the others."""
-        found = read(files, two_kinds=False)
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Table:
+        """A table of numbers; one column, the last unless another is chosen, is explained by the others."""
+        found = read(files, False, form)
         if len(found.names) < FOLLOWED:
             columns = f"has {len(found.names)} columns beside the one that they explain"
             raise FileError("The data", columns, f"allowed are {FOLLOWED} to 98")

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.random import SFC64, Generator
 
+from samplers.file_format import GUESSED, Format
 from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.spherical.bessel import log_c, mean_length
@@ -75,9 +76,9 @@ class Spherical(Model):
     directions = Option(default="documents", objects=["documents", "contrasts"], label="Directions of the globe", doc="The globe's three axes. Documents: their mean and the two directions in which they differ most. Contrasts: the three directions in which they differ most.")  # fmt: skip
 
     @classmethod
-    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Corpus:
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Corpus:
         """One file or several."""
-        return read_uploads(files, tell=tell)
+        return read_uploads(files, tell=tell, form=form)
 
     def prepare(self) -> None:
         """Load the documents and hold some out."""

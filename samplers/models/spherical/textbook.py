@@ -164,7 +164,8 @@ def derivative(function, x):
 
 def variational(method, rng, model, state):
     """The step of both variational methods."""
-    state.batch = method.batch(model, rng)
+    n, stochastic = model.n_data, method.key == "spherical_stovi"
+    state.batch = rng.choice(n, min(method.batch_size, n), replace=False, shuffle=False) if stochastic else np.arange(n)
     order = model.n_words / 2 - 1
     a = special.ive(order + 1, model.s) / special.ive(order, model.s)
     for d in state.batch:
@@ -184,7 +185,7 @@ def variational(method, rng, model, state):
         # κA(σ) E θ_k/(E‖βθ‖²)^{1/2}: the fit's slope along a document that only topic k meets.
         along = (model.training[d] @ (lam @ old)) / lam.sum()
         weights += fit(model, old, model.training[d], lam) / along * lam / lam.sum()
-    rho = method.step_size * (1 if method.key == "spherical_vi" else (1 + state.steps / method.delay) ** -0.7)
+    rho = method.step_size * ((1 + state.steps / method.delay) ** -0.7 if stochastic else 1)
     for k, b in enumerate(old):
         slope_k = factor * slopes[k] + prior
         weight = factor * weights[k] + np.linalg.norm(prior)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from samplers import file_format
 from samplers.models.run import ModelChain, start
-from samplers.models.topics.corpus import read_path
+from samplers.models.topics.corpus import Corpus, read_path
 from samplers.models.topics.model import Topics
 from samplers.models.topics.stream import FileStream
 from samplers.parameters import SpecError, declared
@@ -24,8 +25,7 @@ SHOWN = 6
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m samplers.models.topics", description=__doc__)
-    parser.add_argument("path", type=Path, help="a text file with a document on each line, a folder of text files, a .csv, or an .ldac beside its .tokens or .vocab")  # fmt: skip
-    parser.add_argument("--column", default="", help="the column of texts in a .csv")
+    parser.add_argument("path", type=Path, help="a text file with a document on each line, a folder of text files, a .csv or .tsv, or an .ldac beside its .tokens or .vocab")  # fmt: skip
     parser.add_argument("--method", action="append", choices=samplers_of("topics"), help=f"several may be given; by default {' or, with --stream, '.join(DEFAULTS)}")  # fmt: skip
     parser.add_argument("--stream", action="store_true", help="a text file with a document on each line, in no order, is read minibatch after minibatch and never held")  # fmt: skip
     parser.add_argument("--documents", type=int, default=20_000, help="how many documents each method looks at")
@@ -34,7 +34,8 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("n_topics", "alpha", "beta", *CUT_OFFS):
         parameter = of_model[name]
         help_ = f"{parameter.doc} Default: %(default)s."
-        parser.add_argument(f"--{name.replace('_', '-')}", type=type(parameter.default), default=parameter.default, help=help_)  # fmt: skip
+        parser.add_argument(f"--{name.replace('_', '-')}", default=parameter.default, help=help_)  # fmt: skip
+    file_format.add_options(parser, leave_out=("decimal", "source", "target"))
     return parser
 
 
@@ -58,11 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         of_model = {"corpus": "uploaded", **params}
         experiment = Experiment.of("topics", methods, target_params=of_model, seed=options.seed)
-        own = FileStream.of(options.path) if options.stream else read_path(options.path, column=options.column)
+        form = file_format.of_options(options)
+        own: Corpus | FileStream = FileStream.of(options.path) if options.stream else read_path(options.path, form)
         model = experiment.make_model(own)
         runs = [run.chains[0] for run in start(experiment, model)]
     except SpecError as error:
         parser.error(str(error))
+    if isinstance(own, Corpus) and own.taken is not None:
+        print(own.taken.sentence, file=sys.stderr)
     print(", ".join(f"{text} {label}" for label, text in model.facts().items()))
     for run in runs:
         while run.data_seen < options.documents and run.divergence is None:

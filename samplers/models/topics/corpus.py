@@ -6,19 +6,33 @@ is named with its line.
 
 import importlib.util
 import re
+import sys
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, filterfalse
+from functools import cache
+from itertools import chain, compress, filterfalse
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from samplers.file_format import (
+    GUESSED,
+    MAX_TITLE_WORDS,
+    Format,
+    Sheet,
+    Taken,
+    counted,
+    taken_text,
+    titles_of_numbers,
+)
 from samplers.files import (
+    ENCODINGS,
     FileError,
     Tell,
-    csv_rows,
     decode,
     lines_of,
     quoted,
@@ -36,15 +50,24 @@ MAX_BYTES = 30_000_000
 """Of all files of one corpus together."""
 MAX_DOCUMENTS, MAX_TOKENS, MAX_VOCABULARY = 100_000, 10_000_000, 500_000
 MAX_TITLE = 80
-WORD = re.compile(r"[^\W\d_]{2,100}")
-"""A word of a text: two letters or more, of any alphabet. More than a hundred are several: pages show words."""
 MAX_WORD = 100
-"""Characters of a word that a vocabulary lists."""
+"""Characters of a word: a longer one is several, for pages show words."""
 PIECE = 100_000
 """Characters of a text that are looked at in one go; a longer one would hold the interpreter."""
-_WORD_ENDS = re.compile(r"[^\W\d_]*+")
+_ASCII_WORD = re.compile(f"[a-z]{{2,{MAX_WORD}}}")
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+_JOINERS = "\u200c\u200d"
+"""The zero-width non-joiner and joiner, which stand inside words of Persian and of Indic scripts."""
+_IGNORED = re.compile("[\u00ad\u0640\u061c\u180e\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+"""Soft hyphens, the tatweel, which only stretches a word, and marks of direction."""
+_PRESENTED = re.compile("[\ufb00-\ufdff\ufe70-\ufefc\uff00-\uffef]+")
+"""Ligatures, presentation forms of Arabic and Hebrew, and full-width and half-width forms."""
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese, which put no spaces between words."""
 TOLD_EVERY = 100
 """After so many documents the reader says how far it is, and may be told to end."""
+TEXTS, TABLES, BAGS = (".txt", ".text", ".md", ""), (".csv", ".tsv"), ".ldac"
+"""The ends of the names of files."""
 TEXT_COLUMNS = ("text", "document", "body", "content", "abstract")
 """The names of a CSV's column of texts, where none is given."""
 
@@ -63,6 +86,8 @@ class Corpus:
     """The topics that the documents were drawn from, (topics, words), where they are known."""
     labels: tuple[str, ...] | None = None
     """What group each document is of, where that is known."""
+    taken: Taken | None = None
+    """What the files were taken for, where it is read from files."""
 
     @property
     def n_documents(self) -> int:
@@ -128,6 +153,7 @@ class Corpus:
             tuple(compress(self.titles, lengths > 0)),
             topics,
             None if self.labels is None else tuple(compress(self.labels, lengths > 0)),
+            self.taken,
         )
 
 
@@ -204,25 +230,76 @@ def from_bags(bags: Sequence[Ids], vocabulary: tuple[str, ...]) -> Corpus:
     return Corpus(_offsets(map(len, bags)), np.concatenate(bags), vocabulary, titles)
 
 
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+class _Patterns(NamedTuple):
+    word: re.Pattern[str]
+    end: re.Pattern[str]
+    """What may go on at the end of a word."""
+
+
+@cache
+def _patterns(most: int = sys.maxunicode) -> _Patterns:
+    """Of words of letters with their marks (Unicode's Mn and Mc), up to a code point: fewer are found sooner."""
+    letters, marks = list[int](), list[int]()
+    for code in chain(range(0x80, min(most, 0x323FF) + 1), range(0xE0100, min(most, 0xE01EF) + 1)):
+        character = chr(code)
+        if character.isalnum() and not character.isdecimal():
+            letters.append(code)
+        elif unicodedata.category(character) in ("Mn", "Mc"):
+            marks.append(code)
+    of_letters, of_marks = ("".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in _runs(x)) for x in (letters, marks))
+    inside = f"[a-zA-Z{of_letters}{of_marks}{_JOINERS}]"
+    word = re.compile(f"[a-zA-Z{of_letters}]{inside}{{1,{MAX_WORD - 1}}}")
+    return _Patterns(word, re.compile(f"{inside}*+"))
+
+
+def _runs(codes: list[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last of each run of neighbours."""
+    breaks = [k for k in range(1, len(codes)) if codes[k] != codes[k - 1] + 1]
+    for low, high in zip([0, *breaks], [*breaks, len(codes)], strict=True):
+        yield codes[low], codes[high - 1]
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text: a letter and one letter or mark more, at least, of any script, in small letters.
+
+    Text is in the composed form (NFC), with ligatures, presentation forms and full-width letters in their usual ones;
+    soft hyphens, the tatweel and marks of direction are none of a word's. A joiner between letters is. A hyphen, a
+    digit and an apostrophe, straight or typographic, part words: of ``l'école`` the word is ``école``. The Turkish İ
+    becomes i, and ß stays. Where a script has no spaces between words, a run of letters is one word.
+    """
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    text = _PRESENTED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), _IGNORED.sub("", text))
+    text = unicodedata.normalize("NFC", text).lower().replace("i\u0307", "i")
+    found = _patterns(*() if _ASTRAL.search(text) else (0xFFFF,)).word.findall(text)
+    if any(joiner in text for joiner in _JOINERS):
+        found = [each for each in (each.rstrip(_JOINERS) for each in found) if len(each) > 1]
+    return found
+
+
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def read_upload(name: str, content: bytes, *, column: str = "", vocabulary: bytes | None = None) -> Corpus:
+def read_upload(name: str, content: bytes, *, form: Format = GUESSED, vocabulary: bytes | None = None) -> Corpus:
     """The corpus of one file: ``.txt``, a document a line; ``.csv``; ``.ldac``, with its vocabulary, a word a line.
 
     Raises :class:`FileError` that names the file, the line and what is allowed there.
     """
     files = {name: content} if vocabulary is None else {name: content, "vocabulary": vocabulary}
-    return read_uploads(files, column=column)
+    return read_uploads(files, form=form)
 
 
-def read_uploads(files: Mapping[str, bytes], *, column: str = "", tell: Tell = untold) -> Corpus:
+def read_uploads(files: Mapping[str, bytes], *, tell: Tell = untold, form: Format = GUESSED) -> Corpus:
     """The corpus of one file or several.
 
-    One text file has a document on each line, several are a document each. A CSV file has a header and a column of
-    texts: ``column``, or the one called text, document, body, content or abstract. An ``.ldac`` file has the bags of
-    words, a document a line as ``n word:count word:count …`` with words numbered from 0; with it comes another file
-    with the vocabulary, a word a line. ``tell`` is called every :data:`TOLD_EVERY` documents.
+    One text file has a document on each line, several are a document each. A table, ``.csv`` or ``.tsv``, has a column
+    of texts: the one that is chosen, or the one called text, document, body, content or abstract, or the longest. An
+    ``.ldac`` file has the bags of words, a document a line as ``n word:count word:count …`` with words numbered from 0;
+    with it comes another file with the vocabulary, a word a line. ``tell`` is called every :data:`TOLD_EVERY`
+    documents.
 
     Raises :class:`FileError`.
     """
@@ -230,34 +307,51 @@ def read_uploads(files: Mapping[str, bytes], *, column: str = "", tell: Tell = u
         raise FileError("The corpus", "has no file", "a file is needed: .txt, .csv, or .ldac with its vocabulary")
     files = {short_name(name): content for name, content in files.items()}
     with reading(next(iter(files)) if len(files) == 1 else f"The corpus of {len(files)} files"):
-        return _read(files, column, tell)
+        return _read(files, tell, form)
 
 
-def _read(files: Mapping[str, bytes], column: str, tell: Tell) -> Corpus:
+def _read(files: Mapping[str, bytes], tell: Tell, form: Format) -> Corpus:
     total = sum(map(len, files.values()))
     _check_bytes(files, total)
     kinds = {name: PurePath(name).suffix.lower() for name in files}
-    bags = [name for name, kind in kinds.items() if kind == ".ldac"]
+    bags = [name for name, kind in kinds.items() if kind == BAGS]
     if bags:
         others = [name for name in files if name not in bags]
         if len(bags) != 1 or len(others) != 1:
             raise FileError(bags[0], _company(files), "an .ldac file comes with one other file, its vocabulary, a word a line")  # fmt: skip
-        return _from_ldac(bags[0], files[bags[0]], files[others[0]], others[0], tell)
-    if ".csv" in kinds.values():
+        corpus = _from_ldac(bags[0], files[bags[0]], files[others[0]], others[0], tell, form.encoding)
+        what = f"bags of words: {counted(corpus.n_documents, 'document')}"
+        return replace(corpus, taken=taken_text(what, form.encoding or "utf-8"))
+    tables = [name for name, kind in kinds.items() if kind in TABLES]
+    if tables:
         if len(files) != 1:
-            name = next(name for name, kind in kinds.items() if kind == ".csv")
-            raise FileError(name, _company(files), "a .csv file comes alone")
-        ((name, content),) = files.items()
-        return _from_csv(name, content, column, tell)
+            raise FileError(tables[0], _company(files), f"a {kinds[tables[0]]} file comes alone")
+        return _from_table(tables[0], files[tables[0]], tell, form)
     for name, kind in kinds.items():
-        if kind not in (".txt", ".text", ".md", ""):
-            raise FileError(name, "is of another kind", "allowed are .txt, .csv, and .ldac with its vocabulary")
+        if kind not in TEXTS:
+            raise FileError(name, "is of another kind", "allowed are .txt, .csv, .tsv, and .ldac with its vocabulary")
+    decoded = {name: decode(name, content, form.encoding) for name, content in files.items()}
+    encodings = dict.fromkeys(encoding for _, encoding in decoded.values())
     if len(files) == 1:
-        ((name, content),) = files.items()
-        lines = lines_of(name, decode(name, content))
-        return from_texts(name, ((line.strip()[:MAX_TITLE], line) for line in lines), total, tell)
-    texts = ((PurePath(name).stem, decode(name, content)) for name, content in files.items())
-    return from_texts(f"The corpus of {len(files)} files", texts, total, tell)
+        ((name, (text, encoding)),) = decoded.items()
+        lines = lines_of(name, text)
+        corpus = from_texts(name, ((line.strip()[:MAX_TITLE], line) for line in lines), total, tell)
+        what = f"text with a document on each line: {counted(corpus.n_documents, 'document')}"
+        return replace(corpus, taken=taken_text(what, encoding, _unspaced(text)))
+    texts = ((PurePath(name).stem, text) for name, (text, _) in decoded.items())
+    corpus = from_texts(f"The corpus of {len(files)} files", texts, total, tell)
+    more = f"others: {', '.join(ENCODINGS[each] for each in list(encodings)[1:])}" if len(encodings) > 1 else ""
+    what = f"{len(files)} texts of one document each: {counted(corpus.n_documents, 'document')} with words"
+    text = next(iter(decoded.values()))[0]
+    return replace(corpus, taken=taken_text(what, next(iter(encodings)), more, _unspaced(text)))
+
+
+def _unspaced(text: str) -> str:
+    """What is done with a script that has no spaces between words, where the beginning of the text is in one."""
+    part = text[:PIECE]
+    if 5 * len(_UNSPACED.findall(part)) < len(part):
+        return ""
+    return "its script has no spaces between words, so a run of letters is one word: separate the words first"
 
 
 def _company(files: Mapping[str, bytes]) -> str:
@@ -271,18 +365,18 @@ def _check_bytes(names: Collection[str], total: int) -> None:
         raise FileError(place, f"has {total:,} bytes", f"allowed are at most {MAX_BYTES:,}")
 
 
-def read_path(path: Path, *, column: str = "") -> Corpus:
+def read_path(path: Path, form: Format = GUESSED) -> Corpus:
     """The corpus of a file, or of a folder: its ``.txt`` files, or its ``.ldac`` file and its vocabulary.
 
     Raises :class:`FileError`.
     """
     paths = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")) if path.is_dir() else [path]
-    if path.suffix.lower() == ".ldac":
+    if path.suffix.lower() == BAGS:
         paths += [other for suffix in (".tokens", ".vocab") if (other := path.with_suffix(suffix)).is_file()][:1]
     try:
         total = sum(p.stat().st_size for p in paths)
         _check_bytes([p.name for p in paths], total)
-        return read_uploads({p.name: read_file(p, MAX_BYTES) for p in paths}, column=column)
+        return read_uploads({p.name: read_file(p, MAX_BYTES) for p in paths}, form=form)
     except OSError as error:
         raise FileError(str(path), "cannot be read", (error.strerror or str(error)).lower()) from None
 
@@ -306,7 +400,7 @@ def from_texts(
             if i:
                 tell(min(done / max(size, 1), 1.0))
             done += len(piece)
-            several = WORD.findall(piece.lower())
+            several = words_of(piece)
             if left_out:
                 several = [word for word in several if word not in left_out]
             if several:
@@ -323,12 +417,13 @@ def from_texts(
 def _pieces(text: str) -> Iterator[str]:
     """The text in pieces of a bounded length, which begin and end between words."""
     start = 0
-    while start < len(text):
+    while len(text) - start > PIECE:
         end = start + PIECE
-        match = _WORD_ENDS.match(text, end, end + PIECE)
+        match = _patterns().end.match(text, end, end + PIECE)
         end = match.end() if match else end
         yield text[start:end]
         start = end
+    yield text[start:]
 
 
 def _check_count(name: str, n_documents: int) -> None:
@@ -347,40 +442,52 @@ def _check_size(name: str, n_documents: int, n_tokens: int, n_words: int) -> Non
             raise FileError(name, f"has more than {limit:,} {what}", f"allowed are at most {limit:,}")
 
 
-def _from_csv(name: str, content: bytes, column: str, tell: Tell) -> Corpus:
-    return from_texts(name, _csv_texts(name, decode(name, content), column), len(content), tell)
+def titles_of_texts(first: list[str], rest: list[list[str]]) -> bool:
+    """A title row calls a column of texts so, or has words above numbers, or nothing that is as long as a text."""
+    lower = [cell.strip().lower() for cell in first]
+    if any(each in TEXT_COLUMNS or each == "title" for each in lower):
+        return True
+    if len(first) > 1 and not titles_of_numbers(first, rest):
+        return False
+    return all(lower) and all(len(cell.split()) <= MAX_TITLE_WORDS for cell in first)
 
 
-def _csv_texts(name: str, text: str, column: str) -> Iterator[tuple[str, str]]:
-    rows = csv_rows(name, text)
-    _, first = next(rows, (1, []))
-    header = [field.strip() for field in first]
-    if not header:
-        raise FileError(f"{name}, line 1", "is empty", "allowed is a header with the names of the columns")
-    at = _text_column(name, header, column)
-    title_at = next((i for i, field in enumerate(header) if field.lower() == "title" and i != at), at)
-    for line, row in rows:
-        if len(row) != len(header):
-            fields = "one field" if len(row) == 1 else f"{len(row)} fields"
-            raise FileError(f"{name}, line {line}", f"has {fields}", f"allowed are {len(header)}, as in the header")
-        yield row[title_at].strip(), row[at]
+def _from_table(name: str, content: bytes, tell: Tell, form: Format) -> Corpus:
+    sheet = Sheet(name, content, form, titles=titles_of_texts, comments=False, spaces=False, named=TEXT_COLUMNS)
+    if not sheet.n_columns:
+        raise FileError(f"{name}, line 1", "is empty", "allowed is a table with a column of texts")
+    lower = [title.lower() for title in sheet.titles]
+    named = next((lower.index(each) for each in TEXT_COLUMNS if each in lower), None)
+    at = sheet.column("column", sheet.longest if named is None else named)
+    assert at is not None
+    title_at = next((k for k, each in enumerate(lower) if each == "title" and k != at), at)
+    n_rows = lacking = 0
 
+    def texts() -> Iterator[tuple[str, str]]:
+        nonlocal n_rows, lacking
+        for _, row in sheet.rows():
+            n_rows += 1
+            if sheet.lacks(row, (at,)):
+                lacking += 1
+            else:
+                yield row[title_at].strip(), row[at]
 
-def _text_column(name: str, header: list[str], column: str) -> int:
-    lower = [field.lower() for field in header]
-    for wanted in [column.lower()] if column else TEXT_COLUMNS:
-        if wanted in lower:
-            return lower.index(wanted)
-    if len(header) == 1 and not column:
-        return 0
-    called = column or f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
-    raise FileError(f"{name}, line 1", f"names no column {called}", f"there are {', '.join(header[:40])[:200]}")
+    corpus = from_texts(name, texts(), len(content), tell)
+    without = n_rows - lacking - corpus.n_documents
+    taken = sheet.taken(
+        n_rows, [("column", "text", at)],
+        f"{counted(lacking, 'row')} with a missing text left out" if lacking else "",
+        f"{counted(without, 'row')} without words left out" if without else "",
+        _unspaced(sheet.text),
+    )  # fmt: skip
+    return replace(corpus, taken=taken)
 
 
 def _from_ldac(
-    name: str, content: bytes, vocabulary: bytes, vocabulary_name: str = "vocabulary", tell: Tell = untold
-) -> Corpus:
-    listed = [line.strip() for line in lines_of(vocabulary_name, decode(vocabulary_name, vocabulary))]
+    name: str, content: bytes, vocabulary: bytes, vocabulary_name: str = "vocabulary", tell: Tell = untold,
+    encoding: str = "",
+) -> Corpus:  # fmt: skip
+    listed = [line.strip() for line in lines_of(vocabulary_name, decode(vocabulary_name, vocabulary, encoding)[0])]
     while listed and not listed[-1]:
         listed.pop()
     _check_size(vocabulary_name, 0, 0, len(listed))
@@ -398,7 +505,7 @@ def _from_ldac(
         raise FileError(vocabulary_name, f"has {('no word', 'one word')[len(listed)]}", "allowed are at least two, a word a line")  # fmt: skip
     words: list[Ids] = []
     n_tokens = done = 0
-    for number, line in enumerate(lines_of(name, decode(name, content)), 1):
+    for number, line in enumerate(lines_of(name, decode(name, content)[0]), 1):
         if number % TOLD_EVERY == 1:
             tell(done / len(content))
         done += len(line)

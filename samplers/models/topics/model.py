@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from samplers.file_format import GUESSED, Format
 from samplers.files import Tell, untold
 from samplers.models.base import UPLOADED, Model
 from samplers.models.topics.corpus import Corpus, bars, read_uploads, reuters, synthetic
@@ -66,9 +67,9 @@ class Topics(Model):
     max_words = Count(10_000, bounds=(10, 50_000), log=True, tex="V", label="Largest vocabulary", doc="Of an uploaded corpus the words in the most documents are kept, up to this many.")  # fmt: skip
 
     @classmethod
-    def read(cls, files: Mapping[str, bytes], tell: Tell = untold) -> Corpus:
+    def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Corpus:
         """One file or several."""
-        return read_uploads(files, tell=tell)
+        return read_uploads(files, tell=tell, form=form)
 
     def prepare(self) -> None:
         whole = self._whole()

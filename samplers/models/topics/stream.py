@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 
 from samplers.files import FileError, short_name
-from samplers.models.topics.corpus import MAX_VOCABULARY, WORD, Array, Corpus, bar_topics, drawn, from_bags
+from samplers.models.topics.corpus import MAX_VOCABULARY, Array, Corpus, bar_topics, drawn, from_bags, words_of
 from samplers.parameters import SpecError
 
 MAX_TEST = 1000
@@ -136,7 +136,7 @@ class FileStream(Stream):
         n_lines = n_documents = least = 0
         for line in _lines(path):
             n_lines = line.number
-            words = set(WORD.findall(line.text.lower()))
+            words = set(words_of(line.text))
             spread.update(words)
             n_documents += bool(words)
             while len(spread) > MAX_VOCABULARY:
@@ -173,7 +173,7 @@ class FileStream(Stream):
     def bag(self, line: str) -> np.ndarray:
         """The words of a line that are in the vocabulary, equal ones together."""
         ids = self.ids
-        return np.sort(np.array([ids[word] for word in WORD.findall(line.lower()) if word in ids], dtype=np.int32))
+        return np.sort(np.array([ids[word] for word in words_of(line) if word in ids], dtype=np.int32))
 
     @cached_property
     def ids(self) -> dict[str, int]:

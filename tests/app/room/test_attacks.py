@@ -9,7 +9,7 @@ from app import link
 from app.room import panel
 from app.room.hub import Hub
 from app.room.panel import RoomPanel
-from app.room.rooms import AWAY, MOST_ROOMS, Rooms, new_mark
+from app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, new_mark
 from app.room.store import Memory
 from app.state import AppState
 
@@ -220,13 +220,35 @@ def test_after_a_start_of_the_server_the_teacher_opens_the_room_again_and_all_ar
     assert (follows, mine) == ([True, False], 2)
 
 
+MANY = 100
+
+
+def test_a_page_opens_few_rooms_in_its_life(a_class):
+    """Fails where one page makes rooms and leaves them. Between them its room is closed, for it has one at a time."""
+
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        said = []
+        for _ in range(panel.MOST_OPENED + 1):
+            code = await teacher.room.open()
+            if code:
+                await rooms.close(code, teacher.room._secret)
+                teacher.room._go()
+            said.append(bool(code))
+        return said, teacher.said
+
+    said, told = a_class(do)
+    assert said == [*[True] * panel.MOST_OPENED, False]
+    assert f"allowed are {panel.MOST_OPENED} rooms of one page" in told[0]
+
+
 def test_a_page_opens_one_room(a_class):
     """Fails where one page takes all rooms of a server."""
 
     async def do(new_page, rooms):
         teacher = await new_page()
-        await asyncio.gather(*(teacher.room.open() for _ in range(MOST_ROOMS)))
-        for _ in range(MOST_ROOMS):
+        await asyncio.gather(*(teacher.room.open() for _ in range(MANY)))
+        for _ in range(MANY):
             teacher.sends(["leave"])
             await teacher.room.open()
         kept = sum(key.startswith("room:") for key in rooms._store._alive())
@@ -279,7 +301,7 @@ def test_a_room_that_cannot_be_opened_is_said(a_class):
         teacher.room.share._do_later(teacher.room.share._carefully(teacher.room.share._open_room()))
         await rest()
         Store.away = False
-        for _ in range(MOST_ROOMS):
+        for _ in range(MOST_OF_ADDRESS["room"]):
             await rooms.open(STEP)
         teacher.room.share._do_later(teacher.room.share._carefully(teacher.room.share._open_room()))
         await rest()
@@ -287,4 +309,4 @@ def test_a_room_that_cannot_be_opened_is_said(a_class):
 
     away, full = a_class(do)
     assert away == AWAY
-    assert "50 already" in full
+    assert "your network has 25 already" in full

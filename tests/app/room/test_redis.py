@@ -4,11 +4,12 @@ import asyncio
 import signal
 import sys
 from contextlib import AsyncExitStack
+from unittest.mock import AsyncMock
 
 import pytest
 from redis.exceptions import RedisError
 
-from app.room import store
+from app.room import rooms, store
 from app.room.rooms import Rooms, new_mark
 from app.room.store import CONNECTIONS, Redis
 from samplers.parameters import SpecError
@@ -88,6 +89,38 @@ def test_a_room_that_is_closed_at_one_process_is_gone_at_the_other(server):
         return keys
 
     assert of_two(server, do) == []
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_room_that_nobody_is_in_gives_way_at_both(server, noted, monkeypatch):
+    """One that somebody looks at at the other process does not. Fault: that is not noted."""
+    monkeypatch.setattr(rooms, "MOST_OF_ADDRESS", {"room": 3, "link": 3})
+
+    async def do(first, second):
+        now = [0.0]
+        first._clock = second._clock = lambda: now[0]
+        if not noted:
+            second._used = first._used = AsyncMock()
+        codes = []
+        for now[0] in (0.0, 1.0, 2.0):
+            codes.append((await first.open(LINK, "10.0.0.1"))[0])
+        with pytest.raises(SpecError, match="your network has 3 already"):
+            await second.open(LINK, "10.0.0.1")
+        other, secret = await second.open(LINK, "10.0.0.2")
+        now[0] = rooms.IDLE_SECONDS + 5
+        assert await second.look(codes[0]) is not None
+        codes.append((await second.open(LINK, "10.0.0.1"))[0])
+        there = [bool(await first._store.read(f"room:{code}")) for code in codes]
+        assert await first.address(other) and await first.is_maker(other, secret)
+        await first.close(other, secret)
+        known = await second._store.announced("room")
+        for code in codes:
+            await first._drop("room", code)
+        return there, sum(code in known for code in (*codes, other))
+
+    there, known = of_two(server, do)
+    assert there == ([True, False, True, True] if noted else [False, True, True, True])
+    assert known == 3
 
 
 def test_what_is_announced_is_known_to_the_other_until_its_time_is_over(server):

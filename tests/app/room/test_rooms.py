@@ -6,16 +6,22 @@ import json
 import pytest
 
 from app.room import race
+from app.room.network import whose
 from app.room.rooms import (  # fmt: skip
     ALPHABET,
     CODE,
+    IDLE_SECONDS,
     MAX_ENTRY,
     MAX_LINK,
+    MOST,
     MOST_ASKED,
-    MOST_ROOMS,
+    MOST_OF_ADDRESS,
     MOST_STUDENTS,
+    NOTE_SECONDS,
     Rooms,
+    Use,
     _derived,
+    gives_way,
     new_code,
     new_mark,
 )
@@ -43,7 +49,7 @@ class Clock:
 
 def made(kind=Memory):
     clock = Clock()
-    return Rooms(kind(clock)), clock
+    return Rooms(kind(clock), clock), clock
 
 
 def in_a_room(do, kind=Memory):
@@ -149,8 +155,8 @@ def test_only_the_maker_leads_asks_reveals_races_and_closes():
 class Trusting(Rooms):
     """The planted fault: whoever comes first to a server that was started again has the room."""
 
-    async def open_again(self, code, secret, link):
-        await self._open(code, secret, link)
+    async def open_again(self, code, secret, link, owner=""):
+        await self._open(code, secret, link, owner)
 
 
 @pytest.mark.parametrize("kind", [Rooms, Trusting])
@@ -220,9 +226,6 @@ def test_links_and_rooms_die_after_a_day():
 
 def test_everything_is_bounded():
     async def do(rooms, code, secret):
-        for _ in range(MOST_ROOMS - 1):
-            await rooms.open(LINK)
-        await refused(rooms.open(LINK), "50 already")
         for link in ("target=quartic()", "https://elsewhere.example", "?" + "x" * MAX_LINK):
             await refused(rooms.share(link), "allowed are links of this page")
         students = await class_of(rooms, code, MOST_STUDENTS)
@@ -355,3 +358,90 @@ def test_what_may_not_race(lane, target, sentence):
 def test_a_chain_that_leaves_is_said():
     with pytest.raises(SpecError, match="race = 'SGLD'"):
         race.measure(racing({"sampler": {"key": "sgld", "params": {"step_size": 1.0}}}))
+
+
+def of(owner, n, used, start=0):
+    """So many rooms of an address, by their codes."""
+    return {f"{owner}{k}": Use(owner, 0.0, used) for k in range(start, start + n)}
+
+
+FULL, OWN = MOST["room"], MOST_OF_ADDRESS["room"]
+NOW = 2 * IDLE_SECONDS
+"""A room that was last used at 0 is idle then, and one of NOW is not."""
+
+
+@pytest.mark.parametrize(
+    ("kept", "gone"),
+    [
+        ({}, None),
+        (of("a", OWN - 1, NOW), None),
+        # All of an address: its own gives way, the one that was not used for longest, and nobody else's.
+        (of("a", OWN - 1, NOW) | of("a", 1, 1.0, OWN) | of("b", 1, 0.0), f"a{OWN}"),
+        (of("a", OWN - 2, NOW) | of("a", 1, 1.0, OWN) | of("a", 1, 2.0, OWN + 1), f"a{OWN}"),
+        (of("a", OWN, NOW) | of("b", 5, 0.0), "your network has 25 already"),
+        # All of the server: one of who has most gives way.
+        (of("b", OWN, NOW) | of("c", FULL - OWN - 1, 0.0) | of("d", 1, 0.0), "c0"),
+        (of("b", OWN, NOW) | of("c", FULL - OWN - 1, NOW) | of("d", 1, 0.0), "d0"),
+        (of("b", OWN, NOW) | of("c", FULL - OWN, NOW), "there are 100 already"),
+    ],
+    ids=["none", "few", "own", "the oldest", "own in use", "of who has most", "what is idle", "all in use"],
+)  # fmt: skip
+def test_what_is_not_used_gives_way(kept, gone):
+    """Fails where one address takes all rooms for a day, or a room that a class is in gives way."""
+    if gone is not None and "already" in gone:
+        with pytest.raises(SpecError, match=gone):
+            gives_way("room", "a", kept, NOW)
+    else:
+        assert gives_way("room", "a", kept, NOW) == gone
+
+
+def test_a_school_behind_one_address_has_its_rooms():
+    """25 classes of 400 at a time, of whom each that somebody is in stays."""
+
+    async def do(rooms, clock):
+        mine = [await rooms.open(LINK, "10.0.0.1") for _ in range(OWN)]
+        await refused(rooms.open(LINK, "10.0.0.1"), "your network has 25 already")
+        other, _ = await rooms.open(LINK, "10.0.0.2")
+        # A class is in the second; nobody is in the others.
+        for clock.now in range(0, int(IDLE_SECONDS) + 20, int(NOTE_SECONDS / 2)):
+            assert await rooms.look(mine[1][0])
+        clock.now = IDLE_SECONDS + 20
+        await rooms.join(mine[0][0], new_mark())
+        await rooms.ask(*mine[0], "langevin", 1, 2)
+        await rooms.answer(mine[0][0], (await class_of(rooms, mine[0][0], 1))[0], 1, 1)
+        assert await rooms.open(LINK, "10.0.0.1")
+        there = [bool(await rooms._store.read(f"room:{code}")) for code, _ in (*mine, (other, ""))]
+        kinds = {key.partition(":")[0] for key in rooms._store._alive() if mine[0][0] in key}
+        # Whoever made it opens it again, in place of another one that is idle.
+        await rooms.open_again(*mine[0], LINK, "10.0.0.1")
+        return there, kinds, await rooms.is_maker(*mine[0])
+
+    there, kinds, mine = asyncio.run(do(*made()))
+    assert there == [False, *[True] * OWN]
+    assert kinds == set(), "what was asked in it is left"
+    assert mine
+
+
+def test_short_links_that_nobody_opens_give_way():
+    async def do(rooms, clock):
+        codes = [await rooms.share(LINK, "a") for _ in range(MOST_OF_ADDRESS["link"])]
+        await refused(rooms.share(LINK, "a"), "your network has 250 already")
+        clock.now = IDLE_SECONDS / 2
+        assert await rooms.address(codes[0]) == LINK
+        clock.now = IDLE_SECONDS + 1
+        new = await rooms.share(LINK, "a")
+        return [await rooms.address(code) for code in (codes[0], codes[1], new)]
+
+    assert asyncio.run(do(*made())) == [LINK, "", LINK]
+
+
+@pytest.mark.parametrize(
+    ("address", "whose_it_is"),
+    [
+        ("10.0.0.5", "10.0.0.5"), ("::ffff:10.0.0.5", "10.0.0.5"), ("2001:db8:1:2:3::4", "2001:db8:1:2::"), ("2001:db8:1:2:ffff::", "2001:db8:1:2::"),
+        ("fe80::1%eth0", "fe80::"), ("", ""), ("unix", ""),
+    ],
+)  # fmt: skip
+def test_a_network_of_ipv6_is_one_owner(address, whose_it_is):
+    """Fails where one computer is as many owners as it has addresses."""
+    assert whose(address) == whose_it_is

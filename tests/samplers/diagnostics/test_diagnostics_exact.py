@@ -8,6 +8,7 @@ from scipy import stats
 from samplers import RunSpec, run
 from samplers.accumulate import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
 from samplers.diagnostics import autocorrelation, divergence, ks, moments
+from samplers.diagnostics.predictive import STATISTICS, p_value
 from samplers.engine import Run
 from samplers.targets import TARGETS
 
@@ -141,3 +142,9 @@ def test_the_window_and_the_error_of_the_integrated_time():
     assert whole >= 5 * tau
     assert whole - 1 < 5 * (1 + 2 * rho[1:whole].sum())
     assert found.standard_error == pytest.approx(tau * np.sqrt(2 * (2 * whole + 1) / 4000), rel=1e-12)
+
+
+def test_the_predictive_p_counts_ties():
+    """P(T(made) ≥ T(data)), by hand: means of 1, 2, 2 and 3 beside data of mean 2."""
+    made, data = np.array([[1.0, 1.0], [2.0, 2.0], [1.0, 3.0], [3.0, 3.0]]), np.array([2.0, 2.0])
+    assert {each: p_value(made, data, each) for each in STATISTICS} == {"mean": 0.75, "sd": 1.0, "min": 0.5, "max": 0.75}  # fmt: skip

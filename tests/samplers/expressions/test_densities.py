@@ -25,6 +25,9 @@ TYPED = {
     "bernoulli_logit_lpmf": ("bernoulli_logit_lpmf(1, 9*a)", lambda y, a, b, c: stats.bernoulli.logpmf(1, special.expit(9 * a))),
     "poisson_log_lpmf": ("poisson_log_lpmf(3, a)", lambda y, a, b, c: stats.poisson.logpmf(3, np.exp(a))),
     "von_mises_lpdf": ("von_mises_lpdf(y, a, 30*b)", lambda y, a, b, c: stats.vonmises.logpdf(y, 30 * b, a)),
+    "log_gamma_density": ("log_gamma_density(30*b, a)", lambda y, a, b, c: stats.gamma.logpdf(np.exp(a), 30 * b)),
+    "zero_times": ("zero_times(y, a)", lambda y, a, b, c: y * a),
+    "if_nonnegative": ("if_nonnegative(b, y)", lambda y, a, b, c: y),
     "log_sum_exp": ("log_sum_exp(40*y, 50*a)", lambda y, a, b, c: np.logaddexp(40 * y, 50 * a)),
     "log_mix": ("log_mix(inv_logit(a), -y^2, c)", lambda y, a, b, c: np.logaddexp(np.log(special.expit(a)) - y * y, np.log(special.expit(-a)) + c)),
 }  # fmt: skip
@@ -99,7 +102,13 @@ def special_is_scipys(key):
         return np.allclose(found, FUNCTIONS[key].evaluate(x), rtol=2e-12, atol=2e-14, equal_nan=True)
 
 
-@pytest.mark.parametrize("key", ["log1p_exp", "inv_logit", "lgamma", "digamma", "trigamma", "log_i0", "i1_over_i0"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "log1p_exp", "inv_logit", "lgamma", "digamma", "trigamma", "log_i0", "i1_over_i0", "expm1", "log1p", "log1m_exp", "log1p_square",
+        "log_i0e", "log_i0e_slope", "lgamma_half_step", "lgamma_half_step_slope",
+    ],
+)  # fmt: skip
 def test_special_functions_of_the_machine_are_scipys(key):
     assert special_is_scipys(key)
     assert np.isnan(run([parse(f"{key}(y)", NAMES, "row")], [np.array([1.0, 2.0, np.nan, 5.0])] * 4)[0][2])

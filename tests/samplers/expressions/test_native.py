@@ -20,6 +20,7 @@ from samplers import Change, RunSpec, SpecError
 from samplers.engine import Run
 from samplers.expressions import compiler, parse
 from samplers.expressions.compiler import Code
+from samplers.expressions.functions import OF_TWO
 from samplers.expressions.inspection import ForbiddenError, inspect
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.expressions.native import Loop, call, module
@@ -137,7 +138,7 @@ def with_op(op, x):
     """A program whose last instruction but one is this one, of x and y."""
     if op in {Op.CONST, Op.NAME, Op.STORE, Op.LOAD, Op.OUT}:
         rows = [(Op.NAME, 0), (Op.STORE, 0), (Op.CONST, x), (Op.ADD, 0), (Op.LOAD, 0), (Op.MUL, 0), (Op.OUT, 0)]
-    elif op in {Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.ADDM}:
+    elif op in {Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.ADDM} or op.name.lower() in OF_TWO:
         rows = [(Op.NAME, 0), (Op.NAME, 1), (op, x), (Op.OUT, 0)]
     else:
         rows = [(Op.NAME, 0), (op, x), (Op.OUT, 0)]

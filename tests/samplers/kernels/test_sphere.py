@@ -478,9 +478,10 @@ def test_leapfrog_on_a_sphere_is_of_second_order(s):
     assert not 1.6 < np.log2((wrong[1].measured - 0.25) / (wrong[0].measured - 0.25)) < 2.8, wrong
 
 
-def test_constrained_steps_longer_than_the_radius_are_rejected():
+def test_constrained_steps_longer_than_the_radius_turn_back():
     """At ε = 1 and with next to no force a step is made where ‖v‖ < 1, of which the probability is 1 − e^{−1/2}; within
-    four standard errors, and no chain leaves the sphere. Fault: it is not 1 − e^{−1/8}, as of steps twice as long.
+    four standard errors; the others are counted, and no chain leaves the sphere. Fault: it is not 1 − e^{−1/8}, as of
+    steps twice as long.
     """
     for accept in (True, False):
         params = {"step_size": 1.0, "n_leapfrog": 1, "accept": accept}
@@ -492,7 +493,8 @@ def test_constrained_steps_longer_than_the_radius_are_rejected():
         error = 4 * np.sqrt(0.24 / N_CHAINS)
         assert moved.mean() == pytest.approx(1 - exp(-1 / 2), abs=error)
         assert moved.mean() != pytest.approx(1 - exp(-1 / 8), abs=error)
-        assert run.counts[jit.ACCEPTED] == moved.sum()
+        # With the accept step some of those that were made are rejected.
+        assert run.counts[jit.TURNED] == (~moved).sum() or (accept and run.counts[jit.TURNED] < (~moved).sum())
         assert np.abs((run.position**2).sum(axis=1) - 1).max() < 1e-12
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lessons.document import LessonError
 from lessons.lesson import read as read_lesson
-from samplers import files
+from samplers import file_format, files
 from samplers.files import FileError
 from samplers.models.factors import data as rows
 from samplers.models.mixture import data as visits
@@ -142,7 +142,7 @@ def test_fault_an_error_inside_a_reader_is_a_sentence_and_in_the_log(kind, tmp_p
     def broken(*_):
         raise KeyError("é")
 
-    module = graphs if kind.startswith("graph") else own if kind == "table" else corpora
+    module = file_format if kind.endswith(".csv") or kind == "table" else graphs if kind == "graphml" else corpora
     monkeypatch.setattr(module, "decode", broken)
     read, good, _ = READERS[kind]
     with pytest.raises(
@@ -158,7 +158,7 @@ def test_fault_an_error_inside_a_reader_is_a_sentence_and_in_the_log(kind, tmp_p
 
 def lines_run(work):
     """How many lines of the readers' Python run: what a file costs beyond what is done to it as a whole."""
-    names = {files.__file__, graphs.__file__, corpora.__file__}
+    names = {files.__file__, file_format.__file__, graphs.__file__, corpora.__file__}
     count = 0
 
     def local(_frame, event, _arg):
@@ -204,7 +204,7 @@ LONG = {
 def test_what_is_hostile_costs_no_line_of_python_for_each_byte(kind, monkeypatch):
     """Two hundred thousand of anything are refused, or read, in a hundredth as many lines of Python."""
     monkeypatch.setattr(files, "MAX_LINES", 1000)
-    monkeypatch.setattr(files, "MAX_COMMAS", 1000)
+    monkeypatch.setattr(files, "MAX_SEPARATORS", 1000)
     monkeypatch.setattr(corpora, "MAX_VOCABULARY", 1000)
     monkeypatch.setattr(corpora, "MAX_DOCUMENTS", 1000)
     assert lines_run(lambda: read_uploads(LONG[kind])) < N / 100
@@ -217,7 +217,7 @@ def test_fault_a_line_of_python_for_each_line_of_the_file():
 @pytest.mark.parametrize("content", [b"\n" * N, b"\r" * N, b"," * N, b'"' * N, b'"' + b"\n" * N])
 def test_hostile_edge_lists(content, monkeypatch):
     monkeypatch.setattr(files, "MAX_LINES", 1000)
-    monkeypatch.setattr(files, "MAX_COMMAS", 1000)
+    monkeypatch.setattr(files, "MAX_SEPARATORS", 1000)
     assert lines_run(lambda: read_upload("x.csv", content)) < 1000
 
 
@@ -231,7 +231,7 @@ def test_hostile_graphml(monkeypatch):
 def test_the_bounds_are_said():
     with pytest.raises(FileError, match=r"^x.txt has 1,000,001 lines: allowed are at most 1,000,000\.$"):
         read_uploads({"x.txt": b"\n" * 1_000_000})
-    with pytest.raises(FileError, match=r"^x.csv, line 2, has a row of more than 100,000 commas: so many"):
+    with pytest.raises(FileError, match=r"^x.csv, line 2, has a row of more than 100,000 separators: so many"):
         read_uploads({"x.csv": b"text\n" + b"," * 100_001})
     with pytest.raises(FileError, match=r"^v has more than 500,000 different words: "):
         read_uploads({"x.ldac": b"1 0:1\n", "v": b"\n".join(b"%d" % i for i in range(500_001))})

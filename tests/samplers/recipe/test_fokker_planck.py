@@ -21,7 +21,6 @@ from samplers.recipe.fokker_planck import (
     optimal_curl,
     optimal_curl_gap,
     predicted_autocorrelation,
-    residual,
     spectrum,
     stationary,
 )
@@ -244,56 +243,6 @@ def test_one_dimension_without_gamma():
     p = stationary(L, LINE, LINE.stationary(double_well))
     np.testing.assert_allclose(p, expected, atol=1e-3 * expected.max())
     assert np.abs(p - LINE.stationary(double_well)).max() > 0.1 * expected.max()
-
-
-def typed_drift(gamma=True, q=1.0):
-    """The drift for the double well with momentum, D = diag(0, 1 + x²/4 + y²/8), constant q."""
-
-    def f2(x, y):
-        return -q * (4 * x**3 - 4 * x) - (1 + x * x / 4 + y * y / 8) * y + (y / 4 if gamma else 0.0)
-
-    return (lambda x, y: q * y), f2
-
-
-def residual_size(n, **wrong):
-    grid = Grid((-2.6, -6.0), (2.6, 6.0), (n, n))
-    r = residual(grid, phase, typed_drift(**wrong), 0.0, 0.0, lambda x, y: 1 + x * x / 4 + y * y / 8)
-    assert r.shape == grid.cells
-    assert abs(r.sum()) < 1e-10 * np.abs(r).sum()
-    return float(np.abs(r).sum() * grid.volume)
-
-
-def test_the_residual_of_a_right_drift_is_of_second_order():
-    sizes = [residual_size(n) for n in (60, 120, 240)]
-    assert sizes[1] < 0.03
-    assert np.log2(sizes[0] / sizes[1]) == pytest.approx(2, abs=0.1)
-    assert np.log2(sizes[1] / sizes[2]) == pytest.approx(2, abs=0.1)
-    assert residual_size(120, q=-1.0) < 0.03  # the time-reversed flow is stationary too
-
-
-def test_fault_residual_without_gamma():
-    assert residual_size(120, gamma=False) == pytest.approx(residual_size(240, gamma=False), rel=0.05)
-    assert residual_size(240, gamma=False) > 0.1
-
-
-def test_residual_with_correlated_noise():
-    S = np.array([[1.0, 0.5], [0.5, 0.8]])
-    P, D = np.linalg.inv(S), np.array([[1.0, -0.6], [-0.6, 0.5]])
-    B = (D + J(0.7)) @ P
-
-    def size(n, d12):
-        grid = Grid((-5.0, -5.0), (5.0, 5.0), (n, n))
-        drift = [lambda x, y, b=b: -(b[0] * x + b[1] * y) for b in B]
-        return np.abs(residual(grid, normal(S), drift, D[0, 0], d12, D[1, 1])).sum() * grid.volume
-
-    assert np.log2(size(60, -0.6) / size(120, -0.6)) == pytest.approx(2, abs=0.1)
-    assert size(120, 0.6) > 20 * size(120, -0.6)
-
-
-def test_residual_in_one_dimension():
-    r = residual(LINE, double_well, [lambda x: -(4 * x**3 - 4 * x)], 1.0)
-    wrong = residual(LINE, double_well, [lambda x: -(4 * x**3 - 4 * x) / 2], 1.0)
-    assert np.abs(wrong).sum() > 50 * np.abs(r).sum()
 
 
 # --- Spectrum and autocorrelation
@@ -618,7 +567,6 @@ def test_factor_falls_back_to_pivoting():
         (lambda: generator(LINE, double_well, lambda x: x), "below zero"),
         (lambda: generator(LINE, double_well, 1.0, q=1.0), "one dimension"),
         (lambda: generator(LINE, double_well, 1.0, drift=[0.0, 0.0]), "2 entries"),
-        (lambda: residual(LINE, double_well, [0.0, 0.0], 1.0), "The drift has 2"),
         (lambda: generator(BOX, phase, 1.0, lambda x, y: 0.4 * x, 1.0), "not positive semidefinite"),
         (lambda: generator(BOX, phase, 1.0, 0.0, lambda x, y: 1 / (x * 0)), "D22 is not finite"),
         (lambda: Evolution(generator(LINE, double_well, 1.0), np.ones(7), 0.1), "7 cells"),

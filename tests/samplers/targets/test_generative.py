@@ -80,7 +80,7 @@ def test_coordinates_are_the_inverse_of_bounds_and_their_slopes():
         ("a", "normal_lpdf(a, 0, 1) + cauchy_lpdf(a, 0, 1)", "normal_lpdf(y, a, 1)", "two densities of a"),
         ("a, b", "normal_lpdf(a, 0, 1)", "normal_lpdf(y, a, 1)", "no density of b"),
         ("a, b", "normal_lpdf(a, b, 1) + normal_lpdf(b, a, 1)", "normal_lpdf(y, a, 1)", "a and b depend on each other"),
-        ("a", "exponential_lpdf(a, 1)", "normal_lpdf(y, a, 1)", "goes on below 0"),
+        ("a", "exponential_lpdf(a, 1)", "normal_lpdf(y, a, 1)", "is 0 below 0"),
         ("a", "von_mises_lpdf(a, 0, 1)", "normal_lpdf(y, a, 1)", "one turn"),
         ("a", "poisson_log_lpmf(a, 1)", "normal_lpdf(y, a, 1)", "whole numbers"),
         ("a", "-a^2", "normal_lpdf(y, a, 1)", "is no density of a parameter"),

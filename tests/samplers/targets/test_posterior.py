@@ -8,11 +8,13 @@ import pytest
 from scipy import integrate, special, stats
 
 from app.state import AppState
-from samplers import jit
-from samplers.expressions import name, parse
+from samplers import RunSpec, jit
+from samplers.engine import run
+from samplers.expressions import constant, densities, name, parse
+from samplers.expressions.normal_form import _call
 from samplers.parameters import SpecError
 from samplers.spec import Experiment
-from samplers.targets import bounded, boxed, long_run, posterior
+from samplers.targets import bounded, boxed, long_run, newton, posterior
 from samplers.targets.bounded import Bounded, declarations
 from samplers.targets.own import Table, keep
 from samplers.targets.poisson_regression import PoissonRegression, club
@@ -317,13 +319,16 @@ def test_a_quadrature_looks_at_no_more_energies_than_are_counted_before(key, mon
     looks, energies = [], TypedPosterior._energies
     monkeypatch.setattr(TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1])  # fmt: skip
     assert target.grid is not None
-    moves = sum(n == boxed._LINE**target.dim for n in looks)
-    # As if the box had been moved to the last; all of the rest is always done.
-    counted = sum(looks) + (boxed._MOVES - moves) * boxed._LINE**target.dim
-    assert 1 <= moves <= boxed._MOVES and counted == boxed.grid_points(target.dim)
-    # Planted fault: a bound that leaves the box out.
+    bases, moves = target._bases(), sum(n == boxed._LINE**target.dim for n in looks)
+    most = len(bases) * boxed._MOVES
+    # As if the boxes had been moved to the last, and without the looks for a direction in which nothing falls off; all
+    # of the rest is always done.
+    looks = [n for n in looks if n > len(newton.FAR)]
+    counted = sum(looks) + (most - moves) * boxed._LINE**target.dim
+    assert len(bases) <= moves <= most and counted == boxed.grid_points(bases)
+    # Planted fault: a bound that leaves the boxes out.
     monkeypatch.setattr(boxed, "_MOVES", 0)
-    assert counted > boxed.grid_points(target.dim)
+    assert counted > boxed.grid_points(bases)
 
 
 def tries_of(monkeypatch, key="schools"):
@@ -437,3 +442,73 @@ def test_a_table_brings_its_model_and_a_file_keeps_what_fits():
         "row": "normal_lpdf(weight, a + b*how_long + c*how_long^2, s)",
     })  # fmt: skip
     assert state.experiment.make_target().dim == 4
+
+
+LOGITS = {"parameters": "a, 0 < p < 1", "prior": "normal_lpdf(a, 0, 3) + beta_lpdf(p, 0.1, 0.1)", "row": "normal_lpdf(y, a + 0*x, 1)", "curve": ""}  # fmt: skip
+
+
+def logit_error(target):
+    """How far logit p is from log G − log G′, G and G′ ~ Gamma(.1): from the mean 0 and the variance 2ψ′(.1)."""
+    column = target.columns[1]
+    return max(abs(column.mean), abs(column.variance / (2 * special.polygamma(1, 0.1)) - 1))
+
+
+def test_both_ends_of_a_probability_are_alike():
+    target = on_line(**LOGITS)
+    assert logit_error(target) < 1e-6
+    theta = np.array([-300.0, -36.9, 36.5, 36.9, 300.0])
+    values = target.log_prior.evaluate(theta1=0.0, theta2=theta)
+    slopes = target.log_prior.diff("theta2").evaluate(theta1=0.0, theta2=theta)
+    # log B(.1, .1) = log Γ(.1)² − log Γ(.2); both tails fall as e^{−.1|θ|}.
+    exact = -np.log(3 * np.sqrt(2 * np.pi)) - special.betaln(0.1, 0.1) - 0.1 * abs(theta)
+    assert np.allclose(values, exact, rtol=1e-13) and np.allclose(slopes, -0.1 * np.sign(theta), rtol=1e-13)
+
+
+def test_fault_one_end_of_a_probability_by_subtraction(monkeypatch):
+    right = Bounded.value
+    monkeypatch.setattr(Bounded, "value", lambda self, theta: right(self, theta) + _call("sign", constant(0.0)))
+    with pytest.raises(SpecError, match=r"log density is \+∞ at a = .*, p = 1;"):
+        on_line(**LOGITS).columns  # noqa: B018
+
+
+GROUPS = Table(("g",), (np.arange(12) % 3 == 0).astype(float)[:, None], "y", Y)
+PARTS = {"parameters": "a, b", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)", "row": "log_mix(g, normal_lpdf(y, a, 1), normal_lpdf(y, b, 1))", "curve": ""}  # fmt: skip
+
+
+def test_a_mixture_whose_part_is_known_is_two_models():
+    """With shares of 0 and 1 each mean is that of its own rows: Σy/(n + 1/9)."""
+    target = TypedPosterior(table=keep(GROUPS).key, **PARTS)
+    for column, own in zip(target.columns, (GROUPS.x[:, 0] == 1, GROUPS.x[:, 0] == 0), strict=True):
+        assert abs(column.mean - Y[own].sum() / (own.sum() + 1 / 9)) < 1e-7
+        assert abs(column.variance * (own.sum() + 1 / 9) - 1) < 1e-6
+
+
+def test_fault_a_mixture_from_its_first_part(monkeypatch):
+    monkeypatch.setattr(densities, "log_sum_exp", lambda a, b: a + densities.apply("log1p_exp", b - a))
+    with pytest.raises(SpecError, match="it has no finite value at a = 0, b = 0"):
+        TypedPosterior(table=keep(GROUPS).key, **PARTS)
+
+
+# 1 − tanh² is 0 from |b| = 19.1 on, though its logarithm is about −2|b|.
+UNBOUNDED = {"prior": "normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 10) - 0.01*log(1 - tanh(b)^2)", "row": "normal_lpdf(y, a + 0*x, 0.4)", "curve": ""}  # fmt: skip
+
+
+def narrow_run():
+    """Of a posterior whose box does not reach so far; proposals do."""
+    narrow = {**UNBOUNDED, "prior": UNBOUNDED["prior"].replace("10", "1.5", 1)}
+    params = {"table": keep(LINE).key, "parameters": "a, b", **narrow}
+    return run(RunSpec.of("posterior", "rwm", target_params=params, sampler_params={"step_size": 10.0}, n_steps=2000, n_chains=2, seed=1))  # fmt: skip
+
+
+def test_an_infinite_density_is_said():
+    """In the quadrature, and where a chain has come to one: no accept step leaves it."""
+    with pytest.raises(SpecError, match=r"target\.prior = .* its log density is \+∞ at a = .*, b = ") as caught:
+        on_line(**UNBOUNDED).columns  # noqa: B018
+    assert abs(float(str(caught.value).split("b = ")[1].split(";")[0])) > 19
+    made = narrow_run()
+    assert made.divergence is not None and "Typed posterior: its log density is +∞ at a = " in made.divergence.message
+
+
+def test_fault_a_run_that_looks_for_no_infinite_density(monkeypatch):
+    monkeypatch.setattr(TypedPosterior, "watched", False)
+    assert narrow_run().divergence is None

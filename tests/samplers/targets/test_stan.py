@@ -28,6 +28,8 @@ KNOWN = {
     "von_mises_lpdf": lambda y, mu, kappa: stats.vonmises.logpdf(y, kappa, mu),
     "log_sum_exp": np.logaddexp,
     "log_mix": lambda share, a, b: np.logaddexp(math.log(share) + a, math.log1p(-share) + b),
+    "negative_infinity": lambda: -math.inf, "square": lambda x: x * x, "log1p": np.log1p, "expm1": np.expm1, "digamma": special.digamma,
+    "log1m_exp": lambda x: math.log(-math.expm1(x)),
     "log1p_exp": lambda x: np.logaddexp(0.0, x), "inv_logit": special.expit, "lgamma": special.gammaln, "pi": lambda: math.pi,
     "log_modified_bessel_first_kind": lambda order, x: math.log(special.iv(order, x)),
     **{name: getattr(math, name) for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "atan")}, "abs": abs,
@@ -77,6 +79,7 @@ def read(program):
     functions = {}
     for line in made.get("functions", "").splitlines():
         name, arguments, body = re.fullmatch(r"  real (\w+)\((.*)\) \{ return (.*); \}", line).groups()
+        body = re.sub(r"(.*) \? (.*) : (.*)", r"(\2) if \1 else (\3)", body).replace("||", "or")
         functions[name] = ", ".join(arguments.replace("real ", "").split(", ")), body
     return functions, data, parameters, python(prior), python(row)
 
@@ -128,6 +131,7 @@ TABLE = Table(("x", "int", "N"), np.column_stack([X, X**2, np.arange(12.0)]), "y
 OTHERS = {
     "names that Stan has": ("N_, for, t < 2, 1 < mu < 4", "normal_lpdf(N_, 0, 1) + normal_lpdf(for, 0, 1) + exponential_lpdf(2 - t, 1) + gamma_lpdf(mu, 2, 3)", "laplace_lpdf(x, N_*int + N*for, mu - t)"),
     "whole numbers": ("a, b", "-a^2/2 - b^2/3 + 1/2", "poisson_log_lpmf(N, a + b*y) + bernoulli_logit_lpmf(1 - y, a) + bernoulli_logit_lpmf(y, b) + N/(3*pi)"),
+    "functions of densities": ("a, k > 0", "log_i0e(k) + lgamma_half_step(k) - a^2 - k", "-log1p_square(a*x) + 0.1*log_i0e_slope(k) + 0.1*lgamma_half_step_slope(k + 1) + 0.1*log_gamma_density(k + 2, a) + if_nonnegative(y, zero_times(y, a)) + 0.1*log1m_exp(-1 - k) + 0.1*expm1(-a^2)*log1p(k)"),
     "functions": ("a, k > 0", "von_mises_lpdf(a, 0.5, 2) + lognormal_lpdf(k, 0, 1)", "von_mises_lpdf(x, a, k) + normal_lpdf(y, log_i0(k*x), 1 + abs(x))**2·0.1"),
 }  # fmt: skip
 

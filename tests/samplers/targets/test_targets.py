@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 from samplers import targets
 from samplers.parameters import declared
@@ -266,9 +266,13 @@ def test_numbers_of_the_recipe_paper():
 
 
 def test_median_of_the_rarest_category():
-    """PAPERS.md section 2: sparse Dirichlet, median ω₅ = 6.5e-7."""
+    """Sparse Dirichlet, α = .1, 1000 data: ω₅ ~ Beta(.1, 1000.9). The paper has 6.5e-7 from 1000 draws."""
     column = make(("sparse_dirichlet", ())).columns[4]
-    assert column.cdf(np.array(6.5e-7)) == pytest.approx(0.5, abs=0.005)
+    median = stats.beta(0.1, 1000.9).ppf(0.5)
+    assert float(column.cdf(np.array(median))) == pytest.approx(0.5, abs=1e-9)
+    assert f"{median:.3g}" == "5.93e-07"
+    # Planted fault: the median of some draws.
+    assert abs(float(column.cdf(np.array(5.99e-7))) - 0.5) > 1e-4
 
 
 # ---------------------------------------------------------------- Dirichlet at the ends

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from samplers.files import FileError
 from samplers.models import METHODS
 from samplers.models.agreement import adjusted_rand, purity
-from samplers.models.clusters import scan, textbook
+from samplers.models.clusters import normal, scan, textbook
 from samplers.models.clusters.model import Clusters, expected
 from samplers.models.clusters.points import MAX_POINTS, Points, read
 from samplers.models.run import ModelChain
@@ -77,13 +77,13 @@ def enumerated(model):
 def worst_z(model, method, exact, n_steps=20_000, fault=lambda state: None):
     """The largest |mean − exact| in standard errors, of 40 batches of steps, for seven statistics."""
     chain = ModelChain(model, method, Generator(SFC64(8)))
-    z, alpha, density = np.empty((n_steps, len(model.x)), int), np.empty(n_steps), np.zeros((n_steps, 2))
+    z, alpha, logs = np.empty((n_steps, len(model.x)), int), np.empty(n_steps), np.full((n_steps, 2), -np.inf)
     for t in range(n_steps):
         method.advance(model, chain.state, chain.rng)
         fault(chain.state)
-        method.density(model, chain.state, density[t])
+        method.density(model, chain.state, logs[t])
         z[t], alpha[t] = chain.state.z, chain.state.alpha[0]
-    means = statistics(z, alpha, density).reshape(40, -1, 7).mean(axis=1)
+    means = statistics(z, alpha, np.exp(logs)).reshape(40, -1, 7).mean(axis=1)
     with np.errstate(divide="ignore"):
         return float(np.abs((means.mean(axis=0) - exact) / (means.std(axis=0, ddof=1) / np.sqrt(40))).max())
 
@@ -251,14 +251,15 @@ BAD = {
     "a word": (csv("x,y,k", *ROWS[:5], "q,1,a", *ROWS), ["p.csv, line 7", "'q'", "'x'"]),
     "a short row": (csv("x,y,k", *ROWS, "1,2"), ["line 14", "2 fields", "3 names"]),
     "few rows": (csv("x,y,k", *ROWS[:4]), ["4 rows", "10 or more"]),
-    "one row": (csv("x,y,k", *ROWS[:1]), ["has one row: ", "10 or more"]),
+    "one row": (csv("x,y,k", *ROWS[:1]), ["has 1 row of data: ", "10 or more"]),
     "one column": (csv("x,k", *(row.split(",", 1)[0] + ",a" for row in ROWS)), ["one column"]),
     "constant": (csv("x,y", *(f"{i},3" for i in range(12))), ["same number", "'y'"]),
     "nearly constant": (csv("x,y", *(f"{i},{i}e-310" for i in range(12))), ["same number", "'y'", "nine digits"]),
     "hardly moving": (csv("x,y", *(f"{i},{1000000 - i * 1e-5}" for i in range(12))), ["same number", "'y'"]),
-    "many columns": (csv(",".join(f"c{i}" for i in range(1000))), ["1000 columns", "2 to 99", "known groups"]),
+    "many columns": (csv(",".join(f"c{i}" for i in range(1000))), ["1,000 columns", "2 to 99", "known groups"]),
     "many": (csv("x,y", *["1,2"] * (MAX_POINTS + 1)), ["20,000 rows"]),
-    "no names": (csv("1,2", *(row[:-2] for row in ROWS)), ["line 1", "numbers only"]),
+    "many groups": (csv("x,y,k", *(f"{i},{i * i % 7},id{i}" for i in range(101))), ["101 different values", "'k'", "at most 100"]),
+    "a digit mistyped": (csv("x,y,z", *(f"{i},{i * i % 7},{i}" for i in range(12)), "1,2,1O"), ["line 14", "'1O'", "'z'"]),
 }  # fmt: skip
 
 
@@ -287,3 +288,35 @@ def test_built_in_points(points, n, groups):
     model = Clusters(points=points)
     assert model.n_data + len(model.held) == n
     assert model.groups.max() + 1 == groups
+
+
+def far_shares(logs, seed=5):
+    """How often each of two clusters of 1 and 3 points, and the free slot, takes a point with these log densities."""
+    rng, known = Generator(SFC64(seed)), np.zeros((3, normal.KNOWN))
+    known[:2, 0] = 1, 3
+    chosen = [normal.seat(rng, known, np.array([*logs, 0.0]), 2, logs[-1] - 50.0)[0] for _ in range(4000)]
+    return np.bincount(chosen, minlength=3) / 4000
+
+
+def test_a_point_far_from_all_clusters_is_seated_by_the_ratio_of_its_densities():
+    """Densities e^−5000 and e^−5000 of clusters with 1 and 3 points: a quarter and three quarters, to four standard
+    errors, .0274, as with densities of 1. Fault: densities that are not logs, all 0, which leave every point to the
+    first slot."""
+    for height in (0.0, -5000.0):
+        assert np.abs(far_shares([height, height]) - [0.25, 0.75, 0.0]).max() < 0.0274
+    weights = np.exp([-5000.0, -5000.0])
+    assert normal.pick(Generator(SFC64(5)), weights, 2, weights.sum()) == 0
+    assert normal.weigh(np.full(3, -np.inf), 3) == 0
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_held_out_point_far_away_has_a_finite_score(key):
+    """The held-out points moved to 10⁹: their log density is the prior predictive's and the clusters', summed in logs.
+    Fault: its exponential, which is 0 for the slice sampler's and is no score."""
+    model = six_points()
+    chain = ModelChain(model, METHODS[key](), Generator(SFC64(8)))
+    model.held = np.full((2, 2), 1e9)
+    chain.advance()
+    value = chain.scored()
+    assert np.isfinite(value)
+    assert value < -60

@@ -82,24 +82,23 @@ def test_numbers_without_an_edge_are_nodes():
 
 
 BAD = [
-    ("graph.csv", SQUARE + "a,b,c\n", "graph.csv, line 5", "two columns, and here are 3"),
-    ("graph.csv", SQUARE + "lonely\n", "graph.csv, line 5", "two columns, and here are 1"),
-    ("graph.csv", SQUARE + "\n\nb,b\n", "graph.csv, line 7", "joins a node to itself"),
-    ("graph.csv", SQUARE + "b,\n", "graph.csv, line 5", "names of 1 to 100"),
+    ("graph.csv", SQUARE + "a,b,c\n", "graph.csv, line 5", "has 3 fields: line 1 has 2 fields"),
+    ("graph.csv", SQUARE + "lonely\n", "graph.csv, line 5", "has one field: line 1 has 2 fields"),
+    ("graph.csv", "a,a\nb,b\nc,c\nd,d\n", "graph.csv", "has no edge"),
     ("graph.csv", SQUARE + "b," + "x" * 101, "graph.csv, line 5", "names of 1 to 100"),
     ("graph.csv", SQUARE + "b,x\x07y\n", "graph.csv, line 5", "printable"),
     ("graph.csv", SQUARE + "b,x\x00y\n", "graph.csv, line 5", "zero byte"),
     ("graph.csv", SQUARE + 'b,"x\n', "graph.csv, line 5", "line 5, is not CSV: "),
     ("graph.csv", SQUARE + 'b,"x\ny"\n', "graph.csv, line 6", "printable"),
-    ("graph.csv", SQUARE.encode() + b"a,caf\xe9\n", "graph.csv, line 5", "text in UTF-8"),
+    ("graph.csv", SQUARE.encode() + "é,ö\nñ,".encode() + b"caf\xe9\n", "graph.csv, line 6", "text in UTF-8"),
     ("graph.csv", "a,b\n", "graph.csv", "needs 4 nodes at least"),
     ("graph.csv", "a,b\na,c\na,d\nb,c\nb,d\nc,d\n", "graph.csv", "a pair without one"),
     ("graph.csv", "source,target\n", "graph.csv", "needs 4 nodes at least"),
     ("graph.csv", "", "graph.csv", "graph.csv is empty"),
-    ("graph.xlsx", SQUARE, "graph.xlsx", "names end with .csv or .graphml"),
+    ("graph.xlsx", SQUARE, "graph.xlsx", "names end with .csv, .tsv, .txt, .edges or .graphml"),
     ("graph.csv", b"a" * (graphs.MAX_BYTES + 1), "graph.csv", "at most 5,000,000"),
-    ("graph.csv", "\n".join(f"n{i},m{i}" for i in range(1001)), "graph.csv, line 1001", "at most 2,000 nodes"),
-    ("../../etc/graph.csv", "x\n", "graph.csv, line 1", "two columns"),
+    ("graph.csv", "\n".join(f"n{i},m{i}" for i in range(2501)), "graph.csv, line 2501", "at most 5,000 nodes"),
+    ("../../etc/graph.csv", "x\n", "graph.csv, line 1", "has one column: allowed are two columns or more"),
 ]
 
 
@@ -165,15 +164,14 @@ def edge(a, b):
 
 
 BAD_GRAPHML = [
-    (edge("a", "a"), 4, "joins a node to itself"),
-    (edge("a", "z"), 4, "no node of this name above"),
+    (edge("a", "z"), 4, "there is no node of this name"),
     ("<graph edgedefault='undirected'>\n<node id='a'/>\n<node id='a'/></graph>", 5, "a node of this name above"),
     ("<graph edgedefault='undirected'>\n<node/></graph>", 4, "needs the attribute id"),
     ("<graph edgedefault='undirected'>\n<node id='a'></graph>", 4, "line 4, is not XML: mismatched tag"),
     (f"<graph edgedefault='undirected'>{NODES}\n<hyperedge/></graph>", 4, "edges between two nodes"),
     ("<graph edgedefault='undirected'>\n<node id='a'><graph/></node></graph>", 4, "one graph, and this is another"),
     ("<desc>" * 30 + "</desc>" * 30, 3, "20 deep"),
-    ("<graph edgedefault='undirected'>\n" + "".join(f"<node id='{i}'/>\n" for i in range(2001)) + "</graph>", 2004, "2,000 nodes"),
+    ("<graph edgedefault='undirected'>\n" + "".join(f"<node id='{i}'/>\n" for i in range(5001)) + "</graph>", 5004, "5,000 nodes"),
 ]  # fmt: skip
 
 

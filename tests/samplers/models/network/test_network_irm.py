@@ -12,7 +12,7 @@ from samplers import jit
 from samplers.models.average import LaterAverage
 from samplers.models.network import irm
 from samplers.models.network.graph import karate, make_graph
-from samplers.models.network.irm import IRMState, NetworkIRM, counted, log_marginal
+from samplers.models.network.irm import IRMState, NetworkIRM, counted, textbook_log_marginal
 from samplers.models.network.model import Network, partners
 from tests.statistics import batch_mean_and_error, failures, z_verdict
 
@@ -62,7 +62,7 @@ def exact(model, beta):
         return of_count(len(sizes)) * np.exp(special.gammaln(sizes).sum())
 
     def likelihood(z):
-        return np.exp(log_marginal(y, seen, np.array(z), beta))
+        return np.exp(textbook_log_marginal(y, seen, np.array(z), beta))
 
     weights = {z: crp(z) * likelihood(z) for z in partitions(n)}
     total = sum(weights.values())

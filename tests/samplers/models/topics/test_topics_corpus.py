@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from samplers.file_format import Format
 from samplers.files import EndedError
 from samplers.models.topics import corpus as corpora
 from samplers.models.topics.__main__ import main
@@ -53,7 +54,7 @@ def test_several_text_files_are_a_document_each():
     ],
 )
 def test_a_csv_has_a_column_of_texts(content, column):
-    corpus = read_upload("x.csv", content, column=column)
+    corpus = read_upload("x.csv", content, form=Format(column=column))
     assert bags(corpus) == [{"red": 2, "blue": 1}, {"blue": 1}]
     assert corpus.titles == ("first", "second")
 
@@ -130,8 +131,16 @@ BAD = {
     "no file": ({}, "a file is needed"),
     "an unknown kind": ({"x.pdf": b"%PDF"}, "x.pdf"),
     "a zero byte": ({"x.txt": b"one\ntwo\0three"}, "line 2"),
-    "UTF-16": ({"x.txt": "one\ntwo".encode("utf-16")}, "line 1, is text in UTF-16: allowed is text in UTF-8"),
-    "latin-1": ({"x.txt": b"one\nfine\ncaf\xe9\n"}, "x.txt, line 3, has the byte 0xE9 after 'caf': "),
+    "half of UTF-16": ({"x.txt": "one\ntwo".encode("utf-16")[:-1]}, "allowed is text in UTF-16; choose another"),
+    "a wrong byte in UTF-8": (
+        {"x.txt": "öne\nfine\nnaïve caf".encode() + b"\xe9\n\xc3\xb1"},
+        "x.txt, line 3, has the byte 0xE9 after ",
+    ),
+    "a byte of no text": ({"x.txt": b"one\nfine\ncaf\xe9\x02\n"}, "x.txt, line 3, has the byte 0x02: it is not a text"),
+    "a workbook": (
+        {"x.csv": b"PK\x03\x04" + bytes(40)},
+        "x.csv is a zip archive, as workbooks of Excel are: allowed is text",
+    ),
     "no words": ({"x.txt": b"1 2 3\n4\n"}, "two documents"),
     "one document": ({"x.txt": b"only this one\n"}, "two documents"),
     "an empty file": ({"x.txt": b""}, "two documents"),
@@ -152,11 +161,11 @@ BAD = {
     "a word twice in the vocabulary": ({"x.ldac": LDAC, "v": b"a\nb\na\n"}, "v, line 3"),
     "an empty word": ({"x.ldac": LDAC, "v": b"a\n\nb\n"}, "v, line 2"),
     "no vocabulary": ({"x.ldac": LDAC, "v": b"\n"}, "at least two"),
-    "a vocabulary that is no text": ({"x.ldac": LDAC, "v": b"a\nb\xff\n"}, "v, line 2"),
+    "a vocabulary that is no text": ({"x.ldac": LDAC, "v": b"a\nb\x02\xff\n"}, "v, line 2"),
     "two csv files": ({"a.csv": b"text\na b\n", "b.csv": b"text\na b\n"}, "comes alone"),
     "an empty csv": ({"x.csv": b""}, "line 1"),
-    "no column of texts": ({"x.csv": b"id,words\n1,a\n"}, "id, words"),
-    "too many fields": ({"x.csv": b"id,text\n1,aa\n2,bb,cc\n"}, "line 3"),
+    "only titles": ({"x.csv": b"id,words\n"}, "no document with words"),
+    "too many fields": ({"x.csv": b"id,text\n1,aa\n2,bb,cc\n"}, "line 3, has 3 fields: line 1 has 2 names"),
     "too few fields": ({"x.csv": b"id,text\n1,aa\n2\n"}, "line 3"),
     "an open quote": ({"x.csv": b'id,text\n1,"aa\n2,bb\n'}, "is not CSV: unexpected end"),
     "a quote inside": ({"x.csv": b'id,text\n1,"aa"b\n'}, "line 2"),
@@ -186,7 +195,7 @@ def test_a_field_of_a_csv_may_be_long():
 
 def test_a_missing_column_is_named():
     with pytest.raises(SpecError, match="line 1, names no column body: there are id, text"):
-        read_upload("x.csv", b"id,text\n1,aa\n", column="body")
+        read_upload("x.csv", b"id,text\n1,aa\n", form=Format(column="body"))
 
 
 def test_the_size_is_checked_before_anything_else(monkeypatch):
@@ -342,7 +351,9 @@ def test_a_corpus_is_named_on_the_command_line(tmp_path, capsys):
     ("options", "named"),
     [
         (["x.csv"], "x.csv cannot be read"),
-        (["letters.csv"], "letters.csv, line 1, names no column"),
+        (["letters.csv", "--column", "body"], "letters.csv, line 1, names no column body: there are"),
+        (["letters.csv", "--separator", "x"], "separator = 'x': allowed is one of tab, semicolon"),
+        (["letters.csv", "--column", "words", "--n-topics", "1_0"], "model.n_topics"),
         (["letters.csv", "--column", "words", "--n-topics", "1"], "n_topics"),
         (["letters.csv", "--column", "words", "--max-share", "0.01"], "max_share"),
     ],

@@ -1,0 +1,136 @@
+"""What samplers, targets and methods make where every array that begins without contents begins with NaN.
+
+Run as a program, ``python -m tests.nan_filled FILE``, with Numba's compilation off: the functions are the same, in
+plain Python, and ``np.empty`` is one that fills. ``found(cases)`` is what both this program and the test record.
+"""
+
+import math
+import os
+import sys
+
+import numpy as np
+
+N_STEPS = 3
+GARBAGE = {"f": np.nan, "i": 77, "b": True}
+"""What an unset array begins with, by the kind of its numbers."""
+NEAR = ["gaussian", "correlated_gaussian", "gamma", "lognormal", "sparse_dirichlet", "linear_regression", "student_mean",
+        "fisher", "von_mises", "matrix_langevin", "sphere_dirichlet", "mises_posterior"]  # fmt: skip
+"""Targets of all supports and with data; each sampler is tried on the first two that it takes with each estimator."""
+
+
+def filled(make):
+    """The same function, whose arrays hold garbage."""
+
+    def made(*args, **kw):
+        out = make(*args, **kw)
+        if out.dtype.kind in GARBAGE:
+            out[...] = GARBAGE[out.dtype.kind]
+        return out
+
+    return made
+
+
+def cases():
+    """Names of sampler, target and estimator."""
+    from tests.checks_samplers import OFFERED
+
+    tried = {}
+    for t in NEAR:
+        for s, other, g in OFFERED:
+            if other == t:
+                tried.setdefault((s, g), []).append((s, t, g))
+    return [each for some in tried.values() for each in some[:2]]
+
+
+def of_samplers():
+    """What the runs of the cases hold after a few steps; of Gaussians also far out in a tail, with a step whose error
+    in energy no exponential holds.
+    """
+    from samplers import engine
+    from samplers.kernels import SAMPLERS
+    from samplers.spec import RunSpec
+    from tests.checks_samplers import FEW_DATA
+
+    out = {}
+    for s, t, g in cases():
+        for far in (0.0, 200.0) if t in NEAR[:2] else (0.0,):
+            params = {"step_size": 1.0} if far and "step_size" in SAMPLERS[s].param else {}
+            run = engine.Run(RunSpec.of(t, s, g, target_params=FEW_DATA.get(t), sampler_params=params, n_chains=2, n_steps=N_STEPS, seed=3), keep_draws=True)  # fmt: skip
+            run.position += far
+            run.advance(N_STEPS)
+            name = f"{s} {t} {g} {far:g}"
+            out[f"{name} draws"], out[f"{name} place"] = run.trace().draws, run.position
+            out[f"{name} beside"], out[f"{name} gradient"] = run.momentum, run.last_gradient
+            out[f"{name} counts"] = run.counts
+    return out
+
+
+def of_methods():
+    """The state of each method for a model of data after a few steps.
+
+    But that of the gamma gradients: Python's own numbers overflow in a continued fraction that ends in infinities.
+    """
+    from numpy.random import SFC64, Generator
+
+    from samplers.models import METHODS
+    from samplers.models.run import ModelChain
+    from samplers.models.variational.gamma import GammaAscent
+    from tests.checks_methods import numbers, small_model
+
+    out = {}
+    for key, cls in METHODS.items():
+        for k, params in enumerate(cls.tried_at if not issubclass(cls, GammaAscent) else ()):
+            chain = ModelChain(small_model(cls), cls(**params), Generator(SFC64(4)))
+            for _ in range(N_STEPS):
+                chain.advance()
+            out |= {f"{key} {k} {name}": value for name, value in numbers(chain.state).items()}
+            out[f"{key} {k} score"] = np.array(chain.scored())
+    return out
+
+
+def of_targets():
+    """Energy, gradient, slopes of the data, draws and columns of the same targets."""
+    from samplers.targets import TARGETS
+    from samplers.targets.base import Target
+    from tests.checks_samplers import FEW_DATA
+
+    out = {}
+    for t in NEAR:
+        target = TARGETS[t](**FEW_DATA.get(t, {}))
+        theta = np.tile(np.asarray(target.start(), dtype=float), (2, 1))
+        out[f"{t} energy"], out[f"{t} gradient"] = target.energies_at(theta), target.gradient_at(theta)
+        out[f"{t} values"], out[f"{t} drawn"] = target.values(theta), target.sample(1, 2)
+        if type(target).batch is not Target.batch:
+            out[f"{t} slopes"] = target.slopes_at(theta[0])
+    return out
+
+
+def found():
+    """All of it, by name."""
+    return of_targets() | of_samplers() | of_methods()
+
+
+def in_plain_python():
+    """Let the functions of an uncompiled engine be called, with what the compiled ones have."""
+    from samplers import jit, kernels
+    from samplers.models import run
+
+    jit.prepare, run.functions = (lambda *args: None), (lambda method: [])
+    # The loans are the compiler's; here an array stays one.
+    kernels.recipe.borrowed, kernels.recipe.keep = (lambda array: array), (lambda arrays: None)
+    # These are infinite or NaN where Python's own raise an error.
+    for module in list(sys.modules.values()):
+        if getattr(module, "__name__", "").startswith("samplers."):
+            for name in ("exp", "log", "sqrt"):
+                if getattr(module, name, None) is getattr(math, name):
+                    setattr(module, name, getattr(np, name))
+    np.seterr(all="ignore")
+    np.empty, np.empty_like = filled(np.empty), filled(np.empty_like)
+
+
+if __name__ == "__main__":
+    assert os.environ["NUMBA_DISABLE_JIT"] == "1"
+    from tests import checks_methods, checks_samplers  # noqa: F401
+
+    in_plain_python()
+    np.savez(sys.argv[1], **found())

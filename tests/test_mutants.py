@@ -1,0 +1,21 @@
+"""Mutants meet tests: every group is there, and every pattern of tests has files."""
+
+import pytest
+
+from tests import mutants
+
+
+@pytest.mark.parametrize("group", mutants.GROUPS)
+def test_every_group_has_files_and_tests(group):
+    assert mutants._files(group) and len(mutants._tests(group)) >= len(mutants.GROUPS[group])
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [("test_nothing_is_called_so", "no file of tests is called"), ("test_fair::moments sits_in_no_name", "has a name with moments, sits_in_no_name")],
+)  # fmt: skip
+def test_a_pattern_that_nothing_has_is_an_error(entry, sentence, monkeypatch):
+    """The planted faults: a file that was renamed, and words that no test has any more."""
+    monkeypatch.setitem(mutants.GROUPS, "app/fair.py", ("test_fair", entry))
+    with pytest.raises(ValueError, match=sentence):
+        mutants._tests("app/fair.py")
