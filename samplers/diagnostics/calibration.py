@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import stats
 
 from samplers.diagnostics.autocorrelation import tau_int
 from samplers.engine import Run
@@ -162,10 +162,7 @@ class _Joint:
         order = [each.name for each in self.model.bounded]
         with np.errstate(all="ignore"):
             for part in self.mapped:
-                assert part.law.quantile is not None
-                low, high = self.model.truncation(part, out)
-                p = low + (high - low) * special.ndtr(z[..., order.index(part.variable)])
-                out[part.variable] = np.asarray(part.law.quantile(p, *part.given(out)))
+                out[part.variable] = self.model.within(part, out).at(z[..., order.index(part.variable)])
         return out
 
     def at(self, parameters: Mapping[str, Array]) -> Array:
@@ -174,10 +171,7 @@ class _Joint:
             return coordinates(self.model.bounded, parameters)
         found = {}
         for part in self.mapped:
-            assert part.law.cdf is not None
-            low, high = self.model.truncation(part, parameters)
-            p = part.law.cdf(parameters[part.variable], *part.given(parameters))
-            found[part.variable] = special.ndtri(np.clip((p - low) / (high - low), 1e-15, 1 - 1e-15))
+            found[part.variable] = self.model.within(part, parameters).score(parameters[part.variable])
         return np.stack([found[each.name] for each in self.model.bounded], axis=-1)
 
     def theta(self, z: Array) -> Array:
@@ -200,8 +194,7 @@ class _Joint:
             theta = coordinates(self.model.bounded, values)
             stretch = log_stretch(self.model.bounded, values) - (z**2).sum(axis=-1) / 2
             for part in self.mapped:
-                low, high = self.model.truncation(part, values)
-                stretch = stretch + np.log(high - low)
+                stretch = stretch + np.log(self.model.within(part, values).mass)
         labels = {label: theta[:, k] for k, label in enumerate(self.target.labels)}
         # In one call, for most of a call's time is its own.
         typed, *priors = evaluate([self.target.log_prior, *(part.log_density for part in self.mapped or ())], **labels, **values)  # fmt: skip

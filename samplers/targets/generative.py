@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from scipy import special
 
 from samplers.expressions import Expression, name, parse
 from samplers.expressions.densities import DENSITIES
-from samplers.expressions.draws import LAWS, Law
+from samplers.expressions.draws import LAWS, Law, Truncated
 from samplers.expressions.grammar import tokens
 from samplers.expressions.nodes import Kind
 from samplers.parameters import SpecError
@@ -18,7 +19,15 @@ from samplers.targets.bounded import Bounded
 
 MAX_TRIES = 200
 """Times as many draws as are wanted are made at most until enough are within their bounds."""
-_FLAT = Law(lambda rng, shape, low, high: low + (high - low) * rng.random(shape), lambda y, low, high: (y - low) / (high - low), lambda p, low, high: low + (high - low) * p)  # fmt: skip
+_FLAT = Law(
+    lambda rng, shape, low, high: low + (high - low) * rng.random(shape),
+    (
+        lambda y, low, high: (y - low) / (high - low),
+        lambda y, low, high: (high - y) / (high - low),
+        lambda p, low, high: low + (high - low) * p,
+        lambda p, low, high: high - (high - low) * p,
+    ),
+)
 """Of a parameter between two bounds that the prior says nothing of."""
 
 
@@ -133,16 +142,13 @@ class Generative:
     @property
     def mapped(self) -> tuple[Density, ...] | None:
         """The prior as densities with an inverse distribution function; None where one has none."""
-        found = tuple(part for part in self.prior if isinstance(part, Density) and part.law.quantile is not None)
+        found = tuple(part for part in self.prior if isinstance(part, Density) and part.law.tails)
         return found if len(found) == len(self.prior) else None
 
-    def truncation(self, part: Density, values: Mapping[str, Array]) -> tuple[Array, Array]:
-        """The distribution function of a parameter at its bounds."""
-        bounds, given = self._bounds[part.variable], part.given(values)
-        assert part.law.cdf is not None
-        with np.errstate(all="ignore"):
-            ends = [part.law.cdf(np.array(end), *given) if np.isfinite(end) else np.array(float(end > 0)) for end in (bounds.low, bounds.high)]  # fmt: skip
-        return ends[0], ends[1]
+    def within(self, part: Density, values: Mapping[str, Array]) -> Truncated:
+        """The prior of a parameter within its bounds, where these are the parameters that it depends on."""
+        bounds = self._bounds[part.variable]
+        return part.law.within(bounds.low, bounds.high, part.given(values))
 
     def parameters(self, rng: Generator, n: int) -> dict[str, Array]:
         """Draws of the parameters from the prior, (n,) each. Raises :class:`SpecError` where few are within bounds."""
@@ -154,10 +160,9 @@ class Generative:
             good = np.ones(size, dtype=bool)
             for part in self.prior:
                 bounds = self._bounds[part.variable]
-                if isinstance(part, Density) and part.law.quantile is not None and not part.parents:
+                if isinstance(part, Density) and part.law.tails and not part.parents:
                     # A distribution that is cut off, and is the same in every draw, by its inverse.
-                    low, high = self.truncation(part, {})
-                    x = np.asarray(part.law.quantile(low + (high - low) * rng.random(size), *part.given({})))
+                    x = self.within(part, {}).at(special.ndtri(rng.random(size)))
                 else:
                     x = part.draw(rng, values, (size,))
                     if isinstance(part, Density) and part.law.width < np.inf and np.isfinite(bounds.low):

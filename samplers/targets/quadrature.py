@@ -66,7 +66,7 @@ def rule_cdf(low: float, high: float, density: Array) -> Callable[[Array], Array
     roots = np.sqrt(density.reshape(-1, n))
     half = (high - low) / len(roots) / 2
     # Legendre coefficients of the root, of its square, and of the antiderivative that is 0 at the panel's left end.
-    squares = legval(_FINE, _coefficients(roots, _NODES, _WEIGHTS, n)) ** 2
+    squares: Array = np.asarray(legval(_FINE, _coefficients(roots, _NODES, _WEIGHTS, n)) ** 2, dtype=float)
     integrals = half * legint(_coefficients(squares, _FINE, _FINE_WEIGHTS, 2 * n - 1), lbnd=-1)
     before = np.concatenate([[0.0], np.cumsum(legval(1.0, integrals))])
 

@@ -52,8 +52,12 @@ def all_gone(processes, port, seconds=MOMENT):
 
 @contextmanager
 def begun(command, **named):
-    """A process in a group of its own, all of which is killed at the end."""
-    with subprocess.Popen(command, cwd=ROOT, start_new_session=True, **named) as process:
+    """A process in a group of its own, all of which is killed at the end; it hears SIGHUP, which nohup has ignored."""
+
+    def hear():
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True, preexec_fn=hear, **named) as process:  # noqa: PLW1509
         try:
             yield process
         finally:

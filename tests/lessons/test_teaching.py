@@ -77,8 +77,8 @@ NUMBERS = {
     ("gap", 1, 1): [("tau(column:5)", 1, "7")],
     ("gap", 2, 1): [("variance(column:7)", (2, 1), "1.8"), ("variance(column:7)", (3, 1), "4.1")],
 }  # fmt: skip
-"""Of an exercise the numbers that its experiment gives: measure, lane, and the number as the solution has it, or the two
-that it lies between where another release of a library, by its rounding, makes another chain.
+"""Of an exercise the numbers that its experiment gives: measure, lane, and the number as the solution has it, or the
+two that it lies between where another release of a library, by its rounding, makes another chain.
 
 Two lanes are the ratio of the first to the second.
 """
