@@ -18,8 +18,10 @@ from app.runner import Runner
 from app.state import AppState
 from app.theme import theme
 from samplers import Experiment, SpecError, run
+from samplers.file_format import GUESSED
 from samplers.models.run import write_curves
 from samplers.spec import ANY_TARGET
+from samplers.targets.own import OfTable, held
 from samplers.targets.posterior import TypedPosterior
 
 MAX_ROWS = 200_000
@@ -55,19 +57,25 @@ _OWN_IMPORTS = """import sys
 from pathlib import Path
 
 from samplers import Experiment, run
-from samplers.targets import TARGETS"""
+from samplers.file_format import Format
+from samplers.targets import TARGETS
+from samplers.targets.own import keep"""
 _OWN = """
     if len(sys.argv) != 2:
         sys.exit("Give the CSV file of the table after the program: it is somebody's own, and not in here.")
     # The experiment finds its table as long as this name holds it.
-    table = TARGETS["{target}"].read({{sys.argv[1]: Path(sys.argv[1]).read_bytes()}})"""
+    form = {form}
+    table = keep(TARGETS["{target}"].read({{sys.argv[1]: Path(sys.argv[1]).read_bytes()}}, form))"""
 
 
 def script(experiment: Experiment) -> str:
     """A Python program that makes the experiment's draws again."""
     imports, table = _IMPORTS, ""
     if experiment.of_own_data:
-        imports, table = _OWN_IMPORTS, _OWN.format(target=experiment.target.key)
+        table_held = held(experiment.target.values()[OfTable.data_parameter])
+        # What was chosen on the page, or guessed, is not guessed again.
+        form = GUESSED if table_held is None or table_held.taken is None else table_held.taken.format
+        imports, table = _OWN_IMPORTS, _OWN.format(target=experiment.target.key, form=form)
     return _SCRIPT.format(steps=experiment.n_steps, experiment=experiment.to_json(), imports=imports, table=table)
 
 

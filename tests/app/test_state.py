@@ -4,6 +4,7 @@ import asyncio
 import io
 import itertools
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -27,6 +28,7 @@ from app.state import DEFAULT, DEFAULT_VIEWS, AppState
 from app.views import VIEWS, axes_of
 from app.views.base import AXIS_LABELS
 from samplers import Change, Experiment, Lane, run
+from samplers.file_format import Format
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import RecipeSampler
@@ -603,9 +605,10 @@ def test_the_script_makes_the_same_draws(tmp_path):
 
 @pytest.mark.slow
 def test_the_script_of_ones_own_table_takes_the_table(tmp_path):
-    content = b"dose,effect\n" + b"".join(b"%d,%d\n" % (k, k * k % 7) for k in range(12))
+    """Read as it was on the page, where the answer is another column than would be guessed."""
+    content = b"effect,dose\n" + b"".join(b"%d,%d\n" % (k * k % 7, k) for k in range(12))
     (tmp_path / "trial.csv").write_bytes(content)
-    table = keep(TARGETS["linear_table"].read({"trial.csv": content}))
+    table = keep(TARGETS["linear_table"].read({"trial.csv": content}, Format(column="effect")))
     target = {"key": "linear_table", "params": {"table": table.key}}
     experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": "sgld"}], "n_steps": 20})
     assert "20 draws of 4 chains" in run_script(export.script(experiment), tmp_path, "trial.csv")
@@ -613,6 +616,10 @@ def test_the_script_of_ones_own_table_takes_the_table(tmp_path):
         np.testing.assert_array_equal(tree["posterior"]["theta"], run(experiment.runs()[0]).draws)
     with pytest.raises(AssertionError, match="somebody's own"):
         run_script(export.script(experiment), tmp_path)
+    # Planted fault: the format is guessed again, and the digest is another table's.
+    guessed = re.sub(r"form = .*", "form = Format()", export.script(experiment))
+    with pytest.raises(AssertionError, match="somebody's own"):
+        run_script(guessed, tmp_path, "trial.csv")
 
 
 def test_a_typed_energy_has_no_minibatches():
