@@ -167,7 +167,7 @@ FAULTS = {
         ((1, 3), (3,)),
     ],
     ("own", 1): [({"target": {"row": OWN["outliers"].row}}, (2,)), ({"lane1": "sgld(step_size:0.08)~full"}, (1, 3))],
-    ("own", 2): [({"target": {"row": OWN["outliers"].row.replace("student_t_lpdf(y, 2,", "normal_lpdf(y,")}}, (2,)), ({"lane1": "sgld(step_size:0.08)~full"}, (1, 3))],
+    ("own", 2): [({"target": {"row": OWN["outliers"].row.replace("student_t_lpdf(y, 2,", "normal_lpdf(y,")}}, (2,)), ({"lane1": "sgld(step_size:0.02)~full"}, (1, 3))],
     ("own", 3): [({"target": _model("schools_not_centred")}, (1, 2))],
     ("own", 4): [({"target": _model("schools")}, (1, 2))],
     ("own", 5): [({"target": {"row": OWN["outliers"].row.replace("student_t_lpdf(y, 2,", "normal_lpdf(y,")}}, (1, 2))],

@@ -60,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         of_model = {"corpus": "uploaded", **params}
         experiment = Experiment.of("topics", methods, target_params=of_model, seed=options.seed)
         form = file_format.of_options(options)
+        if options.stream and form != file_format.GUESSED:
+            parser.error("--stream takes UTF-8 text with a document on each line: other choices of a format are not allowed with it")  # fmt: skip
         own: Corpus | FileStream = FileStream.of(options.path) if options.stream else read_path(options.path, form)
         model = experiment.make_model(own)
         runs = [run.chains[0] for run in start(experiment, model)]

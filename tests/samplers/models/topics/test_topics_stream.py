@@ -245,6 +245,9 @@ def test_a_file_is_a_stream_on_the_command_line(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main([*command, "--method", "collapsed_gibbs"])
     assert "it comes back to every document" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*command, "--encoding", "windows-1252"])
+    assert "--stream takes UTF-8 text" in capsys.readouterr().err
 
 
 # --- SCIR beside SGRLD ---------------------------------------------------------------------------------------------
