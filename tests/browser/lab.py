@@ -25,7 +25,7 @@ const shown = (type) => {
     if (view.model.type === type && view.el?.isConnected) found.set(view.model.id, view.model)
     for (const child of view.children()) visit(child)
   }
-  for (const root of Bokeh.index.roots) visit(root)
+  for (const root of window.Bokeh?.index.roots ?? []) visit(root)
   return [...found.values()].sort((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1)))
 }
 """

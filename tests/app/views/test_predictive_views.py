@@ -14,7 +14,7 @@ from tests.checks_views import check, experiment_of, frames, records, scene_of
 KEYS = ("prior_predictive", "posterior_predictive", "calibration")
 LINE = {
     "table": "outliers", "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + lognormal_lpdf(s, -1, 0.2)",
-    "row": "normal_lpdf(y, a + b*x, s)", "curve": "a + b*x",
+    "row": "normal_lpdf(y, a + b*x, s)", "curve": "a + b*x", "coordinates": "typed",
 }  # fmt: skip
 
 
@@ -110,8 +110,12 @@ def test_why_nothing_is_made_is_said():
 
 def ranked(made, runs, before=None, coordinate=0):
     view = VIEWS["calibration"](scene_of(made, coordinate), before)
-    while any(view._replicas[i].done < runs for i in view._replicas) or not view._replicas:
+    for _ in range(1000):
         view.background(frames(made))
+        if view._replicas and all(each.done >= runs for each in view._replicas.values()):
+            break
+    else:
+        pytest.fail(f"too few runs: {view.captions(frames(made))}")
     data = view.compute(frames(made))
     check(view, data)
     return view, data
