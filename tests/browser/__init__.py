@@ -36,6 +36,8 @@ window.requestAnimationFrame = (draw) => setTimeout(() => draw(performance.now()
 window.cancelAnimationFrame = clearTimeout
 """
 """Draws a page five times a second. As fast as it can, it takes a core, and the server most of another."""
+PATIENCE = float(os.environ.get("SGMCMC_LAB_TEST_PATIENCE", "180"))
+"""Seconds until a wait gives up: far more than a loaded machine needs."""
 IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one) => one.is_idle)"
 LOCAL = {"localhost", "127.0.0.1", None, ""}
 # What panel writes to its log where the app's code failed; the page itself still answers 200.
@@ -193,20 +195,20 @@ class PageLog:
 def new_context(chromium: Browser, *, often: bool = False, **options: Any) -> BrowserContext:
     """A context whose pages draw seldom, for no test counts frames, or as ``often`` as they can."""
     context = chromium.new_context(**{"viewport": VIEWPORT, **options})
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(1000 * PATIENCE)
     if not often:
         context.add_init_script(SELDOM)
     return context
 
 
-def open_app(page: Page, server: Server, query: str = "", timeout: float = 60) -> None:
+def open_app(page: Page, server: Server, query: str = "") -> None:
     """Open the app and wait until its document is drawn; fail where the log or the page says that it crashed."""
     start = len(server.log)
     page.goto(server.url + query)
     try:
-        page.wait_for_function(IDLE, timeout=1000 * timeout)
+        page.wait_for_function(IDLE)
     except Error as error:
-        pytest.fail(f"the app was not drawn in {timeout:g} s: {error.message}\n{server.log[start:]}")
+        pytest.fail(f"the app was not drawn in {PATIENCE:g} s: {error.message}\n{server.log[start:]}")
     crashes = server.crashes(start)
     if crashes:
         pytest.fail(f"the server reports {crashes}:\n{server.log[start:]}")

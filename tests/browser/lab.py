@@ -4,7 +4,6 @@ What a figure shows is read from its data sources in the page, never from pixels
 waits for what must come, and only a wait without an end fails.
 """
 
-import os
 import re
 import time
 from pathlib import Path
@@ -12,10 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from tests.browser import open_app
-
-PATIENCE = float(os.environ.get("SGMCMC_LAB_TEST_PATIENCE", "180"))
-"""Seconds until a wait gives up: far more than a loaded machine needs."""
+from tests.browser import PATIENCE, open_app
 
 # What is on the screen, in the order in which it was made; the document keeps models of earlier layouts for a while.
 SHOWN = """
@@ -205,7 +201,7 @@ class Lab:
     def says(self, *parts):
         """Wait for a visible sentence that has all of these parts."""
         pattern = re.compile("".join(f"(?=[\\s\\S]*{re.escape(part)})" for part in parts))
-        self.page.get_by_role("alert").filter(has_text=pattern).first.wait_for(timeout=1000 * PATIENCE)
+        self.page.get_by_role("alert").filter(has_text=pattern).first.wait_for()
 
 
 def check_finite(figures):

@@ -22,7 +22,6 @@ from samplers.targets import TARGETS
 from tests.browser import IDLE, LIGHT_PAGE, PageLog, new_context, serve
 from tests.browser.lab import (
     MARKUP,
-    PATIENCE,
     Lab,
     check_finite,
     check_inside,
@@ -369,7 +368,7 @@ def test_a_typed_energy(lab):
 
 def download(lab, item):
     """The path of the file that a menu entry gives."""
-    with lab.page.expect_download(timeout=1000 * PATIENCE) as found:
+    with lab.page.expect_download() as found:
         lab.button(re.compile("Export|export")).click()
         lab.page.get_by_role("menuitem", name=item).click()
     return found.value.suggested_filename, found.value.path()

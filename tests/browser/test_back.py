@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Error
 
 from tests.browser import LIGHT_PAGE, new_context, open_app, serve
-from tests.browser.lab import PATIENCE, Lab, wait_until
+from tests.browser.lab import Lab, wait_until
 from tests.browser.wire import wire
 
 LESSON = "?lesson=langevin&step=2"
@@ -33,7 +33,7 @@ def evaluate(lab, script):
 
 def banner(page, shown):
     state = "visible" if shown else "hidden"
-    page.locator(".lost").wait_for(state=state, timeout=1000 * PATIENCE)
+    page.locator(".lost").wait_for(state=state)
     return page.locator(".lost").inner_text()
 
 
@@ -41,7 +41,6 @@ def banner(page, shown):
 def tabs(chromium):
     """Two tabs of one browser. Requests fail while there is no server, and the browser says so."""
     context = new_context(chromium)
-    context.set_default_timeout(1000 * PATIENCE)
     yield context.new_page(), context.new_page()
     context.close()
 
@@ -74,7 +73,6 @@ def far(chromium, tmp_path_factory):
     """A page whose server is behind a wire, and both: each test leaves the three whole."""
     folder = tmp_path_factory.mktemp("far")
     context = new_context(chromium)
-    context.set_default_timeout(1000 * PATIENCE)
     with wire() as between, serve(folder, "--allow-websocket-origin", f"localhost:{between.port}") as server:
         between.target, server.port = server.port, between.port
         lab = Lab(context.new_page(), server).open(f"{LIGHT_PAGE}&seed=12")
@@ -150,7 +148,7 @@ def test_back_and_forward_apply_what_the_address_says(page, server):
 
     def step(number):
         wait_until(lambda: fields(lab).get("step") == [str(number)] and "views" in fields(lab), f"step {number}")
-        page.get_by_text(f"step {number} of").first.wait_for(timeout=1000 * PATIENCE)
+        page.get_by_text(f"step {number} of").first.wait_for()
 
     step(1)
     entries = page.evaluate("history.length")

@@ -12,7 +12,7 @@ import pytest
 
 from samplers import Experiment, run
 from tests.browser import serve
-from tests.browser.lab import PATIENCE, Lab, check_finite
+from tests.browser.lab import Lab, check_finite
 
 UNPATCHED = [sys.executable, str(Path(__file__).parent / "unpatched.py")]
 GONE = "bokeh.document.callbacks:DocumentCallbackManager.hold"
@@ -42,7 +42,7 @@ def test_a_visitor_is_served(core, new_page):
     lab.moves()
     lab.press("Pause")
     steps = lab.settled()
-    with lab.page.expect_download(timeout=1000 * PATIENCE) as found:
+    with lab.page.expect_download() as found:
         lab.button(re.compile("Export|export")).click()
         lab.page.get_by_role("menuitem", name="Experiment (JSON)").click()
     experiment = Experiment.from_json(found.value.path().read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def test_a_visitor_is_served(core, new_page):
 
     lab.page.get_by_role("link", name="Start the first lesson").click()
     lesson = lab.page.locator(".lesson")
-    lesson.get_by_role("heading", level=2).first.wait_for(timeout=1000 * PATIENCE)
+    lesson.get_by_role("heading", level=2).first.wait_for()
     first = lesson.get_by_role("heading", level=2).first.inner_text()
     lab.button(re.compile("^Skip")).click()
     lab.moves()

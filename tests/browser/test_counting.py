@@ -7,7 +7,6 @@ from samplers.benchmarks.control import BarePage, Fed, bare
 from samplers.benchmarks.light import LightPage
 from samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
 from tests.browser import open_app
-from tests.browser.lab import PATIENCE
 
 # A connection to nobody, and two figures that count their paints.
 NOBODY = "window.WebSocket = class extends EventTarget {}"
@@ -62,11 +61,11 @@ def test_a_frame_is_drawn_once(kind, messages, come, drawn, paints, new_page):
 def counted(page, goto):
     """Whether frames come and are drawn, once it is counted."""
     goto()
-    page.locator(".bk-Figure").first.wait_for(timeout=1000 * PATIENCE)
-    page.wait_for_function(f"{COME} > 0", timeout=1000 * PATIENCE)
+    page.locator(".bk-Figure").first.wait_for()
+    page.wait_for_function(f"{COME} > 0")
     assert page.evaluate(DRAWN) == 0
     page.evaluate(COUNT_DRAWN)
-    page.wait_for_function(f"{DRAWN} > 2", timeout=1000 * PATIENCE)
+    page.wait_for_function(f"{DRAWN} > 2")
     assert page.evaluate(f"{COME} >= {DRAWN}")
 
 

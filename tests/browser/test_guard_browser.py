@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from tests.browser import IDLE, LIGHT_PAGE, serve
-from tests.browser.lab import PATIENCE, wait_until
+from tests.browser.lab import wait_until
 
 
 class Site:
@@ -58,12 +58,12 @@ def test_a_site_that_was_named_shows_the_lab_in_a_frame(page, page_log, tmp_path
         serve(tmp_path, environment={"SGMCMC_EMBED": named.url.rstrip("/")}) as server,
     ):
         named.address = other.address = server.url + LIGHT_PAGE
-        page.goto(named.url, timeout=1000 * PATIENCE)
+        page.goto(named.url)
         frame = wait_until(lambda: page.frames[1:] and page.frames[1], "the frame")
-        frame.wait_for_function(IDLE, timeout=1000 * PATIENCE)
+        frame.wait_for_function(IDLE)
         wait_until(lambda: frame.get_by_role("button", name="Pause").count(), "the page in the frame")
         assert not page_log.errors
-        page.goto(other.url, timeout=1000 * PATIENCE)
+        page.goto(other.url)
         wait_until(lambda: page_log.errors, "the browser's refusal")
         page.close()  # no more is said after that
     assert all("frame-ancestors" in error or "ERR_BLOCKED_BY" in error for error in page_log.errors), page_log.errors
@@ -74,7 +74,7 @@ def test_nobody_shows_the_lab_in_a_frame_by_default(page, page_log, server):
     with platform() as other:
         other.address = server.url + LIGHT_PAGE
         start = len(server.log)
-        page.goto(other.url, timeout=1000 * PATIENCE)
+        page.goto(other.url)
         wait_until(lambda: page_log.errors, "the browser's refusal")
         page.close()  # no more is said after that
     assert "frame-ancestors" in str(page_log.errors) or "403" in str(page_log.errors)
@@ -93,7 +93,7 @@ def test_an_expired_page_is_closed_and_a_reload_mends_it(walk, server):
     )
     assert told[0] == 1008 and "reload" in told[1]
     page.reload()
-    page.wait_for_function(IDLE, timeout=1000 * PATIENCE)
+    page.wait_for_function(IDLE)
 
 
 def test_a_page_runs_its_own_scripts_only(walk, page_log, server):
@@ -101,8 +101,8 @@ def test_a_page_runs_its_own_scripts_only(walk, page_log, server):
     page = walk(LIGHT_PAGE).page
     for host in ("localhost", "127.0.0.1"):
         if host != "localhost":
-            page.goto(server.url.replace("localhost", host) + LIGHT_PAGE, timeout=1000 * PATIENCE)
-            page.wait_for_function(IDLE, timeout=1000 * PATIENCE)
+            page.goto(server.url.replace("localhost", host) + LIGHT_PAGE)
+            page.wait_for_function(IDLE)
         assert not page_log.errors
         page.evaluate(
             """() => {
@@ -189,13 +189,13 @@ def test_a_page_behind_a_proxy_runs_or_says_what_to_start_the_server_with(change
     """Fails where it stands there with no more than that there is no connection."""
     changed = {name: value and value.format(own=server.port) for name, value in changed.items()}
     with proxy(server.port, changed) as front:
-        page.goto(f"http://127.0.0.1:{front}/app{LIGHT_PAGE}", timeout=1000 * PATIENCE)
+        page.goto(f"http://127.0.0.1:{front}/app{LIGHT_PAGE}")
         if sentence:
-            page.get_by_text(sentence.format(front=front)).wait_for(timeout=1000 * PATIENCE)
+            page.get_by_text(sentence.format(front=front)).wait_for()
             assert any("403" in error or "400" in error for error in page_log.errors), page_log.errors
             page_log.errors.clear()
         else:
-            page.wait_for_function(IDLE, timeout=1000 * PATIENCE)
-            page.get_by_role("button", name="Pause").first.wait_for(timeout=1000 * PATIENCE)
+            page.wait_for_function(IDLE)
+            page.get_by_role("button", name="Pause").first.wait_for()
         # No connection is left when the proxy ends.
         page.goto("about:blank")

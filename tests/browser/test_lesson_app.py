@@ -163,7 +163,7 @@ def test_a_student_goes_through_a_lesson(lab):
     lab.moves()
     # All controls, on this experiment.
     lab.press("Try it yourself")
-    lab.page.get_by_role("combobox", name=re.compile("^Target")).wait_for(timeout=1000 * PATIENCE)
+    lab.page.get_by_role("combobox", name=re.compile("^Target")).wait_for()
     lab.until(
         lambda: "sgld(step_size:0.3)" in lab.page.evaluate("document.title + location.href") or lab.field("try") == "1",
         "freed",

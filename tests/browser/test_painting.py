@@ -3,7 +3,6 @@
 from samplers.benchmarks.light import LightPage
 from samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
 from tests.browser import open_app
-from tests.browser.lab import PATIENCE
 
 COUNT = """() => {
   window.style_reads = window.style_writes = 0
@@ -33,7 +32,7 @@ def asked(page):
 
 def counted(page):
     page.evaluate("window.frames_drawn = window.style_reads = window.style_writes = 0")
-    page.wait_for_function(f"{DRAWN} >= {FRAMES}", timeout=1000 * PATIENCE)
+    page.wait_for_function(f"{DRAWN} >= {FRAMES}")
     drawn, reads, writes = page.evaluate(f"[{DRAWN}, style_reads, style_writes]")
     return writes / drawn, reads / drawn
 
@@ -47,7 +46,7 @@ def test_a_frame_leaves_the_styles_of_the_page_alone(new_page, server):
     page = new_page(often=True)
     page.add_init_script(count_coming(LightPage.IS_FRAME))
     open_app(page, server, "?lane=sgld&lane=hmc&views=state,ks,trace")
-    page.wait_for_function(f"{COME} > 5", timeout=1000 * PATIENCE)
+    page.wait_for_function(f"{COME} > 5")
     page.evaluate(COUNT_DRAWN)
     page.evaluate(COUNT)
     writes, reads = asked(page)

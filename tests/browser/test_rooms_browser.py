@@ -8,7 +8,7 @@ from playwright.sync_api import Error
 
 from app.room.network import addresses
 from tests import browser
-from tests.browser.lab import PATIENCE, Lab, check_width, wait_until
+from tests.browser.lab import Lab, check_width, wait_until
 from tests.hall import COOKIE, hall
 
 STEP = "?lesson=langevin&step=2&views=marginal&theme=dark"
@@ -135,7 +135,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
         # Their pages are made before they come, and are the ones that they get.
         number.fill("2")
         number.press("Enter")
-        teacher.page.get_by_text("Ready: 2.").wait_for(timeout=1000 * PATIENCE)
+        teacher.page.get_by_text("Ready: 2.").wait_for()
         students = []
         for process in range(2):
             page = new_page()
@@ -145,7 +145,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
             room_says(students[-1], "Following: let go")
         a, b = students
         house.check_processes()
-        teacher.page.get_by_text("Ready: 0.").wait_for(timeout=1000 * PATIENCE)
+        teacher.page.get_by_text("Ready: 0.").wait_for()
         teacher.page.keyboard.press("Escape")
         room_says(teacher, "2 students")
         # Ask: hidden until it is revealed.
@@ -185,7 +185,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
         teacher.server = house.server
         returned = (teacher, a) if house.outlives else (teacher, a, b)
         for lab in returned:
-            lab.page.wait_for_function(f"!window.before && {browser.IDLE}", timeout=1000 * PATIENCE)
+            lab.page.wait_for_function(f"!window.before && {browser.IDLE}")
         page_log.errors.clear()
         if house.outlives:
             assert b.page.evaluate("window.before")
