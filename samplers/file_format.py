@@ -367,7 +367,7 @@ def guess_separator(text: str, candidates: Sequence[str], named: Sequence[str]) 
             continue
         n = _width(rows)
         share = sum(len(_fitted(row, n)) == n for row in rows) / len(rows)
-        if any(cell.strip().lower() in named for cell in rows[0]):
+        if not set(named).isdisjoint(map(str.lower, map(str.strip, rows[0]))):
             share = 1.0 + share
         if share > most:
             best, most = each, share
@@ -387,17 +387,19 @@ def _sample(text: str, separator: str) -> list[list[str]]:
     return [row for row in rows if row]
 
 
+def _filled(row: list[str]) -> int:
+    """The number of fields up to the last one that is not empty. A row may be as long as the file: no loop is here."""
+    return bytes(map(bool, map(str.strip, row))).rfind(1) + 1
+
+
 def _width(rows: list[list[str]]) -> int:
     """The number of columns: of the first row, without columns at the end that are empty in the whole sample."""
-    n = len(rows[0]) if rows else 0
-    while n > 1 and not any(cell.strip() for row in rows for cell in row[n - 1 : n]):
-        n -= 1
-    return n
+    return max(1, min(len(rows[0]), max(map(_filled, rows)))) if rows else 0
 
 
 def _fitted(row: list[str], n: int) -> list[str]:
     """The row without empty fields beyond n."""
-    return row if any(cell.strip() for cell in row[n:]) else row[:n]
+    return row if _filled(row) > n else row[:n]
 
 
 def _first_comment(commented: list[str], separator: str, sample: list[list[str]]) -> list[str]:

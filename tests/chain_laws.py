@@ -56,7 +56,7 @@ def repeated_moves(spec, start, moves, repeats, sampler=None):
     run = start_with(spec, sampler)
     out = []
     for _ in range(repeats):
-        run.position[:] = start
+        run.position = start
         run.advance(moves)
         out.append(run.position.copy())
     return np.concatenate(out)

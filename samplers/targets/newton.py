@@ -27,8 +27,10 @@ _NEAR_ONE = 0.5, 2.0
 """Curvatures in z that need no better L."""
 FAR = 3.0, 1e2, 1e4, 1e6
 """Places, in z, at which the density has to fall off."""
+_BEYOND = 3
+"""From the second of them to the third, and on, every density falls off that has an integral: by 100 at least."""
 _FALLS, _GONE = 1.0, 50.0
-"""How much U has to rise from one of them to the next; and above what the density counts no more."""
+"""How much U has to rise there, of log 100 = 4.6; and above what the density counts no more."""
 
 
 class End(NamedTuple):
@@ -40,6 +42,8 @@ class End(NamedTuple):
     """U there."""
     factor: Array
     """L with LLᵀ the inverse of U″ there, (dim, dim); of a climb that has not arrived its last move alone, (dim, 1)."""
+    move: Array
+    """Its last move (dim,)."""
     arrived: bool
     """Whether it is a minimum of U, perhaps with directions in which U is flat."""
     steps: int
@@ -85,7 +89,7 @@ def climb(at: At, start: Array, factor: Array | None = None) -> End:
     height, slope = at(x)
     move = np.zeros_like(x)
     if not (np.isfinite(height) and np.isfinite(slope).all()):
-        return End(x, np.inf, move[:, None], False, 0)
+        return End(x, np.inf, move[:, None], move, False, 0)
     factor = np.diag(_sizes(at, x)) if factor is None else factor
     for step in range(_STEPS):
         factor, signs = _whitened(at, x, factor)
@@ -93,7 +97,7 @@ def climb(at: At, start: Array, factor: Array | None = None) -> End:
         towards = -factor.T @ slope
         decrement, bowl = float(towards @ towards) / 2, signs.min() >= 0
         if decrement < ARRIVED and bowl:
-            return End(x, height, factor, True, step)
+            return End(x, height, factor, move, True, step)
         move, share = factor @ towards, 1.0
         for _ in range(_HALVINGS):
             tried, slope_there = at(x + share * move)
@@ -102,9 +106,10 @@ def climb(at: At, start: Array, factor: Array | None = None) -> End:
             share /= 2
         else:
             # Nothing is lower, beyond rounding.
-            return End(x, height, factor, True, step) if decrement < _ROUNDING and bowl else End(x, height, move[:, None], False, step)  # fmt: skip
+            arrived = decrement < _ROUNDING and bowl
+            return End(x, height, factor if arrived else move[:, None], move, arrived, step)
         x, height, slope = x + share * move, tried, slope_there
-    return End(x, height, move[:, None], False, _STEPS)
+    return End(x, height, move[:, None], move, False, _STEPS)
 
 
 def _units(factor: Array) -> Array:
@@ -163,16 +168,22 @@ def open_direction(energies: Callable[[Array], Array], end: End) -> Array | None
     """A direction (dim,) in which the density does not fall off, with its parts in units of U's curvature along each
     coordinate; None where none is found.
 
-    Of a minimum it is a column of ±L; of a climb that has not arrived its last move, where U falls on for good.
+    Of a minimum it is a column of ±L, or the last move: where U falls ever more slowly, as with separable data, a climb
+    arrives. Of one that has not arrived it is the last move, where U falls on for good.
     """
-    for direction in (*end.factor.T, *-end.factor.T) if end.arrived else end.factor.T:
+    directions = [*end.factor.T]
+    if end.arrived:
+        length = np.linalg.norm(np.linalg.solve(end.factor, end.move))
+        directions += [*-end.factor.T, *([end.move / length] if length > 0 else [])]
+    for direction in directions:
         with np.errstate(all="ignore"):
             above = energies(end.place + np.array(FAR)[:, None] * direction) - end.height
         # Behind a place where U is infinite or no number there is no density.
         gone = np.flatnonzero(~np.isfinite(above))
         above = np.append(0.0, above[: gone[0]] if len(gone) else above)
         if end.arrived:
-            if len(above) > 1 and above.max() < _GONE and above[-1] - above[-2] < _FALLS:
+            # Of the last rise rounding may be more than that.
+            if len(above) > _BEYOND and above.max() < _GONE and np.diff(above)[_BEYOND - 1 :].min() < _FALLS:
                 return np.asarray(direction / _units(end.factor))
         elif len(above) == 1 + len(FAR) and (np.diff(above) < 0).all():
             return np.asarray(direction)

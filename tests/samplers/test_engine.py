@@ -20,6 +20,7 @@ from samplers.parameters import Count, CountVector, Flag, Option, SpecError, dec
 from samplers.recipe.presets import PRESETS
 from samplers.spec import Change, Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
+from samplers.targets.own import Table, keep
 from tests.checks_samplers import OFFERED, SMALL, check_card, small_tables, soon_known
 from tests.statistics import put_sampler
 
@@ -693,6 +694,7 @@ def preset(key):
 
 OTHER_TABLES = small_tables(21)
 # Formulas, to which no step can be added, and tables, of which another shape would be other draws: another one.
+COUNTS = keep(Table(("x",), np.arange(12.0)[:, None] / 6, "y", np.arange(12.0) % 5))
 OTHERS = {
     ("typed", "energy"): "theta^4 - theta",
     ("gaussian_mixture", "positions"): (1.0, 2.0),
@@ -701,7 +703,7 @@ OTHERS = {
     ("recipe", "drift_entries"): ("", "-theta2"),
     ("linear_table", "table"): OTHER_TABLES[0].key,
     ("logistic_table", "table"): OTHER_TABLES[1].key,
-    ("posterior", "table"): "outliers",
+    ("posterior", "table"): COUNTS.key,
     ("posterior", "parameters"): "b, a",
     ("posterior", "prior"): "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 3)",
     ("posterior", "row"): "poisson_log_lpmf(y, a + b*x^2)",
@@ -749,7 +751,7 @@ def test_every_parameter_has_an_effect(s, t, g, owner, name):
     for params in (beside, {**beside, name: value}):
         run = engine.Run(RunSpec.of(t, s, g, **{f"{owner}_params": params}, seed=2))
         if pair and pair[0].position.shape == run.position.shape:
-            run.position[:] = pair[0].target.start()
+            run.position = pair[0].target.start()
         run.advance(60)
         assert run.divergence is None
         pair.append(run)

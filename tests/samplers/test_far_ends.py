@@ -53,7 +53,7 @@ def started(spec, place):
     """A run that stands there."""
     run = engine.Run(spec, keep_draws=True)
     if run.target.manifold.defect(place, np.zeros(run.target.dim)) < 1e-9:
-        run.position[:] = place
+        run.position = place
     return run
 
 
@@ -117,7 +117,7 @@ def test_far_starts(t):
                 assert same(found[0], found[2]), (s, g)
                 play(started(spec, place))
                 lost = started(spec, place)
-                lost.position[0], lost.momentum[0] = np.nan, np.inf
+                lost.coordinates[0], lost.momentum[0] = np.nan, np.inf
                 play(lost, 1)
     draws, *rest = found[0]
     if draws.size:
@@ -266,7 +266,7 @@ def test_vectors_whose_squares_overflow_are_normalised():
 def test_particles_in_one_place_stay_there():
     """Of SVGD: no push where the median distance is 0, all follow the gradient. Fault: particles apart, pushed."""
     run = engine.Run(RunSpec.of("gaussian", "svgd", n_chains=5, seed=1), keep_draws=True)
-    run.position[:] = 2.0
+    run.position = 2.0
     run.advance(1)
     assert (run.position == 2.0 - run.sampler.step_size * 2.0).all()
     run.position[:, 0] = [1.9, 1.95, 2.0, 2.05, 2.1]

@@ -104,12 +104,12 @@ def test_the_noise_that_is_shown_is_that_of_the_kernel(key):
     made = records("linear_regression", [("sgld", {"step_size": 1e-6})], 4000, {"items": 40}, [{"key": key, "params": values}])  # fmt: skip
     run = made[0].run
     for place in ([0.9, 0.1], [0.7, -0.2]):
-        run.position[:] = place
+        run.position = place
         run.advance(1)
     # At the second place the memory is of the first, but for the batch since; the next gradient has noise of that.
     run.memory[:] = run.memory[0]
     _, real, subtracted = _noise(frames(made)[0])
-    run.position[:] = [0.7, -0.2]
+    run.position = [0.7, -0.2]
     run.advance(1)
     found = np.cov(run.last_gradient.T)
     if key == "minibatch_epochs":
@@ -132,7 +132,7 @@ def fresh(key, values):
     """Gradients of 4,000 chains at that place, each with an order of its own."""
     made = records("linear_regression", [("sgld", {"step_size": 1e-6})], 4000, {"items": 40}, [{"key": key, "params": values}])  # fmt: skip
     run = made[0].run
-    run.position[:] = [0.7, -0.2]
+    run.position = [0.7, -0.2]
     run.advance(1)
     return run.last_gradient
 

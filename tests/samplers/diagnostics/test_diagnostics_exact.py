@@ -72,7 +72,7 @@ def test_an_ensemble_is_summed_up_as_numpy_does():
     spec = RunSpec.of("dense_dirichlet", "scir", "minibatch", n_chains=3, n_steps=4, seed=2)
     found = moments.ensemble(spec, 4, theta0=3.0)
     again = Run(RunSpec.of("dense_dirichlet", "scir", "minibatch", n_chains=3, n_steps=4, burn_in=4, seed=2))
-    again.position[:] = 3.0
+    again.position = 3.0
     for step in range(4):
         again.advance(1)
         x = again.position

@@ -118,7 +118,7 @@ def test_all_of_the_data_as_a_batch_are_the_gradient(key, t, s):
         run = Run(RunSpec.of(t, s, gradient, target_params=few, gradient_params=choice, sampler_params={"step_size": 1e-6}, n_chains=1))  # fmt: skip
         # What there is to remember is of another place.
         for place in run.target.sample(3, 2):
-            run.position[:] = place
+            run.position = place
             run.advance(1)
         return run.last_gradient[0]
 
@@ -160,7 +160,7 @@ def test_a_minibatch_is_unbiased_and_as_noisy_as_its_formula_says(gradient, repl
     run = Run(spec)
     target = run.target
     for place in (ELSEWHERE, THETA):
-        run.position[:] = place
+        run.position = place
         run.advance(1)
     found, each = run.last_gradient, slopes(target, THETA, gradient)
     np.testing.assert_allclose(each.mean(axis=0), target.gradient_at(THETA[None])[0])
@@ -190,7 +190,7 @@ def test_the_batches_of_an_epoch_are_all_of_the_data():
         run = Run(RunSpec.of("linear_regression", "sgld", gradient, target_params={"items": ITEMS}, sampler_params={"step_size": 1e-6}, gradient_params={"batch_size": 20, **choice}, n_chains=50, seed=5))  # fmt: skip
         found = np.empty((2, 5, 50, 2))
         for epoch, batch in np.ndindex(2, 5):
-            run.position[:] = THETA
+            run.position = THETA
             run.advance(1)
             found[epoch, batch] = run.last_gradient
         return found, run.target.gradient_at(THETA[None])[0]
@@ -221,7 +221,7 @@ def test_control_variates_leave_no_noise_at_the_mode_and_little_near_it():
 
     def spread(gradient, distance):
         run = Run(RunSpec.of("linear_regression", "sgld", gradient, sampler_params={"step_size": 1e-6}, n_chains=4000, seed=2))  # fmt: skip
-        run.position[:] = run.target.mean + distance * np.array([0.6, 0.8])
+        run.position = run.target.mean + distance * np.array([0.6, 0.8])
         run.advance(1)
         return run.last_gradient.std(axis=0)
 
@@ -247,7 +247,7 @@ def test_the_heat_of_a_batch_does_not_grow_with_the_data_where_there_are_control
         spec = RunSpec.of("linear_regression", "sgld", gradient, target_params={"items": items}, sampler_params={"step_size": 0.02 / items}, n_chains=1000, seed=6)  # fmt: skip
         run = Run(spec)
         target = run.target
-        run.position[:] = target.sample(8, 1000)
+        run.position = target.sample(8, 1000)
         run.advance(300)
         squares = []
         for _ in range(20):
@@ -279,7 +279,7 @@ def test_noise_that_is_estimated_and_subtracted_leaves_the_law(sampler):
     def excess(gradient, chains):
         spec = RunSpec.of("linear_regression", sampler, gradient, sampler_params=params, gradient_params={"batch_size": 30}, n_chains=chains, seed=6)  # fmt: skip
         run = Run(spec)
-        run.position[:] = target.sample(8, chains)
+        run.position = target.sample(8, chains)
         run.advance(600)
         squares = []
         for _ in range(20):
@@ -306,7 +306,7 @@ def test_where_more_is_to_be_subtracted_than_injected_no_noise_explodes():
     """
     spec = RunSpec.of("linear_regression", "sgld", "minibatch_fisher", sampler_params={"step_size": 5e-4}, n_chains=2000, seed=6)  # fmt: skip
     run = Run(spec)
-    run.position[:] = run.target.sample(8, 2000)
+    run.position = run.target.sample(8, 2000)
     farthest = 0.0
     for _ in range(6):
         run.advance(100)

@@ -330,7 +330,7 @@ def test_a_typed_energy_gives_the_draws_of_the_built_in_one(s, params):
 
     def draws(t, **target_params):
         run = engine.Run(RunSpec.of(t, s, sampler_params=params, target_params=target_params, n_chains=70, seed=4))
-        run.position[:] = 0.9
+        run.position = 0.9
         return draws_of(run, 20 if s == "hmc" else 200, 1)
 
     expected = draws("double_well")

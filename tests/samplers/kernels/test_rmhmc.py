@@ -157,7 +157,7 @@ def test_a_step_without_a_solution_turns_the_trajectory():
     and exactly these are counted. Fault: chains at 4, of which next to none turns."""
     for place, least, most in ((0.01, 0.1, 0.8), (4.0, 0.0, 0.001)):
         run = engine.Run(RunSpec.of("gamma", "rmhmc", target_params={"shape": 2.0}, sampler_params={"step_size": 0.15, "n_leapfrog": 1, "accept": False}, n_chains=2000, seed=3))  # fmt: skip
-        run.position[:] = place
+        run.position = place
         run.advance(1)
         share = run.counts[jit.TURNED] / 2000
         assert (run.position > 0).all()

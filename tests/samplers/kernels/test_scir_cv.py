@@ -16,7 +16,7 @@ def spec_of(gradient, batch_size, n_chains, h=0.1, **more):
 def from_its_law(spec):
     """A run whose chains begin at draws of the target."""
     run = Run(spec)
-    run.position[:] = np.maximum(run.target.sample(3, spec.n_chains), 1e-300)
+    run.position = np.maximum(run.target.sample(3, spec.n_chains), 1e-300)
     return run
 
 

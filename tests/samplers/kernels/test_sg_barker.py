@@ -37,7 +37,7 @@ def test_it_comes_back_where_sgld_is_lost():
     lost = {}
     for sampler, step_size in (("sgld", 0.1), ("sg_barker", 0.1**0.5)):
         run = Run(RunSpec.of("quartic", sampler, sampler_params={"step_size": step_size}, n_chains=8, seed=1))
-        run.position[:] = [6.0, 6.0]
+        run.position = [6.0, 6.0]
         run.advance(2000)
         lost[sampler] = run.divergence is not None
         if sampler == "sg_barker":

@@ -171,7 +171,7 @@ def test_a_minibatch_gradient_is_right_on_average():
     )
     run = engine.Run(spec)
     x = run.target.sample(2, 1)
-    run.position[:] = x
+    run.position = x
     run.advance(1)
     exact = run.target.gradient_at(x)[0]
     verdicts = [mean_verdict(f"∂{i}", run.last_gradient[:, i : i + 1], exact[i], n_tests=4) for i in range(4)]
@@ -344,7 +344,7 @@ def test_posterior_with_minibatches_of_ten():
         run = engine.Run(spec)
         angles = np.where(np.arange(200)[:, None] < 100, [-np.pi / 24, np.pi / 8], [np.pi / 24, -np.pi / 8])
         one, two = angles.T
-        run.position[:] = np.stack([np.cos(one), np.sin(one), np.cos(two), np.sin(two)], axis=-1)
+        run.position = np.stack([np.cos(one), np.sin(one), np.cos(two), np.sin(two)], axis=-1)
         run.momentum = run.sampler.first_auxiliary(run.target, run.position, np.random.default_rng(1)) if s == "sggmc" else run.momentum  # fmt: skip
         values, *_ = followed(run, burn_in, kept, every)
         inside = values[..., 0] < values[..., 1]

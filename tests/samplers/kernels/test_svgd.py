@@ -92,7 +92,7 @@ def test_particles_in_one_place_stay_together_and_do_not_blow_up():
     ends = []
     for apart in (0.0, 1e-6):
         run = Run(RunSpec.of("correlated_gaussian", "svgd", "gaussian", n_chains=4, seed=2))
-        run.position[:] = 0.3 + apart * np.arange(4)[:, None]
+        run.position = 0.3 + apart * np.arange(4)[:, None]
         run.advance(20)
         ends.append(np.ptp(run.position[:, 0]))
     assert ends[0] < 1e-12

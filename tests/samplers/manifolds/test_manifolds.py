@@ -102,7 +102,7 @@ def run_on(manifold, sampler, force=3.0, n_chains=N, seed=1):
     jit.prepare([sampler.advance, *target.functions()])
     run.target, run.sampler, run.manifold, run.shape = target, sampler, manifold, manifold.shape()
     run.target_params, run.sampler_params = target.packed(), sampler.packed(target)
-    run.position, velocity = points_of(manifold, n_chains, seed)
+    run.coordinates, velocity = points_of(manifold, n_chains, seed)
     thermostat = np.full((n_chains, 1 if getattr(sampler, "thermostat", False) else 0), 2.5)
     run.momentum = np.hstack([velocity, thermostat])
     run.last_gradient = np.zeros_like(run.position)
@@ -365,7 +365,7 @@ def settled(target, key, start, step_size=0.02, time=12.0, n_chains=2000, kept=1
     run = run_on(target.manifold, SAMPLERS[key](step_size=step_size, **params), n_chains=n_chains)
     jit.prepare(target.functions())
     run.target, run.manifold, run.shape, run.target_params = target, target.manifold, target.manifold.shape(), target.packed()  # fmt: skip
-    run.position[:] = start
+    run.position = start
     d = target.dim
     rng = np.random.default_rng(4)
     run.momentum[:, :d] = target.manifold.projected(run.position, rng.standard_normal(run.position.shape))

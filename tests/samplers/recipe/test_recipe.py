@@ -17,6 +17,7 @@ from samplers.recipe.flow import effective
 from samplers.recipe.presets import PRESETS, SGHMC, Preset, preset
 from samplers.recipe.recipe import KINDS, Layout, Recipe, canonical_curl, diagonal
 from samplers.targets.quadrature import integrate
+from tests.naive_law import wrong_potential
 from tests.work import calls_of
 
 SEED = 11
@@ -311,12 +312,6 @@ def test_naive_sghmc_heats_at_a_constant_rate(dim):
 
 
 # ---------------------------------------------------------------- the law without Γ
-
-
-def wrong_potential(recipe: Recipe):
-    """Ũ of the marginal of θ ∝ e^{−Ũ} without Γ: U + log g, with g = G^{−1/2} of Q's blocks ∓gI, or with D = gI."""
-    d = recipe.layout.dim
-    return recipe.potential + apply("log", -recipe.Q[0][d] if recipe.layout.momenta else recipe.D[0][0])
 
 
 # The check numbers of PAPERS.md: energy, C, E θ² of the naive law, KL(naive ‖ true).

@@ -24,6 +24,7 @@ from samplers.recipe import fokker_planck
 from samplers.recipe.flow import Flow, effective
 from samplers.recipe.presets import PRESETS, preset
 from samplers.targets import TARGETS
+from tests.naive_law import wrong_potential
 from tests.statistics import critical, exact_start
 
 TARGETS_2 = {"double_well": {}, "quartic": {}, "gamma": {"shape": 2.5}}
@@ -127,7 +128,7 @@ def test_the_law_of_the_grid_without_gamma_is_the_closed_form():
     target = target_of("double_well")
     flow = Flow(preset("naive_sgrhmc", 1, target.formula()), target)
     theta = flow.law.sum(axis=1) * flow.grid.volume
-    wrong = np.exp(-flow.recipe.wrong_potential.evaluate(theta=flow.grid.centres[0]))
+    wrong = np.exp(-wrong_potential(flow.recipe).evaluate(theta=flow.grid.centres[0]))
     wrong /= wrong.sum()
     assert float((theta * np.log(theta / wrong)).sum()) < 1e-5
     right = flow.wanted.sum(axis=1) * flow.grid.volume

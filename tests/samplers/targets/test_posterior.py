@@ -161,7 +161,9 @@ def test_fault_a_transform(slip, monkeypatch):
 def test_fault_a_jacobian_of_another_sign(declaration, monkeypatch):
     right = Bounded.log_jacobian
     monkeypatch.setattr(Bounded, "log_jacobian", lambda self, theta: -right(self, theta))
-    assert not abs(mass(declaration) - 1) < 1e-3
+    # A density that grows towards a bound has no integral, and is refused.
+    with suppress(SpecError):
+        assert not abs(mass(declaration) - 1) < 1e-3
 
 
 @pytest.mark.parametrize("declaration", ["s > 0", "0 < s < 1"])
@@ -455,7 +457,7 @@ def logit_error(target):
 
 def test_both_ends_of_a_probability_are_alike():
     target = on_line(**LOGITS)
-    assert logit_error(target) < 1e-6
+    assert logit_error(target) < target.uncertainty
     theta = np.array([-300.0, -36.9, 36.5, 36.9, 300.0])
     values = target.log_prior.evaluate(theta1=0.0, theta2=theta)
     slopes = target.log_prior.diff("theta2").evaluate(theta1=0.0, theta2=theta)
@@ -494,8 +496,13 @@ UNBOUNDED = {"prior": "normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 10) - 0.01*log(1
 
 
 def narrow_run():
-    """Of a posterior whose box does not reach so far; proposals do."""
-    narrow = {**UNBOUNDED, "prior": UNBOUNDED["prior"].replace("10", "1.5", 1)}
+    """Of a posterior whose density is +∞ from b = 20 to 30, where neither its box nor the search of its mode comes;
+    proposals do."""
+    beyond = "abs(b - 25) - 5"
+    narrow = {
+        **UNBOUNDED,
+        "prior": f"normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 1.5) - 0.01*log({beyond} + abs({beyond}))",
+    }
     params = {"table": keep(LINE).key, "parameters": "a, b", **narrow}
     return run(RunSpec.of("posterior", "rwm", target_params=params, sampler_params={"step_size": 10.0}, n_steps=2000, n_chains=2, seed=1))  # fmt: skip
 

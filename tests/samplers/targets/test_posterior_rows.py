@@ -144,10 +144,11 @@ def test_two_runs_have_memory_of_their_own(monkeypatch):
     target = line(10)
     choice = {name: getattr(target, name) for name in ("table", "parameters", "prior", "row", "curve")}
 
-    def shared():
-        runs = [Run(RunSpec.of("posterior", "sgld", target_params=choice)) for _ in range(2)]
+    def shared(coordinates="typed"):
+        params = {**choice, "coordinates": coordinates}
+        runs = [Run(RunSpec.of("posterior", "sgld", target_params=params)) for _ in range(2)]
         return np.shares_memory(*(run.target_params for run in runs))
 
-    assert not shared()
+    assert not shared() and not shared("standardised")
     monkeypatch.setattr(TypedPosterior, "packed", lambda self: self._packed)
     assert shared()

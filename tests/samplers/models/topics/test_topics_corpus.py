@@ -353,7 +353,7 @@ def test_a_corpus_is_named_on_the_command_line(tmp_path, capsys):
         (["x.csv"], "x.csv cannot be read"),
         (["letters.csv", "--column", "body"], "letters.csv, line 1, names no column body: there are"),
         (["letters.csv", "--separator", "x"], "separator = 'x': allowed is one of tab, semicolon"),
-        (["letters.csv", "--column", "words", "--n-topics", "1_0"], "model.n_topics"),
+        (["letters.csv", "--column", "words", "--n-topics", "1_0"], "n_topics = '1_0'"),
         (["letters.csv", "--column", "words", "--n-topics", "1"], "n_topics"),
         (["letters.csv", "--column", "words", "--max-share", "0.01"], "max_share"),
     ],
