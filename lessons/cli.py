@@ -267,26 +267,26 @@ def _plain(x: float | None) -> float | str | None:
 
 def table(report: Mapping[str, Any]) -> str:
     """The numbers of the papers beside ours, a row a claim that has one, and how many claims of each lesson passed."""
-    rows = ["| figure | claim | paper, or computed with its settings | ours | the claim allows | why they differ | step |", "|" + 7 * "---|"]  # fmt: skip
+    rows = ["| figure | claim | paper, or computed with its settings | ours | the claim allows | step | why they differ |", "|" + 7 * "---|"]  # fmt: skip
     counts = ["| lesson | claims that passed |", "|---|---|"]
     for key, lesson in report.items():
         claims = [(step["number"], claim) for step in lesson["steps"] for claim in step["claims"]]
         counts.append(f"| {key} | {sum(claim['passed'] for _, claim in claims)} of {len(claims)} |")
         for number, claim in claims:
             if claim["paper"]:
-                rows.append(f"| {' | '.join(text.replace('|', '¦') for text in [*_row(claim), f'{key} {number}'])} |")
+                rows.append(f"| {' | '.join(text.replace('|', '¦') for text in _row(claim, f'{key} {number}'))} |")
     passed, n = (sum(int(line.split()[place]) for line in counts[2:]) for place in (3, 5))
     return "\n".join([*rows, "", f"{passed} of {n} claims in {len(report)} lessons passed.", "", *counts, ""])
 
 
-def _row(claim: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(claim: Mapping[str, Any], step: str) -> tuple[str, ...]:
     paper, expected, tolerance = claim["paper"], claim["expected"], claim["tolerance"]
     error = f" ± {claim['error']:.1g}" if isinstance(claim["error"], float) else ""
     ours = f"{claim['measured']:.3g}{error}" if isinstance(claim["measured"], float) else claim["measured"]
     number = paper["number"] if isinstance(paper["number"], str) else f"{paper['number']:g}"
     around = isinstance(tolerance, float) and not expected.startswith(("above", "below")) and " to " not in expected
     allowed = f"{expected} ± {tolerance:.2g}" if around else expected
-    return paper["figure"], claim["says"], number, ours, allowed, paper["reason"] or ""
+    return paper["figure"], claim["says"], number, ours, allowed, step, paper["reason"] or ""
 
 
 @contextmanager
