@@ -131,8 +131,7 @@ def _chosen(library: Library, names: Sequence[str]) -> list[Lesson]:
 def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
     # Before the runs: they may take hours.
     for path in filter(None, (options.json, options.table, options.html)):
-        if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-            raise SpecError("out", str(path), f"the folder {path.parent} is not there, or cannot be written to")
+        record.check(path)
     if options.plots is not None:
         _make("plots", options.plots)
         _figures().prepare("matplotlib")

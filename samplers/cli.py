@@ -485,7 +485,7 @@ def _bench(options: argparse.Namespace) -> int:
     if options.table:
         if options.quick:
             raise SpecError("bench", "--quick", "--table keeps full measurements alone")
-        record.check(record.FOLDER / "a record")
+        record.check(record.FOLDER / _record_name(options))
     if options.pages is not None:
         kind, report = classroom, classroom.measure(options.pages, say, options.minutes, options.over, options.ready)
     elif options.closed is not None:
@@ -495,11 +495,10 @@ def _bench(options: argparse.Namespace) -> int:
         report = kind.measure(options.quick, say)
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
     if options.table:
-        asked = _asked(options)
-        command = " ".join(["python -m samplers bench", *asked])
+        command = " ".join(["python -m samplers bench", *_asked(options)])
         found = {"title": f"Measured by `{command}`", "command": command, **record.conditions(benchmarks.machine())}
         body = [{"text": kind.as_text(report)}]
-        record.keep("bench" + "".join(asked).replace("--", "-").replace(" ", "-"), {**found, "body": body, "report": report.to_dict()})  # fmt: skip
+        record.keep(_record_name(options), {**found, "body": body, "report": report.to_dict()})
     return DONE
 
 
@@ -509,3 +508,7 @@ def _asked(options: argparse.Namespace) -> list[str]:
     numbers["over"] = options.over if options.over != 1 else None
     asked = [f"--{name} {value:g}" for name, value in numbers.items() if value is not None]
     return [*(f"--{name}" for name in ("page", "fair", "start", "ready") if getattr(options, name)), *asked]
+
+
+def _record_name(options: argparse.Namespace) -> str:
+    return "".join(["bench", *_asked(options)]).replace("--", "-").replace(" ", "-") + ".json"

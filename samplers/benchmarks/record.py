@@ -34,20 +34,20 @@ def in_words(record: Mapping[str, Any]) -> str:
     return f"{record['date']}; {record['machine']}; {versions}"
 
 
-def kept(folder: Path = FOLDER) -> list[dict[str, Any]]:
+def kept() -> list[dict[str, Any]]:
     """All records, in the order of their files' names."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))]
 
 
 def check(path: Path) -> None:
     """Raise :class:`SpecError` where a file cannot be written: before a measurement, which may take hours."""
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-        raise SpecError("table", str(path), f"the folder {path.parent} is not there, or cannot be written to")
+        raise SpecError("out", str(path), f"the folder {path.parent} is not there, or cannot be written to")
 
 
 def keep(name: str, record: Mapping[str, Any]) -> None:
-    """Write the record ``name``, and then the README of all. Raises :class:`SpecError`."""
-    write(FOLDER / f"{name}.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+    """Write a record into the file ``name``, and then all into the README. Raises :class:`SpecError`."""
+    write(FOLDER / name, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
     put(README, table(kept()))
 
 
