@@ -417,7 +417,7 @@ def wrong_results(text: str) -> list[str]:
     counted = dict(re.findall(r"^\| ([a-z-]+) \| (\d+ of \d+) \|$", made, re.MULTILINE))
     if counted != {key: f"{n} of {n}" for key, n in claims.items()}:
         wrong.append(f"counts: {counted}")
-    rows = [[cell.strip() for cell in line[2:-1].split(" | ")] for line in made.splitlines() if line.count("|") == 8]
+    rows = [[cell.strip() for cell in line[2:-1].split(" | ")] for line in made.splitlines() if line.startswith("| ") and line.count("|") == 8]
     told = [(claim, f"{key} {step.number}") for key, lesson in lessons.items() for step in lesson.steps for claim in step.claims if claim.paper]  # fmt: skip
     if len(rows) != len(told) + 1:
         wrong.append(f"{len(rows) - 1} rows of {len(told)} claims")
@@ -437,7 +437,7 @@ def wrong_results(text: str) -> list[str]:
         if (goal.above, goal.below) != (low if above is None else above, high if below is None else below):
             wrong.append(f"{step}, {figure}: {allowed} is not the claim's bound")
         if middle is not None:
-            if goal.equals is not None and middle != goal.equals:
+            if goal.equals is not None and middle != float(f"{goal.equals:.6g}"):
                 wrong.append(f"{step}, {figure}: {allowed}, and the claim has {goal.equals:g}")
             if paper.ours is not None and goal.exact and abs(middle - paper.ours) > STALE * abs(paper.ours):
                 wrong.append(f"{step}, {figure}: {allowed} is not the exact number")
