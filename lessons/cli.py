@@ -22,7 +22,7 @@ from lessons import sweep as sweeps
 from lessons.claims import Result
 from lessons.handout import handout
 from lessons.headless import Outcome, run_step
-from lessons.lesson import Lesson
+from lessons.lesson import Lesson, Step
 from lessons.library import VARIABLE, Library, load_all
 from lessons.paths import paths
 from samplers import SpecError, jit
@@ -227,7 +227,7 @@ def _step_data(outcome: Outcome, pictures: Sequence[Path]) -> dict[str, Any]:
     return {
         "number": outcome.step.number,
         "title": outcome.step.title,
-        "claims": [_claim_data(result) for result in outcome.results],
+        "claims": [{**_claim_data(result), "exact": _exact(outcome.step, result)} for result in outcome.results],
         "sweep": _sweep_data(outcome),
         "figures": [path.name for path in pictures],
     }
@@ -244,6 +244,14 @@ def _claim_data(result: Result) -> dict[str, Any]:
         "by_seed": [_plain(x) for x in result.by_seed],
         "paper": paper and {"figure": paper.figure, "number": paper.number, "ours": paper.ours, "reason": paper.reason},
     }  # fmt: skip
+
+
+def _exact(step: Step, result: Result) -> float | None:
+    """The target's own number, of a claim that exact draws have it."""
+    claim = result.claim
+    if not claim.goal.exact or step.spec is None or step.spec.runs()[claim.lane - 1].sampler.key != "exact":
+        return None
+    return float(result.expected)
 
 
 def _sweep_data(outcome: Outcome) -> list[dict[str, Any]]:
@@ -282,6 +290,8 @@ def _row(claim: Mapping[str, Any], step: str) -> tuple[str, ...]:
     paper, expected, tolerance = claim["paper"], claim["expected"], claim["tolerance"]
     error = f" ± {claim['error']:.1g}" if isinstance(claim["error"], float) else ""
     ours = f"{claim['measured']:.3g}{error}" if isinstance(claim["measured"], float) else claim["measured"]
+    if claim["exact"] is not None:
+        ours = f"{claim['exact']:.3g}"
     number = paper["number"] if isinstance(paper["number"], str) else f"{paper['number']:g}"
     around = isinstance(tolerance, float) and not expected.startswith(("above", "below")) and " to " not in expected
     allowed = f"{expected} ± {tolerance:.2g}" if around else expected

@@ -417,7 +417,11 @@ def wrong_results(text: str) -> list[str]:
     counted = dict(re.findall(r"^\| ([a-z-]+) \| (\d+ of \d+) \|$", made, re.MULTILINE))
     if counted != {key: f"{n} of {n}" for key, n in claims.items()}:
         wrong.append(f"counts: {counted}")
-    rows = [[cell.strip() for cell in line[2:-1].split(" | ")] for line in made.splitlines() if line.startswith("| ") and line.count("|") == 8]
+    rows = [
+        [cell.strip() for cell in line[2:-1].split(" | ")]
+        for line in made.splitlines()
+        if line.startswith("| ") and line.count("|") == 8
+    ]
     told = [(claim, f"{key} {step.number}") for key, lesson in lessons.items() for step in lesson.steps for claim in step.claims if claim.paper]  # fmt: skip
     if len(rows) != len(told) + 1:
         wrong.append(f"{len(rows) - 1} rows of {len(told)} claims")

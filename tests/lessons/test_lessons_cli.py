@@ -397,6 +397,16 @@ def test_the_table_has_the_papers_numbers(folder, tmp_path):
     assert len({row.count("|") for row in rows[:3]}) == 1
 
 
+def test_exact_draws_have_the_exact_number_in_the_table(folder, tmp_path):
+    """Fails where the table has the chance of draws for a number that is known."""
+    paper = 'paper = { figure = "Fig 1, exact", number = 1.1, ours = 1, reason = "Chance." }\n'
+    text = ONE.replace("equals = 1\ntolerance = 0.1\n", f'equals = "exact"\ntolerance = 0.1\n{paper}')
+    (folder / "right.md").write_text(text, encoding="utf-8")
+    out = tmp_path / "table.md"
+    assert main(["right", "--table", str(out)]) == 0
+    assert "| 1.1 | 1 | 1 ± 0.1 | right 1 | Chance. |" in out.read_text(encoding="utf-8")
+
+
 def test_a_table_is_written_into_its_place(folder, tmp_path):
     """Fails where a command overwrites the text around its table."""
     out = tmp_path / "table.md"
