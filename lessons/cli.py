@@ -22,13 +22,15 @@ from lessons import sweep as sweeps
 from lessons.claims import Result
 from lessons.handout import handout
 from lessons.headless import Outcome, run_step
-from lessons.lesson import Lesson
+from lessons.lesson import Lesson, Step
 from lessons.library import VARIABLE, Library, load_all
 from lessons.paths import paths
 from samplers import SpecError, jit
+from samplers.benchmarks import machine, record
 from samplers.models.run import needed
 
 PASSED, FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
+RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,8 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return PASSED
         if options.teacher and options.html is None:
             raise SpecError("teacher", "…", "it goes with --html FILE")
-        if options.html is not None and not options.names:
-            raise SpecError("html", str(options.html), "it needs the NAME of the lesson before it")
+        for option in ("html", "json", "table"):
+            if getattr(options, option) is not None and not options.names:
+                raise SpecError(option, str(getattr(options, option)), "it needs the NAME of the lesson before it")
+        if options.table == RESULTS and (options.quick or options.seeds or "all" not in options.names):
+            raise SpecError("table", str(RESULTS), "it holds all lessons at full length: python -m lessons all --table")
         if not options.names:
             _list(library)
             return BAD_INPUT if library.problems else PASSED
@@ -72,9 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=_count, metavar="N", help="seeds of every run, in place of the lesson's own")
     parser.add_argument("--quick", action="store_true", help="the reduced lengths that the test suite runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
-    parser.add_argument(
-        "--table", type=Path, metavar="FILE", help="write the papers' numbers beside ours there, as Markdown"
-    )
+    parser.add_argument("--table", type=Path, nargs="?", const=RESULTS, metavar="FILE", help="write the papers' numbers beside ours there, as Markdown; without FILE into lessons/RESULTS.md, of all lessons at full length")  # fmt: skip
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write the figures there, as PNG")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a lesson there as one file, which opens without a server or a network")  # fmt: skip
     parser.add_argument("--teacher", action="store_true", help="with --html: also the solutions and the notes for the teacher")  # fmt: skip
@@ -128,8 +131,7 @@ def _chosen(library: Library, names: Sequence[str]) -> list[Lesson]:
 def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
     # Before the runs: they may take hours.
     for path in filter(None, (options.json, options.table, options.html)):
-        if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-            raise SpecError("out", str(path), f"the folder {path.parent} is not there, or cannot be written to")
+        record.check(path)
     if options.plots is not None:
         _make("plots", options.plots)
         _figures().prepare("matplotlib")
@@ -167,14 +169,16 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
                 steps.append(_step_data(outcome, pictures))
             report[lesson.key] = {"title": lesson.title, "file": lesson.file, "steps": steps}
             if options.html is not None:
-                _write(options.html, handout(lesson, outcomes, quick=options.quick, teacher=options.teacher))
+                record.write(options.html, handout(lesson, outcomes, quick=options.quick, teacher=options.teacher))
             print(f"  {time.monotonic() - began:.1f} s", flush=True)
     print(f"{n - failed} of {n} claims passed" + (f", {failed} FAILED" if failed else ""))
     if options.json is not None:
         data = {"quick": options.quick, "seeds": options.seeds, "lessons": report}
-        _write(options.json, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
+        record.write(options.json, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
     if options.table is not None:
-        _write(options.table, table(report))
+        length = "reduced" if options.quick else "full"
+        when = record.in_words(record.conditions(machine()))
+        record.put(options.table, f"Measured at {length} length on {when}.\n\n{table(report)}")
     return FAILED if failed else PASSED
 
 
@@ -223,7 +227,7 @@ def _step_data(outcome: Outcome, pictures: Sequence[Path]) -> dict[str, Any]:
     return {
         "number": outcome.step.number,
         "title": outcome.step.title,
-        "claims": [_claim_data(result) for result in outcome.results],
+        "claims": [{**_claim_data(result), "exact": _exact(outcome.step, result)} for result in outcome.results],
         "sweep": _sweep_data(outcome),
         "figures": [path.name for path in pictures],
     }
@@ -240,6 +244,14 @@ def _claim_data(result: Result) -> dict[str, Any]:
         "by_seed": [_plain(x) for x in result.by_seed],
         "paper": paper and {"figure": paper.figure, "number": paper.number, "ours": paper.ours, "reason": paper.reason},
     }  # fmt: skip
+
+
+def _exact(step: Step, result: Result) -> float | None:
+    """The target's own number, of a claim that exact draws have it."""
+    claim = result.claim
+    if not claim.goal.exact or step.spec is None or step.spec.runs()[claim.lane - 1].sampler.key != "exact":
+        return None
+    return float(result.expected)
 
 
 def _sweep_data(outcome: Outcome) -> list[dict[str, Any]]:
@@ -262,31 +274,28 @@ def _plain(x: float | None) -> float | str | None:
 
 def table(report: Mapping[str, Any]) -> str:
     """The numbers of the papers beside ours, a row a claim that has one, and how many claims of each lesson passed."""
-    rows = ["| figure | what | paper, or computed with its settings | ours | |", "|---|---|---|---|---|"]
+    rows = ["| figure | claim | paper, or computed with its settings | ours | the claim allows | step | why they differ |", "|" + 7 * "---|"]  # fmt: skip
     counts = ["| lesson | claims that passed |", "|---|---|"]
     for key, lesson in report.items():
-        claims = [claim for step in lesson["steps"] for claim in step["claims"]]
-        counts.append(f"| {key} | {sum(claim['passed'] for claim in claims)} of {len(claims)} |")
-        for claim in claims:
-            paper = claim["paper"]
-            if paper:
-                error = f" ± {claim['error']:.1g}" if isinstance(claim["error"], float) else ""
-                ours = f"{claim['measured']:.3g}{error}" if isinstance(claim["measured"], float) else claim["measured"]
-                number = paper["number"] if isinstance(paper["number"], str) else f"{paper['number']:g}"
-                said = (paper["figure"], claim["says"], number, ours, paper["reason"] or "")
-                rows.append(f"| {' | '.join(text.replace('|', '¦') for text in said)} |")
-    return "\n".join([*rows, "", *counts, ""])
+        claims = [(step["number"], claim) for step in lesson["steps"] for claim in step["claims"]]
+        counts.append(f"| {key} | {sum(claim['passed'] for _, claim in claims)} of {len(claims)} |")
+        for number, claim in claims:
+            if claim["paper"]:
+                rows.append(f"| {' | '.join(text.replace('|', '¦') for text in _row(claim, f'{key} {number}'))} |")
+    passed, n = (sum(int(line.split()[place]) for line in counts[2:]) for place in (3, 5))
+    return "\n".join([*rows, "", f"{passed} of {n} claims in {len(report)} lessons passed.", "", *counts, ""])
 
 
-def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise SpecError("out", str(path), f"it cannot be written: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        part.unlink(missing_ok=True)
+def _row(claim: Mapping[str, Any], step: str) -> tuple[str, ...]:
+    paper, expected, tolerance = claim["paper"], claim["expected"], claim["tolerance"]
+    error = f" ± {claim['error']:.1g}" if isinstance(claim["error"], float) else ""
+    ours = f"{claim['measured']:.3g}{error}" if isinstance(claim["measured"], float) else claim["measured"]
+    if claim["exact"] is not None:
+        ours = f"{claim['exact']:.3g}"
+    number = paper["number"] if isinstance(paper["number"], str) else f"{paper['number']:g}"
+    around = isinstance(tolerance, float) and not expected.startswith(("above", "below")) and " to " not in expected
+    allowed = f"{expected} ± {tolerance:.2g}" if around else expected
+    return paper["figure"], claim["says"], number, ours, allowed, step, paper["reason"] or ""
 
 
 @contextmanager

@@ -111,6 +111,9 @@ def _parser() -> argparse.ArgumentParser:
         "--over", type=float, default=1.0, metavar="S", help="of a class: they come evenly over S seconds"
     )
     benchmark.add_argument("--ready", action="store_true", help="of a class: Share makes their pages before they come")
+    benchmark.add_argument(
+        "--table", action="store_true", help="keep the figures in samplers/benchmarks/results, and write its README.md"
+    )
     benchmark.set_defaults(command=_bench)
     return parser
 
@@ -467,7 +470,7 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def _bench(options: argparse.Namespace) -> int:
     from samplers import benchmarks
-    from samplers.benchmarks import classroom, closed, fairness, page, start
+    from samplers.benchmarks import classroom, closed, fairness, page, record, start
 
     def say(what: str) -> None:
         print(what, file=sys.stderr, flush=True)
@@ -479,6 +482,10 @@ def _bench(options: argparse.Namespace) -> int:
         raise SpecError("bench", ", ".join(name for name in alone if alone[name]), "allowed beside --class N")
     if options.quick and (options.pages is not None or options.closed is not None):
         raise SpecError("bench", "--quick", "--class N and --closed N have no short form: fewer pages are shorter")
+    if options.table:
+        if options.quick:
+            raise SpecError("bench", "--quick", "--table keeps full measurements alone")
+        record.check(record.FOLDER / _record_name(options))
     if options.pages is not None:
         kind, report = classroom, classroom.measure(options.pages, say, options.minutes, options.over, options.ready)
     elif options.closed is not None:
@@ -487,4 +494,21 @@ def _bench(options: argparse.Namespace) -> int:
         kind = fairness if options.fair else start if options.start else page if options.page else benchmarks
         report = kind.measure(options.quick, say)
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
+    if options.table:
+        command = " ".join(["python -m samplers bench", *_asked(options)])
+        found = {"title": f"Measured by `{command}`", "command": command, **record.conditions(benchmarks.machine())}
+        body = [{"text": kind.as_text(report)}]
+        record.keep(_record_name(options), {**found, "body": body, "report": report.to_dict()})
     return DONE
+
+
+def _asked(options: argparse.Namespace) -> list[str]:
+    """The options of a benchmark that decide what is measured."""
+    numbers = {"class": options.pages, "closed": options.closed, "minutes": options.minutes or None}
+    numbers["over"] = options.over if options.over != 1 else None
+    asked = [f"--{name} {value:g}" for name, value in numbers.items() if value is not None]
+    return [*(f"--{name}" for name in ("page", "fair", "start", "ready") if getattr(options, name)), *asked]
+
+
+def _record_name(options: argparse.Namespace) -> str:
+    return "".join(["bench", *_asked(options)]).replace("--", "-").replace(" ", "-") + ".json"

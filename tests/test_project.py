@@ -1,27 +1,21 @@
-"""The project as a whole: the checkers, the layout, the README's commands, the wheel."""
+"""The project as a whole: the checkers, the layout, the wheel."""
 
-import importlib
 import importlib.metadata
 import re
-import runpy
 import shutil
 import subprocess
 import sys
 import sysconfig
-import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from lessons import load_all
 from tests.browser import in_ci
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = {"app", "samplers", "lessons", "tests", "assets"}
-FILES = {"pyproject.toml", "README.md", "LICENSE", "SECURITY.md", "CHANGELOG.md"}
+FILES = {"pyproject.toml", "setup.py", "README.md", "LICENSE", "SECURITY.md", "CHANGELOG.md", "CITATION.cff"}
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
@@ -155,89 +149,6 @@ def test_no_file_names_one_machine(tracked):
 )
 def test_the_search_for_machine_paths_can_fail(planted):
     assert any(pattern.search(planted) for pattern in FORBIDDEN.values())
-
-
-# The README's commands
-
-
-def blocks() -> list[str]:
-    """The fenced sh blocks of the README, in order."""
-    return [block.strip() for block in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)]
-
-
-def test_readme_installs_with_one_command():
-    start, test = blocks()[:2]
-    for command in (start, test):
-        assert "\n" not in command
-        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -e ")
-    assert start.endswith("&& .venv/bin/panel serve app --show")
-    assert test.endswith("&& .venv/bin/pytest -n logical")
-    extras = re.search(r'install -e "\.\[(\w+)\]"', test)
-    assert extras and extras[1] in PROJECT["project"]["optional-dependencies"]
-
-
-@pytest.mark.slow
-def test_the_programs_of_the_readme_run():
-    """Each in a module of its own; the mean that the last one prints is the exact one, to four standard errors."""
-    programs = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    assert len(programs) == 2
-    # In one process, for what they import takes longest.
-    both = f"for program in {programs!r}: exec(program, {{'__name__': '__main__'}})"
-    printed = subprocess.run([sys.executable, "-c", both], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout  # fmt: skip
-    measured, exact = map(float, printed.splitlines()[-1].split())
-    # Of N(−0.053, 0.138²): the chain of 200 units of time forgets at a rate of 53, and the long run has 10,000 draws.
-    assert abs(measured - exact) < 4 * 0.138 * ((2 / 53 / 200) ** 0.5 + 0.01)
-
-
-def test_the_readme_counts_the_claims_of_the_course():
-    claims = {key: sum(len(step.claims) for step in lesson.steps) for key, lesson in load_all().lessons.items()}
-    table = dict(re.findall(r"^\| ([a-z-]+) \| (\d+ of \d+) \|$", README, re.MULTILINE))
-    assert table == {key: f"{n} of {n}" for key, n in claims.items()}
-    assert f"The course has {len(claims)} lessons with {sum(claims.values())} claims." in README
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="CI runs on Linux")
-def test_ci_runs_the_command_of_the_readme():
-    assert run("bash", ROOT / ".ci" / "run", "--show").strip() == blocks()[1]
-
-
-def commands() -> list[str]:
-    """The commands that the project has: scripts, and packages that ``python -m`` runs, with their subcommands."""
-    found = list(PROJECT["project"].get("scripts", {}))
-    mains = [main for folder in ("app", "samplers", "lessons") for main in (ROOT / folder).rglob("__main__.py")]
-    found += ["python -m " + ".".join(main.parent.relative_to(ROOT).parts) for main in sorted(mains)]
-    return found
-
-
-def usage_of(command: str, monkeypatch, capsys) -> str:
-    """The help of a command, of a package's in this process: others have all that it imports."""
-    if not command.startswith("python -m "):
-        module, _, function = PROJECT["project"]["scripts"][command].partition(":")
-        with pytest.raises(SystemExit) as end:
-            getattr(importlib.import_module(module), function)(["--help"])
-        assert not end.value.code
-        return capsys.readouterr().out
-    monkeypatch.setattr(sys, "argv", ["x", "--help"])
-    # Another test may have imported it.
-    monkeypatch.delitem(sys.modules, f"{command.removeprefix('python -m ')}.__main__", raising=False)
-    with pytest.raises(SystemExit) as end:
-        runpy.run_module(command.removeprefix("python -m "), run_name="__main__", alter_sys=True)
-    assert not end.value.code
-    return capsys.readouterr().out
-
-
-def test_readme_names_every_command(monkeypatch, capsys):
-    missing = []
-    for command in ["panel serve app", *commands()]:
-        if command not in README:
-            missing.append(command)
-        if command == "panel serve app":
-            continue
-        usage = usage_of(command, monkeypatch, capsys)
-        # argparse lists subcommands as {run,check}; options with choices have a name before the brace.
-        for listed in re.findall(r"^\s*\{([\w,-]+)\}", usage, re.MULTILINE):
-            missing += [f"{command} {one}" for one in listed.split(",") if f"{command} {one}" not in README]
-    assert not missing, f"the README does not mention: {missing}"
 
 
 # The wheel

@@ -52,7 +52,8 @@ def faults(paths):
 
 def test_what_is_read_is_in_the_words_of_the_field():
     paths = [ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md", "lessons/glossary.toml")]
-    paths += (ROOT / "lessons/course").glob("*.md")
+    paths += [*(ROOT / "lessons").rglob("*.md"), *(ROOT / folder / "README.md" for folder in ("app", "tests"))]
+    paths += (ROOT / "samplers").rglob("*.md")
     paths += [path for folder in ("app", "lessons", "samplers") for path in (ROOT / folder).rglob("*.py")]
     assert faults(paths) == []
 

@@ -26,7 +26,7 @@ from lessons.sweep import axis_of
 from samplers import RunSpec, SpecError, run
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = (ROOT / "lessons" / "README.md").read_text(encoding="utf-8")
 
 
 # Formulas

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from lessons.headless import run_step
 from lessons.measures.base import Estimate
 from lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
 from samplers import RunSpec, engine
+from samplers.benchmarks import record
 from samplers.diagnostics import ks
 
 ROOT = Path(__file__).parents[2]
@@ -384,11 +387,51 @@ def test_the_table_has_the_papers_numbers(folder, tmp_path):
     (folder / "right.md").write_text(ONE.replace("tolerance = 0.1\n", f"tolerance = 0.1\n{paper}"), encoding="utf-8")
     out = tmp_path / "table.md"
     assert main(["right", "wrong", "--table", str(out)]) == 1
-    rows = out.read_text(encoding="utf-8").splitlines()
+    when, *rows = [row for row in out.read_text(encoding="utf-8").splitlines() if row]
+    today = datetime.now(UTC).date().isoformat()
+    assert when.startswith(f"Measured at full length on {today}; ") and platform.python_version() in when
     assert rows[2].startswith("| Fig 1 ¦ a | The variance is 1. | 1.01 | ")
-    assert rows[2].endswith(" | Chance. |")
+    assert rows[2].endswith(" | 1 ± 0.1 | right 1 | Chance. |")
+    assert rows[3] == "1 of 2 claims in 2 lessons passed."
     assert rows[-2:] == ["| right | 1 of 1 |", "| wrong | 0 of 1 |"]
     assert len({row.count("|") for row in rows[:3]}) == 1
+
+
+def test_exact_draws_have_the_exact_number_in_the_table(folder, tmp_path):
+    """Fails where the table has the chance of draws for a number that is known."""
+    paper = 'paper = { figure = "Fig 1, exact", number = 1.1, ours = 1, reason = "Chance." }\n'
+    text = ONE.replace("equals = 1\ntolerance = 0.1\n", f'equals = "exact"\ntolerance = 0.1\n{paper}')
+    (folder / "right.md").write_text(text, encoding="utf-8")
+    out = tmp_path / "table.md"
+    assert main(["right", "--table", str(out)]) == 0
+    assert "| 1.1 | 1 | 1 ± 0.1 | right 1 | Chance. |" in out.read_text(encoding="utf-8")
+
+
+def test_a_table_is_written_into_its_place(folder, tmp_path):
+    """Fails where a command overwrites the text around its table."""
+    out = tmp_path / "table.md"
+    out.write_text(f"Before.\n\n{record.BEGIN}\nold\n{record.END}\n\nAfter.\n", encoding="utf-8")
+    assert main(["right", "--table", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert text.startswith(f"Before.\n\n{record.BEGIN}\n\nMeasured at full length")
+    assert text.endswith(f"| right | 1 of 1 |\n\n{record.END}\n\nAfter.\n") and "old" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["langevin", "--table"], "it holds all lessons at full length"),
+        (["all", "--quick", "--table"], "it holds all lessons at full length"),
+        (["all", "--seeds", "2", "--table"], "it holds all lessons at full length"),
+        (["--table", "all"], "it needs the NAME of the lesson before it"),
+        (["--json", "all"], "it needs the NAME of the lesson before it"),
+    ],
+)
+def test_the_results_are_those_of_all_lessons_at_full_length(arguments, says, capsys, monkeypatch):
+    """Fails where a part of the course replaces the results of the whole, or a named file is forgotten."""
+    monkeypatch.setattr("lessons.cli.run_step", lambda *given, **named: pytest.fail("it runs"))
+    assert main(arguments) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_a_cluster_by_its_address(folder, tmp_path):

@@ -5,10 +5,12 @@ import gc
 import importlib.util
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,8 @@ import pytest
 
 from lessons.cli import main as lessons_main
 from samplers import Experiment, RunSpec, engine, jit, run
+from samplers.benchmarks import record
+from samplers.benchmarks.closed import ClosedReport
 from samplers.cli import catalogue, main
 from samplers.files import FileError
 from samplers.gradients import GRADIENTS
@@ -443,6 +447,7 @@ def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
         (["--closed", "30", "--ready"], "allowed beside --class N"),
         (["--closed", "30", "--quick"], "have no short form"),
         (["--class", "30", "--quick"], "have no short form"),
+        (["--table", "--quick"], "keeps full measurements alone"),
     ],
 )
 def test_a_benchmark_takes_no_option_of_another(options, says, capsys, monkeypatch):
@@ -452,6 +457,46 @@ def test_a_benchmark_takes_no_option_of_another(options, says, capsys, monkeypat
     monkeypatch.setattr("samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
     assert main(["bench", *options]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_benchmark_keeps_its_figures(tmp_path, monkeypatch, capsys):
+    """Fails where a record loses its figures or its conditions, or the README of all another record."""
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    monkeypatch.setattr(record, "README", tmp_path / "README.md")
+    other = {
+        "title": "Other",
+        "command": "python -m x",
+        "date": "2026-01-02",
+        "machine": "m",
+        "versions": {"Python": "3"},
+    }
+    table = {"columns": ["a", "b"], "rows": [["1", "2"]]}
+    record.write(tmp_path / "a.json", json.dumps({**other, "body": ["Read.", table]}))
+    (tmp_path / "README.md").write_text(f"Before.\n\n{record.BEGIN}\n{record.END}\n", encoding="utf-8")
+    monkeypatch.setattr(
+        "samplers.benchmarks.closed.measure", lambda pages, say: ClosedReport(pages, 100.0, 104.0, 0.25)
+    )
+    assert main(["bench", "--closed", "30", "--table"]) == 0
+    kept = json.loads((tmp_path / "bench-closed-30.json").read_text(encoding="utf-8"))
+    assert kept["command"] == "python -m samplers bench --closed 30"
+    assert kept["report"] == {"pages": 30, "first": 100.0, "last": 104.0, "seconds": 0.25, "growth": 1.04}
+    assert kept["date"] == datetime.now(UTC).date().isoformat()
+    assert kept["versions"]["Python"] == platform.python_version() and kept["machine"].startswith(
+        f"{os.cpu_count()} cores, "
+    )
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert text.startswith(
+        f"Before.\n\n{record.BEGIN}\n\n## Other\n\n`python -m x`<br>2026-01-02; m; Python 3\n\nRead.\n\n"
+    )
+    assert "| a | b |\n|---|---|\n| 1 | 2 |\n\n## Measured by `python -m samplers bench --closed 30`" in text
+    assert "104.0 MB   1.040 of it" in text and text.endswith(f"```\n\n{record.END}\n")
+
+
+def test_a_folder_that_takes_no_figures_is_said_before_they_are_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "gone")
+    monkeypatch.setattr("samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
+    assert main(["bench", "--table"]) == 2
+    assert "is not there, or cannot be written to" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -1,0 +1,528 @@
+"""What the READMEs say: their commands parse, links lead somewhere, programs run, numbers are those of the course."""
+
+import importlib
+import json
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from app import link
+from app.state import AppState
+from lessons import load_all, read
+from lessons.claims import STALE
+from lessons.headless import run_step
+from samplers.benchmarks import record
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SERVER = "http://localhost:5006/app"
+OUTSIDE = {"https://keepachangelog.com/en/1.1.0/", "https://semver.org/spec/v2.0.0.html"}
+"""Pages of others that no test can open."""
+DOCUMENTS = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (
+        *(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md", "lessons/RESULTS.md")),
+        *(path for folder in ("app", "lessons", "samplers", "tests") for path in (ROOT / folder).rglob("README.md")),
+    )
+}
+README, RESULTS = DOCUMENTS["README.md"], DOCUMENTS["lessons/RESULTS.md"]
+TEXT = "\n".join(DOCUMENTS.values())
+
+
+def fenced(text: str, kind: str) -> list[str]:
+    """The fenced blocks of a kind, in order."""
+    return [block.strip() for block in re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
+
+
+def spans(text: str) -> list[str]:
+    """The code in its lines, outside of fenced blocks."""
+    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"^(`{3,})\w*\n.*?^\1", "", text, flags=re.MULTILINE | re.DOTALL))  # fmt: skip
+
+
+# Length
+
+
+def test_the_readme_is_read_in_five_minutes():
+    assert len(README.splitlines()) <= 150
+    assert len(README.split()) <= 1200
+
+
+# Commands
+
+
+def test_readme_installs_with_one_command():
+    start, test = fenced(README, "sh")[:2]
+    for command in (start, test):
+        assert "\n" not in command
+        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -e ")
+    assert start.endswith("&& .venv/bin/panel serve app --show")
+    assert test.endswith("&& .venv/bin/pytest -n logical")
+    extras = re.search(r'install -e "\.\[(\w+)\]"', test)
+    assert extras and extras[1] in PROJECT["project"]["optional-dependencies"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="CI runs on Linux")
+def test_ci_runs_the_command_of_the_readme():
+    shown = subprocess.run(["bash", ROOT / ".ci" / "run", "--show"], capture_output=True, text=True, timeout=60, check=True)  # fmt: skip
+    assert shown.stdout.strip() == fenced(README, "sh")[1]
+
+
+PROGRAMS = ("python3", "python", "pip", "pytest", "panel", "sgmcmc-lab")
+
+
+def commands(text: str) -> list[list[str]]:
+    """The commands of the fenced sh blocks and of the code in lines, without what stands before the program."""
+    found = []
+    for line in [*"\n".join(fenced(text, "sh")).splitlines(), *spans(text)]:
+        for part in line.split(" && "):
+            plain = re.sub(r"^(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?", "", part)
+            if plain.partition(" ")[0] in PROGRAMS and " " in plain:
+                found.append(shlex.split(plain))
+    return found
+
+
+PARSE = r"""
+import argparse, importlib.util, io, json, re, runpy, sys, warnings
+from contextlib import redirect_stderr, redirect_stdout
+
+warnings.simplefilter("ignore")
+depth = 0
+
+
+class Parsed(BaseException):
+    pass
+
+
+def outermost(method):
+    def parse(self, *given, **named):
+        global depth
+        depth += 1
+        try:
+            method(self, *given, **named)
+        finally:
+            depth -= 1
+        if not depth:
+            raise Parsed
+        return method(self, *given, **named)
+    return parse
+
+
+def parsed(words):
+    program, *rest = words
+    sys.argv = [program, *rest]
+    if program in ("python", "python3"):
+        if rest[0] == "-c":
+            return exec(rest[1], {"__name__": "__main__"})
+        assert rest[0] == "-m", "no module"
+        if rest[1] == "venv":
+            return None
+        sys.argv = rest[1:]
+        if len(rest) == 2 and rest[1] in QUIET:
+            assert importlib.util.find_spec(rest[1]), "no such module"
+            return None
+        return runpy.run_module(rest[1], run_name="__main__", alter_sys=True)
+    if program == "panel":
+        from panel.command import main
+    elif program == "sgmcmc-lab":
+        from app.command import main
+    elif program == "pytest":
+        import pytest
+        code = pytest.main([*rest, "--help"])
+        assert code == 0, f"exit code {code}"
+        return None
+    elif program == "pip":
+        from pip._internal.cli.main import main
+        return None
+    return main()
+
+
+QUIET = ("tests.ends", "tests.picture", "samplers.benchmarks.record")
+plain = argparse.ArgumentParser.parse_args, argparse.ArgumentParser.parse_known_args
+wrong = []
+for words in json.load(sys.stdin):
+    argparse.ArgumentParser.parse_args, argparse.ArgumentParser.parse_known_args = map(outermost, plain)
+    if words[0] == "pytest":
+        argparse.ArgumentParser.parse_args, argparse.ArgumentParser.parse_known_args = plain
+    out = io.StringIO()
+    depth = 0
+    try:
+        with redirect_stdout(out), redirect_stderr(out):
+            parsed(words)
+    except Parsed:
+        pass
+    except BaseException as error:
+        wrong.append([" ".join(words), type(error).__name__, str(error), out.getvalue()[-300:]])
+print(json.dumps(wrong))
+"""
+
+
+def refused(listed: list[list[str]]) -> list[list[str]]:
+    """The commands that their own parsers refuse, each with the reason."""
+    done = subprocess.run([sys.executable, "-c", PARSE], cwd=ROOT, input=json.dumps(listed), capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_every_command_is_one_that_its_program_takes():
+    """The last three are planted: a module, an option and a value that do not exist."""
+    planted = [["python", "-m", "samplers.gone"], ["python", "-m", "lessons", "--gone"], ["python", "-m", "samplers", "bench", "--class", "N"]]  # fmt: skip
+    listed = [words for text in DOCUMENTS.values() for words in commands(text)]
+    assert len(listed) > 60
+    wrong = refused([*listed, *planted])
+    assert [said[0].split()[-1] for said in wrong] == ["samplers.gone", "--gone", "N"], wrong
+
+
+def test_what_pip_installs_is_declared():
+    """Extras of this project, and a file of constraints that is there."""
+    asked = [words[2:] for words in commands(TEXT) if words[:2] == ["pip", "install"]]
+    assert len(asked) > 3
+    for words in asked:
+        assert set(words) <= {"-e", ".", "-c", "--no-compile", "assets/constraints.txt"} | {word for word in words if word.startswith(".[")}  # fmt: skip
+        for extras in re.findall(r"\.\[([\w,]+)\]", " ".join(words)):
+            assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
+    for extra in re.findall(r"extras? `(\w+)`", TEXT):
+        assert extra in PROJECT["project"]["optional-dependencies"]
+
+
+def mains() -> list[str]:
+    """The commands that the project has: scripts, and packages that ``python -m`` runs."""
+    found = list(PROJECT["project"].get("scripts", {}))
+    ran = [main for folder in ("app", "samplers", "lessons") for main in (ROOT / folder).rglob("__main__.py")]
+    return found + ["python -m " + ".".join(main.parent.relative_to(ROOT).parts) for main in sorted(ran)]
+
+
+def usage_of(command: str, monkeypatch, capsys) -> str:
+    """The help of a command, of a package's in this process: others have all that it imports."""
+    if not command.startswith("python -m "):
+        module, _, function = PROJECT["project"]["scripts"][command].partition(":")
+        with pytest.raises(SystemExit) as end:
+            getattr(importlib.import_module(module), function)(["--help"])
+        assert not end.value.code
+        return capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["x", "--help"])
+    # Another test may have imported it.
+    monkeypatch.delitem(sys.modules, f"{command.removeprefix('python -m ')}.__main__", raising=False)
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module(command.removeprefix("python -m "), run_name="__main__", alter_sys=True)
+    assert not end.value.code
+    return capsys.readouterr().out
+
+
+def test_the_readmes_name_every_command_and_option(monkeypatch, capsys):
+    """Also every subcommand, and no option that no command has."""
+    missing, options = [], set()
+    for command in ["panel serve app", *mains()]:
+        if command not in TEXT:
+            missing.append(command)
+        if command == "panel serve app":
+            continue
+        usage = usage_of(command, monkeypatch, capsys)
+        options |= set(re.findall(r"--[\w-]+", usage))
+        # argparse lists subcommands as {run,check}; options with choices have a name before the brace.
+        for listed in re.findall(r"^\s*\{([\w,-]+)\}", usage, re.MULTILINE):
+            missing += [f"{command} {one}" for one in listed.split(",") if f"{command} {one}" not in TEXT]
+    assert not missing, f"the READMEs do not mention: {missing}"
+    # Of subcommands and of other modules: they stand in a command above, which its parser takes.
+    options |= {word for words in commands(TEXT) for word in words if word.startswith("--")}
+    for source in [*(ROOT / "samplers").rglob("*.py"), *(ROOT / "lessons").rglob("*.py")]:
+        options |= set(re.findall(r'"(--[\w-]+)"', source.read_text(encoding="utf-8")))
+    named = {span.split()[0] for span in spans(TEXT) if span.startswith("--")} - {"--ssl-certfile"}
+    assert named and named <= options, f"no command has: {named - options}"
+
+
+# Names in code
+
+
+@cache
+def source() -> str:
+    """All programs of the project as one text."""
+    return "\n".join(path.read_text(encoding="utf-8") for folder in ("app", "lessons", "samplers", "tests") for path in (ROOT / folder).rglob("*.py"))  # fmt: skip
+
+
+def missing_names(text: str) -> list[str]:
+    """Files, modules and variables of the environment that a text names, and that do not exist."""
+    wrong = []
+    for span in spans(text):
+        first = span.split()[0]
+        if re.fullmatch(r"(?:app|assets|lessons|samplers|tests|\.ci)/[\w./-]+", span) and not (ROOT / span).exists():
+            wrong.append(span)
+        dotted = re.match(r"(?:app|lessons|samplers|tests)(?:\.\w+)+", first)
+        if dotted:
+            module, _, attribute = dotted[0].rpartition(".")
+            there = ROOT.joinpath(*dotted[0].split("."))
+            if not (there.is_dir() or there.with_suffix(".py").is_file()) and not hasattr(importlib.import_module(module), attribute):  # fmt: skip
+                wrong.append(span)
+    wrong += [name for name in set(re.findall(r"\bSGMCMC_[A-Z_]+", text)) if name not in source()]
+    return wrong
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_files_modules_and_variables_exist(name):
+    assert not missing_names(DOCUMENTS[name])
+
+
+@pytest.mark.parametrize("planted", ["`samplers/gone.py`", "`samplers.engine.gone`", "`SGMCMC_GO" + "NE=1`"])
+def test_the_search_for_names_can_fail(planted):
+    assert missing_names(planted)
+
+
+# Links
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^(`{3,})\w*\n.*?^\1", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)  # fmt: skip
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def links(text: str) -> list[str]:
+    """The addresses of links and pictures."""
+    return re.findall(r"\]\(((?:[^()\s]|\([^()\s]*\))+)\)", text)
+
+
+def broken(name: str, text: str) -> list[str]:
+    """The links of a document that lead nowhere."""
+    wrong = []
+    for address in links(text):
+        if address.startswith(SERVER):
+            wrong += [f"{address}: {said}" for said in link.read_query(AppState(), address.removeprefix(SERVER))]
+        elif urlsplit(address).scheme:
+            wrong += [address] if address not in OUTSIDE else []
+        else:
+            path, _, anchor = address.partition("#")
+            file = ((ROOT / name).parent / unquote(path)).resolve() if path else ROOT / name
+            if not file.is_file() or (anchor and anchor not in anchors(file.read_text(encoding="utf-8"))):
+                wrong.append(address)
+    return wrong
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_link_leads_somewhere(name):
+    assert not broken(name, DOCUMENTS[name])
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "gone.md",
+        "app/README.md#gone",
+        "#gone",
+        f"{SERVER}?target=gone",
+        f"{SERVER}?lesson=gone",
+        "https://example.org/",
+    ],
+)
+def test_the_search_for_broken_links_can_fail(planted):
+    assert broken("README.md", f"[x]({planted})")
+
+
+def test_the_tour_opens_what_it_says():
+    """Six experiments or steps, each another one."""
+    tour = re.search(r"^## A tour\n(.*?)^## ", README, re.MULTILINE | re.DOTALL)[1]
+    assert len(set(links(tour))) == len(re.findall(r"^\d\. ", tour, re.MULTILINE)) == 6
+
+
+def test_the_links_table_of_the_page_is_read():
+    """Each part of a link that the table names, and every word of ``hide=``, is one that the page takes."""
+    text = DOCUMENTS["app/README.md"]
+    parts = re.findall(r"^\| `([\w=&.,]+)` \|", text, re.MULTILINE)
+    assert len(parts) == 7
+    for part in parts:
+        extra = "" if "lesson" in part else "&target=gaussian" if "start" in part else "&target=quartic"
+        assert link.read_query(AppState(), f"?{part}{extra}") == [], part
+    listed = re.search(r"^`hide=` takes (.*?)\n\n", text, re.MULTILINE | re.DOTALL)[1]
+    words = re.findall(r"`([\w.]+)`", listed)
+    assert len(words) > 25
+    query = f"?target=linear_regression&lane=sgld&lane=sgld~minibatch&hide={','.join(words)}"
+    assert link.read_query(AppState(), query) == []
+    assert link.read_query(AppState(), f"{query},gone") != []
+
+
+@pytest.mark.parametrize("source", ["", "https://example.org/lab"])
+def test_a_package_index_gets_absolute_addresses(source, tmp_path):
+    """Fails where a picture or a file of the description is looked for beside the package index's page."""
+    for name in ("setup.py", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    urls = f'[project.urls]\nSource = "{source}"\n\n' if source else ""
+    (tmp_path / "pyproject.toml").write_text(project.replace("[project.scripts]", f"{urls}[project.scripts]"), encoding="utf-8")  # fmt: skip
+    code = "from setuptools import build_meta; print(build_meta.prepare_metadata_for_build_wheel('.'))"
+    made = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)  # fmt: skip
+    described = (tmp_path / made.stdout.splitlines()[-1] / "METADATA").read_text(encoding="utf-8")
+    assert "Description-Content-Type: text/markdown" in described
+    _, _, text = described.partition("\n\n")
+    if source:
+        assert f"({source}/raw/HEAD/assets/lab.webp)" in text
+        assert f"({source}/blob/HEAD/lessons/README.md#presenting)" in text
+        assert not [address for address in links(text) if not urlsplit(address).scheme]
+    else:
+        assert text.strip() == README.strip()
+
+
+# Programs and lessons
+
+
+@pytest.mark.slow
+def test_the_programs_of_the_readmes_run():
+    """Each in a module of its own; the mean that the last one prints is the exact one, to four standard errors."""
+    programs = fenced(TEXT, "python")
+    assert len(programs) == 2
+    # In one process, for what they import takes longest.
+    both = f"for program in {programs!r}: exec(program, {{'__name__': '__main__'}})"
+    printed = subprocess.run([sys.executable, "-c", both], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout  # fmt: skip
+    measured, exact = map(float, printed.splitlines()[-1].split())
+    # Of N(−0.053, 0.138²): the chain of 200 units of time forgets at a rate of 53, and the long run has 10,000 draws.
+    assert abs(measured - exact) < 4 * 0.138 * ((2 / 53 / 200) ** 0.5 + 0.01)
+
+
+def test_the_lesson_of_the_readme_passes(tmp_path):
+    (text,) = re.findall(r"^````markdown\n(.*?)^````", DOCUMENTS["lessons/README.md"], re.MULTILINE | re.DOTALL)
+    file = tmp_path / "first.md"
+    file.write_text(text, encoding="utf-8")
+    (step,) = read(file).steps
+    assert [result.passed for result in run_step(step).results] == [True]
+    file.write_text(text.replace("equals = 1", "equals = 2"), encoding="utf-8")
+    assert [result.passed for result in run_step(read(file).steps[0]).results] == [False]
+
+
+# Numbers
+
+
+def digits(number: str) -> float:
+    """Half a unit of the last digit."""
+    mantissa, _, power = number.partition("e")
+    return 0.5 * 10.0 ** (-len(mantissa.partition(".")[2]) + int(power or 0))
+
+
+def wrong_results(text: str) -> list[str]:
+    """The rows that do not agree with the claims of the course, and the counts that are not the course's."""
+    lessons = load_all().lessons
+    claims = {key: sum(len(step.claims) for step in lesson.steps) for key, lesson in lessons.items()}
+    _, _, made = text.partition(record.BEGIN)
+    made, _, _ = made.partition(record.END)
+    wrong = []
+    total = f"{sum(claims.values())} of {sum(claims.values())} claims in {len(claims)} lessons passed."
+    if total not in made:
+        wrong.append(f"not there: {total}")
+    counted = dict(re.findall(r"^\| ([a-z-]+) \| (\d+ of \d+) \|$", made, re.MULTILINE))
+    if counted != {key: f"{n} of {n}" for key, n in claims.items()}:
+        wrong.append(f"counts: {counted}")
+    rows = [
+        [cell.strip() for cell in line[2:-1].split(" | ")]
+        for line in made.splitlines()
+        if line.startswith("| ") and line.count("|") == 8
+    ]
+    told = [(claim, f"{key} {step.number}") for key, lesson in lessons.items() for step in lesson.steps for claim in step.claims if claim.paper]  # fmt: skip
+    if len(rows) != len(told) + 1:
+        wrong.append(f"{len(rows) - 1} rows of {len(told)} claims")
+    for (figure, says, number, ours, allowed, step, reason), (claim, where) in zip(rows[1:], told, strict=False):
+        paper, goal = claim.paper, claim.goal
+        given = paper.number if isinstance(paper.number, str) else f"{paper.number:g}"
+        if (figure, says, number, step, reason) != (paper.figure, claim.says, given, where, paper.reason):
+            wrong.append(f"{step}, {figure}: the text is not the claim's")
+        shown, _, error = ours.partition(" ± ")
+        value, chance = float(shown), float(error or 0)
+        if paper.ours is not None:
+            recorded = f"{paper.ours:g}"
+            if abs(value - paper.ours) > digits(recorded) + digits(shown) + 2 * chance:
+                wrong.append(f"{step}, {figure}: {ours}, and the course records {recorded}")
+        bound = re.fullmatch(r"(\S+) to (\S+)|above (\S+)|below (\S+)|(\S+) ± (\S+)", allowed)
+        low, high, above, below, middle, margin = (float(part) if part else None for part in bound.groups())
+        if (goal.above, goal.below) != (low if above is None else above, high if below is None else below):
+            wrong.append(f"{step}, {figure}: {allowed} is not the claim's bound")
+        if middle is not None:
+            if goal.equals is not None and middle != float(f"{goal.equals:.6g}"):
+                wrong.append(f"{step}, {figure}: {allowed}, and the claim has {goal.equals:g}")
+            if paper.ours is not None and goal.exact and abs(middle - paper.ours) > STALE * abs(paper.ours):
+                wrong.append(f"{step}, {figure}: {allowed} is not the exact number")
+            if abs(value - middle) > margin + digits(shown):
+                wrong.append(f"{step}, {figure}: {ours} is not within {allowed}")
+        if (goal.above is not None and value < goal.above) or (goal.below is not None and value > goal.below):
+            wrong.append(f"{step}, {figure}: {ours} is not {allowed}")
+    return wrong
+
+
+def test_the_results_are_those_of_the_course():
+    assert not wrong_results(RESULTS)
+
+
+@pytest.mark.parametrize(
+    ("right", "planted"),
+    [
+        ("| 6.5e-07 | 5.93e-07", "| 6.5e-07 | 5.99e-07"),
+        ("| 0.138 | 0.137", "| 0.138 | 0.145"),
+        ("| 0.138 |", "| 0.128 |"),
+        ("| scir | 30 of 30 |", "| scir | 29 of 30 |"),
+        ("| near 0 | 7.39e-05 ", "| near 0 | 0.00739 "),
+        ("of 305 claims", "of 306 claims"),
+    ],
+)
+def test_an_altered_result_is_found(right, planted):
+    assert RESULTS.count(right) >= 1
+    assert wrong_results(RESULTS.replace(right, planted, 1))
+
+
+def test_the_counts_of_the_readme_are_those_of_the_course():
+    n = len(load_all().lessons)
+    assert f"a course of {n} lessons" in README
+    assert f"The course has {n} lessons" in DOCUMENTS["CHANGELOG.md"]
+
+
+def test_the_measured_figures_are_those_of_their_records():
+    """Fails where a figure was altered by hand, or a record was not written into its place."""
+    text = DOCUMENTS["samplers/benchmarks/README.md"]
+    records = record.kept()
+    assert len(records) > 15
+    written = record.table(records)
+    assert f"{record.BEGIN}\n\n{written}\n\n{record.END}" in text
+    for one in records:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", one["date"]) and one["machine"] and one["versions"]["Python"]
+        for table in (item for item in one["body"] if isinstance(item, dict) and "rows" in item):
+            assert {len(row) for row in table["rows"]} == {len(table["columns"])}
+
+
+# Version
+
+
+def test_version_date_and_licence_agree():
+    citation = dict(re.findall(r"^([\w-]+): \"?([^\"\n]+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE))  # fmt: skip
+    project = PROJECT["project"]
+    newest = re.search(r"^## \[(.+?)\] - (\d{4}-\d\d-\d\d)$", DOCUMENTS["CHANGELOG.md"], re.MULTILINE)
+    assert (citation["version"], citation["date-released"]) == newest.groups()
+    assert citation["version"] == project["version"] and f"version is {project['version']}." in README
+    assert (citation["license"], citation["abstract"]) == (project["license"], project["description"])
+    names = re.findall(r'^  - name: "(.+)"$', (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert names == [author["name"] for author in project["authors"]]
+
+
+def test_a_version_says_ten_things():
+    sections = re.split(r"^## ", DOCUMENTS["CHANGELOG.md"], flags=re.MULTILINE)[1:]
+    assert all(len(re.findall(r"^- ", section, re.MULTILINE)) <= 10 for section in sections)
+
+
+# The picture
+
+
+def test_the_moving_picture_moves_and_is_small():
+    """No other picture is kept in assets."""
+    from PIL import Image
+
+    pictures = {path.name for path in (ROOT / "assets").iterdir() if path.suffix in (".webp", ".gif", ".png", ".jpg")}
+    assert pictures == {Path(address).name for address in links(README) if address.startswith("assets/")}
+    file = ROOT / "assets" / "lab.webp"
+    assert file.stat().st_size <= 1_500_000
+    with Image.open(file) as picture:
+        assert 20 <= picture.n_frames <= 40 and 900 <= picture.width <= 1000
+        first = picture.convert("RGB").tobytes()
+        picture.seek(picture.n_frames - 1)
+        assert picture.convert("RGB").tobytes() != first
