@@ -155,7 +155,8 @@ def variants(s, t, g):
     elsewhere D = 1 or a metric with momentum.
     """
     positive = s == "recipe" and TARGETS[t].support == "positive"
-    first = TARGETS[t]().first_steps
+    # In standardised coordinates no target is steep.
+    first = None if TARGETS[t]().whitening is not None else TARGETS[t]().first_steps
     params = {"diffusion_entries": ("theta",)} if positive else {}
     noise = GRADIENTS[g]().noise()
     subtracted = noise.batch_size and (noise.estimated or noise.correction)

@@ -92,7 +92,7 @@ class TypedPosterior(OfTable, Boxed):
     def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
         """Another table brings the formulas of its preset; to one's own go those that are there, or those of a line."""
         made = super().completed(values, changed)
-        if set(changed) - {"coordinates"} != {"table"}:
+        if set(changed) != {"table"}:
             return made
         preset = PRESETS.get(str(changed["table"]))
         if preset is not None:

@@ -256,10 +256,10 @@ def test_links_of_before_have_the_coordinates_of_before():
         assert messages == []
         return experiment.target.values()["coordinates"]
 
-    assert of("?v=2&target=posterior&lane=sgld") == of("?v=2&target=posterior(table:counts)&lane=sgld") == TYPED
+    assert of("?v=2&target=posterior&lane=sgld") == of("?v=2&target=posterior(table:doses)&lane=sgld") == TYPED
     assert of("?target=posterior&lane=sgld") == of("?v=3&target=posterior&lane=sgld") == STANDARDISED
     assert of("?v=2&target=posterior(coordinates:standardised)&lane=sgld") == STANDARDISED
-    data = {"target": {"key": "posterior", "params": {"table": "counts"}}, "lanes": [{"sampler": "sgld"}]}
+    data = {"target": {"key": "posterior", "params": {"table": "doses"}}, "lanes": [{"sampler": "sgld"}]}
     assert Experiment.from_dict({**data, "version": 2}).target.values()["coordinates"] == TYPED
     assert Experiment.from_dict(data).target.values()["coordinates"] == STANDARDISED
 
