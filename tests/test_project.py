@@ -15,7 +15,7 @@ from tests.browser import in_ci
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"app", "samplers", "lessons", "tests", "assets"}
-FILES = {"pyproject.toml", "setup.py", "README.md", "LICENSE", "SECURITY.md", "CHANGELOG.md", "CITATION.cff"}
+FILES = {"pyproject.toml", "README.md", "LICENSE", "SECURITY.md", "CHANGELOG.md", "CITATION.cff"}
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:

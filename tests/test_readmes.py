@@ -351,7 +351,8 @@ def test_the_links_table_of_the_page_is_read():
 @pytest.mark.parametrize("source", ["", "https://example.org/lab"])
 def test_a_package_index_gets_absolute_addresses(source, tmp_path):
     """Fails where a picture or a file of the description is looked for beside the package index's page."""
-    for name in ("setup.py", "README.md", "LICENSE"):
+    (tmp_path / "assets").mkdir()
+    for name in ("assets/package_index.py", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     urls = f'[project.urls]\nSource = "{source}"\n\n' if source else ""

@@ -1,15 +1,12 @@
 """The description for a package index: addresses in README.md become absolute, since the index has no other file.
 
 The address of the repository is ``Source`` in ``[project.urls]`` of pyproject.toml. Without one they stay as they are.
+Setuptools loads this file at the build, by ``[tool.setuptools.cmdclass]``; nothing else does.
 """
 
 import re
-import tomllib
-from pathlib import Path
 
-from setuptools import setup
-
-ROOT = Path(__file__).parent
+from setuptools.command.egg_info import egg_info
 
 
 def described(text: str, source: str) -> str:
@@ -22,10 +19,12 @@ def described(text: str, source: str) -> str:
     return re.sub(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)", absolute, text) if source else text
 
 
-if __name__ == "__main__":
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    setup(
-        long_description=described(readme, project.get("urls", {}).get("Source", "")),
-        long_description_content_type="text/markdown",
-    )
+class DescribedEggInfo(egg_info):
+    """The metadata of a wheel and of an sdist, with absolute addresses."""
+
+    def finalize_options(self) -> None:
+        """Change the description before it is written."""
+        super().finalize_options()
+        metadata = self.distribution.metadata
+        urls = metadata.project_urls or {}
+        metadata.long_description = described(metadata.long_description or "", urls.get("Source", ""))
