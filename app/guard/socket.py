@@ -147,7 +147,8 @@ class GuardedSocket(WSHandler):
             log.exception("A page could not be connected")
             self.close(BROKEN, FAILED)
             return
-        if self.connection is not None:
+        # A browser that left meanwhile has no session any more.
+        if self.connection is not None and self.ws_connection is not None:
             self._take_session()
 
     def _take_session(self) -> None:
