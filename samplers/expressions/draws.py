@@ -29,19 +29,13 @@ class Law(NamedTuple):
     width: float = np.inf
     """The widest range of a parameter: the density is periodic."""
 
-    def within(self, low: float, high: float, given: Sequence[Array]) -> "Truncated":
-        """The distribution between two bounds. Raises ValueError where there are no :attr:`tails`."""
-        if not self.tails:
-            raise ValueError("the distribution function has no inverse")
-        return Truncated(self, low, high, given)
-
 
 _LEAST = 1e-300
 """The least share that a standard normal score is taken of: −37."""
 
 
 class Truncated:
-    """A continuous distribution between two bounds.
+    """A continuous distribution that has :attr:`Law.tails`, between two bounds.
 
     With F and S the probabilities below and above of the whole one, the one that is smaller at a point gives the share
     below or above within the bounds: (F(x) − F(low))/m or (S(x) − S(high))/m, with the mass m = F(high) − F(low), which

@@ -148,7 +148,7 @@ class Generative:
     def within(self, part: Density, values: Mapping[str, Array]) -> Truncated:
         """The prior of a parameter within its bounds, where these are the parameters that it depends on."""
         bounds = self._bounds[part.variable]
-        return part.law.within(bounds.low, bounds.high, part.given(values))
+        return Truncated(part.law, bounds.low, bounds.high, part.given(values))
 
     def parameters(self, rng: Generator, n: int) -> dict[str, Array]:
         """Draws of the parameters from the prior, (n,) each. Raises :class:`SpecError` where few are within bounds."""

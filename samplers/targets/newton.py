@@ -41,7 +41,7 @@ class End(NamedTuple):
     height: float
     """U there."""
     factor: Array
-    """L with LLᵀ the inverse of U″ there, (dim, dim); of a climb that has not arrived its last move alone, (dim, 1)."""
+    """L with LLᵀ the inverse of U″ there, (dim, dim), where it has arrived; else the last one that was looked for."""
     move: Array
     """Its last move (dim,)."""
     arrived: bool
@@ -89,7 +89,7 @@ def climb(at: At, start: Array, factor: Array | None = None) -> End:
     height, slope = at(x)
     move = np.zeros_like(x)
     if not (np.isfinite(height) and np.isfinite(slope).all()):
-        return End(x, np.inf, move[:, None], move, False, 0)
+        return End(x, np.inf, np.eye(len(x)), move, False, 0)
     factor = np.diag(_sizes(at, x)) if factor is None else factor
     for step in range(_STEPS):
         factor, signs = _whitened(at, x, factor)
@@ -106,10 +106,9 @@ def climb(at: At, start: Array, factor: Array | None = None) -> End:
             share /= 2
         else:
             # Nothing is lower, beyond rounding.
-            arrived = decrement < _ROUNDING and bowl
-            return End(x, height, factor if arrived else move[:, None], move, arrived, step)
+            return End(x, height, factor, move, decrement < _ROUNDING and bowl, step)
         x, height, slope = x + share * move, tried, slope_there
-    return End(x, height, move[:, None], move, False, _STEPS)
+    return End(x, height, factor, move, False, _STEPS)
 
 
 def _units(factor: Array) -> Array:
@@ -171,10 +170,10 @@ def open_direction(energies: Callable[[Array], Array], end: End) -> Array | None
     Of a minimum it is a column of ±L, or the last move: where U falls ever more slowly, as with separable data, a climb
     arrives. Of one that has not arrived it is the last move, where U falls on for good.
     """
-    directions = [*end.factor.T]
+    directions = [end.move]
     if end.arrived:
         length = np.linalg.norm(np.linalg.solve(end.factor, end.move))
-        directions += [*-end.factor.T, *([end.move / length] if length > 0 else [])]
+        directions = [*end.factor.T, *-end.factor.T, *([end.move / length] if length > 0 else [])]
     for direction in directions:
         with np.errstate(all="ignore"):
             above = energies(end.place + np.array(FAR)[:, None] * direction) - end.height

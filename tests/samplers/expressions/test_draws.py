@@ -6,7 +6,7 @@ import pytest
 from scipy import special, stats
 
 from samplers.expressions.densities import DENSITIES
-from samplers.expressions.draws import LAWS
+from samplers.expressions.draws import LAWS, Truncated
 
 N = 20_000
 WHOLE = 1e-5
@@ -119,7 +119,7 @@ def test_a_distribution_between_bounds_keeps_its_digits(key, low, high):
 
     Planted fault: the lower tail alone, as 1 − 1 is 0 from eight standard deviations above the median.
     """
-    law = LAWS[key].within(low, high, tuple(map(np.float64, ARGUMENTS[key][0])))
+    law = Truncated(LAWS[key], low, high, tuple(map(np.float64, ARGUMENTS[key][0])))
     z = np.array([-6.0, -2.0, -0.1, 0.7, 3.0])
     x = law.at(z)
     assert ((x > low) & (x < high)).all() and (np.diff(x) > 0).all()
@@ -143,7 +143,7 @@ def test_the_lower_tail_alone_loses_what_lies_far_above():
     below, _, from_below, _ = LAWS["normal_lpdf"].tails
     low = below(9.0, *given)
     assert from_below(low + (1 - low) * 0.5, *given) == np.inf
-    assert LAWS["normal_lpdf"].within(9.0, np.inf, given).at(np.float64(0.0)) == pytest.approx(stats.norm.isf(stats.norm.sf(9) / 2), rel=1e-12)  # fmt: skip
+    assert Truncated(LAWS["normal_lpdf"], 9.0, np.inf, given).at(np.float64(0.0)) == pytest.approx(stats.norm.isf(stats.norm.sf(9) / 2), rel=1e-12)  # fmt: skip
 
 
 def test_what_is_not_allowed_is_no_number():
