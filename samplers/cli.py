@@ -29,6 +29,7 @@ from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
 from samplers.models.run import ModelRun, needed, run_models, write_curves
 from samplers.models.topics.corpus import MAX_BYTES
+from samplers.output import written
 from samplers.parameters import (
     MAX_FORMULA,
     Count,
@@ -263,7 +264,7 @@ def _run(options: argparse.Namespace) -> int:
     for spec, path in zip(specs, paths, strict=True):
         with _stop_on_interrupt() as stop:
             trace = _draw(spec, stop)
-            with _written(path) as part:
+            with written(path) as part:
                 trace.save(part)
         drawn = 0 if trace.draws is None else trace.draws.shape[1]
         print(
@@ -322,7 +323,7 @@ def _run_models(experiment: Experiment, out: Path, files: Sequence[str], form: F
     with _stop_on_interrupt() as stop, _progress(cls.title) as told:
         runs = run_models(experiment, own, _stoppable(stop, told))
     titles = [f"{number}. {ANY_SAMPLER[run.spec.sampler.key].title}" for number, run in enumerate(runs, 1)]
-    with _written(out) as part, part.open("w", newline="", encoding="utf-8") as file:
+    with written(out) as part, part.open("w", newline="", encoding="utf-8") as file:
         write_curves(file, titles, runs)
     model, code = runs[0].model, DONE
     print(f"{out}: the {model.score_name} of {len(runs)} {'method' if len(runs) == 1 else 'methods'}")
@@ -402,19 +403,6 @@ def _stoppable(stop: Callable[[], bool], told: Callable[[int, int], None]) -> Ca
             raise KeyboardInterrupt
 
     return progress
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[Path]:
-    """A file beside the one that is asked for, renamed at the end, so that there is never half a file."""
-    part = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        yield part
-        part.replace(path)
-    except OSError as error:
-        raise SpecError("out", str(path), f"it cannot be written: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _name(spec: RunSpec) -> str:

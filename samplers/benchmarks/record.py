@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from samplers.output import written
 from samplers.parameters import SpecError
 
 README = Path(__file__).with_name("README.md")
@@ -63,14 +64,8 @@ def put(path: Path, text: str) -> None:
 
 def write(path: Path, text: str) -> None:
     """Replace a file at one go. Raises :class:`SpecError`."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with written(path) as part:
         part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise SpecError("out", str(path), f"it cannot be written: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def table(records: list[dict[str, Any]]) -> str:
