@@ -35,7 +35,7 @@ _LEAST = 1e-300
 
 
 class Truncated:
-    """A continuous distribution that has :attr:`Law.tails`, between two bounds.
+    """A continuous distribution between two bounds, by the functions of its tails and their inverses.
 
     With F and S the probabilities below and above of the whole one, the one that is smaller at a point gives the share
     below or above within the bounds: (F(x) − F(low))/m or (S(x) − S(high))/m, with the mass m = F(high) − F(low), which
