@@ -18,9 +18,9 @@ from samplers import jit
 from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
 from samplers.expressions.compiler import Formulas, Tier
 from samplers.gradients import Estimator
-from samplers.kernels.base import KEPT
+from samplers.kernels.base import KEPT, Sampler
 from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
-from samplers.targets.base import MANIFOLD, SIMPLEX, Array
+from samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
 from samplers.trace import Divergence, Trace
 
 # A chain this many standard deviations from the target's mean has left it for good: an Euler step that
@@ -34,6 +34,20 @@ _LOOP = types.int64(
     types.FunctionType(jit.OBSERVE), types.FunctionType(jit.KERNEL), jit.vector, jit.noise_type, types.FunctionType(jit.ESTIMATE), jit.vector, jit.vector,
     jit.matrix, jit.vector, sums_type, types.boolean, jit.cube, jit.integers, types.int64,
 )  # fmt: skip
+
+_BEGIN = types.void(
+    jit.rng_type, jit.matrix, jit.matrix, types.FunctionType(jit.START), jit.vector,
+    types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.BATCH), types.FunctionType(jit.DRAW), jit.vector,
+    types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), jit.integers,
+)  # fmt: skip
+
+
+@jit.loop(_BEGIN)
+def begin(
+    rng, position, auxiliary, start, params, potential, gradient, batch, draw, target_params, project, flow, shape,
+):  # fmt: skip
+    """Make the chains' first state of what is the same for all of them."""
+    start(rng, position, auxiliary, jit.Model(potential, gradient, batch, draw, target_params, project, flow, shape), params)
 
 
 @jit.helper
@@ -60,7 +74,7 @@ def _restore(draws, n, centre, factor):
 
 
 @jit.loop(_LOOP)
-def _loop(
+def advance_all(
     rng, position, momentum, data, memory, potential, gradient, batch, draw, target_params, centre, factor, project, flow, shape, observe, kernel, params,
     noise, estimate, estimate_params, limits, last_gradient, counts, sums, counting, kept, kept_clock, n,
 ):  # fmt: skip
@@ -144,11 +158,10 @@ class Run:
         first, momentum = spec.first_position(), np.array(spec.momentum)
         if self.whitening is not None:
             first, momentum = self.whitening.z(first), self.whitening.velocity(momentum) if spec.momentum else momentum
-        self.coordinates = self.sampler.first_position(self.sampled, np.tile(first, (n, 1)), self.rng)
-        self.momentum = self.sampler.first_auxiliary(self.sampled, self.coordinates, self.rng)
+        self.sampler_params = self.sampler.packed(self.sampled)
+        self.coordinates, self.momentum = first_state(self.sampler, self.sampled, np.tile(first, (n, 1)), self.rng)
         if spec.momentum and self.sampler.momentum == KEPT:
             self.momentum[:, :dim] = self.manifold.projected(self.coordinates, np.tile(momentum, (n, 1)))
-        self.sampler_params = self.sampler.packed(self.sampled)
         self.last_gradient = np.zeros((n, dim))
         self._take_formulas()
         self.counts = np.zeros(jit.TURNED + 1)
@@ -170,7 +183,7 @@ class Run:
         self.target_params = self.sampled.packed()
         self.manifold = self.target.manifold
         self.shape = self.manifold.shape()
-        self.limits = self._limits()
+        self.limits = limits(self.target)
         self.statistics = Statistics.empty(self.target.columns, self.spec.n_chains, self.target.dim, self.target.planar)
 
     def _estimate_by(self, gradient: Estimator) -> None:
@@ -229,15 +242,6 @@ class Run:
         last = self.changes[-1] if self.changes else self.spec
         return replace(self.spec, target=self._aimed, sampler=last.sampler, gradient=last.gradient, changes=())
 
-    def _limits(self) -> Array:
-        if self.target.support == MANIFOLD or not (self.target.of_coordinates or self.target.support == SIMPLEX):
-            # Only what is no number leaves a manifold. Where columns say nothing of coordinates, those are of scale 1.
-            return np.full(self.target.dim, ESCAPE)
-        columns = self.target.columns[: self.target.dim]
-        if self.target.support == SIMPLEX:
-            return np.full(self.target.dim, ESCAPE * max(1.0, float(self.target_params.sum())))
-        return np.array([abs(c.mean) + ESCAPE * np.sqrt(c.variance) for c in columns])
-
     def advance(self, n: int) -> None:
         """Make ``n`` more steps of every chain, or fewer where one diverges. Releases the interpreter's lock."""
         goal = self.steps + n
@@ -275,7 +279,8 @@ class Run:
         if width != self.momentum.shape[1]:
             # A recipe with other variables: what both have goes on, the rest starts afresh.
             self._redrawn_at = self.steps
-            old, self.momentum = self.momentum, self.sampler.first_auxiliary(self.sampled, self.coordinates, self.rng)
+            old = self.momentum
+            _, self.momentum = first_state(self.sampler, self.sampled, self.coordinates, self.rng)
             shared = min(old.shape[1], width)
             self.momentum[:, :shared] = old[:, :shared]
         if change.target is not None or change.gradient != before.gradient:
@@ -312,7 +317,7 @@ class Run:
     def _advance(self, n: int) -> None:
         began = time.perf_counter()
         dim = self.target.dim
-        done = _loop(
+        done = advance_all(
             self.rng, self.coordinates, self.momentum, self.data, self.memory,
             self.target.potential, self.target.gradient, self.target.batch, self.sampled.draw, self.target_params,
             *(self.whitening or (np.zeros(dim), np.zeros((0, dim)))), self.manifold.project, self.manifold.flow, self.shape,
@@ -396,7 +401,30 @@ class Run:
 
 def functions(spec: RunSpec) -> list[object]:
     """The compiled functions that a run of ``spec`` needs."""
-    return [*spec.make_target().functions(), spec.make_sampler().advance, spec.make_gradient().estimate, _loop]
+    sampler = spec.make_sampler()
+    return [*spec.make_target().functions(), sampler.start, sampler.advance, spec.make_gradient().estimate, begin, advance_all]
+
+
+def limits(target: Target) -> Array:
+    """How far from 0 each coordinate of θ is where a chain has left the target for good, (dim,)."""
+    if target.support == MANIFOLD or not (target.of_coordinates or target.support == SIMPLEX):
+        # Only what is no number leaves a manifold. Where columns say nothing of coordinates, those are of scale 1.
+        return np.full(target.dim, ESCAPE)
+    if target.support == SIMPLEX:
+        return np.full(target.dim, ESCAPE * max(1.0, float(target.packed().sum())))
+    return np.array([abs(c.mean) + ESCAPE * np.sqrt(c.variance) for c in target.columns[: target.dim]])
+
+
+def first_state(sampler: Sampler, target: Target, position: Array, rng: Generator) -> tuple[Array, Array]:
+    """The chains' first θ (chains, dim) and auxiliary variables (chains, …) where they start at ``position``."""
+    jit.prepare([*target.functions(), sampler.start, begin])
+    theta = np.array(position, dtype=float)
+    auxiliary = np.tile(sampler.auxiliary(target), (len(theta), 1))
+    begin(
+        rng, theta, auxiliary, sampler.start, sampler.packed(target), target.potential, target.gradient, target.batch, target.draw,
+        target.packed(), target.manifold.project, target.manifold.flow, target.manifold.shape(),
+    )  # fmt: skip
+    return theta, auxiliary
 
 
 def run(

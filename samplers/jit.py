@@ -166,6 +166,10 @@ KERNEL = types.void(rng_type, state_type, model_type, source_type, vector, cube,
 """kernel(rng, state, model, source, params, out (steps, chains, dim), n, info): n steps of all chains,
 each written to ``out``."""
 
+START = types.void(rng_type, matrix, matrix, model_type, vector)
+"""start(rng, position (chains, dim), auxiliary (chains, …), model, params): what of the chains' first θ and auxiliary
+variables is random or depends on θ, in place; they come with the same values for every chain."""
+
 
 COMPILED_FILES = (
     "jit.py",
@@ -286,6 +290,11 @@ def kernel(function: Callable) -> Any:
     return _declare(function, KERNEL, "sampler")
 
 
+def start(function: Callable) -> Any:
+    """Declare a compiled function of type :data:`START`."""
+    return _declare(function, START, "start of")
+
+
 def loop(signature: Any) -> Callable[[Callable], Any]:
     """Declare the engine's own loop, with its signature; it runs without the interpreter's lock."""
     return lambda function: _declare(function, signature, "the main loop of the", nogil=True)
@@ -324,6 +333,17 @@ def declared() -> list[Any]:
 def is_ready(functions: Iterable[Any]) -> bool:
     """Whether all of these functions are compiled or loaded in this process."""
     return all(function in _READY for function in functions)
+
+
+def name_of(function: Any) -> str:
+    """The name of a declared function, which no other one has."""
+    plain = function.py_func
+    return f"{plain.__module__}.{plain.__qualname__}.{plain.__code__.co_firstlineno}"
+
+
+def signature_of(function: Any) -> Any:
+    """The signature of a declared function."""
+    return _COMPILED[function][1]
 
 
 def kept_in(function: Any) -> Path | None:

@@ -11,10 +11,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from samplers import engine, jit
+from samplers.engine import first_state
 from samplers.kernels import Sampler
 from samplers.parameters import declared
 from samplers.spec import RunSpec
@@ -157,10 +159,10 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
     A sampler with the right invariant law then stays in it from the first step on, however slowly it mixes.
     """
     run.position = run.target.sample(seed, len(run.position))
-    rng = np.random.default_rng(seed)
+    rng = Generator(SFC64(seed))
     dim, sampler = run.target.dim, run.sampler
     normals = rng.standard_normal(run.momentum.shape)
-    run.momentum[:] = sampler.first_auxiliary(run.target, run.position, rng)
+    run.momentum[:] = first_state(sampler, run.target, run.position, rng)[1]
     # Where the first values are no momentum but known from θ, they are already those of the exact draw.
     if not run.momentum[:, :dim].any() or sampler.moving:
         run.momentum[:, :dim] = normals[:, :dim]
@@ -208,7 +210,7 @@ def at_rest_in_its_law(spec: RunSpec, seed: int = 7) -> engine.Run:
     """A run whose chains start from exact draws, with velocities of their law."""
     run = engine.Run(spec)
     run.position = run.target.sample(seed, len(run.position))
-    run.momentum = run.sampler.first_auxiliary(run.target, run.position, np.random.default_rng(seed))
+    run.momentum = first_state(run.sampler, run.target, run.position, Generator(SFC64(seed)))[1]
     return run
 
 

@@ -43,6 +43,17 @@ def advance(rng, state, model, source, params, out, n, info):
                 out[t, c, i] = theta[c, i]
 
 
+@jit.start
+def start(rng, position, auxiliary, model, params):
+    """The momentum r ~ N(0, I), and the whole gradient at the start."""
+    n_chains, dim = position.shape
+    grad = np.empty((n_chains, dim))
+    model.gradient(position, grad, model.params)
+    for c in range(n_chains):
+        for i in range(dim):
+            auxiliary[c, i], auxiliary[c, dim + i] = rng.standard_normal(), grad[c, i]
+
+
 class BAOAB(Sampler):
     """Underdamped Langevin dynamics by BAOAB (Leimkuhler & Matthews 2013).
 
@@ -68,7 +79,7 @@ class BAOAB(Sampler):
     gradient_age = 0
     moving = True
     momentum = KEPT
-    advance = advance
+    advance, start = advance, start
 
     step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time that one step advances. The bias of this splitting falls with its square.")  # fmt: skip
@@ -77,12 +88,6 @@ class BAOAB(Sampler):
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.zeros(2 * target.dim)
-
-    def first_auxiliary(
-        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """The momentum r ~ N(0, I) and the whole gradient at the start."""
-        return np.concatenate([rng.standard_normal(position.shape), target.gradient_at(position)], axis=1)
 
     bias_order = 2
     steps_to_test = 500

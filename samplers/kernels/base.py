@@ -24,6 +24,11 @@ NO_MOMENTUM, KEPT, AFRESH = "", "kept", "afresh"
 """Of the momentum of a chain."""
 
 
+@jit.start
+def same_for_all(rng, position, auxiliary, model, params):
+    """Every chain starts at the same place, with the same auxiliary variables."""
+
+
 class Sampler(param.Parameterized):
     """A transition kernel. Instances are never changed after they are made."""
 
@@ -59,6 +64,10 @@ class Sampler(param.Parameterized):
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
     advance: ClassVar[Any]
     """The compiled kernel."""
+    start: ClassVar[Any] = staticmethod(same_for_all)
+    """The compiled function that makes each chain's first state, with the run's generator, before the first step: the
+    kernels then need no mark of whether a step is the first, and a chain has the right distribution of momenta from its
+    first step on."""
 
     # What its tests need: every sampler declares it at the end of its class, and a test names what is missing.
     bias_order: ClassVar[int | None]
@@ -75,7 +84,7 @@ class Sampler(param.Parameterized):
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
-        jit.keep_plain(cls, "advance")
+        jit.keep_plain(cls, "advance", "start")
 
     def __init__(self, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
@@ -88,29 +97,13 @@ class Sampler(param.Parameterized):
         """Why a run cannot start, in a sentence; empty where it can."""
         return ""
 
-    def first_position(
-        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Where the chains start, (chains, dim); ``position`` is one place for all of them."""
-        return position
-
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
-        """The first values of what a chain has beside θ: momenta, a thermostat."""
+        """The first values of the auxiliary variables, momenta and thermostats, where :attr:`start` leaves them."""
         return np.zeros(target.dim)
 
     def thermostats(self, target: Target) -> int:
         """How many ξ a chain has, the last of what it has beside θ."""
         return 0
-
-    def first_auxiliary(
-        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """What every chain has beside θ at the start, (chains, …), where some of it may be drawn at random.
-
-        The engine draws it, with the run's generator, before the first step: the kernels then need no mark of whether
-        a step is the first, and a chain has the right distribution of momenta from its first step on.
-        """
-        return np.tile(self.auxiliary(target), (len(position), 1))
 
     @classmethod
     def accepts(cls, target: type[Target]) -> bool:

@@ -135,12 +135,22 @@ def batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick):
     return clipped
 
 
+@jit.start
+def start(rng, position, auxiliary, model, params):
+    """v ~ N(0, I), projected; ξ stays."""
+    for c in range(position.shape[0]):
+        for i in range(position.shape[1]):
+            auxiliary[c, i] = rng.standard_normal()
+    model.project(position, auxiliary, model.shape)
+
+
 class Moving(Sampler):
     """A sampler with a velocity v, tangent to the target's manifold; with ``thermostat`` a ξ stands behind it."""
 
     thermostat = False
     moving = True
     momentum = KEPT
+    start = start
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.append(np.zeros(target.dim), [self.friction] if self.thermostat else [])
@@ -148,10 +158,3 @@ class Moving(Sampler):
     def thermostats(self, target: Target) -> int:
         return int(self.thermostat)
 
-    def first_auxiliary(
-        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """v ~ N(0, I), projected, and ξ = C."""
-        out = np.tile(self.auxiliary(target), (len(position), 1))
-        out[:, : target.dim] = target.manifold.projected(position, rng.standard_normal(position.shape))
-        return out

@@ -60,6 +60,26 @@ def advance(rng, state, model, source, params, out, n, info):
                 out[t, c, i] = theta[c, i]
 
 
+@jit.start
+def start(rng, position, auxiliary, model, params):
+    """v = ∇U∘∇U at the start, and w = 2∇U∘diag(∇²U)."""
+    step_size, floor = params[0], params[2]
+    n_chains, dim = position.shape
+    grad, probe = np.empty((n_chains, dim)), np.empty((n_chains, dim))
+    ahead, behind = np.empty((n_chains, dim)), np.empty((n_chains, dim))
+    signs = rng.integers(0, 2, (n_chains, dim))
+    model.gradient(position, grad, model.params)
+    for c in range(n_chains):
+        for i in range(dim):
+            probe[c, i] = (2 * signs[c, i] - 1) * sqrt(2 * step_size / (floor + abs(grad[c, i])))
+    model.gradient(position + probe, ahead, model.params)
+    model.gradient(position - probe, behind, model.params)
+    for c in range(n_chains):
+        for i in range(dim):
+            auxiliary[c, i] = grad[c, i] ** 2
+            auxiliary[c, dim + i] = grad[c, i] * (ahead[c, i] - behind[c, i]) / probe[c, i]
+
+
 class PSGLD(Sampler):
     """Preconditioned SGLD (Li et al. 2016), with the term Γ that their experiments leave out, and without.
 
@@ -91,7 +111,7 @@ class PSGLD(Sampler):
     integrator = "Euler–Maruyama"
     source = "Li, Chen, Carlson & Carin 2016"
     takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
-    advance = advance
+    advance, start = advance, start
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time that one step advances where G is 1. Small steps are accurate and slow.")  # fmt: skip
@@ -110,15 +130,6 @@ class PSGLD(Sampler):
             return {}
         floor = max(cls.param.floor.default, float(f"{sqrt(0.1 / first.other):.1g}"))
         return {"floor": floor, "step_size": min(cls.param.step_size.default, float(f"{first.other * floor:.1g}"))}
-
-    def first_auxiliary(
-        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """v = ∇U∘∇U at the start, and w = 2∇U∘diag(∇²U)."""
-        grad = target.gradient_at(position)
-        probe = rng.choice([-1.0, 1.0], position.shape) * np.sqrt(2 * self.step_size / (self.floor + abs(grad)))
-        moved = target.gradient_at(position + probe) - target.gradient_at(position - probe)
-        return np.hstack([grad**2, grad * moved / probe])
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.zeros(2 * target.dim)

@@ -171,6 +171,15 @@ def _measure(model, theta, heights, exact, side, at):
             side[c, at + 1 + i] = exact[c, i]
 
 
+@jit.start
+def start(rng, position, auxiliary, model, params):
+    """A momentum that is redrawn starts with its distribution; others start at 0, a thermostat at its mean."""
+    if params[_REFRESH] > 0:
+        for c in range(position.shape[0]):
+            for i in range(position.shape[1]):
+                auxiliary[c, i] = rng.standard_normal()
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     step_size, reflect, n_first = params[_STEP], params[_REFLECT] > 0, int(params[_FIRST])
@@ -320,7 +329,7 @@ class RecipeSampler(Sampler):
     supports = frozenset({LINE, POSITIVE})
     takes = STOCHASTIC | {REDRAWN}
     most_coordinates = MAX_DIM
-    advance = advance
+    advance, start = advance, start
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="The time that one step advances.")  # fmt: skip
@@ -378,13 +387,6 @@ class RecipeSampler(Sampler):
     def auxiliary(self, target: Target) -> Array:
         layout = Layout(self.layout, target.dim)
         return np.array([0.0] * len(layout.momenta) + [self.thermostat] * len(layout.thermostats))
-
-    def first_auxiliary(self, target: Target, position: Array, rng: np.random.Generator) -> Array:
-        """A momentum that is redrawn starts with its distribution; others start at 0, a thermostat at its mean."""
-        out = super().first_auxiliary(target, position, rng)
-        if self.refresh > 0 and self.layout != THETA:
-            out[:, : target.dim] = rng.standard_normal(position.shape)
-        return out
 
     def packed(self, target: Target) -> Array:
         made = self._programs(target)

@@ -64,6 +64,14 @@ def advance(rng, state, model, source, params, out, n, info):
                 out[t, c, i] = theta[c, i]
 
 
+@jit.start
+def start(rng, position, auxiliary, model, params):
+    """N(start, s²I)."""
+    for c in range(position.shape[0]):
+        for i in range(position.shape[1]):
+            position[c, i] += params[1] * rng.standard_normal()
+
+
 class SVGD(Sampler):
     """Stein variational gradient descent (Liu & Wang 2016), the n chains as its particles.
 
@@ -93,18 +101,15 @@ class SVGD(Sampler):
     source = "Liu & Wang 2016, Algorithm 1"
     takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     interacting = True
-    advance = advance
+    advance, start = advance, start
 
     step_size = Real(0.05, bounds=(1e-6, 10.0), log=True, tex=r"\epsilon", label="Step size ε",
                      doc="How far the particles go in a step. Where they come to rest does not depend on it; too large, and they never do.")  # fmt: skip
 
-    def first_position(
-        self, target: Target, position: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """N(start, s²I), s = ½, or on a steep target about the narrowest width of its distribution."""
+    def packed(self, target: Target) -> NDArray[np.float64]:
+        """ε, and the standard deviation of the start: ½, or on a steep target about its narrowest width."""
         first = target.first_steps
-        spread = 0.5 if first is None else min(sqrt(10 * first.other), 0.5)
-        return position + spread * rng.standard_normal(position.shape)
+        return np.array([self.step_size, 0.5 if first is None else min(sqrt(10 * first.other), 0.5)])
 
     @property
     def time_per_step(self) -> float:

@@ -12,6 +12,7 @@ import pytest
 from scipy import linalg
 
 from samplers import engine, jit
+from samplers.engine import first_state
 from samplers.diagnostics.divergence import kl_2d
 from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
@@ -345,7 +346,7 @@ def test_posterior_with_minibatches_of_ten():
         angles = np.where(np.arange(200)[:, None] < 100, [-np.pi / 24, np.pi / 8], [np.pi / 24, -np.pi / 8])
         one, two = angles.T
         run.position = np.stack([np.cos(one), np.sin(one), np.cos(two), np.sin(two)], axis=-1)
-        run.momentum = run.sampler.first_auxiliary(run.target, run.position, np.random.default_rng(1)) if s == "sggmc" else run.momentum  # fmt: skip
+        run.momentum = first_state(run.sampler, run.target, run.position, np.random.Generator(np.random.SFC64(1)))[1] if s == "sggmc" else run.momentum  # fmt: skip
         values, *_ = followed(run, burn_in, kept, every)
         inside = values[..., 0] < values[..., 1]
         weight, error = mean_and_error(inside.astype(float))

@@ -1,0 +1,120 @@
+// Compiled functions in WebAssembly: arrays in their memory, and calls in Numba's calling convention.
+
+/** A place in the module's memory with a shape; its numbers have 8 bytes, in C order.
+ * @typedef {{pointer: number, shape: number[], type: "f8" | "i8"}} NDArray */
+/** An array as JSON, its bytes in base64.
+ * @typedef {{shape: number[], type: "f8" | "i8", data: string}} Packed */
+/** How a compiled function takes its arguments: names and kinds, a kind of a tuple being such a list itself.
+ * @typedef {Array<[string, any]>} Arguments */
+/** @typedef {{name: string, arguments: Arguments, result: string | null}} Signature */
+
+/** @param {number[]} shape */
+const size = (shape) => shape.reduce((a, b) => a * b, 1)
+
+/** @param {string} text @returns {Uint8Array} */
+export const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0))
+
+export class Engine {
+  /** @param {WebAssembly.Instance} instance @param {Record<string, Signature>} signatures */
+  constructor(instance, signatures) {
+    /** @type {any} */
+    this.exports = instance.exports
+    this.exports._initialize?.()
+    this.signatures = signatures
+    /** The generator's functions, which compiled code calls: of 64 bits, of 32, and of a double. */
+    this.generator = [...new Uint32Array(this.memory, this.exports.generator_functions(), 3)].map(BigInt)
+    // Numba writes what an exception says behind the second pointer; the status alone is read.
+    this.result = this.exports.malloc(8)
+    this.error = this.exports.malloc(64)
+  }
+
+  get memory() { return this.exports.memory.buffer }
+
+  /** A new array of zeros. @param {number[]} shape @param {"f8" | "i8"} [type] @returns {NDArray} */
+  zeros(shape, type = "f8") {
+    const n = Math.max(size(shape), 1)
+    const pointer = this.exports.malloc(8 * n)
+    if (!pointer) throw new Error("There is no memory left for so many numbers.")
+    new Uint8Array(this.memory, pointer, 8 * n).fill(0)
+    return { pointer, shape, type }
+  }
+
+  /** @param {Packed} packed @returns {NDArray} */
+  unpack(packed) {
+    const out = this.zeros(packed.shape, packed.type)
+    new Uint8Array(this.memory, out.pointer, 8 * size(packed.shape)).set(bytesOf(packed.data))
+    return out
+  }
+
+  /** @param {number[] | Float64Array} values @param {number[]} [shape] @returns {NDArray} */
+  array(values, shape = [values.length]) {
+    const out = this.zeros(shape)
+    this.view(out).set(values)
+    return out
+  }
+
+  /** @param {NDArray[]} arrays */
+  free(...arrays) { for (const array of arrays) this.exports.free(array.pointer) }
+
+  /** The numbers of an array, valid until the memory grows. @param {NDArray} array @returns {Float64Array} */
+  view(array) { return new Float64Array(this.memory, array.pointer, size(array.shape)) }
+
+  /** @param {NDArray} array @returns {BigInt64Array} */
+  integers(array) { return new BigInt64Array(this.memory, array.pointer, size(array.shape)) }
+
+  /** A generator with NumPy's stream of this seed, as a pointer. @param {number} seed @returns {number} */
+  seeded(seed) { return this.exports.seeded(BigInt(seed)) }
+
+  /** The place of a compiled function in the table. @param {string} name */
+  address(name) {
+    const symbol = this.exports[name]
+    if (symbol === undefined) throw new Error(`This file has no ${name}.`)
+    return new Uint32Array(this.memory, symbol.value, 1)[0]
+  }
+
+  /** Call a compiled function, or another of its type, with its arguments by name.
+   * @param {string} key @param {Record<string, any>} values @param {string} [name] */
+  call(key, values, name = this.signatures[key].name) {
+    const { arguments: list, result } = this.signatures[key]
+    /** @type {any[]} */
+    const flat = [this.result, this.error]
+    this._flatten(list, values, flat)
+    const status = this.exports.__indirect_function_table.get(this.address(name))(...flat)
+    if (status !== 0) throw new Error(`${name} ended with status ${status}.`)
+    if (result === "int64") return Number(new BigInt64Array(this.memory, this.result, 1)[0])
+    return result === "float64" ? new Float64Array(this.memory, this.result, 1)[0] : undefined
+  }
+
+  /** @param {Arguments} list @param {Record<string, any>} values @param {any[]} out */
+  _flatten(list, values, out) {
+    for (const [name, kind] of list) {
+      const value = values[name]
+      if (value === undefined) throw new Error(`The argument ${name} is missing.`)
+      if (Array.isArray(kind)) this._flatten(kind, value, out)
+      else if (kind === "array" || kind === "lent") this._flattenArray(value, kind === "lent", out)
+      else if (kind === "function") {
+        // The address for C, the object of Python, and the compiled function.
+        const at = this.address(value)
+        out.push(at, 0, at)
+      } else if (kind === "generator") out.push(0, 0n, BigInt(value), ...this.generator, 0n, 0, 0)
+      else if (kind === "int64") out.push(BigInt(value))
+      else out.push(Number(value))
+    }
+  }
+
+  /** @param {NDArray} array @param {boolean} lent @param {any[]} out */
+  _flattenArray({ pointer, shape }, lent, out) {
+    const sizes = shape.map((n) => BigInt(n))
+    if (lent) {
+      out.push(pointer, ...sizes)
+      return
+    }
+    const strides = []
+    let stride = 8n
+    for (let i = shape.length - 1; i >= 0; i--) {
+      strides[i] = stride
+      stride *= sizes[i]
+    }
+    out.push(0, 0, BigInt(size(shape)), 8n, pointer, ...sizes, ...strides)
+  }
+}

@@ -1,0 +1,243 @@
+// A run of one lane in the WebAssembly host: the same order of work as samplers/engine.py, and so the same draws.
+
+import { bytesOf } from "./engine.js"
+
+const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
+export const [STEPS, KEPT, STRIDE, WRITTEN] = [0, 1, 2, 3]
+const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail"]
+
+/** @param {any} packed @returns {Float64Array} */
+const numbersOf = (packed) => new Float64Array(bytesOf(packed.data).buffer)
+
+/** @param {ArrayLike<number>} row @param {number} n */
+const tile = (row, n) => Float64Array.from({ length: n * row.length }, (_, i) => row[i % row.length])
+
+export class Run {
+  /** @param {import("./engine.js").Engine} engine @param {Record<string, number>} constants @param {any} description */
+  constructor(engine, constants, description) {
+    this.engine = engine
+    this.constants = constants
+    this.description = description
+    this.steps = 0
+    this.countedFrom = 0
+    /** @type {{step: number, message: string, refused: boolean} | null} */
+    this.divergence = null
+    this.touchedBefore = 0
+    this.gradientsBefore = 0
+    this.counted = 0
+    this.gradientsPerStep = 0
+    this.dataPerGradient = 0
+    this.pricedFrom = 0
+    /** Everything that this run has in the memory, as the compiled loop calls it.
+     * @type {Record<string, import("./engine.js").NDArray>} */
+    this.arrays = {}
+    /** The running statistics. @type {Record<string, import("./engine.js").NDArray>} */
+    this.sums = {}
+    this.sampler = description.sampler
+    const { n_chains: n, start, momentum, seed, keep = 0 } = description
+    this._aim(description.target)
+    this._estimateBy(description.gradient)
+    const { dim } = this.target
+    this.rng = engine.seeded(seed)
+    this._put("params", engine.unpack(this.sampler.params))
+    this._put("position", engine.array(tile(numbersOf(start), n), [n, dim]))
+    const auxiliary = numbersOf(this.sampler.auxiliary)
+    this._put("momentum", engine.array(tile(auxiliary, n), [n, auxiliary.length]))
+    this._call("begin", { auxiliary: this.arrays.momentum, start: this.sampler.start })
+    if (momentum) this._throw(numbersOf(momentum))
+    this._put("last_gradient", engine.zeros([n, dim]))
+    this._put("counts", engine.zeros([constants.COUNTS]))
+    this._put("kept", engine.zeros([n, keep, dim]))
+    this._put("kept_clock", engine.zeros([3], "i8"))
+    engine.integers(this.arrays.kept_clock).set([0n, BigInt(description.thin), 1n])
+    this._refuse()
+    if (!this.divergence && !Number.isFinite(this.energies()[0])) this._stop(this.target.no_start)
+  }
+
+  free() {
+    this.engine.free(...Object.values(this.arrays), ...Object.values(this.sums))
+    this.engine.exports.free(this.rng)
+    this.arrays = this.sums = {}
+  }
+
+  /** @param {string} name @param {import("./engine.js").NDArray} array */
+  _put(name, array) {
+    if (this.arrays[name]) this.engine.free(this.arrays[name])
+    this.arrays[name] = array
+  }
+
+  /** Call a compiled function that takes the run's own arrays. @param {string} key @param {Record<string, any>} more */
+  _call(key, more) {
+    return this.engine.call(key, { rng: this.rng, sums: this.sums, ...this.target.functions, ...this.arrays, ...more })
+  }
+
+  /** Take this target, with statistics of its own. @param {any} target */
+  _aim(target) {
+    const { engine, constants: k } = this
+    const n = this.description.n_chains
+    this.target = target
+    this._put("target_params", engine.unpack(target.params))
+    for (const name of ["data", "shape", "centre", "factor", "limits"]) this._put(name, engine.unpack(target[name]))
+    const columns = target.scales.shape[0]
+    const watched = Math.min(n, k.WATCHED)
+    const side = target.planar ? k.N_JOINT : 0
+    const lags = [columns, watched, k.N_LEVELS * k.N_LAGS]
+    engine.free(...Object.values(this.sums))
+    this.sums = {
+      clock: engine.zeros([4], "i8"), scales: engine.unpack(target.scales), bins: engine.zeros([columns, k.N_BINS + 2], "i8"),
+      joint_scales: engine.unpack(target.joint_scales), joint: engine.zeros([side, side], "i8"), powers: engine.zeros([columns, n, 4]),
+      lag_sums: engine.zeros(lags), lag_recent: engine.zeros(lags), lag_first: engine.zeros(lags),
+      level_sums: engine.zeros([columns, watched, k.N_LEVELS]), history: engine.zeros([watched, k.HISTORY, columns]),
+      tail: engine.zeros([k.TAIL, watched, target.dim]),
+    }
+    engine.integers(this.sums.clock)[STRIDE] = 1n
+  }
+
+  /** Take gradients by this estimator, which knows nothing of the chains yet. @param {any} gradient */
+  _estimateBy(gradient) {
+    const memory = numbersOf(gradient.memory)
+    const n = this.description.n_chains
+    this.gradient = gradient
+    this._price()
+    this._put("estimate_params", this.engine.unpack(gradient.params))
+    this._put("memory", this.engine.array(tile(memory, n), [n, memory.length]))
+  }
+
+  /** Give every chain this momentum, projected. @param {Float64Array} momentum */
+  _throw(momentum) {
+    const auxiliary = this.engine.view(this.arrays.momentum)
+    const width = this.arrays.momentum.shape[1]
+    for (let c = 0; c < this.description.n_chains; c++) auxiliary.set(momentum, c * width)
+    this.engine.call("project", this.arrays, this.target.functions.project)
+  }
+
+  /** Count from here on the gradients of each step, and the data that they and the rest of the step touch. */
+  _price() {
+    const since = this._gradientsSince()
+    this.touchedBefore += since * this.dataPerGradient
+    this.gradientsBefore += since
+    this.pricedFrom = this.steps
+    this.counted = 0
+    const { gradient, sampler, target } = this
+    const data = Math.max(target.data.shape[0], 1)
+    const full = (sampler.full_gradients_per_step * data) / gradient.data_per_gradient
+    this.gradientsPerStep = sampler.gradients_per_step + full
+    this.dataPerGradient = gradient.data_per_gradient + sampler.data_beside / Math.max(this.gradientsPerStep, 1)
+  }
+
+  _gradientsSince() { return (this.steps - this.pricedFrom) * this.description.n_chains * this.gradientsPerStep + this.counted }
+
+  /** Gradient evaluations so far, of all chains. */
+  get gradients() { return Math.round(this.gradientsBefore + this._gradientsSince()) }
+
+  /** Data touched by gradients so far, of all chains. */
+  get dataSeen() { return Math.round(this.touchedBefore + this._gradientsSince() * this.dataPerGradient) }
+
+  /** Steps counted by the running statistics, for each chain. */
+  get nSteps() { return Number(this.engine.integers(this.sums.clock)[STEPS]) }
+
+  get nDraws() { return this.nSteps * this.description.n_chains }
+
+  /** U at every chain. @returns {Float64Array} */
+  energies() {
+    const { engine, arrays, description, target } = this
+    const n = description.n_chains
+    const theta = engine.array(this.theta(), [n, target.dim])
+    const out = engine.zeros([n])
+    engine.call("potential", { theta, out, params: arrays.target_params }, target.functions.potential)
+    const found = engine.view(out).slice()
+    engine.free(theta, out)
+    return found
+  }
+
+  /** θ of every chain: of chains that move z, centre + factor z. @returns {Float64Array} */
+  theta() {
+    const z = this.engine.view(this.arrays.position).slice()
+    if (!this.arrays.factor.shape[0]) return z
+    const { dim } = this.target
+    const [centre, factor] = [this.engine.view(this.arrays.centre), this.engine.view(this.arrays.factor)]
+    return z.map((_, k) => {
+      const i = k % dim
+      let moved = 0
+      for (let j = 0; j <= i; j++) moved += factor[i * dim + j] * z[k - i + j]
+      return centre[i] + moved
+    })
+  }
+
+  _refuse() { if (this.sampler.refusal && !this.divergence) this._stop(this.sampler.refusal, true) }
+
+  /** @param {string} message @param {boolean} [refused] */
+  _stop(message, refused = false) {
+    this.divergence = { step: this.steps, message: message.replace("{step}", (this.steps + 1).toLocaleString("en-US")), refused }
+  }
+
+  /** Make more steps of every chain, or fewer where one diverges. @param {number} n */
+  advance(n) {
+    const goal = this.steps + n
+    const burnIn = this.description.burn_in
+    while (this.steps < goal && !this.divergence) {
+      const stop = this.steps < burnIn ? Math.min(goal, burnIn) : goal
+      this._advance(stop - this.steps)
+    }
+  }
+
+  /** @param {number} n */
+  _advance(n) {
+    const { noise, estimate } = this.gradient
+    const counting = this.steps >= this.description.burn_in
+    const done = this._call("loop", { kernel: this.sampler.kernel, noise, estimate, counting, n })
+    this.steps += done
+    const counts = this.engine.view(this.arrays.counts)
+    this.counted += counts[GRADIENTS]
+    counts[GRADIENTS] = 0
+    if (this.steps <= this.description.burn_in) {
+      this.countedFrom = this.steps
+      counts.fill(0)
+    }
+    if (done < n) this._stop(this.sampler.divergence)
+    else if (this.target.watched && this.energies().some((u) => u === -Infinity)) this._stop(this.target.unbounded)
+  }
+
+  /** Forget the statistics, not the chains. */
+  restartStatistics() {
+    const { engine, sums } = this
+    const clock = engine.integers(sums.clock)
+    const written = clock[WRITTEN]
+    for (const name of SUMS) if (!["scales", "joint_scales", "tail"].includes(name)) engine.integers(sums[name]).fill(0n)
+    clock.set([0n, 0n, 1n, written])
+    engine.view(this.arrays.counts).fill(0)
+    this.countedFrom = this.steps
+  }
+
+  /** Go on from here with another sampler's or gradient's parameters, or another target.
+   * @param {{sampler?: any, gradient?: any, target?: any}} change */
+  change({ sampler = this.sampler, gradient = this.gradient, target }) {
+    if (target) this._aim(target)
+    this.sampler = sampler
+    this._put("params", this.engine.unpack(sampler.params))
+    if (target || gradient !== this.gradient) this._estimateBy(gradient)
+    else this._price()
+    this.restartStatistics()
+    if (this.divergence?.refused) this.divergence = null
+    this._refuse()
+  }
+
+  /** How often something was counted, in relation to the draws. @param {number} index */
+  share(index) { return this.engine.view(this.arrays.counts)[index] / Math.max(this.nDraws, 1) }
+
+  get acceptance() { return this.share(ACCEPTED) }
+  get clipped() { return this.share(CLIPPED) }
+
+  /** The mean of ‖v‖²/m over all chains and counted steps; null without a velocity. */
+  get temperature() {
+    const square = this.engine.view(this.arrays.counts)[SQUARE]
+    const made = (this.steps - this.countedFrom) * this.description.n_chains
+    return made && square > 0 ? square / made / this.target.manifold_dim : null
+  }
+
+  /** The mean of ξ over all chains and counted steps; null without one. */
+  get thermostat() {
+    const made = (this.steps - this.countedFrom) * this.description.n_chains
+    return made && this.sampler.thermostat ? this.engine.view(this.arrays.counts)[THERMOSTAT] / made : null
+  }
+}

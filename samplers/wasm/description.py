@@ -1,0 +1,165 @@
+"""A run as data: everything that the WebAssembly host needs to make the draws of a :class:`~samplers.spec.RunSpec`.
+
+The host has no Python. It knows the arrays' layout, the seeds' generator and the order of :class:`~samplers.engine.Run`;
+what depends on the target, the sampler and the gradient stands here: names of compiled functions, packed parameters,
+first values, costs. A :func:`signature` says how a compiled function takes its arguments.
+"""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from samplers import accumulate, engine, jit
+from samplers.gradients import Estimator
+from samplers.kernels import Sampler
+from samplers.kernels.base import KEPT
+from samplers.lent import Lent
+from samplers.spec import RunSpec
+from samplers.targets.base import Target
+from samplers.trace import Divergence
+
+STEP = "{step}"
+"""Where a sentence has the number of a step."""
+
+
+def signature(function: Any, names: Sequence[str] = ()) -> dict[str, Any]:
+    """How a declared function is called: its name, and of each argument its name and kind, nested for tuples.
+
+    The arguments' names are those that the function gives them, or these where it is one of a type.
+    """
+    made = jit.signature_of(function)
+    names = names or function.py_func.__code__.co_varnames[: len(made.args)]
+    return {
+        "name": jit.name_of(function),
+        "arguments": [[name, _kind(argument)] for name, argument in zip(names, made.args, strict=True)],
+        "result": None if made.return_type == types.void else str(made.return_type),
+    }
+
+
+def _kind(kind: Any) -> Any:
+    if isinstance(kind, types.BaseNamedTuple):
+        return [[name, _kind(part)] for name, part in zip(kind.fields, kind.types, strict=True)]
+    if isinstance(kind, Lent):
+        return "lent"
+    if isinstance(kind, types.Array):
+        return "array"
+    if isinstance(kind, types.FunctionType):
+        return "function"
+    return "generator" if kind == jit.rng_type else str(kind)
+
+
+def packed(array: Any) -> dict[str, Any]:
+    """An array as JSON: its shape, and its numbers of 8 bytes, little-endian, in base64."""
+    found: NDArray[Any] = np.ascontiguousarray(array)
+    kind = "i8" if found.dtype.kind in "iub" else "f8"
+    return {"shape": list(found.shape), "type": kind, "data": b64encode(found.astype(f"<{kind}").tobytes()).decode()}
+
+
+def signatures(spec: RunSpec) -> dict[str, dict[str, Any]]:
+    """How the functions are called that the WebAssembly host calls itself."""
+    target = spec.make_target()
+    return {
+        "loop": signature(engine.advance_all),
+        "begin": signature(engine.begin),
+        "potential": signature(target.potential, ("theta", "out", "params")),
+        "project": signature(target.manifold.project, ("position", "momentum", "shape")),
+    }
+
+
+def constants() -> dict[str, int]:
+    """The sizes of the running statistics' arrays."""
+    names = ("N_BINS", "N_JOINT", "N_LAGS", "LAG_RATIO", "N_LEVELS", "WATCHED", "HISTORY", "TAIL")
+    return {name: getattr(accumulate, name) for name in names} | {"COUNTS": jit.TURNED + 1}
+
+
+def functions(spec: RunSpec) -> list[Any]:
+    """The compiled functions that a run in the WebAssembly host calls, or hands over."""
+    return [*engine.functions(spec), spec.make_target().potential, spec.make_target().manifold.project]
+
+
+def of_run(spec: RunSpec) -> dict[str, Any]:
+    """A run: its target, sampler and gradient, and where it starts."""
+    target, sampler = spec.make_target(), spec.make_sampler()
+    first, momentum = spec.first_position(), np.array(spec.momentum)
+    if target.whitening is not None:
+        first = target.whitening.z(first)
+        momentum = target.whitening.velocity(momentum) if spec.momentum else momentum
+    return {
+        "target": of_target(target),
+        "sampler": of_sampler(sampler, target),
+        "gradient": of_gradient(spec.make_gradient(), target),
+        "seed": spec.seed,
+        "n_chains": spec.n_chains,
+        "n_steps": spec.n_steps,
+        "burn_in": spec.burn_in,
+        "thin": spec.thin,
+        "start": packed(first),
+        "momentum": packed(momentum) if spec.momentum and sampler.momentum == KEPT else None,
+    }
+
+
+def of_target(target: Target) -> dict[str, Any]:
+    """A target as the engine sees it."""
+    sampled = target.sampled
+    centre, factor = target.whitening or (np.zeros(target.dim), np.zeros((0, target.dim)))
+    statistics = accumulate.Statistics.empty(target.columns, 1, target.dim, target.planar)
+    return {
+        "key": target.key,
+        "dim": target.dim,
+        "functions": {
+            "potential": jit.name_of(target.potential),
+            "gradient": jit.name_of(target.gradient),
+            "batch": jit.name_of(target.batch),
+            "draw": jit.name_of(sampled.draw),
+            "observe": jit.name_of(target.observe),
+            "project": jit.name_of(target.manifold.project),
+            "flow": jit.name_of(target.manifold.flow),
+        },
+        "params": packed(sampled.packed()),
+        "data": packed(target.data()),
+        "shape": packed(target.manifold.shape()),
+        "centre": packed(centre),
+        "factor": packed(factor),
+        "limits": packed(engine.limits(target)),
+        "scales": packed(statistics.sums.scales),
+        "joint_scales": packed(statistics.sums.joint_scales),
+        "planar": target.planar,
+        "watched": target.watched,
+        "manifold_dim": target.manifold.dim,
+        "no_start": f"U is not finite at the start of {target.title}. Choose another start.",
+        "unbounded": f"{target.title}: the density is infinite where a chain is." if target.watched else "",
+    }
+
+
+def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
+    """A sampler as the engine sees it."""
+    return {
+        "key": sampler.key,
+        "start": jit.name_of(sampler.start),
+        "kernel": jit.name_of(sampler.advance),
+        "params": packed(sampler.packed(target.sampled)),
+        "auxiliary": packed(sampler.auxiliary(target.sampled)),
+        "thermostat": getattr(sampler, "thermostat", False) is True,
+        "interacting": sampler.interacting,
+        "gradients_per_step": sampler.gradients_per_step,
+        "full_gradients_per_step": sampler.full_gradients_per_step,
+        "data_beside": sampler.data_beside(target),
+        "refusal": sampler.refusal(target.sampled),
+        "divergence": Divergence.of(sampler, target, 0).message.replace("at step 1:", f"at step {STEP}:"),
+    }
+
+
+def of_gradient(gradient: Estimator, target: Target) -> dict[str, Any]:
+    """An estimator of the gradient as the engine sees it."""
+    return {
+        "key": gradient.key,
+        "estimate": jit.name_of(gradient.estimate),
+        "noise": {name: float(value) for name, value in gradient.noise()._asdict().items()},
+        "params": packed(gradient.packed(target.sampled)),
+        "memory": packed(gradient.first_memory(target.sampled)),
+        "data_per_gradient": gradient.data_per_gradient(target),
+    }
