@@ -47,7 +47,13 @@ def begin(
     rng, position, auxiliary, start, params, potential, gradient, batch, draw, target_params, project, flow, shape,
 ):  # fmt: skip
     """Make the chains' first state of what is the same for all of them."""
-    start(rng, position, auxiliary, jit.Model(potential, gradient, batch, draw, target_params, project, flow, shape), params)
+    start(
+        rng,
+        position,
+        auxiliary,
+        jit.Model(potential, gradient, batch, draw, target_params, project, flow, shape),
+        params,
+    )
 
 
 @jit.helper
@@ -402,7 +408,14 @@ class Run:
 def functions(spec: RunSpec) -> list[object]:
     """The compiled functions that a run of ``spec`` needs."""
     sampler = spec.make_sampler()
-    return [*spec.make_target().functions(), sampler.start, sampler.advance, spec.make_gradient().estimate, begin, advance_all]
+    return [
+        *spec.make_target().functions(),
+        sampler.start,
+        sampler.advance,
+        spec.make_gradient().estimate,
+        begin,
+        advance_all,
+    ]
 
 
 def limits(target: Target) -> Array:

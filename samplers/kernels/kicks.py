@@ -157,4 +157,3 @@ class Moving(Sampler):
 
     def thermostats(self, target: Target) -> int:
         return int(self.thermostat)
-

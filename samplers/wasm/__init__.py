@@ -1,0 +1,1 @@
+"""The engine's compiled functions as WebAssembly, for a host without Python."""

@@ -1,14 +1,14 @@
 """A process in which Numba compiles for WebAssembly instead of this machine; nothing that it compiles runs in it.
 
-It reads the names of declared functions from standard input, one a line, and writes each as NAME.o, a relocatable object
-for wasm32, into the folder that is its argument; then it prints the name. In the object the symbol NAME is a constant:
-the function's place in the table of functions.
+It reads the names of declared functions from standard input, one a line, and writes each as NAME.o, a relocatable
+object for wasm32, into the folder that is its argument; then it prints the name. In the object the symbol NAME is a
+constant: the function's place in the table of functions.
 
 Pointers have 32 bits, the integers in arrays 64. There is no wrapper for Python: functions keep Numba's own calling
 convention, (result, error, arguments…) → status.
 
-Numba promises none of the names that are replaced here: they are those of the releases in ``pyproject.toml``. It runs by
-its path, for ``import samplers`` makes Numba's compiler for this machine.
+Numba promises none of the names that are replaced here: they are those of the releases in ``pyproject.toml``. It runs
+by its path, for ``import samplers`` makes Numba's compiler for this machine.
 """
 
 import sys

@@ -1,8 +1,9 @@
 """A run as data: everything that the WebAssembly host needs to make the draws of a :class:`~samplers.spec.RunSpec`.
 
-The host has no Python. It knows the arrays' layout, the seeds' generator and the order of :class:`~samplers.engine.Run`;
-what depends on the target, the sampler and the gradient stands here: names of compiled functions, packed parameters,
-first values, costs. A :func:`signature` says how a compiled function takes its arguments.
+The host has no Python. It knows the arrays' layout, the seeds' generator and the order of
+:class:`~samplers.engine.Run`; everything that depends on the target, the sampler and the gradient stands here: names of
+compiled functions, packed parameters, first values, costs. A :func:`signature` says how a compiled function takes its
+arguments.
 """
 
 from base64 import b64encode

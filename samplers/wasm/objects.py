@@ -1,4 +1,4 @@
-"""Objects of compiled functions for WebAssembly, kept beside the native ones: what is absent is compiled in a process."""
+"""Objects of compiled functions for WebAssembly, kept beside the native ones; a process compiles the absent ones."""
 
 import hashlib
 import os

@@ -538,7 +538,7 @@ from numba import types
 from samplers import Run, RunSpec, engine, jit
 {fault}
 Run(RunSpec.of("gaussian", "sgld", n_steps=100)).advance(100)
-(signature,) = engine._loop.signatures
+(signature,) = engine.advance_all.signatures
 assert not any(isinstance(one, types.Dispatcher) for one in signature)
 """
 

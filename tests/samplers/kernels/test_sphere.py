@@ -12,8 +12,8 @@ import pytest
 from scipy import linalg
 
 from samplers import engine, jit
-from samplers.engine import first_state
 from samplers.diagnostics.divergence import kl_2d
+from samplers.engine import first_state
 from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
 from samplers.spec import Change, RunSpec
