@@ -297,6 +297,18 @@ class View:
         said = [text for text in map(in_words, (self.words(lanes), *captions.values())) if text]
         return [*captions.items(), (self.figure.id, f"{self._name}. {'; '.join(said)}")]
 
+    def live_data(self) -> dict[str, Any]:
+        """The constants of the view's code in a live page, as JSON; ``assets/live/views`` has that code."""
+        return {}
+
+    def live_labels(self) -> list[str]:
+        """The ids of the labels that the view's captions in a live page are for, in their order."""
+        return [label.id for label in getattr(self, "_labels", [])]
+
+    def live_tap(self) -> dict[str, Any] | None:
+        """Of which figure a click starts the chains there, and what its axes show; None where a click does not."""
+        return None
+
     def _drop_glyphs(self) -> None:
         """Nothing in a picture is ever selected or muted; bokeh.plotting makes two glyphs more of each for that."""
         for renderer in self.figure.select({"type": GlyphRenderer}):

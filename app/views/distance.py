@@ -78,6 +78,9 @@ class Distance(View):
         self._left, self._right, self._bottom, self._top = np.inf, 0.0, self.top, 0.0
         return p
 
+    def live_data(self) -> dict[str, Any]:
+        return {"top": self.top, "short": self._short, "label": self.label[:2]}
+
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """The distance now, and beside it the colour of the lane's curve."""
         out = {}

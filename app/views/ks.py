@@ -30,6 +30,9 @@ class KS(Distance):
             )
             self.hint = "grey: i.i.d. draws; dotted: error of the target"
 
+    def live_data(self) -> dict[str, Any]:
+        return super().live_data() | {"band": list(self._band), "mean": ks.KOLMOGOROV_MEAN}
+
     def distance(self, point: CurvePoint) -> float:
         return point.ks
 

@@ -70,6 +70,12 @@ class Marginal(View):
         self._labels = lane_labels(self, p, columns=columns) if len(scene.lanes) > 1 or not column.exact else []
         return p
 
+    def live_data(self) -> dict[str, Any]:
+        return {
+            "starts": self._starts.tolist(), "ends": self._ends.tolist(), "widths": self._widths.tolist(),
+            "centres": self._centres.tolist(), "exact": self._exact,
+        }  # fmt: skip
+
     def _above(self, highest: float) -> float:
         """The end of an axis with bars so high."""
         return 1.1 * highest

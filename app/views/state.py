@@ -10,7 +10,7 @@ from bokeh.palettes import interp_palette
 from numpy.typing import NDArray
 
 from app.theme import FINE, plot
-from app.views.base import FRESH, Data, Frame, LaneFrame, Playing, View
+from app.views.base import CLICK, FRESH, Data, Frame, LaneFrame, Playing, View
 from app.views.drags import OF_A_MOUSE, take_drags
 from app.views.marks import SIGNS, share
 from app.views.scales import Scale
@@ -147,6 +147,25 @@ class State(View):
             take_drags(self, p, handles, flat=target.dim == 1)
         if handles is not None:
             self.click += OF_A_MOUSE.format(", drag a cross: move that well")
+
+    def live_data(self) -> dict[str, Any]:
+        return {
+            "coordinates": list(self._coordinates),
+            "scales": [{"log": scale.log, "range": list(scale.range)} for scale in self._scales],
+            "span": self._span.tolist(),
+            "curve": [part.tolist() for part in self._curve] if len(self._coordinates) == 1 else None,
+            "usual": getattr(self, "_usual", 0.0),
+            "arrows": "full" in self.feeds,
+            "cloud": [part.tolist() for part in self._positions(self.scene.target.sample(0, CLOUD))] if "cloud" in self.feeds else None,
+        }
+
+    def live_labels(self) -> list[str]:
+        return [self._label.id]
+
+    def live_tap(self) -> dict[str, Any] | None:
+        if CLICK not in self.gestures or self.scene.target.support == SIMPLEX:
+            return None
+        return {"figure": self.figure.id} | {name: self.live_data()[name] for name in ("coordinates", "scales")}
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         target, (first, *second) = self.scene.target, self._coordinates

@@ -80,6 +80,9 @@ class Trace(View):
         self._kept = self.caption_above(p, len(scene.lanes) + 1, len(scene.lanes))
         return p
 
+    def live_data(self) -> dict[str, Any]:
+        return {"scale": {"log": self._scale.log, "range": list(self._scale.range)}}
+
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         for i, lane in enumerate(lanes):

@@ -2,8 +2,8 @@
 
 /** A place in the module's memory with a shape; its numbers have 8 bytes, in C order.
  * @typedef {{pointer: number, shape: number[], type: "f8" | "i8"}} NDArray */
-/** An array as JSON, its bytes in base64.
- * @typedef {{shape: number[], type: "f8" | "i8", data: string}} Packed */
+/** An array as JSON: its numbers, or their bytes in base64.
+ * @typedef {{shape: number[], type: "f8" | "i8", data?: string, values?: number[]}} Packed */
 /** How a compiled function takes its arguments: names and kinds, a kind of a tuple being such a list itself.
  * @typedef {Array<[string, any]>} Arguments */
 /** @typedef {{name: string, arguments: Arguments, result: string | null}} Signature */
@@ -13,6 +13,10 @@ const size = (shape) => shape.reduce((a, b) => a * b, 1)
 
 /** @param {string} text @returns {Uint8Array} */
 export const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0))
+
+/** The numbers of an array of doubles; of integers their bytes. @param {Packed} packed @returns {Float64Array} */
+export const numbersOf = ({ values, data }) =>
+  values ? Float64Array.from(values) : new Float64Array(bytesOf(data ?? "").buffer)
 
 export class Engine {
   /** @param {WebAssembly.Instance} instance @param {Record<string, Signature>} signatures */
@@ -42,7 +46,7 @@ export class Engine {
   /** @param {Packed} packed @returns {NDArray} */
   unpack(packed) {
     const out = this.zeros(packed.shape, packed.type)
-    new Uint8Array(this.memory, out.pointer, 8 * size(packed.shape)).set(bytesOf(packed.data))
+    new Uint8Array(this.memory, out.pointer, 8 * size(packed.shape)).set(new Uint8Array(numbersOf(packed).buffer))
     return out
   }
 

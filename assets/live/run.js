@@ -1,13 +1,11 @@
 // A run of one lane in the WebAssembly host: the same order of work as samplers/engine.py, and so the same draws.
 
-import { bytesOf } from "./engine.js"
+import { numbersOf } from "./engine.js"
+import { general } from "./format.js"
 
 const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
 export const [STEPS, KEPT, STRIDE, WRITTEN] = [0, 1, 2, 3]
 const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail"]
-
-/** @param {any} packed @returns {Float64Array} */
-const numbersOf = (packed) => new Float64Array(bytesOf(packed.data).buffer)
 
 /** @param {ArrayLike<number>} row @param {number} n */
 const tile = (row, n) => Float64Array.from({ length: n * row.length }, (_, i) => row[i % row.length])
@@ -150,6 +148,29 @@ export class Run {
     return found
   }
 
+  /** The columns of draws θ [draw][chain][coordinate], as [column][chain][draw].
+   * @param {Float64Array} theta @param {number} n @param {number} chains @returns {Float64Array} */
+  values(theta, n, chains) {
+    const { engine, target } = this
+    const draws = engine.array(theta, [n, chains, target.dim])
+    const out = engine.zeros([this.sums.bins.shape[0], chains, n])
+    if (n) engine.call("observe", { draws, n, out }, target.functions.observe)
+    const found = engine.view(out).slice()
+    engine.free(draws, out)
+    return found
+  }
+
+  /** ∂U/∂θ at one θ. @param {Float64Array} at @returns {Float64Array} */
+  slope(at) {
+    const { engine, target } = this
+    const theta = engine.array(at, [1, target.dim])
+    const out = engine.zeros([1, target.dim])
+    engine.call("gradient", { theta, out, params: this.arrays.target_params }, target.functions.gradient)
+    const found = engine.view(out).slice()
+    engine.free(theta, out)
+    return found
+  }
+
   /** θ of every chain: of chains that move z, centre + factor z. @returns {Float64Array} */
   theta() {
     const z = this.engine.view(this.arrays.position).slice()
@@ -168,7 +189,10 @@ export class Run {
 
   /** @param {string} message @param {boolean} [refused] */
   _stop(message, refused = false) {
-    this.divergence = { step: this.steps, message: message.replace("{step}", (this.steps + 1).toLocaleString("en-US")), refused }
+    const filled = message
+      .replace("{step}", (this.steps + 1).toLocaleString("en-US"))
+      .replace("{step_size}", general(this.sampler.step_size, 6))
+    this.divergence = { step: this.steps, message: filled, refused }
   }
 
   /** Make more steps of every chain, or fewer where one diverges. @param {number} n */

@@ -23,8 +23,8 @@ from samplers.spec import RunSpec
 from samplers.targets.base import Target
 from samplers.trace import Divergence
 
-STEP = "{step}"
-"""Where a sentence has the number of a step."""
+STEP, STEP_SIZE = "{step}", "{step_size}"
+"""Where a sentence has the number of a step, and the sampler's step size."""
 
 
 def signature(function: Any, names: Sequence[str] = ()) -> dict[str, Any]:
@@ -53,11 +53,18 @@ def _kind(kind: Any) -> Any:
     return "generator" if kind == jit.rng_type else str(kind)
 
 
+FEW = 2000
+"""An array of so many finite numbers is written out, so that a parameter in it can be replaced."""
+
+
 def packed(array: Any) -> dict[str, Any]:
-    """An array as JSON: its shape, and its numbers of 8 bytes, little-endian, in base64."""
+    """An array as JSON: its shape and its numbers, or their 8 bytes each, little-endian, in base64."""
     found: NDArray[Any] = np.ascontiguousarray(array)
     kind = "i8" if found.dtype.kind in "iub" else "f8"
-    return {"shape": list(found.shape), "type": kind, "data": b64encode(found.astype(f"<{kind}").tobytes()).decode()}
+    head = {"shape": list(found.shape), "type": kind}
+    if kind == "f8" and found.size <= FEW and np.isfinite(found).all():
+        return head | {"values": found.ravel().tolist()}
+    return head | {"data": b64encode(found.astype(f"<{kind}").tobytes()).decode()}
 
 
 def signatures(spec: RunSpec) -> dict[str, dict[str, Any]]:
@@ -67,6 +74,8 @@ def signatures(spec: RunSpec) -> dict[str, dict[str, Any]]:
         "loop": signature(engine.advance_all),
         "begin": signature(engine.begin),
         "potential": signature(target.potential, ("theta", "out", "params")),
+        "gradient": signature(target.gradient, ("theta", "out", "params")),
+        "observe": signature(target.observe, ("draws", "n", "out")),
         "project": signature(target.manifold.project, ("position", "momentum", "shape")),
     }
 
@@ -130,6 +139,7 @@ def of_target(target: Target) -> dict[str, Any]:
         "joint_scales": packed(statistics.sums.joint_scales),
         "planar": target.planar,
         "watched": target.watched,
+        "support": target.support,
         "manifold_dim": target.manifold.dim,
         "no_start": f"U is not finite at the start of {target.title}. Choose another start.",
         "unbounded": f"{target.title}: the density is infinite where a chain is." if target.watched else "",
@@ -146,12 +156,21 @@ def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
         "auxiliary": packed(sampler.auxiliary(target.sampled)),
         "thermostat": getattr(sampler, "thermostat", False) is True,
         "interacting": sampler.interacting,
+        "accept": getattr(sampler, "accept", False) is True,
+        "gradient_age": sampler.gradient_age,
         "gradients_per_step": sampler.gradients_per_step,
         "full_gradients_per_step": sampler.full_gradients_per_step,
         "data_beside": sampler.data_beside(target),
         "refusal": sampler.refusal(target.sampled),
-        "divergence": Divergence.of(sampler, target, 0).message.replace("at step 1:", f"at step {STEP}:"),
+        "step_size": getattr(sampler, "step_size", None),
+        "divergence": _when_it_diverges(sampler, target),
     }
+
+
+def _when_it_diverges(sampler: Sampler, target: Target) -> str:
+    message = Divergence.of(sampler, target, 0).message.replace("at step 1:", f"at step {STEP}:")
+    step_size = getattr(sampler, "step_size", None)
+    return message if step_size is None else message.replace(f"than {step_size:g} and", f"than {STEP_SIZE} and")
 
 
 def of_gradient(gradient: Estimator, target: Target) -> dict[str, Any]:

@@ -1,0 +1,173 @@
+"""A live page as HTML: figures, controls, compiled functions and the experiment in one file."""
+
+import json
+from base64 import b64encode
+from html import escape
+from typing import Any
+
+from bokeh.resources import Resources
+
+from app.live_page import figures
+from app.live_page.bundle import ASSETS, bundle
+from app.state import AppState
+from app.views import VIEWS
+from app.views.base import AXIS_LABELS, EXACT
+from lessons.formulas import mathml
+from samplers import Experiment
+from samplers.diagnostics.ks import edges_and_cdf
+from samplers.gradients import GRADIENTS
+from samplers.kernels import SAMPLERS
+from samplers.parameters import Count, Flag, Option, Real, SpecError, declared
+from samplers.spec import RunSpec, make_gradient, make_sampler
+from samplers.targets import TARGETS
+from samplers.targets.base import Target
+from samplers.wasm import description
+from samplers.wasm.link import LinkError, module
+from samplers.wasm.objects import CompileError
+from samplers.wasm.variations import variations
+
+LIVE = ("state", "marginal", "ks", "trace")
+"""The views that move without a server, in the order of the page."""
+MOST_CHAINS = 100
+"""Of a live page, which may run on a telephone."""
+
+
+class LiveError(Exception):
+    """An experiment cannot be a live page; the message says why."""
+
+
+def live_page(experiment: Experiment, title: str = "", shown: tuple[str, ...] = ()) -> str:
+    """The experiment as the text of one HTML file. Raises :class:`LiveError`."""
+    if experiment.of_model:
+        raise LiveError("A live page shows densities; a model of data needs Python.")
+    runs = experiment.runs()
+    functions = {id(f): f for run in runs for f in description.functions(run)}
+    try:
+        compiled = module(functions.values())
+    except (LinkError, CompileError) as error:
+        raise LiveError(str(error)) from error
+    page = _page(experiment, runs, shown)
+    title = title or f"{TARGETS[experiment.target.key].title}: {', '.join(page['names'])}"
+    parts = {
+        "TITLE": escape(title),
+        "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
+        "VIEWS": "\n".join(_place(key, view) for key, view in page["views"].items()),
+        "BOKEH": "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw),
+        "PAGE": _json(page),
+        "MODULE": b64encode(compiled).decode(),
+        "WORKER": bundle("live/worker.js"),
+        "SCRIPT": bundle("live/page.js"),
+    }
+    text = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
+    for name, content in parts.items():
+        text = text.replace(f"<!--{name}-->", content, 1)
+    return text
+
+
+def _json(value: Any) -> str:
+    """JSON that a script element can hold, whatever is in its texts."""
+    found = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return found.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _page(experiment: Experiment, runs: tuple[RunSpec, ...], shown: tuple[str, ...]) -> dict[str, Any]:
+    target = experiment.make_target()
+    state = AppState(experiment=experiment)
+    scenes = [state_scene(state, dark) for dark in (False, True)]
+    keys = [key for key in LIVE if VIEWS[key].needs == EXACT or VIEWS[key].fits(experiment)]
+    keys = [key for key in keys if VIEWS[key].fits(experiment)]
+    light, dark = ([figures.built(key, scene) for key in keys] for scene in scenes)
+    to_light, to_dark = figures.theme_changes(light, dark)
+    views = {view.key: figures.described(view) for view in light}
+    return {
+        "names": state.lane_titles(),
+        "columns": [column.name for column in target.columns],
+        "dim": target.dim,
+        "start": [float(x) for x in runs[0].first_position()],
+        "seed": experiment.seed,
+        "n_chains": min(experiment.n_chains, MOST_CHAINS),
+        "most_chains": MOST_CHAINS,
+        "most_seed": 2**32 - 1,
+        "speed": state.speed,
+        "most_speed": 1_000_000,
+        "coordinate": state.coordinate,
+        "axes": {key: label for key, label in AXIS_LABELS.items() if key in ("steps", "gradients", "data")},
+        "shown": [key for key in (shown or tuple(state.views)) if key in views] or keys[:3],
+        "views": views,
+        "light": to_light,
+        "dark": to_dark,
+        "axis_labels": figures.axis_labels(light),
+        "taps": [{"view": view.key, "tap": view.live_tap()} for view in light if view.live_tap()],
+        "target": _target(target),
+        "lanes": [_lane(run) for run in runs],
+        "signatures": description.signatures(runs[0]),
+        "constants": description.constants(),
+    }
+
+
+def state_scene(state: AppState, dark: bool) -> Any:
+    """What the figures are built for."""
+    from app.lanes.densities import DensityLanes
+
+    state.dark = dark
+    return DensityLanes.scene(state)
+
+
+def _target(target: Target) -> dict[str, Any]:
+    made = {
+        "run": description.of_target(target),
+        "truth": {
+            "cdf": [description.packed(edges_and_cdf(column)[1]) for column in target.columns],
+            "ks_columns": list(target.ks_columns),
+        },
+    }
+    return {"key": target.key, "title": target.title, "first": {}, "base": made, "parameters": [], "variations": {}}
+
+
+def _lane(spec: RunSpec) -> dict[str, Any]:
+    run = description.of_run(spec)
+    target = spec.make_target()
+
+    def of_sampler(values: Any) -> dict[str, Any]:
+        sampler = make_sampler(spec.sampler._replace(params=tuple(values.items())))
+        sampler.check(target)
+        return description.of_sampler(sampler, target)
+
+    def of_gradient(values: Any) -> dict[str, Any]:
+        gradient = make_gradient(spec.gradient._replace(params=tuple(values.items())))
+        gradient.check(target)
+        return description.of_gradient(gradient, target)
+
+    sampler, gradient = SAMPLERS[spec.sampler.key], GRADIENTS[spec.gradient.key]
+    return {
+        "run": {name: value for name, value in run.items() if name not in ("target", "sampler", "gradient")},
+        "sampler": _choice(sampler, spec.sampler.values(), of_sampler),
+        "gradient": _choice(gradient, spec.gradient.values(), of_gradient),
+        "equations": mathml(sampler.update_by(gradient), alone=True),
+    }
+
+
+def _choice(owner: Any, values: Any, describe: Any) -> dict[str, Any]:
+    first = dict(values)
+    found = variations(owner, first, describe)
+    parameters = [_parameter(name, parameter) for name, parameter in declared(owner) if name in found]
+    return {
+        "key": owner.key, "title": owner.title, "first": {name: first[name] for name in found}, "base": describe(first),
+        "parameters": parameters, "variations": found,
+    }  # fmt: skip
+
+
+def _parameter(name: str, parameter: Any) -> dict[str, Any]:
+    kinds = {Count: "count", Real: "real", Flag: "flag", Option: "option"}
+    bounds = getattr(parameter, "bounds", None)
+    return {
+        "name": name, "label": parameter.label, "doc": parameter.doc or "", "kind": next(kind for one, kind in kinds.items() if isinstance(parameter, one)),
+        "bounds": list(bounds) if bounds else None, "log": getattr(parameter, "log", False),
+    }  # fmt: skip
+
+
+def _place(key: str, view: dict[str, Any]) -> str:
+    return (
+        f'<figure class="view" id="view-{key}"><figcaption><b>{escape(view["title"])}</b> '
+        f'<span class="hint">{escape(view["hint"])}</span></figcaption><div class="plot" id="plot-{key}"></div></figure>'
+    )

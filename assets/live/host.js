@@ -1,0 +1,210 @@
+// The live loop without a server: runs the lanes, and answers with arrays for the figures. It knows no page: messages
+// come in and go out, whether it is in a worker or not.
+
+import { Engine, numbersOf } from "./engine.js"
+import { Record, counts } from "./record.js"
+import { Run } from "./run.js"
+import { VIEWS } from "./views.js"
+
+/** Milliseconds that lanes may move for between two frames. */
+const WORK = 12
+/** Steps of the first chunk, before it is known what one takes. */
+const FIRST = 16
+const UNANSWERED = 2
+const CAPTIONS_MS = 500
+
+/** The KS distance of a run's draws, as samplers/diagnostics/ks.py has it.
+ * @param {number[]} columns @param {Float64Array[]} cdf */
+const distanceFrom = (columns, cdf) => (/** @type {Run} */ run) => {
+  const each = columns.map((k) => {
+    const found = counts(run, k)
+    let [below, worst] = [0, 0]
+    for (let i = 0; i < cdf[k].length; i++) {
+      below += found[i]
+      worst = Math.max(worst, Math.abs(below / run.nDraws - cdf[k][i]))
+    }
+    return worst
+  })
+  return { ks: each.reduce((a, b) => a + b, 0) / each.length, kl: NaN, exactKl: NaN }
+}
+
+export class Host {
+  /** @param {(message: any, transfer?: Transferable[]) => void} post */
+  constructor(post) {
+    this.post = post
+    /** @type {Record[]} */
+    this.records = []
+    /** @type {Record<string, any>} */
+    this.views = {}
+    /** @type {string[]} */
+    this.shown = []
+    this.playing = this.hidden = false
+    this.speed = 1
+    this.single = 0
+    this.sent = this.answered = 0
+    this.ticking = false
+    this.saidAt = -Infinity
+    /** @type {Set<number>} Lanes whose divergence was said. */
+    this.stopped = new Set()
+  }
+
+  /** @param {any} message */
+  receive(message) {
+    try {
+      this[/** @type {"load"} */ (message.type)](message)
+    } catch (error) {
+      this.post({ type: "failed", message: String(error instanceof Error ? error.message : error) })
+    }
+  }
+
+  /** The compiled functions. @param {{module: WebAssembly.Module, signatures: any, constants: any}} message */
+  load({ module, signatures, constants }) {
+    this.engine = new Engine(new WebAssembly.Instance(module, {}), signatures)
+    this.constants = constants
+  }
+
+  /** Begin these lanes. @param {{lanes: any[], truth: any}} message */
+  open({ lanes, truth }) {
+    for (const record of this.records) record.run.free()
+    this.records = []
+    const cdf = truth.cdf.map(numbersOf)
+    const distance = distanceFrom(truth.ks_columns, cdf)
+    for (const lane of lanes) {
+      // @ts-ignore
+      this.records.push(new Record(new Run(this.engine, this.constants, lane), { distance }))
+    }
+    this.stopped.clear()
+    this.renew()
+  }
+
+  /** Figures that were made for these lanes, and which of them are shown.
+   * @param {{views: any, shown: string[], coordinate: number, axis: string, names: string[]}} message */
+  look({ views, shown, coordinate, axis, names }) {
+    this.views = views
+    this.shown = shown
+    this.scene = { coordinate, axis, names }
+    this.renew()
+  }
+
+  /** Everything is drawn afresh. */
+  renew() {
+    for (const view of Object.values(this.views)) view.data = structuredClone(view.first)
+    for (const record of this.records) record.forgetSent()
+    this.sent = this.answered = 0
+    this.saidAt = -Infinity
+    this.drawOnce = true
+    this.ask()
+  }
+
+  /** @param {{playing?: boolean, speed?: number, hidden?: boolean}} message */
+  pace({ playing = this.playing, speed = this.speed, hidden = this.hidden }) {
+    Object.assign(this, { playing, speed, hidden })
+    this.saidAt = -Infinity
+    this.ask()
+  }
+
+  step() {
+    this.single = 1
+    this.ask()
+  }
+
+  /** @param {{lane: number, change: any}} message */
+  change({ lane, change }) {
+    this.records[lane].change(change)
+    this.stopped.delete(lane)
+    this.saidAt = -Infinity
+    this.drawOnce = true
+    this.ask()
+  }
+
+  /** The draws that are kept, of every lane, for a file. */
+  draws() {
+    const lanes = this.records.map(({ run }) => {
+      const { history } = run.sums
+      const kept = Number(run.engine.integers(run.sums.clock)[1])
+      return { shape: history.shape, kept, stride: Number(run.engine.integers(run.sums.clock)[2]), values: run.engine.view(history).slice() }
+    })
+    this.post({ type: "draws", lanes })
+  }
+
+  /** A frame is on the screen. @param {{number: number}} message */
+  answer({ number }) {
+    this.answered = Math.max(this.answered, number)
+    this.ask()
+  }
+
+  get active() {
+    const moving = this.records.some(({ run }) => !run.divergence)
+    return !this.hidden && (this.drawOnce || (moving && (this.playing || this.single > 0)))
+  }
+
+  ask() {
+    if (this.ticking || !this.active || this.sent - this.answered >= UNANSWERED) return
+    this.ticking = true
+    setTimeout(() => {
+      this.ticking = false
+      try {
+        this.tick()
+      } catch (error) {
+        this.playing = false
+        this.post({ type: "failed", message: String(error instanceof Error ? error.message : error) })
+      }
+      this.ask()
+    }, 0)
+  }
+
+  tick() {
+    if (!this.active || this.sent - this.answered >= UNANSWERED) return
+    this.move(this.playing ? this.speed : this.single)
+    this.single = 0
+    this.drawOnce = false
+    for (const record of this.records) record.record(!this.playing)
+    this.send()
+  }
+
+  /** Make steps of every lane, or as many as the time allows. @param {number} n */
+  move(n) {
+    const began = performance.now()
+    let [done, chunk] = [0, FIRST]
+    while (done < n && performance.now() - began < WORK) {
+      const m = Math.min(chunk, n - done)
+      const before = performance.now()
+      for (const record of this.records) if (!record.run.divergence) record.advance(m)
+      done += m
+      chunk = Math.max(1, Math.min(n, Math.round((m * (WORK / 4)) / Math.max(performance.now() - before, 0.01))))
+    }
+    this.records.forEach(({ run }, lane) => {
+      if (!run.divergence || this.stopped.has(lane)) return
+      this.stopped.add(lane)
+      this.post({ type: "diverged", lane, message: run.divergence.message })
+    })
+  }
+
+  send() {
+    if (!this.scene) return
+    // @ts-ignore
+    const lanes = this.records.map((record) => record.frame(this.scene.axis))
+    const feeds = []
+    /** @type {Transferable[]} */
+    const transfer = []
+    const say = performance.now() - this.saidAt > CAPTIONS_MS
+    const texts = []
+    for (const key of this.shown) {
+      const { data, feeds: targets, labels } = this.views[key]
+      const scene = { ...this.scene, data, labels }
+      for (const [name, columns] of Object.entries(VIEWS[key].compute(scene, lanes))) {
+        const arrays = columns.map((column) => Float64Array.from(column))
+        transfer.push(...arrays.map((array) => array.buffer))
+        if (targets[name]) feeds.push([targets[name], arrays])
+      }
+      if (say) VIEWS[key].captions(scene, lanes).forEach((text, i) => labels[i] && texts.push([labels[i], text]))
+    }
+    this.sent += 1
+    const { steps } = this.records[0].run
+    this.post({ type: "frame", number: this.sent, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), moving: steps >= 0 && this.playing }, transfer)
+    if (say) {
+      this.saidAt = performance.now()
+      this.post({ type: "text", items: texts })
+    }
+  }
+}

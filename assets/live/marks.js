@@ -1,0 +1,29 @@
+// Words and ends of axes that several views share, as app/views/marks.py and scales.py have them.
+
+export const LONG = 64
+export const FEWEST_LAGS = 20
+export const TINY = 2.2250738585072014e-308
+
+/** @param {string} name */
+const letters = (name) => [...name].filter((letter) => !/\p{M}/u.test(letter)).length
+
+/** A lane's name in at most so many letters. @param {string} name @param {number} most */
+export const brief = (name, most) =>
+  letters(name) <= most ? name : `${name.slice(0, Math.max(most - 1, 0)).replace(/[ ,]+$/, "")}…`
+
+/** A share as a caption says it. @param {number} x */
+export const share = (x) => (x >= 0.01 ? `${Math.round(100 * Math.min(x, 1))}%` : "under 1%")
+
+/** The smallest of …, 1, 2, 5, 10, 20, … that is not below x > 0. @param {number} x */
+export const roundUp = (x) => {
+  const power = 10 ** Math.floor(Math.log10(x))
+  return power * ([1, 2, 5].find((step) => x <= power * step * (1 + 1e-9)) ?? 10)
+}
+
+/** @typedef {{log: boolean, range: [number, number]}} Scale */
+
+/** A value's place on an axis. @param {Scale} scale @param {number} x */
+export const forward = ({ log }, x) => (log ? Math.log10(Math.max(x, TINY)) : x)
+
+/** The value at a place on an axis. @param {Scale} scale @param {number} x */
+export const back = ({ log }, x) => (log ? 10 ** x : x)

@@ -1,0 +1,450 @@
+// The live page: controls, figures, and messages between them and the host.
+
+import { Host } from "./host.js"
+import { bytesOf } from "./engine.js"
+import { find, put } from "./feeds.js"
+import { described, scaleOf } from "./parameters.js"
+
+/** @param {string} id @returns {any} */
+const element = (id) => document.getElementById(id)
+
+/** A new element with properties and children.
+ * @param {string} tag @param {Record<string, any>} [properties] @param {Array<Node | string>} children */
+const make = (tag, properties = {}, ...children) => {
+  const out = document.createElement(tag)
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in out) /** @type {any} */ (out)[name] = value
+    else out.setAttribute(name, value)
+  }
+  out.append(...children)
+  return out
+}
+
+// A frame without a right to storage or history throws where they are asked for.
+/** @template T @param {() => T} ask @param {T} [otherwise] */
+const allowed = (ask, otherwise) => {
+  try {
+    return ask()
+  } catch {
+    return otherwise
+  }
+}
+
+const page = JSON.parse(element("page").textContent)
+/** What a person has chosen. */
+const chosen = {
+  seed: page.seed,
+  n_chains: page.n_chains,
+  start: /** @type {number[] | null} */ (null),
+  views: /** @type {string[]} */ ([...page.shown]),
+  axis: "steps",
+  speed: page.speed,
+  dark: matchMedia("(prefers-color-scheme: dark)").matches,
+  playing: !matchMedia("(prefers-reduced-motion: reduce)").matches,
+  target: { ...page.target.first },
+  lanes: page.lanes.map((/** @type {any} */ lane) => ({ sampler: { ...lane.sampler.first }, gradient: { ...lane.gradient.first } })),
+}
+
+/** @type {(message: any) => void} */
+let tell = () => {}
+
+// The state in the link.
+
+const KEYS = ["seed", "n_chains", "axis", "speed"]
+
+const writeFragment = () => {
+  const words = new URLSearchParams()
+  for (const key of KEYS) words.set(key, String(/** @type {any} */ (chosen)[key]))
+  words.set("views", chosen.views.join(","))
+  if (chosen.start) words.set("start", chosen.start.join(","))
+  words.set("target", JSON.stringify(chosen.target))
+  chosen.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ i) => words.set(`lane${i}`, JSON.stringify(lane)))
+  allowed(() => history.replaceState(null, "", `#${words}`))
+  return `${location.href.split("#")[0]}#${words}`
+}
+
+/** Whether a value is one that this parameter may have. @param {any} choice @param {string} name @param {any} value */
+const fits = (choice, name, value) => {
+  const variation = choice.variations[name]
+  const parameter = choice.parameters.find((/** @type {any} */ one) => one.name === name)
+  if (!variation || !parameter) return false
+  if (variation.stops) return variation.stops.some((/** @type {any} */ [stop]) => stop === value)
+  if (parameter.kind === "flag") return typeof value === "boolean"
+  const [low, high] = parameter.bounds
+  return typeof value === "number" && value >= low && value <= high && (parameter.kind !== "count" || Number.isInteger(value))
+}
+
+/** @param {any} choice @param {any} target @param {any} values @param {string[]} refused */
+const takeValues = (choice, target, values, refused) => {
+  for (const [name, value] of Object.entries(values ?? {})) {
+    if (name in choice.first && value === choice.first[name]) target[name] = value
+    else if (fits(choice, name, value)) target[name] = value
+    else refused.push(name)
+  }
+}
+
+/** What the link says, where this file can do it. @returns {string[]} the names that were refused */
+const readFragment = () => {
+  const words = new URLSearchParams(location.hash.slice(1))
+  /** @type {string[]} */
+  const refused = []
+  const whole = (/** @type {string} */ key, /** @type {number} */ low, /** @type {number} */ high) => {
+    if (!words.has(key)) return undefined
+    const value = Number(words.get(key))
+    if (Number.isInteger(value) && value >= low && value <= high) return value
+    refused.push(key)
+    return undefined
+  }
+  chosen.seed = whole("seed", 0, page.most_seed) ?? chosen.seed
+  chosen.n_chains = whole("n_chains", 1, page.most_chains) ?? chosen.n_chains
+  chosen.speed = whole("speed", 1, page.most_speed) ?? chosen.speed
+  if (words.has("axis")) {
+    if (Object.hasOwn(page.axes, words.get("axis") ?? "")) chosen.axis = words.get("axis") ?? "steps"
+    else refused.push("axis")
+  }
+  if (words.has("views")) {
+    const asked = (words.get("views") ?? "").slice(0, 500).split(",")
+    const known = asked.filter((key) => Object.hasOwn(page.views, key))
+    if (known.length) chosen.views = known
+    if (known.length < asked.length) refused.push("views")
+  }
+  if (words.has("start")) {
+    const start = (words.get("start") ?? "").slice(0, 5000).split(",").map(Number)
+    if (start.length === page.dim && start.every((x) => Number.isFinite(x) && Math.abs(x) <= 1e6)) chosen.start = start
+    else refused.push("start")
+  }
+  const parsed = (/** @type {string} */ key) => {
+    if (!words.has(key)) return {}
+    const found = allowed(() => JSON.parse((words.get(key) ?? "").slice(0, 5000)))
+    if (found && typeof found === "object") return found
+    refused.push(key)
+    return {}
+  }
+  takeValues(page.target, chosen.target, parsed("target"), refused)
+  page.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ i) => {
+    const { sampler, gradient } = parsed(`lane${i}`)
+    takeValues(lane.sampler, chosen.lanes[i].sampler, sampler, refused)
+    takeValues(lane.gradient, chosen.lanes[i].gradient, gradient, refused)
+  })
+  return refused
+}
+
+// What runs.
+
+const targetNow = () => described(page.target, chosen.target)
+
+/** @param {number} i */
+const laneNow = (i) => ({
+  ...page.lanes[i].run,
+  seed: chosen.seed,
+  n_chains: chosen.n_chains,
+  target: targetNow().run,
+  sampler: described(page.lanes[i].sampler, chosen.lanes[i].sampler),
+  gradient: described(page.lanes[i].gradient, chosen.lanes[i].gradient),
+  ...(chosen.start ? { start: { shape: [page.dim], type: "f8", values: chosen.start } } : {}),
+})
+
+const open = () => {
+  say("")
+  tell({ type: "open", lanes: page.lanes.map((/** @type {any} */ _, /** @type {number} */ i) => laneNow(i)), truth: targetNow().truth })
+  writeFragment()
+}
+
+const look = () => {
+  const views = Object.fromEntries(Object.entries(page.views).map(([key, view]) => [key, { first: view.data, feeds: view.feeds, labels: view.labels }]))
+  tell({ type: "look", views, shown: chosen.views, coordinate: page.coordinate, axis: chosen.axis, names: page.names })
+}
+
+/** @param {string} text */
+const say = (text) => {
+  element("problem").textContent = text
+  element("problem").hidden = !text
+}
+
+// Figures.
+
+const models = new Map()
+
+/** @param {string} id */
+const model = (id) => {
+  if (!models.has(id)) models.set(id, find(id))
+  return models.get(id)
+}
+
+const dress = () => {
+  document.documentElement.dataset.theme = chosen.dark ? "dark" : "light"
+  for (const [id, properties] of Object.entries(chosen.dark ? page.dark : page.light)) model(id)?.setv(properties)
+}
+
+const labelAxes = () => {
+  for (const [id, name] of page.axis_labels) model(id)?.setv({ [name]: page.axes[chosen.axis] })
+}
+
+/** Figures are made when their view is first shown. */
+const embedded = new Set()
+
+const showViews = async () => {
+  for (const key of Object.keys(page.views)) {
+    element(`view-${key}`).hidden = !chosen.views.includes(key)
+    element(`show-${key}`).setAttribute("aria-pressed", String(chosen.views.includes(key)))
+  }
+  for (const key of chosen.views.filter((one) => !embedded.has(one))) {
+    embedded.add(key)
+    const holder = element(`plot-${key}`)
+    holder.replaceChildren()
+    // @ts-ignore
+    await Bokeh.embed.embed_item(page.views[key].figure, holder)
+  }
+  models.clear()
+  for (const { tap, view } of page.taps) listen(view, tap)
+  dress()
+  labelAxes()
+  look()
+}
+
+const listening = new Set()
+
+/** A click in a figure starts the chains there. @param {string} view @param {any} tap */
+const listen = (view, { figure, coordinates, scales }) => {
+  if (listening.has(view) || !embedded.has(view)) return
+  listening.add(view)
+  model(figure).on_event("tap", (/** @type {any} */ event) => {
+    const point = coordinates.length > 1 ? [event.x, event.y] : [event.x]
+    if (point.some((x, k) => x < scales[k].range[0] || x > scales[k].range[1])) return
+    const start = [...(chosen.start ?? page.start)]
+    coordinates.forEach((/** @type {number} */ at, /** @type {number} */ k) => { start[at] = scales[k].log ? 10 ** point[k] : point[k] })
+    chosen.start = start
+    open()
+  })
+}
+
+let drawn = 0
+
+/** @param {any} message */
+const draw = ({ number, feeds, steps }) => {
+  for (const [feed, arrays] of feeds) {
+    const target = model(feed.id)
+    if (target) put(target, feed, arrays)
+  }
+  drawn = steps
+  element("steps").textContent = steps.toLocaleString("en-US")
+  document.documentElement.dataset.frames = String(number)
+  requestAnimationFrame(() => setTimeout(() => tell({ type: "answer", number }), 0))
+}
+
+/** @param {any} message */
+const write = ({ items }) => {
+  for (const [id, text] of items) model(id)?.setv({ text })
+}
+
+/** @param {any} message */
+const hear = (message) => {
+  if (message.type === "frame") draw(message)
+  else if (message.type === "text") write(message)
+  else if (message.type === "diverged") say(message.message)
+  else if (message.type === "draws") saveDraws(message.lanes)
+  else if (message.type === "failed") say(`The engine stopped: ${message.message} Reset begins again.`)
+}
+
+// Files.
+
+/** @param {string} name @param {Blob} blob */
+const download = (name, blob) => {
+  const link = make("a", { href: URL.createObjectURL(blob), download: name })
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
+}
+
+/** @param {any[]} lanes */
+const saveDraws = (lanes) => {
+  const head = ["lane", "chain", "step", ...page.columns]
+  const rows = [head.map((word) => `"${word.replaceAll('"', '""')}"`).join(",")]
+  lanes.forEach(({ shape: [chains, length, columns], kept, stride, values }, i) => {
+    for (let c = 0; c < chains; c++)
+      for (let t = 0; t < kept; t++)
+        rows.push([`"${page.names[i]}"`, c + 1, t * stride + 1, ...values.subarray((c * length + t) * columns, (c * length + t + 1) * columns)].join(","))
+  })
+  download("draws.csv", new Blob([rows.join("\n")], { type: "text/csv" }))
+}
+
+// Controls.
+
+/** @param {any} choice @param {Record<string, any>} values @param {string} prefix @param {() => void} moved */
+const sliders = (choice, values, prefix, moved) =>
+  choice.parameters
+    .filter((/** @type {any} */ parameter) => choice.variations[parameter.name])
+    .map((/** @type {any} */ parameter) => slider(parameter, choice.variations[parameter.name], values, prefix, moved))
+
+/** @param {any} parameter @param {any} variation @param {Record<string, any>} values @param {string} prefix @param {() => void} moved */
+const slider = (parameter, variation, values, prefix, moved) => {
+  const { name, label, doc, kind } = parameter
+  const id = `${prefix}-${name}`
+  if (kind === "flag") {
+    const input = make("input", { type: "checkbox", id, checked: values[name] })
+    input.onchange = () => { values[name] = /** @type {HTMLInputElement} */ (input).checked; moved() }
+    return make("div", { className: "control", title: doc }, make("label", { htmlFor: id }, input, ` ${label}`))
+  }
+  if (kind === "option") {
+    const options = variation.stops.map((/** @type {any} */ [value]) => make("option", { value: String(value), selected: value === values[name] }, String(value)))
+    const input = make("select", { id }, ...options)
+    input.onchange = () => { values[name] = variation.stops[/** @type {HTMLSelectElement} */ (input).selectedIndex][0]; moved() }
+    return make("div", { className: "control", title: doc }, make("label", { htmlFor: id }, label), input)
+  }
+  const { last, at, place } = scaleOf(parameter, variation)
+  const shown = make("output", { htmlFor: id }, String(values[name]))
+  const input = /** @type {HTMLInputElement} */ (make("input", { type: "range", id, min: "0", max: String(last), step: "1" }))
+  input.value = String(place(values[name]))
+  input.setAttribute("aria-valuetext", String(values[name]))
+  input.oninput = () => {
+    values[name] = at(Number(input.value))
+    shown.textContent = String(values[name])
+    input.setAttribute("aria-valuetext", String(values[name]))
+    moved()
+  }
+  return make("div", { className: "control", title: doc }, make("label", { htmlFor: id }, label), shown, input)
+}
+
+const build = () => {
+  const lanes = page.lanes.map((/** @type {any} */ lane, /** @type {number} */ i) => {
+    const changed = () => {
+      const { sampler, gradient } = laneNow(i)
+      tell({ type: "change", lane: i, change: { sampler, gradient } })
+      writeFragment()
+    }
+    const all = [
+      ...sliders(lane.sampler, chosen.lanes[i].sampler, `sampler-${i}`, changed),
+      ...sliders(lane.gradient, chosen.lanes[i].gradient, `gradient-${i}`, changed),
+    ]
+    const equations = make("div", { className: "equations" })
+    equations.innerHTML = lane.equations
+    return make("section", { className: `lane lane-${i}` }, make("h2", {}, page.names[i]), equations, ...all)
+  })
+  const target = sliders(page.target, chosen.target, "target", open)
+  element("lanes").replaceChildren(...lanes)
+  element("target-controls").replaceChildren(...target)
+  element("view-buttons").replaceChildren(...Object.entries(page.views).map(([key, { title }]) => {
+    const button = make("button", { type: "button", id: `show-${key}`, "aria-pressed": "false" }, title)
+    button.onclick = () => {
+      const on = chosen.views.includes(key)
+      if (on && chosen.views.length === 1) return
+      chosen.views = Object.keys(page.views).filter((one) => (one === key ? !on : chosen.views.includes(one)))
+      showViews()
+      writeFragment()
+    }
+    return button
+  }))
+  const play = element("play")
+  const showPlay = () => {
+    play.textContent = chosen.playing ? "Pause" : "Play"
+    document.documentElement.dataset.playing = String(chosen.playing)
+    tell({ type: "pace", playing: chosen.playing, speed: chosen.speed, hidden: document.hidden })
+  }
+  const pause = (/** @type {boolean} */ playing) => {
+    chosen.playing = playing
+    showPlay()
+  }
+  play.onclick = () => pause(!chosen.playing)
+  element("step").onclick = () => {
+    pause(false)
+    tell({ type: "step" })
+  }
+  element("reset").onclick = () => {
+    chosen.start = null
+    open()
+    showPlay()
+  }
+  element("seed").onclick = () => {
+    chosen.seed += 1
+    element("seed-now").textContent = String(chosen.seed)
+    open()
+    showPlay()
+  }
+  element("seed-now").textContent = String(chosen.seed)
+  const speed = element("speed")
+  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000]
+  speed.max = String(steps.length - 1)
+  const place = steps.findIndex((n) => n >= chosen.speed)
+  speed.value = String(place < 0 ? steps.length - 1 : place)
+  const showSpeed = () => {
+    element("speed-now").textContent = chosen.speed.toLocaleString("en-US")
+    speed.setAttribute("aria-valuetext", `${chosen.speed} steps a frame`)
+  }
+  speed.oninput = () => {
+    chosen.speed = steps[Number(speed.value)]
+    showSpeed()
+    showPlay()
+    writeFragment()
+  }
+  showSpeed()
+  const chains = element("chains")
+  chains.replaceChildren(...[...new Set([1, 2, 4, 10, 50, 100, page.n_chains, chosen.n_chains])].filter((n) => n <= page.most_chains).sort((a, b) => a - b).map((n) => make("option", { value: String(n), selected: n === chosen.n_chains }, String(n))))
+  chains.onchange = () => {
+    chosen.n_chains = Number(chains.value)
+    open()
+    showPlay()
+  }
+  const axis = element("axis")
+  axis.replaceChildren(...Object.entries(page.axes).map(([key, label]) => make("option", { value: key, selected: key === chosen.axis }, label)))
+  axis.onchange = () => {
+    chosen.axis = axis.value
+    labelAxes()
+    look()
+    writeFragment()
+  }
+  element("theme").onclick = () => {
+    chosen.dark = !chosen.dark
+    allowed(() => localStorage.setItem("sgmcmc-lab-dark", String(chosen.dark)))
+    dress()
+  }
+  element("copy").onclick = async () => {
+    const link = writeFragment()
+    const done = await allowed(() => navigator.clipboard?.writeText(link).then(() => true, () => false), Promise.resolve(false))
+    element("copied").textContent = done ? "Copied." : link
+  }
+  element("draws").onclick = () => tell({ type: "draws" })
+  document.addEventListener("visibilitychange", showPlay)
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || /** @type {HTMLElement} */ (event.target).closest?.("input,select,button,textarea,summary,a")) return
+    if (event.key === " ") {
+      event.preventDefault()
+      pause(!chosen.playing)
+    } else if (event.key === "s") element("step").click()
+    else if (event.key === "r") element("reset").click()
+  })
+  return showPlay
+}
+
+/** The host, in a worker where that is allowed. @returns {(message: any) => void} */
+const connect = () => {
+  const local = () => {
+    const host = new Host(hear)
+    return (/** @type {any} */ message) => host.receive(structuredClone(message))
+  }
+  return allowed(() => {
+    const worker = new Worker(URL.createObjectURL(new Blob([element("worker").textContent], { type: "text/javascript" })))
+    worker.onmessage = ({ data }) => hear(data)
+    return (/** @type {any} */ message) => worker.postMessage(message)
+  }, undefined) ?? local()
+}
+
+const begin = async () => {
+  let module
+  try {
+    module = await WebAssembly.compile(/** @type {BufferSource} */ (bytesOf(element("module").textContent.trim())))
+  } catch (error) {
+    say(`This browser, or the page that holds this one, refuses WebAssembly, and nothing moves: ${error instanceof Error ? error.message : error}`)
+    return
+  }
+  const kept = allowed(() => localStorage.getItem("sgmcmc-lab-dark"))
+  if (kept) chosen.dark = kept === "true"
+  const refused = readFragment()
+  const showPlay = build()
+  tell = connect()
+  tell({ type: "load", module, signatures: page.signatures, constants: page.constants })
+  open()
+  await showViews()
+  showPlay()
+  if (refused.length) say(`The link asks for what this file has not: ${[...new Set(refused)].slice(0, 5).join(", ")}. Everything else is as it says.`)
+}
+
+begin()

@@ -1,0 +1,50 @@
+// Parameters of a sampler, a gradient or a target, and the description that their values make.
+
+/** @typedef {{name: string, label: string, doc: string, kind: string, bounds: [number, number] | null, log: boolean, options: any[]}} Parameter */
+/** @typedef {{places?: Array<Array<string | number>>, stops?: Array<[any, any]>}} Variation */
+/** A sampler, gradient or target with its values. `base` is the description at `first`.
+ * @typedef {{key: string, title: string, first: Record<string, any>, base: any, parameters: Parameter[], variations: Record<string, Variation>}} Choice */
+
+/** The description of a choice with these values. One parameter that moves over stops has the description of its stop;
+ * the others take their places in it.
+ * @param {Choice} choice @param {Record<string, any>} values */
+export const described = ({ first, base, variations }, values) => {
+  const entries = Object.entries(variations)
+  const moved = entries.find(([name, { stops }]) => stops && values[name] !== first[name])
+  const out = structuredClone(moved ? moved[1].stops?.find(([value]) => value === values[moved[0]])?.[1] ?? base : base)
+  for (const [name, { places }] of entries) {
+    for (const path of places ?? []) {
+      const last = path[path.length - 1]
+      let node = out
+      for (const key of path.slice(0, -1)) node = node[key]
+      node[last] = typeof values[name] === "boolean" ? Number(values[name]) : values[name]
+    }
+  }
+  return out
+}
+
+/** The values that a slider has: its stops, or 200 places from end to end. @param {Parameter} parameter @param {Variation} variation */
+export const scaleOf = ({ bounds, log, kind }, { stops }) => {
+  if (stops) {
+    const values = stops.map(([value]) => value)
+    return { last: values.length - 1, at: (/** @type {number} */ i) => values[i], place: (/** @type {any} */ x) => Math.max(values.indexOf(x), 0) }
+  }
+  const [low, high] = bounds ?? [0, 1]
+  const whole = kind === "count"
+  const last = whole && high - low <= 200 && !log ? high - low : 200
+  const [from, to] = log && low > 0 ? [Math.log(low), Math.log(high)] : [low, high]
+  const at = (/** @type {number} */ i) => {
+    const raw = from + ((to - from) * i) / last
+    const value = log && low > 0 ? Math.exp(raw) : raw
+    const rounded = whole ? Math.round(value) : Number(value.toPrecision(3))
+    return Math.min(Math.max(rounded, low), high)
+  }
+  const place = (/** @type {number} */ x) => Math.round(((((log && low > 0 ? Math.log(x) : x) - from) / (to - from)) * last))
+  return { last, at, place }
+}
+
+/** The link's words for a choice: its key, and the values that are not the declared ones. @param {Choice} choice @param {Record<string, any>} values */
+export const written = ({ key, parameters, first }, values) => {
+  const said = parameters.filter(({ name }) => values[name] !== undefined).map(({ name }) => `${name}:${values[name] ?? first[name]}`)
+  return said.length ? `${key}(${said.join(";")})` : key
+}

@@ -1,0 +1,14 @@
+// What the live page knows of each view: the arrays of a frame, and its captions. The figures come with the page.
+
+import { ks } from "./views/ks.js"
+import { marginal } from "./views/marginal.js"
+import { state } from "./views/state.js"
+import { trace } from "./views/trace.js"
+
+/** @typedef {Record<string, Array<ArrayLike<number>>>} Data Arrays for feeds, by the feed's name, one a column. */
+/** @typedef {{data: any, coordinate: number, axis: keyof import("./record.js").Position, labels: string[], names: string[]}} Scene */
+/** @typedef {ReturnType<import("./record.js").Record["frame"]>} LaneFrame */
+/** @typedef {{compute: (scene: Scene, lanes: LaneFrame[]) => Data, captions: (scene: Scene, lanes: LaneFrame[]) => string[]}} LiveView */
+
+/** @type {Record<string, LiveView>} */
+export const VIEWS = { state, marginal, ks, trace }

@@ -1,0 +1,13 @@
+// The Kolmogorov–Smirnov distance from the target.
+
+import { general } from "../format.js"
+import { distanceView } from "./distance.js"
+
+export const ks = distanceView(
+  (point) => point.ks,
+  (data, { draws }) => [data.band[0], data.band[1], data.mean].map((x) => x / Math.sqrt(draws)),
+  ({ ks: distance, kl, exactKl }) => {
+    const text = `KS ${general(distance, 3)}`
+    return Number.isFinite(kl) ? `${text}  KL ${general(Math.max(kl - exactKl, 0), 2)}` : text
+  },
+)

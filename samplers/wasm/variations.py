@@ -1,0 +1,93 @@
+"""What a parameter changes in a description, found by trying: the WebAssembly host has no Python to pack it again.
+
+Most parameters stand in the description as they are, once or several times: those *places* take a new value. Any other
+parameter moves over *stops*, each with a description of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from math import exp, log
+from typing import Any
+
+import param
+
+from samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
+
+STOPS = 17
+"""Of a parameter that is not found in the description, on its slider; the value that it has is one more."""
+
+Described = Callable[[Mapping[str, Value]], dict[str, Any]]
+
+
+def variations(
+    owner: type[param.Parameterized], values: Mapping[str, Value], describe: Described
+) -> dict[str, dict[str, Any]]:
+    """Of each parameter that can be moved its places, or its stops, by its name.
+
+    ``describe(values)`` makes the description, and raises :class:`SpecError` for values that do not fit. A parameter that
+    can be nothing else, or is no number, flag or option, is left out.
+    """
+    base, out = describe(values), {}
+    for name, parameter in declared(owner):
+        found = _described(parameter, name, values, describe)
+        if len(found) < 2:
+            continue
+        places = _places(base, values[name], [(value, made) for value, made in found if value != values[name]])
+        if places != []:
+            out[name] = {"places": places} if places else {"stops": [[value, made] for value, made in found]}
+    return out
+
+
+def _described(
+    parameter: param.Parameter, name: str, values: Mapping[str, Value], describe: Described
+) -> list[tuple[Value, Any]]:
+    """The description at each value that is tried, in their order."""
+    out = []
+    for value in _tried(parameter, values[name]):
+        try:
+            out.append((value, describe({**values, name: value})))
+        except SpecError:
+            continue
+    return out
+
+
+def _tried(parameter: param.Parameter, now: Value) -> list[Value]:
+    if isinstance(parameter, Flag):
+        return [False, True]
+    if isinstance(parameter, Option):
+        return list(parameter.objects)
+    if not isinstance(parameter, (Real, Count)):
+        return []
+    assert isinstance(now, (int, float))
+    low, high = parameter.bounds
+    forward, back = (log, exp) if parameter.log and low > 0 else (float, float)
+    ends = forward(low), forward(high)
+    between = [back(ends[0] + (ends[1] - ends[0]) * k / (STOPS - 1)) for k in range(STOPS)]
+    if isinstance(parameter, Count):
+        return sorted({now, *(round(value) for value in between)})
+    return sorted({now, low, high, *(min(max(float(f"{value:.3g}"), low), high) for value in between)})
+
+
+def _places(base: Any, now: Value, others: list[tuple[Value, Any]]) -> list[list[str | int]] | None:
+    """Where in the base a parameter's value stands as it is; None where it changes more than these places."""
+    leaves = dict(_leaves(base))
+    if isinstance(now, str):
+        return None
+    places = [path for path, leaf in leaves.items() if not isinstance(leaf, str) and leaf == float(now)]
+    kept = []
+    for path in places:
+        moved = [dict(_leaves(made)).get(path) == float(value) for value, made in others]
+        if all(moved):
+            kept.append(path)
+    for value, made in others:
+        expected = leaves | dict.fromkeys(kept, float(value))
+        if dict(_leaves(made)) != expected:
+            return None
+    return [list(path) for path in kept]
+
+
+def _leaves(node: Any, path: tuple[str | int, ...] = ()) -> list[tuple[tuple[str | int, ...], Any]]:
+    """Every number and text of a description, by its path; numbers as floats."""
+    if isinstance(node, (dict, list)):
+        pairs = node.items() if isinstance(node, dict) else enumerate(node)
+        return [leaf for key, part in pairs for leaf in _leaves(part, (*path, key))]
+    return [(path, float(node) if isinstance(node, (int, float)) else node)]
