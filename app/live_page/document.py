@@ -1,12 +1,14 @@
 """A live page as HTML: figures, controls, compiled functions and the experiment in one file."""
 
 import json
+import re
 from base64 import b64encode
 from html import escape
 from typing import Any
 
 from bokeh.resources import Resources
 
+from app.formulas import parts as lines_of
 from app.live_page import figures
 from app.live_page.bundle import ASSETS, bundle
 from app.state import AppState
@@ -59,9 +61,7 @@ def live_page(experiment: Experiment, title: str = "", shown: tuple[str, ...] = 
         "SCRIPT": bundle("live/page.js"),
     }
     text = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
-    for name, content in parts.items():
-        text = text.replace(f"<!--{name}-->", content, 1)
-    return text
+    return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], text)
 
 
 def _json(value: Any) -> str:
@@ -143,7 +143,7 @@ def _lane(spec: RunSpec) -> dict[str, Any]:
         "run": {name: value for name, value in run.items() if name not in ("target", "sampler", "gradient")},
         "sampler": _choice(sampler, spec.sampler.values(), of_sampler),
         "gradient": _choice(gradient, spec.gradient.values(), of_gradient),
-        "equations": mathml(sampler.update_by(gradient), alone=True),
+        "equations": "".join(mathml(line, alone=True) for line in lines_of(sampler.update_by(gradient), r"\\\\")),
     }
 
 
@@ -169,5 +169,6 @@ def _parameter(name: str, parameter: Any) -> dict[str, Any]:
 def _place(key: str, view: dict[str, Any]) -> str:
     return (
         f'<figure class="view" id="view-{key}"><figcaption><b>{escape(view["title"])}</b> '
-        f'<span class="hint">{escape(view["hint"])}</span></figcaption><div class="plot" id="plot-{key}"></div></figure>'
+        f'<span class="hint">{escape(view["hint"])}</span></figcaption>'
+        f'<ul class="caption" id="caption-{key}"></ul><div class="plot" id="plot-{key}"></div></figure>'
     )

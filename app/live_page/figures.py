@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.embed import json_item
-from bokeh.models import Axis, ColumnDataSource, GlyphRenderer, Image, LinearColorMapper, Model
+from bokeh.models import Axis, ColumnDataSource, GlyphRenderer, Image, Label, LinearColorMapper, Model
 
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS, Scene, View
@@ -14,6 +14,10 @@ from app.views.base import AXIS_LABELS, Scene, View
 def built(key: str, scene: Scene) -> View:
     """A view of the scene, with pictures in so few bytes as they have colours."""
     view = VIEWS[key](scene)
+    # Captions are text of the page there, which wraps and is read aloud.
+    for label in view.figure.select({"type": Label}):
+        label.visible = False
+    view.figure.min_border_top = 8
     for renderer in view.figure.select({"type": GlyphRenderer}):
         if isinstance(renderer.glyph, Image):
             _reduce(renderer.data_source, renderer.glyph.color_mapper)
@@ -33,31 +37,36 @@ def _reduce(source: ColumnDataSource, mapper: Any) -> None:
 
 
 def described(view: View) -> dict[str, Any]:
-    """What the page needs of a view beside its code: the figure, its feeds and labels, and constants."""
+    """What the page needs of a view beside its code: the figure, its feeds, and constants."""
     feeds = {
         name: {"id": feed.model.id, "columns": feed.columns, "operation": feed.operation, "rollover": feed.rollover}
         for name, feed in view.feeds.items()
         if feed.operation != "play"
     }
+    item = json_item(view.figure)
+    # Definitions of models of every library that this process has loaded; none is in a figure.
+    item["doc"]["defs"] = []
     return {
         "title": view.title,
         "hint": view.hint,
-        "figure": json_item(view.figure),
+        "figure": item,
         "feeds": feeds,
-        "labels": view.live_labels(),
         "data": view.live_data(),
     }
 
 
-def theme_changes(light: Sequence[View], dark: Sequence[View]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+def theme_changes(
+    light: Sequence[View], dark: Sequence[View]
+) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
     """Every property that differs between the same figures in both themes, by the id of the light one's model."""
     to_light: dict[str, dict[str, Any]] = {}
     to_dark: dict[str, dict[str, Any]] = {}
     for one, other in zip(light, dark, strict=True):
         for model, twin in zip(_models(one.figure), _models(other.figure), strict=True):
-            values = [part.properties_with_values(include_defaults=False) for part in (model, twin)]
-            for name in sorted(values[0].keys() & values[1].keys()):
-                now, then = (_plain(one[name]) for one in values)
+            # One of the two may have the colour that is a default.
+            changed = set().union(*(part.properties_with_values(include_defaults=False) for part in (model, twin)))
+            for name in sorted(changed):
+                now, then = (_plain(getattr(part, name)) for part in (model, twin))
                 if now is not None and now != then:
                     to_light.setdefault(model.id, {})[name] = now
                     to_dark.setdefault(model.id, {})[name] = then

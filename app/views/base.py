@@ -301,10 +301,6 @@ class View:
         """The constants of the view's code in a live page, as JSON; ``assets/live/views`` has that code."""
         return {}
 
-    def live_labels(self) -> list[str]:
-        """The ids of the labels that the view's captions in a live page are for, in their order."""
-        return [label.id for label in getattr(self, "_labels", [])]
-
     def live_tap(self) -> dict[str, Any] | None:
         """Of which figure a click starts the chains there, and what its axes show; None where a click does not."""
         return None

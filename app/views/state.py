@@ -156,11 +156,10 @@ class State(View):
             "curve": [part.tolist() for part in self._curve] if len(self._coordinates) == 1 else None,
             "usual": getattr(self, "_usual", 0.0),
             "arrows": "full" in self.feeds,
-            "cloud": [part.tolist() for part in self._positions(self.scene.target.sample(0, CLOUD))] if "cloud" in self.feeds else None,
+            "cloud": [part.tolist() for part in self._positions(self.scene.target.sample(0, CLOUD))]
+            if "cloud" in self.feeds
+            else None,
         }
-
-    def live_labels(self) -> list[str]:
-        return [self._label.id]
 
     def live_tap(self) -> dict[str, Any] | None:
         if CLICK not in self.gestures or self.scene.target.support == SIMPLEX:

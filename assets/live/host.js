@@ -190,14 +190,14 @@ export class Host {
     const say = performance.now() - this.saidAt > CAPTIONS_MS
     const texts = []
     for (const key of this.shown) {
-      const { data, feeds: targets, labels } = this.views[key]
-      const scene = { ...this.scene, data, labels }
+      const { data, feeds: targets } = this.views[key]
+      const scene = { ...this.scene, data }
       for (const [name, columns] of Object.entries(VIEWS[key].compute(scene, lanes))) {
         const arrays = columns.map((column) => Float64Array.from(column))
         transfer.push(...arrays.map((array) => array.buffer))
         if (targets[name]) feeds.push([targets[name], arrays])
       }
-      if (say) VIEWS[key].captions(scene, lanes).forEach((text, i) => labels[i] && texts.push([labels[i], text]))
+      if (say) texts.push([key, VIEWS[key].captions(scene, lanes), VIEWS[key].ofLanes && lanes.length > 1])
     }
     this.sent += 1
     const { steps } = this.records[0].run

@@ -36,7 +36,8 @@ const chosen = {
   seed: page.seed,
   n_chains: page.n_chains,
   start: /** @type {number[] | null} */ (null),
-  views: /** @type {string[]} */ ([...page.shown]),
+  // A telephone has room for one picture and its controls.
+  views: /** @type {string[]} */ (matchMedia("(max-width: 560px)").matches ? page.shown.slice(0, 1) : [...page.shown]),
   axis: "steps",
   speed: page.speed,
   dark: matchMedia("(prefers-color-scheme: dark)").matches,
@@ -131,6 +132,8 @@ const readFragment = () => {
 
 // What runs.
 
+const SIGNS = "●■▲◆"
+
 const targetNow = () => described(page.target, chosen.target)
 
 /** @param {number} i */
@@ -151,7 +154,7 @@ const open = () => {
 }
 
 const look = () => {
-  const views = Object.fromEntries(Object.entries(page.views).map(([key, view]) => [key, { first: view.data, feeds: view.feeds, labels: view.labels }]))
+  const views = Object.fromEntries(Object.entries(page.views).map(([key, view]) => [key, { first: view.data, feeds: view.feeds, }]))
   tell({ type: "look", views, shown: chosen.views, coordinate: page.coordinate, axis: chosen.axis, names: page.names })
 }
 
@@ -234,7 +237,15 @@ const draw = ({ number, feeds, steps }) => {
 
 /** @param {any} message */
 const write = ({ items }) => {
-  for (const [id, text] of items) model(id)?.setv({ text })
+  for (const [key, lines, ofLanes] of items) {
+    const holder = element(`caption-${key}`)
+    lines.forEach((/** @type {string} */ text, /** @type {number} */ i) => {
+      const line = holder.children[i] ?? holder.appendChild(make("li"))
+      if (line.textContent !== text) line.textContent = text
+      if (ofLanes) Object.assign(line.dataset, { lane: String(i), sign: SIGNS[i] })
+    })
+    while (holder.children.length > lines.length) holder.lastChild.remove()
+  }
 }
 
 /** @param {any} message */

@@ -6,9 +6,10 @@ import { state } from "./views/state.js"
 import { trace } from "./views/trace.js"
 
 /** @typedef {Record<string, Array<ArrayLike<number>>>} Data Arrays for feeds, by the feed's name, one a column. */
-/** @typedef {{data: any, coordinate: number, axis: keyof import("./record.js").Position, labels: string[], names: string[]}} Scene */
+/** @typedef {{data: any, coordinate: number, axis: keyof import("./record.js").Position, names: string[]}} Scene */
 /** @typedef {ReturnType<import("./record.js").Record["frame"]>} LaneFrame */
-/** @typedef {{compute: (scene: Scene, lanes: LaneFrame[]) => Data, captions: (scene: Scene, lanes: LaneFrame[]) => string[]}} LiveView */
+/** @typedef {{compute: (scene: Scene, lanes: LaneFrame[]) => Data, captions: (scene: Scene, lanes: LaneFrame[]) => string[], ofLanes?: boolean}} LiveView */
+// `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
 export const VIEWS = { state, marginal, ks, trace }

@@ -11,6 +11,7 @@ const DECADES = 1e3
  * @param {(point: import("../record.js").CurvePoint) => string} words
  * @returns {import("../views.js").LiveView} */
 export const distanceView = (distance, noise, words) => ({
+  ofLanes: true,
   compute({ data, axis }, lanes) {
     /** @type {import("../views.js").Data} */
     const out = {}

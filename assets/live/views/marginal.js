@@ -7,6 +7,7 @@ const FEW = 20 * 64
 
 /** @type {import("../views.js").LiveView} */
 export const marginal = {
+  ofLanes: true,
   compute({ data, coordinate }, lanes) {
     /** @type {import("../views.js").Data} */
     const out = {}
@@ -26,6 +27,5 @@ export const marginal = {
     if (highest > 0) out.y = [[0, 1.1 * Math.max(data.exact, Math.min(highest, HIGHEST * data.exact))]]
     return out
   },
-  captions: ({ data, labels, names }) =>
-    labels.map((_, i) => names[i] + (data.cut?.[i] ? " (cut off)" : "")),
+  captions: ({ data, names }) => names.map((name, i) => name + (data.cut?.[i] ? " (cut off)" : "")),
 }

@@ -84,5 +84,5 @@ export const state = {
     })
     return data.arrows ? { ...out, ...arrows(data, lanes[0].run) } : out
   },
-  captions: ({ data }, lanes) => [[...notes(lanes), ...(data.flat ? ["−∇U is 0 here: its arrow has no length"] : [])].join("\n")],
+  captions: ({ data }, lanes) => [...notes(lanes), ...(data.flat ? ["−∇U is 0 here: its arrow has no length"] : [])],
 }

@@ -8,6 +8,7 @@ const SHOWN_MARKS = 20
 
 /** @type {import("../views.js").LiveView} */
 export const trace = {
+  ofLanes: true,
   compute({ data, coordinate }, lanes) {
     /** @type {import("../views.js").Data} */
     const out = {}
