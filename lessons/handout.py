@@ -96,8 +96,8 @@ def handout(lesson: Lesson, outcomes: Mapping[int, Outcome], *, quick: bool = Fa
 </head>
 <body>
 <main>
-<h1>{_sentence(lesson.title)}</h1>
-<p>{_sentence(lesson.summary)}</p>
+<h1>{sentence(lesson.title)}</h1>
+<p>{sentence(lesson.summary)}</p>
 <p class="small">A lesson of SG-MCMC Lab, {lesson.minutes} minutes.{measured} In the lab it is <code>?lesson={escape(lesson.key)}</code>.</p>
 {steps}
 {_glossary(lesson, teacher)}
@@ -124,22 +124,22 @@ def policy(scripts: str) -> str:
 
 def _step(lesson: Lesson, step: Step, outcome: Outcome | None, figures: Sequence[tuple[str, list[str]]], teacher: bool) -> str:  # fmt: skip
     parts = [
-        f"<h2>{step.number}. {_sentence(step.title)}</h2>",
-        as_html(_filled(step.text, step), mathml, change=_links),
+        f"<h2>{step.number}. {sentence(step.title)}</h2>",
+        as_html(filled_text(step.text, step), mathml, change=_links),
     ]
     if step.question is not None:
         order = lesson.shuffled(step.number)
-        options = "".join(f"<li>{_sentence(step.question.options[number - 1])}</li>" for number in order)
+        options = "".join(f"<li>{sentence(step.question.options[number - 1])}</li>" for number in order)
         right = ascii_uppercase[order.index(step.question.answer)]
         parts.append(
-            f"<div class='question'><p><b>Before you look:</b> {_sentence(step.question.ask)}</p><ol type='A'>{options}</ol>"
-            f"<details><summary>Answer</summary><p><b>{right}.</b> {_sentence(step.question.why)}</p></details></div>"
+            f"<div class='question'><p><b>Before you look:</b> {sentence(step.question.ask)}</p><ol type='A'>{options}</ol>"
+            f"<details><summary>Answer</summary><p><b>{right}.</b> {sentence(step.question.why)}</p></details></div>"
         )
     for kind, divs in figures:
         shown = "".join(f"<div>{div}</div>" for div in divs)
         parts.append(f"<figure><div class='row'>{shown}</div><figcaption>{CAPTIONS[kind]}</figcaption></figure>")
     if step.watch:
-        parts.append(f"<p><b>In the lab, watch this.</b> {_sentence(_filled(step.watch, step))}</p>")
+        parts.append(f"<p><b>In the lab, watch this.</b> {sentence(filled_text(step.watch, step))}</p>")
     if outcome is not None and outcome.results:
         rows = "".join(map(_claim, outcome.results))
         parts.append(
@@ -157,10 +157,10 @@ def _claim(result: Result) -> str:
     mark = "<span class='met'>✓</span>" if result.passed else "<span class='not'>✗</span>"
     error = f" ± {result.error:.2g}" if result.error else ""
     allowed = f"{result.allowed:.2g}" if result.allowed is not None else ""
-    says, paper = _sentence(result.claim.says), result.claim.paper
+    says, paper = sentence(result.claim.says), result.claim.paper
     if paper is not None:
-        number = _sentence(paper.number) if isinstance(paper.number, str) else f"{paper.number:g}"
-        says += f"<br><span class='small'>{_sentence(paper.figure)}: {number}. {_sentence(paper.reason)}</span>"
+        number = sentence(paper.number) if isinstance(paper.number, str) else f"{paper.number:g}"
+        says += f"<br><span class='small'>{sentence(paper.figure)}: {number}. {sentence(paper.reason)}</span>"
     if result.reason:
         says += f"<br><span class='not'>{escape(result.reason)}</span>"
     last = f"<td class='number' data-name='tolerance'>{allowed}</td>" if allowed else "<td></td>"
@@ -174,24 +174,32 @@ def _exercise(number: int, exercise: Exercise, teacher: bool) -> str:
     solution = ""
     if teacher:
         link = escape(f"?{exercise.experiment.to_query()}")
-        solution = f"<details><summary>Solution</summary><p>{_sentence(exercise.solution)}</p><p class='small'>In the lab: <code>{link}</code></p></details>"
-    return f"<div class='exercise'><p><b>Exercise {number}.</b> {_sentence(exercise.text)}</p>{solution}</div>"
+        solution = f"<details><summary>Solution</summary><p>{sentence(exercise.solution)}</p><p class='small'>In the lab: <code>{link}</code></p></details>"
+    return f"<div class='exercise'><p><b>Exercise {number}.</b> {sentence(exercise.text)}</p>{solution}</div>"
 
 
 def _glossary(lesson: Lesson, teacher: bool) -> str:
     """The terms that the lesson uses, each with its sentence."""
+    found = terms(lesson)
+    return f"<section><h2>Terms</h2>{found}</section>" if found else ""
+
+
+def terms(lesson: Lesson) -> str:
+    """The terms that the lesson uses as a list, each with its sentence."""
     texts = [text for step in lesson.steps for text in (step.title, step.text, step.watch, *(claim.says for claim in step.claims))]  # fmt: skip
     texts += [text for step in lesson.steps if step.question for text in (step.question.ask, *step.question.options, step.question.why)]  # fmt: skip
-    terms = sorted(used(texts), key=lambda term: term.name.lower())
-    listed = "".join(f"<dt>{_sentence(term.name)}</dt><dd>{_sentence(term.says)}</dd>" for term in terms)
-    return f"<section><h2>Terms</h2><dl>{listed}</dl></section>" if terms else ""
+    found = sorted(used(texts), key=lambda term: term.name.lower())
+    listed = "".join(f"<dt>{sentence(term.name)}</dt><dd>{sentence(term.says)}</dd>" for term in found)
+    return f"<dl>{listed}</dl>" if found else ""
 
 
-def _filled(text: str, step: Step) -> str:
+def filled_text(text: str, step: Step) -> str:
+    """A step's text with the numbers of its experiment in place of their names."""
     return text if step.spec is None else filled(text, step.spec)
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """A text of one paragraph as HTML, without links into the lab."""
     return without_paragraph(as_html(text, mathml, change=_links))
 
 

@@ -3,23 +3,25 @@
 import json
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from bokeh.resources import Resources
 
+from app.lanes import scene_of
 from app.formulas import parts as lines_of
 from app.live_page import figures
 from app.live_page.bundle import ASSETS, bundle
 from app.state import AppState
-from app.views import VIEWS
-from app.views.base import AXIS_LABELS, EXACT
+from app.views import fitting
+from app.views.base import AXIS_LABELS, Scene
 from lessons.formulas import mathml
 from samplers import Experiment
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
-from samplers.parameters import Count, Flag, Option, Real, SpecError, declared
+from samplers.parameters import Count, Flag, Option, Real, declared
 from samplers.spec import RunSpec, make_gradient, make_sampler
 from samplers.targets import TARGETS
 from samplers.targets.base import Target
@@ -38,30 +40,47 @@ class LiveError(Exception):
     """An experiment cannot be a live page; the message says why."""
 
 
-def live_page(experiment: Experiment, title: str = "", shown: tuple[str, ...] = ()) -> str:
+def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()) -> str:
     """The experiment as the text of one HTML file. Raises :class:`LiveError`."""
     if experiment.of_model:
         raise LiveError("A live page shows densities; a model of data needs Python.")
-    runs = experiment.runs()
-    functions = {id(f): f for run in runs for f in description.functions(run)}
+    state = AppState(experiment=experiment)
+    if shown:
+        state.views = list(shown)
+    target = TARGETS[experiment.target.key]
+    return document(title or f"{target.title}: {', '.join(state.lane_titles())}", [state])
+
+
+def document(title: str, states: Sequence[AppState | None], text: str = "", bokeh: str = "") -> str:
+    """One HTML file of several steps, each an experiment on a density, or None where a step has text alone.
+
+    ``text`` is HTML above the experiment; ``bokeh`` is where BokehJS is, which is in the file without it. Raises
+    :class:`LiveError`.
+    """
+    runs = [run for state in states if state is not None for run in state.experiment.runs()]
+    functions = {id(one): one for run in runs for one in description.functions(run)}
     try:
-        compiled = module(functions.values())
+        compiled = b64encode(module(functions.values())).decode() if runs else ""
     except (LinkError, CompileError) as error:
         raise LiveError(str(error)) from error
-    page = _page(experiment, runs, shown)
-    title = title or f"{TARGETS[experiment.target.key].title}: {', '.join(page['names'])}"
+    pages = {
+        "signatures": description.signatures(runs[0]) if runs else {},
+        "constants": description.constants(),
+        "steps": [_page(state) if state is not None else EMPTY for state in states],
+    }
+    inline = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
     parts = {
         "TITLE": escape(title),
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
-        "VIEWS": "\n".join(_place(key, view) for key, view in page["views"].items()),
-        "BOKEH": "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw),
-        "PAGE": _json(page),
-        "MODULE": b64encode(compiled).decode(),
+        "TEXT": f'<div id="text">{text}</div>' if text else "",
+        "BOKEH": f'<script src="{escape(bokeh)}"></script>' if bokeh else f"<script>{inline}</script>",
+        "PAGE": _json(pages),
+        "MODULE": compiled,
         "WORKER": bundle("live/worker.js"),
         "SCRIPT": bundle("live/page.js"),
     }
-    text = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
-    return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], text)
+    page = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
+    return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page)
 
 
 def _json(value: Any) -> str:
@@ -70,12 +89,19 @@ def _json(value: Any) -> str:
     return found.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _page(experiment: Experiment, runs: tuple[RunSpec, ...], shown: tuple[str, ...]) -> dict[str, Any]:
-    target = experiment.make_target()
-    state = AppState(experiment=experiment)
-    scenes = [state_scene(state, dark) for dark in (False, True)]
-    keys = [key for key in LIVE if VIEWS[key].needs == EXACT or VIEWS[key].fits(experiment)]
-    keys = [key for key in keys if VIEWS[key].fits(experiment)]
+EMPTY: dict[str, Any] = {
+    "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "most_speed": 1,
+    "coordinate": 0, "axes": {}, "shown": [], "views": {}, "light": {}, "dark": {}, "axis_labels": [], "taps": [],
+    "target": {"key": "", "title": "", "first": {}, "base": {}, "parameters": [], "variations": {}}, "lanes": [],
+}  # fmt: skip
+"""A step without an experiment."""
+
+
+def _page(state: AppState) -> dict[str, Any]:
+    experiment = state.experiment
+    target, runs = experiment.make_target(), experiment.runs()
+    scenes = [_scene(state, dark) for dark in (False, True)]
+    keys = [key for key in LIVE if key in fitting(experiment)]
     light, dark = ([figures.built(key, scene) for key in keys] for scene in scenes)
     to_light, to_dark = figures.theme_changes(light, dark)
     views = {view.key: figures.described(view) for view in light}
@@ -92,7 +118,7 @@ def _page(experiment: Experiment, runs: tuple[RunSpec, ...], shown: tuple[str, .
         "most_speed": 1_000_000,
         "coordinate": state.coordinate,
         "axes": {key: label for key, label in AXIS_LABELS.items() if key in ("steps", "gradients", "data")},
-        "shown": [key for key in (shown or tuple(state.views)) if key in views] or keys[:3],
+        "shown": [key for key in state.views if key in views] or keys[:3],
         "views": views,
         "light": to_light,
         "dark": to_dark,
@@ -105,12 +131,13 @@ def _page(experiment: Experiment, runs: tuple[RunSpec, ...], shown: tuple[str, .
     }
 
 
-def state_scene(state: AppState, dark: bool) -> Any:
-    """What the figures are built for."""
-    from app.lanes.densities import DensityLanes
-
+def _scene(state: AppState, dark: bool) -> Scene:
+    """What the figures are built for. Raises :class:`LiveError`."""
     state.dark = dark
-    return DensityLanes.scene(state)
+    made = scene_of(state, None)
+    if made is None:
+        raise LiveError(f"The truth of {state.experiment.make_target().title} is still to be found: open it in the lab once.")
+    return made
 
 
 def _target(target: Target) -> dict[str, Any]:
@@ -164,11 +191,3 @@ def _parameter(name: str, parameter: Any) -> dict[str, Any]:
         "name": name, "label": parameter.label, "doc": parameter.doc or "", "kind": next(kind for one, kind in kinds.items() if isinstance(parameter, one)),
         "bounds": list(bounds) if bounds else None, "log": getattr(parameter, "log", False),
     }  # fmt: skip
-
-
-def _place(key: str, view: dict[str, Any]) -> str:
-    return (
-        f'<figure class="view" id="view-{key}"><figcaption><b>{escape(view["title"])}</b> '
-        f'<span class="hint">{escape(view["hint"])}</span></figcaption>'
-        f'<ul class="caption" id="caption-{key}"></ul><div class="plot" id="plot-{key}"></div></figure>'
-    )

@@ -30,9 +30,12 @@ const allowed = (ask, otherwise) => {
   }
 }
 
-const page = JSON.parse(element("page").textContent)
-/** What a person has chosen. */
-const chosen = {
+const file = JSON.parse(element("page").textContent)
+/** The step that is shown: an experiment, and where its figures are; without an experiment it has no lanes. */
+let page = file.steps[0]
+let number = 0
+
+const first = () => ({
   seed: page.seed,
   n_chains: page.n_chains,
   start: /** @type {number[] | null} */ (null),
@@ -40,11 +43,14 @@ const chosen = {
   views: /** @type {string[]} */ (matchMedia("(max-width: 560px)").matches ? page.shown.slice(0, 1) : [...page.shown]),
   axis: "steps",
   speed: page.speed,
-  dark: matchMedia("(prefers-color-scheme: dark)").matches,
-  playing: !matchMedia("(prefers-reduced-motion: reduce)").matches,
   target: { ...page.target.first },
   lanes: page.lanes.map((/** @type {any} */ lane) => ({ sampler: { ...lane.sampler.first }, gradient: { ...lane.gradient.first } })),
-}
+})
+
+/** What a person has chosen in this step. */
+let chosen = first()
+let dark = matchMedia("(prefers-color-scheme: dark)").matches
+let playing = !matchMedia("(prefers-reduced-motion: reduce)").matches
 
 /** @type {(message: any) => void} */
 let tell = () => {}
@@ -55,6 +61,7 @@ const KEYS = ["seed", "n_chains", "axis", "speed"]
 
 const writeFragment = () => {
   const words = new URLSearchParams()
+  if (file.steps.length > 1) words.set("step", String(number + 1))
   for (const key of KEYS) words.set(key, String(/** @type {any} */ (chosen)[key]))
   words.set("views", chosen.views.join(","))
   if (chosen.start) words.set("start", chosen.start.join(","))
@@ -84,7 +91,13 @@ const takeValues = (choice, target, values, refused) => {
   }
 }
 
-/** What the link says, where this file can do it. @returns {string[]} the names that were refused */
+/** The step that the link names, from 0. */
+const stepOf = () => {
+  const asked = Number(new URLSearchParams(location.hash.slice(1)).get("step") ?? 1)
+  return Number.isInteger(asked) && asked >= 1 && asked <= file.steps.length ? asked - 1 : 0
+}
+
+/** What the link says of the step that is shown, where this file can do it. @returns {string[]} the names that were refused */
 const readFragment = () => {
   const words = new URLSearchParams(location.hash.slice(1))
   /** @type {string[]} */
@@ -166,6 +179,8 @@ const say = (text) => {
 
 // Figures.
 
+/** @type {Set<string>} */
+const listening = new Set()
 const models = new Map()
 
 /** @param {string} id */
@@ -175,16 +190,26 @@ const model = (id) => {
 }
 
 const dress = () => {
-  document.documentElement.dataset.theme = chosen.dark ? "dark" : "light"
-  for (const [id, properties] of Object.entries(chosen.dark ? page.dark : page.light)) model(id)?.setv(properties)
+  document.documentElement.dataset.theme = dark ? "dark" : "light"
+  for (const [id, properties] of Object.entries(dark ? page.dark : page.light)) model(id)?.setv(properties)
 }
 
 const labelAxes = () => {
   for (const [id, name] of page.axis_labels) model(id)?.setv({ [name]: page.axes[chosen.axis] })
 }
 
-/** Figures are made when their view is first shown. */
+/** Figures are made when their view is first shown. @type {Set<string>} */
 const embedded = new Set()
+
+const placeViews = () => {
+  embedded.clear()
+  listening.clear()
+  element("views").replaceChildren(...Object.entries(page.views).map(([key, { title, hint }]) =>
+    make("figure", { className: "view", id: `view-${key}` },
+      make("figcaption", {}, make("b", {}, title), " ", make("span", { className: "hint" }, hint)),
+      make("ul", { className: "caption", id: `caption-${key}` }),
+      make("div", { className: "plot", id: `plot-${key}` }))))
+}
 
 const showViews = async () => {
   for (const key of Object.keys(page.views)) {
@@ -204,8 +229,6 @@ const showViews = async () => {
   labelAxes()
   look()
 }
-
-const listening = new Set()
 
 /** A click in a figure starts the chains there. @param {string} view @param {any} tap */
 const listen = (view, { figure, coordinates, scales }) => {
@@ -315,7 +338,19 @@ const slider = (parameter, variation, values, prefix, moved) => {
   return make("div", { className: "control", title: doc }, make("label", { htmlFor: id }, label), shown, input)
 }
 
-const build = () => {
+const SPEEDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000]
+
+const showSpeed = () => {
+  element("speed-now").textContent = chosen.speed.toLocaleString("en-US")
+  element("speed").setAttribute("aria-valuetext", `${chosen.speed} steps a frame`)
+}
+const showPlay = () => {
+  element("play").textContent = playing ? "Pause" : "Play"
+  document.documentElement.dataset.playing = String(playing)
+  tell({ type: "pace", playing: playing, speed: chosen.speed, hidden: document.hidden })
+}
+/** The controls of the step that is shown. */
+const placeControls = () => {
   const lanes = page.lanes.map((/** @type {any} */ lane, /** @type {number} */ i) => {
     const changed = () => {
       const { sampler, gradient } = laneNow(i)
@@ -344,17 +379,22 @@ const build = () => {
     }
     return button
   }))
+  element("seed-now").textContent = String(chosen.seed)
+  const place = SPEEDS.findIndex((n) => n >= chosen.speed)
+  element("speed").value = String(place < 0 ? SPEEDS.length - 1 : place)
+  showSpeed()
+  element("chains").replaceChildren(...[...new Set([1, 2, 4, 10, 50, 100, page.n_chains, chosen.n_chains])].filter((n) => n <= page.most_chains).sort((a, b) => a - b).map((n) => make("option", { value: String(n), selected: n === chosen.n_chains }, String(n))))
+  element("axis").replaceChildren(...Object.entries(page.axes).map(([key, label]) => make("option", { value: key, selected: key === chosen.axis }, label)))
+}
+
+/** The controls that every step has. */
+const build = () => {
   const play = element("play")
-  const showPlay = () => {
-    play.textContent = chosen.playing ? "Pause" : "Play"
-    document.documentElement.dataset.playing = String(chosen.playing)
-    tell({ type: "pace", playing: chosen.playing, speed: chosen.speed, hidden: document.hidden })
-  }
-  const pause = (/** @type {boolean} */ playing) => {
-    chosen.playing = playing
+  const pause = (/** @type {boolean} */ on) => {
+    playing = on
     showPlay()
   }
-  play.onclick = () => pause(!chosen.playing)
+  play.onclick = () => pause(!playing)
   element("step").onclick = () => {
     pause(false)
     tell({ type: "step" })
@@ -370,32 +410,21 @@ const build = () => {
     open()
     showPlay()
   }
-  element("seed-now").textContent = String(chosen.seed)
   const speed = element("speed")
-  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000]
-  speed.max = String(steps.length - 1)
-  const place = steps.findIndex((n) => n >= chosen.speed)
-  speed.value = String(place < 0 ? steps.length - 1 : place)
-  const showSpeed = () => {
-    element("speed-now").textContent = chosen.speed.toLocaleString("en-US")
-    speed.setAttribute("aria-valuetext", `${chosen.speed} steps a frame`)
-  }
+  speed.max = String(SPEEDS.length - 1)
   speed.oninput = () => {
-    chosen.speed = steps[Number(speed.value)]
+    chosen.speed = SPEEDS[Number(speed.value)]
     showSpeed()
     showPlay()
     writeFragment()
   }
-  showSpeed()
   const chains = element("chains")
-  chains.replaceChildren(...[...new Set([1, 2, 4, 10, 50, 100, page.n_chains, chosen.n_chains])].filter((n) => n <= page.most_chains).sort((a, b) => a - b).map((n) => make("option", { value: String(n), selected: n === chosen.n_chains }, String(n))))
   chains.onchange = () => {
     chosen.n_chains = Number(chains.value)
     open()
     showPlay()
   }
   const axis = element("axis")
-  axis.replaceChildren(...Object.entries(page.axes).map(([key, label]) => make("option", { value: key, selected: key === chosen.axis }, label)))
   axis.onchange = () => {
     chosen.axis = axis.value
     labelAxes()
@@ -403,8 +432,8 @@ const build = () => {
     writeFragment()
   }
   element("theme").onclick = () => {
-    chosen.dark = !chosen.dark
-    allowed(() => localStorage.setItem("sgmcmc-lab-dark", String(chosen.dark)))
+    dark = !dark
+    allowed(() => localStorage.setItem("sgmcmc-lab-dark", String(dark)))
     dress()
   }
   element("copy").onclick = async () => {
@@ -418,11 +447,10 @@ const build = () => {
     if (event.ctrlKey || event.metaKey || event.altKey || /** @type {HTMLElement} */ (event.target).closest?.("input,select,button,textarea,summary,a")) return
     if (event.key === " ") {
       event.preventDefault()
-      pause(!chosen.playing)
+      pause(!playing)
     } else if (event.key === "s") element("step").click()
     else if (event.key === "r") element("reset").click()
   })
-  return showPlay
 }
 
 /** The host, in a worker where that is allowed. @returns {(message: any) => void} */
@@ -438,6 +466,35 @@ const connect = () => {
   }, undefined) ?? local()
 }
 
+/** Show a step, as the link has it or from its beginning. @param {number} to @param {boolean} [linked] */
+const show = async (to, linked = false) => {
+  number = to
+  page = file.steps[to]
+  chosen = first()
+  const refused = linked ? readFragment() : []
+  document.querySelectorAll("[data-step]").forEach((part) => {
+    /** @type {HTMLElement} */ (part).hidden = Number(/** @type {HTMLElement} */ (part).dataset.step) !== to + 1
+  })
+  for (const [id, there] of [["back", to > 0], ["next", to < file.steps.length - 1]]) {
+    const button = element(String(id))
+    if (button) button.disabled = !there
+  }
+  if (element("place")) element("place").textContent = `${to + 1} of ${file.steps.length}`
+  element("lab").hidden = !page.lanes.length
+  placeViews()
+  placeControls()
+  if (page.lanes.length) {
+    open()
+    await showViews()
+  } else {
+    tell({ type: "open", lanes: [], truth: { cdf: [], ks_columns: [] } })
+    say("")
+    writeFragment()
+  }
+  showPlay()
+  if (refused.length) say(`The link asks for what this file has not: ${[...new Set(refused)].slice(0, 5).join(", ")}. Everything else is as it says.`)
+}
+
 const begin = async () => {
   let module
   try {
@@ -447,15 +504,13 @@ const begin = async () => {
     return
   }
   const kept = allowed(() => localStorage.getItem("sgmcmc-lab-dark"))
-  if (kept) chosen.dark = kept === "true"
-  const refused = readFragment()
-  const showPlay = build()
+  if (kept) dark = kept === "true"
+  build()
   tell = connect()
-  tell({ type: "load", module, signatures: page.signatures, constants: page.constants })
-  open()
-  await showViews()
-  showPlay()
-  if (refused.length) say(`The link asks for what this file has not: ${[...new Set(refused)].slice(0, 5).join(", ")}. Everything else is as it says.`)
+  tell({ type: "load", module, signatures: file.signatures, constants: file.constants })
+  element("back")?.addEventListener("click", () => show(number - 1))
+  element("next")?.addEventListener("click", () => show(number + 1))
+  await show(stepOf(), true)
 }
 
 begin()

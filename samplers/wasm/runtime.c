@@ -53,8 +53,15 @@ void NRT_Free(void *data) { free(data); }
 /* Whether an array can have another shape where it is; writes its strides. Axes of one element have any stride. */
 int32_t numba_attempt_nocopy_reshape(int64_t n, const int64_t *shape, const int64_t *strides, int64_t m, const int64_t *new_shape,
                                      int64_t *new_strides, int64_t itemsize, int32_t fortran) {
-  int64_t old_shape[32], old_strides[32], count = 0;
+  int64_t old_shape[32], old_strides[32], count = 0, size = 1, new_size = 1;
   if (n > 32) return 0;
+  for (int64_t i = 0; i < n; i++) size *= shape[i];
+  for (int64_t i = 0; i < m; i++) new_size *= new_shape[i];
+  if (size != new_size) return 0;
+  if (size == 0) {
+    for (int64_t k = 0; k < m; k++) new_strides[k] = itemsize;
+    return 1;
+  }
   for (int64_t i = 0; i < n; i++)
     if (shape[i] != 1) old_shape[count] = shape[i], old_strides[count++] = strides[i];
   int64_t oi = 0, oj = 1, ni = 0, nj = 1;
