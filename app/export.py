@@ -14,6 +14,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.camera import SECONDS, Camera
+from app.live_page import live_page
 from app.runner import Runner
 from app.state import AppState
 from app.theme import theme
@@ -140,6 +141,7 @@ class ExportMenu:
             else {}
         )
         return common | {
+            "Live page (HTML)": ("smart_display", self._live),
             "Experiment (Python)": ("code", self._script),
             **stan,
             "Draws (NetCDF)": ("save", lambda: self._draws(".nc")),
@@ -188,6 +190,15 @@ class ExportMenu:
 
     async def _script(self) -> None:
         await self.runner.bus.send_file("experiment.py", script(saved(self.runner.experiment())).encode())
+
+    async def _live(self) -> None:
+        if self.state.experiment.of_own_data:
+            self.notify("warning", "The live page holds your table: everybody who has the file has it, too.")
+        self.notify("info", "The live page is being made. What was never compiled for it takes a minute.")
+        experiment, views = self.state.experiment, tuple(self.state.views)
+        # Its length is that of the run so far; a live page has none.
+        page = await asyncio.get_running_loop().run_in_executor(None, partial(live_page, experiment, shown=views))
+        await self.runner.bus.send_file("live.html", page.encode())
 
     async def _stan(self) -> None:
         model = self.state.experiment.make_target()

@@ -27,6 +27,7 @@ from lessons.library import VARIABLE, Library, load_all
 from lessons.paths import paths
 from samplers import SpecError, jit
 from samplers.benchmarks import machine, record
+from samplers.live import maker
 from samplers.models.run import needed
 
 PASSED, FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
@@ -48,11 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return PASSED
         if options.teacher and options.html is None:
             raise SpecError("teacher", "…", "it goes with --html FILE")
-        for option in ("html", "json", "table"):
+        for option in ("html", "json", "table", "live"):
             if getattr(options, option) is not None and not options.names:
                 raise SpecError(option, str(getattr(options, option)), "it needs the NAME of the lesson before it")
         if options.table == RESULTS and (options.quick or options.seeds or "all" not in options.names):
             raise SpecError("table", str(RESULTS), "it holds all lessons at full length: python -m lessons all --table")
+        if options.site is not None:
+            return _site(list(library.lessons.values()), options.site)
+        if options.live is not None:
+            return _live(_chosen(library, options.names), options.live)
         if not options.names:
             _list(library)
             return BAD_INPUT if library.problems else PASSED
@@ -80,6 +85,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--table", type=Path, nargs="?", const=RESULTS, metavar="FILE", help="write the papers' numbers beside ours there, as Markdown; without FILE into lessons/RESULTS.md, of all lessons at full length")  # fmt: skip
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write the figures there, as PNG")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a lesson there as one file, which opens without a server or a network")  # fmt: skip
+    parser.add_argument(
+        "--live",
+        type=Path,
+        metavar="FILE",
+        help="write a lesson there as one page whose experiments move, without a server or a network",
+    )
+    parser.add_argument(
+        "--site", type=Path, metavar="FOLDER", help="write the whole course there as such pages, with a start page"
+    )
     parser.add_argument("--teacher", action="store_true", help="with --html: also the solutions and the notes for the teacher")  # fmt: skip
     parser.add_argument("--contact-sheet", type=Path, metavar="DIR", help="write a picture of every step there, as the page shows it, and a sheet of each lesson")  # fmt: skip
     parser.add_argument(
@@ -91,6 +105,24 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--cluster", metavar="ADDRESS", help="run sweeps on this Dask scheduler, tcp://host:8786")
     parser.add_argument("--results", type=Path, metavar="DIR", help="where results of sweeps are kept, to go on after a stop")  # fmt: skip
     return parser
+
+
+def _live(lessons: Sequence[Lesson], path: Path) -> int:
+    if len(lessons) > 1:
+        raise SpecError("live", str(path), f"a file holds one lesson, and these are {len(lessons)}")
+    record.check(path)
+    record.write(path, maker("lesson")(lessons[0]))
+    return PASSED
+
+
+def _site(lessons: Sequence[Lesson], folder: Path) -> int:
+    def tell(done: int, total: int, title: str) -> None:
+        print(f"{done + 1} of {total}: {title}", file=sys.stderr, flush=True)
+
+    problems = maker("site")(lessons, folder, tell)
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return BAD_INPUT if problems else PASSED
 
 
 def _count(text: str) -> int:

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m samplers", description="SG-MCMC Lab without a screen.")
-    commands = parser.add_subparsers(required=True, metavar="list | run | bench")
+    commands = parser.add_subparsers(required=True, metavar="list | run | live | bench")
     listing = commands.add_parser("list", help="targets, samplers, gradients, models, methods and their parameters")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(command=_list)
@@ -92,6 +92,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     file_format.add_options(running)
     running.set_defaults(command=_run)
+    live = commands.add_parser("live", help="a saved experiment as one HTML file that moves without a server")
+    live.add_argument("spec", metavar="SPEC.json", help="an experiment, as the app saves it")
+    live.add_argument("--out", required=True, type=Path, metavar="FILE.html", help="where the page is written")
+    live.add_argument("--title", default="", help="what stands at the top of it")
+    live.add_argument(
+        "--data",
+        nargs="+",
+        metavar="FILE",
+        default=[],
+        help="the table of an experiment on your own data; it will be in the page",
+    )
+    file_format.add_options(live)
+    live.set_defaults(command=_live)
     benchmark = commands.add_parser("bench", help="how fast the samplers are here")
     benchmark.add_argument("--json", action="store_true", help="as JSON")
     benchmark.add_argument("--quick", action="store_true", help="a short, rough measurement")
@@ -242,21 +255,9 @@ def _studies(data: dict[str, Any]) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    text = _text(Path(options.spec), 4 * MAX_JSON)
-    form = file_format.of_options(options)
-    table = _table(text, options.data, form)
-    experiment = Experiment.from_json(text)
+    experiment = _experiment(options)
     if experiment.of_model:
-        return _run_models(experiment, Path(options.out), options.data, form)
-    if table is not None:
-        named = experiment.target.values()[OfTable.data_parameter]
-        if named != table.key:
-            allowed = f"allowed is the file of the experiment, which is on {named}; to be on this one it needs {OfTable.data_parameter} = {table.key}"
-            raise SpecError("data", options.data[0], allowed)
-    elif options.data:
-        raise SpecError(
-            "data", options.data[0], f"allowed are files for a model of data, not for {experiment.target.key}"
-        )
+        return _run_models(experiment, Path(options.out), options.data, file_format.of_options(options))
     specs = experiment.runs()
     paths = _outputs(Path(options.out), specs)
     jit.prepare(needed(experiment))
@@ -283,6 +284,23 @@ def _run(options: argparse.Namespace) -> int:
             )
             return STOPPED
     return code
+
+
+def _experiment(options: argparse.Namespace) -> Experiment:
+    """The saved experiment, with the person's own table where it is on one."""
+    text = _text(Path(options.spec), 4 * MAX_JSON)
+    table = _table(text, options.data, file_format.of_options(options))
+    experiment = Experiment.from_json(text)
+    if table is not None:
+        named = experiment.target.values()[OfTable.data_parameter]
+        if named != table.key:
+            allowed = f"allowed is the file of the experiment, which is on {named}; to be on this one it needs {OfTable.data_parameter} = {table.key}"
+            raise SpecError("data", options.data[0], allowed)
+    elif options.data and not experiment.of_model:
+        raise SpecError(
+            "data", options.data[0], f"allowed are files for a model of data, not for {experiment.target.key}"
+        )
+    return experiment
 
 
 def _table(text: str, files: Sequence[str], form: Format) -> Table | None:
@@ -451,6 +469,24 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
     print(what, file=sys.stderr, flush=True)
     yield told_in_lines
+
+
+# --- live ----------------------------------------------------------------------------------------------------------
+
+
+def _live(options: argparse.Namespace) -> int:
+    from samplers.live import maker
+    from samplers.output import written
+
+    experiment = _experiment(options)
+    experiment.make_target().prepare(lambda what, share=None: None)
+    if options.data:
+        print(f"note: everybody who has {options.out} has your table, too", file=sys.stderr)
+    page = maker("page")(experiment, title=options.title)
+    with written(options.out) as part:
+        part.write_text(page, encoding="utf-8")
+    print(f"wrote {options.out}: {len(page.encode()) / 1e6:.1f} MB; it opens without a server", file=sys.stderr)
+    return DONE
 
 
 # --- bench ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
-"""The live page: an experiment as one HTML file that moves without a server."""
+"""The live page: an experiment, a lesson or the course as HTML files that move without a server."""
 
-from app.live_page.document import LiveError, live_page
+from app.live_page.document import live_page
+from app.live_page.site import lesson_page, write_site
 
-__all__ = ["LiveError", "live_page"]
+__all__ = ["lesson_page", "live_page", "write_site"]

@@ -9,8 +9,8 @@ from typing import Any
 
 from bokeh.resources import Resources
 
-from app.lanes import scene_of
 from app.formulas import parts as lines_of
+from app.lanes import scene_of
 from app.live_page import figures
 from app.live_page.bundle import ASSETS, bundle
 from app.state import AppState
@@ -21,7 +21,7 @@ from samplers import Experiment
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
-from samplers.parameters import Count, Flag, Option, Real, declared
+from samplers.parameters import Count, Flag, Option, Real, SpecError, declared
 from samplers.spec import RunSpec, make_gradient, make_sampler
 from samplers.targets import TARGETS
 from samplers.targets.base import Target
@@ -36,14 +36,10 @@ MOST_CHAINS = 100
 """Of a live page, which may run on a telephone."""
 
 
-class LiveError(Exception):
-    """An experiment cannot be a live page; the message says why."""
-
-
 def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()) -> str:
-    """The experiment as the text of one HTML file. Raises :class:`LiveError`."""
+    """The experiment as the text of one HTML file. Raises :class:`SpecError`."""
     if experiment.of_model:
-        raise LiveError("A live page shows densities; a model of data needs Python.")
+        raise SpecError("target", experiment.target.key, "a live page shows densities; a model of data needs Python")
     state = AppState(experiment=experiment)
     if shown:
         state.views = list(shown)
@@ -55,14 +51,14 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", boke
     """One HTML file of several steps, each an experiment on a density, or None where a step has text alone.
 
     ``text`` is HTML above the experiment; ``bokeh`` is where BokehJS is, which is in the file without it. Raises
-    :class:`LiveError`.
+    :class:`SpecError`.
     """
     runs = [run for state in states if state is not None for run in state.experiment.runs()]
     functions = {id(one): one for run in runs for one in description.functions(run)}
     try:
         compiled = b64encode(module(functions.values())).decode() if runs else ""
     except (LinkError, CompileError) as error:
-        raise LiveError(str(error)) from error
+        raise SpecError("live", title, str(error)) from error
     pages = {
         "signatures": description.signatures(runs[0]) if runs else {},
         "constants": description.constants(),
@@ -132,11 +128,13 @@ def _page(state: AppState) -> dict[str, Any]:
 
 
 def _scene(state: AppState, dark: bool) -> Scene:
-    """What the figures are built for. Raises :class:`LiveError`."""
+    """What the figures are built for. Raises :class:`SpecError`."""
     state.dark = dark
     made = scene_of(state, None)
     if made is None:
-        raise LiveError(f"The truth of {state.experiment.make_target().title} is still to be found: open it in the lab once.")
+        raise SpecError(
+            "target", state.experiment.target.key, "its exact answers are still to be found: open it in the lab first"
+        )
     return made
 
 

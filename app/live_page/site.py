@@ -7,28 +7,34 @@ from string import ascii_uppercase
 
 from bokeh.resources import Resources
 
-from app.live_page.document import ASSETS, LiveError, document
+from app.live_page.document import ASSETS, document
 from app.state import AppState
 from lessons.formulas import mathml
 from lessons.handout import filled_text, sentence, terms
 from lessons.lesson import Lesson, Step
 from lessons.prose import as_html
 from samplers.output import written
+from samplers.parameters import SpecError
 
 BOKEH = "bokeh.js"
 RECORDED = "This step runs a model of data, which needs Python: open the lesson in the lab."
 
 
 def lesson_page(lesson: Lesson, bokeh: str = "", home: str = "") -> str:
-    """A lesson as one HTML file whose experiments on densities move. Raises :class:`LiveError`."""
-    states = [_state(step) for step in lesson.steps]
+    """A lesson as one HTML file whose experiments on densities move. Raises :class:`SpecError`."""
+    states = [_state(lesson, step) for step in lesson.steps]
     steps = "".join(_step(lesson, step, states[i] is not None) for i, step in enumerate(lesson.steps))
     back = f'<a href="{escape(home)}">All lessons</a>' if home else ""
     walk = (
         '<nav id="walk" aria-label="Steps"><button type="button" id="back">Back</button> <span id="place"></span> '
         f'<button type="button" id="next">Next</button> {back}</nav>'
     )
-    return document(lesson.title, states, f"{steps}{walk}<details id='terms'><summary>Terms</summary>{terms(lesson)}</details>", bokeh)
+    return document(
+        lesson.title,
+        states,
+        f"{steps}{walk}<details id='terms'><summary>Terms</summary>{terms(lesson)}</details>",
+        bokeh,
+    )
 
 
 def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int, int, str], None]) -> list[str]:
@@ -45,7 +51,7 @@ def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int,
         name = f"{lesson.key}.html"
         try:
             _write(folder / name, lesson_page(lesson, BOKEH, "index.html"))
-        except LiveError as error:
+        except SpecError as error:
             problems.append(f"{lesson.title}: {error}")
             continue
         listed.append((name, lesson))
@@ -83,11 +89,12 @@ def _index(listed: Sequence[tuple[str, Lesson]]) -> str:
 """
 
 
-def _state(step: Step) -> AppState | None:
+def _state(lesson: Lesson, step: Step) -> AppState | None:
     """What the page shows of a step; None where it has no experiment on a density."""
     if step.spec is None or step.spec.of_model:
         return None
     state = AppState(experiment=step.spec)
+    state.place.open(lesson, step.number)
     state.views = list(step.views) or state.views
     state.coordinate = int(step.page.get("coordinate", state.coordinate + 1)) - 1
     return state
@@ -99,7 +106,8 @@ def _step(lesson: Lesson, step: Step, live: bool) -> str:
         order = lesson.shuffled(step.number)
         name = f"question-{step.number}"
         options = "".join(
-            f'<li><label><input type="radio" name="{name}"> {sentence(step.question.options[number - 1])}</label></li>' for number in order
+            f'<li><label><input type="radio" name="{name}"> {sentence(step.question.options[number - 1])}</label></li>'
+            for number in order
         )
         right = ascii_uppercase[order.index(step.question.answer)]
         parts.append(

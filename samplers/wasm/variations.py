@@ -23,8 +23,8 @@ def variations(
 ) -> dict[str, dict[str, Any]]:
     """Of each parameter that can be moved its places, or its stops, by its name.
 
-    ``describe(values)`` makes the description, and raises :class:`SpecError` for values that do not fit. A parameter that
-    can be nothing else, or is no number, flag or option, is left out.
+    ``describe(values)`` makes the description, and raises :class:`SpecError` for values that do not fit. A parameter
+    that can be nothing else, or is no number, flag or option, is left out.
     """
     base, out = describe(values), {}
     for name, parameter in declared(owner):
@@ -69,19 +69,17 @@ def _tried(parameter: param.Parameter, now: Value) -> list[Value]:
 
 def _places(base: Any, now: Value, others: list[tuple[Value, Any]]) -> list[list[str | int]] | None:
     """Where in the base a parameter's value stands as it is; None where it changes more than these places."""
-    leaves = dict(_leaves(base))
-    if isinstance(now, str):
+    if not isinstance(now, (int, float)):
         return None
-    places = [path for path, leaf in leaves.items() if not isinstance(leaf, str) and leaf == float(now)]
-    kept = []
-    for path in places:
-        moved = [dict(_leaves(made)).get(path) == float(value) for value, made in others]
-        if all(moved):
-            kept.append(path)
-    for value, made in others:
-        expected = leaves | dict.fromkeys(kept, float(value))
-        if dict(_leaves(made)) != expected:
-            return None
+    leaves = dict(_leaves(base))
+    moved = [(float(value), dict(_leaves(made))) for value, made in others if isinstance(value, (int, float))]
+    kept = [
+        path
+        for path, leaf in leaves.items()
+        if leaf == float(now) and all(found.get(path) == value for value, found in moved)
+    ]
+    if any(found != leaves | dict.fromkeys(kept, value) for value, found in moved):
+        return None
     return [list(path) for path in kept]
 
 

@@ -1,0 +1,17 @@
+"""Live pages for commands: the app makes them, which this package does not import, and names them as entry points."""
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+from samplers.parameters import SpecError
+
+GROUP = "sgmcmc_lab.live"
+
+
+def maker(name: str) -> Callable[..., Any]:
+    """What makes a ``page``, a ``lesson`` or a ``site``. Raises :class:`SpecError` where the app is not installed."""
+    for point in entry_points(group=GROUP, name=name):
+        found: Callable[..., Any] = point.load()
+        return found
+    raise SpecError("live", name, "it needs the lab itself: pip install sgmcmc-lab")
