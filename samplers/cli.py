@@ -479,7 +479,6 @@ def _live(options: argparse.Namespace) -> int:
     from samplers.output import written
 
     experiment = _experiment(options)
-    experiment.make_target().prepare(lambda what, share=None: None)
     if options.data:
         print(f"note: everybody who has {options.out} has your table, too", file=sys.stderr)
     page = maker("page")(experiment, title=options.title)

@@ -10,12 +10,12 @@ from typing import Any
 from bokeh.resources import Resources
 
 from app.formulas import parts as lines_of
-from app.lanes import scene_of
+from app.lanes import Progress, scene_of
 from app.live_page import figures
 from app.live_page.bundle import ASSETS, bundle
 from app.state import AppState
 from app.views import fitting
-from app.views.base import AXIS_LABELS, Scene
+from app.views.base import AXIS_LABELS
 from lessons.formulas import mathml
 from samplers import Experiment
 from samplers.diagnostics.ks import edges_and_cdf
@@ -127,15 +127,11 @@ def _page(state: AppState) -> dict[str, Any]:
     }
 
 
-def _scene(state: AppState, dark: bool) -> Scene:
-    """What the figures are built for. Raises :class:`SpecError`."""
+def _scene(state: AppState, dark: bool) -> Any:
+    """What the figures are built for, once the target's exact answers are found."""
+    state.experiment.make_target().prepare(Progress().tell)
     state.dark = dark
-    made = scene_of(state, None)
-    if made is None:
-        raise SpecError(
-            "target", state.experiment.target.key, "its exact answers are still to be found: open it in the lab first"
-        )
-    return made
+    return scene_of(state, None)
 
 
 def _target(target: Target) -> dict[str, Any]:

@@ -99,7 +99,9 @@ export class Host {
   /** @param {{playing?: boolean, speed?: number, hidden?: boolean}} message */
   pace({ playing = this.playing, speed = this.speed, hidden = this.hidden }) {
     Object.assign(this, { playing, speed, hidden })
+    // Captions are of the frame that stays.
     this.saidAt = -Infinity
+    this.drawOnce = true
     this.ask()
   }
 

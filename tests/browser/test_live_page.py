@@ -1,0 +1,273 @@
+"""A live page in a browser: opened from a disk, without a server and without a network."""
+
+import json
+import re
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from app.live_page import lesson_page, live_page
+from lessons import read
+from samplers import Experiment, Run
+from samplers.accumulate import bin_edges
+from samplers.diagnostics import ks
+from samplers.parameters import SpecError
+from tests.browser import PATIENCE
+from tests.browser.lab import check_width
+
+MOVES = "Number(document.documentElement.dataset.frames) > 2"
+STILL = "document.documentElement.dataset.playing === 'false'"
+SOURCES = """(key) => {
+  const page = JSON.parse(document.getElementById("page").textContent).steps[0]
+  const find = (id) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one)
+  const read = ({ id, columns }) => { const model = find(id); return model.data ? columns.map((name) => [...model.data[name]]) : [[model.start, model.end]] }
+  return Object.fromEntries(Object.entries(page.views[key].feeds).map(([name, feed]) => [name, read(feed)]))
+}"""
+LESSON = """+++
+title = "A live lesson"
+minutes = 1
++++
+
+## One
+
+The energy is $U(\\theta)$.
+
+```toml
+views = ["marginal", "ks"]
+
+[experiment]
+target = "linear_regression"
+lanes = ["sgld(step_size:0.001)", "sgld(step_size:0.002)"]
+n_chains = 8
+n_steps = 20
+
+[question]
+ask = "What is it?"
+options = ["This", "That"]
+answer = 1
+why = "Because of it."
+```
+
+## Two
+
+Words alone.
+"""
+
+
+@lru_cache(maxsize=8)
+def made(target="quartic", *lanes):
+    lanes = lanes or (("sgld", "full"), ("sghmc", "gaussian"))
+    listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
+    experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 3})
+    return experiment, live_page(experiment, title="A <b>bold</b> </script> title\u2028")
+
+
+@pytest.fixture
+def opened(chromium, page_log, tmp_path):
+    """Opens a text as a file; the page stands still at first where ``still``."""
+    contexts = []
+
+    def open_file(text, *, still=False, size=(1280, 720), fragment="", theme="light"):
+        context = chromium.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            reduced_motion="reduce" if still else "no-preference",
+            color_scheme=theme,
+        )
+        contexts.append(context)
+        context.set_default_timeout(1000 * PATIENCE)
+        page = context.new_page()
+        page_log.watch(page)
+        file = tmp_path / "live.html"
+        file.write_text(text, encoding="utf-8")
+        page.goto(file.as_uri() + fragment)
+        return page
+
+    yield open_file
+    for context in contexts:
+        context.close()
+
+
+def steps(page):
+    return int(page.locator("#steps").inner_text().replace(",", ""))
+
+
+def paused(page):
+    """Stop it, and wait until all that was on the way has been drawn."""
+    page.locator("#play").click()
+    page.wait_for_function(STILL)
+    page.wait_for_timeout(1000)
+    return steps(page)
+
+
+def same_as_python(experiment, page):
+    """How a paused page's arrays and captions differ from those of Python's runs of so many steps; empty where not."""
+    n = steps(page)
+    shown, out = page.evaluate(SOURCES, "marginal"), []
+    curves, captions = page.evaluate(SOURCES, "ks"), page.locator("#caption-ks li").all_inner_texts()
+    for i, spec in enumerate(experiment.runs()):
+        run = Run(spec)
+        run.advance(n)
+        centres, density = map(np.array, shown[f"lane {i}"])
+        edges = bin_edges(run.target.columns[0])
+        width = np.diff(centres).mean()
+        places = np.searchsorted(edges, [centres - width / 2 - 1e-9, centres + width / 2 - 1e-9])
+        below = np.concatenate([[0], np.cumsum(run.statistics.counts(0))])[1:]
+        expected = (below[places[1]] - below[places[0]]) / (run.statistics.n_draws * np.diff(edges[places], axis=0)[0])
+        inner = slice(2, -2)
+        if not np.allclose(density[inner], expected[inner], rtol=1e-9):
+            out.append(f"marginal of lane {i}")
+        distance = ks.mean_distance(run.statistics, run.target)
+        if not np.isclose(curves[f"lane {i}"][1][-1], distance, rtol=1e-9):
+            out.append(f"KS of lane {i}")
+        if f"KS {distance:.3g}" not in captions[i]:
+            out.append(f"caption of lane {i}: {captions[i]}, not {distance:.3g}")
+    return out
+
+
+def test_a_file_moves_and_its_numbers_are_the_engines(opened):
+    """Two lanes, one with a noisy gradient, from a disk: draws, histogram, KS and its caption as Python has them."""
+    experiment, text = made()
+    page = opened(text)
+    page.wait_for_function(MOVES)
+    paused(page)
+    assert same_as_python(experiment, page) == []
+
+
+@pytest.mark.parametrize("fault", ["seed", "parameter", "truth"])
+def test_another_number_in_the_file_is_seen(opened, fault):
+    """A planted fault: the file has another seed, step size or CDF than the experiment that it is compared with."""
+    experiment, text = made()
+    if fault == "seed":
+        text = text.replace('"seed":3', '"seed":4')
+    elif fault == "parameter":
+        text = text.replace('"first":{"step_size":0.02}', '"first":{"step_size":0.021}')
+    else:
+        found = re.search(r'"cdf":\[\{"shape":\[2049\],"type":"f8","data":"([^"]{400})', text)
+        text = (
+            text.replace(found[1][:200], found[1][200:400], 1)
+            if found[1][:200] != found[1][200:400]
+            else text.replace('"ks_columns":[0,1]', '"ks_columns":[1]')
+        )
+    assert text != made()[1]
+    page = opened(text)
+    page.wait_for_function(MOVES)
+    paused(page)
+    assert same_as_python(experiment, page)
+
+
+def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
+    """What the step-size slider says is what the link says, and a page opened by it begins there."""
+    _, text = made()
+    page = opened(text, still=True)
+    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    slider = page.locator("#sampler-0-step_size")
+    slider.focus()
+    for _ in range(5):
+        slider.press("ArrowRight")
+    value = page.locator("section.lane-0 output").first.inner_text()
+    assert float(value) > 0.02
+    fragment = page.evaluate("location.hash")
+    page.locator("#seed").click()
+    again = opened(text, still=True, fragment=fragment.replace("seed=3", "seed=7"))
+    again.wait_for_function("document.documentElement.dataset.frames > 0")
+    assert again.locator("section.lane-0 output").first.inner_text() == value
+    assert again.locator("#seed-now").inner_text() == "7"
+
+
+@pytest.mark.parametrize(
+    ("fragment", "named"),
+    [
+        ("#seed=-1", "seed"), ("#seed=1e99", "seed"), ("#n_chains=100000000", "n_chains"), ("#views=nothing", "views"), ("#axis=__proto__", "axis"),
+        ("#views=constructor", "views"), ("#start=1,2,3", "start"), ("#start=1e300,0", "start"), ("#lane0=%7B", "lane0"),
+        ('#lane0={"sampler":{"step_size":1e9}}', "step_size"), ('#lane0={"sampler":{"__proto__":1,"x":2}}', "x"), ("#speed=0.5", "speed"),
+    ],
+)  # fmt: skip
+def test_a_broken_link_is_one_sentence(opened, fragment, named):
+    """Values that this file cannot have are named, and the page runs as it would without them."""
+    _, text = made()
+    page = opened(text, fragment=fragment)
+    page.wait_for_function(MOVES)
+    said = page.locator("#problem").inner_text()
+    assert said.startswith("The link asks for what this file has not:") and named in said
+    assert "The link" not in said[5:]
+
+
+def test_a_title_is_text(opened):
+    """A title with markup, an end of a script and a separator of lines is shown as it is."""
+    page = opened(made()[1], still=True)
+    assert page.locator("h1").inner_text().startswith("A <b>bold</b> </script> title")
+    assert page.title().startswith("A <b>bold</b> </script> title")
+
+
+@pytest.mark.parametrize("policy", ["sandbox", "csp", "csp without wasm"])
+def test_in_a_frame(opened, page_log, policy):
+    """In a frame without rights it moves; where WebAssembly is refused one sentence says so."""
+    _, text = made()
+    if policy != "sandbox":
+        wasm = " 'wasm-unsafe-eval'" if policy == "csp" else ""
+        rule = f"default-src 'none'; script-src 'unsafe-inline'{wasm}; style-src 'unsafe-inline'; worker-src blob:; img-src data: blob:"
+        text = text.replace("<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{rule}">', 1)
+    frame = f'<iframe sandbox="allow-scripts" width="1200" height="700" srcdoc="{text.replace("&", "&amp;").replace(chr(34), "&quot;")}"></iframe>'
+    page = opened(f"<!doctype html><meta charset='utf-8'>{frame}")
+    inner = page.frame_locator("iframe")
+    if policy == "csp without wasm":
+        inner.get_by_text("refuses WebAssembly").wait_for()
+        page_log.errors.clear()
+    else:
+        inner.locator("html[data-frames]").wait_for(state="attached")
+        page.wait_for_function("true")
+        frame = page.frames[1]
+        frame.wait_for_function(MOVES)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_on_a_telephone(opened, theme):
+    """Nothing is wider than the screen, and a picture and the first slider are on it together."""
+    page = opened(made()[1], size=(390, 844), theme=theme)
+    page.wait_for_function(MOVES)
+    check_width(page)
+    picture, slider = page.locator("#plot-state").bounding_box(), page.locator("#sampler-0-step_size").bounding_box()
+    assert picture["y"] >= 0 and slider["y"] + slider["height"] <= 844
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    figure = page.evaluate("Bokeh.documents[0].roots()[0].background_fill_color")
+    assert (colour, figure) == (
+        ("rgb(255, 255, 255)", "#ffffff") if theme == "light" else ("rgb(27, 32, 39)", "#1b2027")
+    )
+
+
+def test_a_lesson_has_its_text_before_any_script_and_its_steps(opened, tmp_path):
+    """The question is asked, its answer is folded, and the next step goes on with the experiment."""
+    (tmp_path / "live.md").write_text(LESSON, encoding="utf-8")
+    text = lesson_page(read(tmp_path / "live.md"))
+    assert text.index("Words alone.") < text.index("<script")
+    page = opened(text)
+    page.wait_for_function(MOVES)
+    assert page.locator("math").first.is_visible()
+    assert not page.get_by_text("Because of it.").is_visible()
+    page.get_by_text("Answer").click()
+    assert page.get_by_text("Because of it.").is_visible()
+    assert page.locator("#view-marginal").is_visible() and page.locator("#view-ks").is_visible()
+    page.locator("#next").click()
+    page.get_by_text("Words alone.").wait_for()
+    assert not page.get_by_text("The energy is").is_visible()
+    assert "step=2" in page.evaluate("location.hash")
+    page.locator("#back").click()
+    page.wait_for_function(MOVES)
+
+
+def test_a_model_of_data_is_refused():
+    """Its methods need Python."""
+    experiment = Experiment.from_dict({"target": "network", "lanes": [{"sampler": "network_gibbs"}]})
+    with pytest.raises(SpecError, match="a live page shows densities"):
+        live_page(experiment)
+
+
+def test_the_file_is_small():
+    """Two lanes and their figures: no more than 2.2 MB, of which a third is left by compression."""
+    import gzip
+
+    _, text = made()
+    assert len(text.encode()) < 2.2e6
+    assert len(gzip.compress(text.encode())) < 8e5
+    assert json.loads(re.search(r'id="page">(.*?)</script>', text, re.DOTALL)[1])["steps"][0]["seed"] == 3
