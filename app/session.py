@@ -18,7 +18,7 @@ from app.connection import Connection
 from app.export import ExportMenu
 from app.labels import with_labels
 from app.lesson.catalogue import Catalogue
-from app.lesson.course import library, read_apart
+from app.lesson.course import lesson_apart, lesson_of, outlines, outlines_apart, read_apart
 from app.lesson.panel import BESIDE, LessonPanel
 from app.memory import forget_roots
 from app.notice import Notice
@@ -29,7 +29,7 @@ from app.state import AppState
 from app.stepbar import WAYS
 from app.touch import Touch
 from app.views.base import CLICK, CURVE, HANDLE, THROW
-from lessons import Lesson
+from lessons import Lesson, LessonError
 from samplers.parameters import SpecError, visible
 from samplers.targets.base import MANIFOLD
 
@@ -193,9 +193,9 @@ class Session:
         """Make the lesson's panel, the list of lessons and presenter mode; ``controls`` are a lesson's step's."""
         state = self.state
         self.lesson_controls = controls
-        self.catalogue = Catalogue(self.go, lambda: self.state.teacher)
+        self.catalogue = Catalogue(self.go_to, lambda: self.state.teacher)
         self.lesson = LessonPanel(
-            state, None if "controls" in state.hidden else controls, self.go, self._following, self.list_lessons,
+            state, None if "controls" in state.hidden else controls, self.go, self.go_to, self._following, self.list_lessons,
             self.do_later,
         )  # fmt: skip
         self.presenter = Presenter(
@@ -218,13 +218,26 @@ class Session:
             state.follow(lesson.steps[number - 1])
             state.playing &= not self._still
 
-    def _following(self) -> tuple[Lesson, int] | None:
-        """The first step of the lesson after this one."""
-        listed = list(library().lessons.values())
-        keys = [lesson.key for lesson in listed]
+    def go_to(self, key: str) -> None:
+        """Open the first step of a lesson when it has been read; meanwhile the loop is for the others."""
+        self.do_later(self._go_to(key))
+
+    async def _go_to(self, key: str) -> None:
+        await lesson_apart(key)
+        try:
+            lesson = lesson_of(key)
+        except LessonError as error:
+            self.notify("error", str(error))
+            return
+        if lesson is not None:
+            self.go(lesson, 1)
+
+    def _following(self) -> str | None:
+        """The key of the lesson after this one."""
+        keys = list(outlines())
         here = self.state.place.lesson
         index = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
-        return (listed[index], 1) if index < len(listed) else None
+        return keys[index] if index < len(keys) else None
 
     def touches(self) -> dict[str, Callable[[str, list[float]], None]]:
         """What is called with a view's key and numbers, by what was done in it with the pointer."""
@@ -308,12 +321,14 @@ class Session:
         task.add_done_callback(self._errands.discard)
 
     def list_lessons(self) -> None:
-        """Show the list of lessons, when they have been read; meanwhile the loop is for the others."""
+        """Show the list of lessons, and what is wrong with their files when all have been read."""
         self.do_later(self._list_lessons())
 
     async def _list_lessons(self) -> None:
-        await read_apart()
+        await outlines_apart()
         self.catalogue.open()
+        await read_apart()
+        self.catalogue.show_problems()
 
     def begin_with_the_page(self) -> None:
         """Let the loop begin when the page is there, and end when it has gone."""
