@@ -49,7 +49,7 @@ _TITLE = """
 """
 _SCREEN = """
 @media (min-width: 900px) {
-  :host(.filled) { height: calc(100vh - var(--strip, 34px) - 6px); }
+  :host(.filled) { height: calc(100vh - var(--strip, 34px) - 6px - var(--lost, 0px)); }
   :host(.filled) > .views { flex: 1 1 0; min-height: 400px; grid-auto-rows: minmax(calc(50% - 4px), 1fr); }
   :host(.filled) > .views.few { grid-template-columns: repeat(auto-fit, minmax(max(340px, 34%), 1fr)); }
 }
@@ -69,7 +69,14 @@ _LARGE_TITLE = """
 """
 HEADER = 44
 """The height of the header, in pixels."""
+LOST = "var(--lost, 0px)"
+"""The height of the banner of a server that does not answer, from ``connection.js``."""
 _SX = {
+    "position": "relative",
+    "top": LOST,
+    "height": f"calc(100vh - {LOST})",
+    "& .MuiAppBar-root": {"top": LOST},
+    "& .MuiDrawer-root .MuiDrawer-paper": {"height": f"calc(100vh - {LOST})"},
     ".sidebar": {"padding": 0},
     "& .main": {"padding": "0 4px 4px"},
     # What is above the views is as low as it can be: on a small screen three of them are seen whole.

@@ -30,9 +30,9 @@ WIDTH = 390
 
 BESIDE = f"""
 :host {{ display: flex !important; flex-direction: row; align-items: flex-start; max-height: none !important; }}
-.lesson {{ flex: 0 0 {WIDTH}px; box-sizing: border-box; position: sticky; top: 0; max-height: calc(100vh - 56px); overflow-y: auto;
+.lesson {{ flex: 0 0 {WIDTH}px; box-sizing: border-box; position: sticky; top: 0; max-height: calc(100vh - 56px - var(--lost, 0px)); overflow-y: auto;
   border-right: 1px solid color-mix(in srgb, currentColor 18%, transparent); }}
-.lesson.present {{ flex-basis: 30vw; max-height: calc(100vh - var(--strip, 34px) - 8px); }}
+.lesson.present {{ flex-basis: 30vw; max-height: calc(100vh - var(--strip, 34px) - 8px - var(--lost, 0px)); }}
 .beside {{ flex: 1 1 0; min-width: 0; }}
 .scroll-button {{ display: none; }}
 :host(.free) {{ flex-direction: column; align-items: stretch; }}

@@ -6,12 +6,12 @@ from math import exp, log, log1p
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-from scipy.optimize import minimize
 
 from samplers import jit
 from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
+from samplers.targets.bfgs import bfgs
 from samplers.targets.quadrature import rule, rule_cdf
 
 # The packed parameters: σ², 1/σ₁², 1/σ₂², how many data, the log of the envelope's height; of each of its two halves
@@ -175,7 +175,7 @@ class TiedMeans(Target):
     def modes(self) -> tuple[Array, Array]:
         """The two, (2,) each, the higher one first; where there is only one it is found twice."""
         starts = np.array(TRUE_MEANS), np.array([sum(TRUE_MEANS), -TRUE_MEANS[1]])
-        found = [minimize(self._energies, start, jac=self._slope, method="BFGS", options={"gtol": 1e-10}).x for start in starts]  # fmt: skip
+        found = [bfgs(self._energies, start, jac=self._slope, gtol=1e-10).x for start in starts]  # fmt: skip
         one, two = sorted(found, key=self._energies)
         return one, two
 
@@ -211,7 +211,7 @@ class TiedMeans(Target):
         points, energies = self._grid
         grid = points.reshape(-1, 2)
         values = energies.ravel() + self._log_envelope(made, grid)
-        found = [minimize(below, grid[i], method="BFGS", options={"gtol": 1e-9}).fun for i in np.argsort(values)[:8]]
+        found = [bfgs(below, grid[i], gtol=1e-9).fun for i in np.argsort(values)[:8]]
         # What the search has not reached is far less than this.
         return made, 1e-6 - min(*found, float(values.min()))
 
