@@ -36,9 +36,12 @@ from samplers.targets.base import MANIFOLD
 log = logging.getLogger("sgmcmc-lab")
 
 # Panel's Column has a scroll button that would take a cell of the grid.
+FORMER = "former"
+"""The class of figures of a former experiment, while the new one is being made ready."""
 GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
+:host(.former) { opacity: .3; filter: grayscale(1); }
 @media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
 @media (max-width: 600px) { .wide { height: max(var(--wide-height, 250px), calc(160px + 17px * var(--lines))) !important; } .wide.tall { height: 400px !important; } }
 """

@@ -133,7 +133,7 @@ class TiedMeans(Target):
     first_steps = FirstSteps(moving=0.05, batch=0.01, friction=20.0, other=1e-3)
 
     items = Count(100, bounds=(20, 200), log=True, tex="N", label="Data N", doc="How many data there are. With many the two modes are far apart.")  # fmt: skip
-    variance = Real(2.0, bounds=(0.25, 4.0), log=True, tex=r"\sigma^2", label="Variance σ²", doc="Of each component. With a small one it is plain which datum is whose, and the modes are far apart.")  # fmt: skip
+    variance = Real(2.0, bounds=(0.25, 4.0), log=True, tex=r"\sigma^2", label="Variance σ²", doc="Of each component. With a small one it is plain which data point is whose, and the modes are far apart.")  # fmt: skip
     data_seed = Count(1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
 
     @cached_property
