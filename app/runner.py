@@ -221,7 +221,7 @@ class Runner(Live):
                     return None
                 if not job.done() and (passed := time.perf_counter() - began) > 3 * PATIENT_SECONDS:
                     told = True
-                    self.screen.show_former(True)
+                    self.screen.show_former(bool(self.views) and self._wanted() != self._built)
                     self.screen.show_work(f"{progress.what}: {passed:.0f} s so far.", progress.share)
         finally:
             if told:

@@ -123,6 +123,8 @@ LONGEST = 400
 """Characters of such a sentence."""
 FEW = 3
 """So many views or fewer stand in two columns in presenter mode; more in three, where there is room for them."""
+FADE = 40
+"""Pixels over which a line that is wider than a phone fades at its right end."""
 ROW = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": (0, 4)}
 """How a line of the transport is laid out."""
 
@@ -638,7 +640,8 @@ def view_chooser(**options: Any) -> Any:
         **options, size="small", margin=(2, 4), color="primary", sizing_mode="stretch_width",
         sx={
             "& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px", "px": "6px", "fontSize": "13px", "letterSpacing": 0},
-            # A finger moves the one line that a phone has room for.
+            # A finger moves the one line that a phone has room for. It fades where it goes on, and its end is in the clear.
             "flexWrap": {"xs": "nowrap", "sm": "wrap"}, "overflowX": {"xs": "auto", "sm": "visible"},
+            "maskImage": {"xs": f"linear-gradient(to right, black calc(100% - {FADE}px), transparent)", "sm": "none"}, "pr": {"xs": f"{FADE}px", "sm": 0},
         },
     )  # fmt: skip

@@ -387,7 +387,8 @@ def test_the_table_has_the_papers_numbers(folder, tmp_path):
     (folder / "right.md").write_text(ONE.replace("tolerance = 0.1\n", f"tolerance = 0.1\n{paper}"), encoding="utf-8")
     out = tmp_path / "table.md"
     assert main(["right", "wrong", "--table", str(out)]) == 1
-    when, *rows = [row for row in out.read_text(encoding="utf-8").splitlines() if row]
+    when, which, *rows = [row for row in out.read_text(encoding="utf-8").splitlines() if row]
+    assert which.startswith("Of the 1 claims of the table, 1 test the paper's number")
     today = datetime.now(UTC).date().isoformat()
     assert when.startswith(f"Measured at full length on {today}; ") and platform.python_version() in when
     assert rows[2].startswith("| Fig 1 ¦ a | The variance is 1. | 1.01 | ")
