@@ -1,12 +1,14 @@
 """What the server does once, at its start."""
 
 # First of all: what comes after it takes seconds.
+import sys
+
 from app.guard import life
 
 life.begin()
+print("SG-MCMC Lab: loading libraries and compiled functions …", file=sys.stderr, flush=True)
 
 # ruff: noqa: E402
-import sys
 import threading
 
 from tornado.ioloop import IOLoop, PeriodicCallback

@@ -12,7 +12,8 @@ from io import FileIO
 from typing import Any
 
 from app.guard.life import when_done
-from lessons.library import load_all
+from lessons.document import LessonError
+from lessons.library import find, load_outlines
 from samplers import jit
 from samplers.models.run import needed
 
@@ -23,10 +24,17 @@ NOT_KEPT = 3
 
 
 def in_order() -> Iterator[list[Any]]:
-    """What each step of each lesson needs, and then every function."""
+    """What each step of each lesson needs, and then every function.
+
+    A lesson is read when its turn comes: to read one with a typed posterior takes functions that come late.
+    """
     importlib.import_module("samplers.models")
-    for lesson in load_all().lessons.values():
-        for step in lesson.steps:
+    for key in load_outlines():
+        try:
+            lesson = find(key)
+        except LessonError:
+            continue
+        for step in lesson.steps if lesson is not None else ():
             if step.spec is not None:
                 yield needed(step.spec)
     yield jit.declared()

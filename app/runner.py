@@ -39,6 +39,9 @@ class Screen(LiveScreen, Protocol):
     def show_work(self, what: str, share: float | None) -> None:
         """Say what is being made ready and how far it is, with a way to cancel; an empty text when all is there."""
 
+    def show_former(self, former: bool) -> None:
+        """Whether the figures are those of a former experiment, while the new one is being made ready."""
+
     def show_problem(self, message: str) -> None:
         """Say why an experiment could not be opened; the one before stays. An empty text takes it back."""
 
@@ -194,6 +197,8 @@ class Runner(Live):
         self.screen.show_facts(lanes.facts())
         # The views may hold curves of the lanes that were there before.
         self._rebuild |= self._drew or self._wanted() != self._built
+        if not self._rebuild:
+            self.screen.show_former(False)
         self._redraw = True
 
     async def _patiently(self, experiment: Experiment, upload: Upload | None) -> Lanes | None:
@@ -216,6 +221,7 @@ class Runner(Live):
                     return None
                 if not job.done() and (passed := time.perf_counter() - began) > 3 * PATIENT_SECONDS:
                     told = True
+                    self.screen.show_former(bool(self.views) and self._wanted() != self._built)
                     self.screen.show_work(f"{progress.what}: {passed:.0f} s so far.", progress.share)
         finally:
             if told:
@@ -224,6 +230,7 @@ class Runner(Live):
 
     def _give_way(self, message: str) -> None:
         """Go back to what ran before the experiment that could not be opened."""
+        self.screen.show_former(False)
         if message:
             self.screen.show_problem(message)
         if self.lanes is None and self.state.experiment == self._opened[0]:

@@ -18,7 +18,7 @@ from app.connection import Connection
 from app.export import ExportMenu
 from app.labels import with_labels
 from app.lesson.catalogue import Catalogue
-from app.lesson.course import library, read_apart
+from app.lesson.course import lesson_apart, lesson_of, outlines, outlines_apart, read_apart
 from app.lesson.panel import BESIDE, LessonPanel
 from app.memory import forget_roots
 from app.notice import Notice
@@ -29,16 +29,19 @@ from app.state import AppState
 from app.stepbar import WAYS
 from app.touch import Touch
 from app.views.base import CLICK, CURVE, HANDLE, THROW
-from lessons import Lesson
+from lessons import Lesson, LessonError
 from samplers.parameters import SpecError, visible
 from samplers.targets.base import MANIFOLD
 
 log = logging.getLogger("sgmcmc-lab")
 
 # Panel's Column has a scroll button that would take a cell of the grid.
+FORMER = "former"
+"""The class of figures of a former experiment, while the new one is being made ready."""
 GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
+:host(.former) { opacity: .3; filter: grayscale(1); }
 @media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
 @media (max-width: 600px) { .wide { height: max(var(--wide-height, 250px), calc(160px + 17px * var(--lines))) !important; } .wide.tall { height: 400px !important; } }
 """
@@ -49,7 +52,7 @@ _TITLE = """
 """
 _SCREEN = """
 @media (min-width: 900px) {
-  :host(.filled) { height: calc(100vh - var(--strip, 34px) - 6px); }
+  :host(.filled) { height: calc(100vh - var(--strip, 34px) - 6px - var(--lost, 0px)); }
   :host(.filled) > .views { flex: 1 1 0; min-height: 400px; grid-auto-rows: minmax(calc(50% - 4px), 1fr); }
   :host(.filled) > .views.few { grid-template-columns: repeat(auto-fit, minmax(max(340px, 34%), 1fr)); }
 }
@@ -69,7 +72,14 @@ _LARGE_TITLE = """
 """
 HEADER = 44
 """The height of the header, in pixels."""
+LOST = "var(--lost, 0px)"
+"""The height of the banner of a server that does not answer, from ``connection.js``."""
 _SX = {
+    "position": "relative",
+    "top": LOST,
+    "height": f"calc(100vh - {LOST})",
+    "& .MuiAppBar-root": {"top": LOST},
+    "& .MuiDrawer-root .MuiDrawer-paper": {"height": f"calc(100vh - {LOST})"},
     ".sidebar": {"padding": 0},
     "& .main": {"padding": "0 4px 4px"},
     # What is above the views is as low as it can be: on a small screen three of them are seen whole.
@@ -113,6 +123,8 @@ LONGEST = 400
 """Characters of such a sentence."""
 FEW = 3
 """So many views or fewer stand in two columns in presenter mode; more in three, where there is room for them."""
+FADE = 40
+"""Pixels over which a line that is wider than a phone fades at its right end."""
 ROW = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": (0, 4)}
 """How a line of the transport is laid out."""
 
@@ -193,9 +205,9 @@ class Session:
         """Make the lesson's panel, the list of lessons and presenter mode; ``controls`` are a lesson's step's."""
         state = self.state
         self.lesson_controls = controls
-        self.catalogue = Catalogue(self.go, lambda: self.state.teacher)
+        self.catalogue = Catalogue(self.go_to, lambda: self.state.teacher)
         self.lesson = LessonPanel(
-            state, None if "controls" in state.hidden else controls, self.go, self._following, self.list_lessons,
+            state, None if "controls" in state.hidden else controls, self.go, self.go_to, self._following, self.list_lessons,
             self.do_later,
         )  # fmt: skip
         self.presenter = Presenter(
@@ -218,13 +230,26 @@ class Session:
             state.follow(lesson.steps[number - 1])
             state.playing &= not self._still
 
-    def _following(self) -> tuple[Lesson, int] | None:
-        """The first step of the lesson after this one."""
-        listed = list(library().lessons.values())
-        keys = [lesson.key for lesson in listed]
+    def go_to(self, key: str) -> None:
+        """Open the first step of a lesson when it has been read; meanwhile the loop is for the others."""
+        self.do_later(self._go_to(key))
+
+    async def _go_to(self, key: str) -> None:
+        await lesson_apart(key)
+        try:
+            lesson = lesson_of(key)
+        except LessonError as error:
+            self.notify("error", str(error))
+            return
+        if lesson is not None:
+            self.go(lesson, 1)
+
+    def _following(self) -> str | None:
+        """The key of the lesson after this one."""
+        keys = list(outlines())
         here = self.state.place.lesson
         index = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
-        return (listed[index], 1) if index < len(listed) else None
+        return keys[index] if index < len(keys) else None
 
     def touches(self) -> dict[str, Callable[[str, list[float]], None]]:
         """What is called with a view's key and numbers, by what was done in it with the pointer."""
@@ -308,12 +333,14 @@ class Session:
         task.add_done_callback(self._errands.discard)
 
     def list_lessons(self) -> None:
-        """Show the list of lessons, when they have been read; meanwhile the loop is for the others."""
+        """Show the list of lessons, and what is wrong with their files when all have been read."""
         self.do_later(self._list_lessons())
 
     async def _list_lessons(self) -> None:
-        await read_apart()
+        await outlines_apart()
         self.catalogue.open()
+        await read_apart()
+        self.catalogue.show_problems()
 
     def begin_with_the_page(self) -> None:
         """Let the loop begin when the page is there, and end when it has gone."""
@@ -613,7 +640,8 @@ def view_chooser(**options: Any) -> Any:
         **options, size="small", margin=(2, 4), color="primary", sizing_mode="stretch_width",
         sx={
             "& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px", "px": "6px", "fontSize": "13px", "letterSpacing": 0},
-            # A finger moves the one line that a phone has room for.
+            # A finger moves the one line that a phone has room for, which fades where it goes on.
             "flexWrap": {"xs": "nowrap", "sm": "wrap"}, "overflowX": {"xs": "auto", "sm": "visible"},
+            "maskImage": {"xs": f"linear-gradient(to right, black calc(100% - {FADE}px), transparent)", "sm": "none"}, "pr": {"xs": f"{FADE}px", "sm": 0},
         },
     )  # fmt: skip

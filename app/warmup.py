@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from app.lesson.course import library
+from app.lesson.course import library, outlines
 from app.state import DEFAULT
 from samplers import jit
 from samplers.engine import functions
@@ -43,6 +43,11 @@ def compile_all() -> None:
     step_back()
     began = time.perf_counter()
     first = [f for spec in DEFAULT.runs() for f in functions(spec)]
+    new = bool(jit.missing(first))
+    if new:
+        _tell("the samplers are compiled, which takes a few minutes; the page opens meanwhile")
+    # A page of a lesson lists the others.
+    outlines()
 
     def progress(done: int, total: int, what: str) -> None:
         if what and time.perf_counter() - began > 2.0:
@@ -51,6 +56,8 @@ def compile_all() -> None:
     jit.prepare(first, progress)
     compile_apart()
     jit.prepare(jit.declared(), progress)
+    if new:
+        _tell("all samplers are compiled")
     # Every experiment of the course is made, which takes seconds that no page should have to wait for.
     library()
     # What is loaded now stays, and need not be looked at each time.
@@ -118,4 +125,8 @@ def _lock(file: IO[bytes]) -> None:
 
 
 def _say(what: str) -> None:
-    print(f"First start on this machine: compiling {what}", file=sys.stderr, flush=True)
+    _tell(f"compiling {what}")
+
+
+def _tell(what: str) -> None:
+    print(f"First start on this machine: {what}", file=sys.stderr, flush=True)

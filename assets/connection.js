@@ -11,13 +11,17 @@ export function render({ model, view }) {
   const banner = document.createElement("div")
   banner.className = "lost"
   banner.hidden = true
-  // In the page itself: a part of it may lie below a drawer.
+  // In the page itself: a part of it may lie below a drawer. The page moves down by its height, so that it covers nothing.
   Object.assign(banner.style, {
-    position: "fixed", inset: "0 0 auto 0", zIndex: 2000, boxSizing: "border-box", minHeight: "68px", padding: "8px 16px",
+    position: "fixed", inset: "0 0 auto 0", zIndex: 2000, boxSizing: "border-box", minHeight: "44px", padding: "8px 16px",
     alignItems: "center", justifyContent: "center", textAlign: "center", font: "600 15px/1.4 Roboto, sans-serif",
     background: "#ffd54f", color: "#1f2933", borderBottom: "2px solid #8f6b00",
   })
   document.body.append(banner)
+  const sized = new ResizeObserver(() =>
+    document.documentElement.style.setProperty("--lost", `${banner.offsetHeight}px`),
+  )
+  sized.observe(banner)
   banner.setAttribute("role", "alert")
   // The cheapest address: a script that the page has, of which only the head is asked for.
   const cheap = [...document.scripts].map((one) => one.src).find((src) => src.includes("/static/")) ?? location.href
@@ -86,7 +90,9 @@ export function render({ model, view }) {
   window.addEventListener("pageshow", returned)
   model.on("remove", () => {
     clearTimeout(timer)
+    sized.disconnect()
     banner.remove()
+    document.documentElement.style.removeProperty("--lost")
     window.removeEventListener("online", ask)
     document.removeEventListener("visibilitychange", ask)
     window.removeEventListener("popstate", again)

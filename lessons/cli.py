@@ -10,6 +10,7 @@ import math
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -315,7 +316,36 @@ def table(report: Mapping[str, Any]) -> str:
             if claim["paper"]:
                 rows.append(f"| {' | '.join(text.replace('|', '¦') for text in _row(claim, f'{key} {number}'))} |")
     passed, n = (sum(int(line.split()[place]) for line in counts[2:]) for place in (3, 5))
-    return "\n".join([*rows, "", f"{passed} of {n} claims in {len(report)} lessons passed.", "", *counts, ""])
+    which = [which_number(rows[2:]), ""] if len(rows) > 2 else []
+    return "\n".join([*which, *rows, "", f"{passed} of {n} claims in {len(report)} lessons passed.", "", *counts, ""])
+
+
+def which_number(rows: Sequence[str]) -> str:
+    """Which claims of a table test the paper's number and which a number of the lab's own, in sentences."""
+    cells = [row.removeprefix("| ").removesuffix(" |").split(" | ") for row in rows]
+    kinds = Counter(_tests_paper(number, allowed) for _, _, number, _, allowed, _, _ in cells)
+    return (
+        f"Of the {len(rows)} claims of the table, {kinds[True]} test the paper's number: it lies within what the claim allows. "
+        f"{kinds[False]} test a number of the lab's own: the paper's lies outside, and the last column gives the reason. "
+        f"For the other {kinds[None]} the column of the paper is in words, and the claim tests them by a number or a bound of the lab's own."
+    )
+
+
+def _tests_paper(number: str, allowed: str) -> bool | None:
+    """Whether the paper's number is within what the claim allows; None where it is given in words."""
+    try:
+        value = float(number)
+    except ValueError:
+        return None
+    if allowed.startswith("above "):
+        return value > float(allowed.removeprefix("above "))
+    if allowed.startswith("below "):
+        return value < float(allowed.removeprefix("below "))
+    if " to " in allowed:
+        low, high = map(float, allowed.split(" to "))
+        return low <= value <= high
+    middle, _, margin = allowed.partition(" ± ")
+    return abs(value - float(middle)) <= float(margin or 0)
 
 
 def _row(claim: Mapping[str, Any], step: str) -> tuple[str, ...]:

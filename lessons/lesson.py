@@ -37,6 +37,7 @@ LENGTHS = ("n_steps", "burn_in", "n_chains", "thin")
 QUANTITIES = (VALUE, BIAS, RELATIVE_BIAS, RATIO, DIFFERENCE)
 AT, BEST, BEST_AT, SLOPE = "at", "best", "best_at", "slope"
 REDUCTIONS = (AT, BEST, BEST_AT, SLOPE)
+TOO_DEEP = "its tables are nested too deeply."
 FIGURES = ("marginal", "joint", "trace", "autocorrelation", "sweep", "scores")
 
 
@@ -234,19 +235,33 @@ def read(path: Path) -> Lesson:
 
     A text that was read before is not read again: where a teacher saves one file, the course's others are as they were.
     """
+    order = order_of(path)
+    try:
+        return _lesson(text_of(path), path.name, order)
+    except RecursionError:
+        raise LessonError(path.name, 1, TOO_DEEP) from None
+
+
+def order_of(path: Path) -> tuple[int, str]:
+    """The place in the course and the key, which a file's name gives. Raises :class:`LessonError`."""
     name = re.fullmatch(r"(?:(\d{1,4})[-_])?([a-z0-9][a-z0-9_-]{0,59})\.md", path.name)
     if name is None:
         raise LessonError(path.name, 1, "a lesson's file is named like 03-step-size.md: a number, small letters, digits and -.")  # fmt: skip
-    try:
-        return _lesson(text_of(path), path.name, int(name[1] or 10_000), name[2])
-    except RecursionError:
-        raise LessonError(path.name, 1, "its tables are nested too deeply.") from None
+    return int(name[1] or 10_000), name[2]
 
 
 @lru_cache(maxsize=64)
-def _lesson(text: str, file: str, place: int, key: str) -> Lesson:
+def _lesson(text: str, file: str, order: tuple[int, str]) -> Lesson:
     document = parse(text, file)
-    front = document.front
+    title, minutes, summary, needs = front_matter(document.front)
+    steps: list[Step] = []
+    for number, section in enumerate(document.sections, 1):
+        steps.append(_step(number, section, steps[-1] if steps else None))
+    return Lesson(order[1], title, minutes, summary, needs, tuple(steps), file, order)
+
+
+def front_matter(front: Fields) -> tuple[str, int, str, tuple[str, ...]]:
+    """Title, minutes, summary, and the keys of the lessons that come before. Raises :class:`LessonError`."""
     front.needed("title")
     title = front.text("title")
     front.needed("minutes")
@@ -254,11 +269,8 @@ def _lesson(text: str, file: str, place: int, key: str) -> Lesson:
     summary = front.text("summary")
     needs = front.keys("needs", 20) or ()
     front.done()
-    steps: list[Step] = []
-    for number, section in enumerate(document.sections, 1):
-        steps.append(_step(number, section, steps[-1] if steps else None))
     assert minutes is not None
-    return Lesson(key, title, minutes, summary, needs, tuple(steps), file, (place, key))
+    return title, minutes, summary, needs
 
 
 def _step(number: int, section: Section, last: Step | None) -> Step:

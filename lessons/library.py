@@ -5,9 +5,11 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from lessons.document import LessonError
-from lessons.lesson import Lesson, read
+from lessons.lesson import Lesson, order_of, read
+from lessons.outline import Outline, outline
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +19,10 @@ VARIABLE = "SGMCMC_LESSONS"
 """The environment variable that names a teacher's own folders, separated as in PATH."""
 MAX_FILES = 200
 """Of one folder."""
+
+
+Known = TypeVar("Known", Lesson, Outline)
+"""What is read of a lesson's file."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,66 @@ def load_all(own: Iterable[str | Path] = (), read: Callable[[Path], Lesson] = re
 
     ``read`` may know a file's lesson from before.
     """
-    lessons: list[Lesson] = []
+    lessons, problems = _gather(own, read)
+    known = {lesson.key: lesson for lesson in lessons}
+    for lesson in lessons:
+        problems += [f"{lesson.file}:1: it needs the lesson {key}, which is not there." for key in lesson.needs if key not in known]  # fmt: skip
+    return Library(known, tuple(problems))
+
+
+def load_outlines(own: Iterable[str | Path] = ()) -> dict[str, Outline]:
+    """The outline of every lesson by key, in the order of the course, without those whose outline cannot be read."""
+    return {found.key: found for found in _gather(own, outline)[0]}
+
+
+def find(key: str, own: Iterable[str | Path] = (), read: Callable[[Path], Lesson] = read) -> Lesson | None:
+    """The lesson with this key; None where no file has its name. No other lesson's experiments are made.
+
+    Of several files with this key the first that can be read counts, as in :func:`load_all`. Raises
+    :class:`LessonError`, of the first file, where none of them can be read.
+    """
+    first: LessonError | None = None
+    for folder in folders(own):
+        for path in _files(folder, key):
+            try:
+                return read_file(path, read)
+            except LessonError as error:
+                first = first or error
+    if first is not None:
+        raise first
+    return None
+
+
+def read_file(path: Path, read: Callable[[Path], Known]) -> Known:
+    """What ``read`` makes of a file. Raises :class:`LessonError`, also for what ``read`` did not expect."""
+    try:
+        return read(path)
+    except LessonError:
+        raise
+    except Exception:
+        log.exception("An unexpected error while %s was read", path)
+        raise LessonError(path.name, 1, "it cannot be read; something in it is not as the reader expects, and the log says more.") from None  # fmt: skip
+
+
+def _files(folder: Path, key: str) -> list[Path]:
+    """The files of a folder that are named after a key; none of a folder that cannot be read."""
+    try:
+        paths = paths_of(folder)[:MAX_FILES]
+    except OSError:
+        return []
+    return [path for path in paths if _key(path) == key]
+
+
+def _key(path: Path) -> str | None:
+    try:
+        return order_of(path)[1]
+    except LessonError:
+        return None
+
+
+def _gather(own: Iterable[str | Path], read: Callable[[Path], Known]) -> tuple[list[Known], list[str]]:
+    """What ``read`` makes of every file of every folder, in the order of the course, and what is wrong."""
+    lessons: list[Known] = []
     problems: list[str] = []
     for folder in folders(own):
         try:
@@ -59,20 +124,14 @@ def load_all(own: Iterable[str | Path] = (), read: Callable[[Path], Lesson] = re
             continue
         if len(paths) > MAX_FILES:
             problems.append(f"{folder}: it has {len(paths):,} files; the first {MAX_FILES} are read.")
-        found: list[Lesson] = []
+        found: list[Known] = []
         for path in paths[:MAX_FILES]:
             try:
-                lesson = read(path)
+                lesson = read_file(path, read)
                 if any(lesson.key == other.key for other in (*lessons, *found)):
                     raise LessonError(path.name, 1, f"there is another lesson called {lesson.key}.")
                 found.append(lesson)
             except LessonError as error:
                 problems.append(str(error))
-            except Exception:
-                log.exception("An unexpected error while %s was read", path)
-                problems.append(f"{path.name}:1: it cannot be read; something in it is not as the reader expects, and the log says more.")  # fmt: skip
         lessons += sorted(found, key=lambda lesson: lesson.order)
-    known = {lesson.key: lesson for lesson in lessons}
-    for lesson in lessons:
-        problems += [f"{lesson.file}:1: it needs the lesson {key}, which is not there." for key in lesson.needs if key not in known]  # fmt: skip
-    return Library(known, tuple(problems))
+    return lessons, problems

@@ -19,6 +19,7 @@ from app import link
 from app.state import AppState
 from lessons import load_all, read
 from lessons.claims import STALE
+from lessons.cli import which_number
 from lessons.headless import run_step
 from samplers.benchmarks import record
 
@@ -423,6 +424,11 @@ def wrong_results(text: str) -> list[str]:
         for line in made.splitlines()
         if line.startswith("| ") and line.count("|") == 8
     ]
+    if (
+        which_number([line for line in made.splitlines() if line.startswith("| ") and line.count("|") == 8][1:])
+        not in made
+    ):
+        wrong.append("which claims test the paper's number")
     told = [(claim, f"{key} {step.number}") for key, lesson in lessons.items() for step in lesson.steps for claim in step.claims if claim.paper]  # fmt: skip
     if len(rows) != len(told) + 1:
         wrong.append(f"{len(rows) - 1} rows of {len(told)} claims")
@@ -466,6 +472,7 @@ def test_the_results_are_those_of_the_course():
         ("| scir | 30 of 30 |", "| scir | 29 of 30 |"),
         ("| near 0 | 7.39e-05 ", "| near 0 | 0.00739 "),
         ("of 305 claims", "of 306 claims"),
+        ("14 test the paper's number", "15 test the paper's number"),
     ],
 )
 def test_an_altered_result_is_found(right, planted):

@@ -29,7 +29,7 @@ from app.guard import ready, socket
 from app.guard.connections import MAX_HEADER, OPEN, Bounded
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
-from app.lesson.course import read_apart
+from app.lesson.course import lesson_apart
 from app.patches import reads
 from app.room import ahead
 from app.room.network import addresses
@@ -150,10 +150,13 @@ class Guard:
         return "; ".join(f"{name} {value}" for name, value in parts.items())
 
 
-async def _read_lessons(request: HTTPServerRequest) -> None:
-    """Before a page of a lesson is made: in a server's first seconds nothing has been read, and it waits for that."""
-    if "lesson" in request.arguments:
-        await read_apart()
+async def _read_lesson(request: HTTPServerRequest) -> None:
+    """Before a page of a lesson is made: in a server's first seconds it has not been read, and the page waits for that.
+
+    It does not wait for the other lessons, for some of which functions are compiled.
+    """
+    for name in request.arguments.get("lesson", [])[-1:]:
+        await lesson_apart(name.decode(errors="replace"))
 
 
 class GuardedPage(DocHandler):
@@ -174,7 +177,7 @@ class GuardedPage(DocHandler):
         if self._taken is not None:
             await super().get(*args, **kwargs)
             return
-        await _read_lessons(self.request)
+        await _read_lesson(self.request)
         async with TURNS:
             # Nobody waits for a page whose reader has left meanwhile.
             if not self._left:
@@ -337,7 +340,7 @@ class GuardedTornado(BokehTornado):
         context = self._applications[self.path_of_ready]
         line = RequestStartLine("GET", f"{self.path_of_ready}?{query}", "HTTP/1.1")
         request = HTTPServerRequest(start_line=line, headers=HTTPHeaders({"Host": "localhost"}))
-        await _read_lessons(request)
+        await _read_lesson(request)
         payload = {"headers": {}, "cookies": {}, "arguments": request.arguments}
         name = generate_session_id(secret_key=self.secret_key, signed=self.sign_sessions)
         return await context.create_session_if_needed(name, request, self._token(name, payload))

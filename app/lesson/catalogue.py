@@ -7,40 +7,42 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.lesson.course import library
+from app.lesson.course import already_read, outlines
 from app.lesson.progress import Contents
 from app.lesson.prose import as_words
-from lessons import Lesson
 from lessons.glossary import glossary
+from lessons.outline import Outline
 from lessons.paths import paths
 
 
 class Catalogue:
     """A dialog that is made when it is first asked for."""
 
-    def __init__(self, go: Callable[[Lesson, int], None], teacher: Callable[[], bool] = lambda: False):
-        """``go`` opens a step; ``teacher`` says whether the teacher's own is shown."""
-        self._go, self._teacher = go, teacher
+    def __init__(self, go_to: Callable[[str], None], teacher: Callable[[], bool] = lambda: False):
+        """``go_to`` opens a lesson by its key; ``teacher`` says whether the teacher's own is shown."""
+        self._go_to, self._teacher = go_to, teacher
         self.panel = pn.Column(margin=0, width=0, height=0, sizing_mode="fixed")
         self._dialog: Any = None
+        self._problems = pn.Column(margin=0, sizing_mode="stretch_width")
 
     def open(self) -> None:
         """Show the list as the files are now."""
-        found = library()
-        lessons = list(found.lessons.values())
+        known = outlines()
+        lessons = list(known.values())
 
         def chosen(number: int) -> None:
             self._dialog.open = False
-            self._go(lessons[number], 1)
+            self._go_to(lessons[number].key)
 
-        menu = Contents(chosen, lessons=[item(lesson, found.lessons) for lesson in lessons])
+        menu = Contents(chosen, lessons=[item(lesson, known) for lesson in lessons])
         minutes = sum(lesson.minutes for lesson in lessons)
         intro = pn.pane.HTML(
             f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {hours(minutes)} in all.",
             sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
         )  # fmt: skip
-        own = [ways(found.lessons)] if self._teacher() else []
-        parts = [intro, *own, terms(), *broken(found.problems), menu]
+        own = [ways(known)] if self._teacher() else []
+        parts = [intro, *own, terms(), self._problems, menu]
+        self.show_problems()
         if self._dialog is None:
             self._dialog = pmui.Dialog(
                 *parts, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
@@ -48,6 +50,11 @@ class Catalogue:
             self.panel.objects = [self._dialog]
         else:
             self._dialog.param.update(objects=parts, open=True)
+
+    def show_problems(self) -> None:
+        """Show what is wrong with the files, where all of them have been read; until then the list is without it."""
+        found = already_read()
+        self._problems.objects = broken(found.problems) if found is not None else []
 
 
 def hours(minutes: int) -> str:
@@ -57,7 +64,7 @@ def hours(minutes: int) -> str:
     return f"{whole} hour{'s' if halves > 2 else ''}"
 
 
-def ways(known: Mapping[str, Lesson]) -> Any:
+def ways(known: Mapping[str, Outline]) -> Any:
     """The teacher's paths through the course: each lecture with its steps and their minutes."""
     html = ""
     for path in paths():
@@ -93,16 +100,13 @@ def _folded(html: str, style: str) -> Any:
     )  # fmt: skip
 
 
-def item(lesson: Lesson, known: dict[str, Lesson]) -> dict[str, Any]:
+def item(lesson: Outline, known: Mapping[str, Outline]) -> dict[str, Any]:
     """What the list shows of a lesson, and what there is to be done in it."""
-    steps = [
-        {"question": step.question is not None, "claims": sum(claim.live for claim in step.claims)}
-        for step in lesson.steps
-    ]
+    steps = [{"question": step.question, "claims": step.live_claims} for step in lesson.steps]
     return {"key": lesson.key, "title": as_words(lesson.title), "about": about(lesson, known), "steps": steps}
 
 
-def about(lesson: Lesson, known: dict[str, Lesson]) -> str:
+def about(lesson: Outline, known: Mapping[str, Outline]) -> str:
     """Minutes, summary and what comes before."""
     steps = "1 step" if len(lesson.steps) == 1 else f"{len(lesson.steps)} steps"
     needs = ", ".join(known[key].title if key in known else key for key in lesson.needs)

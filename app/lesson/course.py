@@ -2,40 +2,57 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from app.threads import workers
 from app.views import AXES, VIEWS, axes_of, coordinates, fitting
-from lessons import Lesson, Library, Step, load_all
+from lessons import Lesson, LessonError, Library, Step, load_all
 from lessons.lesson import read
-from lessons.library import folders, paths_of
+from lessons.library import find, folders, load_outlines, paths_of, read_file
+from lessons.outline import Outline
 
 NOWHERE = ("n_steps", "burn_in", "thin")
 """Addresses for which the page has no widget: how long something runs is up to the person."""
 _LOCK = threading.Lock()
 _READ: dict[str, tuple[Any, Library]] = {}
-_FILES: dict[Path, tuple[Any, Lesson]] = {}
-"""Of each file how it was and the lesson in it: where one of thirty has changed, one is read."""
+_OUTLINES: dict[str, tuple[Any, dict[str, Outline]]] = {}
+_FILES: dict[Path, tuple[Any, Lesson | LessonError]] = {}
+"""Of each file how it was, and the lesson in it or what is wrong: where one of thirty has changed, one is read."""
 _READER = workers(1, "lessons")
+_READER_OF_ONE = workers(2, "lesson")
+"""Apart from the reader of all, which at the first start is done when functions of the last lesson are compiled."""
 
 
 def library() -> Library:
     """Every lesson, and what is wrong with those that did not load or that name what the page has not.
 
-    The first time it takes seconds, for every experiment is made: whoever comes from the event loop awaits
-    :func:`read_apart` before.
+    The first time it takes seconds, for every experiment is made, and at a first start minutes, for functions are
+    compiled: whoever comes from the event loop awaits :func:`read_apart` before. A page of one lesson asks
+    :func:`lesson_of`, and a list :func:`outlines`.
     """
     with _LOCK:
-        now = tuple(_stamp(folder) for folder in folders())
+        now = _now()
         if "all" not in _READ or _READ["all"][0] != now:
-            before = dict(_FILES)
-            _FILES.clear()
-            found = load_all(read=lambda path: _lesson(path, before))
+            paths: set[Path] = set()
+
+            def read_one(path: Path) -> Lesson:
+                paths.add(path)
+                return _lesson(path)
+
+            found = load_all(read=read_one)
+            for path in set(_FILES) - paths:
+                _FILES.pop(path, None)
             more = [problem for lesson in found.lessons.values() for problem in problems(lesson)]
             _READ["all"] = (now, Library(found.lessons, (*found.problems, *more)))
         return _READ["all"][1]
+
+
+def already_read() -> Library | None:
+    """The same where it has been read and no file has changed since."""
+    before = _READ.get("all")
+    return before[1] if before is not None and before[0] == _now() else None
 
 
 async def read_apart() -> Library:
@@ -43,12 +60,61 @@ async def read_apart() -> Library:
     return await asyncio.get_running_loop().run_in_executor(_READER, library)
 
 
-def _lesson(path: Path, before: Mapping[Path, tuple[Any, Lesson]]) -> Lesson:
+def lesson_of(key: str) -> Lesson | None:
+    """The lesson with this key; None where there is none. Raises :class:`LessonError` where its file is broken.
+
+    It makes no other lesson's experiments. Whoever comes from the event loop awaits :func:`lesson_apart` before.
+    """
+    return find(key, read=_lesson)
+
+
+async def lesson_apart(key: str) -> None:
+    """Read a lesson and all outlines in a thread, if there is such a lesson: the next calls find them read."""
+
+    def read_both() -> None:
+        outlines()
+        with suppress(LessonError):
+            lesson_of(key)
+
+    await asyncio.get_running_loop().run_in_executor(_READER_OF_ONE, read_both)
+
+
+def outlines() -> dict[str, Outline]:
+    """What a list shows of each lesson, by key, without those known to be broken. No experiment is made."""
+    now = _now()
+    before = _OUTLINES.get("all")
+    if before is None or before[0] != now:
+        before = _OUTLINES["all"] = (now, load_outlines())
+    all_read = already_read()
+    return {key: one for key, one in before[1].items() if all_read is None or key in all_read.lessons}
+
+
+async def outlines_apart() -> None:
+    """Read them in a thread; the next call finds them read."""
+    await asyncio.get_running_loop().run_in_executor(_READER_OF_ONE, outlines)
+
+
+def _now() -> tuple[Any, ...]:
+    return tuple(_stamp(folder) for folder in folders())
+
+
+def _lesson(path: Path) -> Lesson:
+    """The lesson in a file, which is read where it has changed. Raises :class:`LessonError`."""
     state = _state(path)
-    known = before.get(path)
-    found = known if known is not None and known[0] == state else (state, read(path))
-    _FILES[path] = found
-    return found[1]
+    known = _FILES.get(path)
+    if known is None or known[0] != state:
+        known = _FILES[path] = (state, _read_once(path))
+    found = known[1]
+    if isinstance(found, LessonError):
+        raise LessonError(found.file, found.line, found.message)
+    return found
+
+
+def _read_once(path: Path) -> Lesson | LessonError:
+    try:
+        return read_file(path, read)
+    except LessonError as error:
+        return error
 
 
 def _stamp(folder: Path) -> tuple[Any, ...]:

@@ -30,9 +30,9 @@ WIDTH = 390
 
 BESIDE = f"""
 :host {{ display: flex !important; flex-direction: row; align-items: flex-start; max-height: none !important; }}
-.lesson {{ flex: 0 0 {WIDTH}px; box-sizing: border-box; position: sticky; top: 0; max-height: calc(100vh - 56px); overflow-y: auto;
+.lesson {{ flex: 0 0 {WIDTH}px; box-sizing: border-box; position: sticky; top: 0; max-height: calc(100vh - 56px - var(--lost, 0px)); overflow-y: auto;
   border-right: 1px solid color-mix(in srgb, currentColor 18%, transparent); }}
-.lesson.present {{ flex-basis: 30vw; max-height: calc(100vh - var(--strip, 34px) - 8px); }}
+.lesson.present {{ flex-basis: 30vw; max-height: calc(100vh - var(--strip, 34px) - 8px - var(--lost, 0px)); }}
 .beside {{ flex: 1 1 0; min-width: 0; }}
 .scroll-button {{ display: none; }}
 :host(.free) {{ flex-direction: column; align-items: stretch; }}
@@ -120,14 +120,14 @@ class LessonPanel:
     """The widgets of the open step, and what its live claims say."""
 
     def __init__(
-        self, state: "AppState", controls: Any, go: Callable[[Lesson, int], None], follow: Callable[[], tuple[Lesson, int] | None],
-        contents: Callable[[], None], do_later: Callable[[Coroutine[Any, Any, None]], None],
+        self, state: "AppState", controls: Any, go: Callable[[Lesson, int], None], go_to: Callable[[str], None],
+        follow: Callable[[], str | None], contents: Callable[[], None], do_later: Callable[[Coroutine[Any, Any, None]], None],
     ):  # fmt: skip
-        """``go`` opens a step; ``follow`` says what comes after the last one; ``contents`` shows the list; what takes a
-        while is left to ``do_later``.
+        """``go`` opens a step, and ``go_to`` a lesson by its key; ``follow`` is the key of the lesson after this one;
+        ``contents`` shows the list; what takes a while is left to ``do_later``.
         """
         self.state, self.controls = state, controls
-        self._go, self._follow, self._contents = go, follow, contents
+        self._go, self._go_to, self._follow, self._contents = go, go_to, follow, contents
         self._do_later = do_later
         self.panel = pn.Column(visible=False, margin=0, css_classes=["lesson"], stylesheets=[_WAYS])
         self._divs: list[Div] = []
@@ -190,7 +190,7 @@ class LessonPanel:
         if number < len(lesson.steps):
             self._go(lesson, number + 1)
         elif (following := self._follow()) is not None:
-            self._go(*following)
+            self._go_to(following)
         else:
             self._contents()
 

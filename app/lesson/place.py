@@ -4,9 +4,9 @@ import re
 
 import param
 
-from app.lesson.course import library
+from app.lesson.course import lesson_of, outlines
 from app.lesson.rules import general
-from lessons import Lesson, Step
+from lessons import Lesson, LessonError, Step
 from samplers.parameters import SpecError
 
 SKIPPED = 0
@@ -101,11 +101,14 @@ def find(fields: dict[str, str], messages: list[str]) -> tuple[Lesson, int] | No
             if name in fields
         ]
         return None
-    lessons = library().lessons
-    lesson = lessons.get(fields["lesson"])
+    try:
+        lesson = lesson_of(fields["lesson"])
+    except LessonError as error:
+        messages.append(f"lesson = {fields['lesson'][:40]!r}: its file is not right. {error}")
+        return None
     if lesson is None:
         messages.append(
-            f"lesson = {fields['lesson'][:40]!r}: there is no such lesson; there are: {', '.join(lessons)}."
+            f"lesson = {fields['lesson'][:40]!r}: there is no such lesson; there are: {', '.join(outlines())}."
         )
         return None
     text, n = fields.get("step", "1"), len(lesson.steps)

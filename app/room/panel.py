@@ -15,7 +15,7 @@ from urllib.parse import unquote_plus
 import panel as pn
 
 from app import link
-from app.lesson.course import library, read_apart
+from app.lesson.course import lesson_of, read_apart
 from app.lesson.place import SKIPPED
 from app.room import race
 from app.room.bar import RoomBar
@@ -24,6 +24,7 @@ from app.room.network import address_of
 from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, new_mark, rooms
 from app.room.share import Share
 from app.turn import on_page
+from lessons import LessonError
 from lessons.formulas import mathml
 from lessons.lesson import Question
 from lessons.prose import as_html, without_paragraph
@@ -478,7 +479,10 @@ def _compared(query: str) -> str:
 
 def _question(ask: Ask) -> tuple[Question, tuple[int, ...]] | None:
     """The question that is asked, with the order of its options; None where this server's lesson has another one."""
-    lesson = library().lessons.get(ask.lesson)
+    try:
+        lesson = lesson_of(ask.lesson)
+    except LessonError:
+        lesson = None
     question = lesson.steps[ask.step - 1].question if lesson is not None and ask.step <= len(lesson.steps) else None
     if lesson is None or question is None or len(question.options) != ask.options:
         return None

@@ -13,7 +13,7 @@ class Bought(KS):
     """The KS distance of each lane against data touched, whatever the other curves are drawn against."""
 
     key = "bought"
-    title = "What a datum buys"
+    title = "What a data point buys"
     hint = "the lowest curve makes most of the same data"
 
     def __init__(self, scene: Scene, before: View | None = None):

@@ -95,7 +95,7 @@ class Minibatch(Batches):
     replacement = Flag(
         True,
         label="With replacement",
-        doc="Whether one datum may be drawn twice into a minibatch. Without replacement the noise is smaller by (N−n)/(N−1).",
+        doc="Whether one data point may be drawn twice into a minibatch. Without replacement the noise is smaller by (N−n)/(N−1).",
     )
 
     estimate = estimate

@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from samplers import jit
 from samplers.parameters import SpecError
 from samplers.targets import newton
 from samplers.targets.base import Array, Column, Tell
+from samplers.targets.bfgs import bfgs
 from samplers.targets.climbed import Climbed
 from samplers.targets.long_run import MAX_DRAWS, Reference
 from samplers.targets.quadrature import rule, rule_cdf
@@ -145,7 +145,7 @@ class Boxed(Climbed):
             for start, inverse in self._starts():
                 # Closer than a share of a standard deviation the rounding of U of many data hides which way is down.
                 near = 1e-8 if inverse is None else 1e-4 / np.sqrt(np.diag(inverse).max())
-                ends.append(minimize(at, start, jac=True, method="BFGS", options={"gtol": near, "maxiter": 100, "hess_inv0": inverse}))  # fmt: skip
+                ends.append(bfgs(at, start, jac=True, gtol=near, maxiter=100, hess_inv0=inverse))
         good = [end for end in ends if np.isfinite(end.fun) and np.isfinite(end.x).all() and np.abs(end.x).max() < 1e4]
         return [np.asarray(end.x) for end in sorted(good, key=lambda end: float(end.fun))]
 

@@ -4,11 +4,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from samplers import jit
 from samplers.parameters import SpecError
 from samplers.targets.base import Array, FirstSteps
+from samplers.targets.bfgs import bfgs
 from samplers.targets.long_run import LongRun, draw_kept
 from samplers.targets.newton import positive
 
@@ -50,7 +50,7 @@ class Climbed(LongRun):
         return float(height[0]), slope[0]
 
     def _climb(self) -> Array:
-        return np.asarray(minimize(self._at, self.start_at, jac=True, method="BFGS", options={"gtol": 1e-8}).x)
+        return np.asarray(bfgs(self._at, self.start_at, jac=True, gtol=1e-8).x)
 
     def _curvature_at(self, mode: Array) -> Array:
         """U″ there by differences of the gradient, (dim, dim)."""

@@ -66,7 +66,7 @@ class LargeLogistic(Logistic):
     draw = draw
 
     items = Count(10_000, bounds=(100, 1_000_000), log=True, tex="N", label="Data N", doc="How many data there are. The posterior is narrow as 1/√N.")  # fmt: skip
-    features = Count(10, bounds=(2, 100), log=True, tex="d", label="Coefficients d", doc="How many numbers there are of each datum; allowed is N·d up to 10,000,000, and d up to N/50.")  # fmt: skip
+    features = Count(10, bounds=(2, 100), log=True, tex="d", label="Coefficients d", doc="How many numbers there are of each data point; allowed is N·d up to 10,000,000, and d up to N/50.")  # fmt: skip
     prior_sd = Real(3.0, bounds=(0.1, 10.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of each coefficient before there are data.")  # fmt: skip
     data_seed = Count(1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
 

@@ -5,10 +5,10 @@ from functools import cached_property
 from math import log1p
 
 import numpy as np
-from scipy.optimize import minimize
 
 from samplers import jit
 from samplers.targets.base import Array, Column, Moment, Target
+from samplers.targets.bfgs import bfgs
 from samplers.targets.quadrature import rule, rule_cdf
 
 # The first packed parameters: the log of the envelope's height, the mode, the factor of the envelope's scale.
@@ -93,7 +93,7 @@ class LogConcave(Target):
         line = np.linspace(-12.0, 12.0, 49)
         grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
         values = below(grid)
-        found = [minimize(below, grid[i], method="BFGS", options={"gtol": 1e-9}).fun for i in np.argsort(values)[:5]]
+        found = [bfgs(below, grid[i], gtol=1e-9).fun for i in np.argsort(values)[:5]]
         # What the search has not reached is far less than this.
         return factor, 1e-6 - min(*found, float(values.min()))
 

@@ -6,12 +6,12 @@ from math import exp, log, log1p
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-from scipy.optimize import minimize
 
 from samplers import jit
 from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
+from samplers.targets.bfgs import bfgs
 from samplers.targets.quadrature import rule, rule_cdf
 
 # The packed parameters: σ², 1/σ₁², 1/σ₂², how many data, the log of the envelope's height; of each of its two halves
@@ -133,7 +133,7 @@ class TiedMeans(Target):
     first_steps = FirstSteps(moving=0.05, batch=0.01, friction=20.0, other=1e-3)
 
     items = Count(100, bounds=(20, 200), log=True, tex="N", label="Data N", doc="How many data there are. With many the two modes are far apart.")  # fmt: skip
-    variance = Real(2.0, bounds=(0.25, 4.0), log=True, tex=r"\sigma^2", label="Variance σ²", doc="Of each component. With a small one it is plain which datum is whose, and the modes are far apart.")  # fmt: skip
+    variance = Real(2.0, bounds=(0.25, 4.0), log=True, tex=r"\sigma^2", label="Variance σ²", doc="Of each component. With a small one it is plain which data point is whose, and the modes are far apart.")  # fmt: skip
     data_seed = Count(1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
 
     @cached_property
@@ -175,7 +175,7 @@ class TiedMeans(Target):
     def modes(self) -> tuple[Array, Array]:
         """The two, (2,) each, the higher one first; where there is only one it is found twice."""
         starts = np.array(TRUE_MEANS), np.array([sum(TRUE_MEANS), -TRUE_MEANS[1]])
-        found = [minimize(self._energies, start, jac=self._slope, method="BFGS", options={"gtol": 1e-10}).x for start in starts]  # fmt: skip
+        found = [bfgs(self._energies, start, jac=self._slope, gtol=1e-10).x for start in starts]  # fmt: skip
         one, two = sorted(found, key=self._energies)
         return one, two
 
@@ -211,7 +211,7 @@ class TiedMeans(Target):
         points, energies = self._grid
         grid = points.reshape(-1, 2)
         values = energies.ravel() + self._log_envelope(made, grid)
-        found = [minimize(below, grid[i], method="BFGS", options={"gtol": 1e-9}).fun for i in np.argsort(values)[:8]]
+        found = [bfgs(below, grid[i], gtol=1e-9).fun for i in np.argsort(values)[:8]]
         # What the search has not reached is far less than this.
         return made, 1e-6 - min(*found, float(values.min()))
 

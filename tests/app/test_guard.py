@@ -60,8 +60,8 @@ PAGES = [
     "?target=network(graph:blocks;n_communities:6)&play=0",
 ]
 PROMISES = {
-    "It is data and never code": ("test_ruff_check", "test_what_would_explode_is_refused_in_time"),
-    "What the page says of it is text": (
+    "Input is data and never code": ("test_ruff_check", "test_what_would_explode_is_refused_in_time"),
+    "The page shows input as text": (
         "test_the_recipe_workbench",
         "test_a_bad_link_says_so_and_the_page_runs",
         "test_files_are_refused_with_a_sentence_or_run",
@@ -74,7 +74,7 @@ PROMISES = {
         "test_the_worst_are_bounded",
         "test_one_bound_holds_for_all_of_a_model",
     ),
-    "A lesson's file is read the same way": (
+    "A lesson file is checked in the same way": (
         "test_no_file_of_the_lessons_executes_data",
         "test_broken_files_stop_no_others",
         "test_a_broken_file_is_reported_with_its_line_and_stops_no_other",
@@ -112,7 +112,7 @@ PROMISES = {
         "test_a_browser_reads_no_picture_of_the_server",
         "test_only_the_messages_of_a_page_are_taken",
     ),
-    "What a client sends is bounded": (
+    "What a client sends is limited": (
         "test_a_value_is_plain_and_small",
         "test_a_message_has_a_bounded_number_of_events",
         "test_a_flood_of_messages_waits_its_turn",
@@ -122,13 +122,13 @@ PROMISES = {
         "test_an_error_in_what_is_deferred_is_charged_to_its_page_and_logged_once",
         "test_a_page_has_few_errors_in_the_log",
     ),
-    "Headers and a body are there": (
+    "Headers and a body must arrive": (
         "test_half_a_request_is_not_waited_for",
         "test_the_oldest_that_waits_of_an_address_gives_way",
         "test_a_class_behind_one_address_is_served",
         "test_an_address_has_a_bound_and_a_proxy_on_this_computer_none",
     ),
-    "A session is of the page": (
+    "A session belongs to the page": (
         "test_a_session_has_one_connection",
         "test_a_link_names_no_session",
         "test_a_token_is_the_servers_own",
@@ -150,14 +150,14 @@ PROMISES = {
         "test_hostile_values_are_refused_as_in_links",
     ),
     "Every answer has": ("test_every_answer_has_the_headers", "test_a_page_runs_its_own_scripts_only"),
-    "An error tells the client": (
+    "An error sends the client": (
         "test_an_error_tells_a_client_nothing_of_the_server",
         "test_a_page_that_cannot_be_made_says_so_and_nothing_of_the_server",
         "test_controls_of_a_text_are_written_out",
     ),
     "The app needs no network": ("test_the_network_is_watched",),
     "`python -m lessons all --cluster tcp://host:8786`": (),
-    "Compiled functions are kept": (),
+    "Compiled functions are stored": (),
 }
 """The first words of each point of SECURITY.md, and the tests that hold it. Advice to the reader needs none."""
 

@@ -33,10 +33,12 @@ from app.notice import Notice
 from app.shell import WELCOME
 from app.state import AppState, first_speed
 from app.views import VIEWS
+from lessons import outline as outline_module
 from lessons import read
 from lessons.headless import run_step
-from lessons.library import VARIABLE
+from lessons.library import VARIABLE, load_outlines
 from lessons.live import filled
+from lessons.outline import outline
 from samplers import Experiment, Run, SpecError
 from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
@@ -694,7 +696,7 @@ def test_runs_that_fail_say_so(mine, monkeypatch):
 def panel_of(state, **actions):
     calls = []
     made = LessonPanel(state, Controls(state, print, of_lesson=True), lambda lesson, number: calls.append((lesson.key, number)),
-                       actions.get("follow", lambda: None), lambda: calls.append("contents"), actions.get("later", Coroutine.close))  # fmt: skip
+                       lambda key: calls.append((key, 1)), actions.get("follow", lambda: None), lambda: calls.append("contents"), actions.get("later", Coroutine.close))  # fmt: skip
     return made, calls
 
 
@@ -744,6 +746,10 @@ def test_next_and_back_and_the_end(mine):
     panel.next()
     panel.back()
     assert calls[1:] == ["contents", ("mine", 1)]
+    panel, calls = panel_of(state, follow=lambda: "real")
+    open_in(state, mine, 2)
+    panel.next()
+    assert calls == [("real", 1)]
 
 
 # Every lesson that there is, and broken ones
@@ -820,14 +826,65 @@ def test_a_changed_file_is_read_again_beside_a_link_to_nowhere(folder):
 def test_of_two_lessons_with_one_title_the_one_that_was_clicked_opens(folder):
     (folder / "02-twin.md").write_text((folder / "01-mine.md").read_text(encoding="utf-8"), encoding="utf-8")
     opened = []
-    catalogue = Catalogue(lambda lesson, step: opened.append((lesson.key, step)))
+    catalogue = Catalogue(opened.append)
     catalogue.open()
     menu = catalogue._dialog.objects[-1]
     for key in ("twin", "mine"):
         menu._handle_msg(list(course.library().lessons).index(key))
     for wrong in (-1, 1000, True, "0", None, {}):
         menu._handle_msg(wrong)
-    assert opened == [("twin", 1), ("mine", 1)]
+    assert opened == ["twin", "mine"]
+
+
+def read_alone(key):
+    course.outlines()
+    return course.lesson_of(key)
+
+
+@pytest.mark.parametrize(("by", "alone"), [(read_alone, True), (lambda key: course.library().lessons[key], False)])
+def test_a_page_of_a_lesson_reads_no_other(by, alone, monkeypatch):
+    """Fails where a first page waits until the functions of the last lesson are compiled. Fault: all are read."""
+    made, read = [], course.read
+    for name in ("_READ", "_FILES", "_OUTLINES"):
+        monkeypatch.setattr(course, name, {})
+    monkeypatch.setattr(course, "read", lambda path: made.append(path.name) or read(path))
+    assert by("langevin").key == "langevin"
+    assert (made == ["01-langevin.md"]) == alone
+
+
+def counted(lesson):
+    return [(one.title, one.question is not None, sum(c.live for c in one.claims)) for one in lesson.steps]
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_an_outline_says_what_the_lesson_does(fault, monkeypatch):
+    """Fails where the list counts other claims than the lesson has. Fault: all claims are live."""
+    monkeypatch.setattr(outline_module, "_live", (lambda *_: True) if fault else outline_module._live)
+    outline_module._outline.cache_clear()
+    found = load_outlines()
+    outline_module._outline.cache_clear()
+    assert list(found) == list(LESSONS)
+    same = []
+    for key, lesson in LESSONS.items():
+        one = found[key]
+        assert all(getattr(one, name) == getattr(lesson, name) for name in ("key", "title", "minutes", "summary", "needs", "file", "order"))  # fmt: skip
+        same.append([(step.title, step.question, step.live_claims) for step in one.steps] == counted(lesson))
+    assert all(same) == (not fault)
+
+
+def test_a_broken_step_is_reported_when_its_lesson_is_opened_or_all_are_read(folder):
+    (folder / "03-broken.md").write_text(HEAD + "views = [1]\n```\n", encoding="utf-8")
+    assert "broken" in course.outlines()
+    state, (message,) = state_of("?lesson=broken")
+    assert state.place.lesson is None
+    assert "03-broken.md:11" in message
+    catalogue = Catalogue(print)
+    catalogue.open()
+    assert catalogue._problems.objects == [], "not all are read yet"
+    course.library()
+    catalogue.show_problems()
+    assert "03-broken.md:11" in catalogue._problems.objects[0].object
+    assert "broken" not in course.outlines()
 
 
 def test_the_list_has_paths_for_a_teacher():
@@ -839,15 +896,18 @@ def test_the_list_has_paths_for_a_teacher():
         assert ("<a href='?lesson=langevin&amp;step=1&amp;teacher=1'>Downhill</a>" in shown) == teacher
 
 
-def test_the_list_says_minutes_and_needs(folder, mine):
+def test_the_list_says_minutes_and_needs(folder):
     assert [hours(minutes) for minutes in (20, 60, 382, 420)] == ["½ hour", "1 hour", "6½ hours", "7 hours"]
-    other = replace(mine, needs=("langevin", "gone"), summary="About $$x$$.")
-    text = about(other, course.library().lessons)
+    other = replace(outline(folder / "01-mine.md"), needs=("langevin", "gone"), summary="About $$x$$.")
+    text = about(other, course.outlines())
     assert text == "5 minutes, 2 steps. About x. Needs: From gradient descent to Langevin, gone."
 
 
-def test_the_list_knows_what_there_is_to_be_done(mine):
-    assert item(mine, {})["steps"] == [{"question": True, "claims": 3}, {"question": False, "claims": 0}]
+def test_the_list_knows_what_there_is_to_be_done(folder):
+    assert item(outline(folder / "01-mine.md"), {})["steps"] == [
+        {"question": True, "claims": 3},
+        {"question": False, "claims": 0},
+    ]
 
 
 def test_the_browser_is_told_of_answers_and_claims_that_are_met(mine, monkeypatch):

@@ -767,11 +767,13 @@ def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
         while not stage.screen.show_work.called:
             await asyncio.sleep(0.01)
         assert "so far" in stage.screen.show_work.call_args.args[0]
+        stage.screen.show_former.assert_called_with(True)
         assert not loading.done()
         stage.runner.cancel()
         await loading
         assert gate.threads[0] is not threading.main_thread()
         assert stage.screen.show_work.call_args.args[0] == ""
+        stage.screen.show_former.assert_called_with(False)
         assert stage.state.experiment == before, "what ran before comes back"
         assert stage.runs() == runs, "with its runs"
         assert not stage.runner._restart

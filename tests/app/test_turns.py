@@ -104,24 +104,26 @@ def test_a_lesson_is_read_beside_the_loop(ahead, fault, monkeypatch):
     in advance too. Fault: whoever makes the page reads it."""
     where, loops = [], []
 
-    def read_all(**_):
+    read = course.read
+
+    def read_one(path):
         where.append(threading.get_ident())
-        return course.Library({}, ())
+        return read(path)
 
     async def make(*_):
         loops.append(threading.get_ident())
-        course.library()
+        course.lesson_of("langevin")
         return SimpleNamespace()
 
     async def nothing(*_):
         pass
 
-    monkeypatch.setattr(course, "load_all", read_all)
-    monkeypatch.setattr(course, "_READ", {})
+    monkeypatch.setattr(course, "read", read_one)
+    monkeypatch.setattr(course, "_FILES", {})
     monkeypatch.setattr(DocHandler, "get", make)
     monkeypatch.setattr(server, "TURNS", Turns())
     if fault:
-        monkeypatch.setattr(server, "read_apart", nothing)
+        monkeypatch.setattr(server, "lesson_apart", nothing)
     handler = GuardedPage.__new__(GuardedPage)
     handler.request = SimpleNamespace(headers={}, arguments={"lesson": [b"langevin"]}, path="/another")
     handler.application = SimpleNamespace(generate_session_ids=True, path_of_ready="/app")

@@ -7,13 +7,12 @@ import subprocess
 import sys
 import threading
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from app import compiling, warmup
-from lessons.library import load_all
+from lessons.library import load_all, load_outlines
 from samplers import jit
 from samplers.models.run import needed
 
@@ -22,9 +21,9 @@ from samplers.models.run import needed
 def test_lessons_come_first_and_in_order(fault, monkeypatch):
     """Fails where a class in its first lesson waits for the functions of the last. Fault: the order of declaration."""
     library = load_all()
-    monkeypatch.setattr(compiling, "load_all", lambda: library)
+    monkeypatch.setattr(compiling, "find", library.lessons.get)
     if fault:
-        monkeypatch.setattr(compiling, "load_all", lambda: SimpleNamespace(lessons={}))
+        monkeypatch.setattr(compiling, "load_outlines", dict)
     order = list(dict.fromkeys(f for functions in compiling.in_order() for f in functions))
     assert set(order) == set(jit.declared())
     places, far = [], 0
@@ -37,6 +36,22 @@ def test_lessons_come_first_and_in_order(fault, monkeypatch):
     )
     assert (places[-1] == met - 1) == (not fault)
     assert (places[0] < met / 4) == (not fault)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_lesson_is_read_when_its_turn_comes(fault, monkeypatch):
+    """Fails where the first lesson's functions wait for those with which the last one is read. Fault: all are read."""
+    read, find = [], compiling.find
+
+    def found(key):
+        read.append(key)
+        return find(key)
+
+    monkeypatch.setattr(compiling, "find", found)
+    if fault:
+        monkeypatch.setattr(compiling, "load_outlines", lambda: [key for key in load_outlines() if found(key)])
+    next(compiling.in_order())
+    assert (read == ["langevin"]) == (not fault)
 
 
 class EverybodysLock:

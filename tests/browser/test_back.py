@@ -95,6 +95,34 @@ def test_a_server_that_stood_still_goes_on_with_the_same_session(far):
     assert opened(lab) == earlier
 
 
+def covers(page):
+    """Whether the banner lies over the header, or the page no longer ends where the window does."""
+    strip, header, main = (page.locator(one).bounding_box() for one in (".lost", "header", ".main-content"))
+    ends = main["y"] + main["height"]
+    height = page.viewport_size["height"]
+    return header["y"] < strip["y"] + strip["height"] - 0.5 or not height - 8 <= ends <= height
+
+
+def test_the_banner_covers_nothing(far):
+    """Fails where it hides a lesson's heading or the ways on. Fault: the page does not make room for it."""
+    lab, server, _ = far
+    page = lab.page
+    before = page.viewport_size
+    os.killpg(server.process.pid, signal.SIGSTOP)
+    try:
+        banner(page, shown=True)
+        for width, height in ((1280, 720), (390, 844)):
+            page.set_viewport_size({"width": width, "height": height})
+            wait_until(lambda: not covers(page), f"room for the banner at {width} × {height}")
+            page.evaluate("document.documentElement.style.setProperty('--lost', '0px')")
+            assert covers(page)
+    finally:
+        os.killpg(server.process.pid, signal.SIGCONT)
+        page.set_viewport_size(before)
+    banner(page, shown=False)
+    wait_until(lambda: page.locator("header").bounding_box()["y"] == 0, "the header at the top again")
+
+
 def test_a_network_that_stood_still_goes_on_with_the_same_session(far):
     """Fails where a page says nothing of what does not arrive, or gives up a session that is still there."""
     lab, _, between = far

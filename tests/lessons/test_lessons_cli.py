@@ -18,7 +18,7 @@ import pytest
 
 from lessons import load_all, read, sweep
 from lessons.claims import mean
-from lessons.cli import main
+from lessons.cli import _tests_paper, main
 from lessons.headless import run_step
 from lessons.measures.base import Estimate
 from lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
@@ -387,7 +387,8 @@ def test_the_table_has_the_papers_numbers(folder, tmp_path):
     (folder / "right.md").write_text(ONE.replace("tolerance = 0.1\n", f"tolerance = 0.1\n{paper}"), encoding="utf-8")
     out = tmp_path / "table.md"
     assert main(["right", "wrong", "--table", str(out)]) == 1
-    when, *rows = [row for row in out.read_text(encoding="utf-8").splitlines() if row]
+    when, which, *rows = [row for row in out.read_text(encoding="utf-8").splitlines() if row]
+    assert which.startswith("Of the 1 claims of the table, 1 test the paper's number")
     today = datetime.now(UTC).date().isoformat()
     assert when.startswith(f"Measured at full length on {today}; ") and platform.python_version() in when
     assert rows[2].startswith("| Fig 1 ¦ a | The variance is 1. | 1.01 | ")
@@ -395,6 +396,17 @@ def test_the_table_has_the_papers_numbers(folder, tmp_path):
     assert rows[3] == "1 of 2 claims in 2 lessons passed."
     assert rows[-2:] == ["| right | 1 of 1 |", "| wrong | 0 of 1 |"]
     assert len({row.count("|") for row in rows[:3]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "allowed", "found"),
+    [
+        ("0.138", "0.138 ± 0.015", True), ("0.459", "0.394 ± 0.03", False), ("2", "above 1", True), ("2", "below 1", False),
+        ("2", "1.5 to 3", True), ("4", "1.5 to 3", False), ("2", "2", True), ("3", "2", False), ("near 0", "below 0.001", None),
+    ],
+)  # fmt: skip
+def test_a_claim_tests_the_papers_number_where_it_allows_it(number, allowed, found):
+    assert _tests_paper(number, allowed) is found
 
 
 def test_exact_draws_have_the_exact_number_in_the_table(folder, tmp_path):

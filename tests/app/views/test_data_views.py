@@ -158,7 +158,7 @@ def test_a_lane_without_minibatches_has_none_and_says_so():
     assert "no minibatches" in list(view.captions(frames(made)).values())[1]
 
 
-def test_what_a_datum_buys_is_the_distance_against_data_on_every_axis():
+def test_what_a_data_point_buys_is_the_distance_against_data_on_every_axis():
     made = records("linear_regression", ["sgld", "sgld"], gradients=[{"key": "minibatch"}, {"key": "full"}])
     for _ in range(3):
         for record in made:
