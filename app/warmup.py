@@ -42,7 +42,7 @@ def compile_all() -> None:
     """Compile or load every kernel; a first start on a machine says what it does."""
     step_back()
     began = time.perf_counter()
-    first = [f for spec in DEFAULT.runs() for f in functions(spec)]
+    first = [*(f for spec in DEFAULT.runs() for f in functions(spec)), *jit.readings()]
 
     def progress(done: int, total: int, what: str) -> None:
         if what and time.perf_counter() - began > 2.0:
