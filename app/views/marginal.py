@@ -76,9 +76,7 @@ class Marginal(View):
 
     def _divide(self, first: int, last: int) -> None:
         """Take bars for these fine bins: whole groups of them, so that counts are exact."""
-        group = max(1, round((last - first) / BARS))
-        self._starts = np.arange(max(first - 1, 0), min(last + 1, len(self._positions) - 1), group)
-        self._ends = np.minimum(self._starts + group, len(self._positions) - 1)
+        self._starts, self._ends = histogram.groups(first, last, BARS)
         left, right = self._positions[self._starts], self._positions[self._ends]
         self._widths, self._centres = right - left, (left + right) / 2
 

@@ -46,6 +46,23 @@ def occupied_bins(counts, out):
     return 1
 
 
+@jit.reading(jit.int64(jit.int64, jit.int64, jit.int64, jit.int64, jit.integers, jit.integers))
+def bars_of_bins(first, last, bars, n_bins, starts, ends):
+    """The edges where bars start and end, about ``bars`` of them from the edge ``first`` to ``last`` and one bin to
+    either side, of which each is a whole number of ``n_bins`` bins. Returns how many.
+
+    starts and ends: (2·bars + 4,).
+    """
+    group, rest = (last - first) // bars, (last - first) % bars
+    if 2 * rest > bars or (2 * rest == bars and group % 2 == 1):
+        group += 1
+    group, n = max(group, 1), 0
+    for edge in range(max(first - 1, 0), min(last + 1, n_bins), group):
+        starts[n], ends[n] = edge, min(edge + group, n_bins)
+        n += 1
+    return n
+
+
 @jit.reading(types.void(jit.integer_matrix, jit.int64, jit.integers, jit.integers, jit.vector, jit.int64, jit.vector))
 def bar_densities(bins, k, starts, ends, widths, n_draws, out):
     """The share of ``n_draws`` draws of column ``k`` from the edges ``starts`` to ``ends``, over the width of each."""
@@ -90,6 +107,14 @@ def occupied(statistics: list[Statistics], k: int) -> tuple[int, int] | None:
     for each in statistics:
         add_counts(each.sums.bins, k, counts)
     return (int(out[0]), int(out[1])) if occupied_bins(counts, out) else None
+
+
+def groups(first: int, last: int, bars: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The edges where about so many bars start and end, each of whole bins, from the edge ``first`` to ``last``."""
+    jit.prepare([bars_of_bins])
+    starts, ends = np.empty((2, 2 * bars + 4), dtype=np.int64)
+    n = bars_of_bins(first, last, bars, N_BINS, starts, ends)
+    return starts[:n], ends[:n]
 
 
 def densities(

@@ -185,6 +185,20 @@ def test_bars_and_what_is_occupied_are_those_of_the_cumulated_counts(name):
             assert histogram.occupied(lanes, k) == expected
 
 
+@pytest.mark.parametrize("bars", [1, 3, 64])
+def test_bars_are_whole_bins(bars):
+    """Planted fault: a half is rounded up, never to an even number."""
+    unlike = 0
+    for first, last in [(0, N_BINS), (0, 0), (5, 6), (2040, 2048), (2048, 2048), *[(7, 7 + n) for n in range(1, 800, 3)], (10, 170), (10, 234)]:  # fmt: skip
+        for rounded in (round, lambda x: int(x + 0.5)):
+            group = max(1, rounded((last - first) / bars))
+            starts = np.arange(max(first - 1, 0), min(last + 1, N_BINS), group)
+            same = all(map(np.array_equal, histogram.groups(first, last, bars), (starts, np.minimum(starts + group, N_BINS))))  # fmt: skip
+            assert same or rounded is not round
+            unlike += not same
+    assert (unlike > 0) == (bars % 2 == 0)
+
+
 def test_fault_an_occupied_range_of_other_shares():
     """What is within the 1st and the 99th percentile is another range."""
     found = made("quartic")[1]
