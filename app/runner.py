@@ -411,7 +411,7 @@ def _is_light(experiment: Experiment) -> bool:
     only when all pages have been made.
     """
     chains = experiment.n_chains * len(experiment.lanes)
-    return not experiment.of_model and chains <= LIGHT and jit.is_ready(needed(experiment))
+    return not experiment.of_model and chains <= LIGHT and jit.is_ready([*needed(experiment), *jit.readings()])
 
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:

@@ -42,7 +42,7 @@ def compile_all() -> None:
     """Compile or load every kernel; a first start on a machine says what it does."""
     step_back()
     began = time.perf_counter()
-    first = [f for spec in DEFAULT.runs() for f in functions(spec)]
+    first = [*(f for spec in DEFAULT.runs() for f in functions(spec)), *jit.readings()]
     new = bool(jit.missing(first))
     if new:
         _tell("the samplers are compiled, which takes a few minutes; the page opens meanwhile")

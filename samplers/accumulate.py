@@ -236,6 +236,68 @@ def count_row(sums, draws, values, scratch):
     accumulate(sums, draws, values, 1, scratch)
 
 
+# --- readings --------------------------------------------------------------------------------------------------------
+
+PART = 64
+"""Terms that are summed by themselves, so that rounding errors do not add up over 10,000 chains."""
+
+
+@jit.reading(jit.float64(jit.cube, jit.int64, jit.int64, jit.int64))
+def raw_moment(powers, steps, k, power):
+    """E zᵖ of column ``k`` over all draws, after ``steps`` steps of each chain; 0 before the first."""
+    n_chains, total = powers.shape[1], 0.0
+    for first in range(0, n_chains, PART):
+        part = 0.0
+        for c in range(first, min(first + PART, n_chains)):
+            part += powers[k, c, power - 1]
+        total += part
+    return total / max(steps * n_chains, 1)
+
+
+@jit.reading(types.void(jit.cube, jit.matrix, jit.int64, jit.int64, jit.vector))
+def chain_means(powers, scales, steps, k, out):
+    """The mean of column ``k`` in each chain, out (chains,)."""
+    scale = 1.0 / scales[k, 4]
+    for c in range(powers.shape[1]):
+        out[c] = scales[k, 3] + scale * powers[k, c, 0] / max(steps, 1)
+
+
+@jit.reading(jit.float64(jit.cube, jit.matrix, jit.int64, jit.int64))
+def mean(powers, scales, steps, k):
+    """The mean of column ``k`` over all draws."""
+    n_chains, scale, total = powers.shape[1], 1.0 / scales[k, 4], 0.0
+    for first in range(0, n_chains, PART):
+        part = 0.0
+        for c in range(first, min(first + PART, n_chains)):
+            part += scales[k, 3] + scale * powers[k, c, 0] / max(steps, 1)
+        total += part
+    return total / n_chains
+
+
+@jit.reading(jit.float64(jit.cube, jit.matrix, jit.int64, jit.int64))
+def variance(powers, scales, steps, k):
+    """The variance of column ``k`` over all draws, about their own mean."""
+    first, second = raw_moment(powers, steps, k, 1), raw_moment(powers, steps, k, 2)
+    return (second - first**2) / scales[k, 4] ** 2
+
+
+@jit.reading(jit.int64(jit.cube, jit.int64, jit.int64, jit.int64, jit.integer_matrix))
+def pick(tail, written, seen, most, out):
+    """Of the draws that were written to the ring ``tail`` since ``seen`` of them had been, the newest and others evenly
+    spaced before it, oldest first; at most ``most``. Returns how many.
+
+    out (2, ≥ most): their rows in the ring, and how many steps before the newest they are.
+    """
+    size = tail.shape[0]
+    fresh = max(min(written - seen, written, size), 0)
+    step = max((fresh + most - 1) // most, 1)
+    n = (fresh + step - 1) // step
+    for i in range(n):
+        age = (n - 1 - i) * step
+        out[0, i], out[1, i] = (written - 1 - age) % size, age
+    return n
+
+
 def _log_scale(x: float) -> float:
     return float(np.float64(x).view(np.int64)) * _BITS
 
@@ -317,20 +379,25 @@ class Statistics:
 
     def chain_means(self, k: int) -> Array:
         """The mean of column ``k`` in each chain, (chains,)."""
-        column = self.columns[k]
-        return column.mean + np.sqrt(column.variance) * self.sums.powers[k, :, 0] / max(self.n_steps, 1)
+        jit.prepare([chain_means])
+        out = np.empty(self.n_chains)
+        chain_means(self.sums.powers, self.sums.scales, self.n_steps, k, out)
+        return out
 
     def raw_moment(self, k: int, power: int) -> float:
         """E zᵖ of z = (value − exact mean)/(exact standard deviation), over all draws."""
-        return float(self.sums.powers[k, :, power - 1].sum() / max(self.n_draws, 1))
+        jit.prepare([raw_moment])
+        return raw_moment(self.sums.powers, self.n_steps, k, power)
 
     def mean(self, k: int) -> float:
         """The mean of column ``k`` over all draws."""
-        return float(self.chain_means(k).mean())
+        jit.prepare([mean])
+        return mean(self.sums.powers, self.sums.scales, self.n_steps, k)
 
     def variance(self, k: int) -> float:
         """The variance of column ``k`` over all draws, about their own mean."""
-        return self.columns[k].variance * (self.raw_moment(k, 2) - self.raw_moment(k, 1) ** 2)
+        jit.prepare([variance])
+        return variance(self.sums.powers, self.sums.scales, self.n_steps, k)
 
     def history(self) -> Array:
         """The thinned draws (watched, kept, columns), oldest first."""
@@ -340,6 +407,15 @@ class Statistics:
     def history_stride(self) -> int:
         """Steps between two draws of the history."""
         return int(self.sums.clock[STRIDE])
+
+    def fresh(self, unseen: int, most: int) -> tuple[Array, NDArray[np.int64]]:
+        """Of the last ``unseen`` draws of θ the newest and others evenly spaced before it, oldest first, at most
+        ``most``, (m, watched, dim); and how many steps before the newest they are, (m,).
+        """
+        jit.prepare([pick])
+        written, out = int(self.sums.clock[WRITTEN]), np.empty((2, most), dtype=np.int64)
+        n = pick(self.sums.tail, written, written - unseen, most, out)
+        return self.sums.tail[out[0, :n]], out[1, :n]
 
     def tail(self, n: int) -> Array:
         """The last draws of θ, at most ``n`` of them, oldest first, (m, watched, dim)."""

@@ -175,6 +175,7 @@ COMPILED_FILES = (
     "jit.py",
     "lent.py",
     "accumulate.py",
+    "diagnostics/*.py",
     "engine.py",
     "gradients/*.py",
     "kernels/*.py",
@@ -235,6 +236,7 @@ FOLDER = _folder_to_write(cache_folder())
 _COMPILING = threading.Lock()
 _COMPILED: dict[Any, tuple[str, Any, CompiledFile | None]] = {}
 _READY: set[Any] = set()
+_READINGS: set[Any] = set()
 
 
 def _declare(function: Callable, signature: Any, what: str, nogil: bool = False, kept: bool = True) -> Any:
@@ -300,6 +302,22 @@ def loop(signature: Any) -> Callable[[Callable], Any]:
     return lambda function: _declare(function, signature, "the main loop of the", nogil=True)
 
 
+def reading(signature: Any) -> Callable[[Callable], Any]:
+    """Declare a function that reads running statistics or draws, with its signature: numbers and whole arrays in C
+    order in, a number or arrays that are arguments out.
+
+    It makes no array and calls nothing but what C's mathematical library has, so that whoever has the arrays can call
+    it without Python. It keeps the interpreter's lock: to let go of it would cost more than most of them take.
+    """
+
+    def declare(function: Callable) -> Any:
+        declared = _declare(function, signature, "the readings of")
+        _READINGS.add(declared)
+        return declared
+
+    return declare
+
+
 def helper(function: Callable) -> Any:
     """A helper of compiled functions; it is compiled, and cached, as a part of each of its callers."""
     return numba.njit(error_model="numpy")(function)
@@ -328,6 +346,11 @@ def keep_plain(owner: type, *names: str) -> None:
 def declared() -> list[Any]:
     """Every function that this process has declared, in order of declaration."""
     return list(_COMPILED)
+
+
+def readings() -> list[Any]:
+    """Those of them that read statistics, which any page may call."""
+    return [f for f in _COMPILED if f in _READINGS]
 
 
 def is_ready(functions: Iterable[Any]) -> bool:
@@ -366,6 +389,8 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
     where it is only loaded. Without it a line on standard error says what is being compiled, where that is a terminal.
     """
     waiting = [f for f in dict.fromkeys(functions) if f not in _READY]
+    if not waiting and progress is None:
+        return
     told = progress is None and sys.stderr.isatty()
     cold = [f for f in waiting if not _is_kept(f)] if told else []
     for done, function in enumerate(waiting):

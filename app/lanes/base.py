@@ -66,14 +66,12 @@ class Record:
 
     def frame(self, axis: str) -> LaneFrame:
         """The lane for a frame; draws that an earlier frame had are not in it."""
-        fresh = self.run.statistics.tail(min(self.made - self.seen, TAIL))
-        step = max(1, -(-len(fresh) // FRESH))
-        picked = np.arange(len(fresh) - 1, -1, -step)[::-1]
-        steps = self.made - len(fresh) + 1 + picked
+        fresh, ages = self.run.statistics.fresh(self.made - self.seen, FRESH)
+        steps = self.made - ages
         self.seen = self.made
         here = self.position.on(axis)
         return LaneFrame(
-            run=self.run, x=here, fresh=fresh[picked], fresh_x=here * steps / max(self.made, 1),
+            run=self.run, x=here, fresh=fresh, fresh_x=here * steps / max(self.made, 1),
             curve=self.curve, marks=[mark.on(axis) for mark in self.marks],
         )  # fmt: skip
 

@@ -90,7 +90,7 @@ class DensityLanes(Lanes):
     def prepare(cls, progress: Progress, experiment: Experiment) -> "DensityLanes":
         """The lanes, with what they need compiled, and the target known."""
         experiment.make_target().prepare(progress.tell)
-        jit.prepare(needed(experiment), progress.compiling)
+        jit.prepare([*needed(experiment), *jit.readings()], progress.compiling)
         return cls(experiment)
 
     @staticmethod

@@ -61,7 +61,7 @@ class ModelLanes(Lanes):
     @classmethod
     def prepare(cls, progress: Progress, experiment: Experiment, upload: Upload | None) -> "ModelLanes":
         """The lanes, with what they need compiled and the data loaded. Raises :class:`SpecError`."""
-        jit.prepare(needed(experiment), progress.compiling)
+        jit.prepare([*needed(experiment), *jit.readings()], progress.compiling)
         progress.tell("Loading the data")
         uploaded = None
         if upload is not None:

@@ -1,5 +1,6 @@
 """A live page as HTML: figures, controls, compiled functions and the experiment in one file."""
 
+import gzip
 import json
 import re
 from base64 import b64encode
@@ -18,19 +19,20 @@ from app.views import fitting
 from app.views.base import AXIS_LABELS
 from lessons.formulas import mathml
 from samplers import Experiment
+from samplers.diagnostics import divergence
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.parameters import Count, Flag, Option, Real, SpecError, declared
 from samplers.spec import RunSpec, make_gradient, make_sampler
 from samplers.targets import TARGETS
-from samplers.targets.base import Target
+from samplers.targets.base import SIMPLEX, Target
 from samplers.wasm import description
 from samplers.wasm.link import LinkError, module
 from samplers.wasm.objects import CompileError
 from samplers.wasm.variations import variations
 
-LIVE = ("state", "marginal", "ks", "trace")
+LIVE = ("state", "marginal", "ks", "kl", "trace", "autocorrelation")
 """The views that move without a server, in the order of the page."""
 MOST_CHAINS = 100
 """Of a live page, which may run on a telephone."""
@@ -56,13 +58,21 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", boke
     runs = [run for state in states if state is not None for run in state.experiment.runs()]
     functions = {id(one): one for run in runs for one in description.functions(run)}
     try:
-        compiled = b64encode(module(functions.values())).decode() if runs else ""
+        compiled = module(functions.values()) if runs else b""
     except (LinkError, CompileError) as error:
         raise SpecError("live", title, str(error)) from error
+    steps = [_page(state) if state is not None else EMPTY for state in states]
+    # Steps often share a target, and its data and exact answers are most of a page.
+    targets: list[Any] = []
+    for step in steps:
+        if step["target"] not in targets:
+            targets.append(step["target"])
+    steps = [step | {"target": targets.index(step["target"])} for step in steps]
     pages = {
         "signatures": description.signatures(runs[0]) if runs else {},
         "constants": description.constants(),
-        "steps": [_page(state) if state is not None else EMPTY for state in states],
+        "steps": steps,
+        "targets": targets,
     }
     inline = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
     parts = {
@@ -70,8 +80,8 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", boke
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
         "TEXT": f'<div id="text">{text}</div>' if text else "",
         "BOKEH": f'<script src="{escape(bokeh)}"></script>' if bokeh else f"<script>{inline}</script>",
-        "PAGE": _json(pages),
-        "MODULE": compiled,
+        "PAGE": _zipped(_json(pages)),
+        "MODULE": _zipped(compiled),
         "WORKER": bundle("live/worker.js"),
         "SCRIPT": bundle("live/page.js"),
     }
@@ -79,10 +89,13 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", boke
     return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page)
 
 
-def _json(value: Any) -> str:
-    """JSON that a script element can hold, whatever is in its texts."""
-    found = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return found.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+def _json(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _zipped(content: bytes) -> str:
+    """Bytes that a script element can hold, whatever is in their texts: compressed, in base64."""
+    return b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
 EMPTY: dict[str, Any] = {
@@ -140,9 +153,22 @@ def _target(target: Target) -> dict[str, Any]:
         "truth": {
             "cdf": [description.packed(edges_and_cdf(column)[1]) for column in target.columns],
             "ks_columns": list(target.ks_columns),
+            "divergence": _divergence(target),
         },
     }
     return {"key": target.key, "title": target.title, "first": {}, "base": made, "parameters": [], "variations": {}}
+
+
+def _divergence(target: Target) -> dict[str, Any] | None:
+    """The cells of the KL divergence on the line and in the plane; None on the simplex."""
+    if target.support == SIMPLEX:
+        return None
+    grid, terms = divergence.poisson_terms()
+    arrays = {"grid": description.packed(grid), "terms": description.packed(terms)}
+    if target.planar:
+        return {"merged": divergence.MERGED, "masses": description.packed(divergence.joint_masses(target)), **arrays}
+    cuts, masses = divergence.cells(target.columns[0])
+    return {"cuts": description.packed(cuts), "masses": description.packed(masses), **arrays}
 
 
 def _lane(spec: RunSpec) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from app.views.marks import MARKERS, round_up
 from app.views.scales import Scale
 from app.views.trace import exact_quantiles
 from samplers import Experiment
-from samplers.accumulate import Statistics
+from samplers.diagnostics import histogram
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.manifolds import Simplex
-from samplers.targets.base import MANIFOLD, SIMPLEX, Array
+from samplers.targets.base import MANIFOLD, SIMPLEX
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 NARROW = 2.0
@@ -118,7 +118,7 @@ class Components(View):
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         for i, lane in enumerate(lanes):
-            quantiles, least = self._quantiles(lane.run.statistics)
+            quantiles, least = histogram.quantiles(lane.run.statistics, self._positions, LEVELS)
             x = self._x[i][: len(least)]
             out[f"lane {i}"] = (x, *quantiles.T, least)
             if f"beyond {i}" in self.feeds:
@@ -128,23 +128,3 @@ class Components(View):
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, range(self.scene.target.n_values))
-
-    def _quantiles(self, statistics: Statistics) -> tuple[Array, Array]:
-        """(components, LEVELS) positions of quantiles, within a bin, and of the smallest bins that were hit."""
-        d = len(self._positions)
-        if statistics.n_draws == 0:
-            return np.zeros((0, len(LEVELS))), np.zeros(0)
-        below = np.cumsum([statistics.counts(j) for j in range(d)], axis=1)
-        quantiles, least = np.empty((d, len(LEVELS))), np.empty(d)
-        for j in range(d):
-            total = below[j, -1]
-            bins = np.searchsorted(below[j], np.array(LEVELS) * total)
-            before = np.where(bins > 0, below[j, bins - 1], 0)
-            share = (np.array(LEVELS) * total - before) / (below[j, bins] - before)
-            # Bin b of the inner ones lies between the edges b − 1 and b; the outer two are put at the ends.
-            left = self._positions[j, np.maximum(bins - 1, 0)]
-            right = self._positions[j, np.minimum(bins, self._positions.shape[1] - 1)]
-            quantiles[j] = left + share * (right - left)
-            first = int(np.searchsorted(below[j], 1))
-            least[j] = self._positions[j, min(max(first - 1, 0), self._positions.shape[1] - 1)]
-        return quantiles, least

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from app.theme import DASHES, plot
 from app.views.base import Array, Data, LaneFrame, View
 from app.views.marks import MARKERS
 from samplers import Experiment
+from samplers.diagnostics import bands
 
 EXACT_DRAWS, DRAWS = 2000, 400
 """Behind the exact band, and of each lane's behind its own."""
@@ -33,7 +33,7 @@ class Fit(View):
         scene, colours = self.scene, self.scene.colours
         self._fit = fit = scene.target.fit()
         p = plot(colours, *fit.axes, (fit.grid[0], fit.grid[-1]), fit.shown)
-        low, high = np.quantile(fit.curves(scene.target.sample(7, EXACT_DRAWS)), SHARE, axis=0)
+        low, high = bands.quantiles(fit.curves(scene.target.sample(7, EXACT_DRAWS)), SHARE)
         p.varea(x=fit.grid, y1=low, y2=high, fill_color=colours.faint, fill_alpha=0.3)
         for i, _ in enumerate(scene.lanes):
             band = self.feed(f"band {i}", "x", "low", "high")
@@ -72,10 +72,9 @@ class Fit(View):
         some = draws[np.linspace(0, len(draws) - 1, min(DRAWS, len(draws))).astype(int)]
         followed, grid = self._fit.followed, self._fit.grid
         if followed is None:
-            return np.asarray(np.quantile(self._fit.curves(some), SHARE, axis=0))
+            return bands.quantiles(self._fit.curves(some), SHARE)
         # Smooth between the points that are followed, and level beyond them.
-        ends = PchipInterpolator(followed, np.quantile(some, SHARE, axis=0), axis=1)
-        return np.asarray(ends(np.clip(grid, followed[0], followed[-1])))
+        return bands.smooth(followed, bands.quantiles(some, SHARE), grid)
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return f"{len(self._fit.data)} data; " + self.means(lanes, range(self.scene.target.n_values))

@@ -10,7 +10,7 @@ from app.views.base import COLUMNS, Data, LaneFrame, View
 from app.views.marks import is_brief, lane_labels
 from app.views.scales import Scale
 from samplers.accumulate import bin_edges
-from samplers.diagnostics import autocorrelation
+from samplers.diagnostics import autocorrelation, histogram
 
 BARS = 64
 """Bars on the axis: wide enough to see, narrow enough for a mode of a tenth of the axis."""
@@ -82,33 +82,21 @@ class Marginal(View):
 
     def _divide(self, first: int, last: int) -> None:
         """Take bars for these fine bins: whole groups of them, so that counts are exact."""
-        group = max(1, round((last - first) / BARS))
-        self._starts = np.arange(max(first - 1, 0), min(last + 1, len(self._positions) - 1), group)
-        self._ends = np.minimum(self._starts + group, len(self._positions) - 1)
+        self._starts, self._ends = histogram.groups(first, last, BARS)
         left, right = self._positions[self._starts], self._positions[self._ends]
         self._widths, self._centres = right - left, (left + right) / 2
 
-    def _occupied(self, lanes: Sequence[LaneFrame]) -> tuple[int, int] | None:
-        """The first and the last fine bin in which draws are, but for a thousandth at either end."""
-        below = np.cumsum(sum(lane.run.statistics.counts(self.scene.coordinate)[1:-1] for lane in lanes))
-        if below[-1] == 0:
-            return None
-        first, last = np.searchsorted(below, [0.001 * below[-1], 0.999 * below[-1]])
-        room = max(4, (last - first) // 8)
-        return max(first - room, 0), min(last + room, len(below))
-
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
-        found = self._occupied(lanes) if "x" in self.feeds else None
+        counted = [lane.run.statistics for lane in lanes]
+        found = histogram.occupied(counted, self.scene.coordinate) if "x" in self.feeds else None
         if found is not None:
             self._divide(*found)
             out["x"] = (self._positions[list(found)],)
         highest = 0.0
         for i, lane in enumerate(lanes):
             statistics = lane.run.statistics
-            below = np.cumsum(statistics.counts(self.scene.coordinate))
-            counts = below[self._ends] - below[self._starts]
-            density = counts / (max(statistics.n_draws, 1) * self._widths)
+            density = histogram.densities(statistics, self.scene.coordinate, self._starts, self._ends, self._widths)
             out[f"lane {i}"] = (self._centres, density)
             self._cut[i] = bool(self._exact) and density.max() > self._above(HIGHEST * self._exact)
             # Beside an exact density a few draws would be a spike in which nothing else is seen.
@@ -134,8 +122,7 @@ class Marginal(View):
         statistics, k = lane.run.statistics, self.scene.coordinate
         if not statistics.n_draws:
             return "no draws yet"
-        tau = autocorrelation.tau_int(statistics, k)
-        error = np.sqrt(max(statistics.variance(k), 0.0) * max(tau, 1.0) / statistics.n_draws)
+        error = autocorrelation.standard_error(statistics, k)
         said = f"mean {statistics.mean(k):.4g}"
         return f"{said} ± {error:.1g}" if np.isfinite(error) else f"{said}, τ needs more steps"
 

@@ -50,22 +50,20 @@ class Ensemble:
         """Run one more batch of chains."""
         seed = (self.spec.seed * 1000 + self.batches) % 2**32
         run = Run(replace(self.spec, seed=seed, burn_in=AFTER[-1]))
-        rows = []
-        for steps in AFTER:
+        sums = self.sums.copy()
+        for k, steps in enumerate(AFTER):
             run.advance(steps - run.steps)
             if run.divergence is not None:
                 self.diverged = True
                 return
-            values = np.exp(s[:, None] * run.position[:, j])
-            rows.append([values.sum(axis=1), (values**2).sum(axis=1)])
-        self.sums = self.sums + np.array(rows).swapaxes(0, 1)
+            moments.add_to_mgf(sums, k, s, run.position, j)
+        self.sums = sums
         self.batches += 1
         self.chains += self.spec.n_chains
 
     def table(self) -> tuple[Array, Array]:
         """The means and their standard errors, (steps, s)."""
-        mean, square = self.sums / self.chains
-        return mean, np.sqrt(np.maximum(square - mean**2, 0.0) / self.chains)
+        return moments.of_mgf(self.sums, self.chains)
 
 
 def shape_of(target: Any, j: int) -> float:
@@ -91,15 +89,12 @@ def theory(spec: RunSpec, j: int) -> Array | None:
     prior, counts = target.packed().reshape(2, -1)[:, j]
     a, first, h, noise = float(prior + counts), float(spec.first_position()[j]), sampler.time_per_step, gradient.noise()
     if not noise.batch_size:
-        return np.array([[moments.cir_mgf(s, a, first, h * steps) for s in grid(a)] for steps in AFTER])
+        return np.array([moments.cir_mgf_curve(grid(a), a, first, h * steps) for steps in AFTER])
     n_data = int(target.packed().reshape(2, -1)[1].sum())
     return np.array([
-        [
-            moments.scir_mgf_expected(
-                float(s), float(prior), first, h, steps, n_data, int(counts), noise.batch_size, noise.replacement
-            )
-            for s in grid(a)
-        ]
+        moments.scir_mgf_expected_curve(
+            grid(a), float(prior), first, h, steps, n_data, int(counts), noise.batch_size, noise.replacement
+        )
         for steps in AFTER
     ])  # fmt: skip
 

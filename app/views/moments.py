@@ -61,16 +61,13 @@ class Ensemble:
         if rows.shape[1] < STEPS + 1 or not np.isfinite(rows).all():
             self.diverged = True
             return
-        mean, mean_error, variance, variance_error = rows
-        self.sums = self.sums + np.array([mean, mean_error**2, variance, variance_error**2])
+        self.sums = moments.with_batch(self.sums, rows)
         self.batches += 1
         self.chains += spec.n_chains
 
     def table(self) -> Array:
         """Mean, its standard error, variance, its standard error, (4, STEPS + 1)."""
-        n = self.batches
-        mean, mean_square, variance, variance_square = self.sums
-        return np.array([mean / n, np.sqrt(mean_square) / n, variance / n, np.sqrt(variance_square) / n])
+        return moments.of_batches(self.sums, self.batches)
 
 
 def batch(spec: RunSpec, j: int, share: bool) -> Array:
@@ -84,16 +81,13 @@ def batch(spec: RunSpec, j: int, share: bool) -> Array:
         table = np.array([found.mean, found.mean_error, found.variance, found.variance_error])[:, :, j]
         return np.concatenate([[[first], [0.0], [0.0], [0.0]], table], axis=1)
     state = Run(replace(spec, burn_in=STEPS))
-    n, columns = spec.n_chains, []
+    columns = []
     for step in range(STEPS + 1):
         if step:
             state.advance(1)
         if state.divergence is not None:
             break
-        values = state.target.values(state.position)[:, j]
-        variance = values.var(ddof=1)
-        spread = ((values - values.mean()) ** 4).mean() - variance**2 * (n - 3) / (n - 1)
-        columns.append([values.mean(), np.sqrt(variance / n), variance, np.sqrt(max(spread, 0) / n)])
+        columns.append(moments.spread(state.target.values(state.position))[:, j])
     return np.array(columns).T
 
 
@@ -134,10 +128,7 @@ def theory(spec: RunSpec, j: int, steps: Array) -> tuple[Array, Array] | None:
         return mean, moments.scir_variance(a, first, h, steps, var_a_hat)
     if sampler.process == "geometric_ou":
         mu, sigma = target.packed()[:2]
-        t = sampler.time_per_step * steps
-        centre, spread = mu + (np.log(first) - mu) * np.exp(-t), -(sigma**2) * np.expm1(-2 * t)
-        mean = np.exp(centre + spread / 2)
-        return mean, mean**2 * np.expm1(spread)
+        return moments.geometric_ou(mu, sigma, first, sampler.time_per_step * steps)
     return None
 
 

@@ -16,6 +16,7 @@ from app.views.state import notes
 from app.views.steps import add_arrows, rows
 from samplers import Experiment
 from samplers.accumulate import bin_edges
+from samplers.diagnostics import histogram
 from samplers.manifolds import Spheres
 
 GRID = 160
@@ -160,11 +161,8 @@ class Torus(View):
     def _sides(self, k: int, lanes: Frame) -> Data:
         """The marginals of angle ``k``; the exact one anew where the others need more room, or less."""
         cuts, ends = self._groups[k]
-        densities = []
-        for lane in lanes:
-            # At each fine edge, with what fell below all of them, which is lost in the differences.
-            below = np.cumsum(lane.run.statistics.counts(k))
-            densities.append(np.diff(below[cuts]) / (max(lane.run.statistics.n_draws, 1) * np.diff(ends)))
+        each = [lane.run.statistics for lane in lanes]
+        densities = [histogram.densities(one, k, cuts[:-1], cuts[1:], np.diff(ends)) for one in each]
         needed = ROOM * min(max(float(np.max(densities)), self._highest[k]), MOST * self._highest[k])
         out: Data = {}
         if not needed <= self._tops[k] <= ROOM * needed:

@@ -1,9 +1,10 @@
 // The live loop without a server: runs the lanes, and answers with arrays for the figures. It knows no page: messages
 // come in and go out, whether it is in a worker or not.
 
-import { Engine, numbersOf } from "./engine.js"
-import { Record, counts } from "./record.js"
+import { Engine } from "./engine.js"
+import { Record } from "./record.js"
 import { Run } from "./run.js"
+import { Truth } from "./truth.js"
 import { VIEWS } from "./views.js"
 
 /** Milliseconds that lanes may move for between two frames. */
@@ -12,21 +13,6 @@ const WORK = 12
 const FIRST = 16
 const UNANSWERED = 2
 const CAPTIONS_MS = 500
-
-/** The KS distance of a run's draws, as samplers/diagnostics/ks.py has it.
- * @param {number[]} columns @param {Float64Array[]} cdf */
-const distanceFrom = (columns, cdf) => (/** @type {Run} */ run) => {
-  const each = columns.map((k) => {
-    const found = counts(run, k)
-    let [below, worst] = [0, 0]
-    for (let i = 0; i < cdf[k].length; i++) {
-      below += found[i]
-      worst = Math.max(worst, Math.abs(below / run.nDraws - cdf[k][i]))
-    }
-    return worst
-  })
-  return { ks: each.reduce((a, b) => a + b, 0) / each.length, kl: NaN, exactKl: NaN }
-}
 
 export class Host {
   /** @param {(message: any, transfer?: Transferable[]) => void} post */
@@ -67,12 +53,11 @@ export class Host {
   open({ lanes, truth }) {
     for (const record of this.records) record.run.free()
     this.records = []
-    const cdf = truth.cdf.map(numbersOf)
-    const distance = distanceFrom(truth.ks_columns, cdf)
-    for (const lane of lanes) {
-      // @ts-ignore
-      this.records.push(new Record(new Run(this.engine, this.constants, lane), { distance }))
-    }
+    this.truth?.free()
+    // @ts-ignore
+    this.truth = new Truth(this.engine, truth)
+    // @ts-ignore
+    for (const lane of lanes) this.records.push(new Record(new Run(this.engine, this.constants, lane), this.truth))
     this.stopped.clear()
     this.renew()
   }
@@ -156,7 +141,7 @@ export class Host {
   }
 
   tick() {
-    if (!this.active || this.sent - this.answered >= UNANSWERED) return
+    if (!this.records.length || !this.active || this.sent - this.answered >= UNANSWERED) return
     this.move(this.playing ? this.speed : this.single)
     this.single = 0
     this.drawOnce = false

@@ -30,9 +30,16 @@ const allowed = (ask, otherwise) => {
   }
 }
 
-const file = JSON.parse(element("page").textContent)
-/** The step that is shown: an experiment, and where its figures are; without an experiment it has no lanes. */
-let page = file.steps[0]
+/** A script element's content, which is compressed. @param {string} id @returns {Response} */
+const unzipped = (id) => {
+  const bytes = new Blob([/** @type {BlobPart} */ (bytesOf(element(id).textContent.trim()))])
+  return new Response(bytes.stream().pipeThrough(new DecompressionStream("gzip")))
+}
+
+/** Everything of the file beside its compiled functions. @type {any} */
+let file
+/** The step that is shown: an experiment, and where its figures are; without an experiment it has no lanes. @type {any} */
+let page
 let number = 0
 
 const first = () => ({
@@ -47,8 +54,8 @@ const first = () => ({
   lanes: page.lanes.map((/** @type {any} */ lane) => ({ sampler: { ...lane.sampler.first }, gradient: { ...lane.gradient.first } })),
 })
 
-/** What a person has chosen in this step. */
-let chosen = first()
+/** What a person has chosen in this step. @type {ReturnType<typeof first>} */
+let chosen
 let dark = matchMedia("(prefers-color-scheme: dark)").matches
 let playing = !matchMedia("(prefers-reduced-motion: reduce)").matches
 
@@ -469,7 +476,7 @@ const connect = () => {
 /** Show a step, as the link has it or from its beginning. @param {number} to @param {boolean} [linked] */
 const show = async (to, linked = false) => {
   number = to
-  page = file.steps[to]
+  page = { ...file.steps[to], target: file.targets[file.steps[to].target] }
   chosen = first()
   const refused = linked ? readFragment() : []
   document.querySelectorAll("[data-step]").forEach((part) => {
@@ -498,7 +505,8 @@ const show = async (to, linked = false) => {
 const begin = async () => {
   let module
   try {
-    module = await WebAssembly.compile(/** @type {BufferSource} */ (bytesOf(element("module").textContent.trim())))
+    file = await unzipped("page").json()
+    module = await WebAssembly.compile(await unzipped("module").arrayBuffer())
   } catch (error) {
     say(`This browser, or the page that holds this one, refuses WebAssembly, and nothing moves: ${error instanceof Error ? error.message : error}`)
     return

@@ -11,7 +11,7 @@ const CURVE_SPACING = 1.03
  * @typedef {{n: number, chains: number, theta: Float64Array, values: Float64Array}} Fresh */
 
 export class Record {
-  /** @param {import("./run.js").Run} run @param {{distance: (run: any) => {ks: number, kl: number, exactKl: number}}} truth */
+  /** @param {import("./run.js").Run} run @param {import("./truth.js").Truth} truth */
   constructor(run, truth) {
     this.run = run
     this.truth = truth

@@ -1,5 +1,25 @@
 """The diagnostics, one a file: pure functions of running statistics or draws that give plain numbers and arrays."""
 
-from samplers.diagnostics import autocorrelation, calibration, convergence, divergence, ks, moments, predictive
+from samplers.diagnostics import (
+    autocorrelation,
+    bands,
+    calibration,
+    convergence,
+    divergence,
+    histogram,
+    ks,
+    moments,
+    predictive,
+)
 
-__all__ = ["autocorrelation", "calibration", "convergence", "divergence", "ks", "moments", "predictive"]
+__all__ = [
+    "autocorrelation",
+    "bands",
+    "calibration",
+    "convergence",
+    "divergence",
+    "histogram",
+    "ks",
+    "moments",
+    "predictive",
+]

@@ -7,14 +7,17 @@ chain's bias is larger, about in proportion to its integrated autocorrelation ti
 """
 
 from functools import cache
+from math import log
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numba import types
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import stats
 
+from samplers import jit
 from samplers.accumulate import N_JOINT, Statistics
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.targets.base import Array, Column, Target
@@ -35,16 +38,100 @@ class Estimate(NamedTuple):
     """What independent exact draws, as many as there are, would give on average."""
 
 
+_TINY = float(np.finfo(float).tiny)
+
+
+@jit.helper
+def interpolated(x, grid, values):
+    """The function with these values on an even grid, linear between them and level beyond its ends."""
+    last = grid.shape[0] - 1
+    if not x > grid[0]:
+        return values[0]
+    if x >= grid[last]:
+        return values[last]
+    i = min(int((x - grid[0]) / (grid[last] - grid[0]) * last), last - 1)
+    # Where rounding puts x a cell too far.
+    if x < grid[i]:
+        i -= 1
+    elif x >= grid[i + 1]:
+        i += 1
+    return values[i] + (values[i + 1] - values[i]) / (grid[i + 1] - grid[i]) * (x - grid[i])
+
+
+@jit.helper
+def divergence_of_cell(count, n, mass):
+    """Its summand, p(x log x − x + 1) with x = c/(np): not negative, so that the sum cannot round below 0."""
+    share = count / n
+    return share * log(share / mass) - share + mass if count > 0 else mass
+
+
+@jit.helper
+def mass_of_cell(mass):
+    """Far out in a tail the exact mass of a cell can underflow to 0."""
+    return max(mass, _TINY)
+
+
+@jit.reading(jit.float64(jit.float64, jit.vector, jit.vector, jit.vector))
+def expected_divergence(n, masses, grid, terms):
+    """:func:`expected` of ``n`` draws, with g as ``terms`` at the logarithms ``grid`` of its argument."""
+    total = 0.0
+    for i in range(masses.shape[0]):
+        total += interpolated(log(n * mass_of_cell(masses[i])), grid, terms)
+    return (total - 0.5) / n
+
+
+@jit.reading(types.void(jit.integer_matrix, jit.int64, jit.integers, jit.vector, jit.vector, jit.vector, jit.vector))
+def column_divergence(bins, k, cuts, masses, grid, terms, out):
+    """The estimate of column ``k`` and its bias, out (2,), in cells that begin at the bins ``cuts``; nan without draws.
+
+    ``grid`` and ``terms`` are those of :func:`expected_divergence`.
+    """
+    n, size = 0, bins.shape[1]
+    for i in range(size):
+        n += bins[k, i]
+    out[0] = out[1] = np.nan
+    if n == 0:
+        return
+    total = 0.0
+    for cell in range(cuts.shape[0]):
+        count = 0
+        for i in range(cuts[cell], cuts[cell + 1] if cell + 1 < cuts.shape[0] else size):
+            count += bins[k, i]
+        total += divergence_of_cell(count, n, mass_of_cell(masses[cell]))
+    out[0], out[1] = total, expected_divergence(n, masses, grid, terms)
+
+
+@jit.reading(types.void(jit.integer_matrix, jit.int64, jit.int64, jit.vector, jit.vector, jit.vector, jit.vector))
+def joint_divergence(joint, merged, n_draws, masses, grid, terms, out):
+    """The same of the joint histogram, in cells of ``merged`` bins a side and one for all that is outside them."""
+    side, inside = joint.shape[0] // merged, 0
+    for i in range(side * merged):
+        for j in range(side * merged):
+            inside += joint[i, j]
+    n = max(n_draws, inside)
+    out[0] = out[1] = np.nan
+    if n == 0:
+        return
+    total = divergence_of_cell(n - inside, n, mass_of_cell(masses[side * side]))
+    for row in range(side):
+        for column in range(side):
+            count = 0
+            for i in range(row * merged, (row + 1) * merged):
+                for j in range(column * merged, (column + 1) * merged):
+                    count += joint[i, j]
+            total += divergence_of_cell(count, n, mass_of_cell(masses[row * side + column]))
+    out[0], out[1] = total, expected_divergence(n, masses, grid, terms)
+
+
 def kl_1d(statistics: Statistics, k: int) -> Estimate:
     """KL of column ``k``'s histogram, coarsened to at most N_CELLS cells, to the target."""
-    cuts, masses = _cells(statistics.columns[k])
-    counts = np.add.reduceat(statistics.counts(k), cuts)
-    return _estimate(counts, masses)
+    cuts, masses = cells(statistics.columns[k])
+    return _column(statistics.sums.bins, k, cuts, masses)
 
 
 def of_draws(column: Column, values: Array) -> Estimate:
     """:func:`kl_1d` of stored values (n,) of one column."""
-    cuts, masses = _cells(column)
+    cuts, masses = cells(column)
     edges, _ = edges_and_cdf(column)
     inner = edges[cuts[1:] - 1]
     counts = np.bincount(np.searchsorted(inner, values, side="right"), minlength=len(cuts))
@@ -53,10 +140,11 @@ def of_draws(column: Column, values: Array) -> Estimate:
 
 def kl_2d(statistics: Statistics, target: Target) -> Estimate:
     """KL of the joint histogram of a two-dimensional target, in 40 × 40 cells and one for all that is outside them."""
-    masses = _joint_masses(target)
-    side = N_JOINT // MERGED
-    inside = statistics.sums.joint.reshape(side, MERGED, side, MERGED).sum(axis=(1, 3)).ravel()
-    return _estimate(np.append(inside, max(statistics.n_draws - inside.sum(), 0)), masses)
+    masses = joint_masses(target)
+    jit.prepare([joint_divergence])
+    out = np.empty(2)
+    joint_divergence(statistics.sums.joint, MERGED, statistics.n_draws, masses, *poisson_terms(), out)
+    return Estimate(*out.tolist())
 
 
 def expected(n: float, masses: Array) -> float:
@@ -65,12 +153,13 @@ def expected(n: float, masses: Array) -> float:
     g(λ) = E[c log(c/λ)] for c ~ Poisson(λ). g(λ) → ½ for large λ, where this is (m − 1)/2n. The ½ that is
     subtracted is for the fixed total.
     """
-    grid, values = _poisson_terms()
-    return float((np.interp(np.log(n * masses), grid, values).sum() - 0.5) / n)
+    jit.prepare([expected_divergence])
+    return expected_divergence(n, masses, *poisson_terms())
 
 
 @cache
-def _poisson_terms() -> tuple[Array, Array]:
+def poisson_terms() -> tuple[Array, Array]:
+    """An even grid of log λ, and g(λ) there."""
     # Above λ = 100 the expansion of g is used: ½ + 1/(12λ) + O(λ⁻²).
     grid = np.linspace(np.log(1e-12), np.log(1e4), 400)
     rates = np.exp(grid)[:, None]
@@ -80,21 +169,21 @@ def _poisson_terms() -> tuple[Array, Array]:
 
 
 def _estimate(counts: NDArray[np.int64], masses: Array) -> Estimate:
-    # Far out in a tail the exact mass of a cell can underflow to 0.
-    masses = np.maximum(masses, np.finfo(float).tiny)
-    n = int(counts.sum())
-    if n == 0:
-        return Estimate(float("nan"), float("nan"))
-    # The sum as one of terms that are not negative, p(x log x − x + 1) with x = c/(np): it cannot round below 0.
-    value = float(special.kl_div(counts / n, masses).sum())
-    return Estimate(value, expected(n, masses))
+    return _column(counts[None], 0, np.arange(len(counts)), masses)
+
+
+def _column(bins: NDArray[np.int64], k: int, cuts: NDArray[np.int64], masses: Array) -> Estimate:
+    jit.prepare([column_divergence])
+    out = np.empty(2)
+    column_divergence(bins, k, cuts, masses, *poisson_terms(), out)
+    return Estimate(*out.tolist())
 
 
 _CELLS: WeakKeyDictionary[Column, tuple[NDArray[np.int64], Array]] = WeakKeyDictionary()
 _JOINT: WeakKeyDictionary[Target, Array] = WeakKeyDictionary()
 
 
-def _cells(column: Column) -> tuple[NDArray[np.int64], Array]:
+def cells(column: Column) -> tuple[NDArray[np.int64], Array]:
     """The first bin of every cell among the N_BINS + 2 bins, and the cells' exact masses.
 
     The cells end at the edges nearest to F = sin²(πj/2·N_CELLS): even steps of arcsin √F, the scale on which an
@@ -112,7 +201,8 @@ def _cells(column: Column) -> tuple[NDArray[np.int64], Array]:
     return found
 
 
-def _joint_masses(target: Target) -> Array:
+def joint_masses(target: Target) -> Array:
+    """The exact masses of the 40 × 40 cells, row by row, and that of everything outside them."""
     found = _JOINT.get(target)
     if found is None:
         nodes, weights = leggauss(3)

@@ -5,11 +5,13 @@ simplex these are the d − 1 odds of the Rosenblatt transform, which are indepe
 """
 
 from functools import lru_cache
+from math import isnan
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import stats
 
+from samplers import jit
 from samplers.accumulate import Statistics, bin_edges
 from samplers.targets.base import Array, Column, Target
 
@@ -28,6 +30,20 @@ def edges_and_cdf(column: Column) -> tuple[Array, Array]:
     return found
 
 
+@jit.reading(jit.float64(jit.integer_matrix, jit.int64, jit.vector, jit.int64))
+def largest_gap(bins, k, cdf, n_draws):
+    """D_n of column ``k``: sup |F_n − F| over the edges of its histogram, where F is ``cdf``; nan without draws."""
+    worst, below = 0.0, 0
+    for i in range(cdf.shape[0]):
+        below += bins[k, i]
+        gap = abs(below / n_draws - cdf[i])
+        if not gap <= worst:
+            worst = gap
+            if isnan(gap):
+                break
+    return worst
+
+
 def empirical_cdf(statistics: Statistics, k: int) -> Array:
     """F_n of column ``k`` at the edges of its histogram, (N_BINS + 1,)."""
     return np.cumsum(statistics.counts(k)[:-1]) / statistics.n_draws
@@ -39,10 +55,9 @@ def distance(statistics: Statistics, k: int) -> float:
     F_n is exact at every edge, so this is at most the sup over all x, and below it by at most the largest
     exact mass of a bin.
     """
-    if statistics.n_draws == 0:
-        return float("nan")
+    jit.prepare([largest_gap])
     _, cdf = edges_and_cdf(statistics.columns[k])
-    return float(np.abs(empirical_cdf(statistics, k) - cdf).max())
+    return largest_gap(statistics.sums.bins, k, cdf, statistics.n_draws)
 
 
 def mean_distance(statistics: Statistics, target: Target) -> float:

@@ -100,7 +100,9 @@ def main() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     cpu.CPUContext = Context
+    # Every function that a live page calls is declared where it is imported.
     from samplers import jit
+    from samplers.wasm import description  # noqa: F401
 
     functions = {jit.name_of(function): function for function in jit.declared()}
     for name in sys.stdin.read().split():

@@ -15,6 +15,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from samplers import accumulate, engine, jit
+from samplers.diagnostics import autocorrelation, convergence, divergence, ks
 from samplers.gradients import Estimator
 from samplers.kernels import Sampler
 from samplers.kernels.base import KEPT
@@ -23,6 +24,14 @@ from samplers.spec import RunSpec
 from samplers.targets.base import Target
 from samplers.trace import Divergence
 
+READINGS = {
+    reading.py_func.__name__: reading
+    for reading in (
+        ks.largest_gap, divergence.column_divergence, divergence.joint_divergence, autocorrelation.correlations, autocorrelation.sokal,
+        convergence.summarise, accumulate.pick, accumulate.mean, accumulate.variance,
+    )
+}  # fmt: skip
+"""The readings of running statistics that the host calls, by their names."""
 STEP, STEP_SIZE = "{step}", "{step_size}"
 """Where a sentence has the number of a step, and the sampler's step size."""
 
@@ -77,18 +86,21 @@ def signatures(spec: RunSpec) -> dict[str, dict[str, Any]]:
         "gradient": signature(target.gradient, ("theta", "out", "params")),
         "observe": signature(target.observe, ("draws", "n", "out")),
         "project": signature(target.manifold.project, ("position", "momentum", "shape")),
+        **{name: signature(reading) for name, reading in READINGS.items()},
     }
 
 
 def constants() -> dict[str, int]:
     """The sizes of the running statistics' arrays."""
     names = ("N_BINS", "N_JOINT", "N_LAGS", "LAG_RATIO", "N_LEVELS", "WATCHED", "HISTORY", "TAIL")
-    return {name: getattr(accumulate, name) for name in names} | {"COUNTS": jit.TURNED + 1}
+    return {name: getattr(accumulate, name) for name in names} | {
+        "COUNTS": jit.TURNED + 1, "MOST_LAGS": autocorrelation.MOST_LAGS, "WORK": convergence.WORK,
+    }  # fmt: skip
 
 
 def functions(spec: RunSpec) -> list[Any]:
     """The compiled functions that a run in the WebAssembly host calls, or hands over."""
-    return [*engine.functions(spec), spec.make_target().potential, spec.make_target().manifold.project]
+    return [*engine.functions(spec), *READINGS.values()]
 
 
 def of_run(spec: RunSpec) -> dict[str, Any]:

@@ -1,10 +1,28 @@
 // One coordinate as it moves; its figure is app/views/trace.py's.
 
+import { fixed, grouped } from "../format.js"
 import { forward } from "../marks.js"
+import { KEPT } from "../run.js"
 
 const WINDOW = 600
 const SHOWN_CHAINS = 4
 const SHOWN_MARKS = 20
+
+const FEWEST = 4
+const REASONS = ["", "no draws yet", "too few draws yet", "draws are not finite", "the chains stand still", "all chains are the same"]
+
+/** R̂ and ESS of one column of the kept draws. @param {import("../run.js").Run} run @param {number} k @param {number} kept */
+const summary = (run, k, kept) => {
+  const { engine, constants, sums } = run
+  const chains = sums.history.shape[0]
+  const [work, order, out] = [engine.zeros([constants.WORK, chains * kept]), engine.zeros([2, chains * kept], "i8"), engine.zeros([3])]
+  const reason = REASONS[engine.call("summarise", { history: sums.history, kept, k, work, order, out })]
+  const [rhat, bulk, tail] = engine.view(out)
+  engine.free(work, order, out)
+  if (reason) return kept < FEWEST ? reason : `R̂ –  ESS –  ${reason}`
+  const agree = chains < 2 ? "R̂ needs 2 chains" : Number.isFinite(rhat) ? `R̂ ${fixed(rhat, 3)}` : "R̂ unknown"
+  return `${agree}  ESS ${fixed(bulk, 0, true)} / ${Number.isFinite(tail) ? fixed(tail, 0, true) : "unknown"}`
+}
 
 /** @type {import("../views.js").LiveView} */
 export const trace = {
@@ -33,5 +51,20 @@ export const trace = {
     lanes.forEach(({ marks }, i) => { out[`marks ${i}`] = [marks.filter((x) => x >= start).slice(-SHOWN_MARKS)] })
     return out
   },
-  captions: ({ names }) => names,
+  captions({ coordinate, names }, lanes) {
+    /** @type {number[]} */
+    const kept = []
+    const lines = lanes.map(({ run }, i) => {
+      if (run.sampler.interacting) return `${names[i]}  particles that move each other: no R̂, no ESS`
+      const draws = Number(run.engine.integers(run.sums.clock)[KEPT])
+      kept.push(draws)
+      return `${names[i]}  ${summary(run, coordinate, draws)}`
+    })
+    if (kept.some(Boolean)) {
+      const [least, most] = [Math.min(...kept), Math.max(...kept)]
+      const range = least === most ? grouped(least) : `${grouped(least)} to ${grouped(most)}`
+      lines.push(`ESS bulk / tail, of ${lanes[0].run.sums.history.shape[0]} × ${range} kept draws`)
+    }
+    return lines
+  },
 }

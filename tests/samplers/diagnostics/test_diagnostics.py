@@ -120,7 +120,7 @@ def test_the_divergence_of_a_wider_gaussian_is_the_analytic_one():
     target = TARGETS["gaussian"]()
     column = target.columns[0]
     n, sd = 400_000, 1.1
-    cuts, masses = divergence._cells(column)
+    cuts, masses = divergence.cells(column)
     edges, _ = ks.edges_and_cdf(column)
     wide = np.diff(stats.norm.cdf(edges[cuts[1:] - 1], scale=sd), prepend=0.0, append=1.0)
     binned = (wide * np.log(wide / masses)).sum()
@@ -140,7 +140,7 @@ def test_exact_draws_have_the_stated_bias(target):
     n = trace.statistics.n_draws
     for k in range(trace.target.n_values):
         found = divergence.kl_1d(trace.statistics, k)
-        cells = len(divergence._cells(trace.target.columns[k])[0])
+        cells = len(divergence.cells(trace.target.columns[k])[0])
         # 2n·KL ~ χ² with cells − 1 degrees of freedom.
         assert found.bias == pytest.approx((cells - 1) / (2 * n), rel=0.02)
         assert abs(found.value - found.bias) < 6 * np.sqrt(2 * (cells - 1)) / (2 * n)
@@ -163,7 +163,7 @@ def test_the_bias_for_few_draws_is_the_mean_over_many_samples():
 def test_the_joint_divergence_knows_the_exact_masses():
     trace = exact("quartic", n_steps=100_000, n_chains=4)
     target, statistics = trace.target, trace.statistics
-    masses = divergence._joint_masses(target)
+    masses = divergence.joint_masses(target)
     assert masses.sum() == pytest.approx(1, abs=1e-12)
     n = statistics.n_draws
     found = divergence.kl_2d(statistics, target)
