@@ -109,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     benchmark.add_argument("--json", action="store_true", help="as JSON")
     benchmark.add_argument("--quick", action="store_true", help="a short, rough measurement")
     instead = benchmark.add_mutually_exclusive_group()
+    instead.add_argument("--live", action="store_true", help="a live page in a headless browser instead")
     instead.add_argument("--page", action="store_true", help="the live page in a headless browser instead")
     instead.add_argument(
         "--class", type=int, dest="pages", metavar="N", help="N pages opened in the same second instead"
@@ -493,7 +494,7 @@ def _live(options: argparse.Namespace) -> int:
 
 def _bench(options: argparse.Namespace) -> int:
     from samplers import benchmarks
-    from samplers.benchmarks import classroom, closed, fairness, page, record, start
+    from samplers.benchmarks import classroom, closed, fairness, live, page, record, start
 
     def say(what: str) -> None:
         print(what, file=sys.stderr, flush=True)
@@ -514,7 +515,17 @@ def _bench(options: argparse.Namespace) -> int:
     elif options.closed is not None:
         kind, report = closed, closed.measure(options.closed, say)
     else:
-        kind = fairness if options.fair else start if options.start else page if options.page else benchmarks
+        kind = (
+            fairness
+            if options.fair
+            else live
+            if options.live
+            else start
+            if options.start
+            else page
+            if options.page
+            else benchmarks
+        )
         report = kind.measure(options.quick, say)
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
     if options.table:
@@ -530,7 +541,7 @@ def _asked(options: argparse.Namespace) -> list[str]:
     numbers = {"class": options.pages, "closed": options.closed, "minutes": options.minutes or None}
     numbers["over"] = options.over if options.over != 1 else None
     asked = [f"--{name} {value:g}" for name, value in numbers.items() if value is not None]
-    return [*(f"--{name}" for name in ("page", "fair", "start", "ready") if getattr(options, name)), *asked]
+    return [*(f"--{name}" for name in ("page", "live", "fair", "start", "ready") if getattr(options, name)), *asked]
 
 
 def _record_name(options: argparse.Namespace) -> str:

@@ -142,11 +142,12 @@ export class Host {
 
   tick() {
     if (!this.records.length || !this.active || this.sent - this.answered >= UNANSWERED) return
+    const began = performance.now()
     this.move(this.playing ? this.speed : this.single)
     this.single = 0
     this.drawOnce = false
     for (const record of this.records) record.record(!this.playing)
-    this.send()
+    this.send(began)
   }
 
   /** Make steps of every lane, or as many as the time allows. @param {number} n */
@@ -167,7 +168,8 @@ export class Host {
     })
   }
 
-  send() {
+  /** @param {number} began */
+  send(began) {
     if (!this.scene) return
     // @ts-ignore
     const lanes = this.records.map((record) => record.frame(this.scene.axis))
@@ -187,8 +189,7 @@ export class Host {
       if (say) texts.push([key, VIEWS[key].captions(scene, lanes), VIEWS[key].ofLanes && lanes.length > 1])
     }
     this.sent += 1
-    const { steps } = this.records[0].run
-    this.post({ type: "frame", number: this.sent, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), moving: steps >= 0 && this.playing }, transfer)
+    this.post({ type: "frame", number: this.sent, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), took: performance.now() - began }, transfer)
     if (say) {
       this.saidAt = performance.now()
       this.post({ type: "text", items: texts })

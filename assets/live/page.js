@@ -251,17 +251,19 @@ const listen = (view, { figure, coordinates, scales }) => {
   })
 }
 
-let drawn = 0
+/** What a frame takes of the host's thread, in milliseconds, about the last ten. */
+let hostMs = 0
 
 /** @param {any} message */
-const draw = ({ number, feeds, steps }) => {
+const draw = ({ number, feeds, steps, took }) => {
   for (const [feed, arrays] of feeds) {
     const target = model(feed.id)
     if (target) put(target, feed, arrays)
   }
-  drawn = steps
   element("steps").textContent = steps.toLocaleString("en-US")
   document.documentElement.dataset.frames = String(number)
+  hostMs += 0.1 * (took - hostMs)
+  document.documentElement.dataset.hostMs = hostMs.toFixed(2)
   requestAnimationFrame(() => setTimeout(() => tell({ type: "answer", number }), 0))
 }
 
@@ -272,7 +274,7 @@ const write = ({ items }) => {
     lines.forEach((/** @type {string} */ text, /** @type {number} */ i) => {
       const line = holder.children[i] ?? holder.appendChild(make("li"))
       if (line.textContent !== text) line.textContent = text
-      if (ofLanes) Object.assign(line.dataset, { lane: String(i), sign: SIGNS[i] })
+      if (ofLanes && i < page.names.length) Object.assign(line.dataset, { lane: String(i), sign: SIGNS[i] })
     })
     while (holder.children.length > lines.length) holder.lastChild.remove()
   }
