@@ -15,9 +15,13 @@ from lessons.lesson import Lesson, Step
 from lessons.prose import as_html
 from samplers.output import written
 from samplers.parameters import SpecError
+from samplers.wasm import description
+from samplers.wasm.objects import CompileError, objects
 
 BOKEH = "bokeh.js"
-RECORDED = "This step runs a model of data, which needs Python: open the lesson in the lab."
+MOST_DATA = 2_000_000
+"""Bytes of a target's data that a page may hold: the whole course is no more than 15 MB."""
+RECORDED = "This step has a model of data, or more data than a page should hold: open the lesson in the lab."
 
 
 def lesson_page(lesson: Lesson, bokeh: str = "", home: str = "") -> str:
@@ -40,9 +44,18 @@ def lesson_page(lesson: Lesson, bokeh: str = "", home: str = "") -> str:
 def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int, int, str], None]) -> list[str]:
     """Write every lesson and a start page into a folder; return why lessons are not among them, a sentence each.
 
-    ``progress(done, total, title)`` is called before each lesson. Raises
+    ``progress(done, total, what)`` is called before each function that is compiled and before each lesson. Raises
     :class:`~samplers.parameters.SpecError` where a file cannot be written.
     """
+    # In one process, which takes seconds to begin.
+    specs = [
+        run for lesson in lessons for step in lesson.steps if _is_live(step) and step.spec for run in step.spec.runs()
+    ]
+    functions = {id(one): one for spec in specs for one in description.functions(spec)}
+    try:
+        objects(functions.values(), lambda done, total, name: progress(done, total, f"compiling {name}"))
+    except CompileError as error:
+        raise SpecError("site", str(folder), str(error)) from error
     problems, listed = [], []
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / BOKEH, "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw))
@@ -89,10 +102,18 @@ def _index(listed: Sequence[tuple[str, Lesson]]) -> str:
 """
 
 
+def _is_live(step: Step) -> bool:
+    """Whether a step has an experiment on a density whose data are few enough for a file."""
+    if step.spec is None or step.spec.of_model:
+        return False
+    return step.spec.make_target().sampled.packed().nbytes <= MOST_DATA
+
+
 def _state(lesson: Lesson, step: Step) -> AppState | None:
     """What the page shows of a step; None where it has no experiment on a density."""
-    if step.spec is None or step.spec.of_model:
+    if not _is_live(step):
         return None
+    assert step.spec is not None
     state = AppState(experiment=step.spec)
     state.place.open(lesson, step.number)
     state.views = list(step.views) or state.views

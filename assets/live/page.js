@@ -255,7 +255,7 @@ const listen = (view, { figure, coordinates, scales }) => {
 let hostMs = 0
 
 /** @param {any} message */
-const draw = ({ number, feeds, steps, took }) => {
+const draw = ({ number, feeds, steps, took, seconds }) => {
   for (const [feed, arrays] of feeds) {
     const target = model(feed.id)
     if (target) put(target, feed, arrays)
@@ -263,7 +263,7 @@ const draw = ({ number, feeds, steps, took }) => {
   element("steps").textContent = steps.toLocaleString("en-US")
   document.documentElement.dataset.frames = String(number)
   hostMs += 0.1 * (took - hostMs)
-  document.documentElement.dataset.hostMs = hostMs.toFixed(2)
+  Object.assign(document.documentElement.dataset, { hostMs: hostMs.toFixed(2), seconds: seconds.toFixed(4) })
   requestAnimationFrame(() => setTimeout(() => tell({ type: "answer", number }), 0))
 }
 
@@ -370,7 +370,7 @@ const placeControls = () => {
       ...sliders(lane.sampler, chosen.lanes[i].sampler, `sampler-${i}`, changed),
       ...sliders(lane.gradient, chosen.lanes[i].gradient, `gradient-${i}`, changed),
     ]
-    const equations = make("div", { className: "equations" })
+    const equations = make("div", { className: "equations", tabIndex: 0, role: "group", "aria-label": "One step" })
     equations.innerHTML = lane.equations
     return make("section", { className: `lane lane-${i}` }, make("h2", {}, page.names[i]), equations, ...all)
   })

@@ -11,12 +11,13 @@ import pytest
 
 from app.live_page import lesson_page, live_page
 from lessons import read
+from lessons.library import load_all
 from samplers import Experiment, Run
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import ks
 from samplers.parameters import SpecError
 from tests.browser import PATIENCE
-from tests.browser.lab import check_width
+from tests.browser.lab import AXE, check_width
 
 MOVES = "Number(document.documentElement.dataset.frames) > 2"
 STILL = "document.documentElement.dataset.playing === 'false'"
@@ -283,3 +284,13 @@ def test_the_file_is_small():
     assert len(text.encode()) < 2.2e6
     assert len(gzip.compress(text.encode())) < 8e5
     assert pages_of(text)["steps"][0]["seed"] == 3
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(opened, theme):
+    """A lesson, with its text, controls and pictures."""
+    page = opened(lesson_page(load_all([]).lessons["langevin"]), still=True, theme=theme)
+    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    page.evaluate(AXE)
+    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations'], preload: false})")["violations"]
+    assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
