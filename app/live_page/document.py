@@ -19,6 +19,7 @@ from app.views import fitting
 from app.views.base import AXIS_LABELS
 from lessons.formulas import mathml
 from samplers import Experiment
+from samplers.choices import choice_text, value_text
 from samplers.diagnostics import divergence
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.gradients import GRADIENTS
@@ -101,7 +102,7 @@ def _zipped(content: bytes) -> str:
 EMPTY: dict[str, Any] = {
     "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "most_speed": 1,
     "coordinate": 0, "axes": {}, "shown": [], "views": {}, "light": {}, "dark": {}, "axis_labels": [], "taps": [],
-    "target": {"key": "", "title": "", "first": {}, "base": {}, "parameters": [], "variations": {}}, "lanes": [],
+    "target": {"key": "", "title": "", "first": {}, "base": {}, "parameters": [], "variations": {}, "query": ""}, "lanes": [],
 }  # fmt: skip
 """A step without an experiment."""
 
@@ -133,7 +134,7 @@ def _page(state: AppState) -> dict[str, Any]:
         "dark": to_dark,
         "axis_labels": figures.axis_labels(light),
         "taps": [{"view": view.key, "tap": view.live_tap()} for view in light if view.live_tap()],
-        "target": _target(target),
+        "target": _target(target, choice_text(TARGETS, experiment.target)),
         "lanes": [_lane(run) for run in runs],
         "signatures": description.signatures(runs[0]),
         "constants": description.constants(),
@@ -147,7 +148,7 @@ def _scene(state: AppState, dark: bool) -> Any:
     return scene_of(state, None)
 
 
-def _target(target: Target) -> dict[str, Any]:
+def _target(target: Target, query: str) -> dict[str, Any]:
     made = {
         "run": description.of_target(target),
         "truth": {
@@ -156,7 +157,15 @@ def _target(target: Target) -> dict[str, Any]:
             "divergence": _divergence(target),
         },
     }
-    return {"key": target.key, "title": target.title, "first": {}, "base": made, "parameters": [], "variations": {}}
+    return {
+        "key": target.key,
+        "title": target.title,
+        "first": {},
+        "base": made,
+        "parameters": [],
+        "variations": {},
+        "query": query,
+    }
 
 
 def _divergence(target: Target) -> dict[str, Any] | None:
@@ -200,7 +209,7 @@ def _choice(owner: Any, values: Any, describe: Any) -> dict[str, Any]:
     parameters = [_parameter(name, parameter) for name, parameter in declared(owner) if name in found]
     return {
         "key": owner.key, "title": owner.title, "first": {name: first[name] for name in found}, "base": describe(first),
-        "parameters": parameters, "variations": found,
+        "parameters": parameters, "variations": found, "texts": {name: value_text(value) for name, value in values.items() if value != ()},
     }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import { Host } from "./host.js"
 import { bytesOf } from "./engine.js"
 import { find, put } from "./feeds.js"
-import { described, scaleOf } from "./parameters.js"
+import { described, scaleOf, written } from "./parameters.js"
 
 /** @param {string} id @returns {any} */
 const element = (id) => document.getElementById(id)
@@ -64,6 +64,22 @@ let tell = () => {}
 
 // The state in the link.
 
+/** Where the lab is while it runs on this computer. */
+const LAB = "http://localhost:5006/app"
+
+/** The experiment as the lab's link has it. */
+const labQuery = () => {
+  const words = new URLSearchParams({ target: page.target.query })
+  page.lanes.forEach((/** @type {any} */ { sampler, gradient }, /** @type {number} */ i) => {
+    words.append("lane", `${written(sampler, chosen.lanes[i].sampler)}~${written(gradient, chosen.lanes[i].gradient)}`)
+  })
+  words.set("seed", String(chosen.seed))
+  words.set("n_chains", String(chosen.n_chains))
+  if (chosen.start) words.set("start", chosen.start.join(","))
+  words.set("views", chosen.views.join(","))
+  return words
+}
+
 const KEYS = ["seed", "n_chains", "axis", "speed"]
 
 const writeFragment = () => {
@@ -74,6 +90,7 @@ const writeFragment = () => {
   if (chosen.start) words.set("start", chosen.start.join(","))
   words.set("target", JSON.stringify(chosen.target))
   chosen.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ i) => words.set(`lane${i}`, JSON.stringify(lane)))
+  element("open").href = `${LAB}?${labQuery()}`
   allowed(() => history.replaceState(null, "", `#${words}`))
   return `${location.href.split("#")[0]}#${words}`
 }

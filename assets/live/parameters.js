@@ -3,7 +3,7 @@
 /** @typedef {{name: string, label: string, doc: string, kind: string, bounds: [number, number] | null, log: boolean, options: any[]}} Parameter */
 /** @typedef {{places?: Array<Array<string | number>>, stops?: Array<[any, any]>}} Variation */
 /** A sampler, gradient or target with its values. `base` is the description at `first`.
- * @typedef {{key: string, title: string, first: Record<string, any>, base: any, parameters: Parameter[], variations: Record<string, Variation>}} Choice */
+ * @typedef {{key: string, title: string, first: Record<string, any>, base: any, parameters: Parameter[], variations: Record<string, Variation>, texts: Record<string, string>}} Choice */
 
 /** The description of a choice with these values. One parameter that moves over stops has the description of its stop;
  * the others take their places in it.
@@ -43,8 +43,8 @@ export const scaleOf = ({ bounds, log, kind }, { stops }) => {
   return { last, at, place }
 }
 
-/** The link's words for a choice: its key, and the values that are not the declared ones. @param {Choice} choice @param {Record<string, any>} values */
-export const written = ({ key, parameters, first }, values) => {
-  const said = parameters.filter(({ name }) => values[name] !== undefined).map(({ name }) => `${name}:${values[name] ?? first[name]}`)
+/** A choice as a link of the lab has it: its key and all values. @param {Choice} choice @param {Record<string, any>} values */
+export const written = ({ key, texts }, values) => {
+  const said = Object.entries(texts).map(([name, text]) => `${name}:${name in values ? values[name] : text}`)
   return said.length ? `${key}(${said.join(";")})` : key
 }

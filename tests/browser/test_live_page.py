@@ -5,6 +5,7 @@ import json
 import re
 from base64 import b64decode, b64encode
 from functools import lru_cache
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -183,6 +184,13 @@ def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
     value = page.locator("section.lane-0 output").first.inner_text()
     assert float(value) > 0.02
     fragment = page.evaluate("location.hash")
+    query = urlsplit(page.locator("#open").get_attribute("href")).query
+    reopened, problems = Experiment.from_query(
+        query, Experiment.from_dict({"target": "gamma", "lanes": [{"sampler": "cir"}]})
+    )
+    assert not problems
+    assert reopened.lanes[0].sampler.values()["step_size"] == float(value)
+    assert (reopened.target.key, reopened.seed, reopened.lanes[1].gradient.key) == ("quartic", 3, "gaussian")
     page.locator("#seed").click()
     again = opened(text, still=True, fragment=fragment.replace("seed=3", "seed=7"))
     again.wait_for_function("document.documentElement.dataset.frames > 0")
