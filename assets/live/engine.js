@@ -12,7 +12,13 @@
 const size = (shape) => shape.reduce((a, b) => a * b, 1)
 
 /** @param {string} text @returns {Uint8Array} */
-export const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0))
+export function bytesOf(text) {
+  const characters = atob(text)
+  // A loop: with a function for each of them a large table takes seconds.
+  const out = new Uint8Array(characters.length)
+  for (let i = 0; i < out.length; i++) out[i] = characters.charCodeAt(i)
+  return out
+}
 
 /** The numbers of an array of doubles; of integers their bytes. @param {Packed} packed @returns {Float64Array} */
 export const numbersOf = ({ values, data }) =>

@@ -7,8 +7,8 @@ export const grouped = (x) => x.toLocaleString("en-US", { maximumFractionDigits:
 export const fixed = (x, digits, groups = false) =>
   groups ? x.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }) : x.toFixed(digits)
 
-/** `{x:.{digits}g}`. @param {number} x @param {number} digits */
-export const general = (x, digits) => {
+/** `{x:.{digits}g}`. @param {number} x @param {number} [digits] */
+export const general = (x, digits = 6) => {
   if (!Number.isFinite(x)) return Number.isNaN(x) ? "nan" : x > 0 ? "inf" : "-inf"
   if (x === 0) return "0"
   const [mantissa, exponent] = x.toExponential(digits - 1).split("e")

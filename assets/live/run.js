@@ -7,6 +7,9 @@ const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
 export const [STEPS, KEPT, STRIDE, WRITTEN] = [0, 1, 2, 3]
 const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail"]
 
+/** Everything that moves a run by this estimator: all but its memory's first values. @param {any} gradient */
+const identity = (gradient) => JSON.stringify({ ...gradient, memory: null })
+
 /** @param {ArrayLike<number>} row @param {number} n */
 const tile = (row, n) => Float64Array.from({ length: n * row.length }, (_, i) => row[i % row.length])
 
@@ -39,9 +42,7 @@ export class Run {
     this.rng = engine.seeded(seed)
     this._put("params", engine.unpack(this.sampler.params))
     this._put("position", engine.array(tile(numbersOf(start), n), [n, dim]))
-    const auxiliary = numbersOf(this.sampler.auxiliary)
-    this._put("momentum", engine.array(tile(auxiliary, n), [n, auxiliary.length]))
-    this._call("begin", { auxiliary: this.arrays.momentum, start: this.sampler.start })
+    this._begin(this.arrays.position)
     if (momentum) this._throw(numbersOf(momentum))
     this._put("last_gradient", engine.zeros([n, dim]))
     this._put("counts", engine.zeros([constants.COUNTS]))
@@ -49,7 +50,7 @@ export class Run {
     this._put("kept_clock", engine.zeros([3], "i8"))
     engine.integers(this.arrays.kept_clock).set([0n, BigInt(description.thin), 1n])
     this._refuse()
-    if (!this.divergence && !Number.isFinite(this.energies()[0])) this._stop(this.target.no_start)
+    this._lookAtStart()
   }
 
   free() {
@@ -62,6 +63,29 @@ export class Run {
   _put(name, array) {
     if (this.arrays[name]) this.engine.free(this.arrays[name])
     this.arrays[name] = array
+  }
+
+  /** Make the chains' first auxiliary variables, and what of their first position is random, there.
+   * @param {import("./engine.js").NDArray} position */
+  _begin(position) {
+    const n = this.description.n_chains
+    const auxiliary = numbersOf(this.sampler.auxiliary)
+    this._put("momentum", this.engine.array(tile(auxiliary, n), [n, auxiliary.length]))
+    this._call("begin", { position, auxiliary: this.arrays.momentum, start: this.sampler.start })
+  }
+
+  /** Go on with the auxiliary variables that both samplers have, where this one has others; the rest starts afresh. */
+  _beginAgain() {
+    const { engine, arrays } = this
+    const [n, before] = arrays.momentum.shape
+    const after = this.sampler.auxiliary.shape[0]
+    if (after === before) return
+    const old = engine.view(arrays.momentum).slice()
+    const position = engine.array(engine.view(arrays.position).slice(), arrays.position.shape)
+    this._begin(position)
+    engine.free(position)
+    const now = engine.view(arrays.momentum)
+    for (let c = 0; c < n; c++) now.set(old.subarray(c * before, c * before + Math.min(before, after)), c * after)
   }
 
   /** Call a compiled function that takes the run's own arrays. @param {string} key @param {Record<string, any>} more */
@@ -139,12 +163,10 @@ export class Run {
   /** U at every chain. @returns {Float64Array} */
   energies() {
     const { engine, arrays, description, target } = this
-    const n = description.n_chains
-    const theta = engine.array(this.theta(), [n, target.dim])
-    const out = engine.zeros([n])
-    engine.call("potential", { theta, out, params: arrays.target_params }, target.functions.potential)
+    const out = engine.zeros([description.n_chains])
+    engine.call("potential", { theta: arrays.position, out, params: arrays.target_params }, target.functions.potential)
     const found = engine.view(out).slice()
-    engine.free(theta, out)
+    engine.free(out)
     return found
   }
 
@@ -183,6 +205,32 @@ export class Run {
       for (let j = 0; j <= i; j++) moved += factor[i * dim + j] * z[k - i + j]
       return centre[i] + moved
     })
+  }
+
+  /** Move every chain to θ, the inverse of theta(). @param {Float64Array} theta */
+  _place(theta) {
+    const { engine, arrays } = this
+    const z = engine.view(arrays.position)
+    z.set(theta)
+    if (!arrays.factor.shape[0]) return
+    const { dim } = this.target
+    const [centre, factor] = [engine.view(arrays.centre), engine.view(arrays.factor)]
+    for (let k = 0; k < z.length; k++) {
+      const i = k % dim
+      let rest = theta[k] - centre[i]
+      for (let j = 0; j < i; j++) rest -= factor[i * dim + j] * z[k - i + j]
+      z[k] = rest / factor[i * dim + i]
+    }
+  }
+
+  /** From a place without a density an accept step leads nowhere, and a drift anywhere. */
+  _lookAtStart() {
+    if (this.divergence) return
+    const energy = this.energies()[0]
+    if (Number.isFinite(energy)) return
+    const { dim, no_start: sentence } = this.target
+    const place = [...this.theta().subarray(0, Math.min(dim, 4))].map((x) => general(x)).join(", ") + (dim > 4 ? ", …" : "")
+    this._stop(sentence.replace("{energy}", general(energy)).replace("{start}", place))
   }
 
   _refuse() { if (this.sampler.refusal && !this.divergence) this._stop(this.sampler.refusal, true) }
@@ -236,10 +284,15 @@ export class Run {
   /** Go on from here with another sampler's or gradient's parameters, or another target.
    * @param {{sampler?: any, gradient?: any, target?: any}} change */
   change({ sampler = this.sampler, gradient = this.gradient, target }) {
-    if (target) this._aim(target)
+    if (target) {
+      const theta = this.theta()
+      this._aim(target)
+      this._place(theta)
+    }
     this.sampler = sampler
     this._put("params", this.engine.unpack(sampler.params))
-    if (target || gradient !== this.gradient) this._estimateBy(gradient)
+    this._beginAgain()
+    if (target || identity(gradient) !== identity(this.gradient)) this._estimateBy(gradient)
     else this._price()
     this.restartStatistics()
     if (this.divergence?.refused) this.divergence = null

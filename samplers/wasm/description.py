@@ -20,7 +20,7 @@ from samplers.gradients import Estimator
 from samplers.kernels import Sampler
 from samplers.kernels.base import KEPT
 from samplers.lent import Lent
-from samplers.spec import RunSpec
+from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
 from samplers.targets.base import Target
 from samplers.trace import Divergence
 
@@ -124,6 +124,16 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
     }
 
 
+def of_change(change: Change, target: Choice) -> dict[str, Any]:
+    """A change of a run on this target: the sampler and the gradient, and the target where the change has one."""
+    made = make_target(change.target or target)
+    found = {
+        "sampler": of_sampler(make_sampler(change.sampler), made),
+        "gradient": of_gradient(make_gradient(change.gradient), made),
+    }
+    return found if change.target is None else found | {"target": of_target(made)}
+
+
 def of_target(target: Target) -> dict[str, Any]:
     """A target as the engine sees it."""
     sampled = target.sampled
@@ -153,7 +163,7 @@ def of_target(target: Target) -> dict[str, Any]:
         "watched": target.watched,
         "support": target.support,
         "manifold_dim": target.manifold.dim,
-        "no_start": f"U is not finite at the start of {target.title}. Choose another start.",
+        "no_start": f"U is {{energy}} at the start ({{start}}) of {target.title}, where it must be finite. Choose another start.",
         "unbounded": f"{target.title}: the density is infinite where a chain is." if target.watched else "",
     }
 

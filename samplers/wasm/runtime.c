@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory, as Numba's compiled code lays it out. */
+/* Memory, as Numba's compiled code lays it out: that code reads the place of `data`. */
 
 typedef struct {
   uint64_t count;
-  void (*destroy)(void *data, uint64_t size, void *info);
-  void *info;
+  void (*destroy)(void *data);
+  uint32_t apart;
   void *data;
   uint64_t size;
 } MemInfo;
@@ -18,7 +18,7 @@ static MemInfo *described(MemInfo *memory, void *data, uint64_t size) {
   if (!memory || !data) __builtin_trap();
   memory->count = 1;
   memory->destroy = 0;
-  memory->info = 0;
+  memory->apart = 0;
   memory->data = data;
   memory->size = size;
   return memory;
@@ -32,18 +32,25 @@ void *NRT_MemInfo_alloc_aligned(uint64_t size, uint32_t align) {
 
 void *NRT_MemInfo_alloc(uint64_t size) { return NRT_MemInfo_alloc_aligned(size, 16); }
 
+/* Of lists, whose data are a block of their own; a list of what is counted itself has a function that lets go of it. */
 void *NRT_MemInfo_new_varsize_dtor(uint64_t size, void *destroy) {
   MemInfo *memory = described(malloc(sizeof(MemInfo)), malloc(size + 1), size);
   memory->destroy = destroy;
+  memory->apart = 1;
   return memory;
 }
 
 void *NRT_MemInfo_varsize_realloc(MemInfo *memory, uint64_t size) {
-  return described(memory, realloc(memory->data, size + 1), size)->data;
+  void *data = realloc(memory->data, size + 1);
+  if (!data) __builtin_trap();
+  memory->data = data;
+  memory->size = size;
+  return data;
 }
 
 void NRT_MemInfo_call_dtor(MemInfo *memory) {
-  if (memory->destroy) memory->destroy(memory->data, memory->size, 0);
+  if (memory->destroy) memory->destroy(memory->data);
+  if (memory->apart) free(memory->data);
   free(memory);
 }
 

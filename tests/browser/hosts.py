@@ -1,0 +1,459 @@
+"""The engine's two hosts beside each other: what a run holds in Python, and in a browser's WebAssembly.
+
+A small server hands the page of ``hosts.js`` the project's own modules of JavaScript, the compiled functions, and
+nothing else; a Chromium or a Firefox opens it. :func:`compare` says where two runs differ.
+"""
+
+import functools
+import json
+import threading
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from playwright.sync_api import sync_playwright
+
+from samplers import accumulate, engine, jit
+from samplers.spec import Change, RunSpec
+from samplers.targets import Target
+from samplers.wasm import description, link, objects
+from tests import browser
+from tests.browser.firefox import find_firefox, firefox_page
+
+CHROMIUM, FIREFOX = "chromium", "firefox"
+LIVE = browser.ROOT / "assets" / "live"
+SOURCES = {
+    "engine.js": LIVE / "engine.js",
+    "format.js": LIVE / "format.js",
+    "run.js": LIVE / "run.js",
+    "hosts.js": browser.ROOT / "tests/browser/hosts.js",
+}
+PAGE = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>Runs</title><script type="module" src="hosts.js"></script>'
+MODULE = "functions.wasm"
+HELD = "held"
+"""Among the moves of a run: hand over what there is."""
+ALLOWED = 1e-12
+"""How far a number may be off, relative to the largest of its kind."""
+ROUNDING = 4e-16
+GROWTH = 1000
+"""How many times further apart two hosts may be than Python's own runs from a start and from a rounded one: where a
+pivot is as good as 0, its root turns one rounding of 1e-16 into 1e-8 at once."""
+EDGES = 4
+"""How many counts may be in another bin where values are not the same to the bit."""
+CHAOTIC = ("kept", "position", "momentum", "last_gradient", "memory")
+"""Arrays whose differences grow from step to step."""
+COUNTED = ("clock", "bins", "joint")
+VALUES = ("history", "tail", "lag_recent", "lag_first", "level_sums")
+FIELDS = {
+    "steps": "steps",
+    "counted_from": "countedFrom",
+    "gradients": "gradients",
+    "data_seen": "dataSeen",
+    "temperature": "temperature",
+    "thermostat": "thermostat",
+}
+"""What a run is asked for, by its names in the two hosts."""
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+class Page(Protocol):
+    """A page of some browser."""
+
+    def goto(self, url: str) -> Any: ...
+    def evaluate(self, expression: str) -> Any: ...
+
+
+Edits = Mapping[str, Callable[[str], str]]
+"""What is done to the text of a source, by its name, before a page has it."""
+
+
+@dataclass
+class Site:
+    """Where the page is, what it is asked, and its answers, which are too long for the messages of a driver."""
+
+    url: str
+    asked: bytes = b""
+    answers: list[bytes] = field(default_factory=list)
+
+
+@contextmanager
+def serve(module: bytes, edits: Edits | None = None) -> Iterator[Site]:
+    """The page, on a server of its own."""
+    none: Callable[[str], str] = str
+    files = {
+        f"/{name}": ("text/javascript", (edits or {}).get(name, none)(path.read_text(encoding="utf-8")).encode())
+        for name, path in SOURCES.items()
+    }
+    files |= {"/": ("text/html", PAGE.encode()), f"/{MODULE}": ("application/wasm", module)}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            kind, content = (
+                ("application/json", site.asked) if self.path == "/asked" else files.get(self.path, ("", b""))
+            )
+            self._answer(kind, content)
+
+        def do_POST(self) -> None:
+            site.answers.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self._answer("text/plain", b"")
+
+        def _answer(self, kind: str, content: bytes) -> None:
+            self.send_response(200 if kind else 404)
+            self.send_header("Content-Type", kind or "text/plain")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site = Site(f"http://127.0.0.1:{server.server_port}/")
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def open_page(name: str) -> Iterator[Page]:
+    """An empty page of this browser."""
+    if name == FIREFOX:
+        path = find_firefox()
+        assert path, "no Firefox is installed"
+        with firefox_page(path) as page:
+            yield page
+        return
+    path = browser.find_chromium()
+    assert path, "no Chromium is installed"
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, headless=True, args=browser.arguments())
+        yield found.new_page()
+        found.close()
+
+
+class Host:
+    """The WebAssembly host in a page."""
+
+    def __init__(self, page: Page, site: Site):
+        self._page, self._site = page, site
+        page.goto(site.url)
+
+    def made(self, jobs: Sequence["Job"]) -> list["Made"]:
+        """Make these runs, each in a memory of its own."""
+        found = self._of_jobs("made", jobs) if jobs else []
+        return [Made([Held.of(each) for each in one["found"]], one.get("error", "")) for one in found]
+
+    def sizes(self, jobs: Sequence["Job"]) -> list[int]:
+        """The size of the memory in bytes after each of these runs, made one after the other in the same one."""
+        return self._of_jobs("sizes", jobs)
+
+    def _of_jobs(self, name: str, jobs: Sequence["Job"]) -> Any:
+        return self._call(
+            name,
+            module=MODULE,
+            signatures=description.signatures(jobs[0].spec),
+            constants=description.constants(),
+            jobs=[{"description": job.described(), "moves": job.described_moves()} for job in jobs],
+        )
+
+    def streams(self, spec: RunSpec, seeds: Sequence[int], n: int) -> list[list[list[str]]]:
+        """The first ``n`` numbers of 64 bits, of 32, and doubles, of each seed's stream."""
+        signatures = description.signatures(spec)
+        return self._call("streams", module=MODULE, signatures=signatures, seeds=list(seeds), n=n)
+
+    def _call(self, name: str, **values: Any) -> Any:
+        self._site.asked, self._site.answers = json.dumps(values).encode(), []
+        self._page.evaluate(f"live.answer({json.dumps(name)})")
+        return [json.loads(each) for each in self._site.answers]
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Job:
+    """A run and its moves: steps to make, changes, and :data:`HELD`."""
+
+    spec: RunSpec
+    moves: Sequence[int | str | Change]
+    edit: Edit | None = None
+    """What is done to the description before a page has it: a planted fault."""
+
+    @property
+    def n_steps(self) -> int:
+        """All steps that are asked for."""
+        return sum(move for move in self.moves if isinstance(move, int))
+
+    def described(self) -> dict[str, Any]:
+        """The run as the page has it."""
+        found = description.of_run(self.spec)
+        found["keep"] = self.spec.n_steps // self.spec.thin
+        if self.edit is not None:
+            self.edit(found)
+        return found
+
+    def described_moves(self) -> list[Any]:
+        """The moves as the page has them."""
+        target, out = self.spec.target, []
+        for move in self.moves:
+            if isinstance(move, Change):
+                out.append(description.of_change(move, target))
+                target = move.target or target
+            else:
+                out.append(move)
+        return out
+
+    def here(self, *, rounded: bool = False) -> list["Held"]:
+        """What Python's host makes of it; or of one whose start is ``rounded`` to another last digit."""
+        out, run = [], engine.Run(self.spec, keep_draws=True)
+        if rounded:
+            run.coordinates += ROUNDING * np.maximum(np.abs(run.coordinates), 0.1)
+        for move in self.moves:
+            if isinstance(move, Change):
+                run.change(move)
+            elif move == HELD:
+                out.append(Held.by(run))
+            else:
+                run.advance(int(move))
+        return out
+
+    def target(self) -> Target:
+        """The target, as it is after all changes."""
+        changed = [move.target for move in self.moves if isinstance(move, Change) and move.target]
+        return engine.make_target(changed[-1] if changed else self.spec.target)
+
+
+@dataclass
+class Held:
+    """What a run holds."""
+
+    arrays: dict[str, NDArray[Any]]
+    fields: dict[str, Any]
+
+    @classmethod
+    def by(cls, run: engine.Run) -> "Held":
+        """Of Python's host."""
+        arrays = {
+            "position": run.coordinates, "momentum": run.momentum, "last_gradient": run.last_gradient, "memory": run.memory,
+            "data": run.data, "counts": run.counts, "kept": run.kept[:, : run.kept_clock[0]], "kept_clock": run.kept_clock,
+            **run.statistics.sums._asdict(),
+        }  # fmt: skip
+        fields = {name: getattr(run, name) for name in FIELDS}
+        fields |= {"acceptance": run.share(jit.ACCEPTED), "clipped": run.share(jit.CLIPPED)}
+        stopped = run.divergence
+        fields["divergence"] = stopped and {
+            "step": stopped.step,
+            "message": stopped.message,
+            "refused": stopped.refused,
+        }
+        return cls({name: np.array(array) for name, array in arrays.items()}, fields)
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> "Held":
+        """Of the page's."""
+        arrays = {name: _unpacked(packed) for name, packed in found["arrays"].items()}
+        arrays["kept"] = arrays["kept"][:, : arrays["kept_clock"][0]]
+        fields = {name: found["fields"][there] for name, there in FIELDS.items()}
+        fields |= {name: found["fields"][name] for name in ("acceptance", "clipped", "divergence")}
+        return cls(arrays, fields)
+
+
+@dataclass
+class Made:
+    """What the page made of a job."""
+
+    held: list[Held]
+    error: str = ""
+
+
+def _unpacked(packed: dict[str, Any]) -> NDArray[Any]:
+    size = int(np.prod(packed["shape"]))
+    out = np.zeros(size, dtype=f"<{packed['type']}")
+    given = np.frombuffer(b64decode(packed["data"]), dtype=out.dtype)
+    out[: len(given)] = given
+    return out.reshape(packed["shape"])
+
+
+# --- the comparison ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Difference:
+    """How two hosts' runs differ."""
+
+    equal: bool = True
+    """Whether all draws and the state are the same to the bit."""
+    worst: float = 0.0
+    """The largest relative difference of draws and state."""
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        """One more thing that is not as it must be."""
+        self.problems.append(text)
+
+
+def same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether they are equal, any two that are no numbers included."""
+    return a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def apart(a: NDArray[Any], b: NDArray[Any], scale: Any = None) -> float:
+    """The largest difference, relative to ``scale``, or to the largest number of the last axis's coordinate."""
+    if a.shape != b.shape:
+        return np.inf
+    if same(a, b):
+        return 0.0
+    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return np.inf
+    a, b = np.nan_to_num(a), np.nan_to_num(b)
+    if scale is None:
+        scale = np.abs(a).max(axis=tuple(range(a.ndim - 1)))
+    return float((np.abs(a - b) / np.maximum(scale, 1e-300)).max())
+
+
+def compare(here: Held, there: Held, target: Target, *, chaotic: bool = False) -> Difference:
+    """Where the page's run, ``there``, is not Python's.
+
+    After many steps a run may be ``chaotic``: where its draws are not the same to the bit, the statistics are then
+    compared with those that Python makes of the page's own draws.
+    """
+    out = Difference()
+    for name in CHAOTIC:
+        a, b = here.arrays[name], there.arrays[name]
+        if not same(a, b):
+            out.equal, found = False, apart(a, b)
+            out.worst = max(out.worst, found)
+            if found > ALLOWED and not chaotic:
+                out.add(f"{name}: {found:.1e} apart")
+    if chaotic and not out.equal:
+        if there.arrays["kept"].shape[1] == there.arrays["clock"][accumulate.STEPS]:
+            _compare_statistics(recounted(there, target), there.arrays, out)
+        return out
+    for name in ("data", "kept_clock"):
+        if not same(here.arrays[name], there.arrays[name]):
+            out.add(f"{name} differ")
+    if here.fields["divergence"] != there.fields["divergence"]:
+        out.add(f"divergence: {here.fields['divergence']} there {there.fields['divergence']}")
+    for name in (*FIELDS, "acceptance", "clipped"):
+        a, b = here.fields[name], there.fields[name]
+        if a != b and (a is None or b is None or isinstance(a, int) or not abs(a - b) <= ALLOWED * abs(a)):
+            out.add(f"{name}: {a} there {b}")
+    found = apart(here.arrays["counts"][:, None].T, there.arrays["counts"][:, None].T)
+    if found > ALLOWED:
+        out.add(f"counts: {found:.1e} apart")
+    _compare_statistics(here.arrays, there.arrays, out)
+    return out
+
+
+def _compare_statistics(here: Mapping[str, NDArray[Any]], there: Mapping[str, NDArray[Any]], out: Difference) -> None:
+    values_equal = same(here["history"], there["history"]) and same(here["tail"], there["tail"])
+    for name in COUNTED:
+        a, b = here[name], there[name]
+        if a.shape != b.shape or np.abs(a - b).sum() > (0 if values_equal or name == "clock" else EDGES):
+            out.add(f"{name} differ")
+    for name in VALUES:
+        found = apart(here[name], there[name])
+        if found > ALLOWED:
+            out.add(f"{name}: {found:.1e} apart")
+    # Of sums of numbers that cancel, the magnitude is that of the sum of their absolute values.
+    p, steps = np.abs(here["powers"]), max(int(here["clock"][accumulate.STEPS]), 1)
+    scale = np.stack(
+        [np.sqrt(steps * p[..., 1]), p[..., 1], np.sqrt(p[..., 1] * p[..., 3]), p[..., 3]],
+        axis=-1,
+    )
+    found = apart(here["powers"], there["powers"], scale)
+    if found > ALLOWED:
+        out.add(f"powers: {found:.1e} apart")
+    watched = here["lag_sums"].shape[1]
+    found = apart(here["lag_sums"], there["lag_sums"], p[:, :watched, 1, None])
+    if found > ALLOWED:
+        out.add(f"lag_sums: {found:.1e} apart")
+
+
+def recounted(there: Held, target: Target) -> dict[str, NDArray[Any]]:
+    """The statistics that Python makes of the page's draws, all of which were kept."""
+    draws = np.ascontiguousarray(there.arrays["kept"].transpose(1, 0, 2))
+    n, n_chains, dim = draws.shape
+    statistics = accumulate.Statistics.empty(target.columns, n_chains, dim, target.planar)
+    jit.prepare([accumulate.count_row, target.observe])
+    values = np.empty((len(target.columns), n_chains, 1))
+    scratch = np.empty((2, 1 + accumulate.N_LAGS))
+    for t in range(n):
+        target.observe(draws[t : t + 1], 1, values)
+        accumulate.count_row(statistics.sums, draws[t : t + 1], values, scratch)
+    return statistics.sums._asdict()
+
+
+# --- compiled functions --------------------------------------------------------------------------------------------
+
+GENERATOR = frozenset({"exp", "log1p"})
+"""What the tails of normal random numbers need of libm."""
+ELSEWHERE = frozenset({"fmod", "log10"})
+"""Of libm, too, but exact, or in the text of an exception alone."""
+_PREFIXES = ("_Z", "__", "NRT_", "Py", "numba_", "mem")
+
+
+@functools.cache
+def libm(function: Any) -> frozenset[str]:
+    """The functions of libm that a compiled function calls, by the undefined symbols of its object."""
+    (content,) = objects.objects([function]).values()
+    return frozenset(name for name in imports(content) if not name.startswith(_PREFIXES)) - ELSEWHERE
+
+
+def imports(content: bytes) -> set[str]:
+    """The functions that a WebAssembly object imports."""
+
+    def number(at: int) -> tuple[int, int]:
+        out = shift = 0
+        while True:
+            byte = content[at]
+            at, out, shift = at + 1, out | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return out, at
+
+    def limits(at: int) -> int:
+        flags, at = number(at)
+        for _ in range(1 + (flags & 1)):
+            _, at = number(at)
+        return at
+
+    at, out = 8, set()
+    while at < len(content):
+        section = content[at]
+        length, at = number(at + 1)
+        end = at + length
+        if section == 2:
+            count, at = number(at)
+            for _ in range(count):
+                length, at = number(at)
+                length, at = number(at + length)
+                name, kind = content[at : at + length].decode(), content[at + length]
+                at += length + 1
+                if kind == 0:
+                    _, at = number(at)
+                    out.add(name)
+                elif kind == 3:
+                    at += 2
+                else:
+                    at = limits(at + (kind == 1))
+        at = end
+    return out
+
+
+def module_of(specs: Iterable[RunSpec]) -> bytes:
+    """One module of all that these runs need."""
+    return link.module(dict.fromkeys(function for spec in specs for function in description.functions(spec)))
