@@ -8,7 +8,7 @@
 
 typedef struct {
   uint64_t count;
-  void (*destroy)(void *data, uint64_t size, void *info);
+  void (*destroy)(void *data);
   void *info;
   void *data;
   uint64_t size;
@@ -43,7 +43,8 @@ void *NRT_MemInfo_varsize_realloc(MemInfo *memory, uint64_t size) {
 }
 
 void NRT_MemInfo_call_dtor(MemInfo *memory) {
-  if (memory->destroy) memory->destroy(memory->data, memory->size, 0);
+  // Of lists alone, which take the data alone: a call with other arguments ends the module.
+  if (memory->destroy) memory->destroy(memory->data);
   free(memory);
 }
 
