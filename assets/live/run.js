@@ -3,7 +3,7 @@
 import { numbersOf } from "./engine.js"
 import { general } from "./format.js"
 
-const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
+export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
 export const [STEPS, KEPT, STRIDE, WRITTEN] = [0, 1, 2, 3]
 const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail"]
 
@@ -136,13 +136,13 @@ export class Run {
 
   get nDraws() { return this.nSteps * this.description.n_chains }
 
-  /** U at every chain. @returns {Float64Array} */
-  energies() {
-    const { engine, arrays, description, target } = this
-    const n = description.n_chains
-    const theta = engine.array(this.theta(), [n, target.dim])
+  /** U at θ [row][coordinate], or at every chain. @param {Float64Array} at @returns {Float64Array} */
+  energies(at = this.theta()) {
+    const { engine, arrays, target } = this
+    const n = at.length / target.dim
+    const theta = engine.array(at, [n, target.dim])
     const out = engine.zeros([n])
-    engine.call("potential", { theta, out, params: arrays.target_params }, target.functions.potential)
+    if (n) engine.call("potential", { theta, out, params: arrays.target_params }, target.functions.potential)
     const found = engine.view(out).slice()
     engine.free(theta, out)
     return found

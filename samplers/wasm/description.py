@@ -18,6 +18,7 @@ from samplers import accumulate, engine, jit
 from samplers.gradients import Estimator
 from samplers.kernels import Sampler
 from samplers.kernels.base import KEPT
+from samplers.kernels.kicks import Moving
 from samplers.lent import Lent
 from samplers.spec import RunSpec
 from samplers.targets.base import Target
@@ -155,6 +156,10 @@ def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
         "params": packed(sampler.packed(target.sampled)),
         "auxiliary": packed(sampler.auxiliary(target.sampled)),
         "thermostat": getattr(sampler, "thermostat", False) is True,
+        "thermostats": sampler.thermostats(target),
+        "momentum": sampler.momentum,
+        "moving": isinstance(sampler, Moving),
+        "friction": getattr(sampler, "friction", None),
         "interacting": sampler.interacting,
         "accept": getattr(sampler, "accept", False) is True,
         "gradient_age": sampler.gradient_age,
