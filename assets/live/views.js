@@ -1,5 +1,6 @@
 // What the live page knows of each view: the arrays of a frame, and its captions. The figures come with the page.
 
+import { energy } from "./views/energy.js"
 import { ks } from "./views/ks.js"
 import { marginal } from "./views/marginal.js"
 import { state } from "./views/state.js"
@@ -12,4 +13,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, marginal, ks, trace }
+export const VIEWS = { state, energy, marginal, ks, trace }
