@@ -3,6 +3,7 @@
 import { energy } from "./views/energy.js"
 import { ks } from "./views/ks.js"
 import { marginal } from "./views/marginal.js"
+import { phase } from "./views/phase.js"
 import { state } from "./views/state.js"
 import { trace } from "./views/trace.js"
 
@@ -13,4 +14,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, marginal, ks, trace }
+export const VIEWS = { state, energy, phase, marginal, ks, trace }
