@@ -1,5 +1,6 @@
 // What the live page knows of each view: the arrays of a frame, and its captions. The figures come with the page.
 
+import { circle } from "./views/circle.js"
 import { energy } from "./views/energy.js"
 import { ks } from "./views/ks.js"
 import { marginal } from "./views/marginal.js"
@@ -14,4 +15,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, phase, marginal, ks, trace }
+export const VIEWS = { state, energy, phase, circle, marginal, ks, trace }
