@@ -6,6 +6,7 @@ import { ks } from "./views/ks.js"
 import { marginal } from "./views/marginal.js"
 import { phase } from "./views/phase.js"
 import { state } from "./views/state.js"
+import { torus } from "./views/torus.js"
 import { trace } from "./views/trace.js"
 
 /** @typedef {Record<string, Array<ArrayLike<number>>>} Data Arrays for feeds, by the feed's name, one a column. */
@@ -15,4 +16,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, phase, circle, marginal, ks, trace }
+export const VIEWS = { state, energy, phase, circle, torus, marginal, ks, trace }
