@@ -2,6 +2,7 @@
 
 import { circle } from "./views/circle.js"
 import { energy } from "./views/energy.js"
+import { globe } from "./views/globe.js"
 import { ks } from "./views/ks.js"
 import { marginal } from "./views/marginal.js"
 import { phase } from "./views/phase.js"
@@ -16,4 +17,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, phase, circle, torus, marginal, ks, trace }
+export const VIEWS = { state, energy, phase, circle, torus, globe, marginal, ks, trace }
