@@ -2,6 +2,7 @@
 
 import { circle } from "./views/circle.js"
 import { energy } from "./views/energy.js"
+import { frames } from "./views/frames.js"
 import { globe } from "./views/globe.js"
 import { ks } from "./views/ks.js"
 import { marginal } from "./views/marginal.js"
@@ -17,4 +18,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, phase, circle, torus, globe, marginal, ks, trace }
+export const VIEWS = { state, energy, phase, circle, torus, globe, frames, marginal, ks, trace }
