@@ -1,6 +1,7 @@
 // What the live page knows of each view: the arrays of a frame, and its captions. The figures come with the page.
 
 import { circle } from "./views/circle.js"
+import { components } from "./views/components.js"
 import { energy } from "./views/energy.js"
 import { frames } from "./views/frames.js"
 import { globe } from "./views/globe.js"
@@ -18,4 +19,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, phase, circle, torus, globe, frames, marginal, ks, trace }
+export const VIEWS = { state, energy, phase, circle, torus, globe, frames, components, marginal, ks, trace }
