@@ -3,6 +3,7 @@
 import { circle } from "./views/circle.js"
 import { components } from "./views/components.js"
 import { energy } from "./views/energy.js"
+import { fit } from "./views/fit.js"
 import { frames } from "./views/frames.js"
 import { globe } from "./views/globe.js"
 import { ks } from "./views/ks.js"
@@ -19,4 +20,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, phase, circle, torus, globe, frames, components, marginal, ks, trace }
+export const VIEWS = { state, energy, phase, circle, torus, globe, frames, components, fit, marginal, ks, trace }
