@@ -1,5 +1,6 @@
 // What the live page knows of each view: the arrays of a frame, and its captions. The figures come with the page.
 
+import { bought } from "./views/bought.js"
 import { circle } from "./views/circle.js"
 import { components } from "./views/components.js"
 import { energy } from "./views/energy.js"
@@ -20,4 +21,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, phase, circle, torus, globe, frames, components, fit, marginal, ks, trace }
+export const VIEWS = { state, energy, phase, circle, torus, globe, frames, components, fit, marginal, ks, bought, trace }
