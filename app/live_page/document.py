@@ -31,7 +31,7 @@ from samplers.wasm.link import LinkError, module
 from samplers.wasm.objects import CompileError
 from samplers.wasm.variations import variations
 
-LIVE = ("state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "bought", "trace")
+LIVE = ("state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "bought", "temperature", "trace")
 """The views that move without a server, in the order of the page."""
 BOKEH = ("bokeh", "bokeh-widgets")
 """The parts of BokehJS; pages whose figures have no sliders need the first alone."""

@@ -11,6 +11,7 @@ import { ks } from "./views/ks.js"
 import { marginal } from "./views/marginal.js"
 import { phase } from "./views/phase.js"
 import { state } from "./views/state.js"
+import { temperature } from "./views/temperature.js"
 import { torus } from "./views/torus.js"
 import { trace } from "./views/trace.js"
 
@@ -21,4 +22,4 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, phase, circle, torus, globe, frames, components, fit, marginal, ks, bought, trace }
+export const VIEWS = { state, energy, phase, circle, torus, globe, frames, components, fit, marginal, ks, bought, temperature, trace }
