@@ -31,7 +31,10 @@ from samplers.wasm.link import LinkError, module
 from samplers.wasm.objects import CompileError
 from samplers.wasm.variations import variations
 
-LIVE = ("state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "bought", "temperature", "trace")
+LIVE = (
+    "state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "bought", "temperature", "thermostat",
+    "trace",
+)  # fmt: skip
 """The views that move without a server, in the order of the page."""
 BOKEH = ("bokeh", "bokeh-widgets")
 """The parts of BokehJS; pages whose figures have no sliders need the first alone."""

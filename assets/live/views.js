@@ -12,6 +12,7 @@ import { marginal } from "./views/marginal.js"
 import { phase } from "./views/phase.js"
 import { state } from "./views/state.js"
 import { temperature } from "./views/temperature.js"
+import { thermostat } from "./views/thermostat.js"
 import { torus } from "./views/torus.js"
 import { trace } from "./views/trace.js"
 
@@ -22,4 +23,6 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, energy, phase, circle, torus, globe, frames, components, fit, marginal, ks, bought, temperature, trace }
+export const VIEWS = {
+  state, energy, phase, circle, torus, globe, frames, components, fit, marginal, ks, bought, temperature, thermostat, trace,
+}
