@@ -18,7 +18,7 @@ from app.views.base import Frame
 from app.views.globe import turned
 from samplers import Experiment, Run
 from samplers.targets import TARGETS
-from tests.browser.test_live_page import SOURCES, opened, paused, steps  # noqa: F401
+from tests.browser.live import SOURCES, paused, steps
 
 CASES = {
     "quartic": ("quartic", ("sgld", "full"), ("sghmc", "gaussian")),
@@ -120,7 +120,7 @@ def differences(page, python, whole):
     return out
 
 
-def still(opened, text, keys):  # noqa: F811
+def still(opened, text, keys):
     page = opened(text, still=True, fragment=f"#views={','.join(keys)}&n_chains={CHAINS}")
     page.wait_for_function("document.documentElement.dataset.frames > 0")
     return page
@@ -140,7 +140,7 @@ def test_every_view_has_a_case():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_page_shows_what_python_shows(opened, name):  # noqa: F811
+def test_a_page_shows_what_python_shows(opened, name):
     """From the start everything, and after some hundred steps everything that does not go by earlier frames."""
     experiment, text = made(name)
     keys = live_keys(text)
@@ -176,7 +176,7 @@ OTHER = ("this.scene = { coordinate,", "this.scene = { coordinate: 1,")
         ("globe", TURNED, {"globe"}), ("frames", TURNED, {"frames"}), ("quartic", OTHER, {"marginal", "phase", "trace"}),
     ],
 )  # fmt: skip
-def test_another_picture_is_seen(opened, name, fault, wrong):  # noqa: F811
+def test_another_picture_is_seen(opened, name, fault, wrong):
     """Planted faults: a histogram that is shifted by a bar, one lane shown for both, other coordinates."""
     experiment, text = made(name)
     changed = text.replace(*fault)
@@ -208,7 +208,7 @@ def curves(page, target):
     "key",
     ["linear_regression", "lasso", "logistic_regression", "poisson_regression", "student_mean", "tied_means"],
 )
-def test_curves_are_the_targets(opened, key):  # noqa: F811
+def test_curves_are_the_targets(opened, key):
     """Each formula of a curve; a planted fault, draws in another order, is seen."""
     page = opened("<!doctype html>")
     shown, expected = curves(page, TARGETS[key]())
@@ -217,7 +217,7 @@ def test_curves_are_the_targets(opened, key):  # noqa: F811
 
 
 @pytest.mark.parametrize(("target", "sampler"), [("von_mises", "sggmc"), ("mises_posterior", "sggmc"), ("fisher", "sggmc"), ("matrix_langevin", "sggmc"), ("double_well", "sgld")])  # fmt: skip
-def test_a_click_starts_where_python_starts(opened, target, sampler):  # noqa: F811
+def test_a_click_starts_where_python_starts(opened, target, sampler):
     """At some points of the figure, and beside it; a planted fault, the point's mirror image, is seen."""
     experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": sampler}]})
     scene = scene_of(AppState(experiment=experiment), None)
