@@ -5,6 +5,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -14,7 +15,7 @@ from app.formulas import parts as lines_of
 from app.lanes import Progress, scene_of
 from app.live_page import figures
 from app.live_page.bundle import ASSETS, bundle
-from app.state import AppState
+from app.state import AppState, default_views, first_coordinate
 from app.views import fitting
 from app.views.base import AXIS_LABELS
 from lessons.formulas import mathml
@@ -33,8 +34,13 @@ from samplers.wasm.link import LinkError, module
 from samplers.wasm.objects import CompileError
 from samplers.wasm.variations import variations
 
-LIVE = ("state", "marginal", "ks", "kl", "trace", "autocorrelation")
+LIVE = (
+    "state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "kl", "bought", "temperature",
+    "thermostat", "trace", "autocorrelation",
+)  # fmt: skip
 """The views that move without a server, in the order of the page."""
+BOKEH = ("bokeh", "bokeh-widgets")
+"""The parts of BokehJS; pages whose figures have no sliders need the first alone."""
 MOST_CHAINS = 100
 """Of a live page, which may run on a telephone."""
 
@@ -44,16 +50,16 @@ def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()
     if experiment.of_model:
         raise SpecError("target", experiment.target.key, "a live page shows densities; a model of data needs Python")
     state = AppState(experiment=experiment)
-    if shown:
-        state.views = list(shown)
+    state.views = list(shown) or default_views(experiment)
+    state.coordinate = first_coordinate(experiment)
     target = TARGETS[experiment.target.key]
     return document(title or f"{target.title}: {', '.join(state.lane_titles())}", [state])
 
 
-def document(title: str, states: Sequence[AppState | None], text: str = "", bokeh: str = "") -> str:
+def document(title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False) -> str:
     """One HTML file of several steps, each an experiment on a density, or None where a step has text alone.
 
-    ``text`` is HTML above the experiment; ``bokeh`` is where BokehJS is, which is in the file without it. Raises
+    ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. Raises
     :class:`SpecError`.
     """
     runs = [run for state in states if state is not None for run in state.experiment.runs()]
@@ -75,12 +81,12 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", boke
         "steps": steps,
         "targets": targets,
     }
-    inline = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
+    components = BOKEH[: 2 if any(page.get("widgets") for page in pages["steps"]) else 1]
     parts = {
         "TITLE": escape(title),
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
         "TEXT": f'<div id="text">{text}</div>' if text else "",
-        "BOKEH": f'<script src="{escape(bokeh)}"></script>' if bokeh else f"<script>{inline}</script>",
+        "BOKEH": "".join(_script(component, beside) for component in components),
         "PAGE": _zipped(_json(pages)),
         "MODULE": _zipped(compiled),
         "WORKER": bundle("live/worker.js"),
@@ -88,6 +94,15 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", boke
     }
     page = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
     return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page)
+
+
+def script_of(component: str) -> str:
+    """A part of BokehJS as text."""
+    return "\n".join(Resources(mode="inline", components=[component]).js_raw)
+
+
+def _script(component: str, beside: bool) -> str:
+    return f'<script src="{component}.js"></script>' if beside else f"<script>{script_of(component)}</script>"
 
 
 def _json(value: Any) -> bytes:
@@ -113,6 +128,7 @@ def _page(state: AppState) -> dict[str, Any]:
     scenes = [_scene(state, dark) for dark in (False, True)]
     keys = [key for key in LIVE if key in fitting(experiment)]
     light, dark = ([figures.built(key, scene) for key in keys] for scene in scenes)
+    light, dark = ([view for view in views if view.live_data() is not None] for views in (light, dark))
     to_light, to_dark = figures.theme_changes(light, dark)
     views = {view.key: figures.described(view) for view in light}
     return {
@@ -128,8 +144,9 @@ def _page(state: AppState) -> dict[str, Any]:
         "most_speed": 1_000_000,
         "coordinate": state.coordinate,
         "axes": {key: label for key, label in AXIS_LABELS.items() if key in ("steps", "gradients", "data")},
-        "shown": [key for key in state.views if key in views] or keys[:3],
+        "shown": [key for key in state.views if key in views] or list(views)[:3],
         "views": views,
+        "widgets": figures.need_widgets(light),
         "light": to_light,
         "dark": to_dark,
         "axis_labels": figures.axis_labels(light),
@@ -145,7 +162,7 @@ def _scene(state: AppState, dark: bool) -> Any:
     """What the figures are built for, once the target's exact answers are found."""
     state.experiment.make_target().prepare(Progress().tell)
     state.dark = dark
-    return scene_of(state, None)
+    return replace(scene_of(state, None), live=True)
 
 
 def _target(target: Target, query: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.embed import json_item
-from bokeh.models import Axis, ColumnDataSource, GlyphRenderer, Image, Label, LinearColorMapper, Model
+from bokeh.models import Axis, ColumnDataSource, GlyphRenderer, Image, Label, LinearColorMapper, Model, Plot, Widget
 
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS, Scene, View
@@ -17,9 +17,11 @@ def built(key: str, scene: Scene) -> View:
     # Captions are text of the page there, which wraps and is read aloud.
     for label in view.figure.select({"type": Label}):
         label.visible = False
-    view.figure.min_border_top = 8
+    for plot in _plots(view):
+        plot.min_border_top = 8
     for renderer in view.figure.select({"type": GlyphRenderer}):
-        if isinstance(renderer.glyph, Image):
+        # What is turned has numbers of its own.
+        if isinstance(renderer.glyph, Image) and not need_widgets([view]):
             _reduce(renderer.data_source, renderer.glyph.color_mapper)
     return view
 
@@ -34,6 +36,15 @@ def _reduce(source: ColumnDataSource, mapper: Any) -> None:
     source.data = {**source.data, name: [np.clip(np.floor(one), 0, n - 1).astype(np.uint8) for one in share]}
     # A colour is that of half a step above its number, whatever is rounded on the way.
     mapper.low, mapper.high = -0.5, n - 0.5
+
+
+def need_widgets(views: Sequence[View]) -> bool:
+    """Whether a figure has sliders, which are a part of BokehJS of their own."""
+    return any(isinstance(model, Widget) for view in views for model in view.figure.references())
+
+
+def _plots(view: View) -> list[Plot]:
+    return [model for model in _models(view.figure) if isinstance(model, Plot)]
 
 
 def described(view: View) -> dict[str, Any]:
@@ -79,6 +90,7 @@ def axis_labels(views: Sequence[View]) -> list[tuple[str, str]]:
     return [
         (part.id, "axis_label")
         for view in views
+        if view.follows_axis
         for part in _models(view.figure)
         if isinstance(part, Axis) and part.axis_label in names
     ]

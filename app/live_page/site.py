@@ -5,9 +5,7 @@ from html import escape
 from pathlib import Path
 from string import ascii_uppercase
 
-from bokeh.resources import Resources
-
-from app.live_page.document import ASSETS, document
+from app.live_page.document import ASSETS, BOKEH, document, script_of
 from app.state import AppState
 from lessons.formulas import mathml
 from lessons.handout import filled_text, sentence, terms
@@ -18,13 +16,12 @@ from samplers.parameters import SpecError
 from samplers.wasm import description
 from samplers.wasm.objects import CompileError, objects
 
-BOKEH = "bokeh.js"
 MOST_DATA = 2_000_000
 """Bytes of a target's data that a page may hold: the whole course is no more than 15 MB."""
 RECORDED = "This step has a model of data, or more data than a page should hold: open the lesson in the lab."
 
 
-def lesson_page(lesson: Lesson, bokeh: str = "", home: str = "") -> str:
+def lesson_page(lesson: Lesson, beside: bool = False, home: str = "") -> str:
     """A lesson as one HTML file whose experiments on densities move. Raises :class:`SpecError`."""
     states = [_state(lesson, step) for step in lesson.steps]
     steps = "".join(_step(lesson, step, states[i] is not None) for i, step in enumerate(lesson.steps))
@@ -37,7 +34,7 @@ def lesson_page(lesson: Lesson, bokeh: str = "", home: str = "") -> str:
         lesson.title,
         states,
         f"{steps}{walk}<details id='terms'><summary>Terms</summary>{terms(lesson)}</details>",
-        bokeh,
+        beside,
     )
 
 
@@ -58,12 +55,13 @@ def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int,
         raise SpecError("site", str(folder), str(error)) from error
     problems, listed = [], []
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / BOKEH, "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw))
+    for component in BOKEH:
+        _write(folder / f"{component}.js", script_of(component))
     for done, lesson in enumerate(lessons):
         progress(done, len(lessons), lesson.title)
         name = f"{lesson.key}.html"
         try:
-            _write(folder / name, lesson_page(lesson, BOKEH, "index.html"))
+            _write(folder / name, lesson_page(lesson, True, "index.html"))
         except SpecError as error:
             problems.append(f"{lesson.title}: {error}")
             continue

@@ -88,6 +88,8 @@ class Scene:
     """Of how many lanes the chains go on with a momentum, and so can be thrown."""
     noted: int = 0
     """Of how many lanes something may be noted that no picture shows: refused proposals, noise too large."""
+    live: bool = False
+    """Whether it is for a live page, which has no server to tell of clicks and drags."""
 
     @property
     def colours(self) -> Theme:
@@ -234,6 +236,8 @@ class View:
     """Whether it needs the height of two, wherever it stands."""
     click: str = "click: start there"
     """What a click does, where the view takes one, and a drag."""
+    follows_axis: ClassVar[bool] = True
+    """Whether curves are drawn against what the page says."""
     of_first: ClassVar[tuple[str, ...]] = ()
     """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 
@@ -297,12 +301,17 @@ class View:
         said = [text for text in map(in_words, (self.words(lanes), *captions.values())) if text]
         return [*captions.items(), (self.figure.id, f"{self._name}. {'; '.join(said)}")]
 
-    def live_data(self) -> dict[str, Any]:
-        """The constants of the view's code in a live page, as JSON; ``assets/live/views`` has that code."""
+    def live_data(self) -> dict[str, Any] | None:
+        """The constants of the view's code in a live page, as JSON; ``assets/live/views`` has that code.
+
+        None where a live page cannot have the view of this scene.
+        """
         return {}
 
     def live_tap(self) -> dict[str, Any] | None:
-        """Of which figure a click starts the chains there, and what its axes show; None where a click does not."""
+        """Of which figure a click starts the chains there, and what :file:`assets/live/starts.js` needs to know where;
+        None where a click does not.
+        """
         return None
 
     def _drop_glyphs(self) -> None:
@@ -327,7 +336,8 @@ class View:
 
     def take_touches(self, figure: Any, point: str = "const point = [cb_obj.x, cb_obj.y]", **args: Any) -> None:
         """Let a click on the figure be told. The script ``point`` finds the coordinates; ``args`` are what it needs."""
-        figure.js_on_event(Tap, CustomJS(args={"key": self.key, **args}, code=f"{point}\n{TOUCH}"))
+        if not self.scene.live:
+            figure.js_on_event(Tap, CustomJS(args={"key": self.key, **args}, code=f"{point}\n{TOUCH}"))
         self.gestures.add(CLICK)
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:

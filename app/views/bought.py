@@ -14,6 +14,7 @@ class Bought(KS):
 
     key = "bought"
     title = "What a data point buys"
+    follows_axis = False
     hint = "the lowest curve makes most of the same data"
 
     def __init__(self, scene: Scene, before: View | None = None):

@@ -85,6 +85,12 @@ class Circle(View):
         self._turn = -1
         return p
 
+    def live_data(self) -> dict[str, Any]:
+        return {"top": self._top, "cuts": self._cuts.tolist(), "bars": self._bars.tolist()}
+
+    def live_tap(self) -> dict[str, Any] | None:
+        return {"figure": self.figure.id, "kind": "circle"}
+
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         length = float(np.linalg.norm(point))
         return None if len(point) != 2 or length == 0 else np.array(point) / length

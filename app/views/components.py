@@ -16,6 +16,7 @@ from samplers.diagnostics import histogram
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.manifolds import Simplex
 from samplers.targets.base import MANIFOLD, SIMPLEX
+from samplers.wasm.description import packed
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 NARROW = 2.0
@@ -125,6 +126,14 @@ class Components(View):
                 below = x[least < self._bottom]
                 out[f"beyond {i}"] = (below, np.full(len(below), self._beyond))
         return out
+
+    def live_data(self) -> dict[str, Any]:
+        log = self._scales[0].log
+        ends = [
+            {"log": log, "first": float(p[0]), "last": float(p[-1]), **({"all": packed(p)} if log else {})}
+            for p in self._positions
+        ]
+        return {"positions": ends, "x": [x.tolist() for x in self._x], "bottom": self._bottom, "beyond": self._beyond}
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, range(self.scene.target.n_values))

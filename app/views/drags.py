@@ -78,7 +78,7 @@ def take_drags(
     ``flat``: only how far to the right it goes counts. Meanwhile none of ``modes`` may be active.
     """
     throws, colours = view.scene.throws > 0, view.scene.colours
-    if not throws and handles is None:
+    if view.scene.live or (not throws and handles is None):
         return
     arrow = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1")}, tags=[-1])
     if throws:

@@ -58,7 +58,7 @@ class Energy(View):
             p.scatter("x", "y", source=ball, size=14, marker=MARKERS[i], fill_color=colours.lanes[i],
                       line_color=colours.surface, line_width=1.5)  # fmt: skip
         self._label = self.caption_above(p, scene.noted)
-        if not isinstance(scene.target, Typed):
+        if scene.live or not isinstance(scene.target, Typed):
             self.take_touches(p)
             take_drags(self, p, flat=True)
             return p
@@ -67,6 +67,18 @@ class Energy(View):
         take_drags(self, p, flat=True, modes=[draw])
         draw.styles = {"position": "absolute", "top": "2px", "right": "26px"}
         return stacked(p, draw, sizing_mode="stretch_both")
+
+    def live_data(self) -> dict[str, Any]:
+        column = self.scene.target.columns[0]
+        x = np.array([self._scale.back(x) for x in np.linspace(*self._scale.range, POINTS)])
+        lowest = x[[np.argmin(self._energy(x))]]
+        # The engine's U is the energy up to a constant.
+        above = float((self._energy(lowest) - self.scene.target.energies_at(lowest[:, None]))[0])
+        return {"scale": {"log": column.log, "range": list(self._scale.range)}, "above": above}
+
+    def live_tap(self) -> dict[str, Any] | None:
+        scale = {"log": self._scale.log, "range": list(self._scale.range)}
+        return {"figure": self.figure.id, "kind": "axes", "coordinates": [0], "scales": [scale]}
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         low, high = self._scale.range

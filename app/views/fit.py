@@ -49,6 +49,11 @@ class Fit(View):
             p.scatter(x, y, marker=MARKERS[int(kind)], size=5, line_color=colours.exact, fill_alpha=0.0)
         return p
 
+    def live_data(self) -> dict[str, Any] | None:
+        return (
+            None if self._fit.formula is None else {"grid": self._fit.grid.tolist(), "formula": dict(self._fit.formula)}
+        )
+
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         grid = self._fit.grid

@@ -30,6 +30,12 @@ class Frames(Globe):
         self._vectors = self.scene.target.manifold.columns
         return super().build()
 
+    def live_data(self) -> dict[str, Any]:
+        return {"vectors": self._vectors}
+
+    def live_tap(self) -> dict[str, Any] | None:
+        return {**(super().live_tap() or {}), "kind": "frames", "vectors": self._vectors}
+
     def log_density(self, points: Array) -> Array:
         found = self.scene.target.log_vector_density(points)
         return np.full(points.shape[:-1], -np.log(4 * np.pi)) if found is None else found

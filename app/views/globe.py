@@ -215,9 +215,14 @@ class Globe(View):
         p.js_on_event(PanEnd, CustomJS(args=both, code=_DROP))
         self.take_touches(p, _HIT, **both)
         self.turn.tags = [turn, tilt]
+        self._plot = p
         self._label = self.caption(p)
         # The sliders are for keyboards and for fingers, whose drags scroll the page.
         return column(p, row(self.turn, self.tilt, sizing_mode="stretch_width"), sizing_mode="stretch_both")
+
+    def live_tap(self) -> dict[str, Any] | None:
+        turned = {"turn": self.turn.id, "tilt": self.tilt.id}
+        return {"figure": self._plot.id, "kind": "globe", "folds": self._folds, **turned}
 
     def layers(self, p: Any, i: int) -> list[Layer]:
         """What is shown of a lane."""

@@ -89,6 +89,10 @@ class Phase(View):
         self.take_touches(p)
         return p
 
+    def live_data(self) -> dict[str, Any]:
+        scale = {"log": self._scale.log, "range": list(self._scale.range)}
+        return {"scale": scale, "ranges": [reach.ends.tolist() for reach in self._reaches]}
+
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         inside = [
             low <= x <= high for x, (low, high) in zip(point, (reach.ends for reach in self._reaches), strict=False)

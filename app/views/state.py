@@ -164,7 +164,9 @@ class State(View):
     def live_tap(self) -> dict[str, Any] | None:
         if CLICK not in self.gestures or self.scene.target.support == SIMPLEX:
             return None
-        return {"figure": self.figure.id} | {name: self.live_data()[name] for name in ("coordinates", "scales")}
+        return {"figure": self.figure.id, "kind": "axes"} | {
+            name: self.live_data()[name] for name in ("coordinates", "scales")
+        }
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         target, (first, *second) = self.scene.target, self._coordinates

@@ -113,6 +113,16 @@ class Torus(View):
         end, width = self._axes[1 - k][1], self._widths[1 - k]
         return end + width * (0.02 + SIDE * np.minimum(density / self._tops[k], 1.0))
 
+    def live_data(self) -> dict[str, Any]:
+        return {
+            "axes": [list(axis) for axis in self._axes], "highest": self._highest,
+            "cuts": [cuts.tolist() for cuts, _ in self._groups], "ends": [ends.tolist() for _, ends in self._groups],
+            "curves": [[part.tolist() for part in curve] for curve in self._curves],
+        }  # fmt: skip
+
+    def live_tap(self) -> dict[str, Any] | None:
+        return {"figure": self.figure.id, "kind": "torus", "axes": [list(axis) for axis in self._axes]}
+
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         if len(point) != 2 or not self._inside(np.array([point]))[0]:
             return None

@@ -92,6 +92,7 @@ export class Host {
 
   step() {
     this.single = 1
+    this.saidAt = -Infinity
     this.ask()
   }
 

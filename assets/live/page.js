@@ -4,6 +4,7 @@ import { Host } from "./host.js"
 import { bytesOf } from "./engine.js"
 import { find, put } from "./feeds.js"
 import { described, scaleOf, written } from "./parameters.js"
+import { startAt } from "./starts.js"
 
 /** @param {string} id @returns {any} */
 const element = (id) => document.getElementById(id)
@@ -255,14 +256,13 @@ const showViews = async () => {
 }
 
 /** A click in a figure starts the chains there. @param {string} view @param {any} tap */
-const listen = (view, { figure, coordinates, scales }) => {
+const listen = (view, tap) => {
   if (listening.has(view) || !embedded.has(view)) return
   listening.add(view)
-  model(figure).on_event("tap", (/** @type {any} */ event) => {
-    const point = coordinates.length > 1 ? [event.x, event.y] : [event.x]
-    if (point.some((x, k) => x < scales[k].range[0] || x > scales[k].range[1])) return
-    const start = [...(chosen.start ?? page.start)]
-    coordinates.forEach((/** @type {number} */ at, /** @type {number} */ k) => { start[at] = scales[k].log ? 10 ** point[k] : point[k] })
+  model(tap.figure).on_event("tap", (/** @type {any} */ event) => {
+    const [turn, tilt] = [tap.turn, tap.tilt].map((id) => (id ? model(id).value : 0))
+    const start = startAt({ ...tap, turn, tilt }, [event.x, event.y], chosen.start ?? page.start)
+    if (!start) return
     chosen.start = start
     open()
   })
@@ -292,6 +292,7 @@ const write = ({ items }) => {
       const line = holder.children[i] ?? holder.appendChild(make("li"))
       if (line.textContent !== text) line.textContent = text
       if (ofLanes && i < page.names.length) Object.assign(line.dataset, { lane: String(i), sign: SIGNS[i] })
+      else for (const name of ["lane", "sign"]) delete line.dataset[name]
     })
     while (holder.children.length > lines.length) holder.lastChild.remove()
   }

@@ -3,7 +3,7 @@
 import { numbersOf } from "./engine.js"
 import { general } from "./format.js"
 
-const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
+export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
 export const [STEPS, KEPT, STRIDE, WRITTEN] = [0, 1, 2, 3]
 const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail"]
 
@@ -160,13 +160,15 @@ export class Run {
 
   get nDraws() { return this.nSteps * this.description.n_chains }
 
-  /** U at every chain. @returns {Float64Array} */
-  energies() {
-    const { engine, arrays, description, target } = this
-    const out = engine.zeros([description.n_chains])
-    engine.call("potential", { theta: arrays.position, out, params: arrays.target_params }, target.functions.potential)
+  /** U at positions [row][coordinate], z of chains that move z; by default at every chain. @param {Float64Array} [at] @returns {Float64Array} */
+  energies(at) {
+    const { engine, arrays, target } = this
+    const theta = at ? engine.array(at, [at.length / target.dim, target.dim]) : arrays.position
+    const [n] = theta.shape
+    const out = engine.zeros([n])
+    if (n) engine.call("potential", { theta, out, params: arrays.target_params }, target.functions.potential)
     const found = engine.view(out).slice()
-    engine.free(out)
+    engine.free(out, ...(at ? [theta] : []))
     return found
   }
 

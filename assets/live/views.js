@@ -2,9 +2,20 @@
 
 import { autocorrelation } from "./views/autocorrelation.js"
 import { kl } from "./views/kl.js"
+import { bought } from "./views/bought.js"
+import { circle } from "./views/circle.js"
+import { components } from "./views/components.js"
+import { energy } from "./views/energy.js"
+import { fit } from "./views/fit.js"
+import { frames } from "./views/frames.js"
+import { globe } from "./views/globe.js"
 import { ks } from "./views/ks.js"
 import { marginal } from "./views/marginal.js"
+import { phase } from "./views/phase.js"
 import { state } from "./views/state.js"
+import { temperature } from "./views/temperature.js"
+import { thermostat } from "./views/thermostat.js"
+import { torus } from "./views/torus.js"
 import { trace } from "./views/trace.js"
 
 /** @typedef {Record<string, Array<ArrayLike<number>>>} Data Arrays for feeds, by the feed's name, one a column. */
@@ -14,4 +25,6 @@ import { trace } from "./views/trace.js"
 // `ofLanes`: the captions are one a lane.
 
 /** @type {Record<string, LiveView>} */
-export const VIEWS = { state, marginal, ks, kl, trace, autocorrelation }
+export const VIEWS = {
+  state, energy, phase, circle, torus, globe, frames, components, fit, marginal, ks, kl, bought, temperature, thermostat, trace, autocorrelation,
+}

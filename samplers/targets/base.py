@@ -180,11 +180,14 @@ class Fit:
     """Of which kind each datum is, (N,)."""
     followed: Array | None = None
     """Where the columns are the curve itself; None where they are the coordinates, of which ``curves`` makes it."""
+    formula: Mapping[str, Any] | None = None
+    """The kind and the constants of the curve's formula, for a page without Python; None where it has none."""
 
     @classmethod
     def of(
         cls, data: Array, axes: tuple[str, str], function: Callable[[Array, Array], Array], kinds: Array | None = None,
         shown: tuple[float, float] | None = None, points: int = 41, followed: Array | None = None,
+        formula: Mapping[str, Any] | None = None,
     ) -> "Fit":  # fmt: skip
         """From ``function(theta (n, 1, dim), x (points,))``, on axes a little longer than the data are wide."""
         (x0, x1), (y0, y1) = ((float(v.min()), float(v.max())) for v in data.T)
@@ -192,7 +195,7 @@ class Fit:
         grid = np.linspace(x0 - x_room, x1 + x_room, points)
         return cls(
             data, axes, grid, lambda theta: function(theta[:, None, :], grid), shown or (y0 - y_room, y1 + y_room),
-            np.zeros(len(data), dtype=np.int64) if kinds is None else np.asarray(kinds, dtype=np.int64), followed,
+            np.zeros(len(data), dtype=np.int64) if kinds is None else np.asarray(kinds, dtype=np.int64), followed, formula,
         )  # fmt: skip
 
 

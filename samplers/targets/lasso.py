@@ -145,7 +145,8 @@ class BayesianLasso(Target):
             return None
         along = self.observations[:, :-1] @ mode
         data = np.column_stack([along, self.observations[:, -1]])
-        return Fit.of(data, ("fitted by the lasso", "progression"), lambda theta, z: (theta @ mode) / (mode @ mode) * z)
+        line = {"kind": "line", "slope": (mode / (mode @ mode)).tolist()}
+        return Fit.of(data, ("fitted by the lasso", "progression"), lambda theta, z: (theta @ mode) / (mode @ mode) * z, formula=line)  # fmt: skip
 
     @cached_property
     def quadratic(self) -> tuple[Array, Array, float]:

@@ -103,7 +103,9 @@ class LinearRegression(Target):
     def fit(self) -> Fit:
         """Along the mean: what θ says of y at a point x is θ·x, and at that point of the mean's direction x̂·z."""
         along = self.observations[:, :2] @ self.mean
-        return Fit.of(np.column_stack([along, self.observations[:, 2]]), ("fitted by the mean", "y"), self._line)
+        line = {"kind": "line", "slope": (self.mean / (self.mean @ self.mean)).tolist()}
+        data = np.column_stack([along, self.observations[:, 2]])
+        return Fit.of(data, ("fitted by the mean", "y"), self._line, formula=line)
 
     def _line(self, theta: Array, z: Array) -> Array:
         return np.asarray((theta @ self.mean) / (self.mean @ self.mean) * z)

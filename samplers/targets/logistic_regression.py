@@ -118,7 +118,9 @@ class LogisticRegression(LogConcave):
         """The plane of the two measurements, and the line θ·x = 0 between the two kinds."""
         kinds = tumours()[1][: self.items]
         axes = self.first, self.second
-        return Fit.of(self.rows * kinds[:, None], axes, _boundary, kinds=(kinds > 0).astype(float))
+        return Fit.of(
+            self.rows * kinds[:, None], axes, _boundary, kinds=(kinds > 0).astype(float), formula={"kind": "boundary"}
+        )
 
     def energies(self, theta: Array) -> Array:
         squares = (theta**2).sum(axis=-1) / (2 * self.prior_sd**2)

@@ -106,7 +106,7 @@ class PoissonRegression(LogConcave):
 
     def fit(self) -> Fit:
         """The counts, and their mean e^{θ₁ + θ₂x}."""
-        return Fit.of(self.rows, (self.measure, "chin-ups"), lambda theta, x: np.exp(theta[..., 0] + theta[..., 1] * x))
+        return Fit.of(self.rows, (self.measure, "chin-ups"), lambda theta, x: np.exp(theta[..., 0] + theta[..., 1] * x), formula={"kind": "exponential"})  # fmt: skip
 
     def _log_means(self, theta: Array) -> Array:
         return np.asarray(theta[..., :1] + theta[..., 1:] * self.rows[:, 0])

@@ -104,7 +104,8 @@ class StudentMean(Target):
         """The sample, and the density s·t_ν about θ."""
         data = np.column_stack([DIFFERENCES, np.zeros(len(DIFFERENCES))])
         highest = float(stats.t.pdf(0.0, self.freedom)) / self.scale
-        return Fit.of(data, ("difference in inches", "density"), self._density, shown=(-0.06 * highest, 1.1 * highest), points=121)  # fmt: skip
+        formula = {"kind": "student", "highest": highest, "freedom": float(self.freedom), "scale": float(self.scale)}
+        return Fit.of(data, ("difference in inches", "density"), self._density, shown=(-0.06 * highest, 1.1 * highest), points=121, formula=formula)  # fmt: skip
 
     def _density(self, theta: Array, y: Array) -> Array:
         return np.asarray(stats.t.pdf((y - theta[..., 0]) / self.scale, self.freedom) / self.scale)

@@ -150,7 +150,8 @@ class TiedMeans(Target):
         """The sample, and the density of the mixture."""
         data = np.column_stack([self.observations, np.zeros(self.items)])
         highest = 1 / np.sqrt(2 * np.pi * self.variance)
-        return Fit.of(data, ("y", "density"), self._density, shown=(-0.06 * highest, 1.1 * highest), points=81)
+        formula = {"kind": "pair", "highest": float(highest), "variance": float(self.variance)}
+        return Fit.of(data, ("y", "density"), self._density, shown=(-0.06 * highest, 1.1 * highest), points=81, formula=formula)  # fmt: skip
 
     def _density(self, theta: Array, y: Array) -> Array:
         one, two = theta[..., 0], theta[..., 0] + theta[..., 1]

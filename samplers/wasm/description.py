@@ -19,6 +19,7 @@ from samplers.diagnostics import autocorrelation, convergence, divergence, ks
 from samplers.gradients import Estimator
 from samplers.kernels import Sampler
 from samplers.kernels.base import KEPT
+from samplers.kernels.kicks import Moving
 from samplers.lent import Lent
 from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
 from samplers.targets.base import Target
@@ -177,6 +178,10 @@ def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
         "params": packed(sampler.packed(target.sampled)),
         "auxiliary": packed(sampler.auxiliary(target.sampled)),
         "thermostat": getattr(sampler, "thermostat", False) is True,
+        "thermostats": sampler.thermostats(target),
+        "momentum": sampler.momentum,
+        "moving": isinstance(sampler, Moving),
+        "friction": getattr(sampler, "friction", None),
         "interacting": sampler.interacting,
         "accept": getattr(sampler, "accept", False) is True,
         "gradient_age": sampler.gradient_age,

@@ -132,3 +132,28 @@ def walk(_watched, kept, server, request):
 def phone(new_page):
     """An empty page of 390 × 844 that is touched, and that draws as often as a person's does."""
     return new_page(often=True, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+
+
+@pytest.fixture
+def opened(chromium, page_log, tmp_path):
+    """Opens a text as a file; the page stands still at first where ``still``."""
+    contexts = []
+
+    def open_file(text, *, still=False, size=(1280, 720), fragment="", theme="light"):
+        context = chromium.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            reduced_motion="reduce" if still else "no-preference",
+            color_scheme=theme,
+        )
+        contexts.append(context)
+        context.set_default_timeout(1000 * browser.PATIENCE)
+        page = context.new_page()
+        page_log.watch(page)
+        file = tmp_path / "live.html"
+        file.write_text(text, encoding="utf-8")
+        page.goto(file.as_uri() + fragment)
+        return page
+
+    yield open_file
+    for context in contexts:
+        context.close()

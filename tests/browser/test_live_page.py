@@ -1,9 +1,6 @@
 """A live page in a browser: opened from a disk, without a server and without a network."""
 
 import gzip
-import json
-import re
-from base64 import b64decode, b64encode
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -17,16 +14,9 @@ from samplers import Experiment, Run
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import ks
 from samplers.parameters import SpecError
-from tests.browser import PATIENCE
 from tests.browser.lab import AXE, check_width
+from tests.browser.live import MOVES, SOURCES, pages_of, paused, steps, with_pages
 
-MOVES = "Number(document.documentElement.dataset.frames) > 2"
-STILL = "document.documentElement.dataset.playing === 'false'"
-SOURCES = """([key, page]) => {
-  const find = (id) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one)
-  const read = ({ id, columns }) => { const model = find(id); return model.data ? columns.map((name) => [...model.data[name]]) : [[model.start, model.end]] }
-  return Object.fromEntries(Object.entries(page.views[key].feeds).map(([name, feed]) => [name, read(feed)]))
-}"""
 LESSON = """+++
 title = "A live lesson"
 minutes = 1
@@ -64,57 +54,6 @@ def made(target="quartic", *lanes):
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
     experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 3})
     return experiment, live_page(experiment, title="A <b>bold</b> </script> title\u2028")
-
-
-@pytest.fixture
-def opened(chromium, page_log, tmp_path):
-    """Opens a text as a file; the page stands still at first where ``still``."""
-    contexts = []
-
-    def open_file(text, *, still=False, size=(1280, 720), fragment="", theme="light"):
-        context = chromium.new_context(
-            viewport={"width": size[0], "height": size[1]},
-            reduced_motion="reduce" if still else "no-preference",
-            color_scheme=theme,
-        )
-        contexts.append(context)
-        context.set_default_timeout(1000 * PATIENCE)
-        page = context.new_page()
-        page_log.watch(page)
-        file = tmp_path / "live.html"
-        file.write_text(text, encoding="utf-8")
-        page.goto(file.as_uri() + fragment)
-        return page
-
-    yield open_file
-    for context in contexts:
-        context.close()
-
-
-PAGE = re.compile(r'(id="page">)(.*?)(</script>)', re.DOTALL)
-
-
-def pages_of(text):
-    """Everything that the file holds beside compiled functions."""
-    return json.loads(gzip.decompress(b64decode(PAGE.search(text)[2])))
-
-
-def with_pages(text, pages):
-    """The file with other content."""
-    packed = b64encode(gzip.compress(json.dumps(pages).encode())).decode()
-    return PAGE.sub(lambda found: found[1] + packed + found[3], text)
-
-
-def steps(page):
-    return int(page.locator("#steps").inner_text().replace(",", ""))
-
-
-def paused(page):
-    """Stop it, and wait until all that was on the way has been drawn."""
-    page.locator("#play").click()
-    page.wait_for_function(STILL)
-    page.wait_for_timeout(1000)
-    return steps(page)
 
 
 def same_as_python(experiment, page):

@@ -2,13 +2,14 @@
 
 import { TINY, forward, share } from "../marks.js"
 import { latest } from "../record.js"
+import { CLIPPED } from "../run.js"
 
 const SHOWN_CHAINS = 4
 const LONGEST = 0.2
 const NOTHING = 0.002
 const SIGNS = "●■▲◆▼★"
 const TOO_MUCH = { manifold: "Vε² > 2Cε", simplex: "it was below 0" }
-const [CLIPPED, TURNED] = [1, 5]
+const TURNED = 5
 
 /** @param {[Float64Array | number[], Float64Array | number[]]} curve @param {number} x */
 const interpolated = ([xs, ys], x) => {
@@ -48,7 +49,7 @@ const arrows = (data, run) => {
 }
 
 /** What a picture does not show: refused proposals, noise that was too large. @param {any[]} lanes */
-const notes = (lanes) =>
+export const notes = (lanes) =>
   lanes.flatMap(({ run }, i) => {
     const sign = lanes.length > 1 ? `${SIGNS[i]} ` : ""
     const { support } = run.target

@@ -2,6 +2,7 @@
 
 import { fixed, grouped } from "../format.js"
 import { forward } from "../marks.js"
+import { Reach } from "../reach.js"
 import { KEPT } from "../run.js"
 
 const WINDOW = 600
@@ -31,6 +32,8 @@ export const trace = {
     /** @type {import("../views.js").Data} */
     const out = {}
     data.shown ??= lanes.map(() => [])
+    data.ends ??= lanes.map(() => [])
+    data.reach ??= new Reach(data.scale.range)
     lanes.forEach(({ fresh, freshX }, i) => {
       const chains = Math.min(fresh.chains, lanes.length === 1 ? SHOWN_CHAINS : 1)
       if (!fresh.n) return
@@ -41,12 +44,15 @@ export const trace = {
       const x = good.map((t) => freshX[t])
       for (const c of each) out[`lane ${i} chain ${c}`] = [x, good.map((t) => y(c, t))]
       data.shown[i] = [...data.shown[i], ...x].slice(-WINDOW)
+      const ends = good.map((t) => [Math.min, Math.max].map((end) => end(...each.map((c) => y(c, t)))))
+      data.ends[i] = [...data.ends[i], ...ends].slice(-WINDOW)
     })
     const shown = data.shown.filter((/** @type {number[]} */ x) => x.length)
     const start = Math.min(...shown.map((/** @type {number[]} */ x) => x[0]))
     if (Object.keys(out).length && shown.length) {
       const end = Math.max(...shown.map((/** @type {number[]} */ x) => x[x.length - 1]))
       out.x = [[start, end + (end > start ? 0.03 * (end - start) : 1e-3)]]
+      if (data.reach.follow(data.ends)) out.y = [data.reach.ends]
     }
     lanes.forEach(({ marks }, i) => { out[`marks ${i}`] = [marks.filter((x) => x >= start).slice(-SHOWN_MARKS)] })
     return out

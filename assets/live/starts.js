@@ -1,0 +1,51 @@
+// Where chains start after a click in a figure.
+
+import { back } from "./marks.js"
+
+/** @param {number[]} a @param {number[]} b */
+const dot = (a, b) => a.reduce((sum, x, k) => sum + x * b[k], 0)
+
+/** The same direction with length 1; null of no direction. @param {number[]} a */
+const unit = (a) => (Math.hypot(...a) > 0 ? a.map((x) => x / Math.hypot(...a)) : null)
+
+/** The point of the globe that is nearest to the eye at (x, y); null beside it. @param {any} tap @param {number[]} at */
+const onGlobe = ({ turn, tilt }, [x, y]) => {
+  const near = Math.sqrt(1 - x ** 2 - y ** 2)
+  if (!(near >= 0)) return null
+  const [a, b] = [(turn * Math.PI) / 180, (tilt * Math.PI) / 180]
+  const right = [-Math.sin(a), Math.cos(a), 0]
+  const up = [-Math.sin(b) * Math.cos(a), -Math.sin(b) * Math.sin(a), Math.cos(b)]
+  const eye = [Math.cos(b) * Math.cos(a), Math.cos(b) * Math.sin(a), Math.sin(b)]
+  return unit(right.map((_, k) => x * right[k] + y * up[k] + near * eye[k]))
+}
+
+/** θ by the kind of the figure; null where no chain can start there.
+ * @type {Record<string, (tap: any, at: number[], before: number[]) => number[] | null>} */
+const KINDS = {
+  axes({ coordinates, scales }, at, before) {
+    const start = [...before]
+    for (const [k, coordinate] of coordinates.entries()) {
+      if (at[k] < scales[k].range[0] || at[k] > scales[k].range[1]) return null
+      start[coordinate] = back(scales[k], at[k])
+    }
+    return start
+  },
+  circle: (_, at) => unit(at),
+  torus: ({ axes }, at) => (at.every((x, k) => x >= axes[k][0] && x <= axes[k][1]) ? at.flatMap((angle) => [Math.cos(angle), Math.sin(angle)]) : null),
+  globe(tap, at) {
+    const point = onGlobe(tap, at)
+    // Of the other parts of the sphere every point is the reflection of one of the simplex.
+    return point && tap.folds ? point.map(Math.abs) : point
+  },
+  frames(tap, at, before) {
+    const first = onGlobe(tap, at)
+    if (!first || tap.vectors === 1) return first
+    // What is left of the second one across the first; any other vector where nothing is.
+    const across = [before.filter((_, k) => k % 2), [1, 0, 0], [0, 1, 0], [0, 0, 1]].map((v) => v.map((x, k) => x - dot(v, first) * first[k]))
+    const second = unit(across.find((v) => Math.hypot(...v) > 0.1) ?? across[1]) ?? [0, 0, 1]
+    return first.flatMap((x, k) => [x, second[k]])
+  },
+}
+
+/** @param {any} tap @param {number[]} at @param {number[]} before */
+export const startAt = (tap, at, before) => KINDS[tap.kind](tap, at, before)

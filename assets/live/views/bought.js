@@ -1,0 +1,6 @@
+// The KS distance against the data that were looked at; its figure is app/views/bought.py's.
+
+import { ks } from "./ks.js"
+
+/** @type {import("../views.js").LiveView} */
+export const bought = { ...ks, compute: (scene, lanes) => ks.compute({ ...scene, axis: "data" }, lanes) }

@@ -1,0 +1,241 @@
+"""Every view of a live page shows what Python's view shows of the same runs."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from app.lanes import scene_of
+from app.lanes.densities import LaneRecord
+from app.live_page import live_page
+from app.live_page.bundle import bundle
+from app.live_page.document import LIVE
+from app.state import AppState, first_coordinate
+from app.views import VIEWS, fitting
+from app.views.base import Frame
+from app.views.globe import turned
+from samplers import Experiment, Run
+from samplers.targets import TARGETS
+from tests.browser.live import SOURCES, pages_of, paused, steps
+
+CASES = {
+    "quartic": ("quartic", ("sgld", "full"), ("sghmc", "gaussian")),
+    "well": ("double_well", ("hmc", "full"), ("sghmc", "full")),
+    "typed": ({"key": "typed", "params": {"energy": "theta^4/4 - theta^2"}}, ("sgld", "full"), ("hmc", "full")),
+    "circle": ("von_mises", ("sggmc", "gaussian"), ("gsgnht", "gaussian")),
+    "torus": ("mises_posterior", ("sggmc", "full"), ("gsgnht", "full")),
+    "globe": ("fisher", ("sggmc", "gaussian"), ("gmc", "full")),
+    "frames": ("matrix_langevin", ("sggmc", "full"), ("gsgnht", "full")),
+    "simplex": ("sparse_dirichlet", ("scir", "minibatch"), ("sgrld", "minibatch")),
+    "data": ("linear_regression", ("sgld", "minibatch"), ("sghmc", "minibatch")),
+}
+CHAINS = 6
+SINGLE = 13
+"""Steps that are made one by one from the start."""
+AFTER = 3
+"""Steps that are made one by one after the page has played: its frames before them are its own."""
+BEFORE = {"torus": ("exact", "side"), "temperature": ()}
+"""Feeds that go by the frames before, too."""
+ANSWERED = "(n) => document.getElementById('steps').textContent.replaceAll(',', '') === String(n)"
+
+
+@lru_cache(maxsize=3)
+def made(name):
+    target, *lanes = CASES[name]
+    listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
+    experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 5, "n_chains": CHAINS})
+    return experiment, live_page(experiment)
+
+
+def step_on(page, n):
+    """Make steps one by one, each with a frame of its own."""
+    for _ in range(n):
+        before = steps(page)
+        page.locator("#step").click()
+        page.wait_for_function(ANSWERED, arg=before + 1)
+    page.wait_for_timeout(700)
+
+
+class Python:
+    """The same runs, and the same frames of them, as Python's views have them."""
+
+    def __init__(self, experiment, keys):
+        state = AppState(experiment=experiment, coordinate=first_coordinate(experiment))
+        scene = scene_of(state, None)
+        self.views = {key: VIEWS[key](scene) for key in keys}
+        self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
+        self.sources = {
+            key: {name: [list(feed.model.data[c]) for c in feed.columns] if feed.operation != "range" else [[feed.model.start, feed.model.end]]
+                  for name, feed in view.feeds.items() if feed.operation != "play"}
+            for key, view in self.views.items()
+        }  # fmt: skip
+        self.captions = {}
+        self.go(0)
+
+    def go(self, n):
+        """Make so many steps and a frame."""
+        for record in self.records:
+            record.run.advance(n)
+            record.record(rests=True)
+        frame = Frame(record.frame("steps") for record in self.records)
+        for key, view in self.views.items():
+            view._turn = -1
+            for name, columns in view.compute(frame).items():
+                feed = view.feeds[name]
+                if feed.operation == "stream":
+                    old = self.sources[key][name]
+                    self.sources[key][name] = [[*a, *b][-feed.rollover :] for a, b in zip(old, columns, strict=True)]
+                elif feed.operation != "play":
+                    self.sources[key][name] = [list(column) for column in columns]
+            said = "\n".join(view.captions(frame).values()).split("\n")
+            self.captions[key] = [line for line in said if line]
+
+
+def differences(page, python, whole):
+    """What a page shows that Python's views do not; ``whole`` where all of its frames were theirs."""
+    out, step = set(), pages_of(page.content())["steps"][0]
+    for key, view in python.views.items():
+        shown, expected = page.evaluate(SOURCES, [key, step]), python.sources[key]
+        assert shown.keys() == expected.keys(), key
+        for name, columns in expected.items():
+            operation = view.feeds[name].operation
+            if not whole and (operation == "range" or name.split()[0] in BEFORE.get(key, ())):
+                continue
+            last = slice(None if whole or operation != "stream" else -AFTER, None)
+            for column, found, wanted in zip(view.feeds[name].columns, shown[name], columns, strict=True):
+                if not whole and column == "recent":
+                    continue
+                a, b = np.array(found[last], dtype=float), np.array(wanted[last], dtype=float)
+                if a.shape != b.shape or not np.allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(b).max(initial=0)):
+                    out.add(key)
+        lines = page.locator(f"#caption-{key} li").all_text_contents()
+        said = python.captions[key]
+        if lines != said:
+            out.add(key)
+    return out
+
+
+def still(opened, text, keys):
+    page = opened(text, still=True, fragment=f"#views={','.join(keys)}&n_chains={CHAINS}")
+    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    return page
+
+
+def live_keys(text):
+    return list(pages_of(text)["steps"][0]["views"])
+
+
+def test_every_view_has_a_case():
+    """No view of a live page is without a comparison."""
+    found = set()
+    for target, *lanes in CASES.values():
+        listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
+        found |= set(fitting(Experiment.from_dict({"target": target, "lanes": listed})))
+    assert set(LIVE) <= found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_page_shows_what_python_shows(opened, name):
+    """From the start everything, and after some hundred steps everything that does not go by earlier frames."""
+    experiment, text = made(name)
+    keys = live_keys(text)
+    page = still(opened, text, keys)
+    python = Python(experiment, keys)
+    step_on(page, SINGLE)
+    for _ in range(SINGLE):
+        python.go(1)
+    assert differences(page, python, whole=True) == set()
+    page.locator("#play").click()
+    page.wait_for_function("Number(document.getElementById('steps').textContent.replaceAll(',', '')) > 100")
+    n = paused(page)
+    step_on(page, AFTER)
+    python = Python(experiment, keys)
+    python.go(n)
+    for _ in range(AFTER):
+        python.go(1)
+    assert differences(page, python, whole=False) == set()
+
+
+SHIFTED = ("bins.pointer + 8 * n * k,", "bins.pointer + 8 * n * k + 8 * 40,")
+FIRST = ("this.records.map((record) => record.frame(", "this.records.map((_, i) => this.records[i && 0].frame(")
+TURNED = ("good.map((point) => point[k]))", "good.map((point) => point[(k + 1) % 3]))")
+OTHER = ("this.scene = { coordinate,", "this.scene = { coordinate: 1,")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "wrong"),
+    [
+        ("quartic", SHIFTED, {"marginal", "ks"}), ("circle", SHIFTED, {"circle", "marginal"}), ("torus", SHIFTED, {"torus"}), ("simplex", SHIFTED, {"components"}),
+        ("quartic", FIRST, {"state", "phase", "trace", "marginal"}), ("well", FIRST, {"energy"}), ("circle", FIRST, {"circle", "thermostat", "temperature"}),
+        ("torus", FIRST, {"torus"}), ("globe", FIRST, {"globe"}), ("frames", FIRST, {"frames"}), ("simplex", FIRST, {"components", "bought"}), ("data", FIRST, {"fit"}),
+        ("globe", TURNED, {"globe"}), ("frames", TURNED, {"frames"}), ("quartic", OTHER, {"marginal", "phase", "trace"}),
+    ],
+)  # fmt: skip
+def test_another_picture_is_seen(opened, name, fault, wrong):
+    """Planted faults: a histogram that is shifted by a bar, one lane shown for both, other coordinates."""
+    experiment, text = made(name)
+    changed = text.replace(*fault)
+    assert changed != text
+    keys = sorted(wrong)
+    page = still(opened, changed, keys)
+    python = Python(experiment, keys)
+    step_on(page, 5)
+    for _ in range(5):
+        python.go(1)
+    assert differences(page, python, whole=True) == wrong
+
+
+def in_page(page, entry, expression, *arguments):
+    """What a module of the live page answers."""
+    return page.evaluate(f"(given) => {{ {bundle(entry)}; return ({expression})(...given) }}", list(arguments))
+
+
+def curves(page, target):
+    fit = target.fit()
+    theta = target.sample(3, 4)
+    call = "(formula, draws, grid) => draws.map((theta) => grid.map((x) => module_live_views_fit.CURVES[formula.kind](formula, theta, x)))"
+    return in_page(page, "live/views/fit.js", call, dict(fit.formula), theta.tolist(), fit.grid.tolist()), fit.curves(
+        theta
+    )
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["linear_regression", "lasso", "logistic_regression", "poisson_regression", "student_mean", "tied_means"],
+)
+def test_curves_are_the_targets(opened, key):
+    """Each formula of a curve; a planted fault, draws in another order, is seen."""
+    page = opened("<!doctype html>")
+    shown, expected = curves(page, TARGETS[key]())
+    assert np.allclose(shown, expected, rtol=1e-9)
+    assert not np.allclose(shown[::-1], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("target", "sampler"), [("von_mises", "sggmc"), ("mises_posterior", "sggmc"), ("fisher", "sggmc"), ("matrix_langevin", "sggmc"), ("double_well", "sgld")])  # fmt: skip
+def test_a_click_starts_where_python_starts(opened, target, sampler):
+    """At some points of the figure, and beside it; a planted fault, the point's mirror image, is seen."""
+    experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": sampler}]})
+    scene = scene_of(AppState(experiment=experiment), None)
+    view = next(
+        VIEWS[key](scene) for key in ("circle", "torus", "globe", "frames", "energy") if VIEWS[key].fits(experiment)
+    )
+    before = experiment.runs()[0].first_position()
+    tap, page = view.live_tap(), opened("<!doctype html>")
+    around = hasattr(view, "turn")
+    if around:
+        tap |= {"turn": view.turn.value, "tilt": view.tilt.value}
+    call = "(tap, at, before) => module_live_starts.startAt(tap, at, before)"
+    seen = 0
+    for at in ([0.1, 0.15], [-0.2, 0.3], [40.0, 50.0]):
+        shown = in_page(page, "live/starts.js", call, tap, at, before.tolist())
+        near = 1 - at[0] ** 2 - at[1] ** 2
+        point = at if not around else np.array([*at, np.sqrt(near)]) @ turned(np.eye(3), tap["turn"], tap["tilt"]).T if near >= 0 else []  # fmt: skip
+        expected = view.start_at(point, before)
+        if expected is None:
+            assert shown is None
+            continue
+        seen += 1
+        assert np.allclose(shown, expected, rtol=1e-9, atol=1e-12)
+        mirrored = in_page(page, "live/starts.js", call, tap, [-x for x in at], before.tolist())
+        assert not np.allclose(mirrored, expected, rtol=1e-9, atol=1e-12)
+    assert seen >= 2
