@@ -83,7 +83,8 @@ export class Engine {
   }
 
   /** Call a compiled function, or another of its type, with its arguments by name.
-   * @param {string} key @param {Record<string, any>} values @param {string} [name] */
+   * @param {string} key @param {Record<string, any>} values @param {string} [name]
+   * @returns {any} a number, or nothing */
   call(key, values, name = this.signatures[key].name) {
     const { arguments: list, result } = this.signatures[key]
     /** @type {any[]} */

@@ -2,7 +2,7 @@
 // come in and go out, whether it is in a worker or not.
 
 import { Engine } from "./engine.js"
-import { Record } from "./record.js"
+import { Lane } from "./lane.js"
 import { Run } from "./run.js"
 import { Truth } from "./truth.js"
 import { VIEWS } from "./views.js"
@@ -18,7 +18,7 @@ export class Host {
   /** @param {(message: any, transfer?: Transferable[]) => void} post */
   constructor(post) {
     this.post = post
-    /** @type {Record[]} */
+    /** @type {Lane[]} */
     this.records = []
     /** @type {Record<string, any>} */
     this.views = {}
@@ -57,13 +57,13 @@ export class Host {
     // @ts-ignore
     this.truth = new Truth(this.engine, truth)
     // @ts-ignore
-    for (const lane of lanes) this.records.push(new Record(new Run(this.engine, this.constants, lane), this.truth))
+    for (const lane of lanes) this.records.push(new Lane(new Run(this.engine, this.constants, lane), this.truth))
     this.stopped.clear()
     this.renew()
   }
 
   /** Figures that were made for these lanes, and which of them are shown.
-   * @param {{views: any, shown: string[], coordinate: number, axis: string, names: string[]}} message */
+   * @param {{views: any, shown: string[], coordinate: number, axis: keyof import("./lane.js").Position, names: string[]}} message */
   look({ views, shown, coordinate, axis, names }) {
     this.views = views
     this.shown = shown

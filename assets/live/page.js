@@ -311,7 +311,7 @@ const hear = (message) => {
 
 /** @param {string} name @param {Blob} blob */
 const download = (name, blob) => {
-  const link = make("a", { href: URL.createObjectURL(blob), download: name })
+  const link = /** @type {HTMLAnchorElement} */ (make("a", { href: URL.createObjectURL(blob), download: name }))
   link.click()
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
 }

@@ -19,8 +19,8 @@ import { torus } from "./views/torus.js"
 import { trace } from "./views/trace.js"
 
 /** @typedef {Record<string, Array<ArrayLike<number>>>} Data Arrays for feeds, by the feed's name, one a column. */
-/** @typedef {{data: any, coordinate: number, axis: keyof import("./record.js").Position, names: string[]}} Scene */
-/** @typedef {ReturnType<import("./record.js").Record["frame"]>} LaneFrame */
+/** @typedef {{data: any, coordinate: number, axis: keyof import("./lane.js").Position, names: string[]}} Scene */
+/** @typedef {ReturnType<import("./lane.js").Lane["frame"]>} LaneFrame */
 /** @typedef {{compute: (scene: Scene, lanes: LaneFrame[]) => Data, captions: (scene: Scene, lanes: LaneFrame[]) => string[], ofLanes?: boolean}} LiveView */
 // `ofLanes`: the captions are one a lane.
 

@@ -59,7 +59,7 @@ export const autocorrelation = {
       data.bottom = bottom
       out.y = [[bottom, 1.05]]
     }
-    curves.forEach(({ lags, rho }, /** @type {number} */ i) => {
+    curves.forEach((/** @type {{lags: number[], rho: number[]}} */ { lags, rho }, /** @type {number} */ i) => {
       const first = lags.findIndex((/** @type {number} */ lag) => lag >= data.end)
       const shown = (first < 0 ? lags.length : first) + 1
       out[`lane ${i}`] = [lags.slice(0, shown), rho.slice(0, shown)]

@@ -1,6 +1,6 @@
 // Chains on the circle, and their histogram around it; its figure is app/views/circle.py's.
 
-import { counts } from "../record.js"
+import { counts } from "../lane.js"
 import { notes } from "./state.js"
 
 const [RING, HEIGHT, HIGHEST] = [1.1, 0.48, 0.66]

@@ -1,7 +1,7 @@
 // Box plots of all coordinates; their figure is app/views/components.py's.
 
 import { numbersOf } from "../engine.js"
-import { counts } from "../record.js"
+import { counts } from "../lane.js"
 
 const LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 

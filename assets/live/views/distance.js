@@ -6,9 +6,9 @@ import { general } from "../format.js"
 const FLOOR = 1e-6
 const DECADES = 1e3
 
-/** @param {(point: import("../record.js").CurvePoint) => number} distance
- * @param {(data: any, point: import("../record.js").CurvePoint) => number[]} noise
- * @param {(point: import("../record.js").CurvePoint) => string} words
+/** @param {(point: import("../lane.js").CurvePoint) => number} distance
+ * @param {(data: any, point: import("../lane.js").CurvePoint) => number[]} noise
+ * @param {(point: import("../lane.js").CurvePoint) => string} words
  * @returns {import("../views.js").LiveView} */
 export const distanceView = (distance, noise, words) => ({
   ofLanes: true,

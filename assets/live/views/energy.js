@@ -1,7 +1,7 @@
 // The energy on a line, and the chains as balls in it; its figure is app/views/energy.py's.
 
 import { forward } from "../marks.js"
-import { latest } from "../record.js"
+import { latest } from "../lane.js"
 import { notes } from "./state.js"
 
 const TRAIL = 8

@@ -1,6 +1,6 @@
 // Data, and the curves that the draws are there; its figure is app/views/fit.py's.
 
-import { latest } from "../record.js"
+import { latest } from "../lane.js"
 import { KEPT } from "../run.js"
 
 const DRAWS = 400

@@ -1,6 +1,6 @@
 // One coordinate's histogram against the target's; its figure is app/views/marginal.py's.
 
-import { counts } from "../record.js"
+import { counts } from "../lane.js"
 
 const HIGHEST = 4
 const FEW = 20 * 64

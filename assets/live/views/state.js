@@ -1,7 +1,7 @@
 // Where the chains are in the state space; its figure is app/views/state.py's.
 
 import { TINY, forward, share } from "../marks.js"
-import { latest } from "../record.js"
+import { latest } from "../lane.js"
 import { CLIPPED } from "../run.js"
 
 const SHOWN_CHAINS = 4

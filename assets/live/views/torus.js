@@ -1,6 +1,6 @@
 // Two angles as a map of the torus, with the marginals on its sides; its figure is app/views/torus.py's.
 
-import { counts } from "../record.js"
+import { counts } from "../lane.js"
 import { notes } from "./state.js"
 
 const SIDE = 0.3
@@ -21,7 +21,7 @@ const path = (data, i, pairs) => {
   const points = data.last[i] ? [data.last[i], ...pairs] : pairs
   if (points.length) data.last[i] = points[points.length - 1]
   const seen = [...points.keys()].slice(1).filter((t) =>
-    points[t].every((x, k) => Math.abs(x - points[t - 1][k]) < Math.PI) && inside(data, points[t]) && inside(data, points[t - 1]))
+    points[t].every((/** @type {number} */ x, /** @type {number} */ k) => Math.abs(x - points[t - 1][k]) < Math.PI) && inside(data, points[t]) && inside(data, points[t - 1]))
   return [-1, 0].flatMap((from) => [0, 1].map((k) => seen.map((t) => points[t + from][k])))
 }
 

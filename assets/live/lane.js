@@ -10,7 +10,7 @@ const CURVE_SPACING = 1.03
 /** Draws since the last frame: θ [draw][chain][coordinate] and columns [column][chain][draw], flat.
  * @typedef {{n: number, chains: number, theta: Float64Array, values: Float64Array}} Fresh */
 
-export class Record {
+export class Lane {
   /** @param {import("./run.js").Run} run @param {import("./truth.js").Truth} truth */
   constructor(run, truth) {
     this.run = run
