@@ -19,6 +19,7 @@ from app.state import AppState, default_views, first_coordinate
 from app.views import fitting
 from app.views.base import AXIS_LABELS
 from lessons.formulas import mathml
+from lessons.handout import policy
 from samplers import Experiment
 from samplers.choices import choice_text, value_text
 from samplers.diagnostics import divergence
@@ -92,6 +93,7 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", besi
         "WORKER": bundle("live/worker.js"),
         "SCRIPT": bundle("live/page.js"),
     }
+    parts["POLICY"] = _policy(f"{parts['BOKEH']}<script>{parts['SCRIPT']}</script>", beside)
     page = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
     return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page)
 
@@ -99,6 +101,12 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", besi
 def script_of(component: str) -> str:
     """A part of BokehJS as text."""
     return "\n".join(Resources(mode="inline", components=[component]).js_raw)
+
+
+def _policy(scripts: str, beside: bool) -> str:
+    """The content security policy: the file's own scripts run, BokehJS next to it, and a worker of its own text."""
+    allowed = policy(scripts).replace("script-src ", "script-src 'self' file: ") if beside else policy(scripts)
+    return f"{allowed}; worker-src blob:"
 
 
 def _script(component: str, beside: bool) -> str:

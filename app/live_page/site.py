@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from app.live_page.document import ASSETS, BOKEH, document, script_of
 from app.state import AppState
 from lessons.formulas import mathml
-from lessons.handout import filled_text, sentence, terms
+from lessons.handout import filled_text, policy, sentence, terms
 from lessons.lesson import Lesson, Step
 from lessons.prose import as_html
 from samplers.output import written
@@ -85,6 +85,7 @@ def _index(listed: Sequence[tuple[str, Lesson]]) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy("")}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>SG-MCMC Lab: the course</title>
 <style>{style}</style>

@@ -172,6 +172,7 @@ def as_text(report: Report) -> str:
 
 def _without_engine(text: str) -> str:
     """The same file with one figure that does not move."""
+    text = re.sub("<meta http-equiv=[^>]*>", "", text)
     return BARE.join(text.rsplit(LAST_SCRIPT.findall(text)[-1], 1))
 
 

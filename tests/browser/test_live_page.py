@@ -241,3 +241,14 @@ def test_axe_finds_nothing(opened, theme):
     page.evaluate(AXE)
     found = page.evaluate("() => axe.run(document, {resultTypes: ['violations'], preload: false})")["violations"]
     assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
+
+
+def test_a_file_has_a_policy(opened, page_log):
+    """Only the file's own scripts run, and nothing is loaded; a planted fault, another letter in a script, stops it."""
+    _, text = made()
+    assert "script-src 'sha256-" in text and "default-src 'none'" in text
+    page = opened(text.replace("// The live page: controls", "// The live page: Controls"))
+    page.wait_for_timeout(2000)
+    assert page.evaluate("document.documentElement.dataset.frames") is None
+    assert any("Content Security Policy" in error for error in page_log.errors)
+    page_log.errors.clear()

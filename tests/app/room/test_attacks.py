@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from app import link
+from app.lesson.course import library
 from app.room import panel
 from app.room.hub import Hub
 from app.room.panel import RoomPanel
@@ -89,6 +90,8 @@ def a_class(monkeypatch):
                 for page in pages:
                     page.end()
 
+        # As on a server that has warmed up: to read a lesson takes longer than any wait here.
+        library()
         return asyncio.run(whole())
 
     return run
