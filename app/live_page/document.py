@@ -42,6 +42,13 @@ LIVE = (
 """The views that move without a server, in the order of the page."""
 BOKEH = ("bokeh", "bokeh-widgets")
 """The parts of BokehJS; pages whose figures have no sliders need the first alone."""
+LIVE_SCRIPT = "live.js"
+"""The page's own script, where it is next to the pages of a site."""
+POLICY_BESIDE = (
+    "default-src 'none'; script-src 'self' file: 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+    "form-action 'none'; worker-src blob:"
+)
+"""The content security policy of a page whose scripts are next to it, on a disk, too."""
 MOST_CHAINS = 100
 """Of a live page, which may run on a telephone."""
 
@@ -88,12 +95,12 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", besi
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
         "TEXT": f'<div id="text">{text}</div>' if text else "",
         "BOKEH": "".join(_script(component, beside) for component in components),
+        "WORKER": "" if beside else bundle("live/worker.js"),
+        "SCRIPT": f'<script src="{LIVE_SCRIPT}"></script>' if beside else f"<script>{bundle('live/page.js')}</script>",
         "PAGE": _zipped(_json(pages)),
         "MODULE": _zipped(compiled),
-        "WORKER": bundle("live/worker.js"),
-        "SCRIPT": bundle("live/page.js"),
     }
-    parts["POLICY"] = _policy(f"{parts['BOKEH']}<script>{parts['SCRIPT']}</script>", beside)
+    parts["POLICY"] = POLICY_BESIDE if beside else f"{policy(parts['BOKEH'] + parts['SCRIPT'])}; worker-src blob:"
     page = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
     return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page)
 
@@ -103,10 +110,9 @@ def script_of(component: str) -> str:
     return "\n".join(Resources(mode="inline", components=[component]).js_raw)
 
 
-def _policy(scripts: str, beside: bool) -> str:
-    """The content security policy: the file's own scripts run, BokehJS next to it, and a worker of its own text."""
-    allowed = policy(scripts).replace("script-src ", "script-src 'self' file: ") if beside else policy(scripts)
-    return f"{allowed}; worker-src blob:"
+def live_script() -> str:
+    """The page's own script for a file next to it, which brings the worker's text along."""
+    return f'document.getElementById("worker").textContent = {json.dumps(bundle("live/worker.js"))}\n{bundle("live/page.js")}'
 
 
 def _script(component: str, beside: bool) -> str:

@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from string import ascii_uppercase
 
-from app.live_page.document import ASSETS, BOKEH, document, script_of
+from app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
 from app.state import AppState
 from lessons.formulas import mathml
 from lessons.handout import filled_text, policy, sentence, terms
@@ -54,9 +54,13 @@ def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int,
     except CompileError as error:
         raise SpecError("site", str(folder), str(error)) from error
     problems, listed = [], []
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpecError("site", str(folder), f"it cannot be made: {(error.strerror or str(error)).lower()}") from None
     for component in BOKEH:
         _write(folder / f"{component}.js", script_of(component))
+    _write(folder / LIVE_SCRIPT, live_script())
     for done, lesson in enumerate(lessons):
         progress(done, len(lessons), lesson.title)
         name = f"{lesson.key}.html"

@@ -278,6 +278,8 @@ const draw = ({ number, feeds, steps, took, seconds }) => {
     if (target) put(target, feed, arrays)
   }
   element("steps").textContent = steps.toLocaleString("en-US")
+  const burnIn = page.lanes[0].run.burn_in
+  element("burn-in").textContent = steps < burnIn ? `of ${burnIn.toLocaleString("en-US")} of the burn-in: nothing is counted yet` : ""
   document.documentElement.dataset.frames = String(number)
   hostMs += 0.1 * (took - hostMs)
   Object.assign(document.documentElement.dataset, { hostMs: hostMs.toFixed(2), seconds: seconds.toFixed(4) })

@@ -1,0 +1,30 @@
+"""The course as a folder: its files, and what stands in them."""
+
+import pytest
+
+from app.live_page import write_site
+from lessons.library import load_all
+from samplers.parameters import SpecError
+
+
+def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path):
+    """Two lessons, one of them on models of data: a start page, and pages without the scripts in them."""
+    lessons, told = load_all([]).lessons, []
+    problems = write_site([lessons["langevin"], lessons["topics"]], tmp_path, lambda *said: told.append(said))
+    assert problems == []
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "bokeh.js", "bokeh-widgets.js", "live.js", "index.html", "langevin.html", "topics.html",
+    }  # fmt: skip
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert 'href="langevin.html"' in index and 'href="topics.html"' in index
+    page = (tmp_path / "langevin.html").read_text(encoding="utf-8")
+    assert 'src="bokeh.js"' in page and 'src="live.js"' in page and len(page) < 600_000
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
+    assert told[-1][:2] == (1, 2)
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SpecError, match="it cannot be made"):
+        write_site([], tmp_path / "file" / "folder", lambda *_: None)
