@@ -16,7 +16,7 @@ from samplers.parameters import SpecError
 from samplers.wasm import description
 from samplers.wasm.objects import CompileError, objects
 
-MOST_DATA = 2_000_000
+MOST_DATA = 1_500_000
 """Bytes of a target's data that a page may hold: the whole course is no more than 15 MB."""
 RECORDED = "This step has a model of data, or more data than a page should hold: open the lesson in the lab."
 
