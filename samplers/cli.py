@@ -68,6 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return DONE
 
 
+def _add_experiment(parser: argparse.ArgumentParser, data: str) -> None:
+    """The options of a command on a saved experiment; ``data`` says what --data takes."""
+    parser.add_argument("spec", metavar="SPEC.json", help="an experiment, as the app saves it")
+    parser.add_argument("--data", nargs="+", metavar="FILE", default=[], help=data)
+    file_format.add_options(parser)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m samplers", description="SG-MCMC Lab without a screen.")
     commands = parser.add_subparsers(required=True, metavar="list | run | live | bench")
@@ -75,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(command=_list)
     running = commands.add_parser("run", help="run a saved experiment")
-    running.add_argument("spec", metavar="SPEC.json", help="an experiment, as the app saves it")
+    _add_experiment(running, "the documents or the network of an experiment on your own data")
     running.add_argument(
         "--out",
         required=True,
@@ -83,34 +90,20 @@ def _parser() -> argparse.ArgumentParser:
         help="where the draws go: NetCDF (.nc) or CSV (.csv); with several lanes FILE-1-sgld.nc, FILE-2-…; "
         "of a model of data where the curves of its scores go (.csv)",
     )
-    running.add_argument(
-        "--data",
-        nargs="+",
-        metavar="FILE",
-        default=[],
-        help="the documents or the network of an experiment on your own data",
-    )
-    file_format.add_options(running)
     running.set_defaults(command=_run)
     live = commands.add_parser("live", help="a saved experiment as one HTML file that moves without a server")
-    live.add_argument("spec", metavar="SPEC.json", help="an experiment, as the app saves it")
+    _add_experiment(live, "the table of an experiment on your own data; it will be in the page")
     live.add_argument("--out", required=True, type=Path, metavar="FILE.html", help="where the page is written")
     live.add_argument("--title", default="", help="what stands at the top of it")
-    live.add_argument(
-        "--data",
-        nargs="+",
-        metavar="FILE",
-        default=[],
-        help="the table of an experiment on your own data; it will be in the page",
-    )
-    file_format.add_options(live)
     live.set_defaults(command=_live)
     benchmark = commands.add_parser("bench", help="how fast the samplers are here")
     benchmark.add_argument("--json", action="store_true", help="as JSON")
     benchmark.add_argument("--quick", action="store_true", help="a short, rough measurement")
     instead = benchmark.add_mutually_exclusive_group()
-    instead.add_argument("--live", action="store_true", help="a live page in a headless browser instead")
-    instead.add_argument("--page", action="store_true", help="the live page in a headless browser instead")
+    instead.add_argument(
+        "--live", action="store_true", help="an experiment as one HTML file in a headless browser instead"
+    )
+    instead.add_argument("--page", action="store_true", help="the lab's page in a headless browser instead")
     instead.add_argument(
         "--class", type=int, dest="pages", metavar="N", help="N pages opened in the same second instead"
     )
@@ -256,7 +249,8 @@ def _studies(data: dict[str, Any]) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    experiment = _experiment(options)
+    # Targets find the table for as long as it is held here.
+    experiment, _held = _experiment(options)
     if experiment.of_model:
         return _run_models(experiment, Path(options.out), options.data, file_format.of_options(options))
     specs = experiment.runs()
@@ -287,8 +281,8 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _experiment(options: argparse.Namespace) -> Experiment:
-    """The saved experiment, with the person's own table where it is on one."""
+def _experiment(options: argparse.Namespace) -> tuple[Experiment, Table | None]:
+    """The saved experiment, and the person's own table where it is on one: it is there while the caller holds it."""
     text = _text(Path(options.spec), 4 * MAX_JSON)
     table = _table(text, options.data, file_format.of_options(options))
     experiment = Experiment.from_json(text)
@@ -301,7 +295,7 @@ def _experiment(options: argparse.Namespace) -> Experiment:
         raise SpecError(
             "data", options.data[0], f"allowed are files for a model of data, not for {experiment.target.key}"
         )
-    return experiment
+    return experiment, table
 
 
 def _table(text: str, files: Sequence[str], form: Format) -> Table | None:
@@ -479,7 +473,8 @@ def _live(options: argparse.Namespace) -> int:
     from samplers.live import maker
     from samplers.output import written
 
-    experiment = _experiment(options)
+    # Targets find the table for as long as it is held here.
+    experiment, _held = _experiment(options)
     if options.data:
         print(f"note: everybody who has {options.out} has your table, too", file=sys.stderr)
     page = maker("page")(experiment, title=options.title)
@@ -515,17 +510,8 @@ def _bench(options: argparse.Namespace) -> int:
     elif options.closed is not None:
         kind, report = closed, closed.measure(options.closed, say)
     else:
-        kind = (
-            fairness
-            if options.fair
-            else live
-            if options.live
-            else start
-            if options.start
-            else page
-            if options.page
-            else benchmarks
-        )
+        others = {"fair": fairness, "live": live, "start": start, "page": page}
+        kind = next((others[name] for name in others if getattr(options, name)), benchmarks)
         report = kind.measure(options.quick, say)
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
     if options.table:

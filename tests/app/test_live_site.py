@@ -1,10 +1,15 @@
 """The course as a folder: its files, and what stands in them."""
 
+import gc
+
 import pytest
 
 from app.live_page import write_site
 from lessons.library import load_all
+from samplers import Experiment
+from samplers.cli import main
 from samplers.parameters import SpecError
+from samplers.targets.own import keep, read
 
 
 def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path):
@@ -28,3 +33,20 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SpecError, match="it cannot be made"):
         write_site([], tmp_path / "file" / "folder", lambda *_: None)
+
+
+def test_the_command_makes_a_page_of_a_persons_own_table(tmp_path, capsys):
+    """The page holds the table, and a note says so; without the file the answer is a sentence."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("y,x\n" + "\n".join(f"{0.5 * k:.1f},{k}" for k in range(1, 21)), encoding="utf-8")
+    table = keep(read({"rows.csv": rows.read_bytes()}, two_kinds=False))
+    spec = tmp_path / "spec.json"
+    experiment = Experiment.from_dict({"target": {"key": "linear_table", "params": {"table": table.key}}, "lanes": [{"sampler": "sgld"}]})  # fmt: skip
+    spec.write_text(experiment.to_json(), encoding="utf-8")
+    del table, experiment
+    gc.collect()
+    out = tmp_path / "live.html"
+    assert main(["live", str(spec), "--out", str(out), "--data", str(rows)]) == 0
+    assert "everybody who has" in capsys.readouterr().err and out.stat().st_size > 1e6
+    gc.collect()
+    assert main(["live", str(spec), "--out", str(out)]) == 2
