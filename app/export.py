@@ -196,7 +196,6 @@ class ExportMenu:
             self.notify("warning", "The live page holds your table: everybody who has the file has it, too.")
         self.notify("info", "The live page is being made. What was never compiled for it takes a minute.")
         experiment, views = self.state.experiment, tuple(self.state.views)
-        # Its length is that of the run so far; a live page has none.
         page = await asyncio.get_running_loop().run_in_executor(None, partial(live_page, experiment, shown=views))
         await self.runner.bus.send_file("live.html", page.encode())
 

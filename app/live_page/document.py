@@ -167,8 +167,6 @@ def _page(state: AppState) -> dict[str, Any]:
         "taps": [{"view": view.key, "tap": view.live_tap()} for view in light if view.live_tap()],
         "target": _target(target, choice_text(TARGETS, experiment.target)),
         "lanes": [_lane(run) for run in runs],
-        "signatures": description.signatures(runs[0]),
-        "constants": description.constants(),
     }
 
 

@@ -20,6 +20,3 @@ export const general = (x, digits = 6) => {
   }
   return short(x.toFixed(Math.max(digits - 1 - power, 0)))
 }
-
-/** `{x:.{digits}%}`. @param {number} x @param {number} digits */
-export const percent = (x, digits) => `${(100 * x).toFixed(digits)}%`

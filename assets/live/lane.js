@@ -57,43 +57,42 @@ export class Lane {
   /** The lane for a frame; draws that an earlier frame had are not in it. @param {keyof Position} axis */
   frame(axis) {
     const { run } = this
-    const { engine, constants } = run
-    const watched = run.sums.tail.shape[1]
-    const { dim } = run.target
-    const written = Number(engine.integers(run.sums.clock)[WRITTEN])
-    const available = Math.min(run.steps - this.seen, constants.TAIL, written)
-    const stride = Math.max(1, Math.ceil(available / FRESH))
-    const picked = []
-    for (let i = available - 1; i >= 0; i -= stride) picked.unshift(i)
-    const row = watched * dim
-    const tail = engine.view(run.sums.tail)
-    const theta = new Float64Array(picked.length * row)
-    picked.forEach((i, m) => {
-      const at = (written - available + i) % constants.TAIL
-      theta.set(tail.subarray(at * row, (at + 1) * row), m * row)
-    })
+    const { engine, sums } = run
+    const out = engine.zeros([2, FRESH], "i8")
+    const written = writtenTo(run)
+    const n = engine.call("pick", { tail: sums.tail, written, seen: written - (run.steps - this.seen), most: FRESH, out })
+    const picked = [...engine.integers(out)].map(Number)
+    engine.free(out)
+    const [rows, ages] = [picked.slice(0, n), picked.slice(FRESH, FRESH + n)]
+    const chains = sums.tail.shape[1]
+    const theta = drawsAt(run, rows)
     const here = this.position
-    const freshX = Float64Array.from(picked, (i) => (here[axis] * (run.steps - available + 1 + i)) / Math.max(run.steps, 1))
+    const freshX = Float64Array.from(ages, (age) => (here[axis] * (run.steps - age)) / Math.max(run.steps, 1))
     this.seen = run.steps
-    const fresh = { n: picked.length, chains: watched, theta, values: run.values(theta, picked.length, watched) }
+    const fresh = { n, chains, theta, values: run.values(theta, n, chains) }
     return { run, x: here[axis], fresh, freshX, curve: this.curve, marks: this.marks.map((mark) => mark[axis]) }
   }
 }
 
+/** How many draws were written to the ring of the latest. @param {import("./run.js").Run} run */
+const writtenTo = (run) => Number(run.engine.integers(run.sums.clock)[WRITTEN])
+
+/** The draws in these rows of the ring, [draw][chain][coordinate] flat. @param {import("./run.js").Run} run @param {number[]} rows */
+const drawsAt = (run, rows) => {
+  const [, chains, dim] = run.sums.tail.shape
+  const size = chains * dim
+  const tail = run.engine.view(run.sums.tail)
+  const out = new Float64Array(rows.length * size)
+  rows.forEach((row, m) => out.set(tail.subarray(row * size, (row + 1) * size), m * size))
+  return out
+}
+
 /** The latest draws of θ, at most n, oldest first, [draw][chain][coordinate] flat. @param {import("./run.js").Run} run @param {number} n */
 export const latest = (run, n) => {
-  const { engine, constants } = run
-  const [, watched, dim] = run.sums.tail.shape
-  const written = Number(engine.integers(run.sums.clock)[WRITTEN])
-  const row = watched * dim
-  const tail = engine.view(run.sums.tail)
-  const found = Math.min(n, written, constants.TAIL)
-  const out = new Float64Array(found * row)
-  for (let i = 0; i < found; i++) {
-    const at = (written - found + i) % constants.TAIL
-    out.set(tail.subarray(at * row, (at + 1) * row), i * row)
-  }
-  return { n: found, chains: watched, theta: out }
+  const written = writtenTo(run)
+  const found = Math.min(n, written, run.constants.TAIL)
+  const rows = Array.from({ length: found }, (_, i) => (written - found + i) % run.constants.TAIL)
+  return { n: found, chains: run.sums.tail.shape[1], theta: drawsAt(run, rows) }
 }
 
 /** The histogram of a column, the outer two being what fell outside. @param {import("./run.js").Run} run @param {number} k */

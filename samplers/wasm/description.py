@@ -29,7 +29,7 @@ READINGS = {
     reading.py_func.__name__: reading
     for reading in (
         ks.largest_gap, divergence.column_divergence, divergence.joint_divergence, autocorrelation.correlations, autocorrelation.sokal,
-        convergence.summarise, accumulate.pick, accumulate.mean, accumulate.variance,
+        convergence.summarise, accumulate.pick,
     )
 }  # fmt: skip
 """The readings of running statistics that the host calls, by their names."""
