@@ -99,10 +99,10 @@ def test_places_and_stops_are_those_of_python(kind, key):
 
 
 def test_a_place_that_is_missing_is_seen():
-    """A planted fault: one of the two places of a thermostat's friction is forgotten."""
+    """A planted fault: one of the places of a thermostat's friction is forgotten."""
     owner, values, describe = case("sampler", "gsgnht")
     found = variations(owner, values, describe)
-    assert len(found["friction"]["places"]) == 2
+    assert found["friction"]["places"] == [["params", "values", 1], ["auxiliary", "values", 2], ["friction"]]
     found["friction"]["places"].pop()
     assert differing(owner, values, describe, found) == ["friction"]
 
