@@ -29,7 +29,7 @@ def in_order() -> Iterator[list[Any]]:
     A lesson is read when its turn comes: to read one with a typed posterior takes functions that come late.
     """
     importlib.import_module("samplers.models")
-    for key in load_outlines():
+    for key in load_outlines()[0]:
         try:
             lesson = find(key)
         except LessonError:

@@ -18,7 +18,7 @@ from app.connection import Connection
 from app.export import ExportMenu
 from app.labels import with_labels
 from app.lesson.catalogue import Catalogue
-from app.lesson.course import lesson_apart, lesson_of, outlines, outlines_apart, read_apart
+from app.lesson.course import lesson_apart, lesson_of, outlines, outlines_apart, own_lessons_apart, read_apart
 from app.lesson.panel import BESIDE, LessonPanel
 from app.memory import forget_roots
 from app.notice import Notice
@@ -333,14 +333,16 @@ class Session:
         task.add_done_callback(self._errands.discard)
 
     def list_lessons(self) -> None:
-        """Show the list of lessons, and what is wrong with their files when all have been read."""
+        """Show the list of lessons, and what is wrong with their files as they are read."""
         self.do_later(self._list_lessons())
 
     async def _list_lessons(self) -> None:
         await outlines_apart()
         self.catalogue.open()
+        await own_lessons_apart()
+        self.catalogue.update()
         await read_apart()
-        self.catalogue.show_problems()
+        self.catalogue.update()
 
     def begin_with_the_page(self) -> None:
         """Let the loop begin when the page is there, and end when it has gone."""

@@ -61,9 +61,15 @@ def load_all(own: Iterable[str | Path] = (), read: Callable[[Path], Lesson] = re
     return Library(known, tuple(problems))
 
 
-def load_outlines(own: Iterable[str | Path] = ()) -> dict[str, Outline]:
-    """The outline of every lesson by key, in the order of the course, without those whose outline cannot be read."""
-    return {found.key: found for found in _gather(own, outline)[0]}
+def load_outlines(
+    own: Iterable[str | Path] = (), read: Callable[[Path], Outline] = outline
+) -> tuple[dict[str, Outline], tuple[str, ...]]:
+    """The outline of every lesson by key, in the order of the course, and what is wrong with the other files.
+
+    ``read`` may know that a file is broken.
+    """
+    found, problems = _gather(own, read)
+    return {one.key: one for one in found}, tuple(problems)
 
 
 def find(key: str, own: Iterable[str | Path] = (), read: Callable[[Path], Lesson] = read) -> Lesson | None:

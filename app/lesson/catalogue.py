@@ -7,7 +7,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.lesson.course import already_read, outlines
+from app.lesson.course import known_problems, outlines
 from app.lesson.progress import Contents
 from app.lesson.prose import as_words
 from lessons.glossary import glossary
@@ -23,11 +23,26 @@ class Catalogue:
         self._go_to, self._teacher = go_to, teacher
         self.panel = pn.Column(margin=0, width=0, height=0, sizing_mode="fixed")
         self._dialog: Any = None
-        self._problems = pn.Column(margin=0, sizing_mode="stretch_width")
+        self._shown: tuple[dict[str, Outline], tuple[str, ...]] = ({}, ())
 
     def open(self) -> None:
-        """Show the list as the files are now."""
-        known = outlines()
+        """Show the list as the files are now, and what is wrong with those that have been read."""
+        parts = self._parts()
+        if self._dialog is None:
+            self._dialog = pmui.Dialog(
+                *parts, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
+            )  # fmt: skip
+            self.panel.objects = [self._dialog]
+        else:
+            self._dialog.param.update(objects=parts, open=True)
+
+    def update(self) -> None:
+        """The same of the list that is shown, where more is known of the files than when it was made."""
+        if self._shown != (outlines(), known_problems()):
+            self._dialog.objects = self._parts()
+
+    def _parts(self) -> list[Any]:
+        self._shown = known, problems = outlines(), known_problems()
         lessons = list(known.values())
 
         def chosen(number: int) -> None:
@@ -41,20 +56,7 @@ class Catalogue:
             sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
         )  # fmt: skip
         own = [ways(known)] if self._teacher() else []
-        parts = [intro, *own, terms(), self._problems, menu]
-        self.show_problems()
-        if self._dialog is None:
-            self._dialog = pmui.Dialog(
-                *parts, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
-            )  # fmt: skip
-            self.panel.objects = [self._dialog]
-        else:
-            self._dialog.param.update(objects=parts, open=True)
-
-    def show_problems(self) -> None:
-        """Show what is wrong with the files, where all of them have been read; until then the list is without it."""
-        found = already_read()
-        self._problems.objects = broken(found.problems) if found is not None else []
+        return [intro, *own, terms(), *broken(problems), menu]
 
 
 def hours(minutes: int) -> str:

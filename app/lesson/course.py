@@ -10,14 +10,14 @@ from app.threads import workers
 from app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from lessons import Lesson, LessonError, Library, Step, load_all
 from lessons.lesson import read
-from lessons.library import find, folders, load_outlines, paths_of, read_file
-from lessons.outline import Outline
+from lessons.library import MAX_FILES, find, folders, load_outlines, paths_of, read_file
+from lessons.outline import Outline, outline
 
 NOWHERE = ("n_steps", "burn_in", "thin")
 """Addresses for which the page has no widget: how long something runs is up to the person."""
 _LOCK = threading.Lock()
 _READ: dict[str, tuple[Any, Library]] = {}
-_OUTLINES: dict[str, tuple[Any, dict[str, Outline]]] = {}
+_OUTLINES: dict[str, tuple[Any, tuple[dict[str, Outline], tuple[str, ...]]]] = {}
 _FILES: dict[Path, tuple[Any, Lesson | LessonError]] = {}
 """Of each file how it was, and the lesson in it or what is wrong: where one of thirty has changed, one is read."""
 _READER = workers(1, "lessons")
@@ -81,17 +81,56 @@ async def lesson_apart(key: str) -> None:
 
 def outlines() -> dict[str, Outline]:
     """What a list shows of each lesson, by key, without those known to be broken. No experiment is made."""
-    now = _now()
+    return _outlines()[0]
+
+
+def known_problems() -> tuple[str, ...]:
+    """What is wrong with the lessons' files, as far as they have been read."""
+    found = already_read()
+    return _outlines()[1] if found is None else found.problems
+
+
+def _outlines() -> tuple[dict[str, Outline], tuple[str, ...]]:
+    state = (_now(), _errors())
     before = _OUTLINES.get("all")
-    if before is None or before[0] != now:
-        before = _OUTLINES["all"] = (now, load_outlines())
-    all_read = already_read()
-    return {key: one for key, one in before[1].items() if all_read is None or key in all_read.lessons}
+    if before is None or before[0] != state:
+        before = _OUTLINES["all"] = (state, load_outlines(read=_outline))
+    return before[1]
+
+
+def _outline(path: Path) -> Outline:
+    """The outline of a lesson that may have errors, but for those that were found when it was read."""
+    known = _errors().get(path)
+    if known is not None:
+        raise LessonError(known.file, known.line, known.message)
+    return outline(path)
+
+
+def _errors() -> dict[Path, LessonError]:
+    """What is wrong with each file that has been read and has not changed since."""
+    return {
+        path: found
+        for path, (state, found) in list(_FILES.items())
+        if isinstance(found, LessonError) and state == _state(path)
+    }
 
 
 async def outlines_apart() -> None:
     """Read them in a thread; the next call finds them read."""
     await asyncio.get_running_loop().run_in_executor(_READER_OF_ONE, outlines)
+
+
+async def own_lessons_apart() -> None:
+    """Read a teacher's own lessons in a thread: their author waits for their errors, and the course is longer."""
+
+    def read_own() -> None:
+        for folder in folders()[1:]:
+            with suppress(OSError):
+                for path in paths_of(folder)[:MAX_FILES]:
+                    with suppress(LessonError):
+                        _lesson(path)
+
+    await asyncio.get_running_loop().run_in_executor(_READER_OF_ONE, read_own)
 
 
 def _now() -> tuple[Any, ...]:

@@ -861,7 +861,8 @@ def test_an_outline_says_what_the_lesson_does(fault, monkeypatch):
     """Fails where the list counts other claims than the lesson has. Fault: all claims are live."""
     monkeypatch.setattr(outline_module, "_live", (lambda *_: True) if fault else outline_module._live)
     outline_module._outline.cache_clear()
-    found = load_outlines()
+    found, problems = load_outlines()
+    assert problems == ()
     outline_module._outline.cache_clear()
     assert list(found) == list(LESSONS)
     same = []
@@ -872,19 +873,48 @@ def test_an_outline_says_what_the_lesson_does(fault, monkeypatch):
     assert all(same) == (not fault)
 
 
-def test_a_broken_step_is_reported_when_its_lesson_is_opened_or_all_are_read(folder):
-    (folder / "03-broken.md").write_text(HEAD + "views = [1]\n```\n", encoding="utf-8")
+def read_own(folder):
+    asyncio.run(course.own_lessons_apart())
+
+
+def read_nothing(folder):
+    """The planted fault."""
+
+
+def listed(catalogue):
+    """The titles in the list, and the text of what is wrong."""
+    *parts, menu = catalogue._dialog.objects
+    said = [part.object for part in parts if "lesson-problems" in part.css_classes]
+    return [lesson["title"] for lesson in menu.lessons], "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("by", "seen"),
+    [
+        (lambda _: course.library(), True),
+        (read_own, True),
+        (lambda _: state_of("?lesson=broken"), True),
+        (read_nothing, False),
+    ],
+    ids=["all are read", "the teacher's own are read", "it is opened", "fault"],
+)
+def test_a_broken_step_is_reported_when_it_is_read(by, seen, folder):
+    """Fails where an author waits for the whole course to see an error, or where a broken lesson stays in the list."""
+    (folder / "03-broken.md").write_text(HEAD.replace("Mine", "Broken") + "views = [1]\n```\n", encoding="utf-8")
     assert "broken" in course.outlines()
+    catalogue = Catalogue(print)
+    catalogue.open()
+    titles, said = listed(catalogue)
+    assert ("Broken" in titles, said) == (True, ""), "nothing is read yet"
+    by(folder)
+    catalogue.update()
+    titles, said = listed(catalogue)
+    assert ("Broken" in titles) == (not seen)
+    assert ("03-broken.md:11" in said) == seen
+    assert ("broken" not in course.outlines()) == seen
     state, (message,) = state_of("?lesson=broken")
     assert state.place.lesson is None
     assert "03-broken.md:11" in message
-    catalogue = Catalogue(print)
-    catalogue.open()
-    assert catalogue._problems.objects == [], "not all are read yet"
-    course.library()
-    catalogue.show_problems()
-    assert "03-broken.md:11" in catalogue._problems.objects[0].object
-    assert "broken" not in course.outlines()
 
 
 def test_the_list_has_paths_for_a_teacher():
