@@ -2,7 +2,7 @@
 
 from panel.custom import JSComponent
 
-from app.bus import ASSETS
+from app.bundle import ASSETS
 
 
 class Access(JSComponent):

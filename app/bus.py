@@ -8,7 +8,6 @@ data sources. The page answers when the frame is on its screen, and says whether
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,11 +18,10 @@ from bokeh.protocol.messages.patch_doc import patch_doc
 from panel.custom import JSComponent
 from panel.models.esm import ESMEvent, ReactiveESM
 
+from app.bundle import component
 from app.guard.socket import GuardedSocket, framed, socket_of
 from app.patches import override
 from app.views.base import Feed
-
-ASSETS = Path(__file__).parent.parent / "assets"
 
 
 class Wire(JSComponent):
@@ -76,7 +74,7 @@ class Bus(Wire):
     HELLO: ClassVar[int] = -2
     """The number with which a page announces itself."""
 
-    _esm = ASSETS / "bus.js"
+    _esm = component("bus.js")
 
     def __init__(self, on_answer: Callable[[int, bool, int, int, bool], None], **params: Any):
         super().__init__(width=0, height=0, margin=0, sizing_mode="fixed", **params)

@@ -2,7 +2,7 @@
 
 from panel.custom import JSComponent
 
-from app.bus import ASSETS
+from app.bundle import component
 
 SECONDS = (5, 20)
 """How long a film may be."""
@@ -11,7 +11,7 @@ SECONDS = (5, 20)
 class Camera(JSComponent):
     """The invisible component that draws the figures of the page, with their titles, on a sheet of its own."""
 
-    _esm = ASSETS / "camera.js"
+    _esm = component("camera.js")
 
     def __init__(self) -> None:
         super().__init__(width=0, height=0, margin=0, sizing_mode="fixed")

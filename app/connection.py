@@ -5,7 +5,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from app.bus import ASSETS
+from app.bundle import ASSETS
 
 
 class Connection(JSComponent):

@@ -5,7 +5,7 @@ from typing import Any
 
 from panel.custom import JSComponent
 
-from app.bus import ASSETS
+from app.bundle import ASSETS
 from app.views.base import MOST
 
 FARTHEST = 1e9

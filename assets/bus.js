@@ -1,12 +1,7 @@
 // The page's end of the live loop. A frame arrives as one binary message and is written straight
 // into the data sources of the Bokeh glyphs; once it is on the screen, its number goes back.
-const download = (name, blob) => {
-  const link = document.createElement("a")
-  link.href = URL.createObjectURL(blob)
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
-}
+import { find, put } from "./live/feeds.js"
+import { download, walk } from "./sheet.js"
 
 // Browsers give the clipboard to secure pages only; a class room's server on the local network is none.
 const copy = (text) => {
@@ -17,14 +12,6 @@ const copy = (text) => {
   field.select()
   document.execCommand("copy")
   field.remove()
-}
-
-// Every element of the page, those in shadow roots too.
-const walk = function* (root) {
-  for (const element of root.querySelectorAll("*")) {
-    yield element
-    if (element.shadowRoot) yield* walk(element.shadowRoot)
-  }
 }
 
 // A step that is played: rows of a source grow, each in its time, and words are lit with them. What is to be seen at a
@@ -156,41 +143,19 @@ export function render({ model }) {
   let tries = 0
   let next = null
 
-  const find = (id) => {
-    for (const document of Bokeh.documents) {
-      const found = document.get_model_by_id(id)
-      if (found) return found
-    }
-    return null
-  }
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 0
   const player = makePlayer(still === 1)
   const say = (number) => model.send_msg([number, document.hidden ? 1 : 0, layout.generation, window.innerWidth, still])
 
-  const append = (old, fresh, rollover) => {
-    const length = Math.min(old.length + fresh.length, rollover)
-    const out = new Float64Array(length)
-    const kept = length - fresh.length
-    for (let i = 0; i < kept; i++) out[i] = old[old.length - kept + i]
-    out.set(kept < 0 ? fresh.subarray(-kept) : fresh, Math.max(kept, 0))
-    return out
-  }
-
-  const put = (index, parts) => {
-    const [, columns, operation, rollover, names] = layout.feeds[index]
+  const place = (index, parts) => {
+    const [id, columns, operation, rollover, names] = layout.feeds[index]
     const target = models[index]
     if (!target) {
       early = [...early.slice(-MOST_EARLY), [index, parts]]
-    } else if (operation === "range") {
-      target.setv({ start: parts[0][0], end: parts[0][1] })
     } else if (operation === "play") {
       player.play(target, Object.fromEntries(columns.map((name, i) => [name, parts[i].slice()])), names)
     } else {
-      const data = { ...target.data }
-      columns.forEach((name, i) => {
-        data[name] = operation === "stream" ? append(data[name], parts[i], rollover) : parts[i].slice()
-      })
-      target.setv({ data }, { sync: false })
+      put(target, { id, columns, operation, rollover }, parts.map((part) => part.slice()))
     }
   }
 
@@ -200,7 +165,7 @@ export function render({ model }) {
     models = layout.feeds.map(([id]) => find(id))
     const before = early
     early = []
-    before.forEach(([index, parts]) => put(index, parts))
+    before.forEach(([index, parts]) => place(index, parts))
     tries += 1
     if (early.length > 0 && tries < MOST_TRIES) next = setTimeout(catchUp, 100)
   }
@@ -213,7 +178,7 @@ export function render({ model }) {
       at += 2
       const parts = layout.feeds[index][1].map((_, i) => numbers.subarray(at + i * length, at + (i + 1) * length))
       at += parts.length * length
-      put(index, parts)
+      place(index, parts)
     }
   }
 

@@ -1,4 +1,6 @@
 // Pictures and films of the figures as they are on the screen, with their titles, and the experiment in a line below.
+import { download, makeSheet } from "./sheet.js"
+
 const FRAMES = 30
 const BITS = 8_000_000
 const KINDS = ["video/webm;codecs=vp9", "video/webm;codecs=vp8", "video/webm"]
@@ -6,76 +8,10 @@ const KINDS = ["video/webm;codecs=vp9", "video/webm;codecs=vp8", "video/webm"]
 const MOST_PIXELS = 1920
 const TOLD = 8_000
 
-const walk = function* (root) {
-  for (const element of root.querySelectorAll("*")) {
-    yield element
-    if (element.shadowRoot) yield* walk(element.shadowRoot)
-  }
-}
-
-const save = (name, blob) => {
-  const link = document.createElement("a")
-  link.href = URL.createObjectURL(blob)
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
-}
-
-const find = () => {
-  const shown = [...walk(document)].filter((element) => element.getBoundingClientRect().width > 0)
-  return {
-    layers: shown.filter((element) => element.tagName === "CANVAS" && element.classList.contains("bk-layer")),
-    titles: shown.filter((element) => element.classList.contains("view-title")),
-  }
-}
-
-const edges = ({ layers, titles }) => {
-  const boxes = [...layers, ...titles].map((element) => element.getBoundingClientRect())
-  const left = Math.min(...boxes.map((box) => box.left)) - 12
-  const top = Math.min(...boxes.map((box) => box.top)) - 12
-  const right = Math.max(...boxes.map((box) => box.right)) + 12
-  const bottom = Math.max(...boxes.map((box) => box.bottom)) + 36
-  return { left, top, width: right - left, height: bottom - top }
-}
-
-// A sheet as large as the views are now, `scale(width)` times; null where there are none. Each `draw` shows them as they are then.
-const makeSheet = ({ caption, background, ink }, scale) => {
-  let views = find()
-  if (views.layers.length === 0) return null
-  const { width, height } = edges(views)
-  const times = scale(width)
-  const sheet = document.createElement("canvas")
-  // An encoder may want even numbers.
-  sheet.width = 2 * Math.round((width * times) / 2)
-  sheet.height = 2 * Math.round((height * times) / 2)
-  const context = sheet.getContext("2d")
-  context.scale(times, times)
-  const draw = () => {
-    if (!views.layers.every((layer) => layer.isConnected)) views = find()
-    const { left, top } = edges(views)
-    context.fillStyle = background
-    context.fillRect(0, 0, width, height)
-    for (const layer of views.layers) {
-      const box = layer.getBoundingClientRect()
-      if (layer.width > 0 && layer.height > 0) context.drawImage(layer, box.left - left, box.top - top, box.width, box.height)
-    }
-    context.fillStyle = ink
-    context.font = "bold 15px sans-serif"
-    for (const title of views.titles) {
-      const box = title.getBoundingClientRect()
-      context.fillText(title.textContent, box.left - left, box.bottom - top - 4)
-    }
-    context.font = "13px sans-serif"
-    context.fillText(caption, 12, height - 12)
-  }
-  draw()
-  return { sheet, draw }
-}
-
 const takePicture = (data, say) => {
   const made = makeSheet(data, () => Math.max(window.devicePixelRatio, 2))
   if (!made) return say("There is no view to take a picture of.")
-  made.sheet.toBlob((blob) => save(data.name, blob))
+  made.sheet.toBlob((blob) => download(data.name, blob))
 }
 
 const takeFilm = async (data, say) => {
@@ -105,7 +41,7 @@ const takeFilm = async (data, say) => {
   } catch {
     return say("The film could not be recorded.")
   }
-  save(data.name, new Blob(pieces, { type: "video/webm" }))
+  download(data.name, new Blob(pieces, { type: "video/webm" }))
   say(`The film of ${data.seconds} seconds is saved.`)
 }
 

@@ -24,7 +24,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
-from app.bus import ASSETS
+from app.bundle import ASSETS
 from app.guard import ready, socket
 from app.guard.connections import MAX_HEADER, OPEN, Bounded
 from app.guard.socket import MAX_MESSAGE, GuardedSocket

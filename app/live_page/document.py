@@ -3,37 +3,41 @@
 import gzip
 import json
 import re
-from base64 import b64encode
-from collections.abc import Sequence
-from dataclasses import replace
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, replace
 from html import escape
 from typing import Any
 
 from bokeh.resources import Resources
 
+from app.bundle import ASSETS, bundle
 from app.formulas import parts as lines_of
 from app.lanes import Progress, scene_of
-from app.live_page import figures
-from app.live_page.bundle import ASSETS, bundle
+from app.live_page.figures import Changes, Difference, Drawn, StructureError
+from app.live_page.still import still
 from app.state import AppState, default_views, first_coordinate
+from app.theme import DARK, LIGHT, Theme
 from app.views import fitting
-from app.views.base import AXIS_LABELS
+from app.views.base import AXIS_LABELS, Scene, View
 from lessons.formulas import mathml
 from lessons.handout import policy
 from samplers import Experiment
-from samplers.choices import choice_text, value_text
+from samplers.choices import Choice, value_text
 from samplers.diagnostics import divergence
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
-from samplers.parameters import Count, Flag, Option, Real, SpecError, declared
-from samplers.spec import RunSpec, make_gradient, make_sampler
+from samplers.kernels.base import KEPT
+from samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
+from samplers.spec import make_gradient, make_sampler, make_target, samplers_of
 from samplers.targets import TARGETS
 from samplers.targets.base import SIMPLEX, Target
 from samplers.wasm import description
 from samplers.wasm.link import LinkError, module
 from samplers.wasm.objects import CompileError
-from samplers.wasm.variations import variations
+from samplers.wasm.variations import tried, variations
 
 LIVE = (
     "state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "kl", "bought", "temperature",
@@ -53,36 +57,64 @@ MOST_CHAINS = 100
 """Of a live page, which may run on a telephone."""
 
 
+NAMES = tuple(f"\u27ea{i}\u27eb" for i in range(4))
+"""Where a figure has the name of a lane; the page fills it in."""
+COMPANIONS = (
+    "sgld", "sghmc", "hmc", "nuts", "scir", "sgrld", "sggmc", "gmc", "geodesic_sgld", "gsgnht", "mala", "baoab", "svgd",
+)  # fmt: skip
+"""Samplers that a live page of one experiment has beside its own, if they fit the target, in this order."""
+MOST_COMPANIONS = 4
+MOST_LANES = 3
+"""To which a person can add lanes; a file may begin with more."""
+STOPS = 5
+"""Values of a target's parameter on its slider, between its bounds; the value that it has is one more."""
+MOST_STOP = 200_000
+"""Characters of JSON that a value of a target's parameter may add to the page, of which a third is left in the end."""
+MOST_MOVED = 3
+"""Parameters of a target that have sliders."""
+
+
 def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()) -> str:
-    """The experiment as the text of one HTML file. Raises :class:`SpecError`."""
+    """The experiment as the text of one HTML file, with companions of its lanes. Raises :class:`SpecError`."""
     if experiment.of_model:
         raise SpecError("target", experiment.target.key, "a live page shows densities; a model of data needs Python")
+    for change in (change for lane in experiment.lanes for change in lane.changes if change.target is not None):
+        raise SpecError("changes.target", f"at step {change.step}", "a live page has figures of one target")
     state = AppState(experiment=experiment)
     state.views = list(shown) or default_views(experiment)
     state.coordinate = first_coordinate(experiment)
     target = TARGETS[experiment.target.key]
-    return document(title or f"{target.title}: {', '.join(state.lane_titles())}", [state])
+    return document(title or f"{target.title}: {', '.join(state.lane_titles())}", [state], companions=COMPANIONS)
 
 
-def document(title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False) -> str:
+def document(
+    title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False, companions: Sequence[str] = ()
+) -> str:
     """One HTML file of several steps, each an experiment on a density, or None where a step has text alone.
 
-    ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. Raises
+    ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. With
+    ``companions``, keys of samplers, a person can add and remove lanes, and give a lane one of those samplers. Raises
     :class:`SpecError`.
     """
-    runs = [run for state in states if state is not None for run in state.experiment.runs()]
+    alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
+    runs = [run for listed in alone for one in listed for run in one.runs()]
     functions = {id(one): one for run in runs for one in description.functions(run)}
     try:
         compiled = module(functions.values()) if runs else b""
     except (LinkError, CompileError) as error:
         raise SpecError("live", title, str(error)) from error
-    steps = [_page(state) if state is not None else EMPTY for state in states]
+    steps = [
+        _page(state, listed, bool(companions)) if state is not None else EMPTY
+        for state, listed in zip(states, alone, strict=True)
+    ]
     # Steps often share a target, and its data and exact answers are most of a page.
     targets: list[Any] = []
     for step in steps:
         if step["target"] not in targets:
             targets.append(step["target"])
     steps = [step | {"target": targets.index(step["target"])} for step in steps]
+    pool = Pool()
+    steps, targets = pool.pooled(steps), pool.pooled(targets)
     pages = {
         "signatures": description.signatures(runs[0]) if runs else {},
         "constants": description.constants(),
@@ -93,16 +125,23 @@ def document(title: str, states: Sequence[AppState | None], text: str = "", besi
     parts = {
         "TITLE": escape(title),
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
+        "STILL": _still(next((state for state in states if state is not None), None)),
         "TEXT": f'<div id="text">{text}</div>' if text else "",
         "BOKEH": "".join(_script(component, beside) for component in components),
         "WORKER": "" if beside else bundle("live/worker.js"),
         "SCRIPT": f'<script src="{LIVE_SCRIPT}"></script>' if beside else f"<script>{bundle('live/page.js')}</script>",
         "PAGE": _zipped(_json(pages)),
+        "ARRAYS": _zipped(bytes(pool.content)),
         "MODULE": _zipped(compiled),
     }
     parts["POLICY"] = POLICY_BESIDE if beside else f"{policy(parts['BOKEH'] + parts['SCRIPT'])}; worker-src blob:"
     page = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
     return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page)
+
+
+def _still(state: AppState | None) -> str:
+    """A picture of the first experiment's target."""
+    return still(state.experiment.make_target(), state.coordinate) if state is not None else ""
 
 
 def script_of(component: str) -> str:
@@ -128,28 +167,71 @@ def _zipped(content: bytes) -> str:
     return b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
+class Pool:
+    """The arrays of a file, each once."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+        self._places: dict[str, list[int]] = {}
+
+    def pooled(self, node: Any) -> Any:
+        """The same data with the places of arrays' bytes instead of them."""
+        if isinstance(node, (list, tuple)):
+            return [self.pooled(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        data = node.get("data")
+        if isinstance(data, str) and (node.get("type") == "bytes" or "shape" in node):
+            return {**node, "data": {"pooled": self._place(data)}}
+        return {name: self.pooled(part) for name, part in node.items()}
+
+    def _place(self, data: str) -> list[int]:
+        if data not in self._places:
+            raw = b64decode(data)
+            self._places[data] = [len(self.content), len(raw)]
+            self.content += raw
+        return self._places[data]
+
+
 EMPTY: dict[str, Any] = {
     "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "most_speed": 1,
-    "coordinate": 0, "axes": {}, "shown": [], "views": {}, "light": {}, "dark": {}, "axis_labels": [], "taps": [],
-    "target": {"key": "", "title": "", "first": {}, "base": {}, "parameters": [], "variations": {}, "query": ""}, "lanes": [],
+    "coordinate": 0, "axes": {}, "shown": [], "figures": {0: {"views": {}, "dark": {"before": {}, "after": {}}, "axis_labels": [], "taps": {}}},
+    "target": {"key": "", "title": "", "base": {}, "texts": {}}, "stops": {}, "kinds": [], "lanes": [],
 }  # fmt: skip
 """A step without an experiment."""
 
 
-def _page(state: AppState) -> dict[str, Any]:
+def _alone(experiment: Experiment, companions: Sequence[str]) -> list[Experiment]:
+    """An experiment of one lane for each of its lanes, and for some companions that fit the target, by their keys."""
+    target, data = experiment.make_target(), experiment.to_dict()
+    used = {lane.sampler.key for lane in experiment.lanes}
+    free = [key for key in companions if key not in used and key in samplers_of(target.key, target)]
+    more = []
+    for key in free:
+        # Some settings of the page, such as a momentum, are not for every sampler.
+        with suppress(SpecError):
+            more.append(Experiment.from_dict({**data, "lanes": [{"sampler": {"key": key}}]}))
+    return [*(replace(experiment, lanes=(lane,)) for lane in experiment.lanes), *more[:MOST_COMPANIONS]]
+
+
+def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[str, Any]:
+    """A step: kinds of lanes, the figures of each number of lanes that it may have, and what is chosen at first."""
     experiment = state.experiment
-    target, runs = experiment.make_target(), experiment.runs()
-    scenes = [_scene(state, dark) for dark in (False, True)]
-    keys = [key for key in LIVE if key in fitting(experiment)]
-    light, dark = ([figures.built(key, scene) for key in keys] for scene in scenes)
-    light, dark = ([view for view in views if view.live_data() is not None] for views in (light, dark))
-    to_light, to_dark = figures.theme_changes(light, dark)
-    views = {view.key: figures.described(view) for view in light}
+    target, n_lanes = experiment.make_target(), len(experiment.lanes)
+    kinds = [_kind(one) for one in alone]
+    keys = [key for key in LIVE if any(key in kind["views"] for kind in kinds)]
+    throws = sum(make_sampler(one.lanes[0].sampler).momentum == KEPT for one in alone)
+    counts = range(1, max(MOST_LANES, n_lanes) + 1) if changes else [n_lanes]
+    scenes = {n: replace(_scene(state), lanes=NAMES[:n], throws=min(throws, n), noted=0, parts=()) for n in counts}
+    drawn = {n: _drawn(keys, scene) for n, scene in scenes.items()}
+    to_dark = _carried(drawn, scenes, n_lanes, {"dark": True}, _colours())
+    views = {n: _figures(drawn[n], to_dark[n]) for n in counts}
+    shown = list(views[n_lanes]["views"])
     return {
         "names": state.lane_titles(),
         "columns": [column.name for column in target.columns],
         "dim": target.dim,
-        "start": [float(x) for x in runs[0].first_position()],
+        "start": [float(x) for x in experiment.runs()[0].first_position()],
         "seed": experiment.seed,
         "n_chains": min(experiment.n_chains, MOST_CHAINS),
         "most_chains": MOST_CHAINS,
@@ -158,42 +240,164 @@ def _page(state: AppState) -> dict[str, Any]:
         "most_speed": 1_000_000,
         "coordinate": state.coordinate,
         "axes": {key: label for key, label in AXIS_LABELS.items() if key in ("steps", "gradients", "data")},
-        "shown": [key for key in state.views if key in views] or list(views)[:3],
-        "views": views,
-        "widgets": figures.need_widgets(light),
-        "light": to_light,
-        "dark": to_dark,
-        "axis_labels": figures.axis_labels(light),
-        "taps": [{"view": view.key, "tap": view.live_tap()} for view in light if view.live_tap()],
-        "target": _target(target, choice_text(TARGETS, experiment.target)),
-        "lanes": [_lane(run) for run in runs],
+        "shown": [key for key in state.views if key in shown] or shown[:3],
+        "figures": views,
+        "widgets": any(one.needs_widgets for one in drawn[n_lanes]),
+        "target": _target(experiment.target),
+        "stops": _stops(state, alone, kinds, drawn, scenes) if changes else {},
+        "kinds": kinds,
+        "lanes": list(range(n_lanes)),
     }
 
 
-def _scene(state: AppState, dark: bool) -> Any:
+def _drawn(keys: Sequence[str], scene: Scene) -> list[Drawn]:
+    """The views of a scene that a live page can have."""
+    found = [Drawn.of(key, scene) for key in keys]
+    return [one for one in found if one is not None]
+
+
+def _carried(
+    drawn: Mapping[int, Sequence[Drawn]], scenes: Mapping[int, Scene], n_lanes: int, other: Mapping[str, Any], known: Mapping[str, str],
+) -> dict[int, list[tuple[Difference, Drawn]]]:  # fmt: skip
+    """What is different in the figures of each number of lanes, and the figure of the file's number, for another
+    theme or target.
+
+    A figure is built anew for the file's number of lanes, and for others where that does not say what they become.
+    """
+    twins = {one.view.key: Drawn.of(one.view.key, replace(scenes[n_lanes], **other)) for one in drawn[n_lanes]}
+    found: dict[int, list[tuple[Difference, Drawn]]] = {n: [] for n in drawn}
+    for place, one in enumerate(drawn[n_lanes]):
+        twin = twins[one.view.key]
+        if twin is None:
+            raise StructureError(one.view.key)
+        base = Difference.between(one, twin)
+        for n, there in drawn.items():
+            change = base if n == n_lanes else base.carried(one, there[place], known)
+            if change is None:
+                anew = Drawn.of(one.view.key, replace(scenes[n], **other))
+                if anew is None:
+                    raise StructureError(one.view.key)
+                change = Difference.between(there[place], anew)
+            found[n].append((change, twin))
+    return found
+
+
+def _colours() -> dict[str, str]:
+    """The dark theme's colour for each of the light one."""
+    pairs = [(getattr(LIGHT, one.name), getattr(DARK, one.name)) for one in fields(Theme)]
+    plain = [pair for pair in pairs if isinstance(pair[0], str)]
+    return dict([*zip(LIGHT.lanes, DARK.lanes, strict=True), *plain])
+
+
+def _figures(drawn: Sequence[Drawn], to_dark: Sequence[tuple[Difference, Drawn]]) -> dict[str, Any]:
+    """The figures of one number of lanes, and what is different in the dark."""
+    return {
+        "views": {one.view.key: one.described() for one in drawn},
+        "dark": _changes(to_dark),
+        "axis_labels": [label for one in drawn for label in one.axis_labels],
+        "taps": {one.view.key: tap for one in drawn if (tap := one.view.live_tap())},
+    }
+
+
+def _changes(found: Iterable[tuple[Difference, Drawn]]) -> dict[str, Changes]:
+    """Differences of several views together."""
+    changes = [change for change, _ in found]
+    return {
+        "before": {model: values for one in changes for model, values in one.before.items()},
+        "after": {model: values for one in changes for model, values in one.after.items()},
+    }
+
+
+def _stops(
+    state: AppState, alone: Sequence[Experiment], kinds: Sequence[Any], drawn: Mapping[int, Sequence[Drawn]], scenes: Mapping[int, Scene],
+) -> dict[str, Any]:  # fmt: skip
+    """Of each parameter of the target that a slider can move: what is another at each of its values."""
+    out = {}
+    first = state.experiment.target.values()
+    for name, parameter in declared(TARGETS[state.experiment.target.key]):
+        found = []
+        for value in tried(parameter, first[name], STOPS):
+            try:
+                stop = _stop(state, name, value, alone, kinds, drawn, scenes) if value != first[name] else None
+            except (SpecError, StructureError):
+                continue
+            if len(_json(stop)) > MOST_STOP:
+                break
+            found.append([value, stop])
+        if len(found) > 2 and len(out) < MOST_MOVED:
+            out[name] = {"parameter": _parameter(name, parameter), "stops": found}
+    return out
+
+
+def _stop(
+    state: AppState, name: str, value: Value, alone: Sequence[Experiment], kinds: Sequence[Any], drawn: Mapping[int, Sequence[Drawn]],
+    scenes: Mapping[int, Scene],
+) -> dict[str, Any]:  # fmt: skip
+    """What is another where the target's parameter has this value. Raises :class:`SpecError` where it cannot have it,
+    and :class:`~app.live_page.figures.StructureError` where the figures are others.
+    """
+    spec, n_lanes = state.experiment.target, len(state.experiment.lanes)
+    data = {"key": spec.key, "params": {**spec.values(), name: value}}
+    moved = Experiment.from_dict({**state.experiment.to_dict(), "target": data})
+    target = moved.make_target()
+    if not target.ready or target.dim != state.experiment.make_target().dim:
+        raise SpecError(name, value, "its exact answers take too long")
+    there = [_kind(replace(one, target=moved.target)) for one in alone]
+    found = {}
+    for n, changes in _carried(drawn, scenes, n_lanes, {"target": target}, {}).items():
+        pairs = [(one.view, twin.view) for one, (_, twin) in zip(drawn[n], changes, strict=True)]
+        found[n] = {
+            **_changes(changes),
+            "data": {view.key: twin.live_data() for view, twin in pairs if view.live_data() != twin.live_data()},
+            "taps": {view.key: {**tap, **_ids(view)} for view, twin in pairs if (tap := twin.live_tap())},
+        }
+    return {
+        "target": _aimed(target),
+        "kinds": [
+            {name: part for name, part in kind.items() if part != base[name]}
+            for kind, base in zip(there, kinds, strict=True)
+        ],
+        "figures": found,
+    }
+
+
+def _ids(view: View) -> dict[str, Any]:
+    """The models that a click in a view's figure is about."""
+    return {
+        name: value for name, value in (view.live_tap() or {}).items() if name in ("figure", "arrow", "turn", "tilt")
+    }
+
+
+def _scene(state: AppState) -> Any:
     """What the figures are built for, once the target's exact answers are found."""
     state.experiment.make_target().prepare(Progress().tell)
-    state.dark = dark
+    state.dark = False
     return replace(scene_of(state, None), live=True)
 
 
-def _target(target: Target, query: str) -> dict[str, Any]:
-    made = {
-        "run": description.of_target(target),
-        "truth": {
-            "cdf": [description.packed(edges_and_cdf(column)[1]) for column in target.columns],
-            "ks_columns": list(target.ks_columns),
-            "divergence": _divergence(target),
-        },
-    }
+def _target(spec: Choice) -> dict[str, Any]:
+    target = make_target(spec)
     return {
         "key": target.key,
         "title": target.title,
-        "first": {},
-        "base": made,
-        "parameters": [],
-        "variations": {},
-        "query": query,
+        "base": _aimed(target),
+        "texts": _texts(spec.values()),
+    }
+
+
+def packed(array: Any) -> dict[str, Any]:
+    """An array of exact answers, in which no parameter stands as it is."""
+    return description.packed(array, few=0)
+
+
+def _aimed(target: Target) -> dict[str, Any]:
+    """A target as the engine sees it, with its exact answers."""
+    return description.of_target(target) | {
+        "truth": {
+            "cdf": [packed(edges_and_cdf(column)[1]) for column in target.columns],
+            "ks_columns": list(target.ks_columns),
+            "divergence": _divergence(target),
+        }
     }
 
 
@@ -202,14 +406,16 @@ def _divergence(target: Target) -> dict[str, Any] | None:
     if target.support == SIMPLEX:
         return None
     grid, terms = divergence.poisson_terms()
-    arrays = {"grid": description.packed(grid), "terms": description.packed(terms)}
+    arrays = {"grid": packed(grid), "terms": packed(terms)}
     if target.planar:
-        return {"merged": divergence.MERGED, "masses": description.packed(divergence.joint_masses(target)), **arrays}
+        return {"merged": divergence.MERGED, "masses": packed(divergence.joint_masses(target)), **arrays}
     cuts, masses = divergence.cells(target.columns[0])
-    return {"cuts": description.packed(cuts), "masses": description.packed(masses), **arrays}
+    return {"cuts": packed(cuts), "masses": packed(masses), **arrays}
 
 
-def _lane(spec: RunSpec) -> dict[str, Any]:
+def _kind(alone: Experiment) -> dict[str, Any]:
+    """What a lane may be: a sampler with its gradient, each with parameters, and the views that show it."""
+    (spec,) = alone.runs()
     run = description.of_run(spec)
     target = spec.make_target()
 
@@ -225,6 +431,8 @@ def _lane(spec: RunSpec) -> dict[str, Any]:
 
     sampler, gradient = SAMPLERS[spec.sampler.key], GRADIENTS[spec.gradient.key]
     return {
+        "title": sampler.title,
+        "views": [key for key in LIVE if key in fitting(alone)],
         "run": {name: value for name, value in run.items() if name not in ("target", "sampler", "gradient")},
         "sampler": _choice(sampler, spec.sampler.values(), of_sampler),
         "gradient": _choice(gradient, spec.gradient.values(), of_gradient),
@@ -238,8 +446,13 @@ def _choice(owner: Any, values: Any, describe: Any) -> dict[str, Any]:
     parameters = [_parameter(name, parameter) for name, parameter in declared(owner) if name in found]
     return {
         "key": owner.key, "title": owner.title, "first": {name: first[name] for name in found}, "base": describe(first),
-        "parameters": parameters, "variations": found, "texts": {name: value_text(value) for name, value in values.items() if value != ()},
+        "parameters": parameters, "variations": found, "texts": _texts(values),
     }  # fmt: skip
+
+
+def _texts(values: Mapping[str, Value]) -> dict[str, str]:
+    """The values of parameters as a link has them."""
+    return {name: value_text(value) for name, value in values.items() if value != ()}
 
 
 def _parameter(name: str, parameter: Any) -> dict[str, Any]:

@@ -1,29 +1,101 @@
 """The figures of a live page: those that a view builds, as BokehJS reads them, in both themes, and smaller."""
 
-from collections.abc import Iterator, Sequence
+import gzip
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from bokeh.embed import json_item
-from bokeh.models import Axis, ColumnDataSource, GlyphRenderer, Image, Label, LinearColorMapper, Model, Plot, Widget
+from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Label, LinearColorMapper, Plot, Widget
 
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS, Scene, View
 
 
-def built(key: str, scene: Scene) -> View:
-    """A view of the scene, with pictures in so few bytes as they have colours."""
-    view = VIEWS[key](scene)
-    # Captions are text of the page there, which wraps and is read aloud.
-    for label in view.figure.select({"type": Label}):
-        label.visible = False
-    for plot in _plots(view):
-        plot.min_border_top = 8
-    for renderer in view.figure.select({"type": GlyphRenderer}):
-        # What is turned has numbers of its own.
-        if isinstance(renderer.glyph, Image) and not need_widgets([view]):
-            _reduce(renderer.data_source, renderer.glyph.color_mapper)
-    return view
+@dataclass(frozen=True)
+class Drawn:
+    """A view's figure as BokehJS reads it."""
+
+    view: View
+    item: Any
+    attributes: tuple[tuple[str, str, dict[str, Any]], ...]
+    """Of each model its id, its kind and its attributes, with references in the place of models."""
+
+    @classmethod
+    def of(cls, key: str, scene: Scene) -> "Drawn | None":
+        """A view of the scene, with pictures in so few bytes as they have colours; None of one that cannot be live."""
+        view = VIEWS[key](scene)
+        if view.live_data() is None:
+            return None
+        models = view.figure.references()
+        turned = any(isinstance(model, Widget) for model in models)
+        for model in models:
+            if isinstance(model, Label):
+                # Captions are text of the page there, which wraps and is read aloud.
+                model.visible = False
+            elif isinstance(model, Plot):
+                model.min_border_top = 8
+            elif isinstance(model, GlyphRenderer) and isinstance(model.glyph, Image) and not turned:
+                # What is turned has numbers of its own.
+                _reduce(model.data_source, model.glyph.color_mapper)
+        item = _smaller(json.loads(json.dumps(json_item(view.figure))))
+        # Definitions of models of every library that this process has loaded; none is in a figure.
+        item["doc"]["defs"] = []
+        return cls(view, item, tuple(_attributes(item["doc"]["roots"])))
+
+    @property
+    def needs_widgets(self) -> bool:
+        """Whether the figure has sliders, which are a part of BokehJS of their own."""
+        return any("Slider" in kind for _, kind, _ in self.attributes)
+
+    def default(self, model: str, name: str) -> Any:
+        """A property that a document is without. Raises :class:`StructureError` where it is no number, text or None."""
+        found = next(one for one in self.view.figure.references() if one.id == model)
+        value = getattr(found, name)
+        if not isinstance(value, str | int | float | None):
+            raise StructureError(f"{self.view.key}: {name}")
+        return value
+
+    def described(self) -> dict[str, Any]:
+        """What the page needs of the view beside its code: the figure, its feeds, and constants."""
+        feeds = {
+            name: {"id": feed.model.id, "columns": feed.columns, "operation": feed.operation, "rollover": feed.rollover}
+            for name, feed in self.view.feeds.items()
+            if feed.operation != "play"
+        }
+        view = self.view
+        return {"title": view.title, "hint": view.hint, "figure": self.item, "feeds": feeds, "data": view.live_data()}
+
+    @property
+    def axis_labels(self) -> list[tuple[str, str]]:
+        """The models and properties that hold the name of the axis that curves are drawn against."""
+        names = set(AXIS_LABELS.values())
+        found = self.attributes if self.view.follows_axis else ()
+        return [(model, "axis_label") for model, _, values in found if values.get("axis_label") in names]
+
+
+ENOUGH = 1e-4
+"""The share of an array's range to which a drawing needs its numbers."""
+
+
+def _smaller(node: Any) -> Any:
+    """A document with arrays of 4-byte numbers where a drawing needs no more, none compressed, for the file is."""
+    if isinstance(node, list):
+        return [_smaller(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("type") == "ndarray" and node["array"]["type"] == "bytes":
+        raw, dtype = gzip.decompress(b64decode(node["array"]["data"])), node["dtype"]
+        if dtype == "float64":
+            numbers = np.frombuffer(raw)
+            finite = np.abs(numbers[np.isfinite(numbers)])
+            if finite.size and finite.max() < 1e38 and finite.max() * 2.0**-24 <= ENOUGH * np.ptp(finite):
+                raw, dtype = numbers.astype(np.float32).tobytes(), "float32"
+        return {**node, "array": {"type": "bytes", "data": b64encode(raw).decode()}, "dtype": dtype}
+    return {name: _smaller(part) for name, part in node.items()}
 
 
 def _reduce(source: ColumnDataSource, mapper: Any) -> None:
@@ -38,75 +110,119 @@ def _reduce(source: ColumnDataSource, mapper: Any) -> None:
     mapper.low, mapper.high = -0.5, n - 0.5
 
 
-def need_widgets(views: Sequence[View]) -> bool:
-    """Whether a figure has sliders, which are a part of BokehJS of their own."""
-    return any(isinstance(model, Widget) for view in views for model in view.figure.references())
+class StructureError(Exception):
+    """Two figures that differ in more than values."""
 
 
-def _plots(view: View) -> list[Plot]:
-    return [model for model in _models(view.figure) if isinstance(model, Plot)]
+DEFAULT = "default"
+"""Stands for a value that a document is without."""
+Changes = dict[str, dict[str, Any]]
+"""Properties as BokehJS reads them, by the model's id."""
 
 
-def described(view: View) -> dict[str, Any]:
-    """What the page needs of a view beside its code: the figure, its feeds, and constants."""
-    feeds = {
-        name: {"id": feed.model.id, "columns": feed.columns, "operation": feed.operation, "rollover": feed.rollover}
-        for name, feed in view.feeds.items()
-        if feed.operation != "play"
-    }
-    item = json_item(view.figure)
-    # Definitions of models of every library that this process has loaded; none is in a figure.
-    item["doc"]["defs"] = []
-    return {
-        "title": view.title,
-        "hint": view.hint,
-        "figure": item,
-        "feeds": feeds,
-        "data": view.live_data(),
-    }
+@dataclass(frozen=True)
+class Difference:
+    """What another figure of the same view has otherwise: another theme's, or another target's."""
+
+    before: Changes
+    """What the first figure has, where its document does not say it."""
+    after: Changes
+
+    @classmethod
+    def between(cls, one: Drawn, other: Drawn) -> "Difference":
+        """Every property that differs. Raises :class:`StructureError` where one has models that the other has not."""
+        kinds = [[kind for _, kind, _ in drawn.attributes] for drawn in (one, other)]
+        if kinds[0] != kinds[1]:
+            raise StructureError(one.view.key)
+        pairs = list(zip(one.attributes, other.attributes, strict=True))
+        ids = {twin: model for (model, _, _), (twin, _, _) in pairs}
+        before: Changes = {}
+        after: Changes = {}
+        for (model, _, values), (twin, _, others) in pairs:
+            for name in {**values, **others}:
+                # A document is without values that are a property's default.
+                value = values[name] if name in values else one.default(model, name)
+                then = _renamed(others[name], ids) if name in others else other.default(twin, name)
+                if value == then:
+                    continue
+                if _has_models(value) or _has_models(then):
+                    raise StructureError(f"{one.view.key}: {name}")
+                if name not in values:
+                    before.setdefault(model, {})[name] = value
+                after.setdefault(model, {})[name] = then
+        return cls(before, after)
+
+    def carried(self, one: Drawn, to: Drawn, known: Mapping[str, str]) -> "Difference | None":
+        """The difference for a figure of the same view with more or fewer lanes: a value changes as the same value of
+        the same property did in ``one``, and a colour that is ``known`` to that colour.
+
+        None where that does not say what becomes of each property.
+        """
+        became: dict[tuple[str, str, str], set[str]] = {}
+        for model, kind, values in one.attributes:
+            changed = self.after.get(model, {})
+            for name in {**values, **changed}:
+                then = changed.get(name, values.get(name))
+                value = json.dumps(values[name]) if name in values else DEFAULT
+                became.setdefault((kind, name, value), set()).add(json.dumps(then))
+        before: Changes = {}
+        after: Changes = {}
+        for model, kind, values in to.attributes:
+            defaults = [name for of, name, value in became if of == kind and value == DEFAULT and name not in values]
+            for name in [*values, *defaults]:
+                if _has_models(values.get(name)):
+                    continue
+                text = json.dumps(values[name]) if name in values else DEFAULT
+                found = became.get((kind, name, text))
+                if found is None:
+                    for colour, other in known.items():
+                        text = text.replace(f'"{colour}"', f'"{other}"')
+                    if "ndarray" in text:
+                        return None
+                    found = {text}
+                if len(found) > 1:
+                    return None
+                value = values[name] if name in values else to.default(model, name)
+                then = json.loads(next(iter(found)))
+                if then != value:
+                    if name not in values:
+                        before.setdefault(model, {})[name] = value
+                    after.setdefault(model, {})[name] = then
+        return Difference(before, after)
 
 
-def theme_changes(
-    light: Sequence[View], dark: Sequence[View]
-) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Every property that differs between the same figures in both themes, by the id of the light one's model."""
-    to_light: dict[str, dict[str, Any]] = {}
-    to_dark: dict[str, dict[str, Any]] = {}
-    for one, other in zip(light, dark, strict=True):
-        for model, twin in zip(_models(one.figure), _models(other.figure), strict=True):
-            # One of the two may have the colour that is a default.
-            changed = set().union(*(part.properties_with_values(include_defaults=False) for part in (model, twin)))
-            for name in sorted(changed):
-                now, then = (_plain(getattr(part, name)) for part in (model, twin))
-                if now is not None and now != then:
-                    to_light.setdefault(model.id, {})[name] = now
-                    to_dark.setdefault(model.id, {})[name] = then
-    return to_light, to_dark
+def _attributes(node: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The id, the kind and the attributes of each model in a document, with references in the place of models."""
+    if isinstance(node, list):
+        for part in node:
+            yield from _attributes(part)
+    elif isinstance(node, dict):
+        if node.get("type") == "object" and "id" in node:
+            found = node.get("attributes", {})
+            yield node["id"], node["name"], {name: _referred(value) for name, value in found.items()}
+        for part in node.values():
+            yield from _attributes(part)
 
 
-def axis_labels(views: Sequence[View]) -> list[tuple[str, str]]:
-    """The models and properties that hold the name of the axis that curves are drawn against."""
-    names = set(AXIS_LABELS.values())
-    return [
-        (part.id, "axis_label")
-        for view in views
-        if view.follows_axis
-        for part in _models(view.figure)
-        if isinstance(part, Axis) and part.axis_label in names
-    ]
+def _referred(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_referred(part) for part in node]
+    if isinstance(node, dict):
+        if node.get("type") == "object" and "id" in node:
+            return {"id": node["id"]}
+        return {name: _referred(part) for name, part in node.items()}
+    return node
 
 
-def _plain(value: Any) -> Any:
-    """A colour, a palette, or a number, as JSON; None for anything else."""
-    if isinstance(value, dict) and set(value) <= {"type", "value"}:
-        return _plain(value.get("value"))
-    if isinstance(value, (str, float, int)):
-        return value
-    if isinstance(value, (list, tuple)) and value and all(isinstance(one, str) for one in value):
-        return list(value)
-    return None
+def _renamed(node: Any, ids: dict[str, str]) -> Any:
+    if isinstance(node, list):
+        return [_renamed(part, ids) for part in node]
+    if isinstance(node, dict):
+        return {name: ids.get(part, part) if name == "id" else _renamed(part, ids) for name, part in node.items()}
+    return node
 
 
-def _models(figure: Model) -> Iterator[Model]:
-    """All models of a figure, in an order that only its making decides."""
-    return iter(sorted(figure.references(), key=lambda model: int(model.id.removeprefix("p"))))
+def _has_models(node: Any) -> bool:
+    if isinstance(node, list):
+        return any(map(_has_models, node))
+    return isinstance(node, dict) and ("id" in node or any(map(_has_models, node.values())))

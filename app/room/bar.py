@@ -5,7 +5,8 @@ from typing import Any
 
 import param
 
-from app.bus import ASSETS, Wire
+from app.bundle import ASSETS
+from app.bus import Wire
 
 _LOOK = """
 :host { display: block; width: 100%; }

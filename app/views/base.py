@@ -247,6 +247,8 @@ class View:
         self.before = before
         self.gestures: set[str] = set()
         """What may be done in it with the pointer."""
+        self.thrown_along = ""
+        """The source of the arrow that a drag draws, by its id, in a figure where a drag throws the chains."""
         self.figure = self.build()
         self._name_figures()
         self._drop_glyphs()

@@ -89,7 +89,7 @@ class Circle(View):
         return {"top": self._top, "cuts": self._cuts.tolist(), "bars": self._bars.tolist()}
 
     def live_tap(self) -> dict[str, Any] | None:
-        return {"figure": self.figure.id, "kind": "circle"}
+        return {"figure": self.figure.id, "kind": "circle", "arrow": self.thrown_along, "length": ARROW}
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         length = float(np.linalg.norm(point))

@@ -78,7 +78,7 @@ def take_drags(
     ``flat``: only how far to the right it goes counts. Meanwhile none of ``modes`` may be active.
     """
     throws, colours = view.scene.throws > 0, view.scene.colours
-    if view.scene.live or (not throws and handles is None):
+    if (view.scene.live and not throws) or (not throws and handles is None):
         return
     arrow = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1")}, tags=[-1])
     if throws:
@@ -88,6 +88,9 @@ def take_drags(
             line_color=colours.text, line_width=3, level="annotation",
         ))  # fmt: skip
         view.gestures.add(THROW)
+        view.thrown_along = arrow.id
+        if view.scene.live:
+            return
         view.click = view.click.removesuffix(" there") + OF_A_MOUSE.format(", drag: throw")
     if handles is not None:
         view.gestures.add(HANDLE)

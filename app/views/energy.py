@@ -78,7 +78,8 @@ class Energy(View):
 
     def live_tap(self) -> dict[str, Any] | None:
         scale = {"log": self._scale.log, "range": list(self._scale.range)}
-        return {"figure": self.figure.id, "kind": "axes", "coordinates": [0], "scales": [scale]}
+        tap = {"figure": self.figure.id, "kind": "axes", "coordinates": [0], "scales": [scale]}
+        return tap | {"arrow": self.thrown_along, "flat": True}
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         low, high = self._scale.range

@@ -93,6 +93,12 @@ class Phase(View):
         scale = {"log": self._scale.log, "range": list(self._scale.range)}
         return {"scale": scale, "ranges": [reach.ends.tolist() for reach in self._reaches]}
 
+    def live_tap(self) -> dict[str, Any] | None:
+        scales = [self.live_data()["scale"], {"log": False, "range": self._reaches[1].ends.tolist()}]
+        return {"figure": self.figure.id, "kind": "phase", "coordinate": self.scene.coordinate, "scales": scales} | {
+            "throws": self.scene.throws > 0
+        }
+
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         inside = [
             low <= x <= high for x, (low, high) in zip(point, (reach.ends for reach in self._reaches), strict=False)

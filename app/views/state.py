@@ -164,9 +164,8 @@ class State(View):
     def live_tap(self) -> dict[str, Any] | None:
         if CLICK not in self.gestures or self.scene.target.support == SIMPLEX:
             return None
-        return {"figure": self.figure.id, "kind": "axes"} | {
-            name: self.live_data()[name] for name in ("coordinates", "scales")
-        }
+        tap = {"figure": self.figure.id, "kind": "axes", "arrow": self.thrown_along, "flat": len(self._scales) == 1}
+        return tap | {name: self.live_data()[name] for name in ("coordinates", "scales")}
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         target, (first, *second) = self.scene.target, self._coordinates

@@ -22,7 +22,7 @@ export function bytesOf(text) {
 
 /** The numbers of an array of doubles; of integers their bytes. @param {Packed} packed @returns {Float64Array} */
 export const numbersOf = ({ values, data }) =>
-  values ? Float64Array.from(values) : new Float64Array(bytesOf(data ?? "").buffer)
+  values ? Float64Array.from(values) : new Float64Array((typeof data === "string" || !data ? bytesOf(data ?? "") : data).buffer)
 
 export class Engine {
   /** @param {WebAssembly.Instance} instance @param {Record<string, Signature>} signatures */

@@ -33,5 +33,28 @@ export const put = (model, { columns, operation, rollover }, parts) => {
   columns.forEach((name, i) => {
     data[name] = operation === "stream" ? append(data[name], parts[i], rollover) : parts[i]
   })
-  model.data = data
+  // A server knows what it sent.
+  model.setv({ data }, { sync: false })
+}
+
+/** Streams begin again with nothing. @param {any} model @param {Feed} feed */
+export const empty = (model, { columns, operation }) => {
+  if (operation === "stream") model.setv({ data: { ...model.data, ...Object.fromEntries(columns.map((name) => [name, new Float64Array(0)])) } }, { sync: false })
+}
+
+/** @type {Record<string, any>} */
+const KINDS = { float64: Float64Array, float32: Float32Array, int32: Int32Array, uint8: Uint8Array, uint32: Uint32Array, int8: Int8Array, uint16: Uint16Array, int16: Int16Array }
+
+/** A property's value from a document of Bokeh. `old` is the value before: its arrays of two dimensions have a class of their own.
+ * @param {any} value @param {any} old @returns {any} */
+export const decoded = (value, old) => {
+  if (Array.isArray(value)) return value.map((part, i) => decoded(part, old?.[i]))
+  if (value === null || typeof value !== "object") return value
+  if (value.type === "map") return { ...old, ...Object.fromEntries(value.entries.map((/** @type {any} */ [name, part]) => [name, decoded(part, old?.[name])])) }
+  if (value.type === "number") return Number(value.value.replace("inf", "Infinity"))
+  if (value.type === "ndarray") {
+    const numbers = new KINDS[value.dtype](value.array.data.buffer)
+    return value.shape.length > 1 ? new old.constructor(numbers, value.shape) : numbers
+  }
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== "type").map(([name, part]) => [name, decoded(part, old?.[name])]))
 }

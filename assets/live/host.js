@@ -4,7 +4,6 @@
 import { Engine } from "./engine.js"
 import { Lane } from "./lane.js"
 import { Run } from "./run.js"
-import { Truth } from "./truth.js"
 import { VIEWS } from "./views.js"
 
 /** Milliseconds that lanes may move for between two frames. */
@@ -29,6 +28,8 @@ export class Host {
     this.single = 0
     this.sent = this.answered = 0
     this.ticking = false
+    /** What views are made for; null until figures of the lanes are there. @type {Omit<import("./views.js").Scene, "data"> | null} */
+    this.scene = null
     this.saidAt = -Infinity
     /** @type {Set<number>} Lanes whose divergence was said. */
     this.stopped = new Set()
@@ -49,15 +50,14 @@ export class Host {
     this.constants = constants
   }
 
-  /** Begin these lanes. @param {{lanes: any[], truth: any}} message */
-  open({ lanes, truth }) {
-    for (const record of this.records) record.run.free()
+  /** Begin these lanes. @param {{lanes: any[]}} message */
+  open({ lanes }) {
+    // Figures of another number of lanes are no longer there; those of these come with the next look.
+    if (lanes.length !== this.records.length) this.scene = null
+    for (const record of this.records) record.free()
     this.records = []
-    this.truth?.free()
     // @ts-ignore
-    this.truth = new Truth(this.engine, truth)
-    // @ts-ignore
-    for (const lane of lanes) this.records.push(new Lane(new Run(this.engine, this.constants, lane), this.truth))
+    for (const lane of lanes) this.records.push(new Lane(new Run(this.engine, this.constants, lane)))
     this.stopped.clear()
     this.renew()
   }
@@ -142,7 +142,7 @@ export class Host {
   }
 
   tick() {
-    if (!this.records.length || !this.active || this.sent - this.answered >= UNANSWERED) return
+    if (!this.scene || !this.records.length || !this.active || this.sent - this.answered >= UNANSWERED) return
     const began = performance.now()
     this.move(this.playing ? this.speed : this.single)
     this.single = 0
@@ -171,9 +171,9 @@ export class Host {
 
   /** @param {number} began */
   send(began) {
-    if (!this.scene) return
-    // @ts-ignore
-    const lanes = this.records.map((record) => record.frame(this.scene.axis))
+    const { scene: drawn } = this
+    if (!drawn) return
+    const lanes = this.records.map((record) => record.frame(drawn.axis))
     const feeds = []
     /** @type {Transferable[]} */
     const transfer = []
@@ -181,7 +181,7 @@ export class Host {
     const texts = []
     for (const key of this.shown) {
       const { data, feeds: targets } = this.views[key]
-      const scene = { ...this.scene, data }
+      const scene = { ...drawn, data }
       for (const [name, columns] of Object.entries(VIEWS[key].compute(scene, lanes))) {
         const arrays = columns.map((column) => Float64Array.from(column))
         transfer.push(...arrays.map((array) => array.buffer))

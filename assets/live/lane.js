@@ -1,6 +1,7 @@
 // A lane as its pictures see it: the run, the draws since the last frame, and the curve of its distance from the target.
 
 import { WRITTEN } from "./run.js"
+import { Truth } from "./truth.js"
 
 const FRESH = 16
 const CURVE_SPACING = 1.03
@@ -11,16 +12,30 @@ const CURVE_SPACING = 1.03
  * @typedef {{n: number, chains: number, theta: Float64Array, values: Float64Array}} Fresh */
 
 export class Lane {
-  /** @param {import("./run.js").Run} run @param {import("./truth.js").Truth} truth */
-  constructor(run, truth) {
+  /** @param {import("./run.js").Run} run */
+  constructor(run) {
     this.run = run
-    this.truth = truth
+    this.truth = new Truth(run.engine, run.target.truth)
+    this.aimed = run.target
     this.seconds = 0
     this.seen = 0
     /** @type {CurvePoint[]} */
     this.curve = []
     /** @type {Position[]} */
     this.marks = []
+  }
+
+  free() {
+    this.run.free()
+    this.truth.free()
+  }
+
+  /** The exact answers of the target that the run has now. */
+  _lookAtTarget() {
+    if (this.aimed === this.run.target) return
+    this.aimed = this.run.target
+    this.truth.free()
+    this.truth = new Truth(this.run.engine, this.aimed.truth)
   }
 
   /** @returns {Position} */
@@ -35,6 +50,7 @@ export class Lane {
     const began = performance.now()
     this.run.advance(n)
     this.seconds += (performance.now() - began) / 1000
+    this._lookAtTarget()
   }
 
   /** Add a point to the curve if the run has become enough longer, or longer at all where it rests. @param {boolean} rests */
@@ -48,6 +64,7 @@ export class Lane {
   /** Go on with other parameters from here. @param {any} change */
   change(change) {
     this.run.change(change)
+    this._lookAtTarget()
     if (this.marks[this.marks.length - 1]?.steps !== this.run.steps) this.marks.push(this.position)
   }
 

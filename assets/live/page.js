@@ -2,9 +2,10 @@
 
 import { Host } from "./host.js"
 import { bytesOf } from "./engine.js"
-import { find, put } from "./feeds.js"
+import { download, makeSheet } from "../sheet.js"
+import { decoded, empty, find, put } from "./feeds.js"
 import { described, scaleOf, written } from "./parameters.js"
-import { startAt } from "./starts.js"
+import { startAt, thrown } from "./starts.js"
 
 /** @param {string} id @returns {any} */
 const element = (id) => document.getElementById(id)
@@ -37,6 +38,14 @@ const unzipped = (id) => {
   return new Response(bytes.stream().pipeThrough(new DecompressionStream("gzip")))
 }
 
+/** The file with its arrays in the place of where they are. @param {any} node @param {ArrayBuffer} arrays @returns {any} */
+const restored = (node, arrays) => {
+  if (Array.isArray(node)) return node.map((part) => restored(part, arrays))
+  if (node === null || typeof node !== "object") return node
+  if (Array.isArray(node.pooled)) return new Uint8Array(arrays.slice(node.pooled[0], node.pooled[0] + node.pooled[1]))
+  return Object.fromEntries(Object.entries(node).map(([name, part]) => [name, restored(part, arrays)]))
+}
+
 /** Everything of the file beside its compiled functions. @type {any} */
 let file
 /** The step that is shown: an experiment, and where its figures are; without an experiment it has no lanes. @type {any} */
@@ -47,13 +56,19 @@ const first = () => ({
   seed: page.seed,
   n_chains: page.n_chains,
   start: /** @type {number[] | null} */ (null),
+  momentum: /** @type {number[] | null} */ (null),
   // A telephone has room for one picture and its controls.
   views: /** @type {string[]} */ (matchMedia("(max-width: 560px)").matches ? page.shown.slice(0, 1) : [...page.shown]),
   axis: "steps",
   speed: page.speed,
-  target: { ...page.target.first },
-  lanes: page.lanes.map((/** @type {any} */ lane) => ({ sampler: { ...lane.sampler.first }, gradient: { ...lane.gradient.first } })),
+  // Of a target's parameter with stops the first one, which changes nothing.
+  target: /** @type {Record<string, any>} */ (Object.fromEntries(Object.entries(page.stops).map(([name, { stops }]) => [name, stops.find((/** @type {any} */ [, stop]) => stop === null)[0]]))),
+  lanes: /** @type {LaneChoice[]} */ (page.lanes.map(laneOf)),
 })
+
+/** A lane as a person has it: its kind, by its number, and values. @typedef {{kind: number, sampler: Record<string, any>, gradient: Record<string, any>}} LaneChoice */
+/** A lane of this kind with the values that it has at first. @param {number} kind @returns {LaneChoice} */
+const laneOf = (kind) => ({ kind, sampler: { ...page.kinds[kind].sampler.first }, gradient: { ...page.kinds[kind].gradient.first } })
 
 /** What a person has chosen in this step. @type {ReturnType<typeof first>} */
 let chosen
@@ -70,17 +85,22 @@ const LAB = "http://localhost:5006/app"
 
 /** The experiment as the lab's link has it. */
 const labQuery = () => {
-  const words = new URLSearchParams({ target: page.target.query })
-  page.lanes.forEach((/** @type {any} */ { sampler, gradient }, /** @type {number} */ i) => {
+  const words = new URLSearchParams({ target: written(page.target, chosen.target) })
+  chosen.lanes.forEach((_, i) => {
+    const { sampler, gradient } = kindNow(i)
     words.append("lane", `${written(sampler, chosen.lanes[i].sampler)}~${written(gradient, chosen.lanes[i].gradient)}`)
   })
   words.set("seed", String(chosen.seed))
   words.set("n_chains", String(chosen.n_chains))
-  if (chosen.start) words.set("start", chosen.start.join(","))
+  for (const key of PLACES) if (chosen[key]) words.set(key, chosen[key].join(","))
   words.set("views", chosen.views.join(","))
   return words
 }
 
+/** So many lanes a figure can have. */
+const MOST_LANES = 4
+/** @type {["start", "momentum"]} */
+const PLACES = ["start", "momentum"]
 const KEYS = ["seed", "n_chains", "axis", "speed"]
 
 const writeFragment = () => {
@@ -88,12 +108,38 @@ const writeFragment = () => {
   if (file.steps.length > 1) words.set("step", String(number + 1))
   for (const key of KEYS) words.set(key, String(/** @type {any} */ (chosen)[key]))
   words.set("views", chosen.views.join(","))
-  if (chosen.start) words.set("start", chosen.start.join(","))
-  words.set("target", JSON.stringify(chosen.target))
+  for (const key of PLACES) if (chosen[key]) words.set(key, chosen[key].join(","))
+  if (stopNow()) words.set("target", JSON.stringify(chosen.target))
   chosen.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ i) => words.set(`lane${i}`, JSON.stringify(lane)))
   element("open").href = `${LAB}?${labQuery()}`
   allowed(() => history.replaceState(null, "", `#${words}`))
   return `${location.href.split("#")[0]}#${words}`
+}
+
+/** The other target that a person has chosen; null where it is the file's. */
+const stopNow = () => {
+  for (const [name, value] of Object.entries(chosen.target)) {
+    const stop = page.stops[name].stops.find((/** @type {any} */ [one]) => one === value)?.[1]
+    if (stop) return stop
+  }
+  return null
+}
+
+/** @param {number} i */
+const kindNow = (i) => ({ ...page.kinds[chosen.lanes[i].kind], ...stopNow()?.kinds[chosen.lanes[i].kind] })
+
+/** The figures for so many lanes as there are. */
+const figuresNow = () => page.figures[chosen.lanes.length]
+
+/** The keys of the views that show something of these lanes. */
+const views = () => Object.keys(figuresNow().views).filter((key) => chosen.lanes.some(({ kind }) => page.kinds[kind].views.includes(key)))
+
+/** The lanes' names: those of the file for its own lanes, else the samplers' titles. */
+const names = () => {
+  const kinds = chosen.lanes.map(({ kind }) => kind)
+  if (String(kinds) === String(page.lanes)) return page.names
+  const titles = kinds.map((kind) => page.names[page.lanes.indexOf(kind)] ?? page.kinds[kind].title)
+  return titles.map((title, i) => (titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${i + 1})`))
 }
 
 /** Whether a value is one that this parameter may have. @param {any} choice @param {string} name @param {any} value */
@@ -141,16 +187,11 @@ const readFragment = () => {
     if (Object.hasOwn(page.axes, words.get("axis") ?? "")) chosen.axis = words.get("axis") ?? "steps"
     else refused.push("axis")
   }
-  if (words.has("views")) {
-    const asked = (words.get("views") ?? "").slice(0, 500).split(",")
-    const known = asked.filter((key) => Object.hasOwn(page.views, key))
-    if (known.length) chosen.views = known
-    if (known.length < asked.length) refused.push("views")
-  }
-  if (words.has("start")) {
-    const start = (words.get("start") ?? "").slice(0, 5000).split(",").map(Number)
-    if (start.length === page.dim && start.every((x) => Number.isFinite(x) && Math.abs(x) <= 1e6)) chosen.start = start
-    else refused.push("start")
+  for (const key of PLACES) {
+    if (!words.has(key)) continue
+    const place = (words.get(key) ?? "").slice(0, 5000).split(",").map(Number)
+    if (place.length === page.dim && place.every((x) => Number.isFinite(x) && Math.abs(x) <= 1e6)) chosen[key] = place
+    else refused.push(key)
   }
   const parsed = (/** @type {string} */ key) => {
     if (!words.has(key)) return {}
@@ -159,12 +200,31 @@ const readFragment = () => {
     refused.push(key)
     return {}
   }
-  takeValues(page.target, chosen.target, parsed("target"), refused)
-  page.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ i) => {
-    const { sampler, gradient } = parsed(`lane${i}`)
-    takeValues(lane.sampler, chosen.lanes[i].sampler, sampler, refused)
-    takeValues(lane.gradient, chosen.lanes[i].gradient, gradient, refused)
+  const target = parsed("target")
+  for (const [name, value] of Object.entries(target)) {
+    if (!Object.hasOwn(page.stops, name) || !page.stops[name].stops.some((/** @type {any} */ [one]) => one === value)) refused.push(name)
+    // One parameter moves at a time.
+    else if (!stopNow()) chosen.target[name] = value
+  }
+  let count = 0
+  while (words.has(`lane${count}`) && count < MOST_LANES) count += 1
+  if (count && Object.hasOwn(page.figures, count)) chosen.lanes = Array.from({ length: count }, (_, i) => chosen.lanes[i] ?? laneOf(page.lanes[0]))
+  else if (count) refused.push("lanes")
+  chosen.lanes.forEach((_, i) => {
+    const { kind, sampler, gradient } = parsed(`lane${i}`)
+    if (kind !== undefined && page.kinds[kind] && Number.isInteger(kind)) chosen.lanes[i] = laneOf(kind)
+    else if (kind !== undefined) refused.push("sampler")
+    const choice = page.kinds[chosen.lanes[i].kind]
+    takeValues(choice.sampler, chosen.lanes[i].sampler, sampler, refused)
+    takeValues(choice.gradient, chosen.lanes[i].gradient, gradient, refused)
   })
+  if (words.has("views")) {
+    const asked = (words.get("views") ?? "").slice(0, 500).split(",")
+    const known = views().filter((key) => asked.includes(key))
+    if (known.length) chosen.views = known
+    if (known.length < asked.length) refused.push("views")
+  }
+  chosen.views = chosen.views.filter((key) => views().includes(key))
   return refused
 }
 
@@ -172,28 +232,31 @@ const readFragment = () => {
 
 const SIGNS = "●■▲◆"
 
-const targetNow = () => described(page.target, chosen.target)
+const targetNow = () => stopNow()?.target ?? page.target.base
 
 /** @param {number} i */
 const laneNow = (i) => ({
-  ...page.lanes[i].run,
+  ...kindNow(i).run,
   seed: chosen.seed,
   n_chains: chosen.n_chains,
-  target: targetNow().run,
-  sampler: described(page.lanes[i].sampler, chosen.lanes[i].sampler),
-  gradient: described(page.lanes[i].gradient, chosen.lanes[i].gradient),
-  ...(chosen.start ? { start: { shape: [page.dim], type: "f8", values: chosen.start } } : {}),
+  target: targetNow(),
+  sampler: described(kindNow(i).sampler, chosen.lanes[i].sampler),
+  gradient: described(kindNow(i).gradient, chosen.lanes[i].gradient),
+  ...(chosen.start ? { theta: chosen.start, momentum: null } : {}),
+  ...(chosen.momentum ? { velocity: chosen.momentum } : {}),
 })
 
 const open = () => {
   say("")
-  tell({ type: "open", lanes: page.lanes.map((/** @type {any} */ _, /** @type {number} */ i) => laneNow(i)), truth: targetNow().truth })
+  tell({ type: "open", lanes: chosen.lanes.map((_, i) => laneNow(i)) })
   writeFragment()
 }
 
 const look = () => {
-  const views = Object.fromEntries(Object.entries(page.views).map(([key, view]) => [key, { first: view.data, feeds: view.feeds, }]))
-  tell({ type: "look", views, shown: chosen.views, coordinate: page.coordinate, axis: chosen.axis, names: page.names })
+  const data = figureStop()?.data ?? {}
+  const scenes = Object.fromEntries(Object.entries(figuresNow().views).map(([key, view]) => [key, { first: data[key] ?? view.data, feeds: view.feeds }]))
+  for (const key of embedded) for (const feed of Object.values(figuresNow().views[key].feeds)) if (model(feed.id)) empty(model(feed.id), feed)
+  tell({ type: "look", views: scenes, shown: chosen.views, coordinate: page.coordinate, axis: chosen.axis, names: names() })
 }
 
 /** @param {string} text */
@@ -216,28 +279,80 @@ const model = (id) => {
 
 const dress = () => {
   document.documentElement.dataset.theme = dark ? "dark" : "light"
-  for (const [id, properties] of Object.entries(dark ? page.dark : page.light)) model(id)?.setv(properties)
+  const { before, after } = figuresNow().dark
+  if (dark) redraw(after)
+  else undo(before, after)
+}
+
+/** The stop in whose figures the page is: what differs in them from those of the file. @type {any} */
+let drawn = null
+const figureStop = () => stopNow()?.figures[chosen.lanes.length] ?? null
+
+/** @param {Record<string, Record<string, any>>} changes */
+const redraw = (changes) => {
+  for (const [id, properties] of Object.entries(changes)) {
+    const found = model(id)
+    if (found) found.setv(Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, decoded(value, found[name])])))
+  }
+}
+
+/** The attributes of each model in the file's figures, by its id. @type {Map<string, Record<string, any>>} */
+const attributes = new Map()
+/** @param {any} node */
+const gather = (node) => {
+  if (node === null || typeof node !== "object" || ArrayBuffer.isView(node)) return
+  if (node.type === "object" && node.attributes) attributes.set(node.id, node.attributes)
+  for (const part of Object.values(node)) gather(part)
+}
+
+/** The figures are again as the file has them; `before` are values that it does not say.
+ * @param {Record<string, any>} before @param {Record<string, any>} after */
+const undo = (before, after) =>
+  redraw(Object.fromEntries(Object.entries(after).map(([id, changed]) => [id, Object.fromEntries(Object.keys(changed).map((name) => [name, named(before[id]?.[name] ?? attributes.get(id)?.[name])]))])))
+
+/** The figures are those of the target that is chosen. */
+const aim = () => {
+  if (drawn) undo(drawn.before, drawn.after)
+  drawn = figureStop()
+  if (drawn) redraw(drawn.after)
 }
 
 const labelAxes = () => {
-  for (const [id, name] of page.axis_labels) model(id)?.setv({ [name]: page.axes[chosen.axis] })
+  for (const [id, name] of figuresNow().axis_labels) model(id)?.setv({ [name]: page.axes[chosen.axis] })
 }
 
 /** Figures are made when their view is first shown. @type {Set<string>} */
 const embedded = new Set()
 
+/** A figure with the lanes' names. @param {any} node @returns {any} */
+const named = (node) => {
+  if (typeof node === "string") return node.replace(/⟪(\d)⟫/g, (_, i) => names()[i])
+  if (Array.isArray(node)) return node.map(named)
+  if (node === null || typeof node !== "object" || ArrayBuffer.isView(node)) return node
+  return Object.fromEntries(Object.entries(node).map(([name, part]) => [name, named(part)]))
+}
+
 const placeViews = () => {
   embedded.clear()
   listening.clear()
-  element("views").replaceChildren(...Object.entries(page.views).map(([key, { title, hint }]) =>
-    make("figure", { className: "view", id: `view-${key}` },
-      make("figcaption", {}, make("b", {}, title), " ", make("span", { className: "hint" }, hint)),
+  models.clear()
+  drawn = null
+  attributes.clear()
+  gather(figuresNow().views)
+  // Models of figures that are no longer there have the same ids.
+  // @ts-ignore
+  for (const document of Bokeh.documents.splice(0)) document.clear()
+  element("views").replaceChildren(...views().map((key) => {
+    const { title, hint } = figuresNow().views[key]
+    return make("figure", { className: "view", id: `view-${key}` },
+      make("figcaption", {}, make("b", { className: "view-title" }, title), " ", make("span", { className: "hint" }, hint)),
       make("ul", { className: "caption", id: `caption-${key}` }),
-      make("div", { className: "plot", id: `plot-${key}` }))))
+      make("div", { className: "plot", id: `plot-${key}` }))
+  }))
 }
 
 const showViews = async () => {
-  for (const key of Object.keys(page.views)) {
+  for (const key of views()) {
     element(`view-${key}`).hidden = !chosen.views.includes(key)
     element(`show-${key}`).setAttribute("aria-pressed", String(chosen.views.includes(key)))
   }
@@ -246,25 +361,47 @@ const showViews = async () => {
     const holder = element(`plot-${key}`)
     holder.replaceChildren()
     // @ts-ignore
-    await Bokeh.embed.embed_item(page.views[key].figure, holder)
+    await Bokeh.embed.embed_item(named(figuresNow().views[key].figure), holder)
   }
   models.clear()
-  for (const { tap, view } of page.taps) listen(view, tap)
+  for (const view of Object.keys(figuresNow().taps)) listen(view)
   dress()
+  aim()
   labelAxes()
   look()
 }
 
-/** A click in a figure starts the chains there. @param {string} view @param {any} tap */
-const listen = (view, tap) => {
+/** A click in a figure starts the chains there, and a drag throws them. @param {string} view */
+const listen = (view) => {
   if (listening.has(view) || !embedded.has(view)) return
   listening.add(view)
-  model(tap.figure).on_event("tap", (/** @type {any} */ event) => {
-    const [turn, tilt] = [tap.turn, tap.tilt].map((id) => (id ? model(id).value : 0))
-    const start = startAt({ ...tap, turn, tilt }, [event.x, event.y], chosen.start ?? page.start)
+  const tap = () => {
+    const found = (figureStop() ?? figuresNow()).taps[view]
+    const [turn, tilt] = [found.turn, found.tilt].map((id) => (id ? model(id).value : 0))
+    return { ...found, turn, tilt }
+  }
+  const begin = (/** @type {number[]} */ from, /** @type {number[]} */ to) => {
+    const start = startAt(tap(), from, chosen.start ?? page.start)
     if (!start) return
     chosen.start = start
+    chosen.momentum = thrown(tap(), from, to, start)
     open()
+  }
+  const figure = model(tap().figure)
+  figure.on_event("tap", (/** @type {any} */ { x, y }) => begin([x, y], [x, y]))
+  const arrow = tap().arrow && model(tap().arrow)
+  // A finger's drag scrolls the page.
+  if (!arrow || matchMedia("(pointer: coarse)").matches) return
+  /** @type {number[] | null} */
+  let from = null
+  const end = (/** @type {any} */ { x, y }) => [x, tap().flat && from ? from[1] : y]
+  const draw = (/** @type {number[]} */ a, /** @type {number[]} */ b) => { arrow.data = { x0: a.slice(0, 1), y0: a.slice(1), x1: b.slice(0, 1), y1: b.slice(1) } }
+  figure.on_event("panstart", (/** @type {any} */ { x, y }) => { from = [x, y] })
+  figure.on_event("pan", (/** @type {any} */ event) => { if (from) draw(from, end(event)) })
+  figure.on_event("panend", (/** @type {any} */ event) => {
+    if (from) begin(from, end(event))
+    from = null
+    draw([], [])
   })
 }
 
@@ -278,7 +415,7 @@ const draw = ({ number, feeds, steps, took, seconds }) => {
     if (target) put(target, feed, arrays)
   }
   element("steps").textContent = steps.toLocaleString("en-US")
-  const burnIn = page.lanes[0].run.burn_in
+  const burnIn = kindNow(0).run.burn_in
   element("burn-in").textContent = steps < burnIn ? `of ${burnIn.toLocaleString("en-US")} of the burn-in: nothing is counted yet` : ""
   document.documentElement.dataset.frames = String(number)
   hostMs += 0.1 * (took - hostMs)
@@ -293,7 +430,7 @@ const write = ({ items }) => {
     lines.forEach((/** @type {string} */ text, /** @type {number} */ i) => {
       const line = holder.children[i] ?? holder.appendChild(make("li"))
       if (line.textContent !== text) line.textContent = text
-      if (ofLanes && i < page.names.length) Object.assign(line.dataset, { lane: String(i), sign: SIGNS[i] })
+      if (ofLanes && i < chosen.lanes.length) Object.assign(line.dataset, { lane: String(i), sign: SIGNS[i] })
       else for (const name of ["lane", "sign"]) delete line.dataset[name]
     })
     while (holder.children.length > lines.length) holder.lastChild.remove()
@@ -311,11 +448,10 @@ const hear = (message) => {
 
 // Files.
 
-/** @param {string} name @param {Blob} blob */
-const download = (name, blob) => {
-  const link = /** @type {HTMLAnchorElement} */ (make("a", { href: URL.createObjectURL(blob), download: name }))
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
+const savePicture = () => {
+  const { backgroundColor, color } = getComputedStyle(document.body)
+  const look = { caption: `${document.title}, seed ${chosen.seed}, step ${element("steps").textContent}`, background: backgroundColor, ink: color }
+  makeSheet(look, () => Math.max(devicePixelRatio, 2))?.sheet.toBlob((blob) => { if (blob) download("sgmcmc-lab.png", blob) })
 }
 
 /** @param {any[]} lanes */
@@ -325,7 +461,7 @@ const saveDraws = (lanes) => {
   lanes.forEach(({ shape: [chains, length, columns], kept, stride, values }, i) => {
     for (let c = 0; c < chains; c++)
       for (let t = 0; t < kept; t++)
-        rows.push([`"${page.names[i]}"`, c + 1, t * stride + 1, ...values.subarray((c * length + t) * columns, (c * length + t + 1) * columns)].join(","))
+        rows.push([`"${names()[i].replaceAll('"', '""')}"`, c + 1, t * stride + 1, ...values.subarray((c * length + t) * columns, (c * length + t + 1) * columns)].join(","))
   })
   download("draws.csv", new Blob([rows.join("\n")], { type: "text/csv" }))
 }
@@ -378,31 +514,88 @@ const showPlay = () => {
   document.documentElement.dataset.playing = String(playing)
   tell({ type: "pace", playing: playing, speed: chosen.speed, hidden: document.hidden })
 }
-/** The controls of the step that is shown. */
-const placeControls = () => {
-  const lanes = page.lanes.map((/** @type {any} */ lane, /** @type {number} */ i) => {
+/** What a lane shows, and which lanes there are. */
+const placeLanes = () => {
+  const fixed = Object.keys(page.figures).length < 2
+  const lanes = chosen.lanes.map((lane, i) => {
+    const kind = kindNow(i)
     const changed = () => {
       const { sampler, gradient } = laneNow(i)
       tell({ type: "change", lane: i, change: { sampler, gradient } })
       writeFragment()
     }
     const all = [
-      ...sliders(lane.sampler, chosen.lanes[i].sampler, `sampler-${i}`, changed),
-      ...sliders(lane.gradient, chosen.lanes[i].gradient, `gradient-${i}`, changed),
+      ...sliders(kind.sampler, lane.sampler, `sampler-${i}`, changed),
+      ...sliders(kind.gradient, lane.gradient, `gradient-${i}`, changed),
     ]
     const equations = make("div", { className: "equations", tabIndex: 0, role: "group", "aria-label": "One step" })
-    equations.innerHTML = lane.equations
-    return make("section", { className: `lane lane-${i}` }, make("h2", {}, page.names[i]), equations, ...all)
+    equations.innerHTML = kind.equations
+    return make("section", { className: `lane lane-${i}` }, make("div", { className: "head" }, make("h2", {}, ...(fixed ? [names()[i]] : choices(lane, i)))), equations, ...all)
   })
-  const target = sliders(page.target, chosen.target, "target", open)
   element("lanes").replaceChildren(...lanes)
-  element("target-controls").replaceChildren(...target)
-  element("view-buttons").replaceChildren(...Object.entries(page.views).map(([key, { title }]) => {
-    const button = make("button", { type: "button", id: `show-${key}`, "aria-pressed": "false" }, title)
+  element("add").hidden = fixed || !Object.hasOwn(page.figures, chosen.lanes.length + 1)
+}
+
+/** Another sampler for a lane, and its end. @param {LaneChoice} lane @param {number} i */
+const choices = (lane, i) => {
+  const options = page.kinds.map((/** @type {any} */ { title }, /** @type {number} */ kind) => make("option", { value: String(kind), selected: kind === lane.kind }, page.names[page.lanes.indexOf(kind)] ?? title))
+  const select = make("select", { "aria-label": `Sampler ${i + 1}`, id: `kind-${i}` }, ...options)
+  select.onchange = () => {
+    chosen.lanes[i] = laneOf(/** @type {HTMLSelectElement} */ (select).selectedIndex)
+    rearrange(`kind-${i}`)
+  }
+  const remove = make("button", { type: "button", "aria-label": `Remove ${names()[i]}`, title: "Remove this sampler" }, "×")
+  remove.onclick = () => {
+    chosen.lanes.splice(i, 1)
+    rearrange("add")
+  }
+  return chosen.lanes.length > 1 ? [select, remove] : [select]
+}
+
+/** The run begins with other lanes. @param {string} focus the control that goes on to have the focus */
+const rearrange = async (focus) => {
+  const fitting = views()
+  chosen.views = chosen.views.filter((key) => fitting.includes(key))
+  if (!chosen.views.length) chosen.views = fitting.slice(0, 1)
+  placeViews()
+  placeControls()
+  element(focus)?.focus()
+  open()
+  await showViews()
+  showPlay()
+}
+
+/** Sliders of the target's parameters; one of them is away from its first value at a time. */
+const placeTarget = () => {
+  const start = first().target
+  element("target-controls").replaceChildren(...Object.entries(page.stops).map(([name, { parameter, stops }]) =>
+    slider(parameter, { stops }, chosen.target, "target", () => {
+      const others = Object.keys(start).filter((other) => other !== name && chosen.target[other] !== start[other])
+      for (const other of others) chosen.target[other] = start[other]
+      if (others.length) {
+        placeTarget()
+        element(`target-${name}`).focus()
+      }
+      aim()
+      look()
+      chosen.lanes.forEach((_, i) => {
+        const { sampler, gradient, target } = laneNow(i)
+        tell({ type: "change", lane: i, change: { sampler, gradient, target } })
+      })
+      writeFragment()
+    })))
+}
+
+/** The controls of the step that is shown. */
+const placeControls = () => {
+  placeLanes()
+  placeTarget()
+  element("view-buttons").replaceChildren(...views().map((key) => {
+    const button = make("button", { type: "button", id: `show-${key}`, "aria-pressed": "false" }, figuresNow().views[key].title)
     button.onclick = () => {
       const on = chosen.views.includes(key)
       if (on && chosen.views.length === 1) return
-      chosen.views = Object.keys(page.views).filter((one) => (one === key ? !on : chosen.views.includes(one)))
+      chosen.views = views().filter((one) => (one === key ? !on : chosen.views.includes(one)))
       showViews()
       writeFragment()
     }
@@ -429,7 +622,7 @@ const build = () => {
     tell({ type: "step" })
   }
   element("reset").onclick = () => {
-    chosen.start = null
+    chosen.start = chosen.momentum = null
     open()
     showPlay()
   }
@@ -470,7 +663,14 @@ const build = () => {
     const done = await allowed(() => navigator.clipboard?.writeText(link).then(() => true, () => false), Promise.resolve(false))
     element("copied").textContent = done ? "Copied." : link
   }
+  element("picture").onclick = savePicture
   element("draws").onclick = () => tell({ type: "draws" })
+  element("add").onclick = () => {
+    const used = chosen.lanes.map(({ kind }) => kind)
+    const free = page.kinds.findIndex((/** @type {any} */ _, /** @type {number} */ kind) => !used.includes(kind))
+    chosen.lanes.push(laneOf(free < 0 ? used[used.length - 1] : free))
+    rearrange(`kind-${chosen.lanes.length - 1}`)
+  }
   document.addEventListener("visibilitychange", showPlay)
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || /** @type {HTMLElement} */ (event.target).closest?.("input,select,button,textarea,summary,a")) return
@@ -512,11 +712,11 @@ const show = async (to, linked = false) => {
   element("lab").hidden = !page.lanes.length
   placeViews()
   placeControls()
-  if (page.lanes.length) {
+  if (chosen.lanes.length) {
     open()
     await showViews()
   } else {
-    tell({ type: "open", lanes: [], truth: { cdf: [], ks_columns: [] } })
+    tell({ type: "open", lanes: [] })
     say("")
     writeFragment()
   }
@@ -527,7 +727,8 @@ const show = async (to, linked = false) => {
 const begin = async () => {
   let module
   try {
-    file = await unzipped("page").json()
+    const arrays = await unzipped("arrays").arrayBuffer()
+    file = restored(await unzipped("page").json(), arrays)
     module = await WebAssembly.compile(await unzipped("module").arrayBuffer())
   } catch (error) {
     say(`This browser, or the page that holds this one, refuses WebAssembly, and nothing moves: ${error instanceof Error ? error.message : error}`)

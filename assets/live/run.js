@@ -5,6 +5,8 @@ import { general } from "./format.js"
 
 export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
 export const [STEPS, KEPT, STRIDE, WRITTEN] = [0, 1, 2, 3]
+/** Of samplers that go on with the momentum that they are given. */
+const KEPT_MOMENTUM = "kept"
 const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail"]
 
 /** Everything that moves a run by this estimator: all but its memory's first values. @param {any} gradient */
@@ -35,6 +37,8 @@ export class Run {
     /** The running statistics. @type {Record<string, import("./engine.js").NDArray>} */
     this.sums = {}
     this.sampler = description.sampler
+    /** Changes of parameters that are still to come, each at its step. @type {any[]} */
+    this.pending = [...(description.changes ?? [])]
     const { n_chains: n, start, momentum, seed, keep = 0 } = description
     this._aim(description.target)
     this._estimateBy(description.gradient)
@@ -43,7 +47,9 @@ export class Run {
     this._put("params", engine.unpack(this.sampler.params))
     this._put("position", engine.array(tile(numbersOf(start), n), [n, dim]))
     this._begin(this.arrays.position)
+    if (description.theta) this._place(tile(description.theta, n))
     if (momentum) this._throw(numbersOf(momentum))
+    if (description.velocity && this.sampler.momentum === KEPT_MOMENTUM) this._throw(this._white(Float64Array.from(description.velocity)))
     this._put("last_gradient", engine.zeros([n, dim]))
     this._put("counts", engine.zeros([constants.COUNTS]))
     this._put("kept", engine.zeros([n, keep, dim]))
@@ -211,18 +217,24 @@ export class Run {
 
   /** Move every chain to θ, the inverse of theta(). @param {Float64Array} theta */
   _place(theta) {
-    const { engine, arrays } = this
-    const z = engine.view(arrays.position)
-    z.set(theta)
-    if (!arrays.factor.shape[0]) return
-    const { dim } = this.target
-    const [centre, factor] = [engine.view(arrays.centre), engine.view(arrays.factor)]
+    const { engine, arrays, target: { dim } } = this
+    const centre = engine.view(arrays.centre)
+    engine.view(arrays.position).set(this._white(theta.map((x, k) => (arrays.factor.shape[0] ? x - centre[k % dim] : x))))
+  }
+
+  /** What differences of θ are in the space where chains move, row by row: factor⁻¹ of them. @param {Float64Array} rows */
+  _white(rows) {
+    const { engine, arrays, target: { dim } } = this
+    if (!arrays.factor.shape[0]) return rows
+    const factor = engine.view(arrays.factor)
+    const z = new Float64Array(rows.length)
     for (let k = 0; k < z.length; k++) {
       const i = k % dim
-      let rest = theta[k] - centre[i]
+      let rest = rows[k]
       for (let j = 0; j < i; j++) rest -= factor[i * dim + j] * z[k - i + j]
       z[k] = rest / factor[i * dim + i]
     }
+    return z
   }
 
   /** From a place without a density an accept step leads nowhere, and a drift anywhere. */
@@ -250,8 +262,9 @@ export class Run {
     const goal = this.steps + n
     const burnIn = this.description.burn_in
     while (this.steps < goal && !this.divergence) {
-      const stop = this.steps < burnIn ? Math.min(goal, burnIn) : goal
-      this._advance(stop - this.steps)
+      while (this.pending.length && this.pending[0].step <= this.steps) this.change(this.pending.shift())
+      const stops = [goal, ...(this.steps < burnIn ? [burnIn] : []), ...this.pending.slice(0, 1).map(({ step }) => step)]
+      this._advance(Math.min(...stops) - this.steps)
     }
   }
 

@@ -1,4 +1,4 @@
-// Where chains start after a click in a figure.
+// Where chains start after a click in a figure, and the momentum that a drag gives them.
 
 import { back } from "./marks.js"
 
@@ -30,6 +30,10 @@ const KINDS = {
     }
     return start
   },
+  phase: ({ coordinate, scales }, at, before) =>
+    scales.every((/** @type {any} */ { range: [low, high] }, /** @type {number} */ k) => at[k] >= low && at[k] <= high)
+      ? before.map((x, k) => (k === coordinate ? back(scales[0], at[0]) : x))
+      : null,
   circle: (_, at) => unit(at),
   torus: ({ axes }, at) => (at.every((x, k) => x >= axes[k][0] && x <= axes[k][1]) ? at.flatMap((angle) => [Math.cos(angle), Math.sin(angle)]) : null),
   globe(tap, at) {
@@ -49,3 +53,27 @@ const KINDS = {
 
 /** @param {any} tap @param {number[]} at @param {number[]} before */
 export const startAt = (tap, at, before) => KINDS[tap.kind](tap, at, before)
+
+/** From the value at a place to that at another one, which may be beyond the axis by its length.
+ * @param {import("./marks.js").Scale} scale @param {number} from @param {number} to */
+const between = (scale, from, to) => {
+  const [low, high] = scale.range
+  return back(scale, Math.min(Math.max(to, 2 * low - high), 2 * high - low)) - back(scale, from)
+}
+
+/** The momentum of chains that begin at `start` after a drag from one point to another; null where it gives them none.
+ * @param {any} tap @param {number[]} from @param {number[]} to @param {number[]} start @returns {number[] | null} */
+export const thrown = (tap, from, to, start) => {
+  const clicked = from.every((x, k) => x === to[k])
+  if (tap.kind === "phase") return tap.throws ? start.map((_, k) => (k === tap.coordinate ? to[1] : 0)) : null
+  if (clicked || !tap.arrow) return null
+  if (tap.kind === "axes") {
+    // In one unit of time it takes a chain as far as the drag went.
+    const momentum = start.map(() => 0)
+    for (const [k, coordinate] of tap.coordinates.entries()) momentum[coordinate] = between(tap.scales[k], from[k], to[k])
+    return momentum
+  }
+  // The part of the drag along the circle, as long as the arrow of that velocity.
+  const drag = to.map((x, k) => (x - from[k]) / tap.length)
+  return drag.map((x, k) => x - dot(drag, start) * start[k])
+}

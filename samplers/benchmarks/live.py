@@ -29,10 +29,10 @@ FIRST = "Number(document.documentElement.dataset.frames) > 1"
 LAST_SCRIPT = re.compile(r"<script>(?!.*<script>).*?</script>", re.DOTALL)
 BARE = """<script>
 const bytes = Uint8Array.from(atob(document.getElementById("page").textContent.trim()), (c) => c.charCodeAt(0))
-new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json().then(async ({steps: [{views}]}) => {
+new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json().then(async ({steps: [{figures}]}) => {
   const holder = Object.assign(document.createElement("div"), {style: "width:400px;height:300px"})
   document.body.prepend(holder)
-  await Bokeh.embed.embed_item(views.ks.figure, holder)
+  await Bokeh.embed.embed_item(figures[2].views.ks.figure, holder)
   requestAnimationFrame(() => setTimeout(() => { document.documentElement.dataset.frames = 2 }, 0))
 })
 </script>"""

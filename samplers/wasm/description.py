@@ -8,6 +8,7 @@ arguments.
 
 from base64 import b64encode
 from collections.abc import Sequence
+from itertools import accumulate as accumulated
 from typing import Any
 
 import numpy as np
@@ -67,12 +68,14 @@ FEW = 2000
 """An array of so many finite numbers is written out, so that a parameter in it can be replaced."""
 
 
-def packed(array: Any) -> dict[str, Any]:
-    """An array as JSON: its shape and its numbers, or their 8 bytes each, little-endian, in base64."""
+def packed(array: Any, few: int = FEW) -> dict[str, Any]:
+    """An array as JSON: its shape and its numbers, or of more than a ``few`` their 8 bytes each, little-endian, in
+    base64.
+    """
     found: NDArray[Any] = np.ascontiguousarray(array)
     kind = "i8" if found.dtype.kind in "iub" else "f8"
     head = {"shape": list(found.shape), "type": kind}
-    if kind == "f8" and found.size <= FEW and np.isfinite(found).all():
+    if kind == "f8" and found.size <= few and np.isfinite(found).all():
         return head | {"values": found.ravel().tolist()}
     return head | {"data": b64encode(found.astype(f"<{kind}").tobytes()).decode()}
 
@@ -107,6 +110,9 @@ def functions(spec: RunSpec) -> list[Any]:
 def of_run(spec: RunSpec) -> dict[str, Any]:
     """A run: its target, sampler and gradient, and where it starts."""
     target, sampler = spec.make_target(), spec.make_sampler()
+    aimed = list(
+        accumulated((change.target for change in spec.changes), lambda last, new: new or last, initial=spec.target)
+    )
     first, momentum = spec.first_position(), np.array(spec.momentum)
     if target.whitening is not None:
         first = target.whitening.z(first)
@@ -122,6 +128,9 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
         "thin": spec.thin,
         "start": packed(first),
         "momentum": packed(momentum) if spec.momentum and sampler.momentum == KEPT else None,
+        "changes": [
+            {"step": change.step, **of_change(change, at)} for change, at in zip(spec.changes, aimed[1:], strict=True)
+        ],
     }
 
 

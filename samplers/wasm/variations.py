@@ -42,7 +42,7 @@ def _described(
 ) -> list[tuple[Value, Any]]:
     """The description at each value that is tried, in their order."""
     out = []
-    for value in _tried(parameter, values[name]):
+    for value in tried(parameter, values[name], STOPS):
         try:
             out.append((value, describe({**values, name: value})))
         except SpecError:
@@ -50,7 +50,8 @@ def _described(
     return out
 
 
-def _tried(parameter: param.Parameter, now: Value) -> list[Value]:
+def tried(parameter: param.Parameter, now: Value, stops: int) -> list[Value]:
+    """The values of a parameter on a slider: so many between its bounds, and what it is ``now``."""
     if isinstance(parameter, Flag):
         return [False, True]
     if isinstance(parameter, Option):
@@ -61,7 +62,7 @@ def _tried(parameter: param.Parameter, now: Value) -> list[Value]:
     low, high = parameter.bounds
     forward, back = (log, exp) if parameter.log and low > 0 else (float, float)
     ends = forward(low), forward(high)
-    between = [back(ends[0] + (ends[1] - ends[0]) * k / (STOPS - 1)) for k in range(STOPS)]
+    between = [back(ends[0] + (ends[1] - ends[0]) * k / (stops - 1)) for k in range(stops)]
     if isinstance(parameter, Count):
         return sorted({now, *(round(value) for value in between)})
     return sorted({now, low, high, *(min(max(float(f"{value:.3g}"), low), high) for value in between)})

@@ -10,7 +10,7 @@ STILL = "document.documentElement.dataset.playing === 'false'"
 SOURCES = """([key, page]) => {
   const find = (id) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one)
   const read = ({ id, columns }) => { const model = find(id); return model.data ? columns.map((name) => [...model.data[name]]) : [[model.start, model.end]] }
-  return Object.fromEntries(Object.entries(page.views[key].feeds).map(([name, feed]) => [name, read(feed)]))
+  return Object.fromEntries(Object.entries(page.figures[page.lanes.length].views[key].feeds).map(([name, feed]) => [name, read(feed)]))
 }"""
 
 

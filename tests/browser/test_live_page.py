@@ -1,11 +1,14 @@
 """A live page in a browser: opened from a disk, without a server and without a network."""
 
 import gzip
+import re
+from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from app.live_page import lesson_page, live_page
 from lessons import read
@@ -60,6 +63,7 @@ def same_as_python(experiment, page):
     """How a paused page's arrays and captions differ from those of Python's runs of so many steps; empty where not."""
     n = steps(page)
     step = pages_of(page.content())["steps"][0]
+    step["lanes"] = list(range(len(experiment.lanes)))
     shown, out = page.evaluate(SOURCES, ["marginal", step]), []
     curves, captions = page.evaluate(SOURCES, ["ks", step]), page.locator("#caption-ks li").all_inner_texts()
     for i, spec in enumerate(experiment.runs()):
@@ -100,7 +104,7 @@ def test_another_number_in_the_file_is_seen(opened, fault):
     if fault == "seed":
         step["seed"] = 4
     elif fault == "parameter":
-        step["lanes"][0]["sampler"]["first"]["step_size"] = 0.021
+        step["kinds"][0]["sampler"]["first"]["step_size"] = 0.021
     else:
         target["base"]["truth"]["ks_columns"] = [1, 1]
     text = with_pages(text, pages)
@@ -109,6 +113,129 @@ def test_another_number_in_the_file_is_seen(opened, fault):
     page.wait_for_function(MOVES)
     paused(page)
     assert same_as_python(experiment, page)
+
+
+def rearranged(page):
+    """HMC as a third lane, then NUTS in its stead, and the first lane away."""
+    page.wait_for_function(MOVES)
+    page.locator("#add").click()
+    page.locator("#kind-2").select_option(label="NUTS")
+    page.locator("section.lane-0 button").click()
+    page.wait_for_function(MOVES)
+    paused(page)
+
+
+def test_lanes_are_added_changed_and_removed(opened):
+    """A planted fault: beside HMC the page's NUTS is seen to be another."""
+    experiment, text = made()
+    page = opened(text)
+    rearranged(page)
+    lanes = [{"sampler": "sghmc", "gradient": "gaussian"}, {"sampler": "nuts"}]
+    left = Experiment.from_dict({**experiment.to_dict(), "lanes": lanes})
+    assert same_as_python(left, page) == []
+    other = Experiment.from_dict({**experiment.to_dict(), "lanes": [lanes[0], {"sampler": "hmc"}]})
+    assert same_as_python(other, page)
+    shown = page.locator("#caption-ks li").all_inner_texts()
+    assert [line.split()[0] for line in shown] == ["SGHMC", "NUTS"]
+    query = urlsplit(page.locator("#open").get_attribute("href")).query
+    reopened, problems = Experiment.from_query(query, experiment)
+    assert not problems
+    assert [lane.sampler.key for lane in reopened.lanes] == ["sghmc", "nuts"]
+    again = opened(text, fragment=page.evaluate("location.hash"))
+    again.wait_for_function(MOVES)
+    paused(again)
+    assert same_as_python(left, again) == []
+
+
+def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
+    """The chains, their distance and the drawn density are those of the new target, and then of the first again.
+
+    A planted fault: they are not those of another value.
+    """
+    experiment, text = made("gaussian")
+    page = opened(text, fragment="#views=marginal,ks&speed=100")
+    page.wait_for_function(MOVES)
+    slider = page.locator("#target-sd")
+    slider.focus()
+    slider.press("ArrowRight")
+    sd = float(page.locator("#target-controls output").nth(1).inner_text())
+    assert sd > 1
+    page.locator("#reset").click()
+    page.wait_for_function(MOVES)
+    paused(page)
+    target = {"key": "gaussian", "params": {"mean": 0.0, "sd": sd}}
+    moved = Experiment.from_dict({**experiment.to_dict(), "target": target})
+    assert same_as_python(moved, page) == []
+    other = {"key": "gaussian", "params": {"mean": 0.0, "sd": 1.01 * sd}}
+    assert same_as_python(Experiment.from_dict({**experiment.to_dict(), "target": other}), page)
+    drawn = "() => [].concat(...Bokeh.documents.map((one) => [...one._all_models.values()])).filter((one) => one.type === 'ColumnDataSource').map((one) => one.data).filter(({x, y}) => x && y && x.length > 100 && Math.abs(x[0] + x[x.length - 1]) < 1e-3).map(({x, y}) => [[...x], [...y]])"
+    curves = [np.array(curve) for curve in page.evaluate(drawn)]
+    assert any(np.allclose(y, np.exp(-((x / sd) ** 2) / 2) / sd / np.sqrt(2 * np.pi), atol=1e-4) for x, y in curves)
+    slider.press("ArrowLeft")
+    page.wait_for_timeout(300)
+    curves = [np.array(curve) for curve in page.evaluate(drawn)]
+    assert any(np.allclose(y, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), atol=1e-4) for x, y in curves)
+    assert "target" not in page.evaluate("location.hash")
+
+
+def test_changes_on_the_way_are_in_the_file(opened):
+    """A recorded run, whose step size changes, has Python's draws after the change; one whose target does is refused."""
+    lane = {"sampler": {"key": "sghmc"}, "gradient": {"key": "full"}}
+    change = {"step": 40, "sampler": {"key": "sghmc", "params": {"step_size": 0.05}}}
+    experiment = Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}], "seed": 3})
+    page = opened(live_page(experiment))
+    page.wait_for_function("Number(document.getElementById('steps').textContent.replaceAll(',', '')) > 100")
+    paused(page)
+    assert same_as_python(experiment, page) == []
+    without = Experiment.from_dict({"target": "gaussian", "lanes": [lane], "seed": 3})
+    assert same_as_python(without, page)
+    change["target"] = {"key": "gaussian", "params": {"mean": 1.0, "sd": 2.0}}
+    with pytest.raises(SpecError, match="step 40"):
+        live_page(Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}]}))
+
+
+def test_a_drag_throws_the_chains(opened):
+    """The start and the momentum of a drag are in the link, and what runs is what Python makes of that link."""
+    experiment, text = made("gaussian", ("sghmc", "full"))
+    page = opened(text, fragment="#views=state,marginal,ks")
+    page.wait_for_function(MOVES)
+    box = page.locator("#plot-state").bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 150)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 290, box["y"] + 140, steps=4)
+    page.mouse.up()
+    page.wait_for_function(MOVES)
+    paused(page)
+    query = urlsplit(page.locator("#open").get_attribute("href")).query
+    thrown, problems = Experiment.from_query(query, experiment)
+    assert not problems
+    assert thrown.momentum[0] > 0
+    assert same_as_python(thrown, page) == []
+    assert same_as_python(replace(thrown, momentum=()), page)
+
+
+def test_a_picture_is_saved(opened):
+    """It is as large as the views, and not of one colour."""
+    page = opened(made()[1], still=True)
+    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    with page.expect_download() as waiting:
+        page.locator("#picture").click()
+    picture = np.asarray(Image.open(waiting.value.path()).convert("RGB"))
+    assert picture.shape[1] > 1000
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 20
+
+
+def test_a_picture_of_the_target_stands_before_any_script(opened):
+    """It stays where WebAssembly is refused; elsewhere the figures take its place."""
+    _, text = made()
+    assert text.index("The exact density of Correlated quartic") < text.index("<script")
+    refused = text.replace("WebAssembly.compile", "WebAssembly.refuse")
+    page = opened(re.sub("<meta http-equiv=[^>]*>", "", refused))
+    page.get_by_text("refuses WebAssembly").wait_for()
+    assert page.locator("#views svg path").count() > 3
+    page = opened(text)
+    page.wait_for_function(MOVES)
+    assert page.locator("#views > figure > svg").count() == 0
 
 
 def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):

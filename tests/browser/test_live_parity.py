@@ -64,7 +64,26 @@ TYPED_DQ = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1 + theta^2/9"
 COUNTS = PRESETS["counts"]._asdict() | {"table": "counts"}
 NARROW = {**COUNTS, "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 0.1)"}
 POSTERIOR = {"target": "posterior", "gradient": "minibatch"}
+START = (0.75, 0.5)
+
+
+def placed(described):
+    """A person's start and throw, which are in θ and not where the chains move."""
+    described |= {"theta": START, "velocity": START[::-1], "momentum": None}
+    described["start"]["values"] = [0.0, 0.0]
+
+
 JOBS = {
+    "changes that the spec has": Job(
+        spec("gaussian", "sghmc", burn_in=10, changes=(
+            to("gaussian", "sghmc", sampler_params={"step_size": 0.2})._replace(step=7),
+            to("gaussian", "sghmc", of_target=True, target_params={"sd": 2.0})._replace(step=40),
+            to("gaussian", "sghmc", sampler_params={"friction": 3.0})._replace(step=40),
+        )), [5, HELD, 30, HELD, 100, HELD],
+    ),
+    "a posterior from a place in θ": Job(
+        spec(**POSTERIOR, sampler="sghmc", target_params=COUNTS, start=START, momentum=START[::-1]), [HELD, 50, HELD], placed
+    ),
     "a sampler's parameters": Job(
         spec("quartic", "sgld"),
         [50, HELD, to("quartic", "sgld", sampler_params={"step_size": 0.1}), HELD, 50, HELD],
@@ -327,6 +346,9 @@ DESCRIPTIONS = {
     "a scale of statistics": (wrong_scale, NOISY),
 }
 SCRIPTS = {
+    "a change of the spec missed": ("run.js", "this.pending[0].step <= this.steps", "this.pending[0].step < 0", JOBS["changes that the spec has"]),
+    "a place taken for another": ("run.js", "this._place(tile(description.theta, n))", "engine.view(this.arrays.position).set(tile(description.theta, n))", JOBS["a posterior from a place in θ"]),
+    "a throw taken for another": ("run.js", "this._throw(this._white(Float64Array.from(description.velocity)))", "this._throw(Float64Array.from(description.velocity))", JOBS["a posterior from a place in θ"]),
     "strides": ("engine.js", "let i = shape.length - 1; i >= 0; i--", "let i = 0; i < shape.length; i++", JOBS["another estimator"]),
     "an item's size": ("engine.js", "BigInt(size(shape)), 8n, pointer", "BigInt(size(shape) - 1), 16n, pointer", JOBS["other variables"]),
     "no restart of statistics": ("run.js", "this.restartStatistics()\n    if", "if", JOBS["a sampler's parameters"]),

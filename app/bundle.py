@@ -1,9 +1,9 @@
-"""Modules of JavaScript as one script: a file that is opened from a disk can import no other."""
+"""Modules of JavaScript as one script: neither a file from a disk nor a component of Panel can import another file."""
 
 import re
 from pathlib import Path
 
-ASSETS = Path(__file__).parent.parent.parent / "assets"
+ASSETS = Path(__file__).parent.parent / "assets"
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[^"]+)"$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:async )?(?:const|class|function) (\[[^\]]*\]|\w+)", re.MULTILINE)
 _FROM = re.compile(r"^export (?=(?:async |const|class|function))", re.MULTILINE)
@@ -14,6 +14,11 @@ def bundle(entry: str) -> str:
     seen: dict[Path, str] = {}
     _add((ASSETS / entry).resolve(), seen)
     return "\n".join(['"use strict"', *seen.values()])
+
+
+def component(entry: str) -> str:
+    """A module of the assets and everything that it imports as one module with its ``render``."""
+    return f"{bundle(entry)}\nexport const {{ render }} = {_name((ASSETS / entry).resolve())}"
 
 
 def _add(path: Path, seen: dict[Path, str]) -> None:
