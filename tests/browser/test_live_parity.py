@@ -7,6 +7,7 @@ Each fault that is planted, in a description or in the text of a script, must be
 import base64
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,14 +74,13 @@ def placed(described):
     described["start"]["values"] = [0.0, 0.0]
 
 
+CHANGES = (
+    to("gaussian", "sghmc", sampler_params={"step_size": 0.2})._replace(step=7),
+    to("gaussian", "sghmc", of_target=True, target_params={"sd": 2.0})._replace(step=40),
+    to("gaussian", "sghmc", sampler_params={"friction": 3.0})._replace(step=40),
+)
 JOBS = {
-    "changes that the spec has": Job(
-        spec("gaussian", "sghmc", burn_in=10, changes=(
-            to("gaussian", "sghmc", sampler_params={"step_size": 0.2})._replace(step=7),
-            to("gaussian", "sghmc", of_target=True, target_params={"sd": 2.0})._replace(step=40),
-            to("gaussian", "sghmc", sampler_params={"friction": 3.0})._replace(step=40),
-        )), [5, HELD, 30, HELD, 100, HELD],
-    ),
+    "changes that the spec has": Job(replace(spec("gaussian", "sghmc", burn_in=10), changes=CHANGES), [5, HELD, 30, HELD, 100, HELD]),
     "a posterior from a place in θ": Job(
         spec(**POSTERIOR, sampler="sghmc", target_params=COUNTS, start=START, momentum=START[::-1]), [HELD, 50, HELD], placed
     ),
@@ -346,7 +346,7 @@ DESCRIPTIONS = {
     "a scale of statistics": (wrong_scale, NOISY),
 }
 SCRIPTS = {
-    "a change of the spec missed": ("run.js", "this.pending[0].step <= this.steps", "this.pending[0].step < 0", JOBS["changes that the spec has"]),
+    "a change of the spec missed": ("run.js", "this.change(this.pending.shift())", "this.pending.shift()", JOBS["changes that the spec has"]),
     "a place taken for another": ("run.js", "this._place(tile(description.theta, n))", "engine.view(this.arrays.position).set(tile(description.theta, n))", JOBS["a posterior from a place in θ"]),
     "a throw taken for another": ("run.js", "this._throw(this._white(Float64Array.from(description.velocity)))", "this._throw(Float64Array.from(description.velocity))", JOBS["a posterior from a place in θ"]),
     "strides": ("engine.js", "let i = shape.length - 1; i >= 0; i--", "let i = 0; i < shape.length; i++", JOBS["another estimator"]),
