@@ -16,6 +16,7 @@ from app.bundle import ASSETS, bundle
 from app.formulas import parts as lines_of
 from app.lanes import Progress, scene_of
 from app.live_page.figures import Changes, Difference, Drawn, StructureError
+from app.live_page.recorded import recorded
 from app.live_page.still import still
 from app.state import AppState, default_views, first_coordinate
 from app.theme import DARK, LIGHT, Theme
@@ -226,6 +227,11 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
     drawn = {n: _drawn(keys, scene) for n, scene in scenes.items()}
     to_dark = _carried(drawn, scenes, n_lanes, {"dark": True}, _colours())
     views = {n: _figures(drawn[n], to_dark[n]) for n in counts}
+    still_keys = [key for key in state.views if key not in LIVE and key in fitting(experiment)]
+    stills = recorded(state, replace(scenes[n_lanes], lanes=state.lane_titles()), still_keys)
+    for one, said in stills:
+        views[n_lanes]["views"][one.view.key] = {**one.described(), "feeds": {}, "data": None, "recorded": said}
+        views[n_lanes]["dark"]["after"] |= Difference.by_colour(one, _colours()).after
     shown = list(views[n_lanes]["views"])
     return {
         "names": state.lane_titles(),
@@ -242,7 +248,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         "axes": {key: label for key, label in AXIS_LABELS.items() if key in ("steps", "gradients", "data")},
         "shown": [key for key in state.views if key in shown] or shown[:3],
         "figures": views,
-        "widgets": any(one.needs_widgets for one in drawn[n_lanes]),
+        "widgets": any(one.needs_widgets for one in (*drawn[n_lanes], *(one for one, _ in stills))),
         "target": _target(experiment.target),
         "stops": _stops(state, alone, kinds, drawn, scenes) if changes else {},
         "kinds": kinds,

@@ -26,10 +26,13 @@ class Drawn:
 
     @classmethod
     def of(cls, key: str, scene: Scene) -> "Drawn | None":
-        """A view of the scene, with pictures in so few bytes as they have colours; None of one that cannot be live."""
+        """A view of the scene; None of one that cannot be live."""
         view = VIEWS[key](scene)
-        if view.live_data() is None:
-            return None
+        return cls.of_view(view) if view.live_data() is not None else None
+
+    @classmethod
+    def of_view(cls, view: View) -> "Drawn":
+        """A view as it is now, with pictures in so few bytes as they have colours."""
         models = view.figure.references()
         turned = any(isinstance(model, Widget) for model in models)
         for model in models:
@@ -48,8 +51,8 @@ class Drawn:
 
     @property
     def needs_widgets(self) -> bool:
-        """Whether the figure has sliders, which are a part of BokehJS of their own."""
-        return any("Slider" in kind for _, kind, _ in self.attributes)
+        """Whether the figure has sliders or texts, which are a part of BokehJS of their own."""
+        return any(isinstance(model, Widget) for model in self.view.figure.references())
 
     def default(self, model: str, name: str) -> Any:
         """A property that a document is without. Raises :class:`StructureError` where it is no number, text or None."""
@@ -87,7 +90,7 @@ def _smaller(node: Any) -> Any:
         return [_smaller(part) for part in node]
     if not isinstance(node, dict):
         return node
-    if node.get("type") == "ndarray" and node["array"]["type"] == "bytes":
+    if node.get("type") == "ndarray" and isinstance(node["array"], dict):
         raw, dtype = gzip.decompress(b64decode(node["array"]["data"])), node["dtype"]
         if dtype == "float64":
             numbers = np.frombuffer(raw)
@@ -151,6 +154,19 @@ class Difference:
                     before.setdefault(model, {})[name] = value
                 after.setdefault(model, {})[name] = then
         return cls(before, after)
+
+    @classmethod
+    def by_colour(cls, one: Drawn, known: Mapping[str, str]) -> "Difference":
+        """Every property with a colour that is ``known``, with the other colour."""
+        after: Changes = {}
+        for model, _, values in one.attributes:
+            for name, value in values.items():
+                text = json.dumps(value)
+                for colour, other in known.items():
+                    text = text.replace(f'"{colour}"', f'"{other}"')
+                if not _has_models(value) and (then := json.loads(text)) != value:
+                    after.setdefault(model, {})[name] = then
+        return cls({}, after)
 
     def carried(self, one: Drawn, to: Drawn, known: Mapping[str, str]) -> "Difference | None":
         """The difference for a figure of the same view with more or fewer lanes: a value changes as the same value of

@@ -52,6 +52,7 @@ export const decoded = (value, old) => {
   if (value === null || typeof value !== "object") return value
   if (value.type === "map") return { ...old, ...Object.fromEntries(value.entries.map((/** @type {any} */ [name, part]) => [name, decoded(part, old?.[name])])) }
   if (value.type === "number") return Number(value.value.replace("inf", "Infinity"))
+  if (value.type === "ndarray" && Array.isArray(value.array)) return value.array
   if (value.type === "ndarray") {
     const numbers = new KINDS[value.dtype](value.array.data.buffer)
     return value.shape.length > 1 ? new old.constructor(numbers, value.shape) : numbers

@@ -132,13 +132,15 @@ const kindNow = (i) => ({ ...page.kinds[chosen.lanes[i].kind], ...stopNow()?.kin
 const figuresNow = () => page.figures[chosen.lanes.length]
 
 /** The keys of the views that show something of these lanes. */
-const views = () => Object.keys(figuresNow().views).filter((key) => chosen.lanes.some(({ kind }) => page.kinds[kind].views.includes(key)))
+const views = () => Object.keys(figuresNow().views).filter((key) => (figuresNow().views[key].recorded ? isFiles() : chosen.lanes.some(({ kind }) => page.kinds[kind].views.includes(key))))
+
+/** Whether the lanes are the file's own, of which it has recorded pictures. */
+const isFiles = () => String(chosen.lanes.map(({ kind }) => kind)) === String(page.lanes)
 
 /** The lanes' names: those of the file for its own lanes, else the samplers' titles. */
 const names = () => {
-  const kinds = chosen.lanes.map(({ kind }) => kind)
-  if (String(kinds) === String(page.lanes)) return page.names
-  const titles = kinds.map((kind) => page.names[page.lanes.indexOf(kind)] ?? page.kinds[kind].title)
+  if (isFiles()) return page.names
+  const titles = chosen.lanes.map(({ kind }) => page.names[page.lanes.indexOf(kind)] ?? page.kinds[kind].title)
   return titles.map((title, i) => (titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${i + 1})`))
 }
 
@@ -254,9 +256,10 @@ const open = () => {
 
 const look = () => {
   const data = figureStop()?.data ?? {}
-  const scenes = Object.fromEntries(Object.entries(figuresNow().views).map(([key, view]) => [key, { first: data[key] ?? view.data, feeds: view.feeds }]))
+  const moving = Object.entries(figuresNow().views).filter(([, view]) => !view.recorded)
+  const scenes = Object.fromEntries(moving.map(([key, view]) => [key, { first: data[key] ?? view.data, feeds: view.feeds }]))
   for (const key of embedded) for (const feed of Object.values(figuresNow().views[key].feeds)) if (model(feed.id)) empty(model(feed.id), feed)
-  tell({ type: "look", views: scenes, shown: chosen.views, coordinate: page.coordinate, axis: chosen.axis, names: names() })
+  tell({ type: "look", views: scenes, shown: chosen.views.filter((key) => key in scenes), coordinate: page.coordinate, axis: chosen.axis, names: names() })
 }
 
 /** @param {string} text */
@@ -332,6 +335,7 @@ const named = (node) => {
   return Object.fromEntries(Object.entries(node).map(([name, part]) => [name, named(part)]))
 }
 
+const RECORDED = "A picture of a run with the file's own settings: this view needs Python, and does not move."
 const placeViews = () => {
   embedded.clear()
   listening.clear()
@@ -343,10 +347,11 @@ const placeViews = () => {
   // @ts-ignore
   for (const document of Bokeh.documents.splice(0)) document.clear()
   element("views").replaceChildren(...views().map((key) => {
-    const { title, hint } = figuresNow().views[key]
+    const { title, hint, recorded } = figuresNow().views[key]
     return make("figure", { className: "view", id: `view-${key}` },
       make("figcaption", {}, make("b", { className: "view-title" }, title), " ", make("span", { className: "hint" }, hint)),
-      make("ul", { className: "caption", id: `caption-${key}` }),
+      make("ul", { className: "caption", id: `caption-${key}` }, ...(recorded ?? []).map((/** @type {string} */ line) => make("li", {}, line))),
+      ...(recorded ? [make("p", { className: "recorded" }, RECORDED)] : []),
       make("div", { className: "plot", id: `plot-${key}` }))
   }))
 }

@@ -214,6 +214,20 @@ def test_a_drag_throws_the_chains(opened):
     assert same_as_python(replace(thrown, momentum=()), page)
 
 
+def test_a_view_that_needs_python_stands_still(opened):
+    """It has its captions and says that it does not move; with other samplers it is away, for it is not of them."""
+    experiment = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
+    page = opened(live_page(experiment, shown=["state", "order"]))
+    page.wait_for_function(MOVES)
+    page.get_by_text("this view needs Python, and does not move").wait_for()
+    assert "slope" in page.locator("#caption-order").inner_text()
+    assert page.locator("#plot-order canvas").count()
+    page.locator("#add").click()
+    page.wait_for_function("document.getElementById('view-order') === null")
+    page.wait_for_function(MOVES)
+    assert not page.locator("#problem").is_visible()
+
+
 def test_a_picture_is_saved(opened):
     """It is as large as the views, and not of one colour."""
     page = opened(made()[1], still=True)

@@ -1,0 +1,70 @@
+"""Views that need Python as pictures of a run that is made with the file: they stand in a live page and do not move."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, Label
+
+from app.lanes import Progress
+from app.lanes.densities import DensityLanes
+from app.live_page.figures import Drawn
+from app.state import AppState
+from app.views import VIEWS
+from app.views.base import Scene, View
+
+FRAMES = 40
+"""Between which the run moves, so that views which follow it have its course."""
+MOST_STEPS = 4_000
+"""Of the run, in each lane."""
+MOST_TURNS = 400
+"""Of a view's slow work, which ends by itself in most."""
+
+
+def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[Drawn, list[str]]]:
+    """These views of an experiment, in the light theme, each with its captions."""
+    if not keys:
+        return []
+    views = {key: VIEWS[key](scene) for key in keys}
+    lanes = DensityLanes.prepare(Progress(), state.experiment)
+    steps = min(state.experiment.n_steps, MOST_STEPS)
+    for part in np.diff(np.linspace(0, steps, FRAMES + 1).astype(int)):
+        for record in lanes.records:
+            record.run.advance(int(part))
+        frame, now = lanes.frame(state), lanes.whole(state)
+        for view in views.values():
+            view.background(now)
+            _show(view, view.compute(frame))
+    now, out = lanes.whole(state), []
+    for view in views.values():
+        for _ in range(MOST_TURNS):
+            if not view.background(now):
+                break
+        _show(view, view.compute(now))
+        captions = view.captions(now)
+        said = []
+        for model in view.figure.references():
+            if isinstance(model, Label):
+                said += [line for line in captions.get(model.id, "").split("\n") if line]
+            elif model.id in captions:
+                model.text = captions[model.id]
+        out.append((Drawn.of_view(view), said))
+    return out
+
+
+def _show(view: View, data: Any) -> None:
+    """Write a frame into the figure, as the page does."""
+    for name, columns in data.items():
+        feed = view.feeds[name]
+        if feed.operation == "range":
+            feed.model.update(start=float(columns[0][0]), end=float(columns[0][1]))
+        elif feed.operation != "play":
+            source = feed.model
+            assert isinstance(source, ColumnDataSource)
+            fresh = dict(zip(feed.columns, columns, strict=True))
+            if feed.operation == "stream":
+                fresh = {
+                    key: np.concatenate([np.asarray(source.data[key]), np.asarray(part)])[-feed.rollover :]
+                    for key, part in fresh.items()
+                }
+            source.data = {**source.data, **{key: np.asarray(part) for key, part in fresh.items()}}

@@ -1,0 +1,107 @@
+"""The figures of a live page: differences for other lanes, another target and the dark, and recorded views."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.live_page import document, figures, recorded
+from app.live_page.figures import Difference, Drawn
+from app.state import AppState
+from app.views import fitting
+from samplers import Experiment
+
+CASES = {
+    "quartic": ("sgld", {}),
+    "gaussian": ("sghmc", {"sd": 2.0}),
+    "mises_posterior": ("sggmc", {}),
+    "fisher": ("sggmc", {}),
+    "sparse_dirichlet": ("scir", {}),
+    "linear_regression": ("sgld", {}),
+}
+
+
+def scenes(target, sampler, base=2):
+    """An experiment's scene of two lanes, and the same of one and three; the views that a live page has."""
+    experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": sampler}] * base})
+    scene = replace(document._scene(AppState(experiment=experiment)), throws=1, noted=0, parts=())
+    keys = [key for key in document.LIVE if key in fitting(experiment)]
+    return experiment, keys, {n: replace(scene, lanes=document.NAMES[:n]) for n in (1, base, 3)}
+
+
+def others(experiment, scene, values):
+    """What another scene has: the dark theme, and another target where the case has values for one."""
+    yield {"dark": True}, document._colours()
+    if values:
+        key = experiment.target.key
+        data = {"key": key, "params": {**experiment.target.values(), **values}}
+        yield {"target": Experiment.from_dict({**experiment.to_dict(), "target": data}).make_target()}, {}
+
+
+def apart(target, fault):
+    """The views whose carried difference is not that of a figure which is built anew; and how many were carried."""
+    sampler, values = CASES[target]
+    experiment, keys, made = scenes(target, sampler)
+    out, carried = [], 0
+    for other, known in others(experiment, made[2], values):
+        for key in keys:
+            base, twin = Drawn.of(key, made[2]), Drawn.of(key, replace(made[2], **other))
+            if base is None:
+                continue
+            difference = Difference.between(base, twin)
+            for n in (1, 3):
+                there = Drawn.of(key, made[n])
+                found = fault(difference).carried(base, there, known)
+                if found is not None:
+                    carried += 1
+                    right = Difference.between(there, Drawn.of(key, replace(made[n], **other)))
+                    if found.after != right.after:
+                        out.append((key, n, *other))
+    return out, carried
+
+
+@pytest.mark.parametrize("target", CASES)
+def test_what_is_carried_to_other_lanes_is_what_their_figures_are(target):
+    """Fails where a figure of one or three lanes keeps a colour or a curve of another theme or target."""
+    wrong, carried = apart(target, lambda difference: difference)
+    assert not wrong
+    assert carried > 5
+
+
+def test_a_difference_that_forgets_a_colour_is_seen():
+    """The planted fault: one property of each difference stays as it was."""
+
+    def forgetful(difference):
+        (model, values), *rest = difference.after.items()
+        left = dict(list(values.items())[1:])
+        return Difference(difference.before, {model: left, **dict(rest)} if left else dict(rest))
+
+    wrong, _ = apart("quartic", forgetful)
+    assert wrong
+
+
+def test_figures_that_are_built_otherwise_are_told():
+    """A plane's figure and a line's have no difference in values alone."""
+    found = [Drawn.of("state", scenes(target, "sgld")[2][2]) for target in ("quartic", "gaussian")]
+    with pytest.raises(figures.StructureError):
+        Difference.between(*found)
+
+
+def recorded_views(frames, monkeypatch):
+    monkeypatch.setattr(recorded, "FRAMES", frames)
+    experiment = Experiment.from_dict({"target": "double_well", "lanes": [{"sampler": "recipe"}], "n_steps": 300})
+    state = AppState(experiment=experiment)
+    keys = ["evolution", "stationarity", "moments", "order"]
+    found = recorded.recorded(state, document._scene(state), keys)
+    return {drawn.view.key: (drawn, said) for drawn, said in found}
+
+
+def test_views_that_need_python_are_recorded(monkeypatch):
+    """Their pictures are of the end of a run, and follow it; a planted fault, a run of one frame, is seen."""
+    found = recorded_views(40, monkeypatch)
+    assert set(found) == {"evolution", "stationarity", "moments", "order"}
+    assert any("slope" in line for line in found["order"][1])
+    kl = [found["evolution"][0].view.feeds[name].model.data["x"] for name in ("KL exact", "KL chains")]
+    assert all(len(x) > 10 and np.ptp(x) > 1 for x in kl)
+    short = recorded_views(1, monkeypatch)["evolution"][0].view.feeds["KL exact"].model.data["x"]
+    assert len(short) < 10
