@@ -254,4 +254,6 @@ def _embedded(models: Sequence[Any]) -> tuple[str, Sequence[str]]:
     library = Resources(mode="inline", components=["bokeh", *(["bokeh-widgets"] if widgets else [])])
     script, divs = components(tuple(models))
     # Not its own tags: they would ask for files of every package of models that is loaded here.
-    return "\n".join([functions(of_models(models)), *(f"<script>{text}</script>" for text in library.js_raw), script]), divs
+    return "\n".join(
+        [functions(of_models(models)), *(f"<script>{text}</script>" for text in library.js_raw), script]
+    ), divs

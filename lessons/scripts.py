@@ -43,7 +43,7 @@ def _function(kind: str, names: Sequence[str], code: str) -> str:
 
 def of_models(models: Iterable[Any]) -> Iterator[Text]:
     """The texts that models refer to."""
-    for model in {id(one): one for model in models for one in model.references()}.values():
+    for model in {one for root in models for one in root.references()}:
         kind = type(model).__name__
         if kind in (*_FIRST, *_LAST):
             yield kind, list(model.args), model.code

@@ -1,10 +1,10 @@
 """``python -m tests.live_memory``: what an hour of a live page leaves in the browser's memory.
 
-An hour has 108,000 frames at 30 a second. The page draws one small figure as often as it can, so that they take
-minutes; between them a person's actions come in turn: a reset, another seed, a parameter, the number of chains, the axis,
-the theme, a view that goes and comes. Its host runs in the page's own thread, which has then all the memory in one heap.
-After each round the page is reset, the garbage is collected, and the memory is read. The first rounds fill what has a
-size of its own; what grows after them is compared with what is allowed, and the command exits 1 where it is more.
+An hour has 108,000 frames at 30 a second. The page draws one small figure as often as it can, so that they take less;
+between them a person's actions come in turn: a reset, another seed, a parameter, the number of chains, the axis, the
+theme, a view that goes and comes. Its host runs in the page's own thread, so that all the memory is in one heap. After
+each round the page is reset, the garbage is collected, and the memory is read. The first rounds fill what has a size of
+its own; what grows after them is compared with what is allowed, and the command exits 1 where it is more.
 """
 
 import argparse
@@ -143,7 +143,9 @@ def text_of(experiment: Mapping[str, Any] = EXPERIMENT) -> str:
 
 def main() -> int:
     """Make the rounds, print a line for each, and say what grows."""
-    parser = argparse.ArgumentParser(prog="python -m tests.live_memory", description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.live_memory", description=__doc__.split("\n\n", maxsplit=1)[0]
+    )
     parser.add_argument("--frames", type=int, default=HOUR, help=f"frames in all; {HOUR:,} unless told")
     given = parser.parse_args()
     path, found = browser.find_chromium(), []

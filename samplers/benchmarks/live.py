@@ -199,7 +199,7 @@ def measure(quick: bool, say: Callable[[str], None]) -> Report:
             browser.close()
             page, _, browser, _ = opened("live")
             page.wait_for_function(f"window.recorded.length >= {RECORDED}")
-            found["frames"].append(painted(page, lambda page=page: page.wait_for_timeout(1000 * SECONDS)))
+            found["frames"].append(painted(page, f"new Promise((done) => setTimeout(done, {1000 * SECONDS}))"))
             found["host_ms"].append(float(page.evaluate("Number(document.documentElement.dataset.hostMs)")))
             page.locator("#play").click()
             found["native"].append(_native(TURN))
@@ -211,7 +211,7 @@ def measure(quick: bool, say: Callable[[str], None]) -> Report:
             page, _, browser, _ = opened("control")
             page.evaluate("ready")
             page.evaluate("play(1)")
-            found["replayed"].append(painted(page, lambda page=page: page.evaluate(f"play({SECONDS})")))
+            found["replayed"].append(painted(page, f"play({SECONDS})"))
             browser.close()
             page, _, browser, _ = opened("live", "#speed=1000000", SECOND)
             page.wait_for_timeout(1000 * TURN)
@@ -248,19 +248,23 @@ def as_text(report: Report) -> str:
 
 
 def control_page(text: str, script: str, sizes: Any, frames: Any = ()) -> str:
-    """BokehJS and those figures of a live page's file that have a size, with another script, and the arrays of frames."""
+    """BokehJS and the figures of a live page's file that have a size, with another script, and arrays of frames."""
     bokeh = max((found[0] for found in SCRIPT.finditer(text) if not found["kind"]), key=len)
     (step,), arrays = json.loads(_held(text, "page"))["steps"], _held(text, "arrays")
     views = step["figures"][str(len(step["lanes"]))]["views"]
     figures = {key: _restored(view["figure"], arrays) for key, view in views.items() if key in sizes}
-    parts = json.dumps({"figures": figures, "sizes": sizes, "frames": frames}, separators=(",", ":")).replace("<", "\\u003c")
+    parts = json.dumps({"figures": figures, "sizes": sizes, "frames": frames}, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     given = {"BOKEH": bokeh, "PARTS": parts, "DO": script}
     return re.sub("BOKEH|PARTS|DO", lambda found: given[found[0]], PAGE)
 
 
 def _held(text: str, name: str) -> bytes:
     """What a script element of a live page's file holds."""
-    return gzip.decompress(b64decode(next(found["text"] for found in SCRIPT.finditer(text) if f'id="{name}"' in found["kind"])))
+    return gzip.decompress(
+        b64decode(next(found["text"] for found in SCRIPT.finditer(text) if f'id="{name}"' in found["kind"]))
+    )
 
 
 def _restored(node: Any, arrays: bytes) -> Any:
@@ -275,11 +279,13 @@ def _restored(node: Any, arrays: bytes) -> Any:
     return {name: _restored(part, arrays) for name, part in node.items()}
 
 
-def painted(page: Any, wait: Callable[[], Any]) -> float:
-    """How many of the browser's frames in a second had a canvas that was drawn anew, in a page that is watched."""
+def painted(page: Any, promise: str) -> float:
+    """How many of the browser's frames in a second have a canvas that is drawn anew, in a page that is watched, until
+    this is fulfilled.
+    """
     count = "[window.painted, performance.now()]"
     before, began = page.evaluate(count)
-    wait()
+    page.evaluate(promise)
     after, ended = page.evaluate(count)
     return 1000 * (after - before) / (ended - began)
 
