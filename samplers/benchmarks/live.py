@@ -67,8 +67,7 @@ const play = (seconds) => new Promise((done) => {
   requestAnimationFrame(next)
 })
 """
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Control</title></head><body style="margin:0;display:flex;flex-wrap:wrap">
+PAGE = """HEAD</head><body style="margin:0;display:flex;flex-wrap:wrap">
 BOKEH
 <script type="application/json" id="parts">PARTS</script>
 <script>
@@ -256,8 +255,9 @@ def control_page(text: str, script: str, sizes: Any, frames: Any = ()) -> str:
     parts = json.dumps({"figures": figures, "sizes": sizes, "frames": frames}, separators=(",", ":")).replace(
         "<", "\\u003c"
     )
-    given = {"BOKEH": bokeh, "PARTS": parts, "DO": script}
-    return re.sub("BOKEH|PARTS|DO", lambda found: given[found[0]], PAGE)
+    head = re.sub("<meta http-equiv=[^>]*>", "", text.partition("<style>")[0])
+    given = {"HEAD": head, "BOKEH": bokeh, "PARTS": parts, "DO": script}
+    return re.sub("HEAD|BOKEH|PARTS|DO", lambda found: given[found[0]], PAGE)
 
 
 def _held(text: str, name: str) -> bytes:
