@@ -374,7 +374,7 @@ const showViews = async () => {
     if (placed !== mine) return
     take()
     // It moves before the next one is made.
-    await Promise.race([new Promise((done) => { onFrame = done }), new Promise((done) => setTimeout(done, LONGEST_WAIT))])
+    if (!refused) await Promise.race([new Promise((done) => { onFrame = done }), new Promise((done) => setTimeout(done, LONGEST_WAIT))])
     if (placed !== mine) return
   }
   if (!missing.length) take()
@@ -429,8 +429,8 @@ const listen = (view) => {
 let hostMs = 0
 /** Called with each frame. @type {(value?: any) => void} */
 let onFrame = () => {}
-/** Milliseconds. */
-const LONGEST_WAIT = 200
+/** Milliseconds; a page that nobody sees has no frames. */
+const LONGEST_WAIT = 1000
 
 /** @param {any} message */
 const draw = ({ number, feeds, steps, took, seconds }) => {

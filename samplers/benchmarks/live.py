@@ -27,8 +27,10 @@ SHOWN = ("state", "marginal", "ks")
 REPEATS, QUICK_REPEATS = 7, 2
 SECONDS = 4.0
 """How long frames are counted."""
-TURN = 1.0
-"""How long each host makes steps before it is the other one's turn."""
+TURN, TURNS = 0.3, 5
+"""How long each host makes steps before it is the other one's turn, and how often it is. The fastest turn counts: other
+work on the machine makes the others slower, and now one host, now the other."""
+FASTEST = ("wasm", "native")
 RECORDED = 60
 """Frames that the control draws in turn."""
 SIZE = {"width": 1280, "height": 720}
@@ -131,7 +133,7 @@ ENGINE = """(seconds) => new Promise((done, fail) => {
 
 @dataclass(frozen=True)
 class Report:
-    """Medians, and of each measurement that of its control."""
+    """Medians, of the engine the fastest turn, and of each measurement that of its control."""
 
     megabytes: float
     """Of the file."""
@@ -178,7 +180,8 @@ def measure(quick: bool, say: Callable[[str], None]) -> Report:
         def opened(kind: str, fragment: str = "", done: str = "true") -> Any:
             """A page of a browser of its own, and the seconds until this is so."""
             browser = playwright.chromium.launch(executable_path=browser_path("--live"), args=list(ARGUMENTS))
-            page = browser.new_page(viewport=SIZE)
+            # To wait for an expression Playwright makes a function of a text, which the page's policy forbids.
+            page = browser.new_page(viewport=SIZE, bypass_csp=True)
             if kind != "bare" and done == "true":
                 page.add_init_script(WATCH)
             began = time.perf_counter()
@@ -201,8 +204,9 @@ def measure(quick: bool, say: Callable[[str], None]) -> Report:
             found["frames"].append(painted(page, f"new Promise((done) => setTimeout(done, {1000 * SECONDS}))"))
             found["host_ms"].append(float(page.evaluate("Number(document.documentElement.dataset.hostMs)")))
             page.locator("#play").click()
-            found["native"].append(_native(TURN))
-            found["wasm"].append(_chains() * page.evaluate(ENGINE, TURN))
+            for _ in range(TURNS):
+                found["native"].append(_native(TURN))
+                found["wasm"].append(_chains() * page.evaluate(ENGINE, TURN))
             files["control"].write_text(
                 control_page(text, CONTROL, page.evaluate(SIZES), page.evaluate("window.recorded")), encoding="utf-8"
             )
@@ -213,12 +217,12 @@ def measure(quick: bool, say: Callable[[str], None]) -> Report:
             found["replayed"].append(painted(page, f"play({SECONDS})"))
             browser.close()
             page, _, browser, _ = opened("live", "#speed=1000000", SECOND)
-            page.wait_for_timeout(1000 * TURN)
+            page.wait_for_timeout(1000)
             seconds, steps = _seconds(page), _steps(page)
-            page.wait_for_timeout(2000 * TURN)
+            page.wait_for_timeout(2000)
             found["drawing"].append(_chains() * (_steps(page) - steps) / (_seconds(page) - seconds))
             browser.close()
-    return Report(**{name: median(values) for name, values in found.items()})
+    return Report(**{name: (max if name in FASTEST else median)(values) for name, values in found.items()})
 
 
 def as_text(report: Report) -> str:
@@ -275,7 +279,7 @@ def _restored(node: Any, arrays: bytes) -> Any:
         return node
     if "pooled" in node:
         first, length = node["pooled"]
-        return b64encode(arrays[first : first + length]).decode()
+        return b64encode(gzip.compress(arrays[first : first + length])).decode()
     return {name: _restored(part, arrays) for name, part in node.items()}
 
 
