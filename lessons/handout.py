@@ -4,10 +4,7 @@ Formulas are MathML, figures are Bokeh's with its script in the file, and answer
 the screen is printed, the rest is not.
 """
 
-import re
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from html import escape
 from itertools import product
 from string import ascii_uppercase
@@ -20,6 +17,7 @@ from lessons.headless import Outcome
 from lessons.lesson import Exercise, Lesson, Step
 from lessons.live import filled
 from lessons.prose import as_html, without_paragraph
+from lessons.scripts import functions, of_models, policy
 
 CAPTIONS = {
     "marginal": "One coordinate: what the chains visited, and the exact density in grey.",
@@ -29,7 +27,6 @@ CAPTIONS = {
     "sweep": "Each point is a mean over seeds, and its bar their range.",
     "scores": "Held-out score against the data that were seen.",
 }
-_SCRIPT = re.compile(r"<script[^>]*>(.*?)</script>", re.DOTALL)
 SLIDE = """
 const at = sliders.reduce((index, one) => index * one.categories.length + one.categories.indexOf(one.value), 0)
 for (const [source, names, frames] of all) {
@@ -105,21 +102,6 @@ def handout(lesson: Lesson, outcomes: Mapping[int, Outcome], *, quick: bool = Fa
 </body>
 </html>
 """
-
-
-def policy(scripts: str) -> str:
-    """The content security policy of a file with these scripts: they run, no other does, and nothing is loaded.
-
-    Those of figures make functions of texts, as Bokeh's do, and write styles into elements.
-    """
-    # A browser reads each end of a line as one character.
-    found = [text.replace("\r\n", "\n").replace("\r", "\n") for text in _SCRIPT.findall(scripts)]
-    sums = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in found]
-    runs = " ".join([*sums, "'unsafe-eval'"]) if sums else "'none'"
-    return (
-        f"default-src 'none'; script-src {runs}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
-        "form-action 'none'"
-    )
 
 
 def _step(lesson: Lesson, step: Step, outcome: Outcome | None, figures: Sequence[tuple[str, list[str]]], teacher: bool) -> str:  # fmt: skip
@@ -272,4 +254,6 @@ def _embedded(models: Sequence[Any]) -> tuple[str, Sequence[str]]:
     library = Resources(mode="inline", components=["bokeh", *(["bokeh-widgets"] if widgets else [])])
     script, divs = components(tuple(models))
     # Not its own tags: they would ask for files of every package of models that is loaded here.
-    return "\n".join([*(f"<script>{text}</script>" for text in library.js_raw), script]), divs
+    return "\n".join(
+        [functions(of_models(models)), *(f"<script>{text}</script>" for text in library.js_raw), script]
+    ), divs

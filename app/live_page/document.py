@@ -23,7 +23,7 @@ from app.theme import DARK, LIGHT, Theme
 from app.views import fitting
 from app.views.base import AXIS_LABELS, Scene, View
 from lessons.formulas import mathml
-from lessons.handout import policy
+from lessons.scripts import functions, of_json, policy
 from samplers import Experiment
 from samplers.choices import Choice, value_text
 from samplers.diagnostics import divergence
@@ -49,11 +49,6 @@ BOKEH = ("bokeh", "bokeh-widgets")
 """The parts of BokehJS; pages whose figures have no sliders need the first alone."""
 LIVE_SCRIPT = "live.js"
 """The page's own script, where it is next to the pages of a site."""
-POLICY_BESIDE = (
-    "default-src 'none'; script-src 'self' file: 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
-    "form-action 'none'; worker-src blob:"
-)
-"""The content security policy of a page whose scripts are next to it, on a disk, too."""
 MOST_CHAINS = 100
 """Of a live page, which may run on a telephone."""
 
@@ -99,9 +94,9 @@ def document(
     """
     alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
     runs = [run for listed in alone for one in listed for run in one.runs()]
-    functions = {id(one): one for run in runs for one in description.functions(run)}
+    needed = {id(one): one for run in runs for one in description.functions(run)}
     try:
-        compiled = module(functions.values()) if runs else b""
+        compiled = module(needed.values()) if runs else b""
     except (LinkError, CompileError) as error:
         raise SpecError("live", title, str(error)) from error
     steps = [
@@ -128,14 +123,17 @@ def document(
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
         "STILL": _still(next((state for state in states if state is not None), None)),
         "TEXT": f'<div id="text">{text}</div>' if text else "",
+        "FUNCTIONS": functions(of_json(steps)),
         "BOKEH": "".join(_script(component, beside) for component in components),
         "WORKER": "" if beside else bundle("live/worker.js"),
         "SCRIPT": f'<script src="{LIVE_SCRIPT}"></script>' if beside else f"<script>{bundle('live/page.js')}</script>",
         "PAGE": _zipped(_json(pages)),
         "ARRAYS": _zipped(bytes(pool.content)),
-        "MODULE": _zipped(compiled),
+        "MODULE": _zipped(compiled) if compiled else "",
     }
-    parts["POLICY"] = POLICY_BESIDE if beside else f"{policy(parts['BOKEH'] + parts['SCRIPT'])}; worker-src blob:"
+    allowed = "'self' file: 'wasm-unsafe-eval'" if beside else "'wasm-unsafe-eval'"
+    own = parts["FUNCTIONS"] if beside else parts["FUNCTIONS"] + parts["BOKEH"] + parts["SCRIPT"]
+    parts["POLICY"] = f"{policy(own, allowed)}; worker-src blob:"
     page = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
     return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page)
 

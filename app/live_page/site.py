@@ -8,9 +8,10 @@ from string import ascii_uppercase
 from app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
 from app.state import AppState
 from lessons.formulas import mathml
-from lessons.handout import filled_text, policy, sentence, terms
+from lessons.handout import filled_text, sentence, terms
 from lessons.lesson import Lesson, Step
 from lessons.prose import as_html
+from lessons.scripts import policy
 from samplers.output import written
 from samplers.parameters import SpecError
 from samplers.wasm import description

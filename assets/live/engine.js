@@ -13,6 +13,8 @@ const size = (shape) => shape.reduce((a, b) => a * b, 1)
 
 /** @param {string} text @returns {Uint8Array} */
 export function bytesOf(text) {
+  // @ts-ignore Not yet in every browser.
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text)
   const characters = atob(text)
   // A loop: with a function for each of them a large table takes seconds.
   const out = new Uint8Array(characters.length)
@@ -23,6 +25,12 @@ export function bytesOf(text) {
 /** The numbers of an array of doubles; of integers their bytes. @param {Packed} packed @returns {Float64Array} */
 export const numbersOf = ({ values, data }) =>
   values ? Float64Array.from(values) : new Float64Array((typeof data === "string" || !data ? bytesOf(data ?? "") : data).buffer)
+
+/** What was compressed, and written in base64. @param {string} text @returns {Response} */
+export const unzipped = (text) => {
+  const bytes = new Blob([/** @type {BlobPart} */ (bytesOf(text.trim()))])
+  return new Response(bytes.stream().pipeThrough(new DecompressionStream("gzip")))
+}
 
 export class Engine {
   /** @param {WebAssembly.Instance} instance @param {Record<string, Signature>} signatures */

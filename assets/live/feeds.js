@@ -5,8 +5,8 @@
 
 /** @param {string} id @returns {any} */
 export const find = (id) => {
-  // @ts-ignore
-  for (const document of Bokeh.documents) {
+  // @ts-ignore BokehJS comes after the page's own script.
+  for (const document of globalThis.Bokeh?.documents ?? []) {
     const found = document.get_model_by_id(id)
     if (found) return found
   }

@@ -1,7 +1,7 @@
 // The live loop without a server: runs the lanes, and answers with arrays for the figures. It knows no page: messages
 // come in and go out, whether it is in a worker or not.
 
-import { Engine } from "./engine.js"
+import { Engine, unzipped } from "./engine.js"
 import { Lane } from "./lane.js"
 import { Run } from "./run.js"
 import { VIEWS } from "./views.js"
@@ -33,20 +33,35 @@ export class Host {
     this.saidAt = -Infinity
     /** @type {Set<number>} Lanes whose divergence was said. */
     this.stopped = new Set()
+    this.refused = false
+    /** Messages are taken one after the other: the compiled functions take a while. @type {Promise<void>} */
+    this.taken = Promise.resolve()
   }
 
   /** @param {any} message */
   receive(message) {
+    this.taken = this.taken.then(async () => {
+      try {
+        if (!this.refused) await this[/** @type {"load"} */ (message.type)](message)
+      } catch (error) {
+        this.post({ type: "failed", message: String(error instanceof Error ? error.message : error) })
+      }
+    })
+  }
+
+  /** The compiled functions, compressed and in base64. @param {{module: string}} message */
+  async load({ module }) {
     try {
-      this[/** @type {"load"} */ (message.type)](message)
+      this.instance = (await WebAssembly.instantiate(await unzipped(module).arrayBuffer(), {})).instance
     } catch (error) {
-      this.post({ type: "failed", message: String(error instanceof Error ? error.message : error) })
+      this.refused = true
+      this.post({ type: "refused", message: String(error instanceof Error ? error.message : error) })
     }
   }
 
-  /** The compiled functions. @param {{module: WebAssembly.Module, signatures: any, constants: any}} message */
-  load({ module, signatures, constants }) {
-    this.engine = new Engine(new WebAssembly.Instance(module, {}), signatures)
+  /** What compiled functions are called with. @param {{signatures: any, constants: any}} message */
+  prepare({ signatures, constants }) {
+    this.engine = new Engine(/** @type {WebAssembly.Instance} */ (this.instance), signatures)
     this.constants = constants
   }
 
@@ -117,7 +132,8 @@ export class Host {
 
   /** A frame is on the screen. @param {{number: number}} message */
   answer({ number }) {
-    this.answered = Math.max(this.answered, number)
+    // Frames of figures before these have numbers of their own.
+    this.answered = Math.min(Math.max(this.answered, number), this.sent)
     this.ask()
   }
 

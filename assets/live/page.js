@@ -1,7 +1,7 @@
 // The live page: controls, figures, and messages between them and the host.
 
 import { Host } from "./host.js"
-import { bytesOf } from "./engine.js"
+import { unzipped } from "./engine.js"
 import { download, makeSheet } from "../sheet.js"
 import { decoded, empty, find, put } from "./feeds.js"
 import { described, scaleOf, written } from "./parameters.js"
@@ -32,11 +32,11 @@ const allowed = (ask, otherwise) => {
   }
 }
 
-/** A script element's content, which is compressed. @param {string} id @returns {Response} */
-const unzipped = (id) => {
-  const bytes = new Blob([/** @type {BlobPart} */ (bytesOf(element(id).textContent.trim()))])
-  return new Response(bytes.stream().pipeThrough(new DecompressionStream("gzip")))
-}
+/** BokehJS comes after this script: its text takes long to read, and the host begins meanwhile. @type {Promise<void>} */
+const bokeh = new Promise((done) => {
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => done())
+  else done()
+})
 
 /** The file with its arrays in the place of where they are. @param {any} node @param {ArrayBuffer} arrays @returns {any} */
 const restored = (node, arrays) => {
@@ -74,6 +74,8 @@ const laneOf = (kind) => ({ kind, sampler: { ...page.kinds[kind].sampler.first }
 let chosen
 let dark = matchMedia("(prefers-color-scheme: dark)").matches
 let playing = !matchMedia("(prefers-reduced-motion: reduce)").matches
+/** Whether the browser refuses WebAssembly. */
+let refused = false
 
 /** @type {(message: any) => void} */
 let tell = () => {}
@@ -249,7 +251,7 @@ const laneNow = (i) => ({
 })
 
 const open = () => {
-  say("")
+  if (!refused) say("")
   tell({ type: "open", lanes: chosen.lanes.map((_, i) => laneNow(i)) })
   writeFragment()
 }
@@ -259,7 +261,7 @@ const look = () => {
   const moving = Object.entries(figuresNow().views).filter(([, view]) => !view.recorded)
   const scenes = Object.fromEntries(moving.map(([key, view]) => [key, { first: data[key] ?? view.data, feeds: view.feeds }]))
   for (const key of embedded) for (const feed of Object.values(figuresNow().views[key].feeds)) if (model(feed.id)) empty(model(feed.id), feed)
-  tell({ type: "look", views: scenes, shown: chosen.views.filter((key) => key in scenes), coordinate: page.coordinate, axis: chosen.axis, names: names() })
+  tell({ type: "look", views: scenes, shown: chosen.views.filter((key) => embedded.has(key) && key in scenes), coordinate: page.coordinate, axis: chosen.axis, names: names() })
 }
 
 /** @param {string} text */
@@ -336,7 +338,11 @@ const named = (node) => {
 }
 
 const RECORDED = "A picture of a run with the file's own settings: this view needs Python, and does not move."
+/** How often the figures' places were made. */
+let placed = 0
+
 const placeViews = () => {
+  placed += 1
   embedded.clear()
   listening.clear()
   models.clear()
@@ -345,7 +351,7 @@ const placeViews = () => {
   gather(figuresNow().views)
   // Models of figures that are no longer there have the same ids.
   // @ts-ignore
-  for (const document of Bokeh.documents.splice(0)) document.clear()
+  for (const document of globalThis.Bokeh?.documents.splice(0) ?? []) document.clear()
   element("views").replaceChildren(...views().map((key) => {
     const { title, hint, recorded } = figuresNow().views[key]
     return make("figure", { className: "view", id: `view-${key}` },
@@ -361,24 +367,38 @@ const showViews = async () => {
     element(`view-${key}`).hidden = !chosen.views.includes(key)
     element(`show-${key}`).setAttribute("aria-pressed", String(chosen.views.includes(key)))
   }
-  for (const key of chosen.views.filter((one) => !embedded.has(one))) {
+  await bokeh
+  const mine = placed
+  const missing = chosen.views.filter((one) => !embedded.has(one))
+  for (const key of missing) {
     embedded.add(key)
     const holder = element(`plot-${key}`)
     holder.replaceChildren()
     // @ts-ignore
     await Bokeh.embed.embed_item(named(figuresNow().views[key].figure), holder)
+    if (placed !== mine) return
+    take()
+    // It moves before the next one is made.
+    if (!refused) await Promise.race([new Promise((done) => { onFrame = done }), new Promise((done) => setTimeout(done, LONGEST_WAIT))])
+    if (placed !== mine) return
   }
+  if (!missing.length) take()
+}
+
+/** Let the host draw into the figures that are there. */
+const take = () => {
   models.clear()
   for (const view of Object.keys(figuresNow().taps)) listen(view)
   dress()
   aim()
   labelAxes()
   look()
+  showPlay()
 }
 
 /** A click in a figure starts the chains there, and a drag throws them. @param {string} view */
 const listen = (view) => {
-  if (listening.has(view) || !embedded.has(view)) return
+  if (listening.has(view) || !embedded.has(view) || !model(figuresNow().taps[view].figure)) return
   listening.add(view)
   const tap = () => {
     const found = (figureStop() ?? figuresNow()).taps[view]
@@ -412,6 +432,10 @@ const listen = (view) => {
 
 /** What a frame takes of the host's thread, in milliseconds, about the last ten. */
 let hostMs = 0
+/** Called with each frame. @type {(value?: any) => void} */
+let onFrame = () => {}
+/** Milliseconds; a page that nobody sees has no frames. */
+const LONGEST_WAIT = 1000
 
 /** @param {any} message */
 const draw = ({ number, feeds, steps, took, seconds }) => {
@@ -423,6 +447,7 @@ const draw = ({ number, feeds, steps, took, seconds }) => {
   const burnIn = kindNow(0).run.burn_in
   element("burn-in").textContent = steps < burnIn ? `of ${burnIn.toLocaleString("en-US")} of the burn-in: nothing is counted yet` : ""
   document.documentElement.dataset.frames = String(number)
+  onFrame()
   hostMs += 0.1 * (took - hostMs)
   Object.assign(document.documentElement.dataset, { hostMs: hostMs.toFixed(2), seconds: seconds.toFixed(4) })
   requestAnimationFrame(() => setTimeout(() => tell({ type: "answer", number }), 0))
@@ -448,7 +473,10 @@ const hear = (message) => {
   else if (message.type === "text") write(message)
   else if (message.type === "diverged") say(message.message)
   else if (message.type === "draws") saveDraws(message.lanes)
-  else if (message.type === "failed") say(`The engine stopped: ${message.message} Reset begins again.`)
+  else if (message.type === "refused") {
+    refused = true
+    say(`This browser, or the page that holds this one, refuses WebAssembly, and nothing moves: ${message.message}`)
+  } else if (message.type === "failed") say(`The engine stopped: ${message.message} Reset begins again.`)
 }
 
 // Files.
@@ -730,20 +758,23 @@ const show = async (to, linked = false) => {
 }
 
 const begin = async () => {
-  let module
+  const module = element("module").textContent
+  // A lesson may have words alone.
+  if (module) {
+    tell = connect()
+    tell({ type: "load", module })
+  }
   try {
-    const arrays = await unzipped("arrays").arrayBuffer()
-    file = restored(await unzipped("page").json(), arrays)
-    module = await WebAssembly.compile(await unzipped("module").arrayBuffer())
+    const arrays = await unzipped(element("arrays").textContent).arrayBuffer()
+    file = restored(await unzipped(element("page").textContent).json(), arrays)
   } catch (error) {
-    say(`This browser, or the page that holds this one, refuses WebAssembly, and nothing moves: ${error instanceof Error ? error.message : error}`)
+    say(`This browser cannot read what is in this file, and nothing moves: ${error instanceof Error ? error.message : error}`)
     return
   }
+  tell({ type: "prepare", signatures: file.signatures, constants: file.constants })
   const kept = allowed(() => localStorage.getItem("sgmcmc-lab-dark"))
   if (kept) dark = kept === "true"
   build()
-  tell = connect()
-  tell({ type: "load", module, signatures: file.signatures, constants: file.constants })
   element("back")?.addEventListener("click", () => show(number - 1))
   element("next")?.addEventListener("click", () => show(number + 1))
   await show(stepOf(), true)

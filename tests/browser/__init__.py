@@ -214,6 +214,17 @@ def open_app(page: Page, server: Server, query: str = "") -> None:
         pytest.fail(f"the server reports {crashes}:\n{server.log[start:]}")
 
 
+def until(page: Any, expression: str, arg: Any = None) -> None:
+    """Wait until this is so in a page, or in a frame, whose policy forbids what Playwright's own waiting needs: to make
+    a function of a text.
+    """
+    ends = time.monotonic() + PATIENCE
+    while not page.evaluate(expression, arg):
+        if time.monotonic() > ends:
+            pytest.fail(f"it was not so in {PATIENCE:g} s: {expression}")
+        page.wait_for_timeout(50)
+
+
 def arguments(*more: str) -> Sequence[str]:
     """The browser's command line with ``more`` options."""
     return [*ARGUMENTS, CUT_OFF, *more]

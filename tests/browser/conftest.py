@@ -1,6 +1,7 @@
 """What all browser tests share: a headless Chromium, empty pages, and what goes wrong in them."""
 
 import os
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -149,6 +150,7 @@ def opened(chromium, page_log, tmp_path):
         context.set_default_timeout(1000 * browser.PATIENCE)
         page = context.new_page()
         page_log.watch(page)
+        page.wait_for_function = partial(browser.until, page)
         file = tmp_path / "live.html"
         file.write_text(text, encoding="utf-8")
         page.goto(file.as_uri() + fragment)

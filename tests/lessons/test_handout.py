@@ -19,9 +19,10 @@ from lessons.cli import main
 from lessons.document import prose_problem
 from lessons.formulas import mathml
 from lessons.glossary import glossary
-from lessons.handout import handout, policy
+from lessons.handout import handout
 from lessons.headless import run_step
 from lessons.prose import formulas
+from lessons.scripts import policy
 from lessons.sweep import axis_of
 from samplers import RunSpec, SpecError, run
 

@@ -1,0 +1,76 @@
+"""What a file's scripts may do: its content security policy, and Bokeh's functions of texts as functions of a script.
+
+Bokeh makes a function of the text of a ``CustomJS``, which a policy forbids unless it allows all texts. In a file the
+texts are known when it is written: they are functions there, and Bokeh is handed the one that it would make.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+
+_SCRIPT = re.compile(r"<script[^>]*>(.*?)</script>", re.DOTALL)
+_CONSTRUCT = """<script>
+{
+  const known = [FUNCTIONS]
+  window.Function = new Proxy(Function, {construct(made, parts, self) {
+    const text = `function (${parts.slice(0, -1).join(", ")}) {\\n${parts.at(-1)}\\n}`
+    return known.find((one) => one.toString() === text) ?? Reflect.construct(made, parts, self)
+  }})
+}
+</script>"""
+
+
+_FIRST = {"CustomJSTickFormatter": ("tick", "index", "ticks")}
+_LAST = {"CustomJS": ("cb_obj", "cb_data", "cb_context")}
+"""What Bokeh hands a function of a text before and after the text's own arguments."""
+
+Text = tuple[str, Sequence[str], str]
+"""The kind of a model, the names of its text's arguments, and the text."""
+
+
+def functions(texts: Iterable[Text]) -> str:
+    """A script element for before Bokeh's, with these functions; empty without any."""
+    made = sorted({_function(*text) for text in texts})
+    return _CONSTRUCT.replace("FUNCTIONS", ",\n".join(made)) if made else ""
+
+
+def _function(kind: str, names: Sequence[str], code: str) -> str:
+    arguments = ", ".join([*_FIRST.get(kind, ()), *names, *_LAST.get(kind, ())])
+    return f"function ({arguments}) {{\n'use strict';\n{code}\n}}"
+
+
+def of_models(models: Iterable[Any]) -> Iterator[Text]:
+    """The texts that models refer to."""
+    for model in {one for root in models for one in root.references()}:
+        kind = type(model).__name__
+        if kind in (*_FIRST, *_LAST):
+            yield kind, list(model.args), model.code
+
+
+def of_json(node: Any) -> Iterator[Text]:
+    """The texts of Bokeh's documents, wherever they are in this."""
+    if isinstance(node, dict):
+        if node.get("type") == "object" and node.get("name") in (*_FIRST, *_LAST):
+            held = node["attributes"]
+            yield node["name"], [name for name, _ in held.get("args", {}).get("entries", [])], held["code"]
+        node = list(node.values())
+    if isinstance(node, (list, tuple)):
+        for part in node:
+            yield from of_json(part)
+
+
+def policy(scripts: str, more: str = "") -> str:
+    """The content security policy of a file with these scripts: they run, no other does, and nothing is loaded.
+
+    ``more`` are further sources of its scripts. Those of figures write styles into elements.
+    """
+    # A browser reads each end of a line as one character.
+    found = [text.replace("\r\n", "\n").replace("\r", "\n") for text in _SCRIPT.findall(scripts)]
+    sums = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in found]
+    runs = " ".join([*sums, *more.split()]) or "'none'"
+    return (
+        f"default-src 'none'; script-src {runs}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+        "form-action 'none'"
+    )
