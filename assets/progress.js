@@ -5,16 +5,21 @@ const NAME = /^[a-z0-9][a-z0-9_-]{0,59}\/[0-9]{1,2}$/
 const MOST = 2_000
 
 // Anything may stand in a browser's storage: what is not as it was written here is passed over.
+/** @param {[string, any]} stored */
 const sound = ([name, entry]) =>
   NAME.test(name) && Array.isArray(entry) && entry.length === 2 && ANSWERS.includes(entry[0]) && Number.isInteger(entry[1]) && entry[1] >= 0 && entry[1] <= 20
-const read = () => {
+
+/** What is done, by lesson and step. @returns {Map<string, [string, number]>} */
+export const read = () => {
   try {
-    const found = JSON.parse(localStorage.getItem(KEY))
+    const found = JSON.parse(localStorage.getItem(KEY) ?? "null")
     return new Map(Object.entries(found ?? {}).filter(sound).slice(-MOST))
   } catch {
     return new Map()
   }
 }
+
+/** @param {Map<string, [string, number]>} known */
 const write = (known) => {
   try {
     localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(known)))
@@ -23,11 +28,12 @@ const write = (known) => {
   }
 }
 
-const note = (text) => {
+/** Keep what is new. @param {string} text as JSON: a lesson, and of some of its steps the answer and the check marks */
+export const note = (text) => {
   if (!text) return
   const { lesson, steps } = JSON.parse(text)
   const known = read()
-  for (const [number, [answer, met]] of Object.entries(steps)) {
+  for (const [number, [answer, met]] of Object.entries(/** @type {Record<string, [string, number]>} */ (steps))) {
     const name = `${lesson}/${number}`
     const [before, most] = known.get(name) ?? ["none", 0]
     known.set(name, [answer === "none" ? before : answer, Math.max(met, most)])
@@ -35,9 +41,13 @@ const note = (text) => {
   write(known)
 }
 
-// Of a lesson: whether all of it is done, and what there is to say of it.
-const progress = (known, { key, steps }) => {
-  const seen = steps.map((step, i) => ({ ...step, found: known.get(`${key}/${i + 1}`) })).filter((step) => step.found)
+/** Whether all of a lesson is done, and what there is to say of it.
+ * @param {Map<string, [string, number]>} known @param {{key: string, steps: Array<{question: boolean, claims: number}>}} lesson */
+export const progress = (known, { key, steps }) => {
+  const seen = steps.flatMap((step, i) => {
+    const found = known.get(`${key}/${i + 1}`)
+    return found ? [{ ...step, found }] : []
+  })
   const done = seen.filter((step) => !step.question || step.found[0] !== "none").length
   const asked = steps.filter((step) => step.question).length
   const right = seen.filter((step) => step.question && step.found[0] === "right").length
@@ -50,15 +60,17 @@ const progress = (known, { key, steps }) => {
   return { done: done === steps.length, said: parts.join(" · ") }
 }
 
+/** @param {string} tag @param {string} className @param {string} text */
 const element = (tag, className, text) => Object.assign(document.createElement(tag), { className, textContent: text })
 
+/** @param {{model: any}} given */
 export function render({ model }) {
   model.on("text", () => note(model.text))
   const known = read()
   const list = document.createElement("ol")
   list.className = "contents"
   list.hidden = model.lessons.length === 0
-  model.lessons.forEach((lesson, i) => {
+  model.lessons.forEach((/** @type {any} */ lesson, /** @type {number} */ i) => {
     const { done, said } = progress(known, lesson)
     const button = element("button", "lesson", "")
     const texts = element("span", "texts", "")

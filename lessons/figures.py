@@ -403,6 +403,12 @@ def _around(values: Any, log: bool) -> tuple[float | None, float | None]:
     return low - margin, high + margin
 
 
+def axis_values(step: Step, axis: str) -> tuple[list[Any], bool, bool]:
+    """The values of an axis in their order, whether they are numbers, and whether they are drawn on a log axis."""
+    values = _values(step, axis)
+    return values, _numeric(values), _log(values)
+
+
 def _values(step: Step, axis: str) -> list[Any]:
     """The values of an axis in any lane, at either length, in their order."""
     assert step.sweep is not None

@@ -32,7 +32,7 @@ from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.base import KEPT
 from samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
-from samplers.spec import make_gradient, make_sampler, make_target, samplers_of
+from samplers.spec import RunSpec, make_gradient, make_sampler, make_target, samplers_of
 from samplers.targets import TARGETS
 from samplers.targets.base import SIMPLEX, Target
 from samplers.wasm import description
@@ -84,17 +84,19 @@ def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()
 
 
 def document(
-    title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False, companions: Sequence[str] = ()
-) -> str:
+    title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False, companions: Sequence[str] = (),
+    lesson: Mapping[str, Any] | None = None, more: Sequence[RunSpec] = (),
+) -> str:  # fmt: skip
     """One HTML file of several steps, each an experiment on a density, or None where a step has text alone.
 
     ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. With
-    ``companions``, keys of samplers, a person can add and remove lanes, and give a lane one of those samplers. Raises
+    ``companions``, keys of samplers, a person can add and remove lanes, and give a lane one of those samplers.
+    ``lesson`` is what the page's script needs of a lesson, which makes ``more`` runs on the same targets. Raises
     :class:`SpecError`.
     """
     alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
     runs = [run for listed in alone for one in listed for run in one.runs()]
-    needed = {id(one): one for run in runs for one in description.functions(run)}
+    needed = {id(one): one for run in (*runs, *more) for one in description.functions(run)}
     try:
         compiled = module(needed.values()) if runs else b""
     except (LinkError, CompileError) as error:
@@ -116,6 +118,7 @@ def document(
         "constants": description.constants(),
         "steps": steps,
         "targets": targets,
+        "lesson": lesson,
     }
     components = BOKEH[: 2 if any(page.get("widgets") for page in pages["steps"]) else 1]
     parts = {
@@ -231,14 +234,16 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         views[n_lanes]["views"][one.view.key] = {**one.described(), "feeds": {}, "data": None, "recorded": said}
         views[n_lanes]["dark"]["after"] |= Difference.by_colour(one, _colours()).after
     shown = list(views[n_lanes]["views"])
+    # A lesson's claims are about as many chains as it has.
+    most_chains = MOST_CHAINS if state.place.lesson is None else max(MOST_CHAINS, experiment.n_chains)
     return {
         "names": state.lane_titles(),
         "columns": [column.name for column in target.columns],
         "dim": target.dim,
         "start": [float(x) for x in experiment.runs()[0].first_position()],
         "seed": experiment.seed,
-        "n_chains": min(experiment.n_chains, MOST_CHAINS),
-        "most_chains": MOST_CHAINS,
+        "n_chains": min(experiment.n_chains, most_chains),
+        "most_chains": most_chains,
         "most_seed": 2**32 - 1,
         "speed": state.speed,
         "most_speed": 1_000_000,

@@ -1,9 +1,11 @@
 // The live loop without a server: runs the lanes, and answers with arrays for the figures. It knows no page: messages
 // come in and go out, whether it is in a worker or not.
 
+import { Claims } from "./claims.js"
 import { Engine, unzipped } from "./engine.js"
 import { Lane } from "./lane.js"
 import { Run } from "./run.js"
+import { Sweep } from "./sweeps.js"
 import { VIEWS } from "./views.js"
 
 /** Milliseconds that lanes may move for between two frames. */
@@ -12,6 +14,8 @@ const WORK = 12
 const FIRST = 16
 const UNANSWERED = 2
 const CAPTIONS_MS = 500
+/** Milliseconds between two reports of a sweep. */
+const SWEEP_MS = 250
 
 export class Host {
   /** @param {(message: any, transfer?: Transferable[]) => void} post */
@@ -84,6 +88,53 @@ export class Host {
     this.shown = shown
     this.scene = { coordinate, axis, names }
     this.renew()
+  }
+
+  /** The claims of another step, whose lanes are opened next. @param {{claims: any[], poisson: any, step: number}} message */
+  claim({ claims, poisson, step }) {
+    for (const record of this.records) record.free()
+    this.records = []
+    this.cancel()
+    this.claims?.free()
+    // @ts-ignore
+    this.claims = new Claims(this.engine, { claims, poisson, step })
+  }
+
+  /** Whether what runs from here on is what the claims are about. @param {{same: import("./claims.js").Same}} message */
+  compare({ same }) { if (this.claims) this.claims.same = same }
+
+  /** Measure the step's sweep. @param {{given: any, target: any}} message */
+  sweep({ given, target }) {
+    this.cancel()
+    const { engine, constants } = /** @type {any} */ (this)
+    this.sweeping = new Sweep(engine, constants, target, this.claims?.poisson, given)
+    this.sweptAt = -Infinity
+    this.goOn(this.sweeping)
+  }
+
+  /** End a sweep. */
+  cancel() {
+    this.sweeping?.end()
+    this.sweeping = undefined
+  }
+
+  /** @param {Sweep} sweep */
+  goOn(sweep) {
+    setTimeout(() => {
+      if (this.sweeping !== sweep) return
+      try {
+        const more = sweep.go()
+        if (!more || performance.now() - (this.sweptAt ?? 0) > SWEEP_MS) {
+          this.sweptAt = performance.now()
+          this.post({ type: "swept", far: sweep.far, ended: !more, lanes: sweep.drawn(), marks: sweep.marks(), step: this.claims?.step })
+        }
+        if (more) this.goOn(sweep)
+        else this.cancel()
+      } catch (error) {
+        this.cancel()
+        this.post({ type: "failed", message: String(error instanceof Error ? error.message : error) })
+      }
+    }, 0)
   }
 
   /** Everything is drawn afresh. */
@@ -181,6 +232,8 @@ export class Host {
     this.records.forEach(({ run }, lane) => {
       if (!run.divergence || this.stopped.has(lane)) return
       this.stopped.add(lane)
+      // It is the last frame, if it is the last lane.
+      this.saidAt = -Infinity
       this.post({ type: "diverged", lane, message: run.divergence.message })
     })
   }
@@ -209,7 +262,8 @@ export class Host {
     this.post({ type: "frame", number: this.sent, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), took: performance.now() - began, seconds: this.records.reduce((sum, { seconds }) => sum + seconds, 0) }, transfer)
     if (say) {
       this.saidAt = performance.now()
-      this.post({ type: "text", items: texts })
+      // @ts-ignore
+      this.post({ type: "text", items: texts, marks: this.claims?.marks(this.records) ?? [], step: this.claims?.step })
     }
   }
 }

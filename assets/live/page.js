@@ -4,6 +4,7 @@ import { Host } from "./host.js"
 import { unzipped } from "./engine.js"
 import { download, makeSheet } from "../sheet.js"
 import { decoded, empty, find, put } from "./feeds.js"
+import { LessonPage } from "./lesson.js"
 import { described, scaleOf, written } from "./parameters.js"
 import { startAt, thrown } from "./starts.js"
 
@@ -80,6 +81,9 @@ let refused = false
 /** @type {(message: any) => void} */
 let tell = () => {}
 
+/** The lesson that the page is of, if it is of one. @type {LessonPage} */
+let lesson
+
 // The state in the link.
 
 /** Where the lab is while it runs on this computer. */
@@ -113,6 +117,7 @@ const writeFragment = () => {
   for (const key of PLACES) if (chosen[key]) words.set(key, chosen[key].join(","))
   if (stopNow()) words.set("target", JSON.stringify(chosen.target))
   chosen.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ i) => words.set(`lane${i}`, JSON.stringify(lane)))
+  lesson.writeTo(words)
   element("open").href = `${LAB}?${labQuery()}`
   allowed(() => history.replaceState(null, "", `#${words}`))
   return `${location.href.split("#")[0]}#${words}`
@@ -229,6 +234,7 @@ const readFragment = () => {
     if (known.length < asked.length) refused.push("views")
   }
   chosen.views = chosen.views.filter((key) => views().includes(key))
+  if (!lesson.readFrom(words)) refused.push("answers")
   return refused
 }
 
@@ -250,8 +256,17 @@ const laneNow = (i) => ({
   ...(chosen.momentum ? { velocity: chosen.momentum } : {}),
 })
 
+/** Say whether the settings are those that the step's claims are about. */
+const compare = () => {
+  const alike = (/** @type {any} */ values, /** @type {any} */ { first: start }) => Object.keys(start).every((name) => values[name] === start[name])
+  const isClaimed = (/** @type {LaneChoice} */ { kind, sampler, gradient }, /** @type {number} */ i) =>
+    kind === page.lanes[i] && alike(sampler, page.kinds[kind].sampler) && alike(gradient, page.kinds[kind].gradient)
+  tell({ type: "compare", same: { lanes: chosen.lanes.length === page.lanes.length && chosen.lanes.every(isClaimed), target: !stopNow() } })
+}
+
 const open = () => {
   if (!refused) say("")
+  compare()
   tell({ type: "open", lanes: chosen.lanes.map((_, i) => laneNow(i)) })
   writeFragment()
 }
@@ -284,6 +299,7 @@ const model = (id) => {
 
 const dress = () => {
   document.documentElement.dataset.theme = dark ? "dark" : "light"
+  lesson.dress()
   const { before, after } = figuresNow().dark
   if (dark) redraw(after)
   else undo(before, after)
@@ -454,7 +470,8 @@ const draw = ({ number, feeds, steps, took, seconds }) => {
 }
 
 /** @param {any} message */
-const write = ({ items }) => {
+const write = ({ items, marks, step }) => {
+  lesson.write(marks, step)
   for (const [key, lines, ofLanes] of items) {
     const holder = element(`caption-${key}`)
     lines.forEach((/** @type {string} */ text, /** @type {number} */ i) => {
@@ -471,6 +488,7 @@ const write = ({ items }) => {
 const hear = (message) => {
   if (message.type === "frame") draw(message)
   else if (message.type === "text") write(message)
+  else if (message.type === "swept") lesson.swept(message)
   else if (message.type === "diverged") say(message.message)
   else if (message.type === "draws") saveDraws(message.lanes)
   else if (message.type === "refused") {
@@ -543,9 +561,10 @@ const showSpeed = () => {
   element("speed").setAttribute("aria-valuetext", `${chosen.speed} steps a frame`)
 }
 const showPlay = () => {
-  element("play").textContent = playing ? "Pause" : "Play"
-  document.documentElement.dataset.playing = String(playing)
-  tell({ type: "pace", playing: playing, speed: chosen.speed, hidden: document.hidden })
+  const moving = playing && !lesson.waiting
+  element("play").textContent = moving ? "Pause" : "Play"
+  document.documentElement.dataset.playing = String(moving)
+  tell({ type: "pace", playing: moving, speed: chosen.speed, hidden: document.hidden })
 }
 /** What a lane shows, and which lanes there are. */
 const placeLanes = () => {
@@ -554,6 +573,7 @@ const placeLanes = () => {
     const kind = kindNow(i)
     const changed = () => {
       const { sampler, gradient } = laneNow(i)
+      compare()
       tell({ type: "change", lane: i, change: { sampler, gradient } })
       writeFragment()
     }
@@ -611,6 +631,7 @@ const placeTarget = () => {
       }
       aim()
       look()
+      compare()
       chosen.lanes.forEach((_, i) => {
         const { sampler, gradient, target } = laneNow(i)
         tell({ type: "change", lane: i, change: { sampler, gradient, target } })
@@ -645,12 +666,20 @@ const placeControls = () => {
 /** The controls that every step has. */
 const build = () => {
   const play = element("play")
+  const waits = () => {
+    if (!lesson.waiting) return false
+    say("First answer the lesson's question, or skip it.")
+    lesson.remind()
+    return true
+  }
   const pause = (/** @type {boolean} */ on) => {
+    if (waits()) return
     playing = on
     showPlay()
   }
   play.onclick = () => pause(!playing)
   element("step").onclick = () => {
+    if (waits()) return
     pause(false)
     tell({ type: "step" })
   }
@@ -734,6 +763,8 @@ const show = async (to, linked = false) => {
   page = { ...file.steps[to], target: file.targets[file.steps[to].target] }
   chosen = first()
   const refused = linked ? readFragment() : []
+  lesson.show(to + 1)
+  tell({ type: "claim", ...lesson.claims })
   document.querySelectorAll("[data-step]").forEach((part) => {
     /** @type {HTMLElement} */ (part).hidden = Number(/** @type {HTMLElement} */ (part).dataset.step) !== to + 1
   })
@@ -774,6 +805,21 @@ const begin = async () => {
   tell({ type: "prepare", signatures: file.signatures, constants: file.constants })
   const kept = allowed(() => localStorage.getItem("sgmcmc-lab-dark"))
   if (kept) dark = kept === "true"
+  lesson = new LessonPage(file.lesson, {
+    changed: writeFragment,
+    tell: (message) => tell(message),
+    target: () => page.target.base,
+    dark: () => dark,
+    run: () => {
+      say("")
+      playing = !matchMedia("(prefers-reduced-motion: reduce)").matches
+      showPlay()
+    },
+  })
+  for (const link of document.querySelectorAll("a.in-lab")) {
+    const part = /** @type {HTMLElement} */ (link.closest("[data-step]"))
+    Object.assign(link, { href: `${LAB}?lesson=${file.lesson.key}&step=${part.dataset.step}`, hidden: false })
+  }
   build()
   element("back")?.addEventListener("click", () => show(number - 1))
   element("next")?.addEventListener("click", () => show(number + 1))

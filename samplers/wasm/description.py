@@ -30,7 +30,7 @@ READINGS = {
     reading.py_func.__name__: reading
     for reading in (
         ks.largest_gap, divergence.column_divergence, divergence.joint_divergence, autocorrelation.correlations, autocorrelation.sokal,
-        convergence.summarise, accumulate.pick,
+        convergence.summarise, accumulate.pick, accumulate.chain_means, accumulate.mean,
     )
 }  # fmt: skip
 """The readings of running statistics that the host calls, by their names."""

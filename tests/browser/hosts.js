@@ -1,7 +1,10 @@
 // A page that makes runs in the WebAssembly host, and hands over everything that they hold.
 
+import { Claims, liveResult, markOf } from "./claims.js"
 import { Engine } from "./engine.js"
 import { Run } from "./run.js"
+import { Sweep } from "./sweeps.js"
+import { Truth } from "./truth.js"
 
 const FIELDS = ["steps", "countedFrom", "divergence", "gradients", "dataSeen", "nSteps", "nDraws", "acceptance", "clipped", "temperature", "thermostat"]
 /** Arrays of a run that its description gives, and no step changes. */
@@ -86,7 +89,42 @@ async function* streams({ module, signatures, seeds, n }) {
     })
 }
 
-const all = { made, sizes, streams }
+/** What claims say of the runs of a step after so many steps, and what the runs hold then. */
+async function* claimed({ module, signatures, constants, jobs }) {
+  for (const { lanes, claims, poisson, lengths } of jobs) {
+    const engine = await engineOf(module, signatures)
+    const records = lanes.map((lane) => ({ run: new Run(engine, constants, lane), truth: new Truth(engine, lane.target.truth) }))
+    const kept = new Claims(engine, { claims, poisson })
+    const found = []
+    for (const n of lengths) {
+      for (const { run } of records) run.advance(n - run.steps)
+      const results = kept.claims.map((claim) => {
+        const live = liveResult(claim, records, kept.poisson)
+        const { measured, error, allowed, chance, expected, passed, reason } = live.result ?? {}
+        // JSON has no numbers that are not finite.
+        const numbers = [measured, error, allowed, chance].map((x) => (typeof x === "number" ? String(x) : null))
+        return { ...live, numbers, expected, passed, reason, mark: markOf(claim, live, kept.same) }
+      })
+      found.push({ runs: records.map(({ run }) => held(run)), results })
+    }
+    yield found
+  }
+}
+
+/** Sweeps from their first run to their last, and the size of the memory after each. */
+async function* swept({ module, signatures, constants, jobs }) {
+  const engine = await engineOf(module, signatures)
+  for (const { given, target } of jobs) {
+    const sweep = new Sweep(engine, constants, target, null, given)
+    const before = sweep.marks()
+    while (sweep.go());
+    const found = { rows: sweep.rows, before, marks: sweep.marks(), drawn: sweep.drawn() }
+    sweep.end()
+    yield { ...found, bytes: engine.memory.byteLength }
+  }
+}
+
+const all = { made, sizes, streams, claimed, swept }
 
 /** Fetch what is asked of one of these functions, and hand over each thing that it yields. @param {keyof typeof all} name */
 async function answer(name) {

@@ -28,9 +28,10 @@ from tests.browser.firefox import find_firefox, firefox_page
 CHROMIUM, FIREFOX = "chromium", "firefox"
 LIVE = browser.ROOT / "assets" / "live"
 SOURCES = {
-    "engine.js": LIVE / "engine.js",
-    "format.js": LIVE / "format.js",
-    "run.js": LIVE / "run.js",
+    **{
+        f"{name}.js": LIVE / f"{name}.js"
+        for name in ("claims", "engine", "format", "lane", "marks", "measures", "run", "sweeps", "truth")
+    },
     "hosts.js": browser.ROOT / "tests/browser/hosts.js",
 }
 PAGE = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>Runs</title><script type="module" src="hosts.js"></script>'
@@ -154,6 +155,16 @@ class Host:
         """Make these runs, each in a memory of its own."""
         found = self._of_jobs("made", jobs) if jobs else []
         return [Made([Held.of(each) for each in one["found"]], one.get("error", "")) for one in found]
+
+    def claimed(self, spec: RunSpec, jobs: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Of each step what its claims say after so many steps, and what its runs hold."""
+        signatures = description.signatures(spec)
+        return self._call("claimed", module=MODULE, signatures=signatures, constants=description.constants(), jobs=jobs)
+
+    def swept(self, spec: RunSpec, jobs: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Of each sweep its rows, marks and curves."""
+        signatures = description.signatures(spec)
+        return self._call("swept", module=MODULE, signatures=signatures, constants=description.constants(), jobs=jobs)
 
     def sizes(self, jobs: Sequence["Job"]) -> list[int]:
         """The size of the memory in bytes after each of these runs, made one after the other in the same one."""

@@ -69,7 +69,7 @@ def test_the_control_draws_the_recorded_arrays_alone(watched):
 
 
 def test_only_frames_that_are_drawn_are_counted(watched):
-    """A page that stands still paints none, and one that moves no more than it was given: Bokeh may draw two at once."""
+    """A page that stands still paints none, and a moving one no more than it was given: Bokeh may draw two at once."""
     page = watched(text())
     page.wait_for_function("window.recorded.length >= 20")
     page.locator("#play").click()

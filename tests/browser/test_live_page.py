@@ -340,15 +340,16 @@ def test_on_a_telephone(opened, theme):
 
 
 def test_a_lesson_has_its_text_before_any_script_and_its_steps(opened, tmp_path):
-    """The question is asked, its answer is folded, and the next step goes on with the experiment."""
+    """The question is asked, its answer is told after it, and the next step goes on with the experiment."""
     (tmp_path / "live.md").write_text(LESSON, encoding="utf-8")
     text = lesson_page(read(tmp_path / "live.md"))
     assert text.index("Words alone.") < text.index("<script")
     page = opened(text)
-    page.wait_for_function(MOVES)
+    page.get_by_text("The experiment waits for your answer.").wait_for()
     assert page.locator("math").first.is_visible()
     assert not page.get_by_text("Because of it.").is_visible()
-    page.get_by_text("Answer").click()
+    page.get_by_text("This", exact=True).click()
+    page.wait_for_function(MOVES)
     assert page.get_by_text("Because of it.").is_visible()
     assert page.locator("#view-marginal").is_visible() and page.locator("#view-ks").is_visible()
     page.locator("#next").click()

@@ -1,0 +1,135 @@
+"""A lesson on a live page: its text, its questions, its exercises, and what its claims need to be judged there."""
+
+from collections.abc import Sequence
+from html import escape
+from string import ascii_uppercase
+from typing import Any
+
+from app.live_page import sweeping
+from app.live_page.claims import described_claim, is_measured, poisson
+from app.state import AppState
+from lessons.claims import in_words
+from lessons.formulas import mathml
+from lessons.handout import filled_text, sentence
+from lessons.lesson import Claim, Lesson, Step
+from lessons.prose import as_html
+from samplers.spec import RunSpec
+
+SWEEP = (
+    "<div class='sweep' hidden><p><button type='button' class='sweep-run'>Run the sweep</button> "
+    "<button type='button' class='sweep-cancel' hidden>Cancel</button> <span class='sweep-far small' role='status'></span></p>"
+    "<ul class='caption sweep-caption'></ul><div class='plot sweep-plot' hidden></div></div>"
+)
+"""The part of a step that its script makes a sweep in."""
+ELSEWHERE = "This step has a model of data, or more data than a page should hold: open the lesson in the lab."
+
+
+def described(lesson: Lesson, states: Sequence[AppState | None]) -> dict[str, Any]:
+    """What the page's script needs of a lesson; ``states`` are of the steps that have an experiment there."""
+    steps = [_described_step(step, state) for step, state in zip(lesson.steps, states, strict=True)]
+    swept = [step["sweep"]["given"] for step in steps if step["sweep"] is not None]
+    divergent = any(part["cells"] for part in (*(claim for step in steps for claim in step["claims"]), *swept))
+    return {"key": lesson.key, "steps": steps, "poisson": poisson() if divergent else None}
+
+
+def listed(lesson: Lesson, live: Sequence[bool]) -> dict[str, Any]:
+    """What there is to be done in a lesson, for the list of lessons."""
+    steps = [
+        {"question": step.question is not None, "claims": len(_live_claims(step, moves))}
+        for step, moves in zip(lesson.steps, live, strict=True)
+    ]
+    return {"key": lesson.key, "steps": steps}
+
+
+def specs(lesson: Lesson, states: Sequence[AppState | None]) -> list[RunSpec]:
+    """The runs beside those of the steps' own experiments, whose functions the page needs."""
+    live = [step for step, state in zip(lesson.steps, states, strict=True) if state is not None]
+    return [spec for step in live for spec in sweeping.specs(step)]
+
+
+def _described_step(step: Step, state: AppState | None) -> dict[str, Any]:
+    claims = [described_claim(step, i) for i in _live_claims(step, state is not None)]
+    question = step.question
+    return {
+        "claims": claims,
+        "sweep": sweeping.described(step, state.lane_titles())
+        if state is not None and sweeping.is_possible(step)
+        else None,
+        "question": None if question is None else {"answer": question.answer, "options": len(question.options)},
+    }
+
+
+def _live_claims(step: Step, live: bool) -> list[int]:
+    """The places of the claims that are held against the run on the page."""
+    return [i for i, claim in enumerate(step.claims) if live and is_measured(claim)]
+
+
+# --- the text --------------------------------------------------------------------------------------------------------
+
+
+def step_html(lesson: Lesson, step: Step, live: bool) -> str:
+    """A step as HTML; the page's script fills in its check marks, and hides what an answer is to come before."""
+    parts = [f"<h2>{step.number}. {sentence(step.title)}</h2>", as_html(filled_text(step.text, step), mathml)]
+    parts.append(_question(lesson, step))
+    after = [f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>"] if step.watch else []
+    if step.spec is not None and not live:
+        after.append(f"<p class='small'>{ELSEWHERE}</p>")
+    swept = live and sweeping.is_possible(step)
+    after.append(_claims(step, live, swept))
+    if swept:
+        after.append(SWEEP)
+    after += [f"<p><b>Exercise {n}.</b> {sentence(one.text)}</p>" for n, one in enumerate(step.exercises, 1)]
+    if step.exercises or (step.spec is not None and not live):
+        after.append("<p class='small'><a class='in-lab' hidden target='_blank' rel='noopener'>Open this step in the lab</a></p>")  # fmt: skip
+    return f"<section class='text' data-step='{step.number}'>{''.join(parts)}<div class='after'>{''.join(after)}</div></section>"
+
+
+def _question(lesson: Lesson, step: Step) -> str:
+    """A question; without a script its answer is folded."""
+    question = step.question
+    if question is None:
+        return ""
+    order = lesson.shuffled(step.number)
+    options = "".join(
+        f"<li><button type='button' class='option' data-option='{number}'>{sentence(question.options[number - 1])}</button></li>"
+        for number in order
+    )
+    right = ascii_uppercase[order.index(question.answer)]
+    return (
+        f"<div class='question'><p><b>Before you run it:</b> {sentence(question.ask)}</p><ol type='A'>{options}</ol>"
+        "<p class='wait small' hidden><button type='button' class='skip'>Skip</button> The experiment waits for your answer.</p>"
+        "<p class='verdict' role='status'></p>"
+        f"<details class='why'><summary>Answer</summary><p><b>{right}.</b> {sentence(question.why)}</p></details></div>"
+    )
+
+
+def _claims(step: Step, live: bool, swept: bool) -> str:
+    if not step.claims:
+        return ""
+    here = {*_live_claims(step, live), *(sweeping.claims_of(step) if swept else ())}
+    how = "checked live" if _live_claims(step, live) else "from separate runs"
+    items = "".join(
+        f"<li>{sentence(claim.says)}{_paper(claim)}<p class='mark' data-claim='{i}'>{_unmeasured(claim) if i not in here else ''}</p></li>"
+        for i, claim in enumerate(step.claims)
+    )
+    return f"<div class='claims'><p><b>Claims</b> <span class='small'>{how}</span></p><ul>{items}</ul><p class='standing small' role='status'></p></div>"
+
+
+def _unmeasured(claim: Claim) -> str:
+    """What stands in place of the mark of a claim that the page does not measure."""
+    ours = None if claim.paper is None else claim.paper.ours
+    expected = in_words(claim.goal, claim.goal.equals)
+    if ours is None:
+        return f"<b>– measured in the lab</b> expected {escape(expected)}"
+    return f"<b>– recorded</b> measured {ours:.5g} at full length, expected {escape(expected)}"
+
+
+def _paper(claim: Claim) -> str:
+    """The paper's number beside ours."""
+    paper = claim.paper
+    if paper is None:
+        return ""
+    number = sentence(paper.number) if isinstance(paper.number, str) else f"{paper.number:g}"
+    ours = f", ours {paper.ours:g}" if paper.ours is not None else ""
+    reason = f" {sentence(paper.reason)}" if paper.reason else ""
+    return f"<br><span class='small'>{sentence(paper.figure)}: {number}{ours}.{reason}</span>"

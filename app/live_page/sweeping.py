@@ -1,0 +1,136 @@
+"""The sweep of a lesson's step on a live page: its points at reduced length, its claims, and its figure."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from bokeh.embed import json_item
+from bokeh.models import Model
+
+from app.lesson.sweeping import SweepPicture
+from app.live_page.claims import MEASURED, cells, described_measure, exact, per_root
+from app.theme import DARK, LIGHT, look
+from lessons import sweep as sweeps
+from lessons.figures import axis_values, prepare
+from lessons.lesson import VALUE, Claim, Point, Step
+from lessons.measures import MEASURES
+from lessons.measures.base import Measure
+from lessons.measures.temperature import Temperature
+from samplers.spec import RunSpec
+from samplers.wasm import description
+
+MOST_BYTES = 200_000
+"""Of the points of a sweep, as JSON."""
+
+
+def is_possible(step: Step) -> bool:
+    """Whether a live page can make the runs of a step's sweep: they are all on the step's own target."""
+    sweep = step.sweep
+    if sweep is None or sweep.measure.key not in (*MEASURED, Temperature.key):
+        return False
+    if any(axis.name.startswith("target.") for axis in sweep.axes):
+        return False
+    points = _points(step)
+    one = _point(points[0], MEASURES[sweep.measure.key](**sweep.measure.values()))
+    return len(points) * len(json.dumps(one)) <= MOST_BYTES
+
+
+def specs(step: Step) -> list[RunSpec]:
+    """The runs of a sweep, whose functions the page needs."""
+    return [point.spec for point in _points(step)] if is_possible(step) else []
+
+
+def _points(step: Step) -> tuple[Point, ...]:
+    assert step.sweep is not None and step.quick_spec is not None
+    return step.sweep.points(step.quick_spec, True)
+
+
+def claims_of(step: Step) -> list[int]:
+    """The places of the claims about a sweep that the page makes."""
+    return [i for i, claim in enumerate(step.claims) if claim.reduction is not None] if is_possible(step) else []
+
+
+def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
+    """What the page's script needs: what the host takes, and the figure with its sources."""
+    assert step.sweep is not None
+    measure = MEASURES[step.sweep.measure.key](**step.sweep.measure.values())
+    points = _points(step)
+    axis = sweeps.axis_of(step)
+    values, numeric, log = axis_values(step, axis)
+    prepare("bokeh")
+    picture = SweepPicture(step, [], names, LIGHT)
+    # Captions are text of the page there.
+    for caption in picture.captions:
+        caption.visible = False
+    picture.figure.y_range.range_padding = picture.figure.x_range.range_padding
+    figure: Any = json_item(picture.figure)
+    # Definitions of models of every library that this process has loaded; none is in a figure.
+    figure["doc"]["defs"] = []
+    before = _colours(picture.figure)
+    _darken(picture.figure)
+    after = _colours(picture.figure)
+    changed = {
+        key: [name for name in listed if before[key].get(name, listed[name]) != listed[name]]
+        for key, listed in after.items()
+    }
+    light, dark = (
+        {key: {name: of[key][name] for name in listed} for key, listed in changed.items() if listed}
+        for of in (before, after)
+    )
+    sources = [source.id for source in picture.sources]
+    return {
+        "given": {
+            "points": [_point(point, measure) for point in points],
+            "seeds": step.quick_seeds,
+            "measure": described_measure(measure),
+            "quantity": step.sweep.quantity,
+            "perRoot": per_root(measure),
+            "momenta": isinstance(measure, Temperature),
+            "cells": cells(measure, points[0].spec),
+            "claims": [_claim(step.claims[i], i) for i in claims_of(step)],
+            "axis": axis, "values": values, "numeric": numeric, "log": log, "sizes": step.sweep.quantity != VALUE, "names": list(names),
+        },
+        "figure": figure,
+        "sources": [sources[k : k + 3] for k in range(0, len(sources), 3)],
+        "light": light,
+        "dark": dark,
+    }  # fmt: skip
+
+
+def _colours(figure: Model) -> dict[str, dict[str, str]]:
+    """The texts of all models of a figure, colours among them, by their ids."""
+    return {
+        model.id: {name: plain for name, value in model.properties_with_values().items() if isinstance(plain := getattr(value, "value", value), str)}
+        for model in figure.references()
+    }  # fmt: skip
+
+
+def _darken(figure: Model) -> None:
+    """Give a figure of the light theme the colours of the dark one."""
+    look(figure, DARK)
+    lanes = dict(zip(LIGHT.lanes, DARK.lanes, strict=True))
+    for model in figure.references():
+        for name, value in model.properties_with_values().items():
+            colour = getattr(value, "value", value)
+            if isinstance(colour, str) and colour in lanes:
+                setattr(model, name, lanes[colour])
+
+
+def _point(point: Point, measure: Measure) -> dict[str, Any]:
+    run = description.of_run(point.spec)
+    del run["target"]
+    return {
+        "lane": point.lane - 1,
+        "values": dict(point.values),
+        "run": run,
+        "exact": exact(measure, point.spec),
+        "time": float(point.spec.make_sampler().time_per_step),
+    }
+
+
+def _claim(claim: Claim, place: int) -> dict[str, Any]:
+    return {
+        "place": place, "lanes": [number - 1 for number in claim.lanes], "quantity": claim.quantity, "reduction": claim.reduction,
+        "where": dict(claim.where), "goal": asdict(claim.quick_goal),
+    }  # fmt: skip

@@ -1,0 +1,230 @@
+// Claims held against what was measured, as lessons/claims.py and app/lesson/marks.py have them.
+
+import { general, grouped } from "./format.js"
+import { measured } from "./measures.js"
+
+/** Of the effect: an error larger than this is too large for a check mark. */
+const SHARE = 0.1
+/** How far, in relation to itself, the recorded number of a claim with bounds alone may be from the measured one. */
+const STALE = 0.1
+/** Standard errors that chance may be off, where a claim names none. */
+const ERRORS = 4
+/** Chains that are all the same have no error but that of their sums, below this share of the number. */
+const ROUNDING = 1e-9
+
+/** @typedef {{value: number, error: number | null, exact: number | null}} Estimate */
+/** @typedef {{equals: number | null, exact: boolean, above: number | null, below: number | null, tolerance: number | null, relative: number | null, errors: number | null}} Goal */
+/** What came of a claim. `chance` is how far chance may have moved it, where that is too far to judge it.
+ * @typedef {{measured: number, error: number | null, expected: string, allowed: number | null, passed: boolean, reason: string, chance: number | null}} Result */
+/** A claim; its lanes are counted from 0, and each has its exact value and the time that its steps advance.
+ * @typedef {{place: number, measure: import("./measures.js").Measure, lanes: number[], quantity: string, exact: Array<number | null>, perRoot: number | null, times: number[],
+ *   cells: Record<number, any>, goal: Goal, quick: Goal, first: number, full: number, ours: number | null}} Claim */
+/** The lanes that run. @typedef {Array<{run: import("./run.js").Run, truth: import("./truth.js").Truth}>} Lanes */
+/** What came so far of a claim in runs that go on.
+ * @typedef {{counted: number, settled: boolean, result: Result | null}} LiveResult */
+/** Whether the target and the lanes that run are those of the claims. @typedef {{target: boolean, lanes: boolean}} Same */
+/** What a claim's check mark says. @typedef {{state: string, detail: string}} Mark */
+
+/** @type {Record<string, string>} */
+export const SIGNS = { pending: "…", early: "…", holds: "✓", fails: "✗", other: "~", elsewhere: "–", running: "…" }
+/** @type {Record<string, string>} */
+export const WORDS = {
+  pending: "measuring", early: "too early", holds: "holds", fails: "not yet",
+  other: "other settings than the claim's", elsewhere: "not measured yet", running: "running",
+}
+
+/** A lane's number as a claim wants it. @param {string} name @param {Estimate} lane @param {Estimate | null} other @returns {Estimate} */
+export const quantity = (name, { value, error, exact }, other) => {
+  if (name === "bias") return { value: exact === null ? NaN : value - exact, error, exact: 0 }
+  if (name === "relative_bias") return exact ? { value: value / exact - 1, error: error && error / Math.abs(exact), exact: 0 } : { value: NaN, error: null, exact: 0 }
+  if (!other) return { value, error, exact }
+  const both = error !== null && other.error !== null
+  if (name === "difference")
+    return {
+      value: value - other.value, error: both ? Math.hypot(error, /** @type {number} */ (other.error)) : null,
+      exact: exact === null || other.exact === null ? null : exact - other.exact,
+    }
+  if (other.value === 0) return { value: NaN, error: null, exact: null }
+  const ratio = value / other.value
+  return {
+    value: ratio, error: both ? Math.hypot(error, ratio * /** @type {number} */ (other.error)) / Math.abs(other.value) : null,
+    exact: exact !== null && other.exact ? exact / other.exact : null,
+  }
+}
+
+/** The mean over seeds; its error comes from the seeds' own errors, or else from their spread. @param {Estimate[]} seeds @returns {Estimate} */
+export const mean = (seeds) => {
+  const n = seeds.length
+  const value = seeds.reduce((sum, seed) => sum + seed.value, 0) / n
+  const errors = seeds.map((seed) => seed.error).filter((error) => error !== null)
+  let error = null
+  if (errors.length === n) error = Math.hypot(...errors) / n
+  else if (n > 1 && Number.isFinite(value)) error = Math.sqrt(seeds.reduce((sum, seed) => sum + (seed.value - value) ** 2, 0) / (n - 1) / n)
+  return { value, error, exact: seeds[0].exact }
+}
+
+/** What a goal expects; `expected` is the number that it is about, where that is known. @param {Goal} goal @param {number | null} expected */
+export const inWords = ({ exact, above, below }, expected) => {
+  if (expected !== null) return general(expected)
+  if (exact) return "exact"
+  if (above !== null && below !== null) return `${general(above)} to ${general(below)}`
+  return above !== null ? `above ${general(above)}` : `below ${general(/** @type {number} */ (below))}`
+}
+
+/** The error of a number that is not yet known well enough to be held against its goal.
+ * @param {Goal} goal @param {Estimate} found @param {number | null} expected */
+const chanceOf = ({ above, below, errors, tolerance, relative }, { value, error }, expected) => {
+  const bounds = [above, below].filter((bound) => bound !== null)
+  if (!Number.isFinite(value) || !(expected || bounds.length)) return null
+  if (error === null) return errors !== null ? Infinity : null
+  const chance = (errors || ERRORS) * error
+  const enough = expected
+    ? Math.max(SHARE * Math.abs(expected), tolerance ?? 0, (relative ?? 0) * Math.abs(expected))
+    : Math.min(...bounds.map((bound) => Math.abs(value - bound)))
+  return chance > enough ? chance : null
+}
+
+/** Hold a claim against its number of every seed; `trouble` says what went wrong in the run, if anything did, and `ours`
+ * is the lesson's recorded number, where the run has its full length.
+ * @param {Goal} goal @param {Estimate[]} seeds @param {string} trouble @param {number | null} [ours] @returns {Result} */
+export const judge = (goal, seeds, trouble, ours = null) => {
+  const found = mean(seeds)
+  const expected = goal.exact ? found.exact : goal.equals
+  const margins = [goal.tolerance]
+  if (goal.relative !== null && expected !== null) margins.push(goal.relative * Math.abs(expected))
+  if (goal.errors !== null) margins.push(found.error === null ? null : goal.errors * found.error)
+  const given = margins.filter((margin) => margin !== null)
+  const allowed = given.length ? Math.max(...given) : null
+  const reason = reasonOf(goal, found, expected, allowed, trouble) || staleness(found.value, ours, expected === null ? null : allowed)
+  return {
+    measured: found.value, error: found.error, expected: inWords(goal, expected), allowed, passed: !reason, reason,
+    chance: chanceOf(goal, found, expected),
+  }
+}
+
+/** Why a number does not pass; empty where it does.
+ * @param {Goal} goal @param {Estimate} found @param {number | null} expected @param {number | null} allowed @param {string} trouble */
+const reasonOf = (goal, found, expected, allowed, trouble) => {
+  if (Number.isNaN(found.value)) return trouble || "The run has no such number: it is too short, or its chains never moved."
+  if (goal.errors !== null && found.error === null) return "The run is too short for a standard error."
+  if (goal.exact && expected === null) return "The target's value of this number is not known; give the number instead of “exact”."
+  if (expected !== null) {
+    const off = Math.abs(found.value - expected)
+    if (!(off <= /** @type {number} */ (allowed))) return `It is ${general(off, 3)} away from ${general(expected)}; allowed is ${general(/** @type {number} */ (allowed), 3)}.`
+  }
+  const slack = expected === null && allowed !== null ? allowed : 0
+  const by = goal.errors && expected === null ? ` by ${general(goal.errors)} standard errors` : ""
+  if (goal.above !== null && !(found.value - slack > goal.above)) return `It is not above ${general(goal.above)}${by}.`
+  if (goal.below !== null && !(found.value + slack < goal.below)) return `It is not below ${general(goal.below)}${by}.`
+  return ""
+}
+
+/** Why a number is not the recorded one; empty where it is, or none is recorded. @param {number} value @param {number | null} ours @param {number | null} allowed */
+const staleness = (value, ours, allowed) => {
+  if (ours === null) return ""
+  const margin = allowed ?? STALE * Math.abs(ours)
+  const off = Math.abs(value - ours)
+  return off <= margin ? "" : `The lesson records ${general(ours)}, which is ${general(off, 3)} away; allowed is ${general(margin, 3)}.`
+}
+
+/** A claim against the runs of the step's own experiment.
+ * @param {Claim} claim @param {Lanes} records @param {any} poisson @returns {LiveResult} */
+export const liveResult = (claim, records, poisson) => {
+  const runs = claim.lanes.map((lane) => records[lane].run)
+  const counted = Math.min(...runs.map((run) => Math.max(run.steps - run.countedFrom, 0)))
+  const stopped = runs.some((run) => run.divergence !== null)
+  let result = null
+  if (counted > 0 || stopped) {
+    const lanes = runs.map((run, i) => {
+      const { truth } = records[claim.lanes[i]]
+      const found = measured(claim.measure, { run, truth, time: claim.times[i], cells: claim.cells, poisson })
+      const exact = claim.perRoot === null ? claim.exact[i] : claim.perRoot / Math.sqrt(run.nDraws)
+      return found ? { ...found, exact } : { value: NaN, error: null, exact: null }
+    })
+    const trouble = runs.find((run) => run.divergence)?.divergence?.message ?? ""
+    const [goal, ours] = counted < claim.full ? [claim.quick, null] : [claim.goal, claim.ours]
+    result = judge(goal, [quantity(claim.quantity, lanes[0], lanes[1] ?? null)], trouble, ours)
+  }
+  const settled = stopped || counted >= claim.full || (counted >= claim.first && result !== null && result.chance === null)
+  return { counted, settled, result }
+}
+
+/** Measured, expected and tolerance, in words. @param {Result} result */
+export const detailOf = ({ measured: value, error, expected, allowed }) => {
+  const spread = error && error > ROUNDING * Math.abs(value) ? ` ± ${general(error, 2)}` : ""
+  return `measured ${general(value, 5)}${spread}, expected ${expected}${allowed === null ? "" : `, tolerance ${general(allowed, 2)}`}`
+}
+
+/** Of how many steps the number is once it stands; before that what is expected then, where that is another.
+ * @param {Claim} claim @param {LiveResult} found */
+const length = ({ quick, goal, full }, { counted }) => {
+  if (counted >= full) return `, over all ${grouped(full)} steps`
+  const [early, late] = [quick, goal].map((one) => inWords(one, one.equals))
+  return early === late ? "" : `; ${late} after all ${grouped(full)} steps`
+}
+
+/** The check mark of a claim. @param {Claim} claim @param {LiveResult} found @param {Same} same @returns {Mark} */
+export const markOf = (claim, found, same) => {
+  const { result, counted, settled } = found
+  if (!result) return { state: "pending", detail: `0 of ${grouped(claim.first)} steps` }
+  if (!same.target || !same.lanes) return { state: "other", detail: isKnown(claim, same) ? `measured ${general(result.measured, 5)}` : "" }
+  const detail = detailOf(result) + length(claim, found)
+  if (!settled && counted < claim.first) {
+    // Some numbers are there only once something has been found.
+    const soFar = Number.isFinite(result.measured) ? ` · ${detail}` : ""
+    return { state: "pending", detail: `${grouped(counted)} of ${grouped(claim.first)} steps${soFar}` }
+  }
+  if (!settled) {
+    const known = result.chance !== null && Number.isFinite(result.chance)
+    return { state: "early", detail: known ? `${detail}; chance may still move it by ${general(/** @type {number} */ (result.chance), 2)}` : detail }
+  }
+  return result.passed ? { state: "holds", detail } : { state: "fails", detail: `${detail}. ${result.reason}` }
+}
+
+/** Whether other settings have the claim's number, too: the file has exact values of its target alone, and times of its
+ * lanes. @param {Claim} claim @param {Same} same */
+const isKnown = ({ measure, quantity: name }, { target, lanes }) =>
+  (target || !(measure.key === "kl" || name === "bias" || name === "relative_bias")) && (lanes || measure.values.unit !== "time")
+
+/** How the claims of a step stand, in a sentence. @param {Mark[]} found */
+export const summary = (found) => {
+  const number = (/** @type {string[]} */ ...states) => found.filter(({ state }) => states.includes(state)).length
+  /** @type {Array<[string, number]>} */
+  const counts = [
+    ["met", number("holds")], ["still running", number("pending", "early", "running")], ["not met", number("fails")],
+    ["of other settings", number("other")], ["not measured yet", number("elsewhere")],
+  ]
+  const said = counts.filter(([what, n]) => n || what === "met").map(([what, n]) => `${n} ${what}`)
+  return found.length ? `Of ${found.length} claim${found.length > 1 ? "s" : ""} ${said.join(", ")}.` : ""
+}
+
+/** The live claims of a step beside the runs, with what of them is in the engine's memory. */
+export class Claims {
+  /** @param {import("./engine.js").Engine} engine @param {{claims: Claim[], poisson: any, step: number}} given */
+  constructor(engine, { claims, poisson, step }) {
+    this.engine = engine
+    this.step = step
+    /** @type {Same} */
+    this.same = { target: true, lanes: true }
+    /** @type {any[]} */
+    this.held = []
+    const unpack = (/** @type {any} */ arrays) =>
+      Object.fromEntries(Object.entries(arrays).map(([name, packed]) => {
+        const array = engine.unpack(packed)
+        this.held.push(array)
+        return [name, array]
+      }))
+    this.poisson = poisson && unpack(poisson)
+    this.claims = claims.map((claim) => ({ ...claim, cells: Object.fromEntries(Object.entries(claim.cells).map(([column, cells]) => [column, unpack(cells)])) }))
+  }
+
+  free() { this.engine.free(...this.held) }
+
+  /** A mark for each, with its place among the step's claims. @param {Lanes} records */
+  marks(records) {
+    // A person may have removed a lane.
+    const mark = (/** @type {Claim} */ claim) =>
+      Math.max(...claim.lanes) < records.length ? markOf(claim, liveResult(claim, records, this.poisson), this.same) : { state: "other", detail: "" }
+    return this.claims.map((claim) => ({ place: claim.place, ...mark(claim) }))
+  }
+}

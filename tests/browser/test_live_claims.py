@@ -1,0 +1,193 @@
+"""Claims on a live page are what they are in the lab: the same numbers of the same statistics, and the same words."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from app.lesson.marks import marks
+from app.live_page.claims import MEASURED, described_claim, is_measured, poisson
+from app.live_page.document import _aimed
+from app.live_page.site import _is_live
+from lessons.headless import live_result
+from lessons.library import find, load_all, load_outlines
+from lessons.measures import MEASURES
+from lessons.measures.base import STATISTICS
+from samplers import jit
+from samplers.accumulate import Statistics, Sums
+from samplers.trace import Divergence, Trace
+from samplers.wasm import description
+from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serve
+
+ALLOWED = 1e-9
+EARLY = 30
+"""Counted steps that are too few for anything."""
+MOST = 3_000_000
+"""Steps of all chains of a run, for which a claim is followed to its reduced length, or less far."""
+IN_PYTHON = ("predictive",)
+"""Measures of running statistics that need NumPy's generator."""
+
+
+def steps_of(lesson):
+    """The steps whose claims the page measures."""
+    return [step for step in lesson.steps if step.spec and _is_live(step) and any(map(is_measured, step.claims))]
+
+
+OUTLINES, _ = load_outlines([])
+LESSONS = [key for key, one in OUTLINES.items() if any(step.live_claims for step in one.steps)]
+
+
+def job_of(step, edit=None):
+    """A step as the page has it, and after how many steps its claims are looked at."""
+    places = [i for i, claim in enumerate(step.claims) if is_measured(claim)]
+    claims = [described_claim(step, place) for place in places]
+    if edit is not None:
+        edit(claims)
+    burn_in, most = step.spec.burn_in, MOST // step.spec.n_chains
+    first, full = min(claim["first"] for claim in claims), max(claim["full"] for claim in claims)
+    target = _aimed(step.spec.make_target())
+    lengths = sorted({burn_in + min(n, most) for n in (EARLY, first, full)})
+    return {
+        "lanes": [description.of_run(spec) | {"keep": 0, "target": target} for spec in step.spec.runs()],
+        "claims": claims,
+        "poisson": poisson(),
+        "lengths": lengths,
+    }
+
+
+class SameRun:
+    """A run of Python that holds what the page's run holds."""
+
+    def __init__(self, spec, found):
+        held, target = Held.of(found), spec.make_target()
+        arrays, fields = held.arrays, held.fields
+        self.steps, self.counted_from = fields["steps"], fields["counted_from"]
+        self.counted = max(self.steps - self.counted_from, 0)
+        stopped = fields["divergence"]
+        self.divergence = stopped and Divergence(stopped["step"], stopped["message"], stopped["refused"])
+        sums = Sums(*(np.ascontiguousarray(arrays[name]) for name in Sums._fields))
+        counts = arrays["counts"]
+        self._trace = Trace(
+            spec, target, Statistics(target.columns, sums), None, self.steps, self.counted_from, 0, 0, 0.0,
+            int(counts[jit.ACCEPTED]), int(counts[jit.CLIPPED]), int(counts[jit.TURNED]), self.divergence,
+        )  # fmt: skip
+
+    def trace(self):
+        return self._trace
+
+
+def apart(found, wanted):
+    """Whether two numbers differ, where either may be none or no number."""
+    if found is None or wanted is None:
+        return found is not wanted
+    found = float(found.replace("Infinity", "inf"))
+    if math.isfinite(wanted):
+        return not math.isclose(found, wanted, rel_tol=ALLOWED, abs_tol=1e-12)
+    return not (found == wanted or (math.isnan(found) and math.isnan(wanted)))
+
+
+def rounded(text):
+    """A text without numbers that are rounding alone."""
+    return re.sub(r"-?[0-9.]+e-1[3-9]", "0", text)
+
+
+def differences(step, job, answers):
+    """What the page says of a step's claims that the lab does not."""
+    out, states = [], set()
+    for length, answer in zip(job["lengths"], answers, strict=True):
+        runs = [SameRun(spec, found) for spec, found in zip(step.spec.runs(), answer["runs"], strict=True)]
+        listed = marks(step, step.spec, runs)
+        for given, found in zip(job["claims"], answer["results"], strict=True):
+            claim = step.claims[given["place"]]
+            wanted, mark = live_result(step, claim, runs), listed[given["place"]]
+            result, name = wanted.result, f"{claim.measure.key}, line {claim.line}, after {length} steps"
+            if (found["counted"], found["settled"]) != (wanted.counted, wanted.settled):
+                out.append(f"{name}: {found['counted']} {found['settled']}, not {wanted.counted} {wanted.settled}")
+            numbers = (None,) * 4 if result is None else (result.measured, result.error, result.allowed, result.chance)
+            for what, a, b in zip(("measured", "error", "allowed", "chance"), found["numbers"], numbers, strict=True):
+                if apart(a, b):
+                    out.append(f"{name}: {what} {a}, not {b}")
+            if (found["mark"]["state"], rounded(found["mark"]["detail"])) != (mark.state, rounded(mark.detail)):
+                out.append(f"{name}: {found['mark']}, not {mark.state} {mark.detail}")
+            states.add(mark.state)
+    return out, states
+
+
+@pytest.fixture(scope="module")
+def browser_page():
+    with open_page(CHROMIUM) as page:
+        yield page
+
+
+def looked_at(page, steps, *, edit=None, edits=None):
+    """What the page says of these steps."""
+    jobs = [job_of(step, edit) for step in steps]
+    with serve(module_of(spec for step in steps for spec in step.spec.runs()), edits) as site:
+        answers = Host(page, site).claimed(steps[0].spec.runs()[0], jobs)
+    found = [differences(step, job, answer) for step, job, answer in zip(steps, jobs, answers, strict=True)]
+    return [problem for problems, _ in found for problem in problems], set().union(*(states for _, states in found))
+
+
+@pytest.mark.parametrize("key", LESSONS)
+def test_claims_of_the_course_are_those_of_the_lab(browser_page, key):
+    """Each live claim early, at its reduced length, and later: numbers to 1e-9, state and words."""
+    steps = steps_of(find(key, []))
+    if not steps:
+        pytest.skip("its claims are about models of data")
+    assert looked_at(browser_page, steps)[0] == []
+
+
+def test_most_claims_on_densities_are_measured():
+    """All but those of measures that are listed here."""
+    live = [
+        (step, claim)
+        for lesson in load_all([]).lessons.values()
+        for step in lesson.steps
+        for claim in step.claims
+        if claim.live and _is_live(step)
+    ]
+    left = {claim.measure.key for _, claim in live if not is_measured(claim)}
+    assert left == set(IN_PYTHON)
+    assert sum(is_measured(claim) for _, claim in live) > 80
+    of_density = {key for key, measure in MEASURES.items() if measure.of_density and measure.needs == STATISTICS}
+    assert of_density == {*MEASURED, *IN_PYTHON}
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("claims.js", ("counted >= claim.first && result", "counted >= 0 && result")),
+        ("claims.js", ("chance > enough", "chance > 100 * enough")),
+        ("measures.js", ("total(values.map((x) => (x - value) ** 2)) / (n - 1)", "total(values.map((x) => (x - value) ** 2)) / n")),
+        ("measures.js", ("1 / perUnit }", "1.001 / perUnit }")),
+        ("claims.js", ("over all", "over")),
+    ],
+)  # fmt: skip
+def test_another_rule_is_seen(browser_page, source, fault):
+    """Planted faults in the page's scripts: judged too early, another error, another unit, other words."""
+
+    def edit(text):
+        assert fault[0] in text
+        return text.replace(*fault)
+
+    assert looked_at(browser_page, steps_of(find("langevin", [])), edits={source: edit})[0]
+
+
+def test_another_exact_value_is_seen(browser_page):
+    """A planted fault: the file has wrong exact values."""
+
+    def edit(claims):
+        for claim in claims:
+            claim["exact"] = [None if x is None else 1.01 * x + 0.01 for x in claim["exact"]]
+
+    found, _ = looked_at(browser_page, steps_of(find("step-size", [])), edit=edit)
+    assert found
+
+
+def test_every_state_is_met(browser_page):
+    """Over some lessons: too few steps, too early, holds."""
+    states = set()
+    for key in ("langevin", "step-size", "dw"):
+        states |= looked_at(browser_page, steps_of(find(key, [])))[1]
+    assert {"pending", "early", "holds"} <= states

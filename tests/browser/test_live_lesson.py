@@ -1,0 +1,313 @@
+"""A lesson on a live page in a browser: its question, its check marks, its sweep, and what is done."""
+
+import json
+import re
+from dataclasses import fields, replace
+
+import pytest
+
+from app.live_page import lesson_page, write_site
+from lessons.lesson import Claim, Lesson, Question, Step, read
+from tests.browser.lab import AXE, check_width
+from tests.browser.live import MOVES, STILL, pages_of, steps, with_pages
+
+LESSON = """+++
+title = "Marks"
+minutes = 1
+summary = "Of BAD."
++++
+
+## One
+
+```toml
+views = ["marginal", "ks"]
+names = ["BAD"]
+watch = "The curve."
+
+[experiment]
+target = "gaussian"
+lanes = ["sgld(step_size:0.05)~full"]
+n_chains = 64
+n_steps = 400
+burn_in = 10
+
+[quick]
+n_steps = 300
+
+[question]
+ask = "Which BAD?"
+options = ["This one", "BAD", "Neither"]
+answer = 2
+why = "It is so BAD."
+
+[[claim]]
+says = "The variance is nearly 1."
+measure = "variance"
+above = 0.5
+below = 1.5
+
+[[claim]]
+says = "The variance is 3 BAD."
+measure = "variance"
+equals = 3
+tolerance = 0.1
+
+[[claim]]
+says = "All draws are needed."
+measure = "chain_ks"
+below = 1
+
+[claim.paper]
+figure = "Figure 1"
+number = 0.5
+ours = 0.5
+
+[[exercise]]
+text = "Do this."
+solution = "Like that."
+experiment = { target = "gaussian", lanes = ["sgld"] }
+```
+
+## Two
+
+```toml
+[change]
+lane1.sampler.step_size = 0.1
+n_steps = 400
+
+[sweep]
+measure = "variance"
+quantity = "bias"
+[sweep.grid]
+sampler.step_size = [0.1, 0.2, 0.4]
+
+[[claim]]
+says = "The bias is of first order."
+sweep = "slope"
+above = 0.5
+below = 1.5
+```
+
+## Three
+
+Words alone.
+"""
+STORE = "sgmcmc-lab-lessons"
+HOSTILE = {
+    "marks/1": ["right", 1e9],
+    "marks/2": "<img src=x>",
+    "marks/99": ["right", 1],
+    "__proto__/1": ["right", 1],
+    "gone/1": ["right", 1],
+}
+
+
+BAD = "</script><img src=x onerror=document.title='bad'>"
+"""What the reader of lessons refuses in a text."""
+
+
+def hostile(part):
+    """A part of a lesson with that in its texts."""
+    if isinstance(part, str):
+        return part.replace("BAD", BAD)
+    if isinstance(part, tuple) and type(part) is tuple:
+        return tuple(map(hostile, part))
+    if not isinstance(part, (Lesson, Step, Question, Claim)):
+        return part
+    return replace(part, **{one.name: hostile(getattr(part, one.name)) for one in fields(part)})
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lesson") / "marks.md"
+    path.write_text(LESSON, encoding="utf-8")
+    return hostile(read(path))
+
+
+@pytest.fixture(scope="module")
+def text(lesson):
+    return lesson_page(lesson)
+
+
+def shows(page, words, patience=60):
+    page.get_by_text(words).first.wait_for(timeout=1000 * patience)
+
+
+def stored(page):
+    return json.loads(page.evaluate(f"localStorage.getItem('{STORE}')") or "null")
+
+
+def test_a_student_answers_and_sees_the_marks(opened, text):
+    """Nothing moves before the answer; then each claim is judged, and what is done is kept."""
+    page = opened(text)
+    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    assert page.locator(".after:visible").count() == 0
+    page.locator("#play").click()
+    shows(page, "First answer the lesson's question, or skip it.")
+    assert page.evaluate("document.activeElement.className") == "option"
+    page.locator("#step").click()
+    assert steps(page) == 0 and page.evaluate(STILL)
+    assert not page.get_by_text("It is so").is_visible()
+    page.get_by_text("This one").click()
+    shows(page, "Not quite.")
+    shows(page, "It is so")
+    assert not page.get_by_text("First answer").is_visible()
+    states = page.locator(".option").evaluate_all(
+        "all => Object.fromEntries(all.map((one) => [one.dataset.option, one.dataset.state]))"
+    )
+    assert states == {"1": "wrong", "2": "right", "3": "other"}
+    page.locator("[data-option='3']").click(force=True)
+    assert "answers=1.1" in page.url
+    page.wait_for_function(MOVES)
+    shows(page, "measuring")
+    page.locator("#speed").press("End")
+    shows(page, "✓ holds")
+    shows(page, "✗ not yet")
+    shows(page, "over all 400 steps")
+    shows(page, "Of 2 claims 1 met, 1 not met.")
+    shows(page, "recorded measured 0.5 at full length, expected below 1")
+    assert page.get_by_text("Like that").count() == 0
+    shows(page, "1 of 3 steps done · 0 of 1 questions right · 1 of 2 check marks seen")
+    assert stored(page) == {"marks/1": ["wrong", 1]}
+    page.locator("#sampler-0-step_size").press("ArrowLeft")
+    shows(page, "~ other settings than the claim's measured")
+    shows(page, "Of 2 claims 0 met, 2 of other settings.")
+    page.locator("#sampler-0-step_size").press("ArrowRight")
+    assert stored(page) == {"marks/1": ["wrong", 1]}, "what was met stays met"
+    page.reload()
+    shows(page, "Not quite.")
+    page.wait_for_function(MOVES)
+
+
+def test_a_question_is_skipped_with_the_keyboard(opened, text):
+    page = opened(text)
+    page.locator(".skip").press("Enter")
+    page.wait_for_function(MOVES)
+    assert page.locator(".verdict").first.inner_text() == ""
+    shows(page, "It is so")
+    assert stored(page) == {"marks/1": ["skipped", 0]}
+
+
+@pytest.mark.parametrize("fault", ["length", "exact"])
+def test_another_claim_in_the_file_is_seen(opened, text, fault):
+    """Planted faults: judged at once, and expected another number."""
+    pages = pages_of(text)
+    claim = pages["lesson"]["steps"][0]["claims"][0]
+    if fault == "length":
+        claim["full"] = 4
+    else:
+        claim["goal"]["below"] = claim["quick"]["below"] = 0.6
+    page = opened(with_pages(text, pages), fragment="#answers=1.2")
+    page.wait_for_function(MOVES)
+    page.locator("#speed").press("End")
+    if fault == "length":
+        shows(page, "over all 4 steps")
+    else:
+        shows(page, "Of 2 claims 0 met, 2 not met.")
+
+
+@pytest.mark.parametrize("answers", ["9.1", "1.7", "2.1", "1.-1", "<img src=x>,__proto__.1", "x" * 10_000])
+def test_a_broken_answer_in_the_link_is_a_sentence(opened, text, answers):
+    page = opened(text, fragment=f"#answers={answers}", still=True)
+    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    assert page.locator("#problem").inner_text().startswith("The link asks for what this file has not: answers.")
+    shows(page, "The experiment waits for your answer.")
+
+
+def test_anything_may_stand_in_the_storage(opened, text):
+    """It is passed over, and nothing of it is shown."""
+    page = opened(text)
+    shows(page, "The experiment waits")
+    for found in (json.dumps(HOSTILE), "[", "[1,2]"):
+        page.evaluate("([key, text]) => localStorage.setItem(key, text)", [STORE, found])
+        page.goto("about:blank")
+        page.go_back()
+        shows(page, "The experiment waits")
+        assert page.locator("#done").inner_text() == ""
+        page.locator(".skip").click()
+        shows(page, "1 of 3 steps done")
+        page.evaluate("location.hash = ''")
+    assert page.title() == "Marks"
+
+
+def test_in_a_frame_without_storage(opened, text):
+    """It runs, and says nothing of it."""
+    framed = text.replace("&", "&amp;").replace('"', "&quot;")
+    page = opened(
+        f'<!doctype html><meta charset="utf-8"><iframe sandbox="allow-scripts" width="1200" height="700" srcdoc="{framed}"></iframe>'
+    )
+    inner = page.frame_locator("iframe")
+    inner.locator(".skip").click()
+    inner.locator("html[data-frames]").wait_for(state="attached")
+    page.frames[1].wait_for_function(MOVES)
+    assert not inner.locator("#problem").is_visible()
+
+
+def test_texts_are_texts(opened, text):
+    """No markup of a lesson is run."""
+    page = opened(text, fragment="#answers=1.2")
+    page.wait_for_function(MOVES)
+    assert page.title() == "Marks"
+    assert page.locator("img").count() == 0
+    assert page.get_by_text("<img src=x").count() >= 3
+
+
+def test_a_sweep_is_made_and_cancelled(opened, text):
+    """The button makes the runs, the claim is judged by them, and a cancelled sweep leaves no mark."""
+    page = opened(text, fragment="#step=2")
+    run, cancel = page.get_by_role("button", name="Run the sweep"), page.get_by_role("button", name="Cancel")
+    shows(page, "– not measured yet")
+    assert not cancel.is_visible() and not page.locator(".sweep-plot").is_visible()
+    run.press("Enter")
+    shows(page, "Measured.")
+    shows(page, re.compile("slope "))
+    mark = page.locator("[data-step='2'] .mark").inner_text()
+    assert re.match(r"(✓ holds|✗ not yet) measured .* expected 0.5 to 1.5.*, in a short run of its own", mark)
+    sources = pages_of(text)["lesson"]["steps"][1]["sweep"]["sources"]
+    drawn = page.evaluate(
+        "(id) => [...Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one).data.x]", sources[0][2]
+    )
+    assert drawn == [0.1, 0.2, 0.4]
+    page.locator("#next").click()
+    shows(page, "Words alone.")
+    page.locator("#back").click()
+    shows(page, "– not measured yet")
+
+
+@pytest.mark.parametrize(("size", "theme"), [((390, 844), "dark"), ((1280, 720), "light")])
+def test_axe_finds_nothing_in_marks(opened, text, size, theme):
+    """With marks of both kinds, an answer that is wrong, and a sweep; nothing is wider than the screen."""
+    page = opened(text, size=size, theme=theme, fragment="#answers=1.1")
+    page.wait_for_function(MOVES)
+    page.locator("#speed").press("End")
+    shows(page, "Of 2 claims 1 met, 1 not met.")
+    check_width(page)
+    page.evaluate(AXE)
+    for looked in ("marks", "sweep"):
+        found = page.evaluate("() => axe.run(document, {resultTypes: ['violations'], preload: false})")["violations"]
+        assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
+        if looked == "marks":
+            page.locator("#next").click()
+            page.get_by_role("button", name="Run the sweep").click()
+            shows(page, "Measured.")
+            check_width(page)
+
+
+def test_the_start_page_says_what_is_done(opened, lesson, tmp_path):
+    """Of each lesson, from the browser's own storage."""
+    write_site([lesson], tmp_path / "site", lambda *_: None)
+    page = opened("<!doctype html>")
+    page.goto((tmp_path / "site" / "index.html").as_uri())
+    assert page.locator("#done-marks").inner_text() == ""
+    page.evaluate(
+        "([key, text]) => localStorage.setItem(key, text)",
+        [STORE, json.dumps({"marks/1": ["right", 2], "marks/3": ["none", 0]})],
+    )
+    page.reload()
+    assert (
+        page.locator("#done-marks").inner_text()
+        == "2 of 3 steps done · 1 of 1 questions right · 2 of 2 check marks seen"
+    )
+    page.evaluate("([key, text]) => localStorage.setItem(key, text)", [STORE, json.dumps(HOSTILE)])
+    page.reload()
+    assert page.locator("#done-marks").inner_text() == ""
