@@ -37,8 +37,8 @@ def lesson_page(lesson: Lesson, beside: bool = False, home: str = "") -> str:
         states,
         f"{steps}{walk}<details id='terms'><summary>Terms</summary>{terms(lesson)}</details>",
         beside,
-        lesson_part.described(lesson, states),
-        lesson_part.specs(lesson, states),
+        lesson=lesson_part.described(lesson, states),
+        more=lesson_part.specs(lesson, states),
     )
 
 
