@@ -1,4 +1,4 @@
-"""The moving picture of the README: ``python -m tests.picture`` records the real page in a headless Chromium.
+"""The moving picture of the README: ``python -m tests.picture`` records a live page in a headless Chromium.
 
 Two samplers of the recipe paper's quartic stand side by side: SGLD, whose step biases it, and HMC, which has the right
 distribution. Frames are taken as the page draws them, and written as an animated WebP.
@@ -13,16 +13,21 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from app.live_page import live_page
+from samplers import Experiment
 from tests import browser
 
-FILE = browser.ROOT / "assets" / "lab.webp"
+FILE = browser.ROOT / "assets" / "live.webp"
 MOST = 1_500_000
 """Bytes of the file: a README loads at once."""
-SIZE = {"width": 960, "height": 640}
-QUERY = (
-    "?target=quartic&lane=sgld(step_size:0.05)~full&lane=hmc~full&n_chains=4&seed=1&views=state,marginal,ks"
-    "&axis=steps&speed=10&theme=light&play=0&hide=controls,equations,export,share,lessons,present,theme,workbench,pages,step,reset,new_seed,speed,axis,views,coordinate"
-)
+SIZE = {"width": 1120, "height": 600}
+EXPERIMENT = {
+    "target": "quartic",
+    "lanes": [{"sampler": {"key": "sgld", "params": {"step_size": 0.05}}}, {"sampler": "hmc"}],
+    "n_chains": 4,
+    "seed": 1,
+}
+FRAGMENT = "#views=state,ks&speed=10"
 FRAMES, PAUSE = 36, 250
 """Pictures, and milliseconds between two of them, in the recording and in the file."""
 LAST = 2500
@@ -34,9 +39,9 @@ def record(url: str) -> list[Image.Image]:
     """Pictures of the page while the chains run."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser.find_chromium(), args=browser.arguments())
-        page = chromium.new_page(viewport=SIZE)
+        page = chromium.new_page(viewport=SIZE, reduced_motion="reduce")
         page.goto(url)
-        page.wait_for_function(browser.IDLE, timeout=120_000)
+        page.locator("html[data-frames]").wait_for(state="attached")
         page.wait_for_timeout(3000)
         page.get_by_role("button", name="Play", exact=True).click()
         page.mouse.move(1, 1)
@@ -60,8 +65,10 @@ def animated(pictures: Sequence[Image.Image], quality: int) -> bytes:
 
 def main() -> int:
     """Record, and write the best quality that fits."""
-    with tempfile.TemporaryDirectory() as folder, browser.serve(Path(folder)) as server:
-        pictures = record(server.url + QUERY)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "live.html")
+        file.write_text(live_page(Experiment.from_dict(EXPERIMENT)), encoding="utf-8")
+        pictures = record(file.as_uri() + FRAGMENT)
     for quality in QUALITIES:
         made = animated(pictures, quality)
         if len(made) <= MOST:

@@ -364,7 +364,7 @@ def test_a_package_index_gets_absolute_addresses(source, tmp_path):
     assert "Description-Content-Type: text/markdown" in described
     _, _, text = described.partition("\n\n")
     if source:
-        assert f"({source}/raw/HEAD/assets/lab.webp)" in text
+        assert f"({source}/raw/HEAD/assets/live.webp)" in text
         assert f"({source}/blob/HEAD/lessons/README.md#presenting)" in text
         assert not [address for address in links(text) if not urlsplit(address).scheme]
     else:
@@ -527,10 +527,10 @@ def test_the_moving_picture_moves_and_is_small():
 
     pictures = {path.name for path in (ROOT / "assets").iterdir() if path.suffix in (".webp", ".gif", ".png", ".jpg")}
     assert pictures == {Path(address).name for address in links(README) if address.startswith("assets/")}
-    file = ROOT / "assets" / "lab.webp"
+    file = ROOT / "assets" / "live.webp"
     assert file.stat().st_size <= 1_500_000
     with Image.open(file) as picture:
-        assert 20 <= picture.n_frames <= 40 and 900 <= picture.width <= 1000
+        assert 20 <= picture.n_frames <= 40 and 900 <= picture.width <= 1200
         first = picture.convert("RGB").tobytes()
         picture.seek(picture.n_frames - 1)
         assert picture.convert("RGB").tobytes() != first
