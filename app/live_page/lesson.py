@@ -21,6 +21,7 @@ SWEEP = (
     "<ul class='caption sweep-caption'></ul><div class='plot sweep-plot' hidden></div></div>"
 )
 """The part of a step that its script makes a sweep in."""
+NO_SWEEP = "The sweep of this step needs all draws, or other data: open the step in the lab."
 ELSEWHERE = "This step has a model of data, or more data than a page should hold: open the lesson in the lab."
 
 
@@ -78,8 +79,10 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
     after.append(_claims(step, live, swept))
     if swept:
         after.append(SWEEP)
+    elif live and step.sweep is not None:
+        after.append(f"<p class='small'>{NO_SWEEP}</p>")
     after += [f"<p><b>Exercise {n}.</b> {sentence(one.text)}</p>" for n, one in enumerate(step.exercises, 1)]
-    if step.exercises or (step.spec is not None and not live):
+    if step.exercises or (step.spec is not None and not live) or (step.sweep is not None and not swept):
         after.append("<p class='small'><a class='in-lab' hidden target='_blank' rel='noopener'>Open this step in the lab</a></p>")  # fmt: skip
     return f"<section class='text' data-step='{step.number}'>{''.join(parts)}<div class='after'>{''.join(after)}</div></section>"
 
