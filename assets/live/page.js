@@ -395,7 +395,7 @@ const showViews = async () => {
     if (placed !== mine) return
     take()
     // It moves before the next one is made.
-    if (!refused) await Promise.race([new Promise((done) => { onFrame = done }), new Promise((done) => setTimeout(done, LONGEST_WAIT))])
+    if (!refused) await Promise.race([new Promise((done) => { onFrame = () => requestAnimationFrame(() => setTimeout(done, 0)) }), new Promise((done) => setTimeout(done, LONGEST_WAIT))])
     if (placed !== mine) return
   }
   if (!missing.length) take()
@@ -448,13 +448,29 @@ const listen = (view) => {
 
 /** What a frame takes of the host's thread, in milliseconds, about the last ten. */
 let hostMs = 0
-/** Called with each frame. @type {(value?: any) => void} */
+/** Called with each frame. @type {() => void} */
 let onFrame = () => {}
 /** Milliseconds; a page that nobody sees has no frames. */
 const LONGEST_WAIT = 1000
 
+/** Whether a frame is not yet on the screen; those after it wait, for Bokeh would draw two at once. */
+let drawing = false
+/** @type {any[]} */
+const waiting = []
+
 /** @param {any} message */
-const draw = ({ number, feeds, steps, took, seconds }) => {
+const draw = (message) => {
+  if (drawing) {
+    waiting.push(message)
+    return
+  }
+  drawing = true
+  const { number, feeds, steps, took, seconds } = message
+  requestAnimationFrame(() => setTimeout(() => {
+    drawing = false
+    tell({ type: "answer", number })
+    if (waiting.length) draw(waiting.shift())
+  }, 0))
   for (const [feed, arrays] of feeds) {
     const target = model(feed.id)
     if (target) put(target, feed, arrays)
@@ -466,7 +482,6 @@ const draw = ({ number, feeds, steps, took, seconds }) => {
   onFrame()
   hostMs += 0.1 * (took - hostMs)
   Object.assign(document.documentElement.dataset, { hostMs: hostMs.toFixed(2), seconds: seconds.toFixed(4) })
-  requestAnimationFrame(() => setTimeout(() => tell({ type: "answer", number }), 0))
 }
 
 /** @param {any} message */

@@ -35,12 +35,18 @@ RECORDED = 60
 """Frames that the control draws in turn."""
 SIZE = {"width": 1280, "height": 720}
 SCRIPT = re.compile(r"<script(?P<kind>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
-SECOND = "Number(document.documentElement.dataset.frames) > 1"
+COUNT = """
+window.frames_drawn = 0
+addEventListener("readystatechange", () => new MutationObserver((all) => { window.frames_drawn += all.length })
+  .observe(document.documentElement, {attributeFilter: ["data-frames"]}), {capture: true, once: true})
+"""
+"""Before a page's scripts: how many frames were drawn, whose numbers begin again with each new figure."""
+SECOND = "window.frames_drawn > 1"
 EVERY = "[...document.querySelectorAll('figure.view:not([hidden]) .plot')].every((plot) => plot.firstElementChild)"
 """Whether every figure that is shown is there."""
 BARE = """
 Bokeh.embed.embed_item(parts.figures.ks, holder({width: 400, height: 300})).then(() =>
-  requestAnimationFrame(() => setTimeout(() => { document.documentElement.dataset.frames = 2 }, 0)))
+  requestAnimationFrame(() => setTimeout(() => { for (const n of [1, 2]) document.documentElement.dataset.frames = n }, 0)))
 """
 CONTROL = """
 const find = (id) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one)
@@ -182,8 +188,7 @@ def measure(quick: bool, say: Callable[[str], None]) -> Report:
             browser = playwright.chromium.launch(executable_path=browser_path("--live"), args=list(ARGUMENTS))
             # To wait for an expression Playwright makes a function of a text, which the page's policy forbids.
             page = browser.new_page(viewport=SIZE, bypass_csp=True)
-            if kind != "bare" and done == "true":
-                page.add_init_script(WATCH)
+            page.add_init_script(COUNT if done == SECOND else WATCH)
             began = time.perf_counter()
             page.goto(files[kind].as_uri() + fragment)
             page.wait_for_function(done)

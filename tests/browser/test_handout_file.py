@@ -3,6 +3,7 @@
 from lessons import read
 from lessons.handout import handout
 from lessons.headless import run_step
+from tests.browser import until
 from tests.browser.lab import check_width
 
 LESSON = """+++
@@ -43,9 +44,11 @@ def test_a_file_has_formulas_figures_and_sliders(phone, tmp_path):
     (tmp_path / "file.md").write_text(LESSON, encoding="utf-8")
     lesson = read(tmp_path / "file.md")
     file = tmp_path / "file.html"
-    file.write_text(handout(lesson, {1: run_step(lesson.steps[0])}), encoding="utf-8")
+    text = handout(lesson, {1: run_step(lesson.steps[0])})
+    assert "eval'" not in text.partition("<title>")[0]
+    file.write_text(text, encoding="utf-8")
     phone.goto(file.as_uri())
-    phone.wait_for_function("window.Bokeh && Bokeh.documents.length && Bokeh.documents.every((one) => one.is_idle)")
+    until(phone, "window.Bokeh && Bokeh.documents.length && Bokeh.documents.every((one) => one.is_idle)")
     fraction = phone.locator("mfrac").bounding_box()
     assert fraction["height"] > 25, "a fraction is two lines"
     assert not phone.get_by_text("Because of it.").is_visible()
@@ -56,7 +59,7 @@ def test_a_file_has_formulas_figures_and_sliders(phone, tmp_path):
     handle = phone.locator(".noUi-handle").first
     handle.focus()
     handle.press("ArrowRight")
-    phone.wait_for_function(f"(before) => JSON.stringify(({POINTS})()) !== JSON.stringify(before)", arg=before)
+    until(phone, f"(before) => JSON.stringify(({POINTS})()) !== JSON.stringify(before)", before)
     check_width(phone)
     canvas = phone.locator(".bk-Figure").first.bounding_box()
     assert canvas["width"] > 300 and canvas["x"] + canvas["width"] <= 390

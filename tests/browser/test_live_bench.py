@@ -138,7 +138,7 @@ def test_a_page_that_is_used_for_long_keeps_nothing(watched):
     ("right", "wrong", "named"),
     [
         ("for (const record of this.records) record.free()", "", "the engine's memory"),
-        ("const draw = ({ number", "const kept = []\nconst draw = (message) => { kept.push(new Float64Array(20000)); drawIt(message) }\nconst drawIt = ({ number", "JavaScript's memory"),
+        ("const draw = (message) => {", "const kept = []\nconst draw = (message) => {\n  kept.push(new Float64Array(20000))", "JavaScript's memory"),
         ("const line = holder.children[i] ??", "for (let j = 0; j < 40; j++) (globalThis.lost ??= []).push(make('li'))\n      const line = holder.children[i] ??", "nodes"),
     ],
 )  # fmt: skip

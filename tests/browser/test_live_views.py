@@ -9,7 +9,7 @@ import pytest
 from app.bundle import bundle
 from app.lanes import scene_of
 from app.lanes.densities import LaneRecord
-from app.live_page import live_page
+from app.live_page import document, live_page
 from app.live_page.document import LIVE
 from app.state import AppState, first_coordinate
 from app.views import VIEWS, fitting
@@ -246,3 +246,29 @@ def test_a_click_starts_where_python_starts(opened, target, sampler):
         mirrored = in_page(page, "live/starts.js", call, tap, [-x for x in at], before.tolist())
         assert not np.allclose(mirrored, expected, rtol=1e-9, atol=1e-12)
     assert seen >= 2
+
+
+PICTURE = """() => [...Bokeh.documents.flatMap((one) => one.roots()).flatMap((one) => [...one.references()])
+  .find((one) => one.type === "ColumnDataSource" && one.data.image).data.image[0]]"""
+
+
+def globe_turned(page):
+    """Whether the picture of the globe is another after its slider moved."""
+    before = page.evaluate(PICTURE)
+    handle = page.locator(".noUi-handle").first
+    handle.focus()
+    for _ in range(5):
+        handle.press("ArrowRight")
+    page.wait_for_timeout(500)
+    return not np.array_equal(before, page.evaluate(PICTURE), equal_nan=True)
+
+
+def test_no_function_is_made_of_a_text(opened, page_log, monkeypatch):
+    """The policy allows none, and the globe turns; the planted fault is a page without its own functions."""
+    experiment, text = made("globe")
+    assert re.findall(r"'[a-z-]*eval'", text.partition("<title>")[0]) == ["'wasm-unsafe-eval'"]
+    assert globe_turned(still(opened, text, ["globe"]))
+    monkeypatch.setattr(document, "functions", lambda texts: "")
+    assert not globe_turned(still(opened, live_page(experiment), ["globe"]))
+    assert page_log.errors and all("unsafe-eval" in error for error in page_log.errors), page_log.errors
+    page_log.errors.clear()
