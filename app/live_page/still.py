@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 320, 200
 def still(target: Target, coordinate: int) -> str:
     """The density in the plane, or that of one coordinate, as SVG; the target's exact answers must be ready."""
     column = target.columns[coordinate]
-    if target.planar and len(target.columns) == 2:
+    if target.planar and target.of_coordinates and target.dim == 2:
         drawn, names = _plane(target), " and ".join(column.name for column in target.columns)
     else:
         drawn, names = _line(column), column.name
@@ -38,7 +38,8 @@ def _plane(target: Target) -> str:
     with np.errstate(all="ignore"):
         logs = target.log_density(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)).reshape(CELLS, CELLS)
         # The density of the axes' positions.
-        logs = logs + sum(np.meshgrid(*(np.log(at) * scale.log for at, scale in zip((x, y), scales, strict=True))))
+        per_position = [np.log(at) if scale.log else np.zeros(CELLS) for at, scale in zip((x, y), scales, strict=True)]
+        logs = logs + sum(np.meshgrid(*per_position))
     height = np.exp(np.nan_to_num(logs, nan=-np.inf) - logs[np.isfinite(logs)].max(initial=-700.0))
     shade = np.ceil(LEVELS * np.minimum(height, 1.0) - 0.05).astype(int)
     w, h = WIDTH / CELLS, HEIGHT / CELLS

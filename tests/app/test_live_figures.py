@@ -1,5 +1,6 @@
 """The figures of a live page: differences for other lanes, another target and the dark, and recorded views."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +8,11 @@ import pytest
 
 from app.live_page import document, figures, recorded
 from app.live_page.figures import Difference, Drawn
+from app.live_page.still import still
 from app.state import AppState
 from app.views import fitting
 from samplers import Experiment
+from samplers.targets import TARGETS
 
 CASES = {
     "quartic": ("sgld", {}),
@@ -105,3 +108,31 @@ def test_views_that_need_python_are_recorded(monkeypatch):
     assert all(len(x) > 10 and np.ptp(x) > 1 for x in kl)
     short = recorded_views(1, monkeypatch)["evolution"][0].view.feeds["KL exact"].model.data["x"]
     assert len(short) < 10
+
+
+READY = [key for key, target in TARGETS.items() if key not in ("typed", "posterior") and target().ready]
+
+
+def shades(key):
+    target = TARGETS[key]()
+    return [path for path in re.findall('<path d="([^"]*)"', still(target, 0)) if path]
+
+
+@pytest.mark.parametrize("key", READY)
+def test_each_target_has_a_still_picture(key):
+    """It has numbers alone, and is small."""
+    drawn = "".join(shades(key))
+    assert 100 < len(drawn) < 60_000
+    assert not re.search("nan|inf", drawn)
+
+
+def test_the_still_picture_is_the_density():
+    """The darkest squares are where the quartic's density is largest; a planted fault, axes exchanged, is seen."""
+    corners = re.findall(r"M([\d.]+) ([\d.]+)h", shades("quartic")[-1])
+    x, y = np.array(corners, dtype=float).T
+    (low, high), (bottom, top) = (column.axis for column in TARGETS["quartic"]().columns)
+    theta = np.column_stack([low + (high - low) * (x / 320 + 1 / 96), top - (top - bottom) * (y / 200 + 1 / 96)])
+    darkest = TARGETS["quartic"]().log_density(theta)
+    everywhere = TARGETS["quartic"]().log_density(TARGETS["quartic"]().sample(0, 4000))
+    assert darkest.min() > everywhere.max() - 0.35
+    assert TARGETS["quartic"]().log_density(theta[:, ::-1]).min() < everywhere.max() - 0.35

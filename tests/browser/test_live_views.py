@@ -9,8 +9,7 @@ import pytest
 from app.bundle import bundle
 from app.lanes import scene_of
 from app.lanes.densities import LaneRecord
-from app.live_page import document, live_page
-from app.live_page.document import LIVE
+from app.live_page.document import LIVE, document
 from app.state import AppState, first_coordinate
 from app.views import VIEWS, fitting
 from app.views.base import Frame
@@ -45,7 +44,8 @@ def made(name):
     target, *lanes = CASES[name]
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
     experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 5, "n_chains": CHAINS})
-    return experiment, live_page(experiment)
+    state = AppState(experiment=experiment, coordinate=first_coordinate(experiment))
+    return experiment, document("Views", [state])
 
 
 def step_on(page, n):
@@ -268,7 +268,7 @@ def test_no_function_is_made_of_a_text(opened, page_log, monkeypatch):
     experiment, text = made("globe")
     assert re.findall(r"'[a-z-]*eval'", text.partition("<title>")[0]) == ["'wasm-unsafe-eval'"]
     assert globe_turned(still(opened, text, ["globe"]))
-    monkeypatch.setattr(document, "functions", lambda texts: "")
-    assert not globe_turned(still(opened, live_page(experiment), ["globe"]))
+    monkeypatch.setattr("app.live_page.document.functions", lambda texts: "")
+    assert not globe_turned(still(opened, document("Views", [AppState(experiment=experiment)]), ["globe"]))
     assert page_log.errors and all("unsafe-eval" in error for error in page_log.errors), page_log.errors
     page_log.errors.clear()
