@@ -368,6 +368,7 @@ const placeViews = () => {
   // Models of figures that are no longer there have the same ids.
   // @ts-ignore
   for (const document of globalThis.Bokeh?.documents.splice(0) ?? []) document.clear()
+  const still = document.querySelector("#views > figure > svg")
   element("views").replaceChildren(...views().map((key) => {
     const { title, hint, recorded } = figuresNow().views[key]
     return make("figure", { className: "view", id: `view-${key}` },
@@ -376,6 +377,8 @@ const placeViews = () => {
       ...(recorded ? [make("p", { className: "recorded" }, RECORDED)] : []),
       make("div", { className: "plot", id: `plot-${key}` }))
   }))
+  // The picture that stands there before any script stays until there is a figure.
+  if (still) element(`plot-${chosen.views[0]}`)?.append(still)
 }
 
 const showViews = async () => {

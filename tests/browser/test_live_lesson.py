@@ -8,6 +8,7 @@ import pytest
 
 from app.live_page import lesson_page, write_site
 from lessons.lesson import Claim, Lesson, Question, Step, read
+from tests.browser import until
 from tests.browser.lab import AXE, check_width
 from tests.browser.live import MOVES, STILL, pages_of, steps, with_pages
 
@@ -239,7 +240,7 @@ def test_in_a_frame_without_storage(opened, text):
     inner = page.frame_locator("iframe")
     inner.locator(".skip").click()
     inner.locator("html[data-frames]").wait_for(state="attached")
-    page.frames[1].wait_for_function(MOVES)
+    until(page.frames[1], MOVES)
     assert not inner.locator("#problem").is_visible()
 
 

@@ -17,6 +17,7 @@ from samplers import Experiment, Run
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import ks
 from samplers.parameters import SpecError
+from tests.browser import until
 from tests.browser.lab import AXE, check_width
 from tests.browser.live import MOVES, SOURCES, pages_of, paused, steps, with_pages
 
@@ -240,16 +241,17 @@ def test_a_picture_is_saved(opened):
 
 
 def test_a_picture_of_the_target_stands_before_any_script(opened):
-    """It stays where WebAssembly is refused; elsewhere the figures take its place."""
+    """The figures take its place, where WebAssembly is refused, too."""
     _, text = made()
     assert text.index("The exact density of Correlated quartic") < text.index("<script")
-    refused = text.replace("WebAssembly.compile", "WebAssembly.refuse")
+    refused = text.replace("WebAssembly.instantiate", "WebAssembly.refuse")
     page = opened(re.sub("<meta http-equiv=[^>]*>", "", refused))
     page.get_by_text("refuses WebAssembly").wait_for()
-    assert page.locator("#views svg path").count() > 3
+    page.locator("#plot-ks .bk-Figure").wait_for()
+    assert page.locator("#views .plot > svg").count() == 0
     page = opened(text)
     page.wait_for_function(MOVES)
-    assert page.locator("#views > figure > svg").count() == 0
+    assert page.locator("#views .plot > svg").count() == 0
 
 
 def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
@@ -321,7 +323,7 @@ def test_in_a_frame(opened, page_log, policy):
         inner.locator("html[data-frames]").wait_for(state="attached")
         page.wait_for_function("true")
         frame = page.frames[1]
-        frame.wait_for_function(MOVES)
+        until(frame, MOVES)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
