@@ -396,3 +396,28 @@ def test_a_file_has_a_policy(opened, page_log):
     assert page.evaluate("document.documentElement.dataset.frames") is None
     assert any("Content Security Policy" in error for error in page_log.errors)
     page_log.errors.clear()
+
+
+COLOURS = """() => Bokeh.documents.flatMap((one) => one.roots()).flatMap((one) => [...one.references()])
+  .flatMap((one) => ["background_fill_color", "axis_label_text_color", "line_color", "fill_color", "palette"].map((name) => String(one[name]?.value ?? one[name] ?? "")))"""
+
+
+def test_a_theme_comes_back(opened):
+    """After the dark theme the figures have their first colours, those of a view that was shown meanwhile, too."""
+    page = opened(made()[1], still=True)
+    page.wait_for_function("document.documentElement.dataset.frames > 0 && Bokeh.documents.length > 2")
+    page.locator("#show-trace").click()
+    page.wait_for_function("document.querySelector('#plot-trace').firstElementChild && Bokeh.documents.length > 3")
+    page.wait_for_timeout(500)
+    light = page.evaluate(COLOURS)
+    page.reload()
+    page.wait_for_function("window.Bokeh && document.documentElement.dataset.frames > 0 && Bokeh.documents.length > 3")
+    page.wait_for_timeout(500)
+    page.locator("#show-trace").click()
+    page.locator("#theme").click()
+    page.locator("#show-trace").click()
+    page.wait_for_timeout(500)
+    dark = page.evaluate(COLOURS)
+    assert len(dark) == len(light) and sum(a != b for a, b in zip(light, dark, strict=True)) > 20
+    page.locator("#theme").click()
+    assert page.evaluate(COLOURS) == light
