@@ -120,7 +120,8 @@ def document(
         "targets": targets,
         "lesson": lesson,
     }
-    components = BOKEH[: 2 if any(page.get("widgets") for page in pages["steps"]) else 1]
+    recordings = [step["recording"] or {} for step in lesson["steps"]] if lesson is not None else []
+    components = BOKEH[: 2 if any(part.get("widgets") for part in (*pages["steps"], *recordings)) else 1]
     parts = {
         "TITLE": escape(title),
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),

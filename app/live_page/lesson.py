@@ -5,7 +5,7 @@ from html import escape
 from string import ascii_uppercase
 from typing import Any
 
-from app.live_page import sweeping
+from app.live_page import recording, sweeping
 from app.live_page.claims import described_claim, is_measured, poisson
 from app.state import AppState
 from lessons.claims import in_words
@@ -27,7 +27,10 @@ ELSEWHERE = "This step has a model of data, or more data than a page should hold
 
 def described(lesson: Lesson, states: Sequence[AppState | None]) -> dict[str, Any]:
     """What the page's script needs of a lesson; ``states`` are of the steps that have an experiment there."""
-    steps = [_described_step(step, state) for step, state in zip(lesson.steps, states, strict=True)]
+    steps = [
+        _described_step(step, state) | {"recording": recording.described(lesson, step)}
+        for step, state in zip(lesson.steps, states, strict=True)
+    ]
     swept = [step["sweep"]["given"] for step in steps if step["sweep"] is not None]
     divergent = any(part["cells"] for part in (*(claim for step in steps for claim in step["claims"]), *swept))
     return {"key": lesson.key, "steps": steps, "poisson": poisson() if divergent else None}
@@ -75,6 +78,8 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
     after = [f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>"] if step.watch else []
     if step.spec is not None and not live:
         after.append(f"<p class='small'>{ELSEWHERE}</p>")
+    if step.spec is not None and step.spec.of_model:
+        after.append(recording.html(step))
     swept = live and sweeping.is_possible(step)
     after.append(_claims(step, live, swept))
     if swept:

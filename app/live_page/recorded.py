@@ -34,13 +34,13 @@ def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[D
         frame, now = lanes.frame(state), lanes.whole(state)
         for view in views.values():
             view.background(now)
-            _show(view, view.compute(frame))
+            show(view, view.compute(frame))
     now, out = lanes.whole(state), []
     for view in views.values():
         for _ in range(MOST_TURNS):
             if not view.background(now):
                 break
-        _show(view, view.compute(now))
+        show(view, view.compute(now))
         captions = view.captions(now)
         said = []
         for model in view.figure.references():
@@ -52,7 +52,7 @@ def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[D
     return out
 
 
-def _show(view: View, data: Any) -> None:
+def show(view: View, data: Any) -> None:
     """Write a frame into the figure, as the page does."""
     for name, columns in data.items():
         feed = view.feeds[name]

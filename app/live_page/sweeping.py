@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from bokeh.embed import json_item
@@ -10,7 +10,7 @@ from bokeh.models import Model
 
 from app.lesson.sweeping import SweepPicture
 from app.live_page.claims import MEASURED, cells, described_measure, exact, per_root
-from app.theme import DARK, LIGHT, look
+from app.theme import DARK, LIGHT
 from lessons import sweep as sweeps
 from lessons.figures import axis_values, prepare
 from lessons.lesson import VALUE, Claim, Point, Step
@@ -67,17 +67,7 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
     figure: Any = json_item(picture.figure)
     # Definitions of models of every library that this process has loaded; none is in a figure.
     figure["doc"]["defs"] = []
-    before = _colours(picture.figure)
-    _darken(picture.figure)
-    after = _colours(picture.figure)
-    changed = {
-        key: [name for name in listed if before[key].get(name, listed[name]) != listed[name]]
-        for key, listed in after.items()
-    }
-    light, dark = (
-        {key: {name: of[key][name] for name in listed} for key, listed in changed.items() if listed}
-        for of in (before, after)
-    )
+    light, dark = dressed(picture.figure)
     sources = [source.id for source in picture.sources]
     return {
         "given": {
@@ -98,6 +88,22 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def dressed(figure: Model) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
+    """The colours that a figure has in the light theme and not in the dark one, and those there, by the model's id.
+
+    The figure is left in the dark.
+    """
+    before = _colours(figure)
+    _darken(figure)
+    after = _colours(figure)
+    changed = {
+        key: [name for name, colour in listed.items() if before[key].get(name, colour) != colour]
+        for key, listed in after.items()
+    }
+    light, dark = ({key: {name: of[key][name] for name in names} for key, names in changed.items() if names} for of in (before, after))  # fmt: skip
+    return light, dark
+
+
 def _colours(figure: Model) -> dict[str, dict[str, str]]:
     """The texts of all models of a figure, colours among them, by their ids."""
     return {
@@ -108,13 +114,13 @@ def _colours(figure: Model) -> dict[str, dict[str, str]]:
 
 def _darken(figure: Model) -> None:
     """Give a figure of the light theme the colours of the dark one."""
-    look(figure, DARK)
-    lanes = dict(zip(LIGHT.lanes, DARK.lanes, strict=True))
+    pairs = [(getattr(LIGHT, one.name), getattr(DARK, one.name)) for one in fields(LIGHT)]
+    known = dict([*zip(LIGHT.lanes, DARK.lanes, strict=True), *(pair for pair in pairs if isinstance(pair[0], str))])
     for model in figure.references():
         for name, value in model.properties_with_values().items():
             colour = getattr(value, "value", value)
-            if isinstance(colour, str) and colour in lanes:
-                setattr(model, name, lanes[colour])
+            if isinstance(colour, str) and colour in known:
+                setattr(model, name, known[colour])
 
 
 def _point(point: Point, measure: Measure) -> dict[str, Any]:

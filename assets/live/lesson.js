@@ -2,11 +2,12 @@
 
 import { note, progress, read } from "../progress.js"
 import { SIGNS, summary, WORDS } from "./claims.js"
+import { RecordingPart } from "./recording.js"
 import { SweepPart } from "./swept.js"
 
 const SKIPPED = 0
 
-/** @typedef {{claims: any[], question: {answer: number, options: number} | null, sweep: import("./swept.js").SweepGiven | null}} LessonStep */
+/** @typedef {{claims: any[], question: {answer: number, options: number} | null, sweep: import("./swept.js").SweepGiven | null, recording: import("./recording.js").Recording | null}} LessonStep */
 /** @typedef {{key: string, steps: LessonStep[], poisson: any}} Given */
 
 /** @param {HTMLElement} line @param {import("./claims.js").Mark} mark */
@@ -33,6 +34,8 @@ export class LessonPage {
     this.marks = new Map()
     /** By the step. @type {Map<number, SweepPart>} */
     this.sweeps = new Map()
+    /** By the step. @type {Map<number, RecordingPart>} */
+    this.recordings = new Map()
     this.noted = ""
     for (const part of document.querySelectorAll("[data-step]")) this._listen(/** @type {HTMLElement} */ (part))
   }
@@ -57,6 +60,13 @@ export class LessonPage {
     const number = Number(part.dataset.step)
     const sweep = this.given?.steps[number - 1].sweep
     const { tell, target, dark } = this.page
+    const recording = this.given?.steps[number - 1].recording
+    const place = /** @type {HTMLElement | null} */ (part.querySelector(".recording"))
+    if (recording && place) {
+      // Its pictures are where those of a run would be.
+      document.getElementById("lab")?.before(place)
+      this.recordings.set(number, new RecordingPart(place, recording, dark))
+    }
     if (sweep)
       this.sweeps.set(number, new SweepPart(/** @type {HTMLElement} */ (part.querySelector(".sweep")), sweep, {
         begin: () => tell({ type: "sweep", given: sweep.given, target: target() }),
@@ -92,7 +102,7 @@ export class LessonPage {
   }
 
   /** The other theme is on. */
-  dress() { for (const sweep of this.sweeps.values()) sweep.dress() }
+  dress() { for (const part of [...this.sweeps.values(), ...this.recordings.values()]) part.dress() }
 
   /** Answer the question, or skip it, and let the experiment run. @param {number} answer */
   reply(answer) {
@@ -112,6 +122,7 @@ export class LessonPage {
 
   _dress() {
     const { part, step, waiting } = this
+    for (const [number, recording] of this.recordings) recording.show(number === this.number && !waiting)
     if (!part || !step) return
     /** @type {HTMLElement} */ (part.querySelector(".after")).hidden = waiting
     if (!step.question) return

@@ -796,6 +796,7 @@ const show = async (to, linked = false) => {
     await showViews()
   } else {
     tell({ type: "open", lanes: [] })
+    dress()
     say("")
     writeFragment()
   }

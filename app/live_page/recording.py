@@ -1,0 +1,173 @@
+"""A step on a model of data in a live page: its run at reduced length, recorded when the file is made."""
+
+import json
+import logging
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from bokeh.embed import json_item
+from bokeh.models import ColumnDataSource, CustomJSTransform, GlyphRenderer, Label, Model, Plot, Widget
+
+from app.lanes import Progress
+from app.lanes.models import ModelLanes
+from app.live_page.recorded import show
+from app.live_page.sweeping import dressed
+from app.state import AppState
+from app.views import VIEWS, fitting
+from app.views.base import View
+from lessons.lesson import Lesson, Step
+from samplers.parameters import SpecError
+
+log = logging.getLogger("sgmcmc-lab")
+
+FRAMES = 12
+MOST_BYTES = 400_000
+"""Of the frames of a step, as JSON; views that would make them larger are left out."""
+DIGITS = 4
+"""Of a number in a picture."""
+
+
+SAYS = "A recording: the step's run at its reduced length, made with this file. Models of data need Python to run."
+
+
+def html(step: Step) -> str:
+    """The part of a step that its script shows the recording in."""
+    name = f"recorded-{step.number}"
+    return (
+        f"<section class='recording' data-of='{step.number}' aria-label='Recording' hidden><p class='small'>{SAYS}</p>"
+        f"<span class='control'><label for='{name}'>Moment</label><output for='{name}'></output>"
+        f"<input type='range' id='{name}' min='0' max='1' step='1'></span><div class='pictures'></div></section>"
+    )
+
+
+def described(lesson: Lesson, step: Step) -> dict[str, Any] | None:
+    """The figures of a step's views, and what each moment of its run puts into them; None where there are none."""
+    spec = step.quick_spec
+    if spec is None or not spec.of_model:
+        return None
+    state = AppState(experiment=spec)
+    state.place.open(lesson, step.number)
+    state.dark = False
+    try:
+        lanes = ModelLanes.prepare(Progress(), spec, None)
+    except SpecError as error:
+        log.warning("Step %d of %s is not recorded: %s", step.number, lesson.title, error)
+        return None
+    scene = replace(lanes.scene(state), live=True)
+    built = {key: VIEWS[key](scene) for key in step.views if key in fitting(spec)}
+    told = {key: _without_transforms(view) for key, view in built.items()}
+    views = {key: view for key, view in built.items() if not _has_code(view)}
+    frames: list[dict[str, Any]] = []
+    steps = []
+    for k in range(FRAMES + 1):
+        for run in lanes.runs:
+            run.advance(round(run.spec.n_steps * k / FRAMES) - run.steps)
+        frame = lanes.frame(state)
+        made = {}
+        for key, view in list(views.items()):
+            view.background(frame)
+            with warnings.catch_warnings():
+                # Columns of what is told follow below.
+                warnings.simplefilter("ignore")
+                show(view, view.compute(frame))
+            for source, column, name, value in told[key]:
+                source.data = {**source.data, name: [value(x) for x in source.data[column]]}
+            found = _moment(view, view.captions(frame))
+            if found is None:
+                del views[key]
+            else:
+                made[key] = found
+        frames.append(made)
+        steps.append(max(run.steps for run in lanes.runs))
+    left, figures = MOST_BYTES, []
+    for key, view in views.items():
+        moments = [frame[key] for frame in frames]
+        size = len(json.dumps(moments))
+        if size > left:
+            continue
+        left -= size
+        for plot in view.figure.select({"type": Plot}):
+            # Captions are text of the page there.
+            plot.min_border_top = 8
+        item: Any = json_item(view.figure)
+        item["doc"]["defs"] = []
+        light, dark = dressed(view.figure)
+        figures.append(
+            {"title": view.title, "hint": view.hint, "figure": item, "moments": moments, "light": light, "dark": dark}
+        )
+    widgets = any(isinstance(model, Widget) for view in views.values() for model in view.figure.references())
+    return {"steps": steps, "figures": figures, "widgets": widgets} if figures else None
+
+
+GLYPHS = ("glyph", "hover_glyph", "muted_glyph", "nonselection_glyph", "selection_glyph")
+Told = tuple[ColumnDataSource, str, str, Callable[[Any], str]]
+"""A source, one of its columns, and the column of what is told of its numbers: colours or texts."""
+
+
+def _without_transforms(view: View) -> list[Told]:
+    """Let glyphs read columns where code would have made their colours and texts."""
+    out: list[Told] = []
+    for renderer in view.figure.select({"type": GlyphRenderer}):
+        source = renderer.data_source
+        glyphs = [getattr(renderer, name) for name in GLYPHS]
+        for glyph in (one for one in glyphs if isinstance(one, Model)):
+            for name, value in glyph.properties_with_values(include_defaults=False).items():
+                transform = getattr(value, "transform", None)
+                told = _told(transform) if isinstance(transform, CustomJSTransform) else None
+                if told is not None:
+                    column = f"{value.field} {name}"
+                    source.data = {**source.data, column: [told(x) for x in source.data[value.field]]}
+                    setattr(glyph, name, column)
+                    out.append((source, value.field, column, told))
+    return out
+
+
+def _told(transform: CustomJSTransform) -> Callable[[Any], str] | None:
+    """What a transform of the views of models makes of a number: a text of a list, or a colour of a palette in turn."""
+    if "texts" in transform.args:
+        texts = list(transform.args["texts"])
+        return lambda x: texts[int(x)] if 0 <= x < len(texts) else ""
+    if "mapper" in transform.args:
+        palette = list(transform.args["mapper"].palette)
+        return lambda x: palette[int(x) % len(palette)]
+    return None
+
+
+def _has_code(view: View) -> bool:
+    """Whether a figure has code as text, which a live page's policy refuses."""
+    return any(type(model).__name__.startswith("CustomJS") for model in view.figure.references())
+
+
+def _moment(view: View, captions: Any) -> dict[str, Any] | None:
+    """What a figure shows now: columns, properties and captions; None of a picture of cells."""
+    data: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
+    for feed in view.feeds.values():
+        if feed.operation == "range":
+            properties[feed.model.id] = {"start": _rounded(feed.model.start), "end": _rounded(feed.model.end)}
+        elif isinstance(feed.model, ColumnDataSource):
+            columns = {name: [_rounded(x) for x in column] for name, column in feed.model.data.items()}
+            if any(isinstance(x, (list, np.ndarray)) for column in columns.values() for x in column):
+                return None
+            data[feed.model.id] = columns
+    said: list[str] = []
+    for model in view.figure.references():
+        text = captions.get(model.id)
+        if text is None:
+            continue
+        if isinstance(model, Label):
+            model.visible = False
+            said += [line for line in text.split("\n") if line]
+        else:
+            properties[model.id] = {"text": text}
+    return {"data": data, "properties": properties, "captions": said}
+
+
+def _rounded(x: Any) -> Any:
+    """A number that JSON can hold, to as many digits as a picture shows."""
+    if isinstance(x, (float, np.floating)):
+        return float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None
+    return x.item() if isinstance(x, np.generic) else x
