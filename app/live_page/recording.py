@@ -73,8 +73,7 @@ def described(lesson: Lesson, step: Step) -> dict[str, Any] | None:
                 # Columns of what is told follow below.
                 warnings.simplefilter("ignore")
                 show(view, view.compute(frame))
-            for source, column, name, value in told[key]:
-                source.data = {**source.data, name: [value(x) for x in source.data[column]]}
+            _tell(told[key])
             found = _moment(view, view.captions(frame))
             if found is None:
                 del views[key]
@@ -123,6 +122,15 @@ def _without_transforms(view: View) -> list[Told]:
                     setattr(glyph, name, column)
                     out.append((source, value.field, column, told))
     return out
+
+
+def _tell(told: list[Told]) -> None:
+    """Fill the columns of what is told, all of a source at once, for they must be of the same length."""
+    fresh: dict[str, tuple[ColumnDataSource, dict[str, list[str]]]] = {}
+    for source, column, name, value in told:
+        fresh.setdefault(source.id, (source, {}))[1][name] = [value(x) for x in source.data[column]]
+    for source, columns in fresh.values():
+        source.data = {**source.data, **columns}
 
 
 def _told(transform: CustomJSTransform) -> Callable[[Any], str] | None:
