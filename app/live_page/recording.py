@@ -162,15 +162,13 @@ def _moment(view: View, captions: Any) -> dict[str, Any] | None:
                 return None
             data[feed.model.id] = columns
     said: list[str] = []
-    for model in view.figure.references():
-        text = captions.get(model.id)
-        if text is None:
-            continue
-        if isinstance(model, Label):
-            model.visible = False
+    models = {model.id: model for model in view.figure.references()}
+    for key, text in captions.items():
+        if isinstance(models.get(key), Label):
+            models[key].visible = False
             said += [line for line in text.split("\n") if line]
-        else:
-            properties[model.id] = {"text": text}
+        elif key in models:
+            properties[key] = {"text": text}
     return {"data": data, "properties": properties, "captions": said}
 
 
