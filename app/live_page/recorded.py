@@ -43,11 +43,12 @@ def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[D
         show(view, view.compute(now))
         captions = view.captions(now)
         said = []
-        for model in view.figure.references():
-            if isinstance(model, Label):
-                said += [line for line in captions.get(model.id, "").split("\n") if line]
-            elif model.id in captions:
-                model.text = captions[model.id]
+        models = {model.id: model for model in view.figure.references()}
+        for key, text in captions.items():
+            if isinstance(models.get(key), Label):
+                said += [line for line in text.split("\n") if line]
+            elif key in models:
+                models[key].text = text
         out.append((Drawn.of_view(view), said))
     return out
 
