@@ -364,6 +364,13 @@ const named = (node) => {
 const RECORDED = "A picture of a run with the file's own settings: this view needs Python, and does not move."
 /** How often the figures' places were made. */
 let placed = 0
+/** The figure that is being made. @type {Promise<any>} */
+let embedding = Promise.resolve()
+/** No figure is made for the places that are there, and the last one is complete: Bokeh draws into no other element. */
+const settled = async () => {
+  placed += 1
+  await embedding
+}
 
 const placeViews = () => {
   placed += 1
@@ -401,7 +408,7 @@ const showViews = async () => {
     const holder = element(`plot-${key}`)
     holder.replaceChildren()
     // @ts-ignore
-    await Bokeh.embed.embed_item(named(figuresNow().views[key].figure), holder)
+    await (embedding = Bokeh.embed.embed_item(named(figuresNow().views[key].figure), holder))
     if (placed !== mine) return
     take()
     // It moves before the next one is made.
@@ -635,6 +642,7 @@ const rearrange = async (focus) => {
   const fitting = views()
   chosen.views = chosen.views.filter((key) => fitting.includes(key))
   if (!chosen.views.length) chosen.views = fitting.slice(0, 1)
+  await settled()
   placeViews()
   placeControls()
   element(focus)?.focus()
@@ -799,19 +807,22 @@ const show = async (to, linked = false) => {
   }
   if (element("place")) element("place").textContent = `${to + 1} of ${file.steps.length}`
   element("lab").hidden = !page.lanes.length
+  await settled()
   placeViews()
   placeControls()
+  const sayRefused = () => { if (refused.length) say(`The link asks for what this file has not: ${[...new Set(refused)].slice(0, 5).join(", ")}. Everything else is as it says.`) }
   if (chosen.lanes.length) {
     open()
+    sayRefused()
     await showViews()
   } else {
     tell({ type: "open", lanes: [] })
     dress()
     say("")
     writeFragment()
+    sayRefused()
   }
   showPlay()
-  if (refused.length) say(`The link asks for what this file has not: ${[...new Set(refused)].slice(0, 5).join(", ")}. Everything else is as it says.`)
 }
 
 const begin = async () => {
