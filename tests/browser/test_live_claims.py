@@ -149,7 +149,7 @@ def test_most_claims_on_densities_are_measured():
         if claim.live and _is_live(step)
     ]
     left = {claim.measure.key for _, claim in live if not is_measured(claim)}
-    assert left == set(IN_PYTHON)
+    assert left <= set(IN_PYTHON)
     assert sum(is_measured(claim) for _, claim in live) > 80
     of_density = {key for key, measure in MEASURES.items() if measure.of_density and measure.needs == STATISTICS}
     assert of_density == {*MEASURED, *IN_PYTHON}
