@@ -119,6 +119,10 @@ def differences(page, python, whole):
 def still(opened, text, keys):
     page = opened(text, still=True, fragment=f"#views={','.join(keys)}&n_chains={CHAINS}")
     page.wait_for_function("document.documentElement.dataset.frames > 0")
+    # Figures are made one after the other, and each begins with a frame of its own.
+    places = "[...document.querySelectorAll('figure.view:not([hidden]) .plot')]"
+    page.wait_for_function(f"{places}.every((place) => place.childElementCount > 0)")
+    page.wait_for_timeout(2500)
     return page
 
 
