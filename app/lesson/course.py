@@ -91,19 +91,18 @@ def known_problems() -> tuple[str, ...]:
 
 
 def _outlines() -> tuple[dict[str, Outline], tuple[str, ...]]:
-    state = (_now(), _errors())
+    errors = _errors()
+
+    def read_one(path: Path) -> Outline:
+        if path in errors:
+            raise _again(errors[path])
+        return outline(path)
+
+    state = (_now(), errors)
     before = _OUTLINES.get("all")
     if before is None or before[0] != state:
-        before = _OUTLINES["all"] = (state, load_outlines(read=_outline))
+        before = _OUTLINES["all"] = (state, load_outlines(read=read_one))
     return before[1]
-
-
-def _outline(path: Path) -> Outline:
-    """The outline of a lesson that may have errors, but for those that were found when it was read."""
-    known = _errors().get(path)
-    if known is not None:
-        raise LessonError(known.file, known.line, known.message)
-    return outline(path)
 
 
 def _errors() -> dict[Path, LessonError]:
@@ -145,8 +144,13 @@ def _lesson(path: Path) -> Lesson:
         known = _FILES[path] = (state, _read_once(path))
     found = known[1]
     if isinstance(found, LessonError):
-        raise LessonError(found.file, found.line, found.message)
+        raise _again(found)
     return found
+
+
+def _again(error: LessonError) -> LessonError:
+    """The same error, without the frames of where it was raised before."""
+    return LessonError(error.file, error.line, error.message)
 
 
 def _read_once(path: Path) -> Lesson | LessonError:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import panel as pn
@@ -11,20 +10,20 @@ import param
 from bokeh.models import Div
 from panel.custom import Child, JSComponent
 
+from app.bundle import ASSETS
 from app.lesson.marks import Mark, marks, summary
 from app.lesson.measuring import Measuring
 from app.lesson.numbers import Numbers
 from app.lesson.place import SKIPPED, Place
 from app.lesson.progress import Progress, news, outcome
-from app.lesson.prose import as_html, as_words, in_line
+from app.lesson.prose import as_html, as_words, in_line, paper
 from app.theme import Theme, theme
-from lessons import Claim, Lesson, Step
+from lessons import Lesson, Step
 from lessons.glossary import Term
 
 if TYPE_CHECKING:
     from app.state import AppState
 
-ASSETS = Path(__file__).parent.parent.parent / "assets"
 WIDTH = 390
 """Of the panel beside the views, in pixels."""
 
@@ -318,7 +317,9 @@ class LessonPanel:
         parts: list[Any] = [self._text(f"<b>Claims</b> <span class='small'>{how}</span>", margin=(10, 12, 2, 12))]
         for claim, div, mark in zip(step.claims, self._divs, marks(step, None, []), strict=True):
             div.text = (Mark("pending") if claim.live else mark).html(self.colours)
-            parts.append(self._text(in_line(claim.says, self._explained) + _paper(claim), margin=(6, 12, 0, 12)))
+            parts.append(
+                self._text(in_line(claim.says, self._explained) + paper(claim, in_line), margin=(6, 12, 0, 12))
+            )
             parts.append(pn.pane.Bokeh(div, sizing_mode="stretch_width", margin=0))
         if not all(claim.live for claim in step.claims):
             assert self.place.lesson is not None
@@ -373,14 +374,3 @@ class LessonPanel:
         return pn.Column(
             *standing, pn.FlexBox(back, free, forward, margin=0, gap="2px"), margin=0, css_classes=["ways"]
         )
-
-
-def _paper(claim: Claim) -> str:
-    """The paper's number beside ours."""
-    paper = claim.paper
-    if paper is None:
-        return ""
-    number = in_line(paper.number) if isinstance(paper.number, str) else f"{paper.number:g}"
-    ours = f", ours {paper.ours:g}" if paper.ours is not None else ""
-    reason = f" {in_line(paper.reason)}" if paper.reason else ""
-    return f"<br><span class='small'>{in_line(paper.figure)}: {number}{ours}.{reason}</span>"

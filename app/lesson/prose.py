@@ -8,7 +8,7 @@ from html import escape
 from markdown_it.token import Token
 
 from app.formulas import PARTS, in_lines
-from lessons import prose
+from lessons import Claim, prose
 from lessons.glossary import Term, found
 
 
@@ -60,3 +60,14 @@ def _formula(tex: str, alone: bool) -> str:
     # A formula is text to the page before MathJax finds it: no sign in it may begin a tag.
     tex = tex.replace("<", r"\lt ").replace(">", r"\gt ")
     return f"$${in_lines(tex, PARTS)}$$" if alone else rf"\({tex}\)"
+
+
+def paper(claim: Claim, words: Callable[[str], str]) -> str:
+    """The paper's number beside ours as HTML, below a claim; ``words`` makes HTML of its texts."""
+    found = claim.paper
+    if found is None:
+        return ""
+    number = words(found.number) if isinstance(found.number, str) else f"{found.number:g}"
+    ours = f", ours {found.ours:g}" if found.ours is not None else ""
+    reason = f" {words(found.reason)}" if found.reason else ""
+    return f"<br><span class='small'>{words(found.figure)}: {number}{ours}.{reason}</span>"

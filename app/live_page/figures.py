@@ -161,9 +161,7 @@ class Difference:
         after: Changes = {}
         for model, _, values in one.attributes:
             for name, value in values.items():
-                text = json.dumps(value)
-                for colour, other in known.items():
-                    text = text.replace(f'"{colour}"', f'"{other}"')
+                text = _recoloured(json.dumps(value), known)
                 if not _has_models(value) and (then := json.loads(text)) != value:
                     after.setdefault(model, {})[name] = then
         return cls({}, after)
@@ -191,8 +189,7 @@ class Difference:
                 text = json.dumps(values[name]) if name in values else DEFAULT
                 found = became.get((kind, name, text))
                 if found is None:
-                    for colour, other in known.items():
-                        text = text.replace(f'"{colour}"', f'"{other}"')
+                    text = _recoloured(text, known)
                     if "ndarray" in text:
                         return None
                     found = {text}
@@ -205,6 +202,13 @@ class Difference:
                         before.setdefault(model, {})[name] = value
                     after.setdefault(model, {})[name] = then
         return Difference(before, after)
+
+
+def _recoloured(text: str, known: Mapping[str, str]) -> str:
+    """A value as JSON with other colours for those that are ``known``."""
+    for colour, other in known.items():
+        text = text.replace(f'"{colour}"', f'"{other}"')
+    return text
 
 
 def _attributes(node: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:

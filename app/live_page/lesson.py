@@ -5,6 +5,7 @@ from html import escape
 from string import ascii_uppercase
 from typing import Any
 
+from app.lesson.prose import paper
 from app.live_page import recording, sweeping
 from app.live_page.claims import described_claim, is_measured, poisson
 from app.state import AppState
@@ -117,7 +118,7 @@ def _claims(step: Step, live: bool, swept: bool) -> str:
     here = {*_live_claims(step, live), *(sweeping.claims_of(step) if swept else ())}
     how = "checked live" if _live_claims(step, live) else "from separate runs"
     items = "".join(
-        f"<li>{sentence(claim.says)}{_paper(claim)}<p class='mark' data-claim='{i}'>{_unmeasured(claim) if i not in here else ''}</p></li>"
+        f"<li>{sentence(claim.says)}{paper(claim, sentence)}<p class='mark' data-claim='{i}'>{_unmeasured(claim) if i not in here else ''}</p></li>"
         for i, claim in enumerate(step.claims)
     )
     return f"<div class='claims'><p><b>Claims</b> <span class='small'>{how}</span></p><ul>{items}</ul><p class='standing small' role='status'></p></div>"
@@ -130,14 +131,3 @@ def _unmeasured(claim: Claim) -> str:
     if ours is None:
         return f"<b>– measured in the lab</b> expected {escape(expected)}"
     return f"<b>– recorded</b> measured {ours:.5g} at full length, expected {escape(expected)}"
-
-
-def _paper(claim: Claim) -> str:
-    """The paper's number beside ours."""
-    paper = claim.paper
-    if paper is None:
-        return ""
-    number = sentence(paper.number) if isinstance(paper.number, str) else f"{paper.number:g}"
-    ours = f", ours {paper.ours:g}" if paper.ours is not None else ""
-    reason = f" {sentence(paper.reason)}" if paper.reason else ""
-    return f"<br><span class='small'>{sentence(paper.figure)}: {number}{ours}.{reason}</span>"

@@ -1,6 +1,6 @@
 """Views that need Python as pictures of a run that is made with the file: they stand in a live page and do not move."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,16 +41,19 @@ def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[D
             if not view.background(now):
                 break
         show(view, view.compute(now))
-        captions = view.captions(now)
-        said = []
-        models = {model.id: model for model in view.figure.references()}
-        for key, text in captions.items():
-            if isinstance(models.get(key), Label):
-                said += [line for line in text.split("\n") if line]
-            elif key in models:
-                models[key].text = text
+        said, texts = told_apart(view, view.captions(now))
+        for model, text in texts.items():
+            model.text = text
         out.append((Drawn.of_view(view), said))
     return out
+
+
+def told_apart(view: View, captions: Mapping[str, str]) -> tuple[list[str], dict[Any, str]]:
+    """The lines of captions above the figure, which are text of the page there, and the texts of models inside it."""
+    models = {model.id: model for model in view.figure.references()}
+    there = [(models[key], text) for key, text in captions.items() if key in models]
+    said = [line for model, text in there if isinstance(model, Label) for line in text.split("\n") if line]
+    return said, {model: text for model, text in there if not isinstance(model, Label)}
 
 
 def show(view: View, data: Any) -> None:

@@ -13,7 +13,7 @@ from bokeh.models import ColumnDataSource, CustomJSTransform, GlyphRenderer, Lab
 
 from app.lanes import Progress
 from app.lanes.models import ModelLanes
-from app.live_page.recorded import show
+from app.live_page.recorded import show, told_apart
 from app.live_page.sweeping import dressed
 from app.state import AppState
 from app.views import VIEWS, fitting
@@ -161,14 +161,10 @@ def _moment(view: View, captions: Any) -> dict[str, Any] | None:
             if any(isinstance(x, (list, np.ndarray)) for column in columns.values() for x in column):
                 return None
             data[feed.model.id] = columns
-    said: list[str] = []
-    models = {model.id: model for model in view.figure.references()}
-    for key, text in captions.items():
-        if isinstance(models.get(key), Label):
-            models[key].visible = False
-            said += [line for line in text.split("\n") if line]
-        elif key in models:
-            properties[key] = {"text": text}
+    for label in view.figure.select({"type": Label}):
+        label.visible = label.visible and label.id not in captions
+    said, texts = told_apart(view, captions)
+    properties |= {model.id: {"text": text} for model, text in texts.items()}
     return {"data": data, "properties": properties, "captions": said}
 
 
