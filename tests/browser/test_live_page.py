@@ -169,7 +169,7 @@ def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
     assert same_as_python(moved, page) == []
     other = {"key": "gaussian", "params": {"mean": 0.0, "sd": 1.01 * sd}}
     assert same_as_python(Experiment.from_dict({**experiment.to_dict(), "target": other}), page)
-    drawn = "() => [].concat(...Bokeh.documents.map((one) => [...one._all_models.values()])).filter((one) => one.type === 'ColumnDataSource').map((one) => one.data).filter(({x, y}) => x && y && x.length > 50).map(({x, y}) => [[...x], [...y]])"
+    drawn = "() => Bokeh.documents.flatMap((one) => one.roots()).flatMap((root) => [...root.references()]).filter((one) => one.type === 'ColumnDataSource').map((one) => one.data).filter(({x, y}) => x && y && x.length > 50).map(({x, y}) => [[...x], [...y]])"
     curves = [np.array(curve) for curve in page.evaluate(drawn)]
     assert any(np.allclose(y, np.exp(-((x / sd) ** 2) / 2) / sd / np.sqrt(2 * np.pi), atol=2e-3) for x, y in curves)
     slider.press("ArrowLeft")
