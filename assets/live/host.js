@@ -31,6 +31,8 @@ export class Host {
     this.speed = 1
     this.single = 0
     this.sent = this.answered = 0
+    /** The number of the page's last message, which frames and captions carry. */
+    this.told = 0
     this.ticking = false
     /** What views are made for; null until figures of the lanes are there. @type {Omit<import("./views.js").Scene, "data"> | null} */
     this.scene = null
@@ -46,6 +48,7 @@ export class Host {
   receive(message) {
     this.taken = this.taken.then(async () => {
       try {
+        this.told = message.told ?? this.told
         if (!this.refused) await this[/** @type {"load"} */ (message.type)](message)
       } catch (error) {
         this.post({ type: "failed", message: String(error instanceof Error ? error.message : error) })
@@ -259,11 +262,11 @@ export class Host {
       if (say) texts.push([key, VIEWS[key].captions(scene, lanes), VIEWS[key].ofLanes && lanes.length > 1])
     }
     this.sent += 1
-    this.post({ type: "frame", number: this.sent, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), took: performance.now() - began, seconds: this.records.reduce((sum, { seconds }) => sum + seconds, 0) }, transfer)
+    this.post({ type: "frame", number: this.sent, told: this.told, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), took: performance.now() - began, seconds: this.records.reduce((sum, { seconds }) => sum + seconds, 0) }, transfer)
     if (say) {
       this.saidAt = performance.now()
       // @ts-ignore
-      this.post({ type: "text", items: texts, marks: this.claims?.marks(this.records) ?? [], step: this.claims?.step })
+      this.post({ type: "text", told: this.told, items: texts, marks: this.claims?.marks(this.records) ?? [], step: this.claims?.step })
     }
   }
 }

@@ -80,7 +80,38 @@ let playing = !matchMedia("(prefers-reduced-motion: reduce)").matches
 let refused = false
 
 /** @type {(message: any) => void} */
-let tell = () => {}
+let post = () => {}
+
+/** Messages that a frame follows. */
+const DRAWN = ["open", "look", "pace", "step", "change"]
+/** How many of them the host was sent; the last one that a frame, and that captions, have followed. */
+const messages = { told: 0, drawn: 0, written: 0 }
+/** Changes of the page that are not complete. */
+let changing = 0
+/** Say of the document whether figures and captions are those of its controls. */
+const mark = () => {
+  const { told, drawn, written } = messages
+  document.documentElement.dataset.current = String(!changing && drawn === told && written === told)
+}
+
+/** @param {any} message */
+const tell = (message) => {
+  if (DRAWN.includes(message.type)) messages.told += 1
+  mark()
+  post({ ...message, told: messages.told })
+}
+
+/** A change that takes more than one task. @template T @param {() => Promise<T>} work */
+const change = async (work) => {
+  changing += 1
+  mark()
+  try {
+    return await work()
+  } finally {
+    changing -= 1
+    mark()
+  }
+}
 
 /** The lesson that the page is of, if it is of one. @type {LessonPage} */
 let lesson
@@ -395,7 +426,7 @@ const placeViews = () => {
   if (still) element(`plot-${chosen.views[0]}`)?.append(still)
 }
 
-const showViews = async () => {
+const showViews = () => change(async () => {
   for (const key of views()) {
     element(`view-${key}`).hidden = !chosen.views.includes(key)
     element(`show-${key}`).setAttribute("aria-pressed", String(chosen.views.includes(key)))
@@ -416,7 +447,7 @@ const showViews = async () => {
     if (placed !== mine) return
   }
   if (!missing.length) take()
-}
+})
 
 /** Let the host draw into the figures that are there. */
 const take = () => {
@@ -482,10 +513,10 @@ const draw = (message) => {
     return
   }
   drawing = true
-  const { number, feeds, steps, took, seconds } = message
+  const { number, feeds, steps, took, seconds, told } = message
   requestAnimationFrame(() => setTimeout(() => {
     drawing = false
-    tell({ type: "answer", number })
+    post({ type: "answer", number })
     if (waiting.length) draw(waiting.shift())
   }, 0))
   for (const [feed, arrays] of feeds) {
@@ -499,10 +530,12 @@ const draw = (message) => {
   onFrame()
   hostMs += 0.1 * (took - hostMs)
   Object.assign(document.documentElement.dataset, { hostMs: hostMs.toFixed(2), seconds: seconds.toFixed(4) })
+  messages.drawn = told
+  mark()
 }
 
 /** @param {any} message */
-const write = ({ items, marks, step }) => {
+const write = ({ items, marks, step, told }) => {
   lesson.write(marks, step)
   for (const [key, lines, ofLanes] of items) {
     const holder = element(`caption-${key}`)
@@ -514,6 +547,8 @@ const write = ({ items, marks, step }) => {
     })
     while (holder.children.length > lines.length) holder.lastChild.remove()
   }
+  messages.written = told
+  mark()
 }
 
 /** @param {any} message */
@@ -638,7 +673,7 @@ const choices = (lane, i) => {
 }
 
 /** The run begins with other lanes. @param {string} focus the control that goes on to have the focus */
-const rearrange = async (focus) => {
+const rearrange = (focus) => change(async () => {
   const fitting = views()
   chosen.views = chosen.views.filter((key) => fitting.includes(key))
   if (!chosen.views.length) chosen.views = fitting.slice(0, 1)
@@ -649,7 +684,7 @@ const rearrange = async (focus) => {
   open()
   await showViews()
   showPlay()
-}
+})
 
 /** Sliders of the target's parameters; one of them is away from its first value at a time. */
 const placeTarget = () => {
@@ -791,7 +826,7 @@ const connect = () => {
 }
 
 /** Show a step, as the link has it or from its beginning. @param {number} to @param {boolean} [linked] */
-const show = async (to, linked = false) => {
+const show = (to, linked = false) => change(async () => {
   number = to
   page = { ...file.steps[to], target: file.targets[file.steps[to].target] }
   chosen = first()
@@ -823,13 +858,13 @@ const show = async (to, linked = false) => {
     sayRefused()
   }
   showPlay()
-}
+})
 
 const begin = async () => {
   const module = element("module").textContent
   // A lesson may have words alone.
   if (module) {
-    tell = connect()
+    post = connect()
     tell({ type: "load", module })
   }
   try {

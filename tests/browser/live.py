@@ -5,8 +5,11 @@ import json
 import re
 from base64 import b64decode, b64encode
 
-MOVES = "Number(document.documentElement.dataset.frames) > 2"
+CURRENT = "document.documentElement.dataset.current === 'true'"
+"""Figures and captions are those of the controls."""
+MOVES = f"{CURRENT} && Number(document.documentElement.dataset.frames) > 2"
 STILL = "document.documentElement.dataset.playing === 'false'"
+SETTLED = f"{STILL} && {CURRENT}"
 SOURCES = """([key, page]) => {
   const find = (id) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one)
   const read = ({ id, columns }) => { const model = find(id); return model.data ? columns.map((name) => [...model.data[name]]) : [[model.start, model.end]] }
@@ -35,6 +38,5 @@ def steps(page):
 def paused(page):
     """Stop it, and wait until all that was on the way has been drawn."""
     page.locator("#play").click()
-    page.wait_for_function(STILL)
-    page.wait_for_timeout(1000)
+    page.wait_for_function(SETTLED)
     return steps(page)

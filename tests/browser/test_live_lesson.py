@@ -10,7 +10,7 @@ from app.live_page import lesson_page, write_site
 from lessons.lesson import Claim, Lesson, Question, Step, read
 from tests.browser import until
 from tests.browser.lab import AXE, check_width
-from tests.browser.live import MOVES, STILL, pages_of, steps, with_pages
+from tests.browser.live import MOVES, SETTLED, STILL, pages_of, steps, with_pages
 
 LESSON = """+++
 title = "Marks"
@@ -141,7 +141,7 @@ def stored(page):
 def test_a_student_answers_and_sees_the_marks(opened, text):
     """Nothing moves before the answer; then each claim is judged, and what is done is kept."""
     page = opened(text)
-    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    page.wait_for_function(SETTLED)
     assert page.locator(".after:visible").count() == 0
     page.locator("#play").click()
     shows(page, "First answer the lesson's question, or skip it.")
@@ -210,7 +210,7 @@ def test_another_claim_in_the_file_is_seen(opened, text, fault):
 @pytest.mark.parametrize("answers", ["9.1", "1.7", "2.1", "1.-1", "<img src=x>,__proto__.1", "x" * 10_000])
 def test_a_broken_answer_in_the_link_is_a_sentence(opened, text, answers):
     page = opened(text, fragment=f"#answers={answers}", still=True)
-    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    page.wait_for_function(SETTLED)
     assert page.locator("#problem").inner_text().startswith("The link asks for what this file has not: answers.")
     shows(page, "The experiment waits for your answer.")
 

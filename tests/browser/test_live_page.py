@@ -19,7 +19,7 @@ from samplers.diagnostics import ks
 from samplers.parameters import SpecError
 from tests.browser import until
 from tests.browser.lab import AXE, check_width
-from tests.browser.live import MOVES, SOURCES, pages_of, paused, steps, with_pages
+from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, steps, with_pages
 
 LESSON = """+++
 title = "A live lesson"
@@ -173,7 +173,7 @@ def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
     curves = [np.array(curve) for curve in page.evaluate(drawn)]
     assert any(np.allclose(y, np.exp(-((x / sd) ** 2) / 2) / sd / np.sqrt(2 * np.pi), atol=2e-3) for x, y in curves)
     slider.press("ArrowLeft")
-    page.wait_for_timeout(300)
+    page.wait_for_function(SETTLED)
     curves = [np.array(curve) for curve in page.evaluate(drawn)]
     assert any(np.allclose(y, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), atol=2e-3) for x, y in curves)
     assert "target" not in page.evaluate("location.hash")
@@ -232,7 +232,7 @@ def test_a_view_that_needs_python_stands_still(opened):
 def test_a_picture_is_saved(opened):
     """It is as large as the views, and not of one colour."""
     page = opened(made()[1], still=True)
-    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    page.wait_for_function(SETTLED)
     with page.expect_download() as waiting:
         page.locator("#picture").click()
     picture = np.asarray(Image.open(waiting.value.path()).convert("RGB"))
@@ -258,7 +258,7 @@ def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
     """What the step-size slider says is what the link says, and a page opened by it begins there."""
     _, text = made()
     page = opened(text, still=True)
-    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    page.wait_for_function(SETTLED)
     slider = page.locator("#sampler-0-step_size")
     slider.focus()
     for _ in range(5):
@@ -275,7 +275,7 @@ def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
     assert (reopened.target.key, reopened.seed, reopened.lanes[1].gradient.key) == ("quartic", 3, "gaussian")
     page.locator("#seed").click()
     again = opened(text, still=True, fragment=fragment.replace("seed=3", "seed=7"))
-    again.wait_for_function("document.documentElement.dataset.frames > 0")
+    again.wait_for_function(SETTLED)
     assert again.locator("section.lane-0 output").first.inner_text() == value
     assert again.locator("#seed-now").inner_text() == "7"
 
@@ -381,7 +381,7 @@ def test_the_file_is_small():
 def test_axe_finds_nothing(opened, theme):
     """A lesson, with its text, controls and pictures."""
     page = opened(lesson_page(load_all([]).lessons["langevin"]), still=True, theme=theme)
-    page.wait_for_function("document.documentElement.dataset.frames > 0")
+    page.wait_for_function(SETTLED)
     page.evaluate(AXE)
     found = page.evaluate("() => axe.run(document, {resultTypes: ['violations'], preload: false})")["violations"]
     assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
@@ -405,18 +405,16 @@ COLOURS = """() => Bokeh.documents.flatMap((one) => one.roots()).flatMap((one) =
 def test_a_theme_comes_back(opened):
     """After the dark theme the figures have their first colours, those of a view that was shown meanwhile, too."""
     page = opened(made()[1], still=True)
-    page.wait_for_function("document.documentElement.dataset.frames > 0 && Bokeh.documents.length > 2")
+    page.wait_for_function(SETTLED)
     page.locator("#show-trace").click()
-    page.wait_for_function("document.querySelector('#plot-trace').firstElementChild && Bokeh.documents.length > 3")
-    page.wait_for_timeout(500)
+    page.wait_for_function(SETTLED)
     light = page.evaluate(COLOURS)
     page.reload()
-    page.wait_for_function("window.Bokeh && document.documentElement.dataset.frames > 0 && Bokeh.documents.length > 3")
-    page.wait_for_timeout(500)
+    page.wait_for_function(SETTLED)
     page.locator("#show-trace").click()
     page.locator("#theme").click()
     page.locator("#show-trace").click()
-    page.wait_for_timeout(500)
+    page.wait_for_function(SETTLED)
     dark = page.evaluate(COLOURS)
     assert len(dark) == len(light) and sum(a != b for a, b in zip(light, dark, strict=True)) > 20
     page.locator("#theme").click()

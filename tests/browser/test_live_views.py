@@ -16,7 +16,7 @@ from app.views.base import Frame
 from app.views.globe import turned
 from samplers import Experiment, Run
 from samplers.targets import TARGETS
-from tests.browser.live import SOURCES, pages_of, paused, steps
+from tests.browser.live import SETTLED, SOURCES, pages_of, paused, steps
 
 CASES = {
     "quartic": ("quartic", ("sgld", "full"), ("sghmc", "gaussian")),
@@ -54,7 +54,7 @@ def step_on(page, n):
         before = steps(page)
         page.locator("#step").click()
         page.wait_for_function(ANSWERED, arg=before + 1)
-    page.wait_for_timeout(700)
+    page.wait_for_function(SETTLED)
 
 
 class Python:
@@ -118,11 +118,7 @@ def differences(page, python, whole):
 
 def still(opened, text, keys):
     page = opened(text, still=True, fragment=f"#views={','.join(keys)}&n_chains={CHAINS}")
-    page.wait_for_function("document.documentElement.dataset.frames > 0")
-    # Figures are made one after the other, and each begins with a frame of its own.
-    places = "[...document.querySelectorAll('figure.view:not([hidden]) .plot')]"
-    page.wait_for_function(f"{places}.every((place) => place.childElementCount > 0)")
-    page.wait_for_timeout(2500)
+    page.wait_for_function(SETTLED)
     return page
 
 
