@@ -63,14 +63,10 @@ export const progress = (known, { key, steps }) => {
 /** @param {string} tag @param {string} className @param {string} text */
 const element = (tag, className, text) => Object.assign(document.createElement(tag), { className, textContent: text })
 
-/** @param {{model: any}} given */
-export function render({ model }) {
-  model.on("text", () => note(model.text))
+/** What the list shows of each lesson. @param {any} model */
+const items = (model) => {
   const known = read()
-  const list = document.createElement("ol")
-  list.className = "contents"
-  list.hidden = model.lessons.length === 0
-  model.lessons.forEach((/** @type {any} */ lesson, /** @type {number} */ i) => {
+  return model.lessons.map((/** @type {any} */ lesson, /** @type {number} */ i) => {
     const { done, said } = progress(known, lesson)
     const button = element("button", "lesson", "")
     const texts = element("span", "texts", "")
@@ -82,7 +78,21 @@ export function render({ model }) {
     button.addEventListener("click", () => model.send_msg(i))
     const item = document.createElement("li")
     item.append(button)
-    list.append(item)
+    return item
   })
+}
+
+/** @param {{model: any}} given */
+export function render({ model }) {
+  const list = document.createElement("ol")
+  list.className = "contents"
+  const fill = () => {
+    list.hidden = model.lessons.length === 0
+    list.replaceChildren(...items(model))
+  }
+  model.on("text", () => note(model.text))
+  model.on("lessons", fill)
+  model.on("msg:custom", fill)
+  fill()
   return list
 }

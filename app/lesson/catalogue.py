@@ -27,36 +27,38 @@ class Catalogue:
 
     def open(self) -> None:
         """Show the list as the files are now, and what is wrong with those that have been read."""
-        parts = self._parts()
         if self._dialog is None:
+            self._intro, self._ways, self._broken = _html(), _folded("", _WAYS), _html(css_classes=["lesson-problems"])
+            self._menu = Contents(self._chosen)
             self._dialog = pmui.Dialog(
-                *parts, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
+                self._intro, self._ways, terms(), self._broken, self._menu, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
             )  # fmt: skip
+            self._fill()
             self.panel.objects = [self._dialog]
         else:
-            self._dialog.param.update(objects=parts, open=True)
+            self._fill()
+            self._menu.look_again()
+            self._dialog.open = True
 
     def update(self) -> None:
         """The same of the list that is shown, where more is known of the files than when it was made."""
         if self._shown != (outlines(), known_problems()):
-            self._dialog.objects = self._parts()
+            self._fill()
 
-    def _parts(self) -> list[Any]:
+    def _fill(self) -> None:
+        # The dialog's children stay: one whose children are exchanged while it is drawn stays empty.
         self._shown = known, problems = outlines(), known_problems()
-        lessons = list(known.values())
+        minutes = sum(lesson.minutes for lesson in known.values())
+        self._intro.object = f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {hours(minutes)} in all."
+        self._ways.object = ways(known) if self._teacher() else ""
+        self._broken.object = broken(problems)
+        for part in (self._ways, self._broken):
+            part.visible = bool(part.object)
+        self._menu.lessons = [item(lesson, known) for lesson in known.values()]
 
-        def chosen(number: int) -> None:
-            self._dialog.open = False
-            self._go_to(lessons[number].key)
-
-        menu = Contents(chosen, lessons=[item(lesson, known) for lesson in lessons])
-        minutes = sum(lesson.minutes for lesson in lessons)
-        intro = pn.pane.HTML(
-            f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {hours(minutes)} in all.",
-            sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
-        )  # fmt: skip
-        own = [ways(known)] if self._teacher() else []
-        return [intro, *own, terms(), *broken(problems), menu]
+    def _chosen(self, number: int) -> None:
+        self._dialog.open = False
+        self._go_to(self._menu.lessons[number]["key"])
 
 
 def hours(minutes: int) -> str:
@@ -66,7 +68,7 @@ def hours(minutes: int) -> str:
     return f"{whole} hour{'s' if halves > 2 else ''}"
 
 
-def ways(known: Mapping[str, Outline]) -> Any:
+def ways(known: Mapping[str, Outline]) -> str:
     """The teacher's paths through the course: each lecture with its steps and their minutes."""
     html = ""
     for path in paths():
@@ -79,9 +81,7 @@ def ways(known: Mapping[str, Outline]) -> Any:
             )
             html += f"<p><b>{escape(lecture.title)}</b>, {lecture.minutes} minutes</p><ol>{listed}</ol>"
         html += "</details>"
-    return _folded(
-        html, "ol { margin: 0 0 8px 0; padding-left: 1.8em; } p { margin: 6px 0 2px 0; } .of { opacity: .8; }"
-    )
+    return html
 
 
 def terms() -> Any:
@@ -94,12 +94,16 @@ def terms() -> Any:
     return _folded(html, "dd { margin: 0 0 8px 0; }")
 
 
+_WAYS = "ol { margin: 0 0 8px 0; padding-left: 1.8em; } p { margin: 6px 0 2px 0; } .of { opacity: .8; }"
+
+
 def _folded(html: str, style: str) -> Any:
-    """What opens where it is asked for."""
-    return pn.pane.HTML(
-        html, sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"},
-        stylesheets=[f"summary {{ cursor: pointer; }} a {{ color: inherit; }} {style}"],
-    )  # fmt: skip
+    """A part that opens where it is asked for."""
+    return _html(html, stylesheets=[f"summary {{ cursor: pointer; }} a {{ color: inherit; }} {style}"])
+
+
+def _html(html: str = "", **more: Any) -> Any:
+    return pn.pane.HTML(html, sizing_mode="stretch_width", margin=(0, 10, 6, 10), styles={"font-size": "15px"}, **more)
 
 
 def item(lesson: Outline, known: Mapping[str, Outline]) -> dict[str, Any]:
@@ -116,14 +120,12 @@ def about(lesson: Outline, known: Mapping[str, Outline]) -> str:
     return as_words(f"{text} Needs: {needs}." if needs else text)
 
 
-def broken(problems: tuple[str, ...]) -> list[Any]:
-    """A message with every problem; none where there is none."""
+def broken(problems: tuple[str, ...]) -> str:
+    """A message with every problem; empty where there is none."""
     if not problems:
-        return []
+        return ""
     listed = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
-    text = pn.pane.HTML(
-        f"<b>Not all is right with the lessons' files:</b><ul style='margin:4px 0;padding-left:1.2em'>{listed}</ul>",
-        sizing_mode="stretch_width", margin=(4, 10), css_classes=["lesson-problems"],
-        styles={"border-left": "4px solid #d3473d", "padding": "4px 10px", "font-size": "14px", "overflow-wrap": "anywhere"},
-    )  # fmt: skip
-    return [text]
+    return (
+        "<div style='border-left:4px solid #d3473d;padding:4px 10px;font-size:14px;overflow-wrap:anywhere'>"
+        f"<b>Not all is right with the lessons' files:</b><ul style='margin:4px 0;padding-left:1.2em'>{listed}</ul></div>"
+    )

@@ -68,6 +68,10 @@ class Contents(Progress):
         super().__init__(width=None, height=None, sizing_mode="stretch_width", **params)
         self._chosen = chosen
 
+    def look_again(self) -> None:
+        """Show what is done by now."""
+        self._send_msg(None)
+
     def _handle_msg(self, message: Any) -> None:
         if type(message) is int and 0 <= message < len(self.lessons):
             self._chosen(message)
