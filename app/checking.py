@@ -62,8 +62,9 @@ def first_frame() -> float:
             taking = asyncio.create_task(page.take())
             await asyncio.wait_for(came.wait(), FRAME_SECONDS)
             seconds = time.perf_counter() - began
+            # A frame that is on its way would be answered after the end.
+            taking.cancel()
             page.close()
-            await taking
             # The server has its end of the connection to close.
             await asyncio.sleep(CLOSING_SECONDS)
             return seconds

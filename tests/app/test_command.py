@@ -79,13 +79,38 @@ def test_the_check_sees_a_sampler_that_is_wrong(monkeypatch, capsys):
 
 CHECK = "import sys; from app.command import main; sys.exit(main(['--check']))"
 FAULT = "import app.shell; app.shell.page = lambda: 1 / 0; "
+LATE = """
+import asyncio
+from samplers.benchmarks.light import LightPage
+
+class Late(LightPage):
+    closed = False
+
+    async def take(self):
+        taking = asyncio.create_task(super().take())
+        while not self.closed:
+            await asyncio.sleep(0.01)
+        self.answer(2, 0)
+
+    def close(self):
+        super().close()
+        self.closed = True
+
+import app.checking
+app.checking.LightPage = Late
+"""
+"""A frame comes after the page was left."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["", FAULT], ids=["as it is", "a page that cannot be made"])
-def test_the_check_opens_a_page(fault):
+@pytest.mark.parametrize(
+    ("before", "fault"),
+    [("", False), (LATE, False), (FAULT, True)],
+    ids=["as it is", "a late frame", "a page that cannot be made"],
+)
+def test_the_check_opens_a_page(before, fault):
     """Fails where ``--check`` is content while every visitor gets an error. Fault: the page cannot be made."""
-    done = subprocess.run([sys.executable, "-c", fault + CHECK], capture_output=True, text=True, timeout=400)
+    done = subprocess.run([sys.executable, "-c", before + CHECK], capture_output=True, text=True, timeout=400)
     assert ("ok    page: the first frame came after" in done.stdout) == (not fault), done.stderr
     assert done.returncode == (command.FAILED if fault else 0)
     assert ("sgmcmc-lab: the page does not open" in done.stderr) == bool(fault)
