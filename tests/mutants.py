@@ -37,7 +37,7 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).parent.parent
 
 GROUPS = {
-    "samplers/diagnostics": ("test_diagnostics*", "test_calibration"),
+    "samplers/diagnostics": ("test_diagnostics*", "test_readings", "test_calibration"),
     "samplers/accumulate.py": (
         "test_engine::count moments autocovariance history burn thin",
         "test_diagnostics",
@@ -46,7 +46,9 @@ GROUPS = {
         "test_expressions",
         "test_densities",
         "test_draws",
+        "test_ends",
         "test_native",
+        "test_signs",
         "test_recipe",
         "test_recipe_flow",
         "test_values",
@@ -55,6 +57,7 @@ GROUPS = {
         "test_fokker_planck",
         "test_recipe",
         "test_recipe_flow",
+        "test_recipe_papers",
         "test_recipe_sampler",
         "test_theorem2",
         "test_values",
@@ -75,7 +78,11 @@ GROUPS = {
     "samplers/models": (
         "test_gamma_gradient",
         "test_network*",
+        "test_average",
+        "test_file_formats",
         "test_model_runs",
+        "test_readers",
+        "test_trials",
         "test_followed",
         "samplers/test_formulas",
         "test_references",
@@ -92,6 +99,8 @@ GROUPS = {
         "test_captions",
         "test_*views",
         "test_views_figures",
+        "test_views_lanes",
+        "test_reach",
         "test_paths_view",
         "test_steps",
         "test_followed",
