@@ -357,7 +357,7 @@ class Finder(PathFinder):
 
 
 def _importers(path: str) -> set[str]:
-    """The names, without folder, of this file and of all in the engine that import it, however indirectly."""
+    """This module and all of the engine that import it, however indirectly."""
     imports = {}
     for file in (ROOT / "samplers").rglob("*.py"):
         wanted = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
@@ -366,7 +366,12 @@ def _importers(path: str) -> set[str]:
     found = {path.removesuffix(".py").replace("/", ".")}
     while more := {name for name, words in imports.items() if words & found and name not in found}:
         found |= more
-    return {name.split(".")[-1] for name in found}
+    return found
+
+
+def _of(modules: set[str], names: list[str]) -> set[str]:
+    """The files of the cache with compiled functions of these modules."""
+    return {name for name in names if any(name.startswith(f"{module}.") for module in modules)}
 
 
 class Words:
@@ -430,7 +435,7 @@ def _try(folder: Path, mutant: Mutant, known: dict, cache: Path, killers: set[st
         cache,
         folder / "cache",
         copy_function=os.link,
-        ignore=lambda _, names: {n for n in names if n.split(".")[0] in stale},
+        ignore=lambda _, names: _of(stale, names),
     )
     os.environ["SGMCMC_LAB_TEST_CACHE"] = str(folder / "cache")
     Finder.mutant = mutant

@@ -27,6 +27,7 @@ from tests.browser.hosts import (
     GENERATOR,
     GROWTH,
     HELD,
+    WEBKIT,
     Difference,
     Host,
     Job,
@@ -188,7 +189,7 @@ def table(found: list[Found]) -> str:
 def main() -> int:
     """Compare, print the table, and say whether all is well."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity", description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--browser", choices=(CHROMIUM, FIREFOX), default=CHROMIUM)
+    parser.add_argument("--browser", choices=(CHROMIUM, FIREFOX, WEBKIT), default=CHROMIUM)
     for name in ("sampler", "target", "gradient"):
         parser.add_argument(f"--{name}", default="", help="one alone")
     given = parser.parse_args()

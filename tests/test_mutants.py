@@ -2,6 +2,8 @@
 
 import pytest
 
+from samplers import jit
+from samplers.diagnostics import ks, moments
 from tests import mutants
 
 
@@ -19,3 +21,13 @@ def test_a_pattern_that_nothing_has_is_an_error(entry, sentence, monkeypatch):
     monkeypatch.setitem(mutants.GROUPS, "app/fair.py", ("test_fair", entry))
     with pytest.raises(ValueError, match=sentence):
         mutants._tests("app/fair.py")
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_what_may_hold_the_fault_is_compiled_anew(fault):
+    """Fails where a mutant meets the function that was compiled before it. Fault: the modules have other names."""
+    stale = mutants._importers("samplers/diagnostics/moments.py")
+    if fault:
+        stale = {module.split(".")[-1] for module in stale}
+    ours, other = (jit.kept_in(function).name for function in (moments.cir_means, ks.largest_gap))
+    assert mutants._of(stale, [ours, other]) == (set() if fault else {ours})

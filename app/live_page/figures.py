@@ -1,5 +1,6 @@
 """The figures of a live page: those that a view builds, as BokehJS reads them, in both themes, and smaller."""
 
+import functools
 import gzip
 import json
 from base64 import b64decode, b64encode
@@ -8,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from bokeh.embed import json_item
+from bokeh.core.serialization import Serializer
+from bokeh.document import Document
+from bokeh.model import Model
 from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Label, LinearColorMapper, Plot, Widget
 
 from app.views import VIEWS
@@ -23,6 +26,8 @@ class Drawn:
     item: Any
     attributes: tuple[tuple[str, str, dict[str, Any]], ...]
     """Of each model its id, its kind and its attributes, with references in the place of models."""
+    models: Mapping[str, Model]
+    """By their ids."""
 
     @classmethod
     def of(cls, key: str, scene: Scene) -> "Drawn | None":
@@ -44,20 +49,19 @@ class Drawn:
             elif isinstance(model, GlyphRenderer) and isinstance(model.glyph, Image) and not turned:
                 # What is turned has numbers of its own.
                 _reduce(model.data_source, model.glyph.color_mapper)
-        item = _smaller(json.loads(json.dumps(json_item(view.figure))))
-        # Definitions of models of every library that this process has loaded; none is in a figure.
-        item["doc"]["defs"] = []
-        return cls(view, item, tuple(_attributes(item["doc"]["roots"])))
+        # As `bokeh.embed.json_item` has it, without the definitions of models of every library that is loaded.
+        root = _smaller(json.loads(json.dumps(Serializer(deferred=False).encode(view.figure))))
+        item = {"target_id": None, "root_id": view.figure.id, "doc": {**_empty(), "roots": [root]}}
+        return cls(view, item, tuple(_attributes(root)), {model.id: model for model in models})
 
     @property
     def needs_widgets(self) -> bool:
         """Whether the figure has sliders or texts, which are a part of BokehJS of their own."""
-        return any(isinstance(model, Widget) for model in self.view.figure.references())
+        return any(isinstance(model, Widget) for model in self.models.values())
 
     def default(self, model: str, name: str) -> Any:
         """A property that a document is without. Raises :class:`StructureError` where it is no number, text or None."""
-        found = next(one for one in self.view.figure.references() if one.id == model)
-        value = getattr(found, name)
+        value = getattr(self.models[model], name)
         if not isinstance(value, str | int | float | None):
             raise StructureError(f"{self.view.key}: {name}")
         return value
@@ -78,6 +82,13 @@ class Drawn:
         names = set(AXIS_LABELS.values())
         found = self.attributes if self.view.follows_axis else ()
         return [(model, "axis_label") for model, _, values in found if values.get("axis_label") in names]
+
+
+@functools.cache
+def _empty() -> dict[str, Any]:
+    """A document without figures."""
+    found = Document(title="").to_json(deferred=False)
+    return {**json.loads(json.dumps(found)), "defs": []}
 
 
 ENOUGH = 1e-4

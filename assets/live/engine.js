@@ -28,8 +28,9 @@ export const numbersOf = ({ values, data }) =>
 
 /** What was compressed, and written in base64. @param {string} text @returns {Response} */
 export const unzipped = (text) => {
-  const bytes = new Blob([/** @type {BlobPart} */ (bytesOf(text.trim()))])
-  return new Response(bytes.stream().pipeThrough(new DecompressionStream("gzip")))
+  // No Blob: WebKit's worker cannot read one where the page is a file.
+  const { body } = new Response(/** @type {BodyInit} */ (bytesOf(text.trim())))
+  return new Response(/** @type {ReadableStream<any>} */ (body).pipeThrough(new DecompressionStream("gzip")))
 }
 
 export class Engine {

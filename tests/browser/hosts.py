@@ -1,7 +1,7 @@
 """The engine's two hosts beside each other: what a run holds in Python, and in a browser's WebAssembly.
 
 A small server hands the page of ``hosts.js`` the project's own modules of JavaScript, the compiled functions, and
-nothing else; a Chromium or a Firefox opens it. :func:`compare` says where two runs differ.
+nothing else; a Chromium, a Firefox or a WebKit opens it. :func:`compare` says where two runs differ.
 """
 
 import functools
@@ -24,8 +24,9 @@ from samplers.targets import Target
 from samplers.wasm import description, link, objects
 from tests import browser
 from tests.browser.firefox import find_firefox, firefox_page
+from tests.browser.webkit import find_webkit, webkit_page
 
-CHROMIUM, FIREFOX = "chromium", "firefox"
+CHROMIUM, FIREFOX, WEBKIT = "chromium", "firefox", "webkit"
 LIVE = browser.ROOT / "assets" / "live"
 SOURCES = {
     **{
@@ -136,12 +137,18 @@ def open_page(name: str) -> Iterator[Page]:
         with firefox_page(path) as page:
             yield page
         return
+    if name == WEBKIT:
+        found = find_webkit()
+        assert found, "no WebKitGTK with its driver, or no Xvfb, is installed"
+        with webkit_page(found) as page:
+            yield page
+        return
     path = browser.find_chromium()
     assert path, "no Chromium is installed"
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, headless=True, args=browser.arguments())
-        yield found.new_page()
-        found.close()
+        chromium = playwright.chromium.launch(executable_path=path, headless=True, args=browser.arguments())
+        yield chromium.new_page()
+        chromium.close()
 
 
 class Host:

@@ -5,7 +5,10 @@ Each fault that is planted, in a description or in the text of a script, must be
 """
 
 import base64
+import functools
 import math
+import re
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -13,11 +16,15 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 
+from app.live_page import live_page
+from samplers import Experiment
 from samplers.spec import Change, RunSpec, Settings
 from samplers.targets.posterior import PRESETS
-from tests.browser import hosts
-from tests.browser.firefox import BROWSERS, find_firefox
+from tests.browser import PATIENCE, hosts
+from tests.browser.firefox import find_firefox
 from tests.browser.hosts import HELD, Host, Job, compare
+from tests.browser.live import MOVES, SETTLED
+from tests.browser.webkit import find_webkit
 from tests.parity import Pair, compared, pairs
 
 EACH = 2
@@ -392,15 +399,57 @@ def test_the_comparison_sees_one_number(name):
     assert compare(one, other, job.target()).problems
 
 
-# Firefox
+# Other browsers
+
+OTHERS = {hosts.FIREFOX: find_firefox, hosts.WEBKIT: find_webkit}
 
 
-def test_firefox(covered):
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_browser(name, covered):
     """A few pairs where it is installed."""
-    if find_firefox() is None:
-        pytest.skip(f"none of {', '.join(BROWSERS)} is installed")
+    if OTHERS[name]() is None:
+        pytest.skip(f"no {name} is installed")
     some = covered[:: len(covered) // 10]
-    with hosts.serve(hosts.module_of(pair.spec() for pair in some)) as site, hosts.open_page(hosts.FIREFOX) as page:
+    with hosts.serve(hosts.module_of(pair.spec() for pair in some)) as site, hosts.open_page(name) as page:
         found = list(compared(Host(page, site), some))
     assert len(found) >= 10
     assert not {str(each.pair): each.problems for each in found if each.problems}
+
+
+@functools.cache
+def a_file():
+    lanes = [{"sampler": "sgld"}, {"sampler": "sghmc"}]
+    return live_page(Experiment.from_dict({"target": "gaussian", "lanes": lanes}))
+
+
+@pytest.mark.parametrize(("name", "fault"), [(hosts.FIREFOX, False), (hosts.WEBKIT, False), (hosts.WEBKIT, True)])
+def test_a_file_moves_in_another_browser(name, fault, tmp_path):
+    """Opened from a disk, it moves and rests. A planted fault: the worker reads a Blob, which WebKit refuses it."""
+    if OTHERS[name]() is None:
+        pytest.skip(f"no {name} is installed")
+    text = a_file()
+    if fault:
+        text = re.sub("<meta http-equiv=[^>]*>", "", text)
+        text = re.sub(r"const \{ body \} = new Response\((.*)\)\n", r"const body = new Blob([\1]).stream()\n", text)
+        assert "new Blob([/** @type {BodyInit} */" in text
+    file = tmp_path / "live.html"
+    file.write_text(text, encoding="utf-8")
+    with hosts.open_page(name) as page:
+        page.goto(file.as_uri())
+        moves = "Number(document.getElementById('steps').textContent.replaceAll(',', '')) > 100"
+        problem = "document.getElementById('problem').textContent"
+        wait(page, f"({MOVES} && {moves}) || {problem} !== ''")
+        assert ("NotReadableError" in page.evaluate(problem)) == fault
+        if fault:
+            return
+        page.evaluate("document.getElementById('play').click()")
+        wait(page, SETTLED)
+        assert page.evaluate("document.querySelectorAll('#views .bk-Figure').length") >= 2
+        assert page.evaluate(problem) == ""
+
+
+def wait(page, expression):
+    ends = time.monotonic() + PATIENCE
+    while not page.evaluate(expression):
+        assert time.monotonic() < ends, expression
+        time.sleep(0.1)
