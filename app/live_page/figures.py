@@ -49,10 +49,8 @@ class Drawn:
             elif isinstance(model, GlyphRenderer) and isinstance(model.glyph, Image) and not turned:
                 # What is turned has numbers of its own.
                 _reduce(model.data_source, model.glyph.color_mapper)
-        # As `bokeh.embed.json_item` has it, without the definitions of models of every library that is loaded.
-        root = _smaller(json.loads(json.dumps(Serializer(deferred=False).encode(view.figure))))
-        item = {"target_id": None, "root_id": view.figure.id, "doc": {**_empty(), "roots": [root]}}
-        return cls(view, item, tuple(_attributes(root)), {model.id: model for model in models})
+        item = _smaller(standalone(view.figure))
+        return cls(view, item, tuple(_attributes(item["doc"]["roots"])), {model.id: model for model in models})
 
     @property
     def needs_widgets(self) -> bool:
@@ -84,6 +82,14 @@ class Drawn:
         return [(model, "axis_label") for model, _, values in found if values.get("axis_label") in names]
 
 
+def standalone(figure: Model) -> dict[str, Any]:
+    """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the definitions of models of
+    every library that is loaded.
+    """
+    root = json.loads(json.dumps(Serializer(deferred=False).encode(figure)))
+    return {"target_id": None, "root_id": figure.id, "doc": {**_empty(), "roots": [root]}}
+
+
 @functools.cache
 def _empty() -> dict[str, Any]:
     """A document without figures."""
@@ -96,7 +102,10 @@ ENOUGH = 1e-4
 
 
 def _smaller(node: Any) -> Any:
-    """A document with arrays of 4-byte numbers where a drawing needs no more, none compressed, for the file is."""
+    """A document with arrays of 4-byte numbers where a drawing needs no more, none compressed, for the file is.
+
+    Its arrays are no base64 that BokehJS reads: the page hands it their bytes.
+    """
     if isinstance(node, list):
         return [_smaller(part) for part in node]
     if not isinstance(node, dict):

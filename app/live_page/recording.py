@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from bokeh.embed import json_item
 from bokeh.models import ColumnDataSource, CustomJSTransform, GlyphRenderer, Label, Model, Plot, Widget
 
 from app.lanes import Progress
 from app.lanes.models import ModelLanes
+from app.live_page.figures import standalone
 from app.live_page.recorded import show, told_apart
 from app.live_page.sweeping import dressed
 from app.state import AppState
@@ -91,8 +91,7 @@ def described(lesson: Lesson, step: Step) -> dict[str, Any] | None:
         for plot in view.figure.select({"type": Plot}):
             # Captions are text of the page there.
             plot.min_border_top = 8
-        item: Any = json_item(view.figure)
-        item["doc"]["defs"] = []
+        item = standalone(view.figure)
         light, dark = dressed(view.figure)
         figures.append(
             {"title": view.title, "hint": view.hint, "figure": item, "moments": moments, "light": light, "dark": dark}

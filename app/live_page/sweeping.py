@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from bokeh.embed import json_item
 from bokeh.models import Model
 
 from app.lesson.sweeping import SweepPicture
 from app.live_page.claims import MEASURED, cells, described_measure, exact, per_root
+from app.live_page.figures import standalone
 from app.theme import DARK, LIGHT
 from lessons import sweep as sweeps
 from lessons.figures import axis_values, prepare
@@ -64,9 +64,7 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
     for caption in picture.captions:
         caption.visible = False
     picture.figure.y_range.range_padding = picture.figure.x_range.range_padding
-    figure: Any = json_item(picture.figure)
-    # Definitions of models of every library that this process has loaded; none is in a figure.
-    figure["doc"]["defs"] = []
+    figure = standalone(picture.figure)
     light, dark = dressed(picture.figure)
     sources = [source.id for source in picture.sources]
     return {
