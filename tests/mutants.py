@@ -41,6 +41,7 @@ GROUPS = {
     "samplers/accumulate.py": (
         "test_engine::count moments autocovariance history burn thin",
         "test_diagnostics",
+        "test_readings",
     ),
     "samplers/expressions": (
         "test_expressions",

@@ -589,6 +589,17 @@ def test_quantiles_of_draws(n):
     assert np.array_equal(np.isnan(bands.quantiles(x, (0.1, 0.5))[0]), np.arange(7) == 3)
 
 
+@pytest.mark.parametrize("fault", [0, 1])
+def test_quantiles_read_their_draws_alone(fault):
+    """Fails where the memory behind the draws is read. Fault: one more of the numbers there is taken for a draw."""
+    values, work = np.full((6, 1), np.nan), np.full(6, np.nan)
+    values[:5, 0] = [3.0, 1.0, 2.0, 5.0, 4.0]
+    out, levels = np.empty((2, 1)), np.array([0.5, 1.0])
+    jit.prepare([bands.quantiles_of_draws])
+    bands.quantiles_of_draws(values[: 5 + fault], levels, work[: 5 + fault], out)
+    assert (out[:, 0].tolist() == [3.0, 5.0]) == (not fault)
+
+
 @pytest.mark.parametrize("n", [3, 4, 9])
 def test_the_smooth_line_is_scipys(n):
     """Planted fault: straight lines between the points."""
