@@ -34,7 +34,9 @@ pytest.register_assert_rewrite(*(f"tests.checks_{what}" for what in ("gradients"
 
 BROWSER = "tests/browser/"
 SERVED = "tests/app/test_guard.py"
+LIVE = "tests/browser/test_live_"
 TOGETHER = {
+    LIVE: LIVE,
     BROWSER: BROWSER,
     SERVED: SERVED,
     "tests/samplers/benchmarks/test_light_page.py": SERVED,
@@ -43,7 +45,7 @@ TOGETHER = {
     "tests/lessons/test_course.py::test_claims_of_a_step[gap": "gap",
     "tests/test_project.py": "project",
 }
-"""What tests are in one process: a browser and a server take a core each; the lanes of a stage, the laws of
+"""What tests are in one process: a browser and a server take a core each, and live pages need no server; the lanes of a stage, the laws of
 integrators and a law's long run are made once for all tests of them. Many together are begun before one alone, so that
 no checker of the project is left to the end."""
 
