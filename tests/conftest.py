@@ -45,9 +45,9 @@ TOGETHER = {
     "tests/lessons/test_course.py::test_claims_of_a_step[gap": "gap",
     "tests/test_project.py": "project",
 }
-"""What tests are in one process: a browser and a server take a core each, and live pages need no server; the lanes of a stage, the laws of
-integrators and a law's long run are made once for all tests of them. Many together are begun before one alone, so that
-no checker of the project is left to the end."""
+"""What tests are in one process: a browser and a server take a core each, and live pages need no server; the lanes of
+a stage, the laws of integrators and a law's long run are made once for all tests of them. Many together are begun
+before one alone, so that no checker of the project is left to the end."""
 
 BY_CASE = "tests/samplers/targets/test_targets.py"
 """Its tests of one target are in one process, too: they share draws, and some a long run."""

@@ -83,8 +83,8 @@ class Drawn:
 
 
 def standalone(figure: Model) -> dict[str, Any]:
-    """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the definitions of models of
-    every library that is loaded.
+    """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the definitions of models
+    of every library that is loaded.
     """
     root = json.loads(json.dumps(Serializer(deferred=False).encode(figure)))
     return {"target_id": None, "root_id": figure.id, "doc": {**_empty(), "roots": [root]}}

@@ -233,6 +233,8 @@ export class Host {
       chunk = Math.max(1, Math.min(n, Math.round((m * (WORK / 4)) / Math.max(performance.now() - before, 0.01))))
     }
     this.records.forEach(({ run }, lane) => {
+      if (run.changed) this.post({ type: "changed", lane, chosen: run.changed.chosen })
+      run.changed = null
       if (!run.divergence || this.stopped.has(lane)) return
       this.stopped.add(lane)
       // It is the last frame, if it is the last lane.

@@ -296,8 +296,33 @@ const compare = () => {
   tell({ type: "compare", same: { lanes: chosen.lanes.length === page.lanes.length && chosen.lanes.every(isClaimed), target: !stopNow() } })
 }
 
+/** Of lanes with a recorded change that was made, by their numbers, the values before it. @type {Map<number, LaneChoice>} */
+const unchanged = new Map()
+
+/** The controls show a recorded change that was made. @param {{lane: number, chosen: any}} message */
+const follow = ({ lane: i, chosen: to }) => {
+  const lane = chosen.lanes[i]
+  const { sampler, gradient } = kindNow(i)
+  if (to.sampler.key !== sampler.key || to.gradient.key !== gradient.key) return
+  if (!unchanged.has(i)) unchanged.set(i, structuredClone(lane))
+  Object.assign(lane.sampler, to.sampler.params)
+  Object.assign(lane.gradient, to.gradient.params)
+  const focused = document.activeElement?.id
+  placeLanes()
+  if (focused) element(focused)?.focus()
+}
+
+/** A run that begins again begins before its recorded changes. */
+const forgetChanges = () => {
+  if (!unchanged.size) return
+  for (const [i, lane] of unchanged) if (chosen.lanes[i]) chosen.lanes[i] = lane
+  unchanged.clear()
+  placeLanes()
+}
+
 const open = () => {
   if (!refused) say("")
+  forgetChanges()
   compare()
   tell({ type: "open", lanes: chosen.lanes.map((_, i) => laneNow(i)) })
   writeFragment()
@@ -557,6 +582,7 @@ const hear = (message) => {
   else if (message.type === "text") write(message)
   else if (message.type === "swept") lesson.swept(message)
   else if (message.type === "diverged") say(message.message)
+  else if (message.type === "changed") follow(message)
   else if (message.type === "draws") saveDraws(message.lanes)
   else if (message.type === "refused") {
     refused = true
@@ -639,6 +665,7 @@ const placeLanes = () => {
   const lanes = chosen.lanes.map((lane, i) => {
     const kind = kindNow(i)
     const changed = () => {
+      unchanged.delete(i)
       const { sampler, gradient } = laneNow(i)
       compare()
       tell({ type: "change", lane: i, change: { sampler, gradient } })
@@ -674,6 +701,7 @@ const choices = (lane, i) => {
 
 /** The run begins with other lanes. @param {string} focus the control that goes on to have the focus */
 const rearrange = (focus) => change(async () => {
+  unchanged.clear()
   const fitting = views()
   chosen.views = chosen.views.filter((key) => fitting.includes(key))
   if (!chosen.views.length) chosen.views = fitting.slice(0, 1)
@@ -828,6 +856,7 @@ const connect = () => {
 /** Show a step, as the link has it or from its beginning. @param {number} to @param {boolean} [linked] */
 const show = (to, linked = false) => change(async () => {
   number = to
+  unchanged.clear()
   page = { ...file.steps[to], target: file.targets[file.steps[to].target] }
   chosen = first()
   const refused = linked ? readFragment() : []

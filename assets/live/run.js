@@ -39,6 +39,8 @@ export class Run {
     this.sampler = description.sampler
     /** Changes of parameters that are still to come, each at its step. @type {any[]} */
     this.pending = [...(description.changes ?? [])]
+    /** The last of them that was made. @type {any} */
+    this.changed = null
     const { n_chains: n, start, momentum, seed, keep = 0 } = description
     this._aim(description.target)
     this._estimateBy(description.gradient)
@@ -262,7 +264,10 @@ export class Run {
     const goal = this.steps + n
     const burnIn = this.description.burn_in
     while (this.steps < goal && !this.divergence) {
-      while (this.pending.length && this.pending[0].step <= this.steps) this.change(this.pending.shift())
+      while (this.pending.length && this.pending[0].step <= this.steps) {
+        this.changed = this.pending.shift()
+        this.change(this.changed)
+      }
       const stops = [goal, ...(this.steps < burnIn ? [burnIn] : []), ...this.pending.slice(0, 1).map(({ step }) => step)]
       this._advance(Math.min(...stops) - this.steps)
     }

@@ -135,11 +135,17 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
 
 
 def of_change(change: Change, target: Choice) -> dict[str, Any]:
-    """A change of a run on this target: the sampler and the gradient, and the target where the change has one."""
+    """A change of a run on this target: the sampler and the gradient, as the engine sees them and as they are chosen,
+    and the target where the change has one.
+    """
     made = make_target(change.target or target)
     found = {
         "sampler": of_sampler(make_sampler(change.sampler), made),
         "gradient": of_gradient(make_gradient(change.gradient), made),
+        "chosen": {
+            name: {"key": one.key, "params": one.values()}
+            for name, one in (("sampler", change.sampler), ("gradient", change.gradient))
+        },
     }
     return found if change.target is None else found | {"target": of_target(made)}
 

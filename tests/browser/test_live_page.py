@@ -4,7 +4,7 @@ import gzip
 import re
 from dataclasses import replace
 from functools import lru_cache
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -190,6 +190,15 @@ def test_changes_on_the_way_are_in_the_file(opened):
     assert same_as_python(experiment, page) == []
     without = Experiment.from_dict({"target": "gaussian", "lanes": [lane], "seed": 3})
     assert same_as_python(without, page)
+    # Its slider shows the change, until the run begins again; the link is that of the beginning.
+    shown, fragment = (
+        page.locator("#sampler-0-step_size + output, output[for=sampler-0-step_size]"),
+        page.evaluate("location.hash"),
+    )
+    assert shown.inner_text() == "0.05" and '"step_size":0.05' not in unquote(fragment)
+    page.locator("#reset").click()
+    page.wait_for_function(SETTLED)
+    assert shown.inner_text() != "0.05"
     change["target"] = {"key": "gaussian", "params": {"mean": 1.0, "sd": 2.0}}
     with pytest.raises(SpecError, match="step 40"):
         live_page(Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}]}))
