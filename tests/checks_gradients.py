@@ -4,6 +4,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 
 from samplers.gradients import GRADIENTS
+from samplers.needs import BATCH
 from samplers.parameters import declared
 from samplers.targets import TARGETS
 
@@ -43,7 +44,30 @@ def check_textbook(key):
     assert (np.linalg.eigvalsh(subtracted) >= 0).all()
 
 
+def check_contributions(key):
+    """Fails where a datum's part, which pictures show, is none that the estimate in plain Python takes. Fault: the
+    parts at another θ."""
+    if BATCH not in GRADIENTS[key].needs:
+        return
+    estimator, target, theta = (
+        GRADIENTS[key](batch_size=3),
+        TARGETS["linear_regression"](items=12),
+        np.array([0.7, -0.2]),
+    )
+    rng, data, memory = Generator(SFC64(4)), target.data(), estimator.first_memory(target)
+    estimator.textbook_gradients(rng, target, theta + 0.4, data, memory)
+    for at, same in ((theta, True), (theta + 0.1, False)):
+        parts = estimator.contributions(target, at, memory)
+        np.testing.assert_allclose(parts.mean(axis=0), target.gradient_at(at[None])[0], rtol=1e-9)
+        taken = np.concatenate(
+            [estimator.textbook_gradients(rng, target, theta, data, memory.copy()) for _ in range(100)]
+        )
+        nearest = np.abs(taken[:, None] - parts).max(axis=2)
+        assert (nearest.min(axis=1) < 1e-9).all() == same
+
+
 def check_gradient(key):
     """All of it, of one estimator."""
     check_words(GRADIENTS[key])
     check_textbook(key)
+    check_contributions(key)

@@ -63,7 +63,7 @@ GROUPS = {
         "test_theorem2",
         "test_values",
     ),
-    "samplers/gradients": ("test_gradients", "test_costs", "test_catalogue"),
+    "samplers/gradients": ("test_gradients", "test_costs", "test_catalogue", "test_samplers"),
     "samplers/kernels": (
         "test_samplers",
         "test_costs",
