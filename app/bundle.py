@@ -1,4 +1,4 @@
-"""Modules of JavaScript as one script: neither a file from a disk nor a component of Panel can import another file."""
+"""JavaScript modules as one script: neither a file on a disk nor a Panel component can import another file."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ _FROM = re.compile(r"^export (?=(?:async |const|class|function))", re.MULTILINE)
 
 
 def bundle(entry: str) -> str:
-    """A module of the assets and everything that it imports as one classic script; each keeps names of its own."""
+    """A module of the assets and everything that it imports as one classic script; each module keeps its own names."""
     seen: dict[Path, str] = {}
     _add((ASSETS / entry).resolve(), seen)
     return "\n".join(['"use strict"', *seen.values()])

@@ -1,15 +1,15 @@
-// What a person has done in the lessons: kept in this browser alone, and shown in the list of lessons. No server sees it.
+// A reader's progress in the lessons, stored only in this browser and shown in the list of lessons. No server sees it.
 const KEY = "sgmcmc-lab-lessons"
 const ANSWERS = ["none", "skipped", "wrong", "right"]
 const NAME = /^[a-z0-9][a-z0-9_-]{0,59}\/[0-9]{1,2}$/
 const MOST = 2_000
 
-// Anything may stand in a browser's storage: what is not as it was written here is passed over.
+// A browser's storage may contain anything: entries in a different form are ignored.
 /** @param {[string, any]} stored */
 const sound = ([name, entry]) =>
   NAME.test(name) && Array.isArray(entry) && entry.length === 2 && ANSWERS.includes(entry[0]) && Number.isInteger(entry[1]) && entry[1] >= 0 && entry[1] <= 20
 
-/** What is done, by lesson and step. @returns {Map<string, [string, number]>} */
+/** The progress by lesson and step. @returns {Map<string, [string, number]>} */
 export const read = () => {
   try {
     const found = JSON.parse(localStorage.getItem(KEY) ?? "null")
@@ -24,11 +24,11 @@ const write = (known) => {
   try {
     localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(known)))
   } catch {
-    // A browser that keeps nothing: the list then shows nothing as done.
+    // A browser may refuse storage: the list then shows no progress.
   }
 }
 
-/** Keep what is new. @param {string} text as JSON: a lesson, and of some of its steps the answer and the check marks */
+/** Store new progress. @param {string} text as JSON: a lesson, with the answer and the check marks of some of its steps */
 export const note = (text) => {
   if (!text) return
   const { lesson, steps } = JSON.parse(text)
@@ -41,7 +41,7 @@ export const note = (text) => {
   write(known)
 }
 
-/** Whether all of a lesson is done, and what there is to say of it.
+/** Whether a lesson is complete, and a line about its progress.
  * @param {Map<string, [string, number]>} known @param {{key: string, steps: Array<{question: boolean, claims: number}>}} lesson */
 export const progress = (known, { key, steps }) => {
   const seen = steps.flatMap((step, i) => {
@@ -63,7 +63,7 @@ export const progress = (known, { key, steps }) => {
 /** @param {string} tag @param {string} className @param {string} text */
 const element = (tag, className, text) => Object.assign(document.createElement(tag), { className, textContent: text })
 
-/** What the list shows of each lesson. @param {any} model */
+/** The items of the list, one for each lesson. @param {any} model */
 const items = (model) => {
   const known = read()
   return model.lessons.map((/** @type {any} */ lesson, /** @type {number} */ i) => {

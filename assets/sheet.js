@@ -1,6 +1,6 @@
-// A sheet with the figures of a page as they are on the screen, their titles, and a caption.
+// A sheet with a page's figures as the screen shows them, their titles and a caption.
 
-/** Every element below one, those in shadow roots too. @param {Document | ShadowRoot} root @returns {Generator<Element>} */
+/** Every element below one, including those in shadow roots. @param {Document | ShadowRoot} root @returns {Generator<Element>} */
 export const walk = function* (root) {
   for (const element of root.querySelectorAll("*")) {
     yield element
@@ -38,15 +38,15 @@ const edges = ({ layers, titles }) => {
   return { left, top, width: right - left, height: bottom - top }
 }
 
-/** A sheet as large as the views are now, `scale(width)` times; null where there are none. Each `draw` shows them as they are then.
- * @param {{caption: string, background: string, ink: string}} look colours, and the words below @param {(width: number) => number} scale */
+/** A sheet `scale(width)` times as large as the views; null without views. Each `draw` copies their present pictures.
+ * @param {{caption: string, background: string, ink: string}} look colours, and the line below @param {(width: number) => number} scale */
 export const makeSheet = ({ caption, background, ink }, scale) => {
   let views = find()
   if (views.layers.length === 0) return null
   const { width, height } = edges(views)
   const times = scale(width)
   const sheet = document.createElement("canvas")
-  // An encoder may want even numbers.
+  // A video encoder may require even numbers.
   sheet.width = 2 * Math.round((width * times) / 2)
   sheet.height = 2 * Math.round((height * times) / 2)
   const context = /** @type {CanvasRenderingContext2D} */ (sheet.getContext("2d"))

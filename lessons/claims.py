@@ -97,7 +97,7 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
         return Result(claim, found.value, found.error, text, allowed, not reason, reason, values, chance)
 
     if math.isnan(found.value):
-        return result(trouble or "The run has no such number: it is too short, or its chains never moved.")
+        return result(trouble or "The run does not determine this number: it is too short, or its chains never moved.")
     if goal.errors is not None and found.error is None:
         return result("The run is too short for a standard error.")
     if goal.exact and expected is None:
@@ -106,7 +106,7 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
         assert allowed is not None
         off = abs(found.value - expected)
         if not off <= allowed:
-            return result(f"It is {off:.3g} away from {expected:.6g}; allowed is {allowed:.3g}.")
+            return result(f"It is {off:.3g} away from {expected:.6g}; the tolerance is {allowed:.3g}.")
     slack = allowed if expected is None and allowed is not None else 0.0
     by = f" by {goal.errors:g} standard errors" if goal.errors and expected is None else ""
     if goal.above is not None and not found.value - slack > goal.above:
@@ -117,7 +117,7 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
     if full and paper is not None and paper.ours is not None:
         margin = allowed if expected is not None and allowed is not None else STALE * abs(paper.ours)
         if not abs(found.value - paper.ours) <= margin:
-            return result(f"The lesson records {paper.ours:g}, which is {abs(found.value - paper.ours):.3g} away; allowed is {margin:.3g}.")  # fmt: skip
+            return result(f"The lesson records {paper.ours:g}, which is {abs(found.value - paper.ours):.3g} away; the tolerance is {margin:.3g}.")  # fmt: skip
     return result("")
 
 

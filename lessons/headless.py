@@ -161,7 +161,7 @@ def _judge(claim: Claim, lanes: tuple[tuple[Any, ...], ...], table: sweeps.Table
     if claim.reduction is not None:
         assert table is not None
         of_lanes = [sweeps.reduced(claim, table, number) for number in claim.lanes]
-        trouble = "Some of the sweep's runs have no such number: they blew up, or are too short."
+        trouble = "Some of the sweep's runs do not determine this number: they blew up, or are too short."
     else:
         measure = claim.make_measure()
         of_lanes = [[measured(measure, seed[number - 1]) for seed in lanes] for number in claim.lanes]

@@ -1,10 +1,10 @@
-"""``python -m tests.live_memory``: what an hour of a live page leaves in the browser's memory.
+"""``python -m tests.live_memory``: the growth of the browser's memory in an hour of a live page.
 
-An hour has 108,000 frames at 30 a second. The page draws one small figure as often as it can, so that they take less;
-between them a person's actions come in turn: a reset, another seed, a parameter, the number of chains, the axis, the
-theme, a view that goes and comes. Its host runs in the page's own thread, so that all the memory is in one heap. After
-each round the page is reset, the garbage is collected, and the memory is read. The first rounds fill what has a size of
-its own; what grows after them is compared with what is allowed, and the command exits 1 where it is more.
+An hour has 108,000 frames at 30 per second. The page draws one small figure as fast as it can, in less than an hour.
+Between frames come a user's actions in turn: a reset, a new seed, a parameter, the number of chains, the axis, the
+theme, a view hidden and shown again. The host runs in the page's own thread, so that all memory is in one heap. After
+each round the page is reset, the garbage is collected, and the memory is read. The first rounds fill the buffers of
+fixed size; the growth after them is compared with the allowed growth, and the command exits 1 if it is larger.
 """
 
 import argparse
@@ -24,15 +24,15 @@ from tests import browser
 
 EXPERIMENT = {"target": "quartic", "lanes": [{"sampler": "sgld"}, {"sampler": "sghmc"}]}
 HOUR = 108_000
-"""Frames of an hour at 30 a second."""
+"""Frames of an hour at 30 per second."""
 ROUND = 1800
-"""Frames of a round: a minute's."""
+"""Frames of a round, which is a minute."""
 FIRST = 3
-"""Rounds that fill what has a size of its own."""
+"""Rounds that fill the buffers of fixed size."""
 ALLOWED_MB = 1.0
-"""How much the JavaScript heap and its buffers may grow from there in an hour."""
+"""The allowed growth of the JavaScript heap and its buffers in the hour after these rounds."""
 IN_THE_PAGE = "window.Worker = undefined"
-"""Before the page's scripts: its host runs in its own thread."""
+"""Runs before the page's scripts, so that the host runs in the page's thread."""
 ENGINE = """
 const {instantiate} = WebAssembly
 WebAssembly.instantiate = async (...all) => {
@@ -41,7 +41,7 @@ WebAssembly.instantiate = async (...all) => {
   return made
 }
 """
-"""And its engine's memory can be read."""
+"""Makes the memory of the engine readable."""
 FRAMES = """(n) => new Promise((done) => {
   let [seen, last] = [0, ""]
   const look = () => {
@@ -62,26 +62,26 @@ CHANGE = """([id, value]) => {
 
 @dataclass(frozen=True)
 class Memory:
-    """What a page holds once the garbage is collected."""
+    """The memory of a page after garbage collection."""
 
     heap: float
-    """Megabytes of JavaScript's objects."""
+    """Megabytes of JavaScript objects."""
     buffers: float
-    """Megabytes of arrays' buffers, WebAssembly's memory aside."""
+    """Megabytes of array buffers, without WebAssembly's memory."""
     engine: int
     """Bytes of WebAssembly's memory."""
     nodes: int
-    """Elements and texts, those that are nowhere in the page too."""
+    """Elements and texts, including those detached from the page."""
     listeners: int
 
     @property
     def megabytes(self) -> float:
-        """Of JavaScript."""
+        """Megabytes of JavaScript."""
         return self.heap + self.buffers
 
 
 def actions(page: Any) -> Iterator[Any]:
-    """What a person does, one after the other; the page is at the end as it was."""
+    """A user's actions in order; they leave the page as it was."""
     for value in ("120", "100"):
         yield lambda value=value: page.evaluate(CHANGE, ["sampler-0-step_size", value])
         yield lambda: page.locator("#reset").click()
@@ -96,7 +96,7 @@ def actions(page: Any) -> Iterator[Any]:
 
 
 def rounds(page: Any, n: int, frames: int = ROUND) -> Iterator[Memory]:
-    """The memory after each of ``n`` rounds of so many frames."""
+    """The memory after each of ``n`` rounds of ``frames`` frames."""
     session = page.context.new_cdp_session(page)
     page.wait_for_function("document.documentElement.dataset.frames > 2")
     todo = list(actions(page))
@@ -122,7 +122,7 @@ def _memory(page: Any, session: Any) -> Memory:
 
 
 def problems(found: list[Memory], frames: int = HOUR, allowed: float = ALLOWED_MB) -> list[str]:
-    """What grows from the end of the first rounds on; ``allowed`` megabytes may come in so many frames."""
+    """A line for each growth after the first rounds; ``allowed`` megabytes may be added in ``frames`` frames."""
     first, last = found[FIRST - 1], found[-1]
     out = []
     if last.engine > first.engine:
@@ -137,16 +137,16 @@ def problems(found: list[Memory], frames: int = HOUR, allowed: float = ALLOWED_M
 
 
 def text_of(shown: Sequence[str] = ("ks",)) -> str:
-    """The file that is opened."""
+    """The text of the opened file."""
     return live_page(Experiment.from_dict(EXPERIMENT), shown=shown)
 
 
 def main() -> int:
-    """Make the rounds, print a line for each, and say what grows."""
+    """Make the rounds, print a line for each, and report growth."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.live_memory", description=__doc__.split("\n\n", maxsplit=1)[0]
     )
-    parser.add_argument("--frames", type=int, default=HOUR, help=f"frames in all; {HOUR:,} unless told")
+    parser.add_argument("--frames", type=int, default=HOUR, help=f"total number of frames, {HOUR:,} by default")
     given = parser.parse_args()
     path, found = browser.find_chromium(), []
     if path is None:

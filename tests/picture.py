@@ -1,7 +1,7 @@
-"""The moving picture of the README: ``python -m tests.picture`` records a live page in a headless Chromium.
+"""The animation of the README: ``python -m tests.picture`` records a live page in a headless Chromium.
 
-Two samplers of the recipe paper's quartic stand side by side: SGLD, whose step biases it, and HMC, which has the right
-distribution. Frames are taken as the page draws them, and written as an animated WebP.
+Two samplers of the recipe paper's quartic run side by side: SGLD, with a bias from its step size, and HMC, with the
+right distribution. Frames are recorded as the page draws them, and written as an animated WebP.
 """
 
 import sys
@@ -19,7 +19,7 @@ from tests import browser
 
 FILE = browser.ROOT / "assets" / "live.webp"
 MOST = 1_500_000
-"""Bytes of the file: a README loads at once."""
+"""The largest size of the file in bytes, so that the README loads quickly."""
 SIZE = {"width": 1120, "height": 600}
 EXPERIMENT = {
     "target": "quartic",
@@ -29,9 +29,9 @@ EXPERIMENT = {
 }
 FRAGMENT = "#views=state,ks&speed=10"
 FRAMES, PAUSE = 36, 250
-"""Pictures, and milliseconds between two of them, in the recording and in the file."""
+"""The number of pictures, and the milliseconds between two of them, in the recording and in the file."""
 LAST = 2500
-"""Milliseconds that the last one stands."""
+"""Milliseconds of the last picture."""
 QUALITIES = (80, 65, 50, 35)
 
 
@@ -54,7 +54,7 @@ def record(url: str) -> list[Image.Image]:
 
 
 def animated(pictures: Sequence[Image.Image], quality: int) -> bytes:
-    """The pictures as one WebP that begins again after its end."""
+    """The pictures as one WebP that repeats."""
     out = BytesIO()
     times = [PAUSE] * (len(pictures) - 1) + [LAST]
     pictures[0].save(

@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 """Chains that are all the same have no error but that of their sums, below this share of the number."""
 WORDS: dict[State, str] = {
     "pending": "measuring", "early": "too early", "holds": "holds", "fails": "not yet",
-    "other": "other settings than the claim's", "elsewhere": "not measured yet", "running": "running",
+    "other": "not the claim's settings", "elsewhere": "not measured yet", "running": "running",
 }  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def _proved(step: Step, place: int) -> Mark:
     if found.results is None:
         return Mark("running", f"{found.share:.0%} of the step's own runs")
     result = found.results[place]
-    detail = f"{_detail(result)}, in a short run of its own"
+    detail = f"{_detail(result)}, in a separate short run"
     return Mark("holds", detail, result) if result.passed else Mark("fails", f"{detail}. {result.reason}", result)
 
 
@@ -70,7 +70,7 @@ def summary(found: Sequence[Mark]) -> str:
         "met": sum(mark.state == "holds" for mark in found),
         "still running": sum(mark.state in ("pending", "early", "running") for mark in found),
         "not met": sum(mark.state == "fails" for mark in found),
-        "of other settings": sum(mark.state == "other" for mark in found),
+        "with other settings": sum(mark.state == "other" for mark in found),
         "not measured yet": sum(mark.state == "elsewhere" for mark in found),
     }
     said = [f"{n} {what}" for what, n in counts.items() if n or what == "met"]

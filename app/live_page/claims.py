@@ -1,4 +1,4 @@
-"""What a live page needs to hold a lesson's claims against its run: measures, goals, lengths, and exact values."""
+"""The data with which a live page checks a lesson's claims on its run: measures, goals, lengths and exact values."""
 
 from dataclasses import asdict
 from typing import Any
@@ -19,11 +19,11 @@ MEASURED = (
     "mean", "variance", "power", "probability", "quantile", "ks", "kl", "joint_kl", "tau", "cost", "rhat", "acceptance",
     "clipped", "diverged",
 )  # fmt: skip
-"""The measures that a live page takes of a run, as ``measures.js`` has them."""
+"""The measures that a live page computes, in ``measures.js``."""
 
 
 def is_measured(claim: Claim) -> bool:
-    """Whether a live page holds a claim against its run."""
+    """Whether a live page checks the claim on its run."""
     return claim.live and claim.measure.key in MEASURED
 
 
@@ -52,7 +52,7 @@ def described_claim(step: Step, place: int) -> dict[str, Any]:
 
 
 def exact(measure: Measure, spec: RunSpec) -> float | None:
-    """What a measure is under the target distribution, where that is known and does not depend on the draws."""
+    """A measure's value under the target distribution; None where it is unknown or depends on the draws."""
     target = spec.make_target()
     statistics = Statistics.empty(target.columns, 1, target.dim, target.planar)
     nothing = Trace(spec, target, statistics, None, 0, 0, 0, 0, 0.0, 0, 0, 0, None)
@@ -67,7 +67,7 @@ def described_measure(measure: Measure) -> dict[str, Any]:
 
 
 def per_root(measure: Measure) -> float | None:
-    """The exact value times the root of the number of draws, where it depends on that."""
+    """The exact value times √n for n draws, where it is proportional to 1/√n; None otherwise."""
     return ks.KOLMOGOROV_MEAN if measure.key == "ks" else None
 
 
@@ -80,6 +80,6 @@ def cells(measure: Measure, spec: RunSpec) -> dict[str, Any]:
 
 
 def poisson() -> dict[str, Any]:
-    """What the KL divergence of a column needs beside its cells."""
+    """The arrays that the KL divergence of a column needs in addition to its cells."""
     grid, terms = divergence.poisson_terms()
     return {"grid": description.packed(grid), "terms": description.packed(terms)}

@@ -46,28 +46,28 @@ LIVE = (
 )  # fmt: skip
 """The views that move without a server, in the order of the page."""
 BOKEH = ("bokeh", "bokeh-widgets")
-"""The parts of BokehJS; pages whose figures have no sliders need the first alone."""
+"""The parts of BokehJS; pages whose figures have no sliders need only the first."""
 LIVE_SCRIPT = "live.js"
-"""The page's own script, where it is next to the pages of a site."""
+"""The file with the page's own script, next to the pages of a site."""
 MOST_CHAINS = 100
-"""Of a live page, which may run on a telephone."""
+"""Chains of a live page, which may run on a phone."""
 
 
 NAMES = tuple(f"\u27ea{i}\u27eb" for i in range(4))
-"""Where a figure has the name of a lane; the page fills it in."""
+"""Placeholders for the lanes' names in a figure; the page fills them in."""
 COMPANIONS = (
     "sgld", "sghmc", "hmc", "nuts", "scir", "sgrld", "sggmc", "gmc", "geodesic_sgld", "gsgnht", "mala", "baoab", "svgd",
 )  # fmt: skip
-"""Samplers that a live page of one experiment has beside its own, if they fit the target, in this order."""
+"""Samplers that the page of an experiment offers in addition to its own, if they fit the target, in this order."""
 MOST_COMPANIONS = 4
 MOST_LANES = 3
-"""To which a person can add lanes; a file may begin with more."""
+"""The largest number of lanes after an addition; a file may begin with more."""
 STOPS = 5
-"""Values of a target's parameter on its slider, between its bounds; the value that it has is one more."""
+"""Values of a target's parameter on its slider, from bound to bound; its first value is one more."""
 MOST_STOP = 200_000
-"""Characters of JSON that a value of a target's parameter may add to the page, of which a third is left in the end."""
+"""Characters of JSON that a value of a target's parameter may add to the page; compression leaves a third."""
 MOST_MOVED = 3
-"""Parameters of a target that have sliders."""
+"""The largest number of a target's parameters with sliders."""
 
 
 def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()) -> str:
@@ -75,7 +75,7 @@ def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()
     if experiment.of_model:
         raise SpecError("target", experiment.target.key, "a live page shows densities; a model of data needs Python")
     for change in (change for lane in experiment.lanes for change in lane.changes if change.target is not None):
-        raise SpecError("changes.target", f"at step {change.step}", "a live page has figures of one target")
+        raise SpecError("changes.target", f"at step {change.step}", "a live page has the figures of one target only")
     state = AppState(experiment=experiment)
     state.views = list(shown) or default_views(experiment)
     state.coordinate = first_coordinate(experiment)
@@ -87,11 +87,11 @@ def document(
     title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False, companions: Sequence[str] = (),
     lesson: Mapping[str, Any] | None = None, more: Sequence[RunSpec] = (),
 ) -> str:  # fmt: skip
-    """One HTML file of several steps, each an experiment on a density, or None where a step has text alone.
+    """One HTML file of several steps, each an experiment on a density, or None for a step with text only.
 
     ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. With
-    ``companions``, keys of samplers, a person can add and remove lanes, and give a lane one of those samplers.
-    ``lesson`` is what the page's script needs of a lesson, which makes ``more`` runs on the same targets. Raises
+    ``companions``, keys of samplers, a reader can add and remove lanes, and give a lane one of those samplers.
+    ``lesson`` is a lesson's data for the page's script, and ``more`` are its further runs on the same targets. Raises
     :class:`SpecError`.
     """
     alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
@@ -105,7 +105,7 @@ def document(
         _page(state, listed, bool(companions)) if state is not None else EMPTY
         for state, listed in zip(states, alone, strict=True)
     ]
-    # Steps often share a target, and its data and exact answers are most of a page.
+    # Steps often share a target, and its data and exact answers make up most of a page.
     targets: list[Any] = []
     for step in steps:
         if step["target"] not in targets:
@@ -153,7 +153,7 @@ def script_of(component: str) -> str:
 
 
 def live_script() -> str:
-    """The page's own script for a file next to it, which brings the worker's text along."""
+    """The page's own script for a file next to the page; it contains the worker's text."""
     return f'document.getElementById("worker").textContent = {json.dumps(bundle("live/worker.js"))}\n{bundle("live/page.js")}'
 
 
@@ -166,19 +166,19 @@ def _json(value: Any) -> bytes:
 
 
 def _zipped(content: bytes) -> str:
-    """Bytes that a script element can hold, whatever is in their texts: compressed, in base64."""
+    """Bytes as text that a script element can hold: compressed, in base64."""
     return b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
 class Pool:
-    """The arrays of a file, each once."""
+    """The arrays of a file, each stored once."""
 
     def __init__(self) -> None:
         self.content = bytearray()
         self._places: dict[str, list[int]] = {}
 
     def pooled(self, node: Any) -> Any:
-        """The same data with the places of arrays' bytes instead of them."""
+        """The same data, with the place of each array's bytes instead of the bytes."""
         if isinstance(node, (list, tuple)):
             return [self.pooled(part) for part in node]
         if not isinstance(node, dict):
@@ -205,20 +205,20 @@ EMPTY: dict[str, Any] = {
 
 
 def _alone(experiment: Experiment, companions: Sequence[str]) -> list[Experiment]:
-    """An experiment of one lane for each of its lanes, and for some companions that fit the target, by their keys."""
+    """An experiment with one lane for each of its lanes, and for some companions (by key) that fit the target."""
     target, data = experiment.make_target(), experiment.to_dict()
     used = {lane.sampler.key for lane in experiment.lanes}
     free = [key for key in companions if key not in used and key in samplers_of(target.key, target)]
     more = []
     for key in free:
-        # Some settings of the page, such as a momentum, are not for every sampler.
+        # Some settings of the page, such as a momentum, do not fit every sampler.
         with suppress(SpecError):
             more.append(Experiment.from_dict({**data, "lanes": [{"sampler": {"key": key}}]}))
     return [*(replace(experiment, lanes=(lane,)) for lane in experiment.lanes), *more[:MOST_COMPANIONS]]
 
 
 def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[str, Any]:
-    """A step: kinds of lanes, the figures of each number of lanes that it may have, and what is chosen at first."""
+    """A step: the kinds of lanes, the figures for each possible number of lanes, and the first settings."""
     experiment = state.experiment
     target, n_lanes = experiment.make_target(), len(experiment.lanes)
     kinds = [_kind(one) for one in alone]
@@ -235,7 +235,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         views[n_lanes]["views"][one.view.key] = {**one.described(), "feeds": {}, "data": None, "recorded": said}
         views[n_lanes]["dark"]["after"] |= Difference.by_colour(one, _colours()).after
     shown = list(views[n_lanes]["views"])
-    # A lesson's claims are about as many chains as it has.
+    # A lesson's claims hold for its own number of chains.
     most_chains = MOST_CHAINS if state.place.lesson is None else max(MOST_CHAINS, experiment.n_chains)
     return {
         "names": state.lane_titles(),
@@ -269,10 +269,11 @@ def _drawn(keys: Sequence[str], scene: Scene) -> list[Drawn]:
 def _carried(
     drawn: Mapping[int, Sequence[Drawn]], scenes: Mapping[int, Scene], n_lanes: int, other: Mapping[str, Any], known: Mapping[str, str],
 ) -> dict[int, list[tuple[Difference, Drawn]]]:  # fmt: skip
-    """What is different in the figures of each number of lanes, and the figure of the file's number, for another
-    theme or target.
+    """For another theme or target: the differences in the figures for each number of lanes, each with the new figure
+    for the file's number.
 
-    A figure is built anew for the file's number of lanes, and for others where that does not say what they become.
+    A figure is rebuilt for the file's number of lanes, and for another number where the first difference does not
+    determine its own.
     """
     twins = {one.view.key: Drawn.of(one.view.key, replace(scenes[n_lanes], **other)) for one in drawn[n_lanes]}
     found: dict[int, list[tuple[Difference, Drawn]]] = {n: [] for n in drawn}
@@ -300,7 +301,7 @@ def _colours() -> dict[str, str]:
 
 
 def _figures(drawn: Sequence[Drawn], to_dark: Sequence[tuple[Difference, Drawn]]) -> dict[str, Any]:
-    """The figures of one number of lanes, and what is different in the dark."""
+    """The figures for one number of lanes, and their differences in the dark theme."""
     return {
         "views": {one.view.key: one.described() for one in drawn},
         "dark": _changes(to_dark),
@@ -310,7 +311,7 @@ def _figures(drawn: Sequence[Drawn], to_dark: Sequence[tuple[Difference, Drawn]]
 
 
 def _changes(found: Iterable[tuple[Difference, Drawn]]) -> dict[str, Changes]:
-    """Differences of several views together."""
+    """The differences of several views, merged."""
     changes = [change for change, _ in found]
     return {
         "before": {model: values for one in changes for model, values in one.before.items()},
@@ -321,7 +322,7 @@ def _changes(found: Iterable[tuple[Difference, Drawn]]) -> dict[str, Changes]:
 def _stops(
     state: AppState, alone: Sequence[Experiment], kinds: Sequence[Any], drawn: Mapping[int, Sequence[Drawn]], scenes: Mapping[int, Scene],
 ) -> dict[str, Any]:  # fmt: skip
-    """Of each parameter of the target that a slider can move: what is another at each of its values."""
+    """For each parameter of the target with a slider: the differences at each of its values."""
     out = {}
     first = state.experiment.target.values()
     for name, parameter in declared(TARGETS[state.experiment.target.key]):
@@ -343,8 +344,8 @@ def _stop(
     state: AppState, name: str, value: Value, alone: Sequence[Experiment], kinds: Sequence[Any], drawn: Mapping[int, Sequence[Drawn]],
     scenes: Mapping[int, Scene],
 ) -> dict[str, Any]:  # fmt: skip
-    """What is another where the target's parameter has this value. Raises :class:`SpecError` where it cannot have it,
-    and :class:`~app.live_page.figures.StructureError` where the figures are others.
+    """The differences at this value of the target's parameter. Raises :class:`SpecError` for an invalid value, and
+    :class:`~app.live_page.figures.StructureError` where the figures differ in structure.
     """
     spec, n_lanes = state.experiment.target, len(state.experiment.lanes)
     data = {"key": spec.key, "params": {**spec.values(), name: value}}
@@ -372,14 +373,14 @@ def _stop(
 
 
 def _ids(view: View) -> dict[str, Any]:
-    """The models that a click in a view's figure is about."""
+    """The models that a click in a view's figure uses."""
     return {
         name: value for name, value in (view.live_tap() or {}).items() if name in ("figure", "arrow", "turn", "tilt")
     }
 
 
 def _scene(state: AppState) -> Any:
-    """What the figures are built for, once the target's exact answers are found."""
+    """The scene of the figures, once the target's exact answers are computed."""
     state.experiment.make_target().prepare(Progress().tell)
     state.dark = False
     return replace(scene_of(state, None), live=True)
@@ -396,7 +397,7 @@ def _target(spec: Choice) -> dict[str, Any]:
 
 
 def packed(array: Any) -> dict[str, Any]:
-    """An array of exact answers, in which no parameter stands as it is."""
+    """An array of exact answers, which never contains a parameter's value."""
     return description.packed(array, few=0)
 
 
@@ -424,7 +425,7 @@ def _divergence(target: Target) -> dict[str, Any] | None:
 
 
 def _kind(alone: Experiment) -> dict[str, Any]:
-    """What a lane may be: a sampler with its gradient, each with parameters, and the views that show it."""
+    """A kind of lane: a sampler with its gradient, each with parameters, and the views that show it."""
     (spec,) = alone.runs()
     run = description.of_run(spec)
     target = spec.make_target()
@@ -461,7 +462,7 @@ def _choice(owner: Any, values: Any, describe: Any) -> dict[str, Any]:
 
 
 def _texts(values: Mapping[str, Value]) -> dict[str, str]:
-    """The values of parameters as a link has them."""
+    """The values of parameters as a link writes them."""
     return {name: value_text(value) for name, value in values.items() if value != ()}
 
 

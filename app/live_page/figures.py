@@ -1,4 +1,4 @@
-"""The figures of a live page: those that a view builds, as BokehJS reads them, in both themes, and smaller."""
+"""The figures of a live page: a view's own figures as BokehJS reads them, in both themes, reduced in size."""
 
 import functools
 import gzip
@@ -25,47 +25,47 @@ class Drawn:
     view: View
     item: Any
     attributes: tuple[tuple[str, str, dict[str, Any]], ...]
-    """Of each model its id, its kind and its attributes, with references in the place of models."""
+    """The id, the kind and the attributes of each model, with references for models."""
     models: Mapping[str, Model]
-    """By their ids."""
+    """The models by their ids."""
 
     @classmethod
     def of(cls, key: str, scene: Scene) -> "Drawn | None":
-        """A view of the scene; None of one that cannot be live."""
+        """A view of the scene; None for a view that cannot be live."""
         view = VIEWS[key](scene)
         return cls.of_view(view) if view.live_data() is not None else None
 
     @classmethod
     def of_view(cls, view: View) -> "Drawn":
-        """A view as it is now, with pictures in so few bytes as they have colours."""
+        """A view in its present state, with images reduced to the numbers of their colours."""
         models = view.figure.references()
         turned = any(isinstance(model, Widget) for model in models)
         for model in models:
             if isinstance(model, Label):
-                # Captions are text of the page there, which wraps and is read aloud.
+                # A live page writes captions as text, which wraps and is read aloud.
                 model.visible = False
             elif isinstance(model, Plot):
                 model.min_border_top = 8
             elif isinstance(model, GlyphRenderer) and isinstance(model.glyph, Image) and not turned:
-                # What is turned has numbers of its own.
+                # A figure with sliders computes the numbers of its image itself.
                 _reduce(model.data_source, model.glyph.color_mapper)
         item = _smaller(standalone(view.figure))
         return cls(view, item, tuple(_attributes(item["doc"]["roots"])), {model.id: model for model in models})
 
     @property
     def needs_widgets(self) -> bool:
-        """Whether the figure has sliders or texts, which are a part of BokehJS of their own."""
+        """Whether the figure has sliders or texts, which need a second part of BokehJS."""
         return any(isinstance(model, Widget) for model in self.models.values())
 
     def default(self, model: str, name: str) -> Any:
-        """A property that a document is without. Raises :class:`StructureError` where it is no number, text or None."""
+        """A property that the document omits. Raises :class:`StructureError` unless it is a number, a text or None."""
         value = getattr(self.models[model], name)
         if not isinstance(value, str | int | float | None):
             raise StructureError(f"{self.view.key}: {name}")
         return value
 
     def described(self) -> dict[str, Any]:
-        """What the page needs of the view beside its code: the figure, its feeds, and constants."""
+        """The view's data for the page: the figure, its feeds and constants."""
         feeds = {
             name: {"id": feed.model.id, "columns": feed.columns, "operation": feed.operation, "rollover": feed.rollover}
             for name, feed in self.view.feeds.items()
@@ -76,15 +76,15 @@ class Drawn:
 
     @property
     def axis_labels(self) -> list[tuple[str, str]]:
-        """The models and properties that hold the name of the axis that curves are drawn against."""
+        """The models and properties that hold the label of the curves' x axis."""
         names = set(AXIS_LABELS.values())
         found = self.attributes if self.view.follows_axis else ()
         return [(model, "axis_label") for model, _, values in found if values.get("axis_label") in names]
 
 
 def standalone(figure: Model) -> dict[str, Any]:
-    """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the definitions of models
-    of every library that is loaded.
+    """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the model definitions of
+    all loaded libraries.
     """
     root = json.loads(json.dumps(Serializer(deferred=False).encode(figure)))
     return {"target_id": None, "root_id": figure.id, "doc": {**_empty(), "roots": [root]}}
@@ -98,13 +98,13 @@ def _empty() -> dict[str, Any]:
 
 
 ENOUGH = 1e-4
-"""The share of an array's range to which a drawing needs its numbers."""
+"""The accuracy that a drawing needs, relative to an array's range."""
 
 
 def _smaller(node: Any) -> Any:
-    """A document with arrays of 4-byte numbers where a drawing needs no more, none compressed, for the file is.
+    """A document with 4-byte numbers where a drawing needs no more. Its arrays are not compressed, because the file is.
 
-    Its arrays are no base64 that BokehJS reads: the page hands it their bytes.
+    BokehJS does not decode their base64: the page gives it the bytes.
     """
     if isinstance(node, list):
         return [_smaller(part) for part in node]
@@ -122,14 +122,14 @@ def _smaller(node: Any) -> Any:
 
 
 def _reduce(source: ColumnDataSource, mapper: Any) -> None:
-    """Replace a picture's numbers by those of their colours."""
+    """Replace the numbers of an image by the numbers of their colours."""
     if not isinstance(mapper, LinearColorMapper):
         return
     n, (name,) = len(mapper.palette), [name for name in source.data if name == "image"]
     pictures = [np.asarray(picture, dtype=float) for picture in source.data[name]]
     share = [(picture - mapper.low) / (mapper.high - mapper.low) * n for picture in pictures]
     source.data = {**source.data, name: [np.clip(np.floor(one), 0, n - 1).astype(np.uint8) for one in share]}
-    # A colour is that of half a step above its number, whatever is rounded on the way.
+    # With bounds at half steps, rounding cannot change a colour.
     mapper.low, mapper.high = -0.5, n - 0.5
 
 
@@ -138,22 +138,22 @@ class StructureError(Exception):
 
 
 DEFAULT = "default"
-"""Stands for a value that a document is without."""
+"""Stands for a value that a document omits."""
 Changes = dict[str, dict[str, Any]]
 """Properties as BokehJS reads them, by the model's id."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What another figure of the same view has otherwise: another theme's, or another target's."""
+    """The differences in another figure of the same view, for another theme or target."""
 
     before: Changes
-    """What the first figure has, where its document does not say it."""
+    """Values of the first figure that its document omits."""
     after: Changes
 
     @classmethod
     def between(cls, one: Drawn, other: Drawn) -> "Difference":
-        """Every property that differs. Raises :class:`StructureError` where one has models that the other has not."""
+        """Every property that differs. Raises :class:`StructureError` where one has models that the other lacks."""
         kinds = [[kind for _, kind, _ in drawn.attributes] for drawn in (one, other)]
         if kinds[0] != kinds[1]:
             raise StructureError(one.view.key)
@@ -163,7 +163,7 @@ class Difference:
         after: Changes = {}
         for (model, _, values), (twin, _, others) in pairs:
             for name in {**values, **others}:
-                # A document is without values that are a property's default.
+                # A document omits default values.
                 value = values[name] if name in values else one.default(model, name)
                 then = _renamed(others[name], ids) if name in others else other.default(twin, name)
                 if value == then:
@@ -177,7 +177,7 @@ class Difference:
 
     @classmethod
     def by_colour(cls, one: Drawn, known: Mapping[str, str]) -> "Difference":
-        """Every property with a colour that is ``known``, with the other colour."""
+        """Every property with a ``known`` colour, with the colour that replaces it."""
         after: Changes = {}
         for model, _, values in one.attributes:
             for name, value in values.items():
@@ -188,9 +188,9 @@ class Difference:
 
     def carried(self, one: Drawn, to: Drawn, known: Mapping[str, str]) -> "Difference | None":
         """The difference for a figure of the same view with more or fewer lanes: a value changes as the same value of
-        the same property did in ``one``, and a colour that is ``known`` to that colour.
+        the same property does in ``one``, and a ``known`` colour is replaced.
 
-        None where that does not say what becomes of each property.
+        None where this does not determine every property.
         """
         became: dict[tuple[str, str, str], set[str]] = {}
         for model, kind, values in one.attributes:
@@ -225,14 +225,14 @@ class Difference:
 
 
 def _recoloured(text: str, known: Mapping[str, str]) -> str:
-    """A value as JSON with other colours for those that are ``known``."""
+    """A value as JSON, with the ``known`` colours replaced."""
     for colour, other in known.items():
         text = text.replace(f'"{colour}"', f'"{other}"')
     return text
 
 
 def _attributes(node: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The id, the kind and the attributes of each model in a document, with references in the place of models."""
+    """The id, the kind and the attributes of each model in a document, with references in place of models."""
     if isinstance(node, list):
         for part in node:
             yield from _attributes(part)

@@ -1,4 +1,4 @@
-"""A lesson on a live page: its text, its questions, its exercises, and what its claims need to be judged there."""
+"""A lesson on a live page: its text, its questions, its exercises, and the data that judge its claims."""
 
 from collections.abc import Sequence
 from html import escape
@@ -21,13 +21,13 @@ SWEEP = (
     "<button type='button' class='sweep-cancel' hidden>Cancel</button> <span class='sweep-far small' role='status'></span></p>"
     "<ul class='caption sweep-caption'></ul><div class='plot sweep-plot' hidden></div></div>"
 )
-"""The part of a step that its script makes a sweep in."""
-NO_SWEEP = "The sweep of this step needs all draws, or other data: open the step in the lab."
-ELSEWHERE = "This step has a model of data, or more data than a page should hold: open the lesson in the lab."
+"""The part of a step in which the script makes a sweep."""
+NO_SWEEP = "The sweep of this step needs all draws, or different data: open the step in the lab."
+ELSEWHERE = "This step uses a model of data, or more data than a page should hold: open the lesson in the lab."
 
 
 def described(lesson: Lesson, states: Sequence[AppState | None]) -> dict[str, Any]:
-    """What the page's script needs of a lesson; ``states`` are of the steps that have an experiment there."""
+    """A lesson's data for the page's script; ``states`` has None for a step without a live experiment."""
     steps = [
         _described_step(step, state) | {"recording": recording.described(lesson, step)}
         for step, state in zip(lesson.steps, states, strict=True)
@@ -38,7 +38,7 @@ def described(lesson: Lesson, states: Sequence[AppState | None]) -> dict[str, An
 
 
 def listed(lesson: Lesson, live: Sequence[bool]) -> dict[str, Any]:
-    """What there is to be done in a lesson, for the list of lessons."""
+    """The questions and claims of a lesson, for the list of lessons."""
     steps = [
         {"question": step.question is not None, "claims": len(_live_claims(step, moves))}
         for step, moves in zip(lesson.steps, live, strict=True)
@@ -47,7 +47,7 @@ def listed(lesson: Lesson, live: Sequence[bool]) -> dict[str, Any]:
 
 
 def specs(lesson: Lesson, states: Sequence[AppState | None]) -> list[RunSpec]:
-    """The runs beside those of the steps' own experiments, whose functions the page needs."""
+    """The runs, except the steps' own experiments, whose functions the page needs."""
     live = [step for step, state in zip(lesson.steps, states, strict=True) if state is not None]
     return [spec for step in live for spec in sweeping.specs(step)]
 
@@ -65,7 +65,7 @@ def _described_step(step: Step, state: AppState | None) -> dict[str, Any]:
 
 
 def _live_claims(step: Step, live: bool) -> list[int]:
-    """The places of the claims that are held against the run on the page."""
+    """The places of the claims that the page checks on its run."""
     return [i for i, claim in enumerate(step.claims) if live and is_measured(claim)]
 
 
@@ -73,7 +73,7 @@ def _live_claims(step: Step, live: bool) -> list[int]:
 
 
 def step_html(lesson: Lesson, step: Step, live: bool) -> str:
-    """A step as HTML; the page's script fills in its check marks, and hides what an answer is to come before."""
+    """A step as HTML; the page's script fills in its check marks, and hides all that follows an answer."""
     parts = [f"<h2>{step.number}. {sentence(step.title)}</h2>", as_html(filled_text(step.text, step), mathml)]
     parts.append(_question(lesson, step))
     after = [f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>"] if step.watch else []
@@ -125,7 +125,7 @@ def _claims(step: Step, live: bool, swept: bool) -> str:
 
 
 def _unmeasured(claim: Claim) -> str:
-    """What stands in place of the mark of a claim that the page does not measure."""
+    """The text in place of a mark, for a claim that the page does not measure."""
     ours = None if claim.paper is None else claim.paper.ours
     expected = in_words(claim.goal, claim.goal.equals)
     if ours is None:

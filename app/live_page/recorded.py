@@ -1,4 +1,4 @@
-"""Views that need Python as pictures of a run that is made with the file: they stand in a live page and do not move."""
+"""Views that need Python, as pictures of a run made with the file: on a live page they do not move."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,11 +14,11 @@ from app.views import VIEWS
 from app.views.base import Scene, View
 
 FRAMES = 40
-"""Between which the run moves, so that views which follow it have its course."""
+"""Frames of the run, so that a view that follows a run shows its course."""
 MOST_STEPS = 4_000
-"""Of the run, in each lane."""
+"""Steps of the run in each lane."""
 MOST_TURNS = 400
-"""Of a view's slow work, which ends by itself in most."""
+"""Rounds of a view's slow work, which in most views ends earlier."""
 
 
 def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[Drawn, list[str]]]:
@@ -49,7 +49,7 @@ def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[D
 
 
 def told_apart(view: View, captions: Mapping[str, str]) -> tuple[list[str], dict[Any, str]]:
-    """The lines of captions above the figure, which are text of the page there, and the texts of models inside it."""
+    """The captions' lines, which a live page writes above the figure, and the texts of models inside it."""
     models = {model.id: model for model in view.figure.references()}
     there = [(models[key], text) for key, text in captions.items() if key in models]
     said = [line for model, text in there if isinstance(model, Label) for line in text.split("\n") if line]

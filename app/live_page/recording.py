@@ -25,26 +25,26 @@ log = logging.getLogger("sgmcmc-lab")
 
 FRAMES = 12
 MOST_BYTES = 400_000
-"""Of the frames of a step, as JSON; views that would make them larger are left out."""
+"""Bytes of a step's frames as JSON; views beyond this limit are left out."""
 DIGITS = 4
-"""Of a number in a picture."""
+"""Significant digits of a number in a picture."""
 
 
 SAYS = "A recording: the step's run at its reduced length, made with this file. Models of data need Python to run."
 
 
 def html(step: Step) -> str:
-    """The part of a step that its script shows the recording in."""
+    """The part of a step in which the script shows the recording."""
     name = f"recorded-{step.number}"
     return (
         f"<section class='recording' data-of='{step.number}' aria-label='Recording' hidden><p class='small'>{SAYS}</p>"
-        f"<span class='control'><label for='{name}'>Moment</label><output for='{name}'></output>"
+        f"<span class='control'><label for='{name}'>Recorded at</label><output for='{name}'></output>"
         f"<input type='range' id='{name}' min='0' max='1' step='1'></span><div class='pictures'></div></section>"
     )
 
 
 def described(lesson: Lesson, step: Step) -> dict[str, Any] | None:
-    """The figures of a step's views, and what each moment of its run puts into them; None where there are none."""
+    """The figures of a step's views, and their contents at each recorded step of the run; None without figures."""
     spec = step.quick_spec
     if spec is None or not spec.of_model:
         return None
@@ -70,7 +70,7 @@ def described(lesson: Lesson, step: Step) -> dict[str, Any] | None:
         for key, view in list(views.items()):
             view.background(frame)
             with warnings.catch_warnings():
-                # Columns of what is told follow below.
+                # The columns of colours and texts are updated below.
                 warnings.simplefilter("ignore")
                 show(view, view.compute(frame))
             _tell(told[key])
@@ -89,7 +89,7 @@ def described(lesson: Lesson, step: Step) -> dict[str, Any] | None:
             continue
         left -= size
         for plot in view.figure.select({"type": Plot}):
-            # Captions are text of the page there.
+            # A live page writes captions as text.
             plot.min_border_top = 8
         item = standalone(view.figure)
         light, dark = dressed(view.figure)
@@ -102,11 +102,11 @@ def described(lesson: Lesson, step: Step) -> dict[str, Any] | None:
 
 GLYPHS = ("glyph", "hover_glyph", "muted_glyph", "nonselection_glyph", "selection_glyph")
 Told = tuple[ColumnDataSource, str, str, Callable[[Any], str]]
-"""A source, one of its columns, and the column of what is told of its numbers: colours or texts."""
+"""A source, one of its columns, the column of colours or texts, and the function from one to the other."""
 
 
 def _without_transforms(view: View) -> list[Told]:
-    """Let glyphs read columns where code would have made their colours and texts."""
+    """Let glyphs read colours and texts from columns instead of code."""
     out: list[Told] = []
     for renderer in view.figure.select({"type": GlyphRenderer}):
         source = renderer.data_source
@@ -124,7 +124,7 @@ def _without_transforms(view: View) -> list[Told]:
 
 
 def _tell(told: list[Told]) -> None:
-    """Fill the columns of what is told, all of a source at once, for they must be of the same length."""
+    """Fill the columns of colours and texts, all those of a source at once, because they must have the same length."""
     fresh: dict[str, tuple[ColumnDataSource, dict[str, list[str]]]] = {}
     for source, column, name, value in told:
         fresh.setdefault(source.id, (source, {}))[1][name] = [value(x) for x in source.data[column]]
@@ -133,7 +133,7 @@ def _tell(told: list[Told]) -> None:
 
 
 def _told(transform: CustomJSTransform) -> Callable[[Any], str] | None:
-    """What a transform of the views of models makes of a number: a text of a list, or a colour of a palette in turn."""
+    """The function of a transform in a model's view: from a number to a text of a list, or to a colour of a palette."""
     if "texts" in transform.args:
         texts = list(transform.args["texts"])
         return lambda x: texts[int(x)] if 0 <= x < len(texts) else ""
@@ -144,12 +144,12 @@ def _told(transform: CustomJSTransform) -> Callable[[Any], str] | None:
 
 
 def _has_code(view: View) -> bool:
-    """Whether a figure has code as text, which a live page's policy refuses."""
+    """Whether a figure contains code as text, which a live page's policy refuses."""
     return any(type(model).__name__.startswith("CustomJS") for model in view.figure.references())
 
 
 def _moment(view: View, captions: Any) -> dict[str, Any] | None:
-    """What a figure shows now: columns, properties and captions; None of a picture of cells."""
+    """The present contents of a figure: columns, properties and captions; None for a picture of cells."""
     data: dict[str, Any] = {}
     properties: dict[str, Any] = {}
     for feed in view.feeds.values():
@@ -168,7 +168,7 @@ def _moment(view: View, captions: Any) -> dict[str, Any] | None:
 
 
 def _rounded(x: Any) -> Any:
-    """A number that JSON can hold, to as many digits as a picture shows."""
+    """A number that JSON can hold, rounded to the digits of a picture."""
     if isinstance(x, (float, np.floating)):
         return float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None
     return x.item() if isinstance(x, np.generic) else x

@@ -1,4 +1,4 @@
-"""The course as a folder of live pages: every lesson, a start page, and BokehJS once; it opens from a disk, too."""
+"""The course as a folder of live pages: every lesson, a start page, and BokehJS once. It also opens from a disk."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -19,11 +19,11 @@ from samplers.wasm import description
 from samplers.wasm.objects import CompileError, objects
 
 MOST_DATA = 1_500_000
-"""Bytes of a target's data that a page may hold: the whole course is no more than 15 MB."""
+"""Bytes of a target's data that a page may hold, so that the whole course has at most 15 MB."""
 
 
 def lesson_page(lesson: Lesson, beside: bool = False, home: str = "") -> str:
-    """A lesson as one HTML file whose experiments on densities move. Raises :class:`SpecError`."""
+    """A lesson as one HTML file whose experiments on densities run. Raises :class:`SpecError`."""
     states = [_state(lesson, step) for step in lesson.steps]
     live = [state is not None for state in states]
     steps = "".join(lesson_part.step_html(lesson, step, moves) for step, moves in zip(lesson.steps, live, strict=True))
@@ -43,12 +43,12 @@ def lesson_page(lesson: Lesson, beside: bool = False, home: str = "") -> str:
 
 
 def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int, int, str], None]) -> list[str]:
-    """Write every lesson and a start page into a folder; return why lessons are not among them, a sentence each.
+    """Write every lesson and a start page into a folder; return a sentence for each lesson that cannot be written.
 
-    ``progress(done, total, what)`` is called before each function that is compiled and before each lesson. Raises
+    ``progress(done, total, what)`` is called before each function is compiled and before each lesson. Raises
     :class:`~samplers.parameters.SpecError` where a file cannot be written.
     """
-    # In one process, which takes seconds to begin.
+    # In one process, because each takes seconds to start.
     live = [step for lesson in lessons for step in lesson.steps if _is_live(step)]
     specs = [run for step in live if step.spec is not None for run in (*step.spec.runs(), *sweeping.specs(step))]
     functions = {id(one): one for spec in specs for one in description.functions(spec)}
@@ -103,7 +103,7 @@ def _index(listed: Sequence[tuple[str, Lesson]]) -> str:
 <body>
 <main class="index">
 <h1>SG-MCMC Lab: the course</h1>
-<p>Lessons on stochastic-gradient MCMC. Each one runs in this page: nothing is installed, and nothing is sent anywhere.</p>
+<p>Lessons on stochastic-gradient MCMC. Each one runs in your browser: nothing is installed, and nothing is sent anywhere.</p>
 <ol>{items}</ol>
 </main>
 <script type="application/json" id="lessons">{done}</script>
@@ -114,14 +114,14 @@ def _index(listed: Sequence[tuple[str, Lesson]]) -> str:
 
 
 def _is_live(step: Step) -> bool:
-    """Whether a step has an experiment on a density whose data are few enough for a file."""
+    """Whether a step has an experiment on a density whose data are small enough for a file."""
     if step.spec is None or step.spec.of_model:
         return False
     return step.spec.make_target().sampled.packed().nbytes <= MOST_DATA
 
 
 def _state(lesson: Lesson, step: Step) -> AppState | None:
-    """What the page shows of a step; None where it has no experiment on a density."""
+    """The page's state for a step; None without an experiment on a density."""
     if not _is_live(step):
         return None
     assert step.spec is not None

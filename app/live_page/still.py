@@ -1,4 +1,4 @@
-"""A picture of the target that stands in a live page before any script runs, and stays where none may."""
+"""A picture of the target that a live page shows before any script runs, and keeps where scripts are refused."""
 
 from html import escape
 
@@ -9,11 +9,11 @@ from samplers.diagnostics.ks import edges_and_cdf
 from samplers.targets.base import Column, Target
 
 CELLS = 48
-"""Cells a side of the density in the plane."""
+"""Cells per side of the density in the plane."""
 LEVELS = 8
-"""Shades of it."""
+"""Shades of the density."""
 WIDTH, HEIGHT = 320, 200
-"""Of the picture, in the units of its drawing."""
+"""The picture's size in the units of its SVG."""
 
 
 def still(target: Target, coordinate: int) -> str:
@@ -37,7 +37,7 @@ def _plane(target: Target) -> str:
     x, y = (np.array([scale.back(at) for at in found]) for scale, found in zip(scales, middles, strict=True))
     with np.errstate(all="ignore"):
         logs = target.log_density(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)).reshape(CELLS, CELLS)
-        # The density of the axes' positions.
+        # The density with respect to positions on the axes.
         per_position = [np.log(at) if scale.log else np.zeros(CELLS) for at, scale in zip((x, y), scales, strict=True)]
         logs = logs + sum(np.meshgrid(*per_position))
     height = np.exp(np.nan_to_num(logs, nan=-np.inf) - logs[np.isfinite(logs)].max(initial=-700.0))
@@ -53,7 +53,7 @@ def _plane(target: Target) -> str:
 
 
 def _line(column: Column) -> str:
-    """The density of the axis' positions, from the CDF between its bins."""
+    """The density with respect to positions on the axis, from the CDF at the edges of its bins."""
     scale = Scale.of(column)
     edges, cdf = edges_and_cdf(column)
     inside = np.isfinite(edges)

@@ -21,11 +21,11 @@ from samplers.spec import RunSpec
 from samplers.wasm import description
 
 MOST_BYTES = 200_000
-"""Of the points of a sweep, as JSON."""
+"""Bytes of a sweep's points, as JSON."""
 
 
 def is_possible(step: Step) -> bool:
-    """Whether a live page can make the runs of a step's sweep: they are all on the step's own target."""
+    """Whether a live page can make the runs of a step's sweep, which must all be on the step's own target."""
     sweep = step.sweep
     if sweep is None or sweep.measure.key not in (*MEASURED, Temperature.key):
         return False
@@ -47,12 +47,12 @@ def _points(step: Step) -> tuple[Point, ...]:
 
 
 def claims_of(step: Step) -> list[int]:
-    """The places of the claims about a sweep that the page makes."""
+    """The places of the claims about the sweep, if the page can make it."""
     return [i for i, claim in enumerate(step.claims) if claim.reduction is not None] if is_possible(step) else []
 
 
 def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
-    """What the page's script needs: what the host takes, and the figure with its sources."""
+    """A sweep's data for the page's script: those for the host, and the figure with its sources."""
     assert step.sweep is not None
     measure = MEASURES[step.sweep.measure.key](**step.sweep.measure.values())
     points = _points(step)
@@ -60,7 +60,7 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
     values, numeric, log = axis_values(step, axis)
     prepare("bokeh")
     picture = SweepPicture(step, [], names, LIGHT)
-    # Captions are text of the page there.
+    # A live page writes captions as text.
     for caption in picture.captions:
         caption.visible = False
     picture.figure.y_range.range_padding = picture.figure.x_range.range_padding
@@ -87,9 +87,9 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
 
 
 def dressed(figure: Model) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
-    """The colours that a figure has in the light theme and not in the dark one, and those there, by the model's id.
+    """The colours of a figure that differ between the themes, in the light one and in the dark one, by the model's id.
 
-    The figure is left in the dark.
+    The figure keeps the dark colours.
     """
     before = _colours(figure)
     _darken(figure)
@@ -103,7 +103,7 @@ def dressed(figure: Model) -> tuple[dict[str, dict[str, str]], dict[str, dict[st
 
 
 def _colours(figure: Model) -> dict[str, dict[str, str]]:
-    """The texts of all models of a figure, colours among them, by their ids."""
+    """The texts of all models of a figure, including colours, by the model's id."""
     return {
         model.id: {name: plain for name, value in model.properties_with_values().items() if isinstance(plain := getattr(value, "value", value), str)}
         for model in figure.references()

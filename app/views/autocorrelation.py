@@ -82,7 +82,7 @@ class Autocorrelation(View):
 
     def _time(self, lane: LaneFrame) -> str:
         if lane.run.interacting:
-            return "particles that move each other: no τ"
+            return "interacting particles: no τ"
         found = autocorrelation.integrated_time(lane.run.statistics, self.scene.coordinate)
         if not np.isfinite(found.tau):
             return "τ needs more steps"

@@ -119,7 +119,7 @@ class Trace(View):
         out, kept = {}, []
         for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
             if lane.run.interacting:
-                out[label.id] = f"{name}  particles that move each other: no R̂, no ESS"
+                out[label.id] = f"{name}  interacting particles: no R̂, no ESS"
                 continue
             history = lane.run.statistics.history()
             kept.append(history.shape[:2])

@@ -1,39 +1,39 @@
-// Claims held against what was measured, as lessons/claims.py and app/lesson/marks.py have them.
+// Claims compared with measured values, as in lessons/claims.py and app/lesson/marks.py.
 
 import { general, grouped } from "./format.js"
 import { measured } from "./measures.js"
 
-/** Of the effect: an error larger than this is too large for a check mark. */
+/** The largest error that allows a check mark, as a share of the effect. */
 const SHARE = 0.1
-/** How far, in relation to itself, the recorded number of a claim with bounds alone may be from the measured one. */
+/** The relative tolerance of the recorded number of a claim with bounds only. */
 const STALE = 0.1
-/** Standard errors that chance may be off, where a claim names none. */
+/** The tolerance for chance in standard errors, where a claim names none. */
 const ERRORS = 4
-/** Chains that are all the same have no error but that of their sums, below this share of the number. */
+/** Identical chains have only the rounding error of their sums, below this share of the number. */
 const ROUNDING = 1e-9
 
 /** @typedef {{value: number, error: number | null, exact: number | null}} Estimate */
 /** @typedef {{equals: number | null, exact: boolean, above: number | null, below: number | null, tolerance: number | null, relative: number | null, errors: number | null}} Goal */
-/** What came of a claim. `chance` is how far chance may have moved it, where that is too far to judge it.
+/** The result of a claim. `chance` is the possible effect of chance, where it is too large for a judgement.
  * @typedef {{measured: number, error: number | null, expected: string, allowed: number | null, passed: boolean, reason: string, chance: number | null}} Result */
-/** A claim; its lanes are counted from 0, and each has its exact value and the time that its steps advance.
+/** A claim; its lanes are counted from 0, each with its exact value and the time of its step.
  * @typedef {{place: number, measure: import("./measures.js").Measure, lanes: number[], quantity: string, exact: Array<number | null>, perRoot: number | null, times: number[],
  *   cells: Record<number, any>, goal: Goal, quick: Goal, first: number, full: number, ours: number | null}} Claim */
 /** The lanes that run. @typedef {Array<{run: import("./run.js").Run, truth: import("./truth.js").Truth}>} Lanes */
-/** What came so far of a claim in runs that go on.
+/** The result of a claim so far, in runs that continue.
  * @typedef {{counted: number, settled: boolean, result: Result | null}} LiveResult */
-/** Whether the target and the lanes that run are those of the claims. @typedef {{target: boolean, lanes: boolean}} Same */
-/** What a claim's check mark says. @typedef {{state: string, detail: string}} Mark */
+/** Whether the running target and lanes are those of the claims. @typedef {{target: boolean, lanes: boolean}} Same */
+/** The state and text of a claim's check mark. @typedef {{state: string, detail: string}} Mark */
 
 /** @type {Record<string, string>} */
 export const SIGNS = { pending: "…", early: "…", holds: "✓", fails: "✗", other: "~", elsewhere: "–", running: "…" }
 /** @type {Record<string, string>} */
 export const WORDS = {
   pending: "measuring", early: "too early", holds: "holds", fails: "not yet",
-  other: "other settings than the claim's", elsewhere: "not measured yet", running: "running",
+  other: "not the claim's settings", elsewhere: "not measured yet", running: "running",
 }
 
-/** A lane's number as a claim wants it. @param {string} name @param {Estimate} lane @param {Estimate | null} other @returns {Estimate} */
+/** A lane's number as the quantity of a claim. @param {string} name @param {Estimate} lane @param {Estimate | null} other @returns {Estimate} */
 export const quantity = (name, { value, error, exact }, other) => {
   if (name === "bias") return { value: exact === null ? NaN : value - exact, error, exact: 0 }
   if (name === "relative_bias") return exact ? { value: value / exact - 1, error: error && error / Math.abs(exact), exact: 0 } : { value: NaN, error: null, exact: 0 }
@@ -52,7 +52,7 @@ export const quantity = (name, { value, error, exact }, other) => {
   }
 }
 
-/** The mean over seeds; its error comes from the seeds' own errors, or else from their spread. @param {Estimate[]} seeds @returns {Estimate} */
+/** The mean over seeds; its error comes from the seeds' own errors, or, without them, from their spread. @param {Estimate[]} seeds @returns {Estimate} */
 export const mean = (seeds) => {
   const n = seeds.length
   const value = seeds.reduce((sum, seed) => sum + seed.value, 0) / n
@@ -63,7 +63,7 @@ export const mean = (seeds) => {
   return { value, error, exact: seeds[0].exact }
 }
 
-/** What a goal expects; `expected` is the number that it is about, where that is known. @param {Goal} goal @param {number | null} expected */
+/** A goal's expectation in words; `expected` is its number, where that is known. @param {Goal} goal @param {number | null} expected */
 export const inWords = ({ exact, above, below }, expected) => {
   if (expected !== null) return general(expected)
   if (exact) return "exact"
@@ -71,7 +71,7 @@ export const inWords = ({ exact, above, below }, expected) => {
   return above !== null ? `above ${general(above)}` : `below ${general(/** @type {number} */ (below))}`
 }
 
-/** The error of a number that is not yet known well enough to be held against its goal.
+/** The error of a number that is too inaccurate for a comparison with its goal; null otherwise.
  * @param {Goal} goal @param {Estimate} found @param {number | null} expected */
 const chanceOf = ({ above, below, errors, tolerance, relative }, { value, error }, expected) => {
   const bounds = [above, below].filter((bound) => bound !== null)
@@ -84,8 +84,8 @@ const chanceOf = ({ above, below, errors, tolerance, relative }, { value, error 
   return chance > enough ? chance : null
 }
 
-/** Hold a claim against its number of every seed; `trouble` says what went wrong in the run, if anything did, and `ours`
- * is the lesson's recorded number, where the run has its full length.
+/** Judge a claim by its number for every seed; `trouble` is a sentence about a failure of the run, or empty, and `ours`
+ * is the lesson's recorded number, for a run of full length.
  * @param {Goal} goal @param {Estimate[]} seeds @param {string} trouble @param {number | null} [ours] @returns {Result} */
 export const judge = (goal, seeds, trouble, ours = null) => {
   const found = mean(seeds)
@@ -102,15 +102,15 @@ export const judge = (goal, seeds, trouble, ours = null) => {
   }
 }
 
-/** Why a number does not pass; empty where it does.
+/** The reason for a failure; empty where the number passes.
  * @param {Goal} goal @param {Estimate} found @param {number | null} expected @param {number | null} allowed @param {string} trouble */
 const reasonOf = (goal, found, expected, allowed, trouble) => {
-  if (Number.isNaN(found.value)) return trouble || "The run has no such number: it is too short, or its chains never moved."
+  if (Number.isNaN(found.value)) return trouble || "The run does not determine this number: it is too short, or its chains never moved."
   if (goal.errors !== null && found.error === null) return "The run is too short for a standard error."
   if (goal.exact && expected === null) return "The target's value of this number is not known; give the number instead of “exact”."
   if (expected !== null) {
     const off = Math.abs(found.value - expected)
-    if (!(off <= /** @type {number} */ (allowed))) return `It is ${general(off, 3)} away from ${general(expected)}; allowed is ${general(/** @type {number} */ (allowed), 3)}.`
+    if (!(off <= /** @type {number} */ (allowed))) return `It is ${general(off, 3)} away from ${general(expected)}; the tolerance is ${general(/** @type {number} */ (allowed), 3)}.`
   }
   const slack = expected === null && allowed !== null ? allowed : 0
   const by = goal.errors && expected === null ? ` by ${general(goal.errors)} standard errors` : ""
@@ -119,15 +119,15 @@ const reasonOf = (goal, found, expected, allowed, trouble) => {
   return ""
 }
 
-/** Why a number is not the recorded one; empty where it is, or none is recorded. @param {number} value @param {number | null} ours @param {number | null} allowed */
+/** The reason for a difference from the recorded number; empty where they agree, or none is recorded. @param {number} value @param {number | null} ours @param {number | null} allowed */
 const staleness = (value, ours, allowed) => {
   if (ours === null) return ""
   const margin = allowed ?? STALE * Math.abs(ours)
   const off = Math.abs(value - ours)
-  return off <= margin ? "" : `The lesson records ${general(ours)}, which is ${general(off, 3)} away; allowed is ${general(margin, 3)}.`
+  return off <= margin ? "" : `The lesson records ${general(ours)}, which is ${general(off, 3)} away; the tolerance is ${general(margin, 3)}.`
 }
 
-/** A claim against the runs of the step's own experiment.
+/** A claim's result in the runs of the step's own experiment.
  * @param {Claim} claim @param {Lanes} records @param {any} poisson @returns {LiveResult} */
 export const liveResult = (claim, records, poisson) => {
   const runs = claim.lanes.map((lane) => records[lane].run)
@@ -155,7 +155,7 @@ export const detailOf = ({ measured: value, error, expected, allowed }) => {
   return `measured ${general(value, 5)}${spread}, expected ${expected}${allowed === null ? "" : `, tolerance ${general(allowed, 2)}`}`
 }
 
-/** Of how many steps the number is once it stands; before that what is expected then, where that is another.
+/** The number of steps behind a final number; before that, the later expectation, if it is different.
  * @param {Claim} claim @param {LiveResult} found */
 const length = ({ quick, goal, full }, { counted }) => {
   if (counted >= full) return `, over all ${grouped(full)} steps`
@@ -170,7 +170,7 @@ export const markOf = (claim, found, same) => {
   if (!same.target || !same.lanes) return { state: "other", detail: isKnown(claim, same) ? `measured ${general(result.measured, 5)}` : "" }
   const detail = detailOf(result) + length(claim, found)
   if (!settled && counted < claim.first) {
-    // Some numbers are there only once something has been found.
+    // Some numbers exist only after the first draws.
     const soFar = Number.isFinite(result.measured) ? ` · ${detail}` : ""
     return { state: "pending", detail: `${grouped(counted)} of ${grouped(claim.first)} steps${soFar}` }
   }
@@ -181,8 +181,8 @@ export const markOf = (claim, found, same) => {
   return result.passed ? { state: "holds", detail } : { state: "fails", detail: `${detail}. ${result.reason}` }
 }
 
-/** Whether other settings have the claim's number, too: the file has exact values of its target alone, and times of its
- * lanes. @param {Claim} claim @param {Same} same */
+/** Whether the claim's number exists for other settings: the file has exact values of its own target and times of its own
+ * lanes only. @param {Claim} claim @param {Same} same */
 const isKnown = ({ measure, quantity: name }, { target, lanes }) =>
   (target || !(measure.key === "kl" || name === "bias" || name === "relative_bias")) && (lanes || measure.values.unit !== "time")
 
@@ -192,13 +192,13 @@ export const summary = (found) => {
   /** @type {Array<[string, number]>} */
   const counts = [
     ["met", number("holds")], ["still running", number("pending", "early", "running")], ["not met", number("fails")],
-    ["of other settings", number("other")], ["not measured yet", number("elsewhere")],
+    ["with other settings", number("other")], ["not measured yet", number("elsewhere")],
   ]
   const said = counts.filter(([what, n]) => n || what === "met").map(([what, n]) => `${n} ${what}`)
   return found.length ? `Of ${found.length} claim${found.length > 1 ? "s" : ""} ${said.join(", ")}.` : ""
 }
 
-/** The live claims of a step beside the runs, with what of them is in the engine's memory. */
+/** The live claims of a step, with their arrays in the engine's memory. */
 export class Claims {
   /** @param {import("./engine.js").Engine} engine @param {{claims: Claim[], poisson: any, step: number}} given */
   constructor(engine, { claims, poisson, step }) {
@@ -220,9 +220,9 @@ export class Claims {
 
   free() { this.engine.free(...this.held) }
 
-  /** A mark for each, with its place among the step's claims. @param {Lanes} records */
+  /** A mark for each claim, with its place in the step. @param {Lanes} records */
   marks(records) {
-    // A person may have removed a lane.
+    // The reader may have removed a lane.
     const mark = (/** @type {Claim} */ claim) =>
       Math.max(...claim.lanes) < records.length ? markOf(claim, liveResult(claim, records, this.poisson), this.same) : { state: "other", detail: "" }
     return this.claims.map((claim) => ({ place: claim.place, ...mark(claim) }))

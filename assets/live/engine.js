@@ -4,7 +4,7 @@
  * @typedef {{pointer: number, shape: number[], type: "f8" | "i8"}} NDArray */
 /** An array as JSON: its numbers, or their bytes in base64.
  * @typedef {{shape: number[], type: "f8" | "i8", data?: string, values?: number[]}} Packed */
-/** How a compiled function takes its arguments: names and kinds, a kind of a tuple being such a list itself.
+/** How a compiled function takes its arguments: names and kinds; the kind of a tuple is itself such a list.
  * @typedef {Array<[string, any]>} Arguments */
 /** @typedef {{name: string, arguments: Arguments, result: string | null}} Signature */
 
@@ -16,19 +16,19 @@ export function bytesOf(text) {
   // @ts-ignore Not yet in every browser.
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text)
   const characters = atob(text)
-  // A loop: with a function for each of them a large table takes seconds.
+  // A loop, because a function call for each character takes seconds for a large table.
   const out = new Uint8Array(characters.length)
   for (let i = 0; i < out.length; i++) out[i] = characters.charCodeAt(i)
   return out
 }
 
-/** The numbers of an array of doubles; of integers their bytes. @param {Packed} packed @returns {Float64Array} */
+/** The numbers of an array of doubles, or the bytes of an array of integers. @param {Packed} packed @returns {Float64Array} */
 export const numbersOf = ({ values, data }) =>
   values ? Float64Array.from(values) : new Float64Array((typeof data === "string" || !data ? bytesOf(data ?? "") : data).buffer)
 
-/** What was compressed, and written in base64. @param {string} text @returns {Response} */
+/** The contents of compressed text in base64. @param {string} text @returns {Response} */
 export const unzipped = (text) => {
-  // No Blob: WebKit's worker cannot read one where the page is a file.
+  // No Blob: a worker in WebKit cannot read one when the page is a local file.
   const { body } = new Response(/** @type {BodyInit} */ (bytesOf(text.trim())))
   return new Response(/** @type {ReadableStream<any>} */ (body).pipeThrough(new DecompressionStream("gzip")))
 }
@@ -40,9 +40,9 @@ export class Engine {
     this.exports = instance.exports
     this.exports._initialize?.()
     this.signatures = signatures
-    /** The generator's functions, which compiled code calls: of 64 bits, of 32, and of a double. */
+    /** The generator's functions, which compiled code calls: for 64 bits, for 32 bits, and for a double. */
     this.generator = [...new Uint32Array(this.memory, this.exports.generator_functions(), 3)].map(BigInt)
-    // Numba writes what an exception says behind the second pointer; the status alone is read.
+    // Numba writes an exception's message behind the second pointer; only the status is read.
     this.result = this.exports.malloc(8)
     this.error = this.exports.malloc(64)
   }
@@ -53,7 +53,7 @@ export class Engine {
   zeros(shape, type = "f8") {
     const n = Math.max(size(shape), 1)
     const pointer = this.exports.malloc(8 * n)
-    if (!pointer) throw new Error("There is no memory left for so many numbers.")
+    if (!pointer) throw new Error("There is not enough memory for an array of this size.")
     new Uint8Array(this.memory, pointer, 8 * n).fill(0)
     return { pointer, shape, type }
   }
@@ -91,9 +91,9 @@ export class Engine {
     return new Uint32Array(this.memory, symbol.value, 1)[0]
   }
 
-  /** Call a compiled function, or another of its type, with its arguments by name.
+  /** Call a compiled function, or a function of the same type, with its arguments by name.
    * @param {string} key @param {Record<string, any>} values @param {string} [name]
-   * @returns {any} a number, or nothing */
+   * @returns {any} a number, or undefined */
   call(key, values, name = this.signatures[key].name) {
     const { arguments: list, result } = this.signatures[key]
     /** @type {any[]} */

@@ -1,11 +1,11 @@
-// Arrays into the data sources of Bokeh's glyphs, and into ranges.
+// Writing arrays into the data sources of Bokeh's glyphs, and into ranges.
 
-/** A source or range by its id: its columns, what a frame does with it, and how many rows stay.
+/** A source or range by its id: its columns, the operation of a frame, and the number of rows that stay.
  * @typedef {{id: string, columns: string[], operation: string, rollover: number}} Feed */
 
 /** @param {string} id @returns {any} */
 export const find = (id) => {
-  // @ts-ignore BokehJS comes after the page's own script.
+  // @ts-ignore BokehJS loads after the page's own script.
   for (const document of globalThis.Bokeh?.documents ?? []) {
     const found = document.get_model_by_id(id)
     if (found) return found
@@ -33,11 +33,11 @@ export const put = (model, { columns, operation, rollover }, parts) => {
   columns.forEach((name, i) => {
     data[name] = operation === "stream" ? append(data[name], parts[i], rollover) : parts[i]
   })
-  // A server knows what it sent.
+  // A server already has these data.
   model.setv({ data }, { sync: false })
 }
 
-/** Streams begin again with nothing. @param {any} model @param {Feed} feed */
+/** Empty a stream. @param {any} model @param {Feed} feed */
 export const empty = (model, { columns, operation }) => {
   if (operation === "stream") model.setv({ data: { ...model.data, ...Object.fromEntries(columns.map((name) => [name, new Float64Array(0)])) } }, { sync: false })
 }
@@ -45,7 +45,7 @@ export const empty = (model, { columns, operation }) => {
 /** @type {Record<string, any>} */
 const KINDS = { float64: Float64Array, float32: Float32Array, int32: Int32Array, uint8: Uint8Array, uint32: Uint32Array, int8: Int8Array, uint16: Uint16Array, int16: Int16Array }
 
-/** A property's value from a document of Bokeh. `old` is the value before: its arrays of two dimensions have a class of their own.
+/** A property's value from a document of Bokeh. `old` is the previous value: its two-dimensional arrays have a special class.
  * @param {any} value @param {any} old @returns {any} */
 export const decoded = (value, old) => {
   if (Array.isArray(value)) return value.map((part, i) => decoded(part, old?.[i]))

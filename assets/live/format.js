@@ -1,4 +1,4 @@
-// Numbers in words, as Python's format language writes them, so that both hosts say the same.
+// Numbers in words, as Python's format language writes them, so that both hosts write the same text.
 
 /** `{x:,}`. @param {number} x */
 export const grouped = (x) => x.toLocaleString("en-US", { maximumFractionDigits: 20 })

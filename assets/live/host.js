@@ -1,5 +1,5 @@
-// The live loop without a server: runs the lanes, and answers with arrays for the figures. It knows no page: messages
-// come in and go out, whether it is in a worker or not.
+// The live loop without a server: it runs the lanes, and answers with arrays for the figures. It has no access to the
+// page: it receives and sends messages, in a worker or not.
 
 import { Claims } from "./claims.js"
 import { Engine, unzipped } from "./engine.js"
@@ -8,9 +8,9 @@ import { Run } from "./run.js"
 import { Sweep } from "./sweeps.js"
 import { VIEWS } from "./views.js"
 
-/** Milliseconds that lanes may move for between two frames. */
+/** Milliseconds for the steps of all lanes between two frames. */
 const WORK = 12
-/** Steps of the first chunk, before it is known what one takes. */
+/** Steps of the first chunk, before the time of a step is known. */
 const FIRST = 16
 const UNANSWERED = 2
 const CAPTIONS_MS = 500
@@ -34,13 +34,13 @@ export class Host {
     /** The number of the page's last message, which frames and captions carry. */
     this.told = 0
     this.ticking = false
-    /** What views are made for; null until figures of the lanes are there. @type {Omit<import("./views.js").Scene, "data"> | null} */
+    /** The scene of the views; null until the page has figures for the lanes. @type {Omit<import("./views.js").Scene, "data"> | null} */
     this.scene = null
     this.saidAt = -Infinity
-    /** @type {Set<number>} Lanes whose divergence was said. */
+    /** @type {Set<number>} Lanes whose divergence was reported. */
     this.stopped = new Set()
     this.refused = false
-    /** Messages are taken one after the other: the compiled functions take a while. @type {Promise<void>} */
+    /** Messages are processed in order, because loading the compiled functions takes a while. @type {Promise<void>} */
     this.taken = Promise.resolve()
   }
 
@@ -66,7 +66,7 @@ export class Host {
     }
   }
 
-  /** What compiled functions are called with. @param {{signatures: any, constants: any}} message */
+  /** The signatures of the compiled functions, and constants. @param {{signatures: any, constants: any}} message */
   prepare({ signatures, constants }) {
     this.engine = new Engine(/** @type {WebAssembly.Instance} */ (this.instance), signatures)
     this.constants = constants
@@ -74,7 +74,7 @@ export class Host {
 
   /** Begin these lanes. @param {{lanes: any[]}} message */
   open({ lanes }) {
-    // Figures of another number of lanes are no longer there; those of these come with the next look.
+    // Figures for another number of lanes are gone; the next look brings those for these lanes.
     if (lanes.length !== this.records.length) this.scene = null
     for (const record of this.records) record.free()
     this.records = []
@@ -84,7 +84,7 @@ export class Host {
     this.renew()
   }
 
-  /** Figures that were made for these lanes, and which of them are shown.
+  /** The figures made for these lanes, and the keys of the visible ones.
    * @param {{views: any, shown: string[], coordinate: number, axis: keyof import("./lane.js").Position, names: string[]}} message */
   look({ views, shown, coordinate, axis, names }) {
     this.views = views
@@ -93,7 +93,7 @@ export class Host {
     this.renew()
   }
 
-  /** The claims of another step, whose lanes are opened next. @param {{claims: any[], poisson: any, step: number}} message */
+  /** The claims of a new step, whose lanes are opened next. @param {{claims: any[], poisson: any, step: number}} message */
   claim({ claims, poisson, step }) {
     for (const record of this.records) record.free()
     this.records = []
@@ -103,7 +103,7 @@ export class Host {
     this.claims = new Claims(this.engine, { claims, poisson, step })
   }
 
-  /** Whether what runs from here on is what the claims are about. @param {{same: import("./claims.js").Same}} message */
+  /** Whether the run from now on is that of the claims. @param {{same: import("./claims.js").Same}} message */
   compare({ same }) { if (this.claims) this.claims.same = same }
 
   /** Measure the step's sweep. @param {{given: any, target: any}} message */
@@ -140,7 +140,7 @@ export class Host {
     }, 0)
   }
 
-  /** Everything is drawn afresh. */
+  /** Draw everything anew. */
   renew() {
     for (const view of Object.values(this.views)) view.data = structuredClone(view.first)
     for (const record of this.records) record.forgetSent()
@@ -153,7 +153,7 @@ export class Host {
   /** @param {{playing?: boolean, speed?: number, hidden?: boolean}} message */
   pace({ playing = this.playing, speed = this.speed, hidden = this.hidden }) {
     Object.assign(this, { playing, speed, hidden })
-    // Captions are of the frame that stays.
+    // The captions must belong to the frame that stays.
     this.saidAt = -Infinity
     this.drawOnce = true
     this.ask()
@@ -174,7 +174,7 @@ export class Host {
     this.ask()
   }
 
-  /** The draws that are kept, of every lane, for a file. */
+  /** The kept draws of every lane, for a file. */
   draws() {
     const lanes = this.records.map(({ run }) => {
       const { history } = run.sums
@@ -186,7 +186,7 @@ export class Host {
 
   /** A frame is on the screen. @param {{number: number}} message */
   answer({ number }) {
-    // Frames of figures before these have numbers of their own.
+    // Frames of earlier figures have other numbers.
     this.answered = Math.min(Math.max(this.answered, number), this.sent)
     this.ask()
   }
@@ -221,7 +221,7 @@ export class Host {
     this.send(began)
   }
 
-  /** Make steps of every lane, or as many as the time allows. @param {number} n */
+  /** Make n steps of every lane, or fewer if the time is short. @param {number} n */
   move(n) {
     const began = performance.now()
     let [done, chunk] = [0, FIRST]
@@ -237,7 +237,7 @@ export class Host {
       run.changed = null
       if (!run.divergence || this.stopped.has(lane)) return
       this.stopped.add(lane)
-      // It is the last frame, if it is the last lane.
+      // If this is the last lane, this is the last frame.
       this.saidAt = -Infinity
       this.post({ type: "diverged", lane, message: run.divergence.message })
     })

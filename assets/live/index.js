@@ -1,4 +1,4 @@
-// The start page of a course: what the browser has kept of each lesson.
+// The start page of a course: the progress that the browser has stored for each lesson.
 
 import { progress, read } from "../progress.js"
 

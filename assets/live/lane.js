@@ -1,4 +1,4 @@
-// A lane as its pictures see it: the run, the draws since the last frame, and the curve of its distance from the target.
+// A lane's data for its pictures: the run, the draws since the last frame, and the curve of its distance from the target.
 
 import { WRITTEN } from "./run.js"
 import { Truth } from "./truth.js"
@@ -30,7 +30,7 @@ export class Lane {
     this.truth.free()
   }
 
-  /** The exact answers of the target that the run has now. */
+  /** Take the exact answers of the run's present target. */
   _lookAtTarget() {
     if (this.aimed === this.run.target) return
     this.aimed = this.run.target
@@ -53,7 +53,7 @@ export class Lane {
     this._lookAtTarget()
   }
 
-  /** Add a point to the curve if the run has become enough longer, or longer at all where it rests. @param {boolean} rests */
+  /** Add a point to the curve if the run is sufficiently longer, or, where it rests, longer at all. @param {boolean} rests */
   record(rests) {
     const { run } = this
     const last = this.curve.length ? this.curve[this.curve.length - 1].position.steps : 0
@@ -61,17 +61,17 @@ export class Lane {
       this.curve.push({ position: this.position, draws: run.nDraws, ...this.truth.distance(run) })
   }
 
-  /** Go on with other parameters from here. @param {any} change */
+  /** Continue from here with other parameters. @param {any} change */
   change(change) {
     this.run.change(change)
     this._lookAtTarget()
     if (this.marks[this.marks.length - 1]?.steps !== this.run.steps) this.marks.push(this.position)
   }
 
-  /** New figures know nothing of what was sent before. */
+  /** New figures have none of the draws sent before. */
   forgetSent() { this.seen = Math.max(0, this.run.steps - this.run.constants.TAIL) }
 
-  /** The lane for a frame; draws that an earlier frame had are not in it. @param {keyof Position} axis */
+  /** The lane for a frame, without draws of earlier frames. @param {keyof Position} axis */
   frame(axis) {
     const { run } = this
     const { engine, sums } = run
@@ -91,7 +91,7 @@ export class Lane {
   }
 }
 
-/** How many draws were written to the ring of the latest. @param {import("./run.js").Run} run */
+/** The number of draws written to the ring of the latest draws. @param {import("./run.js").Run} run */
 const writtenTo = (run) => Number(run.engine.integers(run.sums.clock)[WRITTEN])
 
 /** The draws in these rows of the ring, [draw][chain][coordinate] flat. @param {import("./run.js").Run} run @param {number[]} rows */
@@ -112,7 +112,7 @@ export const latest = (run, n) => {
   return { n: found, chains: run.sums.tail.shape[1], theta: drawsAt(run, rows) }
 }
 
-/** The histogram of a column, the outer two being what fell outside. @param {import("./run.js").Run} run @param {number} k */
+/** The histogram of a column; its outer two counts are of draws outside the bins. @param {import("./run.js").Run} run @param {number} k */
 export const counts = (run, k) => {
   const { bins } = run.sums
   const n = bins.shape[1]

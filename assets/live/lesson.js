@@ -1,4 +1,4 @@
-// A lesson's step on the page: its question, which the run waits for, the marks of its claims, and what is done.
+// A lesson's step on the page: its question, whose answer starts the run, the marks of its claims, and the progress.
 
 import { note, progress, read } from "../progress.js"
 import { SIGNS, summary, WORDS } from "./claims.js"
@@ -21,14 +21,14 @@ const mark = (line, { state, detail }) => {
 }
 
 export class LessonPage {
-  /** Without a lesson, the page is of an experiment alone. `run` is called after an answer, `changed` where the link has
-   * another one, `target` gives the step's, and `dark` says which theme is on.
+  /** Without a lesson, the page has only an experiment. `run` is called after an answer, `changed` after a change of the
+   * link; `target` returns the step's target, and `dark` whether the dark theme is on.
    * @param {Given | undefined} given @param {{run: () => void, changed: () => void, tell: (message: any) => void, target: () => any, dark: () => boolean}} page */
   constructor(given, page) {
     this.given = given
     this.page = page
     this.number = 0
-    /** The answers that were given here, by the step from 1. @type {Map<number, number>} */
+    /** The answers by the number of the step, from 1. @type {Map<number, number>} */
     this.answers = new Map()
     /** By the claim's place in the step. @type {Map<number, import("./claims.js").Mark>} */
     this.marks = new Map()
@@ -43,13 +43,13 @@ export class LessonPage {
   /** @returns {LessonStep | null} */
   get step() { return this.given?.steps[this.number - 1] ?? null }
 
-  /** The part of the page that is the step. @returns {HTMLElement | null} */
+  /** The part of the page with the step. @returns {HTMLElement | null} */
   get part() { return document.querySelector(`[data-step="${this.number}"]`) }
 
-  /** Whether there is a question to be answered before anything runs. */
+  /** Whether the run waits for an answer. */
   get waiting() { return Boolean(this.step?.question) && !this.answers.has(this.number) }
 
-  /** What the host needs of the step's claims. */
+  /** The step's claims as the host needs them. */
   get claims() { return { claims: this.step?.claims ?? [], poisson: this.given?.poisson ?? null, step: this.number } }
 
   /** @param {HTMLElement} part */
@@ -63,7 +63,7 @@ export class LessonPage {
     const recording = this.given?.steps[number - 1].recording
     const place = /** @type {HTMLElement | null} */ (part.querySelector(".recording"))
     if (recording && place) {
-      // Its pictures are where those of a run would be.
+      // Its pictures take the place of a run's pictures.
       document.getElementById("lab")?.before(place)
       this.recordings.set(number, new RecordingPart(place, recording, dark))
     }
@@ -88,7 +88,7 @@ export class LessonPage {
     this._note()
   }
 
-  /** The claims about a sweep that is not measured. */
+  /** Mark the sweep's claims as not measured. */
   _forgetSweep() {
     const claims = this.step?.sweep?.given.claims ?? []
     this.write(claims.map((/** @type {any} */ { place }) => ({ place, state: "elsewhere", detail: "" })), this.number)
@@ -101,7 +101,7 @@ export class LessonPage {
     this.write(message.marks, message.step)
   }
 
-  /** The other theme is on. */
+  /** Take the page's theme. */
   dress() { for (const part of [...this.sweeps.values(), ...this.recordings.values()]) part.dress() }
 
   /** Answer the question, or skip it, and let the experiment run. @param {number} answer */
@@ -113,7 +113,7 @@ export class LessonPage {
     this.page.run()
   }
 
-  /** Lead somebody who wants to run it to the question. */
+  /** Move the focus to the question. */
   remind() {
     const option = /** @type {HTMLElement | null | undefined} */ (this.part?.querySelector(".option"))
     option?.scrollIntoView({ block: "center" })
@@ -132,7 +132,7 @@ export class LessonPage {
       const button = /** @type {HTMLElement} */ (one)
       const number = Number(button.dataset.option)
       button.dataset.state = waiting ? "open" : number === right ? "right" : number === answer ? "wrong" : "other"
-      // A button that is disabled would lose the keyboard's focus.
+      // A disabled button would lose the keyboard's focus.
       button.setAttribute("aria-disabled", String(!waiting))
       button.setAttribute("aria-pressed", String(number === answer))
     }
@@ -144,10 +144,10 @@ export class LessonPage {
     verdict.textContent = waiting || !answer ? "" : answer === right ? "Right." : "Not quite."
   }
 
-  /** Show the check marks that the host has found. @param {Array<import("./claims.js").Mark & {place: number}>} found @param {number} step whose claims they are */
+  /** Show the check marks from the host. @param {Array<import("./claims.js").Mark & {place: number}>} found @param {number} step whose claims they are */
   write(found, step) {
     const { part } = this
-    // The step before may have had a mark on the way.
+    // A mark of the previous step may arrive late.
     if (!part || this.waiting || !this.step || step !== this.number) return
     for (const one of found) {
       this.marks.set(one.place, one)
@@ -160,7 +160,7 @@ export class LessonPage {
     this._note()
   }
 
-  /** Let the browser keep what is done, and say it. */
+  /** Store the progress in the browser, and show it. */
   _note() {
     const { given, step } = this
     if (!given || !step) return
@@ -185,7 +185,7 @@ export class LessonPage {
     if (this.answers.size) words.set("answers", [...this.answers].map(([step, answer]) => `${step}.${answer}`).join(","))
   }
 
-  /** Take the answers that a link has. @param {URLSearchParams} words @returns {boolean} whether all of them are good */
+  /** Take the answers from a link. @param {URLSearchParams} words @returns {boolean} whether all of them are valid */
   readFrom(words) {
     let good = true
     for (const text of (words.get("answers") ?? "").slice(0, 500).split(",").filter(Boolean)) {

@@ -1,4 +1,4 @@
-// Words and ends of axes that several views share, as app/views/marks.py and scales.py have them.
+// Texts and axis ranges that several views share, as in app/views/marks.py and scales.py.
 
 export const LONG = 64
 export const FEWEST_LAGS = 20
@@ -7,11 +7,11 @@ export const TINY = 2.2250738585072014e-308
 /** @param {string} name */
 const letters = (name) => [...name].filter((letter) => !/\p{M}/u.test(letter)).length
 
-/** A lane's name in at most so many letters. @param {string} name @param {number} most */
+/** A lane's name in at most `most` letters. @param {string} name @param {number} most */
 export const brief = (name, most) =>
   letters(name) <= most ? name : `${name.slice(0, Math.max(most - 1, 0)).replace(/[ ,]+$/, "")}…`
 
-/** A share as a caption says it. @param {number} x */
+/** A share as a caption writes it. @param {number} x */
 export const share = (x) => (x >= 0.01 ? `${Math.round(100 * Math.min(x, 1))}%` : "under 1%")
 
 /** The smallest of …, 1, 2, 5, 10, 20, … that is not below x > 0. @param {number} x */

@@ -1,16 +1,16 @@
-// The numbers of a run that claims are about, from its running statistics, as lessons/measures has them.
+// The measures of claims, from a run's running statistics, as in lessons/measures.
 
 import { counts } from "./lane.js"
 import { KEPT } from "./run.js"
 
-/** Chains that a standard error from their spread needs. */
+/** The fewest chains for a standard error from their spread. */
 const FEWEST = 8
 
 /** A measured number, with its standard error where that is known.
  * @typedef {{value: number, error: number | null}} Found */
 /** A measure by its key, with the values of its parameters.
  * @typedef {{key: string, values: Record<string, any>}} Measure */
-/** A lane as measures see it: the run, its target's exact answers, the time that a step advances, and the cells of the
+/** A lane's data for measures: the run, its target's exact answers, the time of a step, and the cells of the
  * KL divergence of single columns.
  * @typedef {{run: import("./run.js").Run, truth: import("./truth.js").Truth, time: number, cells: Record<number, any>, poisson: any}} Lane */
 
@@ -73,13 +73,13 @@ const integratedTime = (run, k) => {
   return { tau, error }
 }
 
-/** The edges of a column's histogram: how many bins there are, whether the axis is logarithmic, and each edge by its
+/** The edges of a column's histogram: the number of bins, whether the axis is logarithmic, and each edge by its
  * number. @param {import("./run.js").Run} run @param {number} k */
 const edgesOf = ({ engine, sums, constants }, k) => {
   const [log, low, perUnit] = engine.view(sums.scales).subarray(5 * k, 5 * k + 3)
   const n = constants.N_BINS
   const width = 1 / perUnit
-  // On a log axis bins are even in a double's bits, read as an integer.
+  // On a log axis, bins have equal widths in a double's bits, read as an integer.
   const bits = new BigInt64Array(1)
   const double = new Float64Array(bits.buffer)
   const at = (/** @type {number} */ i) => {
@@ -90,7 +90,7 @@ const edgesOf = ({ engine, sums, constants }, k) => {
   return { n, log: log > 0, at }
 }
 
-/** Below each edge so many of all draws, (N_BINS + 1). @param {import("./run.js").Run} run @param {number} k */
+/** The share of all draws below each edge, (N_BINS + 1). @param {import("./run.js").Run} run @param {number} k */
 const below = (run, k) => {
   const found = counts(run, k)
   let sum = 0
@@ -113,7 +113,7 @@ const search = (at, n, x) => {
 const empirical = (run, k, x) => {
   const { n, log, at } = edgesOf(run, k)
   const [low, high] = [at(0), at(n)]
-  // An end that is computed from the width of a bin is rounded.
+  // An end computed from the width of a bin has a rounding error.
   const slack = 1e-12 * (high - low)
   if (x < low - slack || x > high + slack) return x < low ? 0 : 1
   const found = below(run, k)
@@ -137,7 +137,7 @@ const quantile = (run, k, p) => {
   return log ? Math.exp(x) : x
 }
 
-/** What a divergence is above that of independent exact draws.
+/** The excess of a divergence over that of independent exact draws.
  * @param {import("./run.js").Run} run @param {string} reading @param {Record<string, any>} values */
 const divergence = ({ engine }, reading, values) => {
   const out = engine.zeros([2])
@@ -164,7 +164,7 @@ export const MEASURES = {
   probability({ run }, { column, low, high }) {
     const k = column - 1
     const p = empirical(run, k, high) - empirical(run, k, low)
-    // All draws on one side say that p is below about one effective draw.
+    // If all draws are on one side, p is below about one effective draw.
     const n = run.nDraws / Math.max(integratedTime(run, k).tau, 1)
     return { value: p, error: n > 0 && Number.isFinite(n) ? Math.sqrt(Math.max(p * (1 - p), 1 / n) / n) : null }
   },
@@ -202,6 +202,6 @@ export const MEASURES = {
   diverged: ({ run }) => alone(Number(run.divergence !== null)),
 }
 
-/** The measure of a lane; nothing where the lane stopped, or has counted nothing. @param {Measure} measure @param {Lane} lane @returns {Found | null} */
+/** The measure of a lane; null where the lane has diverged, or has no counted steps. @param {Measure} measure @param {Lane} lane @returns {Found | null} */
 export const measured = ({ key, values }, lane) =>
   lane.run.nSteps && (key === "diverged" || !lane.run.divergence) ? MEASURES[key](lane, values) : null

@@ -23,7 +23,7 @@ const make = (tag, properties = {}, ...children) => {
   return out
 }
 
-// A frame without a right to storage or history throws where they are asked for.
+// A frame without permission for storage or history throws at every access.
 /** @template T @param {() => T} ask @param {T} [otherwise] */
 const allowed = (ask, otherwise) => {
   try {
@@ -33,13 +33,13 @@ const allowed = (ask, otherwise) => {
   }
 }
 
-/** BokehJS comes after this script: its text takes long to read, and the host begins meanwhile. @type {Promise<void>} */
+/** BokehJS comes after this script: its text takes long to parse, and the host starts meanwhile. @type {Promise<void>} */
 const bokeh = new Promise((done) => {
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => done())
   else done()
 })
 
-/** The file with its arrays in the place of where they are. @param {any} node @param {ArrayBuffer} arrays @returns {any} */
+/** The file with its arrays in place of their offsets. @param {any} node @param {ArrayBuffer} arrays @returns {any} */
 const restored = (node, arrays) => {
   if (node === null || typeof node !== "object") return node
   if (Array.isArray(node.pooled)) return new Uint8Array(arrays.slice(node.pooled[0], node.pooled[0] + node.pooled[1]))
@@ -48,9 +48,9 @@ const restored = (node, arrays) => {
   return node
 }
 
-/** Everything of the file beside its compiled functions. @type {any} */
+/** The whole file except its compiled functions. @type {any} */
 let file
-/** The step that is shown: an experiment, and where its figures are; without an experiment it has no lanes. @type {any} */
+/** The present step: an experiment with its figures; a step without an experiment has no lanes. @type {any} */
 let page
 let number = 0
 
@@ -59,20 +59,20 @@ const first = () => ({
   n_chains: page.n_chains,
   start: /** @type {number[] | null} */ (null),
   momentum: /** @type {number[] | null} */ (null),
-  // A telephone has room for one picture and its controls.
+  // A phone has room for one picture and its controls.
   views: /** @type {string[]} */ (matchMedia("(max-width: 560px)").matches ? page.shown.slice(0, 1) : [...page.shown]),
   axis: "steps",
   speed: page.speed,
-  // Of a target's parameter with stops the first one, which changes nothing.
+  // For each parameter of the target, the stop that changes nothing.
   target: /** @type {Record<string, any>} */ (Object.fromEntries(Object.entries(page.stops).map(([name, { stops }]) => [name, stops.find((/** @type {any} */ [, stop]) => stop === null)[0]]))),
   lanes: /** @type {LaneChoice[]} */ (page.lanes.map(laneOf)),
 })
 
-/** A lane as a person has it: its kind, by its number, and values. @typedef {{kind: number, sampler: Record<string, any>, gradient: Record<string, any>}} LaneChoice */
-/** A lane of this kind with the values that it has at first. @param {number} kind @returns {LaneChoice} */
+/** A reader's choice for a lane: the number of its kind, and values. @typedef {{kind: number, sampler: Record<string, any>, gradient: Record<string, any>}} LaneChoice */
+/** A lane of this kind with its first values. @param {number} kind @returns {LaneChoice} */
 const laneOf = (kind) => ({ kind, sampler: { ...page.kinds[kind].sampler.first }, gradient: { ...page.kinds[kind].gradient.first } })
 
-/** What a person has chosen in this step. @type {ReturnType<typeof first>} */
+/** The reader's choices in this step. @type {ReturnType<typeof first>} */
 let chosen
 let dark = matchMedia("(prefers-color-scheme: dark)").matches
 let playing = !matchMedia("(prefers-reduced-motion: reduce)").matches
@@ -82,13 +82,13 @@ let refused = false
 /** @type {(message: any) => void} */
 let post = () => {}
 
-/** Messages that a frame follows. */
+/** Messages that lead to a frame. */
 const DRAWN = ["open", "look", "pace", "step", "change"]
-/** How many of them the host was sent; the last one that a frame, and that captions, have followed. */
+/** The number of these messages sent to the host, and the last ones that the latest frame and the latest captions follow. */
 const messages = { told: 0, drawn: 0, written: 0 }
 /** Changes of the page that are not complete. */
 let changing = 0
-/** Say of the document whether figures and captions are those of its controls. */
+/** Record in the document whether figures and captions match its controls. */
 const mark = () => {
   const { told, drawn, written } = messages
   document.documentElement.dataset.current = String(!changing && drawn === told && written === told)
@@ -113,15 +113,15 @@ const change = async (work) => {
   }
 }
 
-/** The lesson that the page is of, if it is of one. @type {LessonPage} */
+/** The page's lesson, if it has one. @type {LessonPage} */
 let lesson
 
 // The state in the link.
 
-/** Where the lab is while it runs on this computer. */
+/** The lab's address when it runs on this computer. */
 const LAB = "http://localhost:5006/app"
 
-/** The experiment as the lab's link has it. */
+/** The experiment as the query of a link to the lab. */
 const labQuery = () => {
   const words = new URLSearchParams({ target: written(page.target, chosen.target) })
   chosen.lanes.forEach((_, i) => {
@@ -135,7 +135,7 @@ const labQuery = () => {
   return words
 }
 
-/** So many lanes a figure can have. */
+/** The largest number of lanes in a figure. */
 const MOST_LANES = 4
 /** @type {["start", "momentum"]} */
 const PLACES = ["start", "momentum"]
@@ -155,7 +155,7 @@ const writeFragment = () => {
   return `${location.href.split("#")[0]}#${words}`
 }
 
-/** The other target that a person has chosen; null where it is the file's. */
+/** The stop that the reader has chosen for the target; null for the file's own target. */
 const stopNow = () => {
   for (const [name, value] of Object.entries(chosen.target)) {
     const stop = page.stops[name].stops.find((/** @type {any} */ [one]) => one === value)?.[1]
@@ -167,13 +167,13 @@ const stopNow = () => {
 /** @param {number} i */
 const kindNow = (i) => ({ ...page.kinds[chosen.lanes[i].kind], ...stopNow()?.kinds[chosen.lanes[i].kind] })
 
-/** The figures for so many lanes as there are. */
+/** The figures for the present number of lanes. */
 const figuresNow = () => page.figures[chosen.lanes.length]
 
-/** The keys of the views that show something of these lanes. */
+/** The keys of the views that apply to these lanes. */
 const views = () => Object.keys(figuresNow().views).filter((key) => (figuresNow().views[key].recorded ? isFiles() : chosen.lanes.some(({ kind }) => page.kinds[kind].views.includes(key))))
 
-/** Whether the lanes are the file's own, of which it has recorded pictures. */
+/** Whether the lanes are the file's own, for which it has recorded pictures. */
 const isFiles = () => String(chosen.lanes.map(({ kind }) => kind)) === String(page.lanes)
 
 /** The lanes' names: those of the file for its own lanes, else the samplers' titles. */
@@ -183,7 +183,7 @@ const names = () => {
   return titles.map((title, i) => (titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${i + 1})`))
 }
 
-/** Whether a value is one that this parameter may have. @param {any} choice @param {string} name @param {any} value */
+/** Whether a value is valid for this parameter. @param {any} choice @param {string} name @param {any} value */
 const fits = (choice, name, value) => {
   const variation = choice.variations[name]
   const parameter = choice.parameters.find((/** @type {any} */ one) => one.name === name)
@@ -209,7 +209,7 @@ const stepOf = () => {
   return Number.isInteger(asked) && asked >= 1 && asked <= file.steps.length ? asked - 1 : 0
 }
 
-/** What the link says of the step that is shown, where this file can do it. @returns {string[]} the names that were refused */
+/** Take the link's settings for the present step, as far as this file has them. @returns {string[]} the names of refused settings */
 const readFragment = () => {
   const words = new URLSearchParams(location.hash.slice(1))
   /** @type {string[]} */
@@ -270,7 +270,7 @@ const readFragment = () => {
   return refused
 }
 
-// What runs.
+// The run.
 
 const SIGNS = "●■▲◆"
 
@@ -288,7 +288,7 @@ const laneNow = (i) => ({
   ...(chosen.momentum ? { velocity: chosen.momentum } : {}),
 })
 
-/** Say whether the settings are those that the step's claims are about. */
+/** Tell the host whether the settings are those of the step's claims. */
 const compare = () => {
   const alike = (/** @type {any} */ values, /** @type {any} */ { first: start }) => Object.keys(start).every((name) => values[name] === start[name])
   const isClaimed = (/** @type {LaneChoice} */ { kind, sampler, gradient }, /** @type {number} */ i) =>
@@ -354,7 +354,7 @@ const model = (id) => {
   return models.get(id)
 }
 
-/** Whether a figure was in the dark theme. */
+/** Whether figures have been in the dark theme. */
 let darkened = false
 
 const dress = () => {
@@ -367,7 +367,7 @@ const dress = () => {
   darkened ||= dark
 }
 
-/** The stop in whose figures the page is: what differs in them from those of the file. @type {any} */
+/** The stop that the figures show: their differences from the file's figures. @type {any} */
 let drawn = null
 const figureStop = () => stopNow()?.figures[chosen.lanes.length] ?? null
 
@@ -388,14 +388,14 @@ const gather = (node) => {
   for (const part of Object.values(node)) gather(part)
 }
 
-/** The figures are again as the file has them; `before` are values that it does not say.
+/** Restore the file's figures; `before` are values that the file omits.
  * @param {Record<string, any>} before @param {Record<string, any>} after */
 const undo = (before, after) => {
   if (!attributes.size) gather(figuresNow().views)
   redraw(Object.fromEntries(Object.entries(after).map(([id, changed]) => [id, Object.fromEntries(Object.keys(changed).map((name) => [name, named(before[id]?.[name] ?? attributes.get(id)?.[name])]))])))
 }
 
-/** The figures are those of the target that is chosen. */
+/** Show the figures of the chosen target. */
 const aim = () => {
   if (drawn) undo(drawn.before, drawn.after)
   drawn = figureStop()
@@ -417,12 +417,12 @@ const named = (node) => {
   return Object.fromEntries(Object.entries(node).map(([name, part]) => [name, named(part)]))
 }
 
-const RECORDED = "A picture of a run with the file's own settings: this view needs Python, and does not move."
-/** How often the figures' places were made. */
+const RECORDED = "A picture of a run with the file's own settings: this view needs Python and does not move."
+/** The number of times that the figures' places were made. */
 let placed = 0
 /** The figure that is being made. @type {Promise<any>} */
 let embedding = Promise.resolve()
-/** No figure is made for the places that are there, and the last one is complete: Bokeh draws into no other element. */
+/** End the making of figures for the present places, and wait for the last one, because Bokeh cannot draw it elsewhere. */
 const settled = async () => {
   placed += 1
   await embedding
@@ -435,7 +435,7 @@ const placeViews = () => {
   models.clear()
   drawn = null
   attributes.clear()
-  // Models of figures that are no longer there have the same ids.
+  // Models of removed figures have the same ids.
   // @ts-ignore
   for (const document of globalThis.Bokeh?.documents.splice(0) ?? []) document.clear()
   const still = document.querySelector("#views > figure > svg")
@@ -447,7 +447,7 @@ const placeViews = () => {
       ...(recorded ? [make("p", { className: "recorded" }, RECORDED)] : []),
       make("div", { className: "plot", id: `plot-${key}` }))
   }))
-  // The picture that stands there before any script stays until there is a figure.
+  // The still picture stays until the first figure replaces it.
   if (still) element(`plot-${chosen.views[0]}`)?.append(still)
 }
 
@@ -467,14 +467,14 @@ const showViews = () => change(async () => {
     await (embedding = Bokeh.embed.embed_item(named(figuresNow().views[key].figure), holder))
     if (placed !== mine) return
     take()
-    // It moves before the next one is made.
+    // A figure moves before the next one is made.
     if (!refused) await Promise.race([new Promise((done) => { onFrame = () => requestAnimationFrame(() => setTimeout(done, 0)) }), new Promise((done) => setTimeout(done, LONGEST_WAIT))])
     if (placed !== mine) return
   }
   if (!missing.length) take()
 })
 
-/** Let the host draw into the figures that are there. */
+/** Let the host draw into the present figures. */
 const take = () => {
   models.clear()
   for (const view of Object.keys(figuresNow().taps)) listen(view)
@@ -519,14 +519,14 @@ const listen = (view) => {
   })
 }
 
-/** What a frame takes of the host's thread, in milliseconds, about the last ten. */
+/** The time of a frame in the host's thread, in milliseconds, averaged over about ten frames. */
 let hostMs = 0
 /** Called with each frame. @type {() => void} */
 let onFrame = () => {}
-/** Milliseconds; a page that nobody sees has no frames. */
+/** Milliseconds; a hidden page has no frames. */
 const LONGEST_WAIT = 1000
 
-/** Whether a frame is not yet on the screen; those after it wait, for Bokeh would draw two at once. */
+/** Whether a frame is not yet on the screen; later frames wait, because Bokeh would draw two at once. */
 let drawing = false
 /** @type {any[]} */
 const waiting = []
@@ -550,7 +550,7 @@ const draw = (message) => {
   }
   element("steps").textContent = steps.toLocaleString("en-US")
   const burnIn = kindNow(0).run.burn_in
-  element("burn-in").textContent = steps < burnIn ? `of ${burnIn.toLocaleString("en-US")} of the burn-in: nothing is counted yet` : ""
+  element("burn-in").textContent = steps < burnIn ? `of ${burnIn.toLocaleString("en-US")} burn-in steps: no draws are counted yet` : ""
   document.documentElement.dataset.frames = String(number)
   onFrame()
   hostMs += 0.1 * (took - hostMs)
@@ -586,8 +586,8 @@ const hear = (message) => {
   else if (message.type === "draws") saveDraws(message.lanes)
   else if (message.type === "refused") {
     refused = true
-    say(`This browser, or the page that holds this one, refuses WebAssembly, and nothing moves: ${message.message}`)
-  } else if (message.type === "failed") say(`The engine stopped: ${message.message} Reset begins again.`)
+    say(`This browser, or the page around this one, refuses WebAssembly, so nothing moves: ${message.message}`)
+  } else if (message.type === "failed") say(`The engine stopped: ${message.message} Reset starts it again.`)
 }
 
 // Files.
@@ -651,7 +651,7 @@ const SPEEDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 10
 
 const showSpeed = () => {
   element("speed-now").textContent = chosen.speed.toLocaleString("en-US")
-  element("speed").setAttribute("aria-valuetext", `${chosen.speed} steps a frame`)
+  element("speed").setAttribute("aria-valuetext", `${chosen.speed} steps per frame`)
 }
 const showPlay = () => {
   const moving = playing && !lesson.waiting
@@ -659,7 +659,7 @@ const showPlay = () => {
   document.documentElement.dataset.playing = String(moving)
   tell({ type: "pace", playing: moving, speed: chosen.speed, hidden: document.hidden })
 }
-/** What a lane shows, and which lanes there are. */
+/** Place the controls of every lane. */
 const placeLanes = () => {
   const fixed = Object.keys(page.figures).length < 2
   const lanes = chosen.lanes.map((lane, i) => {
@@ -683,7 +683,7 @@ const placeLanes = () => {
   element("add").hidden = fixed || !Object.hasOwn(page.figures, chosen.lanes.length + 1)
 }
 
-/** Another sampler for a lane, and its end. @param {LaneChoice} lane @param {number} i */
+/** The controls that replace a lane's sampler, or remove the lane. @param {LaneChoice} lane @param {number} i */
 const choices = (lane, i) => {
   const options = page.kinds.map((/** @type {any} */ { title }, /** @type {number} */ kind) => make("option", { value: String(kind), selected: kind === lane.kind }, page.names[page.lanes.indexOf(kind)] ?? title))
   const select = make("select", { "aria-label": `Sampler ${i + 1}`, id: `kind-${i}` }, ...options)
@@ -699,7 +699,7 @@ const choices = (lane, i) => {
   return chosen.lanes.length > 1 ? [select, remove] : [select]
 }
 
-/** The run begins with other lanes. @param {string} focus the control that goes on to have the focus */
+/** Restart the run with new lanes. @param {string} focus the control that keeps the focus */
 const rearrange = (focus) => change(async () => {
   unchanged.clear()
   const fitting = views()
@@ -714,7 +714,7 @@ const rearrange = (focus) => change(async () => {
   showPlay()
 })
 
-/** Sliders of the target's parameters; one of them is away from its first value at a time. */
+/** Sliders of the target's parameters; one parameter at a time differs from its first value. */
 const placeTarget = () => {
   const start = first().target
   element("target-controls").replaceChildren(...Object.entries(page.stops).map(([name, { parameter, stops }]) =>
@@ -736,7 +736,7 @@ const placeTarget = () => {
     })))
 }
 
-/** The controls of the step that is shown. */
+/** Place the controls of the present step. */
 const placeControls = () => {
   placeLanes()
   placeTarget()
@@ -759,7 +759,7 @@ const placeControls = () => {
   element("axis").replaceChildren(...Object.entries(page.axes).map(([key, label]) => make("option", { value: key, selected: key === chosen.axis }, label)))
 }
 
-/** The controls that every step has. */
+/** Connect the controls that every step has. */
 const build = () => {
   const play = element("play")
   const waits = () => {
@@ -853,7 +853,7 @@ const connect = () => {
   }, undefined) ?? local()
 }
 
-/** Show a step, as the link has it or from its beginning. @param {number} to @param {boolean} [linked] */
+/** Show a step, with the link's settings or from its beginning. @param {number} to @param {boolean} [linked] */
 const show = (to, linked = false) => change(async () => {
   number = to
   unchanged.clear()
@@ -874,7 +874,7 @@ const show = (to, linked = false) => change(async () => {
   await settled()
   placeViews()
   placeControls()
-  const sayRefused = () => { if (refused.length) say(`The link asks for what this file has not: ${[...new Set(refused)].slice(0, 5).join(", ")}. Everything else is as it says.`) }
+  const sayRefused = () => { if (refused.length) say(`This file does not have these settings of the link: ${[...new Set(refused)].slice(0, 5).join(", ")}. All others apply.`) }
   if (chosen.lanes.length) {
     open()
     sayRefused()
@@ -891,7 +891,7 @@ const show = (to, linked = false) => change(async () => {
 
 const begin = async () => {
   const module = element("module").textContent
-  // A lesson may have words alone.
+  // A lesson may have text only.
   if (module) {
     post = connect()
     tell({ type: "load", module })
@@ -900,7 +900,7 @@ const begin = async () => {
     const arrays = await unzipped(element("arrays").textContent).arrayBuffer()
     file = restored(await unzipped(element("page").textContent).json(), arrays)
   } catch (error) {
-    say(`This browser cannot read what is in this file, and nothing moves: ${error instanceof Error ? error.message : error}`)
+    say(`This browser cannot read the contents of this file, so nothing moves: ${error instanceof Error ? error.message : error}`)
     return
   }
   tell({ type: "prepare", signatures: file.signatures, constants: file.constants })

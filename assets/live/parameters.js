@@ -1,12 +1,12 @@
-// Parameters of a sampler, a gradient or a target, and the description that their values make.
+// Parameters of a sampler, a gradient or a target, and the description for their values.
 
 /** @typedef {{name: string, label: string, doc: string, kind: string, bounds: [number, number] | null, log: boolean, options: any[]}} Parameter */
 /** @typedef {{places?: Array<Array<string | number>>, stops?: Array<[any, any]>}} Variation */
 /** A sampler, gradient or target with its values. `base` is the description at `first`.
  * @typedef {{key: string, title: string, first: Record<string, any>, base: any, parameters: Parameter[], variations: Record<string, Variation>, texts: Record<string, string>}} Choice */
 
-/** The description of a choice with these values. One parameter that moves over stops has the description of its stop;
- * the others take their places in it.
+/** The description of a choice with these values. A parameter that moves over stops brings the description of its stop;
+ * the other values are written to their places in it.
  * @param {Choice} choice @param {Record<string, any>} values */
 export const described = ({ first, base, variations }, values) => {
   const entries = Object.entries(variations)
@@ -43,7 +43,7 @@ export const scaleOf = ({ bounds, log, kind }, { stops }) => {
   return { last, at, place }
 }
 
-/** A choice as a link of the lab has it: its key and all values. @param {Choice} choice @param {Record<string, any>} values */
+/** A choice as a link to the lab writes it: its key and all values. @param {Choice} choice @param {Record<string, any>} values */
 export const written = ({ key, texts }, values) => {
   const said = Object.entries(texts).map(([name, text]) => `${name}:${name in values ? values[name] : text}`)
   return said.length ? `${key}(${said.join(";")})` : key

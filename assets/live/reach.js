@@ -1,4 +1,4 @@
-// Axes that grow where chains leave them, as app/views/reach.py has them.
+// Axes that grow when chains leave them, as in app/views/reach.py.
 
 const SHARE = 0.05
 const GROWTH = 1.5
@@ -10,13 +10,13 @@ export class Reach {
   constructor([low, high]) {
     this.middle = (low + high) / 2
     this.half = (high - low) / 2
-    /** How many times as far from the middle each end is as it was. */
+    /** The distance of each end from the middle, in multiples of the first distance. */
     this.times = [1, 1]
   }
 
   get ends() { return [this.middle - this.times[0] * this.half, this.middle + this.times[1] * this.half] }
 
-  /** Grow until the latest places of every lane are held. @param {number[][]} lanes @returns {boolean} whether it grew */
+  /** Grow until the axis holds the latest places of every lane. @param {number[][]} lanes @returns {boolean} whether it grew */
   hold(lanes) {
     const [before] = this.times
     for (const places of lanes.filter((one) => one.length)) {
@@ -27,7 +27,7 @@ export class Reach {
     return this.times[0] > before
   }
 
-  /** Be as long at each end as all of the latest places need, their ends [low, high] of every lane.
+  /** Fit each end to the latest places, given as ends [low, high] for every lane.
    * @param {number[][][]} lanes @returns {boolean} whether it changed */
   follow(lanes) {
     const farthest = [0, 1].map((k) =>

@@ -1,8 +1,8 @@
-// A step on a model of data: the pictures of a run that was made with the file, at some of its steps.
+// A step on a model of data: the pictures of a run made with the file, at some of its steps.
 
 import { find } from "./feeds.js"
 
-/** What a figure shows at a moment: columns and properties by the model's id, and its captions.
+/** A figure's contents at a recorded step: columns and properties by the model's id, and captions.
  * @typedef {{data: Record<string, any>, properties: Record<string, any>, captions: string[]}} Moment */
 /** @typedef {{title: string, hint: string, figure: any, moments: Moment[], light: Record<string, any>, dark: Record<string, any>}} Picture */
 /** @typedef {{steps: number[], figures: Picture[]}} Recording */

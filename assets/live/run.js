@@ -1,15 +1,15 @@
-// A run of one lane in the WebAssembly host: the same order of work as samplers/engine.py, and so the same draws.
+// A run of one lane in the WebAssembly host: the same order of operations as in samplers/engine.py, and so the same draws.
 
 import { numbersOf } from "./engine.js"
 import { general } from "./format.js"
 
 export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
 export const [STEPS, KEPT, STRIDE, WRITTEN] = [0, 1, 2, 3]
-/** Of samplers that go on with the momentum that they are given. */
+/** The `momentum` of samplers that keep it from step to step. */
 const KEPT_MOMENTUM = "kept"
 const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail"]
 
-/** Everything that moves a run by this estimator: all but its memory's first values. @param {any} gradient */
+/** An estimator's description without the first values of its memory, which do not affect a running chain. @param {any} gradient */
 const identity = (gradient) => JSON.stringify({ ...gradient, memory: null })
 
 /** @param {ArrayLike<number>} row @param {number} n */
@@ -31,13 +31,13 @@ export class Run {
     this.gradientsPerStep = 0
     this.dataPerGradient = 0
     this.pricedFrom = 0
-    /** Everything that this run has in the memory, as the compiled loop calls it.
+    /** The run's arrays in the memory, under the compiled loop's names.
      * @type {Record<string, import("./engine.js").NDArray>} */
     this.arrays = {}
     /** The running statistics. @type {Record<string, import("./engine.js").NDArray>} */
     this.sums = {}
     this.sampler = description.sampler
-    /** Changes of parameters that are still to come, each at its step. @type {any[]} */
+    /** Future changes of parameters, each at its step. @type {any[]} */
     this.pending = [...(description.changes ?? [])]
     /** The last of them that was made. @type {any} */
     this.changed = null
@@ -73,7 +73,7 @@ export class Run {
     this.arrays[name] = array
   }
 
-  /** Make the chains' first auxiliary variables, and what of their first position is random, there.
+  /** Draw the chains' first auxiliary variables, and the random part of their first position.
    * @param {import("./engine.js").NDArray} position */
   _begin(position) {
     const n = this.description.n_chains
@@ -82,7 +82,7 @@ export class Run {
     this._call("begin", { position, auxiliary: this.arrays.momentum, start: this.sampler.start })
   }
 
-  /** Go on with the auxiliary variables that both samplers have, where this one has others; the rest starts afresh. */
+  /** Where the new sampler has other auxiliary variables, keep the shared ones; the rest starts anew. */
   _beginAgain() {
     const { engine, arrays } = this
     const [n, before] = arrays.momentum.shape
@@ -101,7 +101,7 @@ export class Run {
     return this.engine.call(key, { rng: this.rng, sums: this.sums, ...this.target.functions, ...this.arrays, ...more })
   }
 
-  /** Take this target, with statistics of its own. @param {any} target */
+  /** Take this target, with new statistics. @param {any} target */
   _aim(target) {
     const { engine, constants: k } = this
     const n = this.description.n_chains
@@ -123,7 +123,7 @@ export class Run {
     engine.integers(this.sums.clock)[STRIDE] = 1n
   }
 
-  /** Take gradients by this estimator, which knows nothing of the chains yet. @param {any} gradient */
+  /** Take gradients by this estimator, whose memory has its first values. @param {any} gradient */
   _estimateBy(gradient) {
     const memory = numbersOf(gradient.memory)
     const n = this.description.n_chains
@@ -141,7 +141,7 @@ export class Run {
     this.engine.call("project", this.arrays, this.target.functions.project)
   }
 
-  /** Count from here on the gradients of each step, and the data that they and the rest of the step touch. */
+  /** From here on, count the gradients of each step, and the data that the step touches. */
   _price() {
     const since = this._gradientsSince()
     this.touchedBefore += since * this.dataPerGradient
@@ -168,7 +168,7 @@ export class Run {
 
   get nDraws() { return this.nSteps * this.description.n_chains }
 
-  /** U at positions [row][coordinate], z of chains that move z; by default at every chain. @param {Float64Array} [at] @returns {Float64Array} */
+  /** U at positions [row][coordinate], z for chains in whitened coordinates; by default at every chain. @param {Float64Array} [at] @returns {Float64Array} */
   energies(at) {
     const { engine, arrays, target } = this
     const theta = at ? engine.array(at, [at.length / target.dim, target.dim]) : arrays.position
@@ -203,7 +203,7 @@ export class Run {
     return found
   }
 
-  /** θ of every chain: of chains that move z, centre + factor z. @returns {Float64Array} */
+  /** θ of every chain: centre + factor z for chains in whitened coordinates. @returns {Float64Array} */
   theta() {
     const z = this.engine.view(this.arrays.position).slice()
     if (!this.arrays.factor.shape[0]) return z
@@ -224,7 +224,7 @@ export class Run {
     engine.view(arrays.position).set(this._white(theta.map((x, k) => (arrays.factor.shape[0] ? x - centre[k % dim] : x))))
   }
 
-  /** What differences of θ are in the space where chains move, row by row: factor⁻¹ of them. @param {Float64Array} rows */
+  /** Differences of θ in whitened coordinates, row by row: factor⁻¹ times each. @param {Float64Array} rows */
   _white(rows) {
     const { engine, arrays, target: { dim } } = this
     if (!arrays.factor.shape[0]) return rows
@@ -239,7 +239,7 @@ export class Run {
     return z
   }
 
-  /** From a place without a density an accept step leads nowhere, and a drift anywhere. */
+  /** Stop at a start where U is not finite: accept steps cannot leave it, and its drift is meaningless. */
   _lookAtStart() {
     if (this.divergence) return
     const energy = this.energies()[0]
@@ -290,7 +290,7 @@ export class Run {
     else if (this.target.watched && this.energies().some((u) => u === -Infinity)) this._stop(this.target.unbounded)
   }
 
-  /** Forget the statistics, not the chains. */
+  /** Reset the statistics, but not the chains. */
   restartStatistics() {
     const { engine, sums } = this
     const clock = engine.integers(sums.clock)
@@ -301,7 +301,7 @@ export class Run {
     this.countedFrom = this.steps
   }
 
-  /** Go on from here with another sampler's or gradient's parameters, or another target.
+  /** Continue from here with new parameters of the sampler or the gradient, or with a new target.
    * @param {{sampler?: any, gradient?: any, target?: any}} change */
   change({ sampler = this.sampler, gradient = this.gradient, target }) {
     if (target) {
@@ -319,7 +319,7 @@ export class Run {
     this._refuse()
   }
 
-  /** How often something was counted, in relation to the draws. @param {number} index */
+  /** A count divided by the number of draws. @param {number} index */
   share(index) { return this.engine.view(this.arrays.counts)[index] / Math.max(this.nDraws, 1) }
 
   get acceptance() { return this.share(ACCEPTED) }

@@ -1,14 +1,14 @@
-// Where chains start after a click in a figure, and the momentum that a drag gives them.
+// The start of chains after a click in a figure, and their momentum after a drag.
 
 import { back } from "./marks.js"
 
 /** @param {number[]} a @param {number[]} b */
 const dot = (a, b) => a.reduce((sum, x, k) => sum + x * b[k], 0)
 
-/** The same direction with length 1; null of no direction. @param {number[]} a */
+/** The same direction with length 1; null for the zero vector. @param {number[]} a */
 const unit = (a) => (Math.hypot(...a) > 0 ? a.map((x) => x / Math.hypot(...a)) : null)
 
-/** The point of the globe that is nearest to the eye at (x, y); null beside it. @param {any} tap @param {number[]} at */
+/** The point of the globe nearest to the eye at (x, y); null outside the globe. @param {any} tap @param {number[]} at */
 const onGlobe = ({ turn, tilt }, [x, y]) => {
   const near = Math.sqrt(1 - x ** 2 - y ** 2)
   if (!(near >= 0)) return null
@@ -38,13 +38,13 @@ const KINDS = {
   torus: ({ axes }, at) => (at.every((x, k) => x >= axes[k][0] && x <= axes[k][1]) ? at.flatMap((angle) => [Math.cos(angle), Math.sin(angle)]) : null),
   globe(tap, at) {
     const point = onGlobe(tap, at)
-    // Of the other parts of the sphere every point is the reflection of one of the simplex.
+    // Every point of the sphere is a reflection of a point of the simplex.
     return point && tap.folds ? point.map(Math.abs) : point
   },
   frames(tap, at, before) {
     const first = onGlobe(tap, at)
     if (!first || tap.vectors === 1) return first
-    // What is left of the second one across the first; any other vector where nothing is.
+    // The component of the second vector orthogonal to the first; another vector's if it vanishes.
     const across = [before.filter((_, k) => k % 2), [1, 0, 0], [0, 1, 0], [0, 0, 1]].map((v) => v.map((x, k) => x - dot(v, first) * first[k]))
     const second = unit(across.find((v) => Math.hypot(...v) > 0.1) ?? across[1]) ?? [0, 0, 1]
     return first.flatMap((x, k) => [x, second[k]])
@@ -54,26 +54,26 @@ const KINDS = {
 /** @param {any} tap @param {number[]} at @param {number[]} before */
 export const startAt = (tap, at, before) => KINDS[tap.kind](tap, at, before)
 
-/** From the value at a place to that at another one, which may be beyond the axis by its length.
+/** The difference of the values at two places, the second at most one axis length beyond the axis.
  * @param {import("./marks.js").Scale} scale @param {number} from @param {number} to */
 const between = (scale, from, to) => {
   const [low, high] = scale.range
   return back(scale, Math.min(Math.max(to, 2 * low - high), 2 * high - low)) - back(scale, from)
 }
 
-/** The momentum of chains that begin at `start` after a drag from one point to another; null where it gives them none.
+/** The momentum of chains that start at `start` after a drag from one point to another; null without one.
  * @param {any} tap @param {number[]} from @param {number[]} to @param {number[]} start @returns {number[] | null} */
 export const thrown = (tap, from, to, start) => {
   const clicked = from.every((x, k) => x === to[k])
   if (tap.kind === "phase") return tap.throws ? start.map((_, k) => (k === tap.coordinate ? to[1] : 0)) : null
   if (clicked || !tap.arrow) return null
   if (tap.kind === "axes") {
-    // In one unit of time it takes a chain as far as the drag went.
+    // In one unit of time, this momentum moves a chain by the length of the drag.
     const momentum = start.map(() => 0)
     for (const [k, coordinate] of tap.coordinates.entries()) momentum[coordinate] = between(tap.scales[k], from[k], to[k])
     return momentum
   }
-  // The part of the drag along the circle, as long as the arrow of that velocity.
+  // The tangential part of the drag, in the scale of the velocity arrows.
   const drag = to.map((x, k) => (x - from[k]) / tap.length)
   return drag.map((x, k) => x - dot(drag, start) * start[k])
 }

@@ -1,26 +1,26 @@
-// The sweep of a step: its points at reduced length, one after the other, and the claims about them, as
-// lessons/sweep.py has them.
+// The sweep of a step: its points at reduced length, one after the other, and the claims about them, as in
+// lessons/sweep.py.
 
 import { detailOf, judge, mean, quantity } from "./claims.js"
 import { measured } from "./measures.js"
 import { Run } from "./run.js"
 import { Truth } from "./truth.js"
 
-/** Milliseconds that a sweep may take before others have their turn. */
+/** Milliseconds of a sweep's work before it yields. */
 const SLICE = 25
-/** Steps of a run's first part, before it is known what one takes. */
+/** Steps of a run's first part, before the time of a step is known. */
 const FIRST = 16
 /** Snapshots of the momenta in a run. */
 const SNAPSHOTS = 400
-/** Points that a slope is told of. */
+/** The fewest points for a label with a slope. */
 const FEWEST = 3
-const TROUBLE = "Some of the sweep's runs have no such number: they blew up, or are too short."
+const TROUBLE = "Some of the sweep's runs do not determine this number: they blew up, or are too short."
 
 /** @typedef {import("./claims.js").Estimate} Estimate */
-/** One lane with values on the sweep's axes. `time` is what a step advances.
+/** One lane with values on the sweep's axes. `time` is the time of a step.
  * @typedef {{lane: number, values: Record<string, any>, run: any, exact: number | null, time: number}} Point */
 /** @typedef {{place: number, lanes: number[], quantity: string, reduction: string, where: Record<string, any>, goal: import("./claims.js").Goal}} SweptClaim */
-/** `log` and `numeric` are of the axis that is drawn, and `sizes` says whether the size of a bias is.
+/** `log` and `numeric` describe the drawn axis; with `sizes`, the absolute value of a bias is drawn.
  * @typedef {{points: Point[], seeds: number, measure: import("./measures.js").Measure, quantity: string, perRoot: number | null, momenta: boolean, cells: Record<number, any>,
  *   claims: SweptClaim[], axis: string, values: any[], numeric: boolean, log: boolean, sizes: boolean, names: string[]}} Given */
 /** One point of the sweep with its seeds. @typedef {{lane: number, values: Record<string, any>, seeds: Estimate[]}} Row */
@@ -28,7 +28,7 @@ const TROUBLE = "Some of the sweep's runs have no such number: they blew up, or 
 
 const NONE = { value: NaN, error: null, exact: null }
 
-/** The mean of ‖v‖²/m of snapshots, and its standard error over the chains. @param {Float64Array[]} snapshots @param {Run} run */
+/** The mean of ‖v‖²/m over snapshots, and its standard error over the chains. @param {Float64Array[]} snapshots @param {Run} run */
 const temperature = (snapshots, run) => {
   if (!snapshots.length) return { value: NaN, error: null }
   const [n, width] = run.arrays.momentum.shape
@@ -55,7 +55,7 @@ export class Sweep {
     this.given = given
     this.total = given.points.length * given.seeds
     this.done = 0
-    /** How much of the run that goes on is made. */
+    /** The completed share of the present run. */
     this.share = 0
     /** @type {Row[]} */
     this.rows = given.points.map(({ lane, values }) => ({ lane, values, seeds: [] }))
@@ -63,14 +63,14 @@ export class Sweep {
     this.ended = false
   }
 
-  /** Go on for a while. @returns {boolean} whether more is to come */
+  /** Continue for a while. @returns {boolean} whether work remains */
   go() {
     const until = performance.now() + SLICE
     while (!this.ended && performance.now() < until) this.ended = Boolean(this.works.next().done)
     return !this.ended
   }
 
-  /** End it, and give back its memory. */
+  /** End the sweep, and free its memory. */
   end() {
     this.works.return(undefined)
     this.ended = true
@@ -123,22 +123,22 @@ export class Sweep {
     }
   }
 
-  /** How far it is, from 0 to 1. */
+  /** The completed share of the sweep, from 0 to 1. */
   get far() { return (this.done + this.share) / Math.max(this.total, 1) }
 
-  /** The claims about the sweep once it is measured; before that how far it is. */
+  /** The marks of the sweep's claims once it is measured; before that, its progress. */
   marks() {
     return this.given.claims.map((claim) => {
       if (!this.ended || this.done < this.total) return { place: claim.place, state: "running", detail: `${Math.round(100 * this.far)}% of the step's own runs` }
       const [lane, other] = claim.lanes.map((number) => reduced(claim, this.rows, number))
       const seeds = lane.map((estimate, i) => quantity(claim.quantity, estimate, other ? other[i] : null))
       const result = judge(claim.goal, seeds, TROUBLE)
-      const detail = `${detailOf(result)}, in a short run of its own`
+      const detail = `${detailOf(result)}, in a separate short run`
       return result.passed ? { place: claim.place, state: "holds", detail } : { place: claim.place, state: "fails", detail: `${detail}. ${result.reason}` }
     })
   }
 
-  /** What is drawn of each lane: label, bars, line and markers. */
+  /** The drawing of each lane: label, bars, line and markers. */
   drawn() {
     const { axis, values, numeric, log, sizes, names } = this.given
     return names.map((name, lane) => {
@@ -156,7 +156,7 @@ export class Sweep {
 /** @param {Record<string, any>} part @param {Record<string, any>} whole */
 const agrees = (part, whole) => Object.entries(part).every(([name, value]) => whole[name] === value)
 
-/** A lane along one axis; over the others the best mean is taken. @param {string} axis @param {Row[]} rows @param {number} lane @returns {Place[]} */
+/** A lane along one axis, with the best mean over the other axes. @param {string} axis @param {Row[]} rows @param {number} lane @returns {Place[]} */
 export const curve = (axis, rows, lane) => {
   /** @type {Map<any, Row>} */
   const best = new Map()

@@ -1,11 +1,11 @@
-// The part of a lesson's page for a sweep: a button, how far it is, and its figure.
+// The part of a lesson's page for a sweep: a button, the progress, and the figure.
 
 import { find } from "./feeds.js"
 
 const SIGNS = "●■▲◆"
 
-/** What the file has of a sweep: what the host takes, the figure, of each lane the sources of bars, line and markers, and
- * what a theme changes.
+/** A sweep's data in the file: those for the host, the figure, the sources of each lane's bars, line and markers, and
+ * the colours of each theme.
  * @typedef {{given: any, figure: any, sources: string[][], light: Record<string, any>, dark: Record<string, any>}} SweepGiven */
 
 export class SweepPart {
@@ -42,14 +42,14 @@ export class SweepPart {
   /** @param {boolean} running */
   _show(running) {
     const [run, cancel] = [this._element("run"), this._element("cancel")]
-    // Where one of them had the keyboard's focus, the other one has it then.
+    // If one of them had the keyboard's focus, the other one takes it.
     const focused = [run, cancel].includes(/** @type {HTMLElement} */ (document.activeElement))
     run.hidden = running
     cancel.hidden = !running
     if (focused) (running ? cancel : run).focus()
   }
 
-  /** It was cancelled, or another step is shown. */
+  /** After a cancellation, or for another step. */
   stop() {
     this._show(false)
     this._element("far").textContent = ""
@@ -73,7 +73,7 @@ export class SweepPart {
       if (line.textContent !== label) line.textContent = label
       if (lanes.length > 1) Object.assign(/** @type {HTMLElement} */ (line).dataset, { lane: String(i), sign: SIGNS[i] })
     })
-    // Each percent would be read aloud.
+    // A screen reader would read every percent aloud.
     const said = ended ? "Measured." : `${10 * Math.floor(10 * far)}% measured`
     if (this._element("far").textContent !== said) this._element("far").textContent = said
     if (ended) this._show(false)

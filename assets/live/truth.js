@@ -1,4 +1,4 @@
-// How far a run's draws are from the target: the compiled readings, with the target's exact answers beside them.
+// The distance of a run's draws from the target, by the compiled readings and the target's exact answers.
 
 export class Truth {
   /** @param {import("./engine.js").Engine} engine @param {any} truth */
@@ -18,7 +18,7 @@ export class Truth {
     this.engine.free(this.out, ...this.cdf, ...[grid, terms, masses, cuts].filter(Boolean))
   }
 
-  /** The KS distance, the KL divergence and what as many independent draws would have; the last two nan where there are none.
+  /** The KS distance, the KL divergence and its value for as many independent draws; the last two are NaN where undefined.
    * @param {import("./run.js").Run} run */
   distance({ sums, nDraws }) {
     const { engine, columns, cdf, divergence, out } = this

@@ -1,4 +1,4 @@
-// What the live page knows of each view: the arrays of a frame, and its captions. The figures come with the page.
+// The live page's part of each view: the arrays of a frame, and its captions. The page contains the figures.
 
 import { autocorrelation } from "./views/autocorrelation.js"
 import { kl } from "./views/kl.js"
@@ -18,11 +18,11 @@ import { thermostat } from "./views/thermostat.js"
 import { torus } from "./views/torus.js"
 import { trace } from "./views/trace.js"
 
-/** @typedef {Record<string, Array<ArrayLike<number>>>} Data Arrays for feeds, by the feed's name, one a column. */
+/** @typedef {Record<string, Array<ArrayLike<number>>>} Data Arrays for feeds, by the feed's name, one per column. */
 /** @typedef {{data: any, coordinate: number, axis: keyof import("./lane.js").Position, names: string[]}} Scene */
 /** @typedef {ReturnType<import("./lane.js").Lane["frame"]>} LaneFrame */
 /** @typedef {{compute: (scene: Scene, lanes: LaneFrame[]) => Data, captions: (scene: Scene, lanes: LaneFrame[]) => string[], ofLanes?: boolean}} LiveView */
-// `ofLanes`: the captions are one a lane.
+// `ofLanes`: one caption per lane.
 
 /** @type {Record<string, LiveView>} */
 export const VIEWS = {

@@ -1,14 +1,14 @@
-"""A process in which Numba compiles for WebAssembly instead of this machine; nothing that it compiles runs in it.
+"""A process in which Numba compiles for WebAssembly instead of this machine; it runs nothing that it compiles.
 
-It reads the names of declared functions from standard input, one a line, and writes each as NAME.o, a relocatable
-object for wasm32, into the folder that is its argument; then it prints the name. In the object the symbol NAME is a
+It reads the names of declared functions from standard input, one per line, and writes each as NAME.o, a relocatable
+object for wasm32, into the folder named by its argument; then it prints the name. In the object the symbol NAME is a
 constant: the function's place in the table of functions.
 
 Pointers have 32 bits, the integers in arrays 64. There is no wrapper for Python: functions keep Numba's own calling
 convention, (result, error, arguments…) → status.
 
-Numba promises none of the names that are replaced here: they are those of the releases in ``pyproject.toml``. It runs
-by its path, for ``import samplers`` makes Numba's compiler for this machine.
+Numba guarantees none of the names replaced here: they are those of the releases in ``pyproject.toml``. The script is
+run by its path, because ``import samplers`` makes Numba's compiler for this machine.
 """
 
 import sys
@@ -21,10 +21,10 @@ from numba.core import codegen, cpu
 from numba.core.compiler_lock import global_compiler_lock
 
 TRIPLE = "wasm32-unknown-unknown"
-"""WebAssembly with addresses of 32 bits: that with 64 is not in every browser."""
+"""WebAssembly with 32-bit addresses: not every browser has 64-bit ones."""
 FEATURES = "+bulk-memory,+mutable-globals,+nontrapping-fptoint,+sign-ext,+simd128"
-"""In every browser that decompresses a page's own content. Vectors of two numbers add what a ``jit.reduction`` sums in
-another order than Python's longer ones; everything else has the same bits."""
+"""Features of every browser that decompresses a page's own content. Vectors of two numbers sum a ``jit.reduction`` in a
+different order from Python's longer ones; all other results are equal to the bit."""
 
 
 class Library(codegen.AOTCodeLibrary):
@@ -39,7 +39,7 @@ class Library(codegen.AOTCodeLibrary):
         with global_compiler_lock:
             self._ensure_finalized()
             module = self._final_module
-            # Symbols that several objects may have: WebAssembly knows no common ones.
+            # Several objects may define these symbols, and WebAssembly has no common linkage.
             for variable in module.global_variables:
                 if variable.linkage == llvm.Linkage.common:
                     variable.linkage = llvm.Linkage.weak_any
@@ -78,10 +78,10 @@ class Codegen(codegen.AOTCPUCodegen):
 
 
 class Context(cpu.CPUContext):
-    """Numba's context of compiling with that code generator."""
+    """Numba's compilation context with that code generator."""
 
     def init(self) -> None:
-        """As the base does, for another machine."""
+        """Like the base class, for another machine."""
         self.is32bit = False
         self._internal_codegen = Codegen("numba.wasm")
 
@@ -92,7 +92,7 @@ class Context(cpu.CPUContext):
         """None: functions call each other in Numba's convention."""
 
     def get_executable(self, *_: Any) -> Any:
-        """A builtin of its own that stands for the function: Numba finds functions by what it is given here."""
+        """A new builtin that stands for the function: Numba finds functions by the object returned here."""
         return [].append
 
 

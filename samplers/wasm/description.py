@@ -35,13 +35,13 @@ READINGS = {
 }  # fmt: skip
 """The readings of running statistics that the host calls, by their names."""
 STEP, STEP_SIZE = "{step}", "{step_size}"
-"""Where a sentence has the number of a step, and the sampler's step size."""
+"""Placeholders in a sentence for the number of a step, and for the sampler's step size."""
 
 
 def signature(function: Any, names: Sequence[str] = ()) -> dict[str, Any]:
-    """How a declared function is called: its name, and of each argument its name and kind, nested for tuples.
+    """How a declared function is called: its name, and the name and kind of each argument, nested for tuples.
 
-    The arguments' names are those that the function gives them, or these where it is one of a type.
+    The arguments' names are the function's own, or ``names`` if the function is one of many of its type.
     """
     made = jit.signature_of(function)
     names = names or function.py_func.__code__.co_varnames[: len(made.args)]
@@ -65,11 +65,11 @@ def _kind(kind: Any) -> Any:
 
 
 FEW = 2000
-"""An array of so many finite numbers is written out, so that a parameter in it can be replaced."""
+"""An array of at most this many finite numbers is written out, so that a parameter in it can be replaced."""
 
 
 def packed(array: Any, few: int = FEW) -> dict[str, Any]:
-    """An array as JSON: its shape and its numbers, or of more than a ``few`` their 8 bytes each, little-endian, in
+    """An array as JSON: its shape and its numbers, or, for more than ``few``, their 8 bytes each, little-endian, in
     base64.
     """
     found: NDArray[Any] = np.ascontiguousarray(array)
@@ -81,7 +81,7 @@ def packed(array: Any, few: int = FEW) -> dict[str, Any]:
 
 
 def signatures(spec: RunSpec) -> dict[str, dict[str, Any]]:
-    """How the functions are called that the WebAssembly host calls itself."""
+    """The signatures of the functions that the WebAssembly host itself calls."""
     target = spec.make_target()
     return {
         "loop": signature(engine.advance_all),
@@ -103,7 +103,7 @@ def constants() -> dict[str, int]:
 
 
 def functions(spec: RunSpec) -> list[Any]:
-    """The compiled functions that a run in the WebAssembly host calls, or hands over."""
+    """The compiled functions that a run in the WebAssembly host calls or passes on."""
     return [*engine.functions(spec), *READINGS.values()]
 
 

@@ -1,7 +1,7 @@
 """One WebAssembly module of compiled functions, by the linker and libc of the package ``ziglang``.
 
-One module, not one a function: its functions share the memory and the table without a word between modules, and what
-several have in common, libm and Numba's helpers, is in it once.
+One module instead of one per function: its functions share the memory and the table without imports, and it contains
+their common code, libm and Numba's helpers, once.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ from samplers.wasm.objects import objects
 
 RUNTIME = Path(__file__).with_name("runtime.c")
 EXPORTS = ("malloc", "free", "seeded", "generator_functions")
-"""Of the runtime's functions, those that the page calls; each compiled function's address is exported by its name."""
+"""The runtime's functions that the page calls; each compiled function's address is exported under its name."""
 MISSING = 'Live pages need a linker: pip install "sgmcmc-lab[live]"'
 
 
@@ -56,5 +56,5 @@ def _linked(parts: tuple[tuple[str, bytes], ...]) -> bytes:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if "error" in line]
-            raise LinkError(f"The linker says: {(lines or ['nothing'])[0]}")
+            raise LinkError(f"The linker reports: {(lines or ['nothing'])[0]}")
         return (folder / "out.wasm").read_bytes()

@@ -1,4 +1,4 @@
-"""Objects of compiled functions for WebAssembly, kept beside the native ones; a process compiles the absent ones."""
+"""Objects of compiled functions for WebAssembly, kept next to the native ones; a process compiles the missing ones."""
 
 import hashlib
 import os
@@ -78,7 +78,7 @@ def _read(name: str) -> bytes | None:
 
 
 def _write(name: str, content: bytes) -> None:
-    # Where nothing can be kept, the next file is compiled again.
+    # Without a writable folder, the next page compiles again.
     place = _place(name)
     if place is not None:
         try:
@@ -89,6 +89,6 @@ def _write(name: str, content: bytes) -> None:
 
 @cache
 def _compiler() -> str:
-    """Everything beside the sources, of which the cache folder has a digest, that an object depends on."""
+    """Everything that an object depends on except the sources, whose digest names the cache folder."""
     own = hashlib.sha256(CROSS.read_bytes()).hexdigest()
     return f"{numba.__version__} {llvmlite.__version__} {own}"

@@ -1,7 +1,7 @@
-"""What a parameter changes in a description, found by trying: the WebAssembly host has no Python to pack it again.
+"""The changes of a description with a parameter, found by trial: the WebAssembly host has no Python to pack it again.
 
-Most parameters stand in the description as they are, once or several times: those *places* take a new value. Any other
-parameter moves over *stops*, each with a description of its own.
+Most parameters appear unchanged in the description, once or several times: these *places* take a new value. Any other
+parameter moves over *stops*, each with its own description.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ import param
 from samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
 
 STOPS = 17
-"""Of a parameter that is not found in the description, on its slider; the value that it has is one more."""
+"""Stops on the slider of a parameter that the description does not contain; its present value is one more."""
 
 Described = Callable[[Mapping[str, Value]], dict[str, Any]]
 
@@ -21,10 +21,10 @@ Described = Callable[[Mapping[str, Value]], dict[str, Any]]
 def variations(
     owner: type[param.Parameterized], values: Mapping[str, Value], describe: Described
 ) -> dict[str, dict[str, Any]]:
-    """Of each parameter that can be moved its places, or its stops, by its name.
+    """The places or the stops of each parameter that can change, by its name.
 
     ``describe(values)`` makes the description, and raises :class:`SpecError` for values that do not fit. A parameter
-    that can be nothing else, or is no number, flag or option, is left out.
+    with a single valid value, or that is not a number, flag or option, is left out.
     """
     base, out = describe(values), {}
     for name, parameter in declared(owner):
@@ -40,7 +40,7 @@ def variations(
 def _described(
     parameter: param.Parameter, name: str, values: Mapping[str, Value], describe: Described
 ) -> list[tuple[Value, Any]]:
-    """The description at each value that is tried, in their order."""
+    """The description at each tried value, in order."""
     out = []
     for value in tried(parameter, values[name], STOPS):
         try:
@@ -51,7 +51,7 @@ def _described(
 
 
 def tried(parameter: param.Parameter, now: Value, stops: int) -> list[Value]:
-    """The values of a parameter on a slider: so many between its bounds, and what it is ``now``."""
+    """The values of a parameter on a slider: ``stops`` of them from bound to bound, and its value ``now``."""
     if isinstance(parameter, Flag):
         return [False, True]
     if isinstance(parameter, Option):
@@ -69,7 +69,7 @@ def tried(parameter: param.Parameter, now: Value, stops: int) -> list[Value]:
 
 
 def _places(base: Any, now: Value, others: list[tuple[Value, Any]]) -> list[list[str | int]] | None:
-    """Where in the base a parameter's value stands as it is; None where it changes more than these places."""
+    """The places in the base that hold a parameter's value; None where the parameter changes more than these."""
     if not isinstance(now, (int, float)):
         return None
     leaves = dict(_leaves(base))

@@ -209,7 +209,7 @@ def check_first_lesson(lab):
     lab.page.get_by_role("slider", name="Step size ε").press("ArrowLeft")
     lab.until(lambda: lab.lanes() not in (lanes, []), "another ε in the link")
     lab.press("Play")
-    shows(lab, "~ other settings than the claim's")
+    shows(lab, "~ not the claim's settings")
 
 
 def test_a_teacher_presents_with_keys(lab):

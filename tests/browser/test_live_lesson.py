@@ -171,8 +171,8 @@ def test_a_student_answers_and_sees_the_marks(opened, text):
     shows(page, "1 of 3 steps done · 0 of 1 questions right · 1 of 2 check marks seen")
     assert stored(page) == {"marks/1": ["wrong", 1]}
     page.locator("#sampler-0-step_size").press("ArrowLeft")
-    shows(page, "~ other settings than the claim's measured")
-    shows(page, "Of 2 claims 0 met, 2 of other settings.")
+    shows(page, "~ not the claim's settings measured")
+    shows(page, "Of 2 claims 0 met, 2 with other settings.")
     page.locator("#sampler-0-step_size").press("ArrowRight")
     assert stored(page) == {"marks/1": ["wrong", 1]}, "what was met stays met"
     page.reload()
@@ -211,7 +211,9 @@ def test_another_claim_in_the_file_is_seen(opened, text, fault):
 def test_a_broken_answer_in_the_link_is_a_sentence(opened, text, answers):
     page = opened(text, fragment=f"#answers={answers}", still=True)
     page.wait_for_function(SETTLED)
-    assert page.locator("#problem").inner_text().startswith("The link asks for what this file has not: answers.")
+    assert (
+        page.locator("#problem").inner_text().startswith("This file does not have these settings of the link: answers.")
+    )
     shows(page, "The experiment waits for your answer.")
 
 
@@ -263,7 +265,7 @@ def test_a_sweep_is_made_and_cancelled(opened, text):
     shows(page, "Measured.")
     shows(page, re.compile("slope "))
     mark = page.locator("[data-step='2'] .mark").inner_text()
-    assert re.match(r"(✓ holds|✗ not yet) measured .* expected 0.5 to 1.5.*, in a short run of its own", mark)
+    assert re.match(r"(✓ holds|✗ not yet) measured .* expected 0.5 to 1.5.*, in a separate short run", mark)
     sources = pages_of(text)["lesson"]["steps"][1]["sweep"]["sources"]
     drawn = page.evaluate(
         "(id) => [...Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one).data.x]", sources[0][2]

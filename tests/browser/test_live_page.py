@@ -229,7 +229,7 @@ def test_a_view_that_needs_python_stands_still(opened):
     experiment = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
     page = opened(live_page(experiment, shown=["state", "order"]))
     page.wait_for_function(MOVES)
-    page.get_by_text("this view needs Python, and does not move").wait_for()
+    page.get_by_text("this view needs Python and does not move").wait_for()
     assert "slope" in page.locator("#caption-order").inner_text()
     assert page.locator("#plot-order canvas").count()
     page.locator("#add").click()
@@ -303,8 +303,8 @@ def test_a_broken_link_is_one_sentence(opened, fragment, named):
     page = opened(text, fragment=fragment)
     page.wait_for_function(MOVES)
     said = page.locator("#problem").inner_text()
-    assert said.startswith("The link asks for what this file has not:") and named in said
-    assert "The link" not in said[5:]
+    assert said.startswith("This file does not have these settings of the link:") and named in said
+    assert "This file" not in said[5:]
 
 
 def test_a_title_is_text(opened):

@@ -104,18 +104,18 @@ def test_quantities():
     assert np.isnan(quantity("bias", NO_ERROR, None).value)
 
 
-TOO_SHORT = "The run has no such number: it is too short, or its chains never moved."
+TOO_SHORT = "The run does not determine this number: it is too short, or its chains never moved."
 NO_STANDARD_ERROR = "The run is too short for a standard error."
 
 
 @pytest.mark.parametrize(
     ("goal", "found", "expected", "allowed", "reason"),
     [
-        (Goal(equals=1.5, tolerance=0.2), NEAR, "1.5", 0.2, "It is 0.5 away from 1.5; allowed is 0.2."),
+        (Goal(equals=1.5, tolerance=0.2), NEAR, "1.5", 0.2, "It is 0.5 away from 1.5; the tolerance is 0.2."),
         (Goal(equals=1.5, tolerance=0.5), NEAR, "1.5", 0.5, ""),
-        (Goal(equals=-2.0, relative=0.25), NEAR, "-2", 0.5, "It is 3 away from -2; allowed is 0.5."),
+        (Goal(equals=-2.0, relative=0.25), NEAR, "-2", 0.5, "It is 3 away from -2; the tolerance is 0.5."),
         (Goal(equals=0.0, relative=0.25, tolerance=1.0), NEAR, "0", 1.0, ""),
-        (Goal(exact=True, errors=2), NEAR, "1.25", 0.2, "It is 0.25 away from 1.25; allowed is 0.2."),
+        (Goal(exact=True, errors=2), NEAR, "1.25", 0.2, "It is 0.25 away from 1.25; the tolerance is 0.2."),
         (Goal(exact=True, errors=2), Estimate(1.0, 0.1), "exact", 0.2, "The target's value of this number is not known; give the number instead of “exact”."),
         (Goal(equals=1.0, errors=2, tolerance=0.5), NO_ERROR, "1", 0.5, NO_STANDARD_ERROR),
         (Goal(equals=1.0, errors=0), NEAR, "1", 0.0, ""),
@@ -156,12 +156,12 @@ def test_every_seed_is_in_the_result():
     ("goal", "ours", "reason"),
     [
         (Goal(equals=1.1, tolerance=0.25), 1.25, ""),
-        (Goal(equals=1.1, tolerance=0.25), 1.5, "The lesson records 1.5, which is 0.5 away; allowed is 0.25."),
+        (Goal(equals=1.1, tolerance=0.25), 1.5, "The lesson records 1.5, which is 0.5 away; the tolerance is 0.25."),
         # Bounds alone have no tolerance of their own: a tenth of the recorded number.
         (Goal(above=0.5), 1.0625, ""),
-        (Goal(above=0.5), 1.25, "The lesson records 1.25, which is 0.25 away; allowed is 0.125."),
-        (Goal(above=0.5, errors=3), 1.25, "The lesson records 1.25, which is 0.25 away; allowed is 0.125."),
-        (Goal(above=0.5), -1.0, "The lesson records -1, which is 2 away; allowed is 0.1."),
+        (Goal(above=0.5), 1.25, "The lesson records 1.25, which is 0.25 away; the tolerance is 0.125."),
+        (Goal(above=0.5, errors=3), 1.25, "The lesson records 1.25, which is 0.25 away; the tolerance is 0.125."),
+        (Goal(above=0.5), -1.0, "The lesson records -1, which is 2 away; the tolerance is 0.1."),
         (Goal(above=0.5), None, ""),
     ],
 )

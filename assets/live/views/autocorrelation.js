@@ -1,4 +1,4 @@
-// How far a chain remembers; its figure is app/views/autocorrelation.py's.
+// The autocorrelation of a coordinate; its figure is app/views/autocorrelation.py's.
 
 import { fixed } from "../format.js"
 import { FEWEST_LAGS, roundUp } from "../marks.js"
@@ -67,5 +67,5 @@ export const autocorrelation = {
     return out
   },
   captions: ({ data, names }) =>
-    names.map((name, i) => `${name}  ${data.found?.[i] ? words(data.found[i]) : "particles that move each other: no τ"}`),
+    names.map((name, i) => `${name}  ${data.found?.[i] ? words(data.found[i]) : "interacting particles: no τ"}`),
 }

@@ -1,4 +1,4 @@
-// The KS distance against the data that were looked at; its figure is app/views/bought.py's.
+// The KS distance against the data touched; its figure is app/views/bought.py's.
 
 import { ks } from "./ks.js"
 

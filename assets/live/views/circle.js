@@ -7,7 +7,7 @@ const [RING, HEIGHT, HIGHEST] = [1.1, 0.48, 0.66]
 const SHOWN_CHAINS = 4
 const [ARROW, LONGEST] = [0.3, 0.9]
 
-/** Rows (x, y, …) of the first chains that are numbers. @param {Float64Array} flat @param {number} width @param {number} n */
+/** Rows (x, y, …) of the first chains. @param {Float64Array} flat @param {number} width @param {number} n */
 const rows = (flat, width, n) => Array.from({ length: n }, (_, i) => flat.slice(i * width, i * width + 2))
 
 /** Velocities as segments of at most a readable length. @param {any[][]} pairs */

@@ -5,7 +5,7 @@ import { counts } from "../lane.js"
 
 const LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 
-/** Quantiles within a bin as positions on the axis, and the smallest bin that was hit.
+/** Quantiles within bins as positions on the axis, and the smallest bin with a draw.
  * @param {(b: number) => number} position @param {Float64Array} found */
 const quantiles = (position, found) => {
   const inner = found.length - 2
@@ -15,7 +15,7 @@ const quantiles = (position, found) => {
     const goal = level * total
     const b = below.findIndex((n) => n >= goal)
     const before = b > 0 ? below[b - 1] : 0
-    // Bin b of the inner ones lies between the edges b − 1 and b; the outer two are put at the ends.
+    // Inner bin b lies between the edges b − 1 and b; the outer two bins are drawn at the ends.
     const [left, right] = [position(Math.max(b - 1, 0)), position(Math.min(b, inner))]
     return left + ((goal - before) / (below[b] - before)) * (right - left)
   })

@@ -1,4 +1,4 @@
-// The distance of each lane's draws from the target as the run goes on; its figures are app/views/ks.py's and kl.py's.
+// The distance of each lane's draws from the target during the run; its figures are app/views/ks.py's and kl.py's.
 
 import { brief, LONG } from "../marks.js"
 import { general } from "../format.js"

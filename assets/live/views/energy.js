@@ -1,4 +1,4 @@
-// The energy on a line, and the chains as balls in it; its figure is app/views/energy.py's.
+// The energy as a curve, and the chains as balls on it; its figure is app/views/energy.py's.
 
 import { forward } from "../marks.js"
 import { latest } from "../lane.js"
@@ -7,7 +7,7 @@ import { notes } from "./state.js"
 const TRAIL = 8
 const SHOWN_CHAINS = 4
 
-/** Where θ is in the figure, and which of them are there. @param {any} data @param {any} run @param {Float64Array} theta */
+/** The positions of θ in the figure, and the indices of the finite ones. @param {any} data @param {any} run @param {Float64Array} theta */
 const onCurve = ({ scale, above }, run, theta) => {
   const x = [...theta].map((one) => forward(scale, one))
   const y = [...run.energies(theta)].map((u) => u + above)

@@ -1,4 +1,4 @@
-// Data, and the curves that the draws are there; its figure is app/views/fit.py's.
+// Data, and the curves of the draws; its figure is app/views/fit.py's.
 
 import { latest } from "../lane.js"
 import { KEPT } from "../run.js"

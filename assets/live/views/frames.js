@@ -14,7 +14,7 @@ export const frames = {
     const dim = 3 * vectors
     const vector = (/** @type {ArrayLike<number>} */ theta, /** @type {number} */ k) => [0, 1, 2].map((j) => theta[j * vectors + k])
     lanes.forEach(({ run, fresh }, i) => {
-      // Those of several chains are a tangle.
+      // The frames of several chains would be unreadable.
       const now = run.theta().subarray(0, dim)
       const heads = now.every(Number.isFinite) ? [now] : []
       const centre = [0, 0, 0]

@@ -4,7 +4,7 @@ import { notes } from "./state.js"
 
 const SHOWN_CHAINS = 4
 
-/** The coordinates of points, of those that are numbers. @param {ArrayLike<number>[]} points */
+/** The coordinates of the finite points. @param {ArrayLike<number>[]} points */
 export const columns = (points) => {
   const good = points.filter((point) => Array.from(point).every(Number.isFinite))
   return [0, 1, 2].map((k) => good.map((point) => point[k]))

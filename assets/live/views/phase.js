@@ -23,7 +23,7 @@ export const phase = {
       const [all, width] = run.arrays.momentum.shape
       const chains = Math.min(lanes.length === 1 ? SHOWN_CHAINS : 1, all)
       const [theta, r] = [run.theta(), run.engine.view(run.arrays.momentum)]
-      // A momentum that is drawn at every step is 0 between two of them.
+      // A momentum drawn at every step is 0 between steps.
       const places = Array.from({ length: chains }, (_, c) => [forward(data.scale, theta[c * dim + coordinate]), kept ? r[c * width + coordinate] : 0])
       const good = places.filter((place) => place.every(Number.isFinite))
       out[`heads ${i}`] = [0, 1].map((k) => good.map((place) => place[k]))
@@ -35,7 +35,7 @@ export const phase = {
     })
     const along = (/** @type {number} */ k) => data.latest.map((/** @type {number[][]} */ places) => places.map((place) => place[k]))
     if (data.reaches.some((/** @type {Reach} */ reach, /** @type {number} */ k) => reach.hold(along(k)))) {
-      // An orbit keeps its shape.
+      // Both axes grow alike, so that an orbit keeps its shape.
       const times = [0, 1].map((end) => Math.max(...data.reaches.map((/** @type {Reach} */ reach) => reach.times[end])))
       data.reaches.forEach((/** @type {Reach} */ reach, /** @type {number} */ k) => {
         reach.times = times

@@ -1,4 +1,4 @@
-// Where the chains are in the state space; its figure is app/views/state.py's.
+// The chains in the state space; its figure is app/views/state.py's.
 
 import { TINY, forward, share } from "../marks.js"
 import { latest } from "../lane.js"
@@ -19,7 +19,7 @@ const interpolated = ([xs, ys], x) => {
   return ys[i] + (at - i) * (ys[i + 1] - ys[i])
 }
 
-/** Where θ [row][coordinate] is in the figure. @param {any} data @param {any} run @param {Float64Array} theta @param {number} n */
+/** The positions of θ [row][coordinate] in the figure. @param {any} data @param {any} run @param {Float64Array} theta @param {number} n */
 const positions = ({ scales, coordinates, curve }, run, theta, n) => {
   const values = run.values(theta, n, 1)
   const along = (/** @type {number} */ k) => Array.from({ length: n }, (_, t) => forward(scales[k], values[coordinates[k] * n + t]))
@@ -27,7 +27,7 @@ const positions = ({ scales, coordinates, curve }, run, theta, n) => {
   return [x, coordinates.length === 1 ? x.map((one) => interpolated(curve, one)) : along(1)]
 }
 
-/** −∇U where the last step took it, exact and as it was used, by one scale. @param {any} data @param {any} run */
+/** −∇U at the point of the last step, exact and estimated, on one scale. @param {any} data @param {any} run */
 const arrows = (data, run) => {
   const none = [[], [], [], []]
   const { gradient_age: age } = run.sampler
@@ -48,7 +48,7 @@ const arrows = (data, run) => {
   return { full: drawn(full), used: drawn(used) }
 }
 
-/** What a picture does not show: refused proposals, noise that was too large. @param {any[]} lanes */
+/** Notes on events that a picture does not show: rejected proposals, noise that was too large. @param {any[]} lanes */
 export const notes = (lanes) =>
   lanes.flatMap(({ run }, i) => {
     const sign = lanes.length > 1 ? `${SIGNS[i]} ` : ""

@@ -1,4 +1,4 @@
-// Kinetic temperature and thermostat against what they should be; their figure is app/views/temperature.py's.
+// Kinetic temperature and thermostat against their expected values; their figure is app/views/temperature.py's.
 
 import { fixed, general } from "../format.js"
 import { roundUp, share } from "../marks.js"
@@ -8,14 +8,14 @@ const WINDOW = 600
 const RECENT = 25
 const TOO_HOT = 1e50
 
-/** The heat that goes in over the heat that friction takes out; null where it is not known. @param {any} run */
+/** The ratio of the heat added to the heat removed by friction; null where it is unknown. @param {any} run */
 const expected = ({ gradient: { noise }, sampler: { moving, friction, step_size: step } }) => {
   if (noise.batch_size || !moving) return null
   const heat = 2 * friction * step
   return (Math.max(heat - step ** 2 * noise.correction, 0) + step ** 2 * noise.variance) / heat
 }
 
-/** The engine's mean over all steps, and what it was over the latest frames.
+/** The engine's mean over all steps, and the mean over the latest frames.
  * @typedef {{mean: number, recent: number, since: number, totals: number[][]}} Means */
 
 /** @param {Means} means @param {number} mean @param {number} steps @param {number} since */
@@ -38,7 +38,7 @@ export const temperature = {
     data.top ??= 2
     let highest = 0
     lanes.forEach(({ run, x }, i) => {
-      // A frame without a step shows nothing new, and with a step that blows up a velocity may overflow.
+      // A frame without a step shows nothing new, and in a step that diverges a velocity may overflow.
       if (!run.sampler.moving || run.steps === 0 || run.steps === data.steps[i] || run.temperature === null || !(run.temperature < TOO_HOT)) return
       data.steps[i] = run.steps
       const values = [run.temperature, ...(run.thermostat === null ? [] : [run.thermostat / run.sampler.friction])]
@@ -54,7 +54,7 @@ export const temperature = {
     const [start, end] = [data.shown[0][0], Math.max(...lanes.map(({ x }) => x))]
     out.x = [[start, end + (end > start ? 0.03 * (end - start) : 1e-3)]]
     const top = Math.max(...data.shown.map((/** @type {number[]} */ point) => point[1]))
-    // The axis ends at a round number, so that it moves rarely.
+    // The axis ends at a round number, so that it seldom changes.
     if (top > data.top || top < data.top / 3) {
       data.top = Math.max(2, roundUp(1.1 * top))
       out.y = [[0, data.top]]

@@ -1,11 +1,11 @@
-// ξ of the first chain as it moves; its figure is app/views/thermostat.py's.
+// The trace of ξ of the first chain; its figure is app/views/thermostat.py's.
 
 import { numbersOf } from "../engine.js"
 import { general } from "../format.js"
 
 const WINDOW = 600
 
-/** ξ of the first chain, or that of the coordinate where each has its own; null without one. @param {any} run @param {number} coordinate */
+/** ξ of the first chain, or ξ of this coordinate if each has its own; null without ξ. @param {any} run @param {number} coordinate */
 const xi = ({ engine, arrays, sampler }, coordinate) => {
   const n = sampler.thermostats
   return n ? engine.view(arrays.momentum)[arrays.momentum.shape[1] - n + Math.min(coordinate, n - 1)] : null
@@ -21,7 +21,7 @@ export const thermostat = {
     data.shown ??= []
     lanes.forEach(({ run, x }, i) => {
       const value = xi(run, coordinate)
-      // A frame without a step shows nothing new, and a chain that blows up no number.
+      // A frame without a step shows nothing new, and a chain that diverges has no finite ξ.
       if (value === null || run.steps === data.steps[i] || !Number.isFinite(value)) return
       data.steps[i] = run.steps
       const first = numbersOf(run.sampler.auxiliary).at(-1) ?? 0

@@ -1,4 +1,4 @@
-// Two angles as a map of the torus, with the marginals on its sides; its figure is app/views/torus.py's.
+// Two angles as a map of the torus, with the marginals at its sides; its figure is app/views/torus.py's.
 
 import { counts } from "../lane.js"
 import { notes } from "./state.js"
@@ -25,7 +25,7 @@ const path = (data, i, pairs) => {
   return [-1, 0].flatMap((from) => [0, 1].map((k) => seen.map((t) => points[t + from][k])))
 }
 
-/** The marginals of an angle; the exact one anew where the others need more room, or less.
+/** The marginals of an angle; the exact one is redrawn when the others need more room, or less.
  * @param {any} data @param {number} k @param {any[]} lanes @param {import("../views.js").Data} out */
 const sides = (data, k, lanes, out) => {
   const [cuts, ends, highest] = [data.cuts[k], data.ends[k], data.highest[k]]

@@ -1,4 +1,4 @@
-// One coordinate as it moves; its figure is app/views/trace.py's.
+// The trace of one coordinate; its figure is app/views/trace.py's.
 
 import { fixed, grouped } from "../format.js"
 import { forward } from "../marks.js"
@@ -61,7 +61,7 @@ export const trace = {
     /** @type {number[]} */
     const kept = []
     const lines = lanes.map(({ run }, i) => {
-      if (run.sampler.interacting) return `${names[i]}  particles that move each other: no R̂, no ESS`
+      if (run.sampler.interacting) return `${names[i]}  interacting particles: no R̂, no ESS`
       const draws = Number(run.engine.integers(run.sums.clock)[KEPT])
       kept.push(draws)
       return `${names[i]}  ${summary(run, coordinate, draws)}`
