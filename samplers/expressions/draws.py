@@ -135,7 +135,7 @@ LAWS: dict[str, Law] = {
         _symmetric(_laplace, _laplace_inverse),
     ),
     "exponential_lpdf": Law(
-        lambda rng, shape, rate: _where(rate > 0, rng.standard_exponential(shape) / rate),
+        lambda rng, shape, rate: _where(rate > 0, rng.standard_exponential(shape) / np.where(rate > 0, rate, 1.0)),
         (
             lambda y, rate: -np.expm1(-rate * np.maximum(y, 0.0)),
             lambda y, rate: np.exp(-rate * np.maximum(y, 0.0)),
