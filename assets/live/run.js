@@ -296,9 +296,10 @@ export class Run {
     this.countedFrom = this.steps
   }
 
-  /** Go on from here with another sampler's or gradient's parameters, or another target.
-   * @param {{sampler?: any, gradient?: any, target?: any}} change */
-  change({ sampler = this.sampler, gradient = this.gradient, target }) {
+  /** Go on from here with another sampler's or gradient's parameters, or another target, where new chains begin at `start`.
+   * @param {{sampler?: any, gradient?: any, target?: any, start?: any}} change */
+  change({ sampler = this.sampler, gradient = this.gradient, target, start }) {
+    if (start) this.description = { ...this.description, start }
     if (target) {
       const theta = this.theta()
       this._aim(target)
