@@ -93,12 +93,13 @@ export const mgf = {
     const stride = 2 * found.length
     found.forEach((one, i) => {
       const shown = one && !one.diverged && one.batches ? one : null
-      const { mean, error } = shown?.table() ?? { mean: [], error: [] }
+      const table = shown?.table()
       const at = [...data.s.keys()].filter((k) => k >= 2 * i && (k - 2 * i) % stride === 0)
       data.after.forEach((/** @type {number} */ _, /** @type {number} */ k) => {
         out[`theory ${k} ${i}`] = shown?.theory ? [data.s, shown.theory[k]] : [[], []]
-        const bars = [0, -2, 2].map((times) => at.map((place) => mean[k][place] + times * error[k][place]))
-        out[`lane ${k} ${i}`] = shown ? [at.map((place) => data.s[place]), ...bars] : [[], [], [], []]
+        out[`lane ${k} ${i}`] = table
+          ? [at.map((place) => data.s[place]), ...[0, -2, 2].map((times) => at.map((place) => table.mean[k][place] + times * table.error[k][place]))]
+          : [[], [], [], []]
       })
     })
     return out
