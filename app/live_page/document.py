@@ -42,7 +42,7 @@ from samplers.wasm.variations import tried, variations
 
 LIVE = (
     "state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "kl", "bought", "temperature",
-    "thermostat", "trace", "autocorrelation",
+    "thermostat", "trace", "autocorrelation", "moments", "mgf",
 )  # fmt: skip
 """The views that move without a server, in the order of the page."""
 BOKEH = ("bokeh", "bokeh-widgets")

@@ -68,6 +68,7 @@ class Drawn:
         """The view's data for the page: the figure, its feeds and constants."""
         feeds = {
             name: {"id": feed.model.id, "columns": feed.columns, "operation": feed.operation, "rollover": feed.rollover}
+            | ({"names": feed.names} if feed.operation == "text" else {})
             for name, feed in self.view.feeds.items()
             if feed.operation != "play"
         }

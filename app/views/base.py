@@ -58,11 +58,13 @@ class Feed:
 
     model: Model
     columns: tuple[str, ...]
-    operation: Literal["replace", "stream", "range", "play"] = "replace"
-    """``play``: the page itself draws the rows one after the other, as :mod:`app.views.steps` says."""
+    operation: Literal["replace", "stream", "range", "play", "text"] = "replace"
+    """``play``: the page itself draws the rows one after the other, as :mod:`app.views.steps` says. ``text``: a number
+    says which of the names a live page writes into the model.
+    """
     rollover: int = 0
     names: tuple[str, ...] = ()
-    """Of what is played: what stands at the end of a row, by its column ``kind``."""
+    """Of what is played: what stands at the end of a row, by its column ``kind``. Of a text: those that it may be."""
 
 
 @dataclass(frozen=True)

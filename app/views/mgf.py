@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from bokeh.layouts import row
 
 from app.theme import DASHES, plot
 from app.views.base import Data, LaneFrame, View
 from app.views.marks import MARKERS, SIGNS
-from app.views.moments import BATCH, CHAINS, LAW, fill
+from app.views.moments import CHAINS, LAW, chains_of, fill
 from app.views.planes import box, stack
 from samplers import Experiment, Run, RunSpec
 from samplers.diagnostics import moments
@@ -135,7 +136,11 @@ class MGF(View):
                 p.segment("x", "low", "x", "high", source=dots, line_color=colour, line_width=1.5)
                 p.scatter("x", "y", source=dots, marker=MARKERS[i], size=5, fill_color=colour, line_color=colour)
             figures.append(p)
-        return stack(figures, self._text)
+        # The caption of a live page is text of the page.
+        return row(*figures, sizing_mode="stretch_both") if scene.live else stack(figures, self._text)
+
+    def live_data(self) -> dict[str, Any]:
+        return {"batch": chains_of(self.scene.target), "s": self._s.tolist(), "after": list(AFTER)}
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         results = list(self._results)
@@ -143,7 +148,7 @@ class MGF(View):
             if lane.run.sampler.process != LAW:
                 results[i] = None
                 continue
-            spec = replace(lane.run.now, n_chains=min(500, max(20, BATCH // self.scene.target.dim)))
+            spec = replace(lane.run.now, n_chains=chains_of(self.scene.target))
             if (found := results[i]) is None or found.spec != spec:
                 results[i] = Ensemble(spec)
                 theory(spec, self.scene.coordinate)  # kept, so that no frame waits for it

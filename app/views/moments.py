@@ -11,13 +11,13 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, BasicTickFormatter, Div
 
 from app.theme import DASHES, plot
-from app.views.base import LINE, Data, LaneFrame, View
+from app.views.base import LINE, Data, Feed, LaneFrame, View
 from app.views.marks import MARKERS, SIGNS, round_up
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
 from samplers.gradients import GRADIENTS
 from samplers.needs import MODE
-from samplers.targets.base import SIMPLEX, Array
+from samplers.targets.base import SIMPLEX, Array, Target
 
 STEPS = 50
 CHAINS = 20_000
@@ -89,6 +89,11 @@ def batch(spec: RunSpec, j: int, share: bool) -> Array:
             break
         columns.append(moments.spread(state.target.values(state.position))[:, j])
     return np.array(columns).T
+
+
+def chains_of(target: Target) -> int:
+    """Chains of a batch."""
+    return min(500, max(20, BATCH // target.dim))
 
 
 def fill(results: list[Any], add: Callable[[Any], None]) -> bool:
@@ -183,12 +188,26 @@ class Moments(View):
             text="", height=LINE * (2 + len(scene.lanes) // 2), sizing_mode="stretch_width", margin=(0, 8, 0, 8),
             styles={"font-size": "13px", "line-height": f"{LINE}px", "color": colours.text, "overflow": "hidden"},
         )  # fmt: skip
-        return column(row(*figures, sizing_mode="stretch_both"), self._caption, sizing_mode="stretch_both",
-                      styles={"background": colours.surface})  # fmt: skip
+        side_by_side = row(*figures, sizing_mode="stretch_both")
+        if scene.live:
+            for what, p in self._figures.items():
+                titles = tuple(self._title(what, share) for share in (False, True))
+                self.feeds[f"{what} title"] = Feed(p.title, ("share",), "text", names=titles)
+            # Its caption is text of the page.
+            return side_by_side
+        return column(side_by_side, self._caption, sizing_mode="stretch_both", styles={"background": colours.surface})
 
-    def _title(self, what: str) -> str:
+    def _title(self, what: str, share: bool = False) -> str:
         name = self.scene.column.name
-        return f"{what} of {name if self._share else name.replace('ω', 'θ')}"
+        return f"{what} of {name if share else name.replace('ω', 'θ')}"
+
+    def live_data(self) -> dict[str, Any]:
+        exact = [self._exact(share) for share in (False, True)]
+        return {
+            "batch": chains_of(self.scene.target),
+            "simplex": self.scene.target.support == SIMPLEX,
+            "exact": {what: [values[what] for values in exact] for what in ("mean", "variance")},
+        }
 
     def background(self, lanes: Sequence[LaneFrame]) -> bool:
         runs = [lane.run for lane in lanes]
@@ -215,8 +234,7 @@ class Moments(View):
         return progress
 
     def _key(self, run: Run) -> Key:
-        chains = min(500, max(20, BATCH // self.scene.target.dim))
-        return Key(replace(run.now, n_chains=chains), self._share)
+        return Key(replace(run.now, n_chains=chains_of(self.scene.target)), self._share)
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         results = self._results
@@ -225,7 +243,7 @@ class Moments(View):
             return {}
         self._sent = version
         out: Data = {}
-        exact = self._exact()
+        exact = self._exact(self._share)
         held: dict[str, list[Array]] = {what: [np.array([value])] for what, value in exact.items()}
         out["exact"] = (np.array([-1.0, STEPS + 1.0]), np.repeat(exact["mean"], 2), np.repeat(exact["variance"], 2))
         # Lanes show different steps, so that their bars stand beside each other.
@@ -253,10 +271,10 @@ class Moments(View):
             out[f"{what} range"] = (np.array(self._ranges[what]),)
         return out
 
-    def _exact(self) -> dict[str, float]:
+    def _exact(self, share: bool) -> dict[str, float]:
         """The target's moments."""
         column, target = self.scene.column, self.scene.target
-        if target.support == SIMPLEX and not self._share:
+        if target.support == SIMPLEX and not share:
             shape = float(target.packed().reshape(2, -1)[:, self.scene.coordinate].sum())
             return {"mean": shape, "variance": shape}
         return {"mean": column.mean, "variance": column.variance}
@@ -289,5 +307,5 @@ class Moments(View):
         parts.append("bars ±2 standard errors")
         return {
             self._caption.id: " · ".join(parts),
-            **{figure.title.id: self._title(what) for what, figure in self._figures.items()},
+            **{figure.title.id: self._title(what, self._share) for what, figure in self._figures.items()},
         }

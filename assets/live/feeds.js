@@ -1,7 +1,8 @@
 // Writing arrays into the data sources of Bokeh's glyphs, and into ranges.
 
 /** A source or range by its id: its columns, the operation of a frame, and the number of rows that stay.
- * @typedef {{id: string, columns: string[], operation: string, rollover: number}} Feed */
+ * `names`: the possible values of a text.
+ * @typedef {{id: string, columns: string[], operation: string, rollover: number, names?: string[]}} Feed */
 
 /** @param {string} id @returns {any} */
 export const find = (id) => {
@@ -24,9 +25,13 @@ const append = (old, fresh, rollover) => {
 }
 
 /** @param {any} model @param {Feed} feed @param {Float64Array[]} parts */
-export const put = (model, { columns, operation, rollover }, parts) => {
+export const put = (model, { columns, operation, rollover, names }, parts) => {
   if (operation === "range") {
     model.setv({ start: parts[0][0], end: parts[0][1] })
+    return
+  }
+  if (operation === "text") {
+    model.setv({ text: names?.[parts[0][0]] })
     return
   }
   const data = { ...model.data }

@@ -3,6 +3,7 @@
 
 import { Claims } from "./claims.js"
 import { Engine, unzipped } from "./engine.js"
+import { fill } from "./ensembles.js"
 import { Lane } from "./lane.js"
 import { Run } from "./run.js"
 import { Sweep } from "./sweeps.js"
@@ -10,6 +11,8 @@ import { VIEWS } from "./views.js"
 
 /** Milliseconds for the steps of all lanes between two frames. */
 const WORK = 12
+/** Of these, the time of ensembles while lanes move. */
+const SHARE = 4
 /** Steps of the first chunk, before the time of a step is known. */
 const FIRST = 16
 const UNANSWERED = 2
@@ -34,9 +37,15 @@ export class Host {
     /** The number of the page's last message, which frames and captions carry. */
     this.told = 0
     this.ticking = false
-    /** The scene of the views; null until the page has figures for the lanes. @type {Omit<import("./views.js").Scene, "data"> | null} */
+    /** The scene of the views; null until the page has figures for the lanes. @type {Omit<import("./views.js").Scene, "data" | "ensembles"> | null} */
     this.scene = null
     this.saidAt = -Infinity
+    /** The ensembles of the lanes, by the key of their view. @type {Record<string, Array<import("./ensembles.js").Ensemble | null>>} */
+    this.ensembles = {}
+    /** Whether an ensemble of a shown view is incomplete. */
+    this.filling = false
+    /** Milliseconds that ensembles may use; negative after a step that took longer. */
+    this.credit = 0
     /** @type {Set<number>} Lanes whose divergence was reported. */
     this.stopped = new Set()
     this.refused = false
@@ -90,6 +99,7 @@ export class Host {
     this.views = views
     this.shown = shown
     this.scene = { coordinate, axis, names }
+    for (const [key, found] of Object.entries(this.ensembles)) if (!shown.includes(key)) for (const one of found) one?.rest()
     this.renew()
   }
 
@@ -97,6 +107,8 @@ export class Host {
   claim({ claims, poisson, step }) {
     for (const record of this.records) record.free()
     this.records = []
+    for (const one of Object.values(this.ensembles).flat()) one?.rest()
+    this.ensembles = {}
     this.cancel()
     this.claims?.free()
     // @ts-ignore
@@ -193,7 +205,7 @@ export class Host {
 
   get active() {
     const moving = this.records.some(({ run }) => !run.divergence)
-    return !this.hidden && (this.drawOnce || (moving && (this.playing || this.single > 0)))
+    return !this.hidden && (this.drawOnce || this.filling || (moving && (this.playing || this.single > 0)))
   }
 
   ask() {
@@ -204,7 +216,7 @@ export class Host {
       try {
         this.tick()
       } catch (error) {
-        this.playing = false
+        this.playing = this.filling = false
         this.post({ type: "failed", message: String(error instanceof Error ? error.message : error) })
       }
       this.ask()
@@ -214,18 +226,43 @@ export class Host {
   tick() {
     if (!this.scene || !this.records.length || !this.active || this.sent - this.answered >= UNANSWERED) return
     const began = performance.now()
+    const moves = this.drawOnce || ((this.playing || this.single > 0) && this.records.some(({ run }) => !run.divergence))
     this.move(this.playing ? this.speed : this.single)
     this.single = 0
     this.drawOnce = false
     for (const record of this.records) record.record(!this.playing)
-    this.send(began)
+    this.send(began, moves)
+  }
+
+  /** Give the ensembles of the shown views some time. @param {import("./views.js").LaneFrame[]} lanes */
+  fill(lanes) {
+    const { scene, playing } = this
+    /** @type {Array<import("./ensembles.js").Ensemble | null>} */
+    const all = []
+    for (const key of this.shown) {
+      const { background } = VIEWS[key]
+      if (!background || !scene) continue
+      const before = this.ensembles[key] ?? []
+      const now = background({ ...scene, data: this.views[key].data, ensembles: before }, lanes)
+      for (const one of before) if (one && !now.includes(one)) one.rest()
+      this.ensembles[key] = now
+      all.push(...now)
+    }
+    this.credit = Math.min(this.credit, 0) + (playing ? SHARE : WORK)
+    const began = performance.now()
+    const filling = fill(all, began + this.credit)
+    this.credit -= performance.now() - began
+    // The last captions are of all chains.
+    if (this.filling && !filling) this.saidAt = -Infinity
+    this.filling = filling
   }
 
   /** Make n steps of every lane, or fewer if the time is short. @param {number} n */
   move(n) {
     const began = performance.now()
+    const work = this.filling ? WORK - SHARE : WORK
     let [done, chunk] = [0, FIRST]
-    while (done < n && performance.now() - began < WORK) {
+    while (done < n && performance.now() - began < work) {
       const m = Math.min(chunk, n - done)
       const before = performance.now()
       for (const record of this.records) if (!record.run.divergence) record.advance(m)
@@ -243,19 +280,21 @@ export class Host {
     })
   }
 
-  /** @param {number} began */
-  send(began) {
+  /** @param {number} began @param {boolean} moves whether there is more to draw than what ensembles have found */
+  send(began, moves) {
     const { scene: drawn } = this
     if (!drawn) return
     const lanes = this.records.map((record) => record.frame(drawn.axis))
+    this.fill(lanes)
     const feeds = []
     /** @type {Transferable[]} */
     const transfer = []
     const say = performance.now() - this.saidAt > CAPTIONS_MS
     const texts = []
     for (const key of this.shown) {
+      if (!moves && !VIEWS[key].background) continue
       const { data, feeds: targets } = this.views[key]
-      const scene = { ...drawn, data }
+      const scene = { ...drawn, data, ensembles: this.ensembles[key] ?? [] }
       for (const [name, columns] of Object.entries(VIEWS[key].compute(scene, lanes))) {
         const arrays = columns.map((column) => Float64Array.from(column))
         transfer.push(...arrays.map((array) => array.buffer))

@@ -729,8 +729,8 @@ const placeTarget = () => {
       look()
       compare()
       chosen.lanes.forEach((_, i) => {
-        const { sampler, gradient, target } = laneNow(i)
-        tell({ type: "change", lane: i, change: { sampler, gradient, target } })
+        const { sampler, gradient, target, start } = laneNow(i)
+        tell({ type: "change", lane: i, change: { sampler, gradient, target, start } })
       })
       writeFragment()
     })))

@@ -301,9 +301,11 @@ export class Run {
     this.countedFrom = this.steps
   }
 
-  /** Continue from here with new parameters of the sampler or the gradient, or with a new target.
-   * @param {{sampler?: any, gradient?: any, target?: any}} change */
-  change({ sampler = this.sampler, gradient = this.gradient, target }) {
+  /** Continue from here with new parameters of the sampler or the gradient, or with a new target, whose new chains begin at
+   * `start`.
+   * @param {{sampler?: any, gradient?: any, target?: any, start?: any}} change */
+  change({ sampler = this.sampler, gradient = this.gradient, target, start }) {
+    if (start) this.description = { ...this.description, start }
     if (target) {
       const theta = this.theta()
       this._aim(target)

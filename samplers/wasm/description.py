@@ -16,12 +16,13 @@ from numba import types
 from numpy.typing import NDArray
 
 from samplers import accumulate, engine, jit
-from samplers.diagnostics import autocorrelation, convergence, divergence, ks
+from samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
 from samplers.gradients import Estimator
 from samplers.kernels import Sampler
 from samplers.kernels.base import KEPT
 from samplers.kernels.kicks import Moving
 from samplers.lent import Lent
+from samplers.needs import MODE
 from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
 from samplers.targets.base import Target
 from samplers.trace import Divergence
@@ -31,9 +32,12 @@ READINGS = {
     for reading in (
         ks.largest_gap, divergence.column_divergence, divergence.joint_divergence, autocorrelation.correlations, autocorrelation.sokal,
         convergence.summarise, accumulate.pick, accumulate.chain_means, accumulate.mean,
+        moments.cir_means, moments.scir_variances, moments.scir_variances_cv, moments.geometric_ou_moments, moments.cir_mgfs,
+        moments.scir_mgfs_expected, moments.spread_of_chains, moments.add_batch, moments.mean_of_batches, moments.add_exponentials,
+        moments.mean_of_exponentials,
     )
 }  # fmt: skip
-"""The readings of running statistics that the host calls, by their names."""
+"""The readings of running statistics and of ensembles that the host calls, by their names."""
 STEP, STEP_SIZE = "{step}", "{step_size}"
 """Placeholders in a sentence for the number of a step, and for the sampler's step size."""
 
@@ -188,6 +192,7 @@ def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
     """A sampler as the engine sees it."""
     return {
         "key": sampler.key,
+        "process": sampler.process,
         "start": jit.name_of(sampler.start),
         "kernel": jit.name_of(sampler.advance),
         "params": packed(sampler.packed(target.sampled)),
@@ -220,6 +225,7 @@ def of_gradient(gradient: Estimator, target: Target) -> dict[str, Any]:
     return {
         "key": gradient.key,
         "estimate": jit.name_of(gradient.estimate),
+        "control_variates": MODE in gradient.needs,
         "noise": {name: float(value) for name, value in gradient.noise()._asdict().items()},
         "params": packed(gradient.packed(target.sampled)),
         "memory": packed(gradient.first_memory(target.sampled)),

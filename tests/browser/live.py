@@ -7,6 +7,8 @@ from base64 import b64decode, b64encode
 
 CURRENT = "document.documentElement.dataset.current === 'true'"
 """Figures and captions are those of the controls."""
+ENSEMBLES = ("moments", "mgf")
+"""Views that show many chains beside the lanes: their pictures go by how long they had."""
 MOVES = f"{CURRENT} && Number(document.documentElement.dataset.frames) > 2"
 STILL = "document.documentElement.dataset.playing === 'false'"
 SETTLED = f"{STILL} && {CURRENT}"
