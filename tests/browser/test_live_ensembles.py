@@ -166,7 +166,7 @@ VARIATES = ("if (gradient.control_variates) return", "if (!gradient) return")
     [
         ("simplex", SEED, {("moments", "lane 0", "mean"), ("moments", "lane 1", "variance"), ("mgf", "lane 1 0", "y"), ("mgf", "lane 2 1", "high")}),
         ("simplex", STEP, {("moments", "theory 0", "variance"), ("moments", "theory 1", "variance"), ("mgf", "theory 0 0", "y"), ("mgf", "theory 2 0", "y")}),
-        ("simplex", NOISE, set()), ("gamma", STEP, {("moments", "theory 0", "variance"), ("mgf", "theory 0 0", "y")}),
+        ("simplex", NOISE, {("moments", "theory 0", "variance")}), ("gamma", STEP, {("moments", "theory 0", "variance"), ("mgf", "theory 0 0", "y")}),
         ("simplex", VARIATES, {("mgf", "theory 1 1", "y"), ("mgf", "caption")}),
         ("shares", SHARED, {("moments", "titles"), ("moments", "exact", "mean"), ("moments", "caption")}),
         ("lognormal", SEED, {("moments", "lane 0", "mean")}),
