@@ -71,7 +71,6 @@ class Drawn:
         feeds = {
             name: {"id": feed.model.id, "columns": feed.columns, "operation": feed.operation, "rollover": feed.rollover}
             for name, feed in self.view.feeds.items()
-            if feed.operation != "play"
         }
         view = self.view
         return {"title": view.title, "hint": view.hint, "figure": self.item, "feeds": feeds, "data": view.live_data()}
