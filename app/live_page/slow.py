@@ -19,7 +19,7 @@ MOST_BYTES = 20_000
 """Of the steps of a kind of lane, as JSON."""
 POINTS = 17
 """Of the path of a part, at most, with both of its ends."""
-DIGITS = 5
+DIGITS = 4
 """Of a number in a picture."""
 RECORDED = ("parts", "here", "heads 0", "heads 0 0", "heads 1 0", "frames 0", "velocity 0")
 """The feeds that show a step and the chains before it."""
@@ -38,7 +38,7 @@ def palette(names: tuple[str, ...]) -> dict[str, Any]:
 def described(
     alone: Experiment, names: tuple[str, ...], views: Sequence[View], coordinate: int
 ) -> list[dict[str, Any]]:
-    """The first steps of the first chain of an experiment's first lane, each with its parts in words and in these views.
+    """The first steps of the first chain of an experiment's first lane, each in words and in these views.
 
     The parts of step k are drawn from the second k to k + 1. The list is empty where a step is too long to be recorded.
     """
