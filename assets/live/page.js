@@ -347,8 +347,7 @@ const slowFigures = () => {
 
 /** Leave the recorded steps. */
 const run = () => {
-  if (!slow.on) return
-  slow.end()
+  if (slow.on) slow.end()
   showSlow()
 }
 
@@ -665,7 +664,6 @@ const showPlay = () => {
   const moving = playing && !lesson.waiting
   element("play").textContent = moving ? "Pause" : "Play"
   document.documentElement.dataset.playing = String(moving)
-  showSlow()
   tell({ type: "pace", playing: moving, speed: chosen.speed, hidden: document.hidden })
 }
 /** What a lane shows, and which lanes there are. */
