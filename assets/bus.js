@@ -1,6 +1,6 @@
 // The page's end of the live loop. A frame arrives as one binary message and is written straight
 // into the data sources of the Bokeh glyphs; once it is on the screen, its number goes back.
-import { find, put } from "./live/feeds.js"
+import { find, grown, put } from "./live/feeds.js"
 import { download, walk } from "./sheet.js"
 
 // Browsers give the clipboard to secure pages only; a class room's server on the local network is none.
@@ -21,24 +21,6 @@ const makePlayer = (still) => {
   let words = { at: 0, windows: [], elements: [], colours: [] }
   let asked = false
 
-  // How much of a row is there: columns in pairs x0, x1 are its ends.
-  const grown = ({ rows, names, at }, now) => {
-    const t = still ? Infinity : (now - at) / 1000
-    const { begin, end } = rows
-    const share = Array.from(begin, (from, i) => (t >= end[i] ? 1 : Math.max(0, (t - from) / Math.max(end[i] - from, 1e-6))))
-    const seen = [...share.keys()].filter((i) => share[i] > 0)
-    const data = {}
-    for (const name of Object.keys(rows)) data[name] = Float64Array.from(seen, (i) => rows[name][i])
-    for (const name of Object.keys(rows).filter((one) => one.endsWith("1"))) {
-      const from = data[`${name.slice(0, -1)}0`]
-      data[name].forEach((to, k) => { data[name][k] = from[k] + share[seen[k]] * (to - from[k]) })
-    }
-    // The arrow that was drawn last has its name beside it; with all of them there is no room.
-    const name = (k) => (k === seen.length - 1 ? names[data.kind[k]] : "")
-    data.after = seen.map((_, k) => (data.left[k] ? "" : name(k)))
-    data.before = seen.map((_, k) => (data.left[k] ? name(k) : ""))
-    return { data, more: share.some((one) => one < 1) }
-  }
   const light = (now) => {
     const t = still ? Infinity : (now - words.at) / 1000
     let more = false
@@ -60,7 +42,7 @@ const makePlayer = (still) => {
     let more = light(now)
     for (const one of played.values()) {
       if (one.done) continue
-      const { data, more: growing } = grown(one, now)
+      const { data, more: growing } = grown(one.rows, one.names, still ? Infinity : (now - one.at) / 1000)
       one.source.setv({ data }, { sync: false })
       one.done = !growing
       more ||= growing

@@ -17,10 +17,11 @@ from app.formulas import parts as lines_of
 from app.lanes import Progress, scene_of
 from app.live_page.figures import Changes, Difference, Drawn, StructureError
 from app.live_page.recorded import recorded
+from app.live_page.slow import described, names_of, palette
 from app.live_page.still import still
 from app.state import AppState, default_views, first_coordinate
 from app.theme import DARK, LIGHT, Theme
-from app.views import fitting
+from app.views import VIEWS, fitting
 from app.views.base import AXIS_LABELS, Scene, View
 from lessons.formulas import mathml
 from lessons.scripts import functions, of_json, policy
@@ -225,8 +226,12 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
     keys = [key for key in LIVE if any(key in kind["views"] for kind in kinds)]
     throws = sum(make_sampler(one.lanes[0].sampler).momentum == KEPT for one in alone)
     counts = range(1, max(MOST_LANES, n_lanes) + 1) if changes else [n_lanes]
-    scenes = {n: replace(_scene(state), lanes=NAMES[:n], throws=min(throws, n), noted=0, parts=()) for n in counts}
+    scenes = {
+        n: replace(_scene(state), lanes=NAMES[:n], throws=min(throws, n), noted=0, parts=names_of(alone))
+        for n in counts
+    }
     drawn = {n: _drawn(keys, scene) for n, scene in scenes.items()}
+    slow = _slow(alone, kinds, keys, replace(scenes[n_lanes], lanes=NAMES[:1], throws=min(throws, 1)))
     to_dark = _carried(drawn, scenes, n_lanes, {"dark": True}, _colours())
     views = {n: _figures(drawn[n], to_dark[n]) for n in counts}
     still_keys = [key for key in state.views if key not in LIVE and key in fitting(experiment)]
@@ -255,9 +260,17 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         "widgets": any(one.needs_widgets for one in (*drawn[n_lanes], *(one for one, _ in stills))),
         "target": _target(experiment.target),
         "stops": _stops(state, alone, kinds, drawn, scenes) if changes else {},
-        "kinds": kinds,
+        "kinds": [kind | {"slow": steps} for kind, steps in zip(kinds, slow, strict=True)],
+        "parts": palette(names_of(alone)),
         "lanes": list(range(n_lanes)),
     }
+
+
+def _slow(alone: Sequence[Experiment], kinds: Sequence[Any], keys: Sequence[str], scene: Scene) -> list[Any]:
+    """The recorded steps of each kind of lane, in the views that draw the parts of a step."""
+    views = [view for view in (VIEWS[key](scene) for key in keys) if "parts" in view.feeds]
+    shown = [[view for view in views if view.key in kind["views"]] for kind in kinds]
+    return [described(one, scene.parts, there, scene.coordinate) for one, there in zip(alone, shown, strict=True)]
 
 
 def _drawn(keys: Sequence[str], scene: Scene) -> list[Drawn]:

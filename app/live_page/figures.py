@@ -70,7 +70,6 @@ class Drawn:
             name: {"id": feed.model.id, "columns": feed.columns, "operation": feed.operation, "rollover": feed.rollover}
             | ({"names": feed.names} if feed.operation == "text" else {})
             for name, feed in self.view.feeds.items()
-            if feed.operation != "play"
         }
         view = self.view
         return {"title": view.title, "hint": view.hint, "figure": self.item, "feeds": feeds, "data": view.live_data()}

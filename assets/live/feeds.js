@@ -47,6 +47,26 @@ export const empty = (model, { columns, operation }) => {
   if (operation === "stream") model.setv({ data: { ...model.data, ...Object.fromEntries(columns.map((name) => [name, new Float64Array(0)])) } }, { sync: false })
 }
 
+/** How much of a step's parts is there after so many seconds, and whether more follows: columns in pairs x0, x1 are the
+ * ends of rows, as app/views/steps.py says. @param {Record<string, ArrayLike<number>>} rows @param {string[]} names @param {number} t */
+export const grown = (rows, names, t) => {
+  const { begin, end } = rows
+  const share = Array.from(begin, (from, i) => (t >= end[i] ? 1 : Math.max(0, (t - from) / Math.max(end[i] - from, 1e-6))))
+  const seen = [...share.keys()].filter((i) => share[i] > 0)
+  /** @type {Record<string, any>} */
+  const data = {}
+  for (const name of Object.keys(rows)) data[name] = Float64Array.from(seen, (i) => rows[name][i])
+  for (const name of Object.keys(rows).filter((one) => one.endsWith("1"))) {
+    const from = data[`${name.slice(0, -1)}0`]
+    data[name].forEach((/** @type {number} */ to, /** @type {number} */ k) => { data[name][k] = from[k] + share[seen[k]] * (to - from[k]) })
+  }
+  // The arrow that was drawn last has its name beside it; with all of them there is no room.
+  const name = (/** @type {number} */ k) => (k === seen.length - 1 ? names[data.kind[k]] : "")
+  data.after = seen.map((_, k) => (data.left[k] ? "" : name(k)))
+  data.before = seen.map((_, k) => (data.left[k] ? name(k) : ""))
+  return { data, more: share.some((one) => one < 1) }
+}
+
 /** @type {Record<string, any>} */
 const KINDS = { float64: Float64Array, float32: Float32Array, int32: Int32Array, uint8: Uint8Array, uint32: Uint32Array, int8: Int8Array, uint16: Uint16Array, int16: Int16Array }
 

@@ -6,6 +6,7 @@ import { download, makeSheet } from "../sheet.js"
 import { decoded, empty, find, put } from "./feeds.js"
 import { LessonPage } from "./lesson.js"
 import { described, scaleOf, written } from "./parameters.js"
+import { Slow } from "./slow.js"
 import { startAt, thrown } from "./starts.js"
 
 /** @param {string} id @returns {any} */
@@ -321,6 +322,7 @@ const forgetChanges = () => {
 }
 
 const open = () => {
+  run()
   if (!refused) say("")
   forgetChanges()
   compare()
@@ -329,6 +331,7 @@ const open = () => {
 }
 
 const look = () => {
+  run()
   const data = figureStop()?.data ?? {}
   const moving = Object.entries(figuresNow().views).filter(([, view]) => !view.recorded)
   const scenes = Object.fromEntries(moving.map(([key, view]) => [key, { first: data[key] ?? view.data, feeds: view.feeds }]))
@@ -352,6 +355,32 @@ const models = new Map()
 const model = (id) => {
   if (!models.has(id)) models.set(id, find(id))
   return models.get(id)
+}
+
+// Steps in their parts.
+
+const slow = new Slow(model)
+/** Whether the run moved before. */
+let moved = false
+
+/** The figures that are shown and draw the recorded steps of the first lane's kind, for the file's target. */
+const slowFigures = () => {
+  const [step] = stopNow() || !chosen.lanes.length ? [] : kindNow(0).slow
+  const keys = chosen.views.filter((key) => step?.views[key] && embedded.has(key) && model(figuresNow().views[key].feeds.parts.id))
+  return keys.map((key) => ({ key, feeds: figuresNow().views[key].feeds, words: element(`slow-${key}`) }))
+}
+
+/** Leave the recorded steps. */
+const run = () => {
+  if (slow.on) slow.end()
+  showSlow()
+}
+
+/** What the buttons say of recorded steps. */
+const showSlow = () => {
+  element("slow").hidden = !slow.on && !slowFigures().length
+  element("slow").setAttribute("aria-pressed", String(slow.on))
+  element("step").textContent = slow.on ? slow.next : "Step"
 }
 
 /** Whether figures have been in the dark theme. */
@@ -429,6 +458,7 @@ const settled = async () => {
 }
 
 const placeViews = () => {
+  run()
   placed += 1
   embedded.clear()
   listening.clear()
@@ -445,13 +475,16 @@ const placeViews = () => {
       make("figcaption", {}, make("b", { className: "view-title" }, title), " ", make("span", { className: "hint" }, hint)),
       make("ul", { className: "caption", id: `caption-${key}` }, ...(recorded ?? []).map((/** @type {string} */ line) => make("li", {}, line))),
       ...(recorded ? [make("p", { className: "recorded" }, RECORDED)] : []),
-      make("div", { className: "plot", id: `plot-${key}` }))
+      make("div", { className: "plot", id: `plot-${key}` }),
+      // A reader of the screen speaks what is put into a place that it knows.
+      make("div", { className: "slow", id: `slow-${key}`, "aria-live": "polite" }))
   }))
   // The still picture stays until the first figure replaces it.
   if (still) element(`plot-${chosen.views[0]}`)?.append(still)
 }
 
 const showViews = () => change(async () => {
+  run()
   for (const key of views()) {
     element(`view-${key}`).hidden = !chosen.views.includes(key)
     element(`show-${key}`).setAttribute("aria-pressed", String(chosen.views.includes(key)))
@@ -546,7 +579,7 @@ const draw = (message) => {
   }, 0))
   for (const [feed, arrays] of feeds) {
     const target = model(feed.id)
-    if (target) put(target, feed, arrays)
+    if (target && !slow.take(feed, arrays)) put(target, feed, arrays)
   }
   element("steps").textContent = steps.toLocaleString("en-US")
   const burnIn = kindNow(0).run.burn_in
@@ -770,14 +803,31 @@ const build = () => {
   }
   const pause = (/** @type {boolean} */ on) => {
     if (waits()) return
+    run()
     playing = on
     showPlay()
   }
   play.onclick = () => pause(!playing)
   element("step").onclick = () => {
     if (waits()) return
+    if (slow.on) {
+      slow.go()
+      showSlow()
+      return
+    }
     pause(false)
     tell({ type: "step" })
+  }
+  element("slow").onclick = () => {
+    if (slow.on) {
+      pause(moved)
+      return
+    }
+    if (waits()) return
+    moved = playing
+    pause(false)
+    slow.begin(kindNow(0).slow, slowFigures(), page.parts, `${names()[0]}${page.n_chains > 1 ? ", chain 1" : ""}`)
+    showSlow()
   }
   element("reset").onclick = () => {
     chosen.start = chosen.momentum = null

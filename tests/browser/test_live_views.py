@@ -67,7 +67,7 @@ class Python:
         self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
         self.sources = {
             key: {name: [list(feed.model.data[c]) for c in feed.columns] if feed.operation != "range" else [[feed.model.start, feed.model.end]]
-                  for name, feed in view.feeds.items() if feed.operation != "play"}
+                  for name, feed in view.feeds.items()}
             for key, view in self.views.items()
         }  # fmt: skip
         self.captions = {}
@@ -86,7 +86,7 @@ class Python:
                 if feed.operation == "stream":
                     old = self.sources[key][name]
                     self.sources[key][name] = [[*a, *b][-feed.rollover :] for a, b in zip(old, columns, strict=True)]
-                elif feed.operation != "play":
+                else:
                     self.sources[key][name] = [list(column) for column in columns]
             said = "\n".join(view.captions(frame).values()).split("\n")
             self.captions[key] = [line for line in said if line]
