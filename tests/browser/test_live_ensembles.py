@@ -38,12 +38,18 @@ TITLES = """([key, page]) => Object.values(page.figures[page.lanes.length].views
 CHANGE = live_memory.CHANGE
 
 
+def coordinate_of(experiment):
+    """Of the simplex one whose share has a count: a minibatch's estimate of it has a variance."""
+    counted = experiment.target.key == "sparse_dirichlet" and len(experiment.lanes) == len(CASES["simplex"]) - 1
+    return 2 if counted else first_coordinate(experiment)
+
+
 @lru_cache(maxsize=len(CASES))
 def made(name):
     target, *lanes = CASES[name]
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
     experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 5})
-    return experiment, document("Ensembles", [AppState(experiment=experiment, coordinate=first_coordinate(experiment))])
+    return experiment, document("Ensembles", [AppState(experiment=experiment, coordinate=coordinate_of(experiment))])
 
 
 def keys_of(experiment):
@@ -83,7 +89,7 @@ class Python:
     """What Python's views show of complete ensembles."""
 
     def __init__(self, experiment, keys, changes=()):
-        scene = scene_of(AppState(experiment=experiment, coordinate=first_coordinate(experiment)), None)
+        scene = scene_of(AppState(experiment=experiment, coordinate=coordinate_of(experiment)), None)
         self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
         for record, change in zip(self.records, changes, strict=False):
             record.run.change(change)
