@@ -238,7 +238,9 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
     stills = recorded(state, replace(scenes[n_lanes], lanes=state.lane_titles()), still_keys)
     for one, said in stills:
         views[n_lanes]["views"][one.view.key] = {**one.described(), "feeds": {}, "data": None, "recorded": said}
-        views[n_lanes]["dark"]["after"] |= Difference.by_colour(one, _colours()).after
+        to_dark_too = Difference.by_colour(one, _colours())
+        views[n_lanes]["dark"]["before"] |= to_dark_too.before
+        views[n_lanes]["dark"]["after"] |= to_dark_too.after
     shown = list(views[n_lanes]["views"])
     # A lesson's claims hold for its own number of chains.
     most_chains = MOST_CHAINS if state.place.lesson is None else max(MOST_CHAINS, experiment.n_chains)

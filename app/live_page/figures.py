@@ -177,14 +177,20 @@ class Difference:
 
     @classmethod
     def by_colour(cls, one: Drawn, known: Mapping[str, str]) -> "Difference":
-        """Every property with a ``known`` colour, with the colour that replaces it."""
+        """Every property with a colour in ``known``, with the other colour."""
+        before: Changes = {}
         after: Changes = {}
         for model, _, values in one.attributes:
             for name, value in values.items():
                 text = _recoloured(json.dumps(value), known)
                 if not _has_models(value) and (then := json.loads(text)) != value:
                     after.setdefault(model, {})[name] = then
-        return cls({}, after)
+            # A document is without values that are a property's default.
+            for name, value in one.models[model].properties_with_values().items():
+                if name not in values and isinstance(value, str) and value in known and known[value] != value:
+                    before.setdefault(model, {})[name] = value
+                    after.setdefault(model, {})[name] = known[value]
+        return cls(before, after)
 
     def carried(self, one: Drawn, to: Drawn, known: Mapping[str, str]) -> "Difference | None":
         """The difference for a figure of the same view with more or fewer lanes: a value changes as the same value of

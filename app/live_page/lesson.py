@@ -74,11 +74,11 @@ def _live_claims(step: Step, live: bool) -> list[int]:
 
 def step_html(lesson: Lesson, step: Step, live: bool) -> str:
     """A step as HTML; the page's script fills in its check marks, and hides all that follows an answer."""
-    parts = [f"<h2>{step.number}. {sentence(step.title)}</h2>", as_html(filled_text(step.text, step), mathml)]
-    parts.append(_question(lesson, step))
-    after = [f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>"] if step.watch else []
+    parts = [f"<h2>{step.number}. {sentence(step.title)}</h2>"]
     if step.spec is not None and not live:
-        after.append(f"<p class='small'>{ELSEWHERE}</p>")
+        parts.append(f"<p class='small'>{ELSEWHERE}</p>")
+    parts += [as_html(filled_text(step.text, step), mathml), _question(lesson, step)]
+    after = [f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>"] if step.watch else []
     if step.spec is not None and step.spec.of_model:
         after.append(recording.html(step))
     swept = live and sweeping.is_possible(step)
@@ -89,7 +89,7 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
         after.append(f"<p class='small'>{NO_SWEEP}</p>")
     after += [f"<p><b>Exercise {n}.</b> {sentence(one.text)}</p>" for n, one in enumerate(step.exercises, 1)]
     if step.exercises or (step.spec is not None and not live) or (step.sweep is not None and not swept):
-        after.append("<p class='small'><a class='in-lab' hidden target='_blank' rel='noopener'>Open this step in the lab</a></p>")  # fmt: skip
+        after.append("<p class='small'><a class='in-lab' hidden target='_blank' rel='noopener'>Open this step in the lab on this computer</a></p>")  # fmt: skip
     return f"<section class='text' data-step='{step.number}'>{''.join(parts)}<div class='after'>{''.join(after)}</div></section>"
 
 

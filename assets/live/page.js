@@ -972,8 +972,13 @@ const begin = async () => {
     Object.assign(link, { href: `${LAB}?lesson=${file.lesson.key}&step=${part.dataset.step}`, hidden: false })
   }
   build()
-  element("back")?.addEventListener("click", () => show(number - 1))
-  element("next")?.addEventListener("click", () => show(number + 1))
+  const walk = (/** @type {number} */ to) => {
+    show(to)
+    element("text").scrollTo(0, 0)
+    scrollTo(0, 0)
+  }
+  element("back")?.addEventListener("click", () => walk(number - 1))
+  element("next")?.addEventListener("click", () => walk(number + 1))
   await show(stepOf(), true)
 }
 

@@ -10,6 +10,7 @@ from app.live_page import document, figures, recorded
 from app.live_page.figures import Difference, Drawn
 from app.live_page.still import still
 from app.state import AppState
+from app.theme import DARK, LIGHT
 from app.views import fitting
 from samplers import Experiment
 from samplers.targets import TARGETS
@@ -108,6 +109,19 @@ def test_views_that_need_python_are_recorded(monkeypatch):
     assert all(len(x) > 10 and np.ptp(x) > 1 for x in kl)
     short = recorded_views(1, monkeypatch)["evolution"][0].view.feeds["KL exact"].model.data["x"]
     assert len(short) < 10
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_recorded_views_are_dark_in_the_dark(fault, monkeypatch):
+    """White, the light theme's ground, is Bokeh's default, which no document says. Fault: defaults are passed over."""
+    found, _ = recorded_views(1, monkeypatch)["stationarity"]
+    if fault:
+        monkeypatch.setattr(figures.Model, "properties_with_values", lambda *_, **__: {})
+    change = Difference.by_colour(found, document._colours())
+    plots = [model for model, kind, _ in found.attributes if kind == "Figure"]
+    grounds = {change.after.get(plot, {}).get("background_fill_color") for plot in plots}
+    assert plots and (grounds == {DARK.surface}) == (not fault)
+    assert fault or all(change.before[plot]["background_fill_color"] == LIGHT.surface for plot in plots)
 
 
 READY = [key for key, target in TARGETS.items() if key not in ("typed", "posterior") and target().ready]
