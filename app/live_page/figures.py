@@ -3,6 +3,7 @@
 import functools
 import gzip
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -231,10 +232,9 @@ class Difference:
 
 
 def _recoloured(text: str, known: Mapping[str, str]) -> str:
-    """A value as JSON, with the ``known`` colours replaced."""
-    for colour, other in known.items():
-        text = text.replace(f'"{colour}"', f'"{other}"')
-    return text
+    """A value as JSON, with the ``known`` colours replaced, in its texts, too."""
+    # In one pass: the dark text has the colour of the light lines.
+    return re.sub("#[0-9a-f]{6}", lambda found: known.get(found[0], found[0]), text)
 
 
 def _attributes(node: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:

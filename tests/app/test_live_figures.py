@@ -1,7 +1,9 @@
 """The figures of a live page: differences for other lanes, another target and the dark, and recorded views."""
 
+import json
 import re
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -122,6 +124,16 @@ def test_recorded_views_are_dark_in_the_dark(fault, monkeypatch):
     grounds = {change.after.get(plot, {}).get("background_fill_color") for plot in plots}
     assert plots and (grounds == {DARK.surface}) == (not fault)
     assert fault or all(change.before[plot]["background_fill_color"] == LIGHT.surface for plot in plots)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_colour_is_replaced_once(fault, monkeypatch):
+    """Light lines have the colour of dark texts. Fault: one colour is replaced after the other."""
+    if fault:
+        chained = lambda text, known: reduce(lambda so_far, pair: so_far.replace(*pair), known.items(), text)  # noqa: E731
+        monkeypatch.setattr(figures, "_recoloured", chained)
+    light, dark = ([theme.text, f"<b style='color:{theme.lanes[1]}'>", theme.grid] for theme in (LIGHT, DARK))
+    assert (figures._recoloured(json.dumps(light), document._colours()) == json.dumps(dark)) == (not fault)
 
 
 READY = [key for key, target in TARGETS.items() if key not in ("typed", "posterior") and target().ready]
