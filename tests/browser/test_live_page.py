@@ -13,13 +13,11 @@ from PIL import Image
 from app.live_page import lesson_page, live_page
 from lessons import read
 from lessons.library import load_all
-from samplers import Experiment, Run
-from samplers.accumulate import bin_edges
-from samplers.diagnostics import ks
+from samplers import Experiment
 from samplers.parameters import SpecError
 from tests.browser import until
 from tests.browser.lab import AXE, check_width
-from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, steps, with_pages
+from tests.browser.live import MOVES, SETTLED, pages_of, paused, same_as_python, with_pages
 
 LESSON = """+++
 title = "A live lesson"
@@ -58,33 +56,6 @@ def made(target="quartic", *lanes):
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
     experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 3})
     return experiment, live_page(experiment, title="A <b>bold</b> </script> title\u2028")
-
-
-def same_as_python(experiment, page):
-    """How a paused page's arrays and captions differ from those of Python's runs of so many steps; empty where not."""
-    n = steps(page)
-    step = pages_of(page.content())["steps"][0]
-    step["lanes"] = list(range(len(experiment.lanes)))
-    shown, out = page.evaluate(SOURCES, ["marginal", step]), []
-    curves, captions = page.evaluate(SOURCES, ["ks", step]), page.locator("#caption-ks li").all_inner_texts()
-    for i, spec in enumerate(experiment.runs()):
-        run = Run(spec)
-        run.advance(n)
-        centres, density = map(np.array, shown[f"lane {i}"])
-        edges = bin_edges(run.target.columns[0])
-        width = np.diff(centres).mean()
-        places = np.searchsorted(edges, [centres - width / 2 - 1e-9, centres + width / 2 - 1e-9])
-        below = np.concatenate([[0], np.cumsum(run.statistics.counts(0))])[1:]
-        expected = (below[places[1]] - below[places[0]]) / (run.statistics.n_draws * np.diff(edges[places], axis=0)[0])
-        inner = slice(2, -2)
-        if not np.allclose(density[inner], expected[inner], rtol=1e-9):
-            out.append(f"marginal of lane {i}")
-        distance = ks.mean_distance(run.statistics, run.target)
-        if not np.isclose(curves[f"lane {i}"][1][-1], distance, rtol=1e-9):
-            out.append(f"KS of lane {i}")
-        if f"KS {distance:.3g}" not in captions[i]:
-            out.append(f"caption of lane {i}: {captions[i]}, not {distance:.3g}")
-    return out
 
 
 def test_a_file_moves_and_its_numbers_are_the_engines(opened):

@@ -11,8 +11,7 @@ from app.views.steps import numbers_of
 from samplers import Experiment, Run
 from samplers.parts import take_apart
 from tests.browser.lab import AXE, SERIOUS, check_width
-from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, steps, with_pages
-from tests.browser.test_live_page import same_as_python
+from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, same_as_python, steps, with_pages
 
 PRESSES = 9
 """Of *Slow step*, and then of *Step*: more than a step of SGHMC has parts."""
