@@ -353,7 +353,7 @@ DESCRIPTIONS = {
     "a scale of statistics": (wrong_scale, NOISY),
 }
 SCRIPTS = {
-    "a change of the spec missed": ("run.js", "this.change(this.pending.shift())", "this.pending.shift()", JOBS["changes that the spec has"]),
+    "a change of the spec missed": ("run.js", "        this.change(this.changed)\n", "", JOBS["changes that the spec has"]),
     "a place taken for another": ("run.js", "this._place(tile(description.theta, n))", "engine.view(this.arrays.position).set(tile(description.theta, n))", JOBS["a posterior from a place in θ"]),
     "a throw taken for another": ("run.js", "this._throw(this._white(Float64Array.from(description.velocity)))", "this._throw(Float64Array.from(description.velocity))", JOBS["a posterior from a place in θ"]),
     "strides": ("engine.js", "let i = shape.length - 1; i >= 0; i--", "let i = 0; i < shape.length; i++", JOBS["another estimator"]),
