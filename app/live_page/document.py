@@ -231,16 +231,18 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         for n in counts
     }
     drawn = {n: _drawn(keys, scene) for n, scene in scenes.items()}
-    slow = _slow(alone, kinds, keys, replace(scenes[n_lanes], lanes=NAMES[:1], throws=min(throws, 1)))
-    to_dark = _carried(drawn, scenes, n_lanes, {"dark": True}, _colours())
+    with_parts = [one.view.key for one in drawn[n_lanes] if "parts" in one.view.feeds]
+    slow = _slow(alone, kinds, with_parts, replace(scenes[n_lanes], lanes=NAMES[:1], throws=min(throws, 1)))
+    colours = _colours()
+    to_dark = _carried(drawn, scenes, n_lanes, {"dark": True}, colours)
     views = {n: _figures(drawn[n], to_dark[n]) for n in counts}
     still_keys = [key for key in state.views if key not in LIVE and key in fitting(experiment)]
     stills = recorded(state, replace(scenes[n_lanes], lanes=state.lane_titles()), still_keys)
     for one, said in stills:
         views[n_lanes]["views"][one.view.key] = {**one.described(), "feeds": {}, "data": None, "recorded": said}
-        to_dark_too = Difference.by_colour(one, _colours())
-        views[n_lanes]["dark"]["before"] |= to_dark_too.before
-        views[n_lanes]["dark"]["after"] |= to_dark_too.after
+        recoloured = Difference.by_colour(one, colours)
+        views[n_lanes]["dark"]["before"] |= recoloured.before
+        views[n_lanes]["dark"]["after"] |= recoloured.after
     shown = list(views[n_lanes]["views"])
     # A lesson's claims hold for its own number of chains.
     most_chains = MOST_CHAINS if state.place.lesson is None else max(MOST_CHAINS, experiment.n_chains)
@@ -269,8 +271,8 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
 
 
 def _slow(alone: Sequence[Experiment], kinds: Sequence[Any], keys: Sequence[str], scene: Scene) -> list[Any]:
-    """The recorded steps of each kind of lane, in the views that draw the parts of a step."""
-    views = [view for view in (VIEWS[key](scene) for key in keys) if "parts" in view.feeds]
+    """The recorded steps of each kind of lane, in the views with these keys, which draw the parts of a step."""
+    views = [VIEWS[key](scene) for key in keys]
     shown = [[view for view in views if view.key in kind["views"]] for kind in kinds]
     return [described(one, scene.parts, there, scene.coordinate) for one, there in zip(alone, shown, strict=True)]
 

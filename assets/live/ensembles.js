@@ -20,7 +20,7 @@ export const keyOf = ({ description, sampler, gradient, target }, chains, coordi
 }
 
 /** Whether two descriptions say the same. @param {any} a @param {any} b @returns {boolean} */
-export const same = (a, b) => {
+const same = (a, b) => {
   if (a === b) return true
   if (a === null || b === null || typeof a !== "object" || typeof b !== "object") return false
   if (ArrayBuffer.isView(a)) return a instanceof Uint8Array && b instanceof Uint8Array && a.length === b.length && a.every((x, i) => x === b[i])
@@ -79,14 +79,14 @@ export class Ensemble {
     }
   }
 
-  /** Make the steps of a batch, and add it to what is there. @param {import("./run.js").Run} run
+  /** Make the steps of a batch, and add it to the sums: each view has its own. @abstract @param {import("./run.js").Run} run
    * @returns {Generator<undefined, boolean, unknown>} whether no chain diverged */
-  *_batch(run) {
-    run.advance(this.steps)
-    yield
-    return !run.divergence
-  }
+  *_batch(run) { return !run.divergence }
 }
+
+/** An estimate at some places, and the ends of its bar of ±2 standard errors.
+ * @param {number[]} at @param {ArrayLike<number>} y @param {ArrayLike<number>} error */
+export const bars = (at, y, error) => [0, -2, 2].map((times) => at.map((place) => y[place] + times * error[place]))
 
 /** θ_j, or ω_j, of every chain of a batch, as a column in the engine's memory.
  * @param {import("./run.js").Run} run @param {Key} key */

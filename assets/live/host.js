@@ -34,8 +34,8 @@ export class Host {
     this.speed = 1
     this.single = 0
     this.sent = this.answered = 0
-    /** The number of the page's last message, which frames and captions carry. */
-    this.told = 0
+    /** The sequence number of the page's last message, which frames and captions carry. */
+    this.sequence = 0
     this.ticking = false
     /** The scene of the views; null until the page has figures for the lanes. @type {Omit<import("./views.js").Scene, "data" | "ensembles"> | null} */
     this.scene = null
@@ -57,7 +57,7 @@ export class Host {
   receive(message) {
     this.taken = this.taken.then(async () => {
       try {
-        this.told = message.told ?? this.told
+        this.sequence = message.sequence ?? this.sequence
         if (!this.refused) await this[/** @type {"load"} */ (message.type)](message)
       } catch (error) {
         this.post({ type: "failed", message: String(error instanceof Error ? error.message : error) })
@@ -203,10 +203,10 @@ export class Host {
     this.ask()
   }
 
-  get active() {
-    const moving = this.records.some(({ run }) => !run.divergence)
-    return !this.hidden && (this.drawOnce || this.filling || (moving && (this.playing || this.single > 0)))
-  }
+  /** Whether the next frame has more to draw than the results of ensembles. */
+  get moves() { return this.drawOnce || ((this.playing || this.single > 0) && this.records.some(({ run }) => !run.divergence)) }
+
+  get active() { return !this.hidden && (this.filling || this.moves) }
 
   ask() {
     if (this.ticking || !this.active || this.sent - this.answered >= UNANSWERED) return
@@ -226,7 +226,7 @@ export class Host {
   tick() {
     if (!this.scene || !this.records.length || !this.active || this.sent - this.answered >= UNANSWERED) return
     const began = performance.now()
-    const moves = this.drawOnce || ((this.playing || this.single > 0) && this.records.some(({ run }) => !run.divergence))
+    const { moves } = this
     this.move(this.playing ? this.speed : this.single)
     this.single = 0
     this.drawOnce = false
@@ -303,11 +303,11 @@ export class Host {
       if (say) texts.push([key, VIEWS[key].captions(scene, lanes), VIEWS[key].ofLanes && lanes.length > 1])
     }
     this.sent += 1
-    this.post({ type: "frame", number: this.sent, told: this.told, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), took: performance.now() - began, seconds: this.records.reduce((sum, { seconds }) => sum + seconds, 0) }, transfer)
+    this.post({ type: "frame", number: this.sent, sequence: this.sequence, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), took: performance.now() - began, seconds: this.records.reduce((sum, { seconds }) => sum + seconds, 0) }, transfer)
     if (say) {
       this.saidAt = performance.now()
       // @ts-ignore
-      this.post({ type: "text", told: this.told, items: texts, marks: this.claims?.marks(this.records) ?? [], step: this.claims?.step })
+      this.post({ type: "text", sequence: this.sequence, items: texts, marks: this.claims?.marks(this.records) ?? [], step: this.claims?.step })
     }
   }
 }

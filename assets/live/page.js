@@ -3,6 +3,7 @@
 import { Host } from "./host.js"
 import { unzipped } from "./engine.js"
 import { download, makeSheet } from "../sheet.js"
+import { make } from "./elements.js"
 import { decoded, empty, find, put } from "./feeds.js"
 import { LessonPage } from "./lesson.js"
 import { described, scaleOf, written } from "./parameters.js"
@@ -11,18 +12,6 @@ import { startAt, thrown } from "./starts.js"
 
 /** @param {string} id @returns {any} */
 const element = (id) => document.getElementById(id)
-
-/** A new element with properties and children.
- * @param {string} tag @param {Record<string, any>} [properties] @param {Array<Node | string>} children */
-const make = (tag, properties = {}, ...children) => {
-  const out = document.createElement(tag)
-  for (const [name, value] of Object.entries(properties)) {
-    if (name in out) /** @type {any} */ (out)[name] = value
-    else out.setAttribute(name, value)
-  }
-  out.append(...children)
-  return out
-}
 
 // A frame without permission for storage or history throws at every access.
 /** @template T @param {() => T} ask @param {T} [otherwise] */
@@ -86,20 +75,20 @@ let post = () => {}
 /** Messages that lead to a frame. */
 const DRAWN = ["open", "look", "pace", "step", "change"]
 /** The number of these messages sent to the host, and the last ones that the latest frame and the latest captions follow. */
-const messages = { told: 0, drawn: 0, written: 0 }
+const messages = { sent: 0, drawn: 0, written: 0 }
 /** Changes of the page that are not complete. */
 let changing = 0
 /** Record in the document whether figures and captions match its controls. */
 const mark = () => {
-  const { told, drawn, written } = messages
-  document.documentElement.dataset.current = String(!changing && drawn === told && written === told)
+  const { sent, drawn, written } = messages
+  document.documentElement.dataset.current = String(!changing && drawn === sent && written === sent)
 }
 
 /** @param {any} message */
 const tell = (message) => {
-  if (DRAWN.includes(message.type)) messages.told += 1
+  if (DRAWN.includes(message.type)) messages.sent += 1
   mark()
-  post({ ...message, told: messages.told })
+  post({ ...message, sequence: messages.sent })
 }
 
 /** A change that takes more than one task. @template T @param {() => Promise<T>} work */
@@ -322,7 +311,7 @@ const forgetChanges = () => {
 }
 
 const open = () => {
-  run()
+  leaveSlow()
   if (!refused) say("")
   forgetChanges()
   compare()
@@ -331,7 +320,7 @@ const open = () => {
 }
 
 const look = () => {
-  run()
+  leaveSlow()
   const data = figureStop()?.data ?? {}
   const moving = Object.entries(figuresNow().views).filter(([, view]) => !view.recorded)
   const scenes = Object.fromEntries(moving.map(([key, view]) => [key, { first: data[key] ?? view.data, feeds: view.feeds }]))
@@ -371,7 +360,7 @@ const slowFigures = () => {
 }
 
 /** Leave the recorded steps. */
-const run = () => {
+const leaveSlow = () => {
   if (slow.on) slow.end()
   showSlow()
 }
@@ -458,7 +447,7 @@ const settled = async () => {
 }
 
 const placeViews = () => {
-  run()
+  leaveSlow()
   placed += 1
   embedded.clear()
   listening.clear()
@@ -484,7 +473,7 @@ const placeViews = () => {
 }
 
 const showViews = () => change(async () => {
-  run()
+  leaveSlow()
   for (const key of views()) {
     element(`view-${key}`).hidden = !chosen.views.includes(key)
     element(`show-${key}`).setAttribute("aria-pressed", String(chosen.views.includes(key)))
@@ -571,7 +560,7 @@ const draw = (message) => {
     return
   }
   drawing = true
-  const { number, feeds, steps, took, seconds, told } = message
+  const { number, feeds, steps, took, seconds, sequence } = message
   requestAnimationFrame(() => setTimeout(() => {
     drawing = false
     post({ type: "answer", number })
@@ -588,12 +577,12 @@ const draw = (message) => {
   onFrame()
   hostMs += 0.1 * (took - hostMs)
   Object.assign(document.documentElement.dataset, { hostMs: hostMs.toFixed(2), seconds: seconds.toFixed(4) })
-  messages.drawn = told
+  messages.drawn = sequence
   mark()
 }
 
 /** @param {any} message */
-const write = ({ items, marks, step, told }) => {
+const write = ({ items, marks, step, sequence }) => {
   lesson.write(marks, step)
   for (const [key, lines, ofLanes] of items) {
     const holder = element(`caption-${key}`)
@@ -605,7 +594,7 @@ const write = ({ items, marks, step, told }) => {
     })
     while (holder.children.length > lines.length) holder.lastChild.remove()
   }
-  messages.written = told
+  messages.written = sequence
   mark()
 }
 
@@ -803,7 +792,7 @@ const build = () => {
   }
   const pause = (/** @type {boolean} */ on) => {
     if (waits()) return
-    run()
+    leaveSlow()
     playing = on
     showPlay()
   }

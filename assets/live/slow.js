@@ -1,5 +1,6 @@
 // Steps in their parts. What takes a step apart is Python; the file has the first steps as app/live_page/slow.py recorded them.
 
+import { make } from "./elements.js"
 import { grown, put } from "./feeds.js"
 
 const RECORDED = "Recorded steps with the file's own settings, from the experiment's start; the run waits."
@@ -15,13 +16,6 @@ const RUNS = /^(heads|path|trail|velocity|frames|full|used)\b/
 
 /** A source without rows. @param {any} model */
 const clear = (model) => model?.setv({ data: Object.fromEntries(Object.keys(model.data).map((name) => [name, new Float64Array(0)])) }, { sync: false })
-
-/** @param {string} tag @param {Array<Node | string>} children */
-const make = (tag, ...children) => {
-  const out = document.createElement(tag)
-  out.append(...children)
-  return out
-}
 
 export class Slow {
   /** @param {(id: string) => any} find a model by its id */
@@ -61,7 +55,7 @@ export class Slow {
       }
     }
     this.words = make("div")
-    figures[0].words.append(make("p", RECORDED), this.words)
+    figures[0].words.append(make("p", {}, RECORDED), this.words)
     this.draw()
   }
 
@@ -121,13 +115,13 @@ export class Slow {
     const [first, ...others] = this.figures.map(({ key, words }) => ({ note: step.views[key].note, words }))
     if (this.part === 0) {
       const heading = `${this.title}: step ${this.step + 1} of ${this.steps.length}`
-      this.words.replaceChildren(make("p", make("b", heading), first.note && `, ${first.note}`), make("ol"))
+      this.words.replaceChildren(make("p", {}, make("b", {}, heading), first.note && `, ${first.note}`), make("ol"))
       for (const { note, words } of others) words.textContent = note
     }
     const kind = step.kinds[this.part]
     const mark = make("i")
     mark.style.setProperty("--light", this.parts.light[kind])
     mark.style.setProperty("--dark", this.parts.dark[kind])
-    this.words.lastChild?.appendChild(make("li", mark, step.said[this.part]))
+    this.words.lastChild?.appendChild(make("li", {}, mark, step.said[this.part]))
   }
 }

@@ -216,13 +216,14 @@ def open_app(page: Page, server: Server, query: str = "") -> None:
 
 def until(page: Any, expression: str, arg: Any = None) -> None:
     """Wait until this is so in a page, or in a frame, whose policy forbids what Playwright's own waiting needs: to make
-    a function of a text.
+    a function of a text, and in a page of another driver.
     """
+    given = () if arg is None else (arg,)
     ends = time.monotonic() + PATIENCE
-    while not page.evaluate(expression, arg):
+    while not page.evaluate(expression, *given):
         if time.monotonic() > ends:
             pytest.fail(f"it was not so in {PATIENCE:g} s: {expression}")
-        page.wait_for_timeout(50)
+        time.sleep(0.05)
 
 
 def arguments(*more: str) -> Sequence[str]:

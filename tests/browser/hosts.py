@@ -9,7 +9,7 @@ import json
 import threading
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
@@ -27,6 +27,11 @@ from tests.browser.firefox import find_firefox, firefox_page
 from tests.browser.webkit import find_webkit, webkit_page
 
 CHROMIUM, FIREFOX, WEBKIT = "chromium", "firefox", "webkit"
+OTHERS: dict[str, tuple[Callable[[], Any], Callable[[Any], AbstractContextManager[Any]]]] = {
+    FIREFOX: (find_firefox, firefox_page),
+    WEBKIT: (find_webkit, webkit_page),
+}
+"""Browsers without Playwright: each is found, and has a page."""
 LIVE = browser.ROOT / "assets" / "live"
 SOURCES = {
     **{
@@ -131,16 +136,11 @@ def serve(module: bytes, edits: Edits | None = None) -> Iterator[Site]:
 @contextmanager
 def open_page(name: str) -> Iterator[Page]:
     """An empty page of this browser."""
-    if name == FIREFOX:
-        path = find_firefox()
-        assert path, "no Firefox is installed"
-        with firefox_page(path) as page:
-            yield page
-        return
-    if name == WEBKIT:
-        found = find_webkit()
-        assert found, "no WebKitGTK with its driver, or no Xvfb, is installed"
-        with webkit_page(found) as page:
+    if name in OTHERS:
+        find, page_of = OTHERS[name]
+        found = find()
+        assert found, f"no {name} is installed"
+        with page_of(found) as page:
             yield page
         return
     path = browser.find_chromium()

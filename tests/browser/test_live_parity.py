@@ -8,7 +8,6 @@ import base64
 import functools
 import math
 import re
-import time
 from collections import Counter
 from dataclasses import replace
 
@@ -20,11 +19,9 @@ from app.live_page import live_page
 from samplers import Experiment
 from samplers.spec import Change, RunSpec, Settings
 from samplers.targets.posterior import PRESETS
-from tests.browser import PATIENCE, hosts
-from tests.browser.firefox import find_firefox
+from tests.browser import hosts, until
 from tests.browser.hosts import HELD, Host, Job, compare
 from tests.browser.live import MOVES, SETTLED
-from tests.browser.webkit import find_webkit
 from tests.parity import Pair, compared, pairs
 
 EACH = 2
@@ -401,14 +398,16 @@ def test_the_comparison_sees_one_number(name):
 
 # Other browsers
 
-OTHERS = {hosts.FIREFOX: find_firefox, hosts.WEBKIT: find_webkit}
+
+def skip_without(name):
+    if not hosts.OTHERS[name][0]():
+        pytest.skip(f"no {name} is installed")
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", hosts.OTHERS)
 def test_another_browser(name, covered):
     """A few pairs where it is installed."""
-    if OTHERS[name]() is None:
-        pytest.skip(f"no {name} is installed")
+    skip_without(name)
     some = covered[:: len(covered) // 10]
     with hosts.serve(hosts.module_of(pair.spec() for pair in some)) as site, hosts.open_page(name) as page:
         found = list(compared(Host(page, site), some))
@@ -425,8 +424,7 @@ def a_file():
 @pytest.mark.parametrize(("name", "fault"), [(hosts.FIREFOX, False), (hosts.WEBKIT, False), (hosts.WEBKIT, True)])
 def test_a_file_moves_in_another_browser(name, fault, tmp_path):
     """Opened from a disk, it moves and rests. A planted fault: the worker reads a Blob, which WebKit refuses it."""
-    if OTHERS[name]() is None:
-        pytest.skip(f"no {name} is installed")
+    skip_without(name)
     text = a_file()
     if fault:
         text = re.sub("<meta http-equiv=[^>]*>", "", text)
@@ -438,18 +436,11 @@ def test_a_file_moves_in_another_browser(name, fault, tmp_path):
         page.goto(file.as_uri())
         moves = "Number(document.getElementById('steps').textContent.replaceAll(',', '')) > 100"
         problem = "document.getElementById('problem').textContent"
-        wait(page, f"({MOVES} && {moves}) || {problem} !== ''")
+        until(page, f"({MOVES} && {moves}) || {problem} !== ''")
         assert ("NotReadableError" in page.evaluate(problem)) == fault
         if fault:
             return
         page.evaluate("document.getElementById('play').click()")
-        wait(page, SETTLED)
+        until(page, SETTLED)
         assert page.evaluate("document.querySelectorAll('#views .bk-Figure').length") >= 2
         assert page.evaluate(problem) == ""
-
-
-def wait(page, expression):
-    ends = time.monotonic() + PATIENCE
-    while not page.evaluate(expression):
-        assert time.monotonic() < ends, expression
-        time.sleep(0.1)

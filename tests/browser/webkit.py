@@ -1,6 +1,5 @@
 """WebKitGTK with one page, driven by its WebDriver: the engine of Safari. Its windows are on a display of Xvfb."""
 
-import base64
 import json
 import shutil
 import subprocess
@@ -41,7 +40,6 @@ class Page:
         options = {"webkitgtk:browserOptions": {"binary": binary, "args": ["--automation"]}}
         made = self._ask("POST", "session", {"capabilities": {"alwaysMatch": options}})
         self._session = f"session/{made['sessionId']}/"
-        self.version = made["capabilities"]["browserVersion"]
         limit = int(1000 * PATIENCE)
         self._ask("POST", "timeouts", {"script": limit, "pageLoad": limit})
 
@@ -57,10 +55,6 @@ class Page:
         if "error" in answer:
             raise WebKitError(answer["error"])
         return answer.get("value")
-
-    def picture(self) -> bytes:
-        """The page as a PNG."""
-        return base64.b64decode(self._ask("GET", "screenshot"))
 
     def close(self) -> None:
         """End the browser."""

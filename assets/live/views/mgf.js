@@ -1,6 +1,6 @@
 // The moment-generating function of many chains after a few steps; its figures are app/views/mgf.py's.
 
-import { columnOf, Ensemble, keyOf, LAW, lawOf, renewed, startOf } from "../ensembles.js"
+import { bars, columnOf, Ensemble, keyOf, LAW, lawOf, renewed, startOf } from "../ensembles.js"
 import { grouped } from "../format.js"
 
 /** @typedef {import("../run.js").Run} Run */
@@ -98,7 +98,7 @@ export const mgf = {
       data.after.forEach((/** @type {number} */ _, /** @type {number} */ k) => {
         out[`theory ${k} ${i}`] = shown?.theory ? [data.s, shown.theory[k]] : [[], []]
         out[`lane ${k} ${i}`] = table
-          ? [at.map((place) => data.s[place]), ...[0, -2, 2].map((times) => at.map((place) => table.mean[k][place] + times * table.error[k][place]))]
+          ? [at.map((place) => data.s[place]), ...bars(at, table.mean[k], table.error[k])]
           : [[], [], [], []]
       })
     })

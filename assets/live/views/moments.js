@@ -1,6 +1,6 @@
 // Bias and variance of many chains as they leave the start; its figures are app/views/moments.py's.
 
-import { columnOf, Ensemble, keyOf, LAW, lawOf, renewed, startOf } from "../ensembles.js"
+import { bars, columnOf, Ensemble, keyOf, LAW, lawOf, renewed, startOf } from "../ensembles.js"
 import { numbersOf } from "../engine.js"
 import { grouped } from "../format.js"
 import { roundUp } from "../marks.js"
@@ -94,7 +94,7 @@ const theory = (ensemble) => {
 
 /** A range that holds both, at whole steps; the one there is `now`, unless it is too narrow or much too wide.
  * @param {number} low @param {number} high @param {number[]} now */
-export const fit = (low, high, now) => {
+const fit = (low, high, now) => {
   if (now[0] <= low && high <= now[1] && high - low > 0.55 * (now[1] - now[0])) return now
   const span = Math.max(high - low, 1e-6 * Math.max(Math.abs(low), Math.abs(high)), 1e-300)
   const step = roundUp(span / 10)
@@ -143,8 +143,7 @@ export const moments = {
       if (!one || one.diverged || !one.batches) return
       const at = [...Array(STEPS + 1).keys()].filter((step) => step >= i && (step - i) % stride === 0)
       const [mean, meanError, variance, varianceError] = one.table()
-      const bars = (/** @type {Float64Array} */ y, /** @type {Float64Array} */ error) => [0, -2, 2].map((k) => at.map((step) => y[step] + k * error[step]))
-      const both = { mean: bars(mean, meanError), variance: bars(variance, varianceError) }
+      const both = { mean: bars(at, mean, meanError), variance: bars(at, variance, varianceError) }
       out[`lane ${i}`] = [at, ...both.mean, ...both.variance]
       held.mean.push(...both.mean.flat())
       held.variance.push(...both.variance.flat())
