@@ -28,6 +28,7 @@ from lessons.library import VARIABLE, Library, load_all
 from lessons.paths import paths
 from samplers import SpecError, jit
 from samplers.benchmarks import machine, record
+from samplers.interrupts import interruptible
 from samplers.live import maker
 from samplers.models.run import needed
 
@@ -39,30 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        library = load_all(options.folder)
-        for problem in library.problems:
-            print(f"error: {problem}", file=sys.stderr)
-        if options.paths:
-            _paths(library)
-            return PASSED
-        if options.contact_sheet is not None:
-            _contact_sheet(_chosen(library, options.names or ["all"]), options.contact_sheet)
-            return PASSED
-        if options.teacher and options.html is None:
-            raise SpecError("teacher", "…", "it goes with --html FILE")
-        for option in ("html", "json", "table", "live"):
-            if getattr(options, option) is not None and not options.names:
-                raise SpecError(option, str(getattr(options, option)), "it needs the NAME of the lesson before it")
-        if options.table == RESULTS and (options.quick or options.seeds or "all" not in options.names):
-            raise SpecError("table", str(RESULTS), "it holds all lessons at full length: python -m lessons all --table")
-        if options.site is not None:
-            return _site(list(library.lessons.values()), options.site)
-        if options.live is not None:
-            return _live(_chosen(library, options.names), options.live)
-        if not options.names:
-            _list(library)
-            return BAD_INPUT if library.problems else PASSED
-        return _run(_chosen(library, options.names), options)
+        with interruptible():
+            return _do(options)
     except SpecError as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -73,6 +52,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of a pipe, such as head, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PASSED
+
+
+def _do(options: argparse.Namespace) -> int:
+    library = load_all(options.folder)
+    for problem in library.problems:
+        print(f"error: {problem}", file=sys.stderr)
+    if options.paths:
+        _paths(library)
+        return PASSED
+    if options.contact_sheet is not None:
+        _contact_sheet(_chosen(library, options.names or ["all"]), options.contact_sheet)
+        return PASSED
+    if options.teacher and options.html is None:
+        raise SpecError("teacher", "…", "it goes with --html FILE")
+    for option in ("html", "json", "table", "live"):
+        if getattr(options, option) is not None and not options.names:
+            raise SpecError(option, str(getattr(options, option)), "it needs the NAME of the lesson before it")
+    if options.table == RESULTS and (options.quick or options.seeds or "all" not in options.names):
+        raise SpecError("table", str(RESULTS), "it holds all lessons at full length: python -m lessons all --table")
+    if options.site is not None:
+        return _site(list(library.lessons.values()), options.site)
+    if options.live is not None:
+        return _live(_chosen(library, options.names), options.live)
+    if not options.names:
+        _list(library)
+        return BAD_INPUT if library.problems else PASSED
+    return _run(_chosen(library, options.names), options)
 
 
 def _parser() -> argparse.ArgumentParser:

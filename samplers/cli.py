@@ -25,6 +25,7 @@ from samplers.diagnostics import autocorrelation, convergence
 from samplers.file_format import Format
 from samplers.files import read_file
 from samplers.gradients import GRADIENTS
+from samplers.interrupts import interruptible
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, MODELS
 from samplers.models.run import ModelRun, needed, run_models, write_curves
@@ -55,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        return options.command(options)
+        with interruptible():
+            return options.command(options)
     except SpecError as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
