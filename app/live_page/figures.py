@@ -13,7 +13,7 @@ import numpy as np
 from bokeh.core.serialization import Serializer
 from bokeh.document import Document
 from bokeh.model import Model
-from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Label, LinearColorMapper, Plot, Widget
+from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Image, Label, LinearColorMapper, Plot, Widget
 
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS, Scene, View
@@ -40,22 +40,25 @@ class Drawn:
     def of_view(cls, view: View) -> "Drawn":
         """A view in its present state, with images reduced to the numbers of their colours."""
         models = view.figure.references()
-        turned = any(isinstance(model, Widget) for model in models)
+        # The figure's own code makes the numbers of such an image.
+        code = [model for model in models if isinstance(model, CustomJS)]
+        made = {part.id for one in code for part in one.args.values() if isinstance(part, Model)}
         for model in models:
             if isinstance(model, Label):
                 # A live page writes captions as text, which wraps and is read aloud.
                 model.visible = False
             elif isinstance(model, Plot):
                 model.min_border_top = 8
-            elif isinstance(model, GlyphRenderer) and isinstance(model.glyph, Image) and not turned:
-                # A figure with sliders computes the numbers of its image itself.
+            elif (
+                isinstance(model, GlyphRenderer) and isinstance(model.glyph, Image) and model.data_source.id not in made
+            ):
                 _reduce(model.data_source, model.glyph.color_mapper)
         item = _smaller(standalone(view.figure))
         return cls(view, item, tuple(_attributes(item["doc"]["roots"])), {model.id: model for model in models})
 
     @property
     def needs_widgets(self) -> bool:
-        """Whether the figure has sliders or texts, which need a second part of BokehJS."""
+        """Whether the figure has texts beside plots, which need a second part of BokehJS."""
         return any(isinstance(model, Widget) for model in self.models.values())
 
     def default(self, model: str, name: str) -> Any:
@@ -87,15 +90,17 @@ def standalone(figure: Model) -> dict[str, Any]:
     """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the model definitions of
     all loaded libraries.
     """
-    root = json.loads(json.dumps(Serializer(deferred=False).encode(figure)))
-    return {"target_id": None, "root_id": figure.id, "doc": {**_empty(), "roots": [root]}}
+    text = json.dumps(Serializer(deferred=False).encode(figure))
+    document = _empty()
+    own = [one for one in document["defs"] if one["name"].startswith("app.") and one["name"] in text]
+    return {"target_id": None, "root_id": figure.id, "doc": {**document, "defs": own, "roots": [json.loads(text)]}}
 
 
 @functools.cache
 def _empty() -> dict[str, Any]:
     """A document without figures."""
-    found = Document(title="").to_json(deferred=False)
-    return {**json.loads(json.dumps(found)), "defs": []}
+    found: dict[str, Any] = json.loads(json.dumps(Document(title="").to_json(deferred=False)))
+    return found
 
 
 ENOUGH = 1e-4

@@ -5,8 +5,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from bokeh.core.properties import Float
 from bokeh.events import Pan, PanEnd, PanStart
 from bokeh.layouts import column, row
+from bokeh.model import DataModel
 from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
 from bokeh.palettes import interp_palette
 
@@ -136,6 +138,12 @@ Layer = tuple[str, tuple[float, float], Callable[..., Any]]
 """A feed of points, how solid they are in front and behind, and what adds their glyph."""
 
 
+class Angle(DataModel):
+    """An angle of the eye in a live page, whose own sliders move it: Bokeh's need a second part of BokehJS."""
+
+    value = Float(help="Degrees.")
+
+
 class Globe(View):
     """The hemisphere that faces the eye. Every draw is sent as a point in space; the page places it."""
 
@@ -158,11 +166,10 @@ class Globe(View):
         self._folds = self.folds()
         self._table = self._density_table()
         turn, tilt = self._first_view()
-        look = {"sizing_mode": "stretch_width", "show_value": False, "margin": (0, 10, 0, 10), "min_width": 60}
-        self.turn = Slider(start=-180, end=180, step=1, value=turn, title="turn", **look)
-        self.tilt = Slider(start=-90, end=90, step=1, value=tilt, title="tilt", **look)
-        for slider in (self.turn, self.tilt):
-            slider.stylesheets = [f".bk-slider-title {{ color: {colours.text}; }}"]
+        self.turn, self.tilt = (
+            Angle(value=value) if scene.live else self._slider(title, most, value)
+            for title, most, value in (("turn", 180, turn), ("tilt", 90, tilt))
+        )
         p = even_plot(colours, (-EXTENT, EXTENT), (-EXTENT, EXTENT))
         p.min_height = 140
         picture = ColumnDataSource({"image": [self.picture(turn, tilt)]})
@@ -217,8 +224,18 @@ class Globe(View):
         self.turn.tags = [turn, tilt]
         self._plot = p
         self._label = self.caption(p)
+        if scene.live:
+            return p
         # The sliders are for keyboards and for fingers, whose drags scroll the page.
         return column(p, row(self.turn, self.tilt, sizing_mode="stretch_width"), sizing_mode="stretch_both")
+
+    def _slider(self, title: str, most: int, value: float) -> Slider:
+        """A slider from −most to most degrees."""
+        return Slider(
+            start=-most, end=most, step=1, value=value, title=title, show_value=False, min_width=60,
+            margin=(0, 10, 0, 10), sizing_mode="stretch_width",
+            stylesheets=[f".bk-slider-title {{ color: {self.scene.colours.text}; }}"],
+        )  # fmt: skip
 
     def live_tap(self) -> dict[str, Any] | None:
         turned = {"turn": self.turn.id, "tilt": self.tilt.id}

@@ -465,6 +465,7 @@ const placeViews = () => {
       make("ul", { className: "caption", id: `caption-${key}` }, ...(recorded ?? []).map((/** @type {string} */ line) => make("li", {}, line))),
       ...(recorded ? [make("p", { className: "recorded" }, RECORDED)] : []),
       make("div", { className: "plot", id: `plot-${key}` }),
+      make("div", { className: "angles", id: `angles-${key}` }),
       // A reader of the screen speaks what is put into a place that it knows.
       make("div", { className: "slow", id: `slow-${key}`, "aria-live": "polite" }))
   }))
@@ -507,6 +508,24 @@ const take = () => {
   showPlay()
 }
 
+/** A slider that turns a globe: for keyboards, and for fingers, whose drags scroll the page.
+ * @param {string} view @param {"turn" | "tilt"} name @param {number} most */
+const angle = (view, name, most) => {
+  const turned = model(figuresNow().taps[view][name])
+  const id = `${name}-${view}`
+  const shown = make("output", { htmlFor: id })
+  const input = /** @type {HTMLInputElement} */ (make("input", { type: "range", id, min: String(-most), max: String(most), step: "1" }))
+  const follow = () => {
+    input.value = String(turned.value)
+    shown.textContent = `${turned.value}°`
+    input.setAttribute("aria-valuetext", `${turned.value} degrees`)
+  }
+  input.oninput = () => { turned.value = Number(input.value) }
+  turned.properties.value.change.connect(follow)
+  follow()
+  return make("div", { className: "control" }, make("label", { htmlFor: id }, name === "turn" ? "Turn" : "Tilt"), shown, input)
+}
+
 /** A click in a figure starts the chains there, and a drag throws them. @param {string} view */
 const listen = (view) => {
   if (listening.has(view) || !embedded.has(view) || !model(figuresNow().taps[view].figure)) return
@@ -516,6 +535,7 @@ const listen = (view) => {
     const [turn, tilt] = [found.turn, found.tilt].map((id) => (id ? model(id).value : 0))
     return { ...found, turn, tilt }
   }
+  if (figuresNow().taps[view].turn) element(`angles-${view}`).replaceChildren(angle(view, "turn", 180), angle(view, "tilt", 90))
   const begin = (/** @type {number[]} */ from, /** @type {number[]} */ to) => {
     const start = startAt(tap(), from, chosen.start ?? page.start)
     if (!start) return

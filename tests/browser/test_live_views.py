@@ -259,7 +259,7 @@ PICTURE = """() => [...Bokeh.documents.flatMap((one) => one.roots()).flatMap((on
 def globe_turned(page):
     """Whether the picture of the globe is another after its slider moved."""
     before = page.evaluate(PICTURE)
-    handle = page.locator(".noUi-handle").first
+    handle = page.get_by_role("slider", name="Turn")
     handle.focus()
     for _ in range(5):
         handle.press("ArrowRight")
