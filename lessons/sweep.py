@@ -8,14 +8,11 @@ import hashlib
 import json
 import logging
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
-from multiprocessing.process import BaseProcess
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +28,7 @@ from lessons.measures import MEASURES
 from lessons.measures.base import Estimate
 from samplers import Experiment, RunSpec, kept
 from samplers.gradients import GRADIENTS
+from samplers.interrupts import begin_worker
 from samplers.parameters import declared
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, settings_of
 
@@ -80,20 +78,8 @@ class Processes:
             yield from in_process(tasks)
             return
         # Fresh processes: a fork of one with threads may hang.
-        with ProcessPoolExecutor(n, get_context("spawn"), _begin) as pool:
+        with ProcessPoolExecutor(n, get_context("spawn"), begin_worker) as pool:
             yield from _as_they_come(pool, tasks)
-
-
-def _begin() -> None:
-    """Of each process. Ctrl-C reaches all of them, and the one that began them decides what to do; they end with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
-
-
-def _end_with(parent: BaseProcess | None) -> None:
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _as_they_come(pool: Executor, tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:

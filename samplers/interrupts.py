@@ -1,9 +1,12 @@
-"""Ctrl-C in the middle of compiled functions."""
+"""Ctrl-C in the middle of compiled functions, and in the processes of a pool."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import parent_process
+from multiprocessing.process import BaseProcess
 from types import FrameType
 
 
@@ -33,3 +36,15 @@ def interruptible() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def begin_worker() -> None:
+    """Prepare a process of a pool: it ignores Ctrl-C, which reaches its parent, too, and ends with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess | None) -> None:
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -150,7 +150,9 @@ class Hall:
 
 
 @contextmanager
-def hall(folder: Path, *options: str, port: int | None = None) -> Iterator[Hall]:
+def hall(
+    folder: Path, *options: str, port: int | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[Hall]:
     """Two processes behind nginx, with Redis; the test is skipped where the machine has not both."""
     nginx = installed("nginx")
     front, first, second = port or browser.free_port(), browser.free_port(), browser.free_port()
@@ -160,8 +162,8 @@ def hall(folder: Path, *options: str, port: int | None = None) -> Iterator[Hall]
     allowed = [part for one in ("127.0.0.1", "localhost") for part in ("--allow-websocket-origin", f"{one}:{front}")]
     with ExitStack() as stack:
         store = stack.enter_context(redis(folder)).address
-        environment = {REDIS: store, "BOKEH_SECRET_KEY": "of both processes"}
-        made = Hall(folder, front, (first, second), store, ("--use-xheaders", *allowed, *options), environment)
+        whole = {REDIS: store, "BOKEH_SECRET_KEY": "of both processes", **(environment or {})}
+        made = Hall(folder, front, (first, second), store, ("--use-xheaders", *allowed, *options), whole)
         stack.callback(lambda: [one.close() for one in made.processes.values()])
         for one in made.behind:
             made.begin(one)

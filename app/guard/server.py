@@ -31,7 +31,7 @@ from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.guard.turns import TURNS
 from app.lesson.course import lesson_apart
 from app.patches import reads
-from app.room import ahead
+from app.room import ahead, followed, web
 from app.room.network import addresses
 from app.room.rooms import AWAY, rooms
 
@@ -241,7 +241,9 @@ class ShortLink(RequestHandler):
             _refuse(self, f"{AWAY} Try again in a moment.", 503)
             return
         if link:
-            self.redirect(f"../app{link}")
+            # A short link has no room; the page of a room needs live pages.
+            students = f"&room={code}" in link and followed.possible()
+            self.redirect(f"../room/{code}" if students else f"../app{link}")
         else:
             _refuse(
                 self,
@@ -303,7 +305,7 @@ class GuardedTornado(BokehTornado):
             for pattern in options.get("extra_patterns") or ()
             if pattern[1] is not panel.io.server.ComponentResourceHandler
         ]
-        options["extra_patterns"].append((r"/s/([^/]{1,40})", ShortLink))
+        options["extra_patterns"] += [(r"/s/([^/]{1,40})", ShortLink), *web.HANDLERS]
         super().__init__(applications, **options)
         self.path_of_ready = min(self.app_paths, default="") if reads(*READY) else ""
         """Where a page is that may be made before it is asked for."""

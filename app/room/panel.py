@@ -7,29 +7,21 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from html import escape
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_plus
 
 import panel as pn
 
 from app import link
-from app.lesson.course import lesson_of, read_apart
+from app.lesson.course import read_apart
 from app.lesson.place import SKIPPED
-from app.room import race
+from app.room import race, shown
 from app.room.bar import RoomBar
 from app.room.hub import hub
 from app.room.network import address_of
 from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, new_mark, rooms
 from app.room.share import Share
 from app.turn import on_page
-from lessons import LessonError
-from lessons.formulas import mathml
-from lessons.lesson import Question
-from lessons.prose import as_html, without_paragraph
 from samplers.parameters import SpecError
-from samplers.targets import TARGETS
 
 if TYPE_CHECKING:
     from app.lesson.panel import LessonPanel
@@ -41,13 +33,8 @@ PRESSES, PRESSES_AT_ONCE = 5.0, 30.0
 """Buttons that a page may press in a second, and at once; others are passed over. To follow takes the server 6 ms."""
 MOST_OPENED = 20
 """Rooms that one page opens, one after the other."""
-LONGEST_VALUES = 80
-"""Characters of a target's parameters beside its title."""
-ROWS = 10
-"""Of a race's table."""
 AGAIN_SECONDS = 4.0
 """After so long it is tried again to come into a room whose server did not answer."""
-GONE = "This room is gone: its teacher closed it, its server was started again, or a day is over. The page goes on without it, and comes back into it by itself if the teacher opens it again."
 GONE_OWN = "Your room is gone: it was closed, its server was started again, or a day is over. Open it again: it has the same code, and students whose pages are open come back by themselves."
 
 
@@ -209,7 +196,7 @@ class RoomPanel:
                 break
             except GoneError:
                 self._proof = secret
-                await self._stay_outside(GONE_OWN if secret else GONE)
+                await self._stay_outside(GONE_OWN if secret else shown.GONE)
             except SpecError as error:
                 await self._stay_outside(str(error))
                 return
@@ -233,10 +220,10 @@ class RoomPanel:
     async def _stay_outside(self, why: str) -> None:
         self._said = why
         again = [["again", "Open the room again", True]] if self._proof else []
-        shown = {"students": None, "buttons": [*again, ["leave", "Leave", False]], "ask": None, "race": None, "said": why, "maker": False}  # fmt: skip
-        if shown != self._shown:
-            self._shown = shown
-            await self.bar.show(shown)
+        outside = shown.outside(why, again)
+        if outside != self._shown:
+            self._shown = outside
+            await self.bar.show(outside)
 
     async def _open_again(self) -> None:
         secret, self._opening = self._proof, True
@@ -354,23 +341,21 @@ class RoomPanel:
             self._say(str(error))
             return
         self._entering = True
-        self._say("The server runs your first sampler anew, with the same chains and gradients for everybody …")
+        self._say(shown.ENTERING)
         self._do(self._measure(made, self._look.race.number))
 
     async def _measure(self, made: Any, number: int) -> None:
         try:
             entry = await race.measured(made)
             await rooms().enter(self.state.room, self._student, number, entry)
-            self._say(
-                f"Yours: KS distance {_digits(entry['ks'])}, {_digits(entry['tau'])} gradients for one independent draw."
-            )
+            self._say(shown.entered(entry))
         except SpecError as error:
             self._say(str(error))
         finally:
             self._entering = False
 
     def _open_entry(self, row: int) -> None:
-        if self._look is not None and 0 <= row < min(ROWS, len(self._look.entries)):
+        if self._look is not None and 0 <= row < min(shown.ROWS, len(self._look.entries)):
             _, entry = self._look.ranking()[row]
             self._following = False
             with pn.io.hold():
@@ -386,27 +371,19 @@ class RoomPanel:
     def _draw(self) -> None:
         if self._look is None:
             return
-        shown = self._what(self._look)
-        if shown != self._shown:
-            self._shown = shown
-            self._do(self.bar.show(shown))
+        now = self._what(self._look)
+        if now != self._shown:
+            self._shown = now
+            self._do(self.bar.show(now))
 
     def _what(self, look: Look) -> dict[str, Any]:
         """What the bar shows: of the bars only what this page may see."""
-        ask = _question(look.asks) if look.asks is not None else None
-        return {
-            "maker": self.is_maker, "students": look.students, "buttons": self._buttons(look), "said": AWAY if look.away else self._said,
-            "ask": self._asked(look, *ask) if ask is not None else None,
-            "race": self._raced(look) if look.race is not None else None,
-        }  # fmt: skip
+        said = AWAY if look.away else self._said
+        return shown.bar(look, self._student, self._answered, self._buttons(look), said, maker=self.is_maker)
 
     def _buttons(self, look: Look) -> list[list[Any]]:
         if not self.is_maker:
-            follow = (
-                ["let_go", "Following: let go", False] if self._following else ["follow", "Follow the teacher", True]
-            )
-            enter = [["enter", "Enter my sampler", True]] if look.race is not None else []
-            return [follow, *enter, ["leave", "Leave", False]]
+            return shown.buttons_of_student(look, following=self._following)
         step = self.state.place.step
         again = look.ask is not None and self._is_here(look.ask)
         ask = [["ask", "Ask again" if again else "Ask this question", not again]] if step is not None and step.question is not None else []  # fmt: skip
@@ -419,31 +396,6 @@ class RoomPanel:
         other = [["by_tau", "Rank by gradients", False] if look.race.by == "ks" else ["by_ks", "Rank by KS", False], ["end_race", "End the race", False]] if look.race is not None else []  # fmt: skip
         start = [] if racing or self.state.experiment.of_model else [["race", "Race on this target", False]]
         return [["code", "Show the code", False], *ask, *reveal, *start, *other, ["close", "Close the room", False]]
-
-    def _asked(self, look: Look, question: Question, order: Sequence[int]) -> dict[str, Any]:
-        ask = look.ask
-        assert ask is not None
-        seen = self.is_maker or ask.shown
-        now, before = look.bars(look.votes), look.bars(look.before)
-        mine = look.votes.get(self._student, self._answered.get(ask.number))
-        options = [
-            {
-                "number": n, "html": _sentence(question.options[n - 1]), "right": ask.shown and n == question.answer,
-                "now": now[n - 1] if seen else None, "before": before[n - 1] if seen and ask.first else None,
-            }
-            for n in order
-        ]  # fmt: skip
-        return {"html": _sentence(question.ask), "options": options, "open": ask.open, "mine": mine}
-
-    def _raced(self, look: Look) -> dict[str, Any]:
-        assert look.race is not None
-        by = "smallest KS distance leads" if look.race.by == "ks" else "fewest gradients for one independent draw lead"
-        says = f"<b>Race</b> on {escape(_named(look.race.target))}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the {by}."
-        rows = [
-            [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == self._student]
-            for who, entry in look.ranking()[:ROWS]
-        ]
-        return {"says": says, "rows": rows}
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> None:
         self._do_later(self._carefully(work))
@@ -464,34 +416,6 @@ class RoomPanel:
                 self._say("")
 
 
-def _named(target: str) -> str:
-    """A target of a link by its title, with what is chosen of it in short."""
-    key, _, chosen = unquote_plus(target).partition("(")
-    values = chosen.removesuffix(")").replace(":", " ").replace(";", ", ")
-    title = TARGETS[key].title if key in TARGETS else key
-    return f"{title}{f' ({shorten(values, LONGEST_VALUES)})' if values else ''}"
-
-
 def _compared(query: str) -> str:
     """Of what a page shows what makes it the teacher's: not whether it plays."""
     return "&".join(part for part in query.split("&") if not part.startswith("play="))
-
-
-def _question(ask: Ask) -> tuple[Question, tuple[int, ...]] | None:
-    """The question that is asked, with the order of its options; None where this server's lesson has another one."""
-    try:
-        lesson = lesson_of(ask.lesson)
-    except LessonError:
-        lesson = None
-    question = lesson.steps[ask.step - 1].question if lesson is not None and ask.step <= len(lesson.steps) else None
-    if lesson is None or question is None or len(question.options) != ask.options:
-        return None
-    return question, lesson.shuffled(ask.step)
-
-
-def _sentence(text: str) -> str:
-    return without_paragraph(as_html(text, mathml))
-
-
-def _digits(value: float | None) -> str:
-    return "not known yet" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

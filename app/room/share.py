@@ -16,6 +16,7 @@ from tornado import process
 from app import link
 from app.guard.server import GuardedTornado
 from app.notice import Notice
+from app.room import followed
 from app.room.ahead import ahead
 from app.room.network import address_of, addresses, qr_svg
 from app.room.rooms import AWAY, rooms
@@ -34,6 +35,7 @@ MOST = 20
 """Short links that one page makes."""
 COUNTING_SECONDS = 1.0
 """How often it is said how many pages are ready."""
+NOT_LIVE = 'Each student gets a page of the whole lab. With pip install -e ".[class]" students get live pages, which run in their browsers.'
 OFFER = "Their pages are made before they come, and open at once."
 _LOOK = """
 .share { display: flex; flex-wrap: wrap; gap: 16px 28px; align-items: center; justify-content: center; }
@@ -117,7 +119,10 @@ class Share:
         elif alone:
             parts = [Notice(f"This server has several processes, which share no rooms. Start it with {REDIS}=redis://localhost, the address of a Redis server.", severity="warning")]  # fmt: skip
         else:
-            parts = [_code(urls, self._room.is_maker), *self._ways(), self._for_students(query, most)]
+            parts = [_code(urls, self._room.is_maker), *self._ways()]
+            # A live page needs nothing that could be made before its reader comes.
+            if not followed.possible():
+                parts += [self._for_students(query, most), Notice(NOT_LIVE, severity="info")]
         if self._dialog is None:
             self._dialog = pmui.Dialog(
                 *parts, title="Share", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="lg", sizing_mode="stretch_width", sx=_SIGNS,

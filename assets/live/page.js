@@ -256,6 +256,7 @@ const readFragment = () => {
     if (known.length < asked.length) refused.push("views")
   }
   chosen.views = chosen.views.filter((key) => views().includes(key))
+  if (words.has("play")) playing = words.get("play") === "1"
   if (!lesson.readFrom(words)) refused.push("answers")
   return refused
 }
@@ -701,18 +702,21 @@ const showPlay = () => {
   document.documentElement.dataset.playing = String(moving)
   tell({ type: "pace", playing: moving, speed: chosen.speed, hidden: document.hidden })
 }
+/** A lane has other values. @param {number} i */
+const changeLane = (i) => {
+  unchanged.delete(i)
+  const { sampler, gradient } = laneNow(i)
+  compare()
+  tell({ type: "change", lane: i, change: { sampler, gradient } })
+  writeFragment()
+}
+
 /** Place the controls of every lane. */
 const placeLanes = () => {
   const fixed = Object.keys(page.figures).length < 2
   const lanes = chosen.lanes.map((lane, i) => {
     const kind = kindNow(i)
-    const changed = () => {
-      unchanged.delete(i)
-      const { sampler, gradient } = laneNow(i)
-      compare()
-      tell({ type: "change", lane: i, change: { sampler, gradient } })
-      writeFragment()
-    }
+    const changed = () => changeLane(i)
     const all = [
       ...sliders(kind.sampler, lane.sampler, `sampler-${i}`, changed),
       ...sliders(kind.gradient, lane.gradient, `gradient-${i}`, changed),
@@ -889,6 +893,7 @@ const build = () => {
     rearrange(`kind-${chosen.lanes.length - 1}`)
   }
   document.addEventListener("visibilitychange", showPlay)
+  addEventListener("hashchange", relink)
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || /** @type {HTMLElement} */ (event.target).closest?.("input,select,button,textarea,summary,a")) return
     if (event.key === " ") {
@@ -912,6 +917,9 @@ const connect = () => {
   }, undefined) ?? local()
 }
 
+/** @param {string[]} refused the names of a link's settings */
+const sayRefused = (refused) => { if (refused.length) say(`This file does not have these settings of the link: ${[...new Set(refused)].slice(0, 5).join(", ")}. All others apply.`) }
+
 /** Show a step, with the link's settings or from its beginning. @param {number} to @param {boolean} [linked] */
 const show = (to, linked = false) => change(async () => {
   number = to
@@ -933,20 +941,44 @@ const show = (to, linked = false) => change(async () => {
   await settled()
   placeViews()
   placeControls()
-  const sayRefused = () => { if (refused.length) say(`This file does not have these settings of the link: ${[...new Set(refused)].slice(0, 5).join(", ")}. All others apply.`) }
   if (chosen.lanes.length) {
     open()
-    sayRefused()
+    sayRefused(refused)
     await showViews()
   } else {
     tell({ type: "open", lanes: [] })
     dress()
     say("")
     writeFragment()
-    sayRefused()
+    sayRefused(refused)
   }
   showPlay()
 })
+
+/** Show the settings of another link to this page: in place where the samplers and the target are the same. */
+const relink = () => {
+  const before = chosen
+  if (stepOf() !== number) {
+    show(stepOf(), true)
+    return
+  }
+  chosen = first()
+  const refused = readFragment()
+  const same = (/** @type {string} */ key) => JSON.stringify(/** @type {any} */ (before)[key]) === JSON.stringify(/** @type {any} */ (chosen)[key])
+  const kinds = (/** @type {LaneChoice[]} */ lanes) => String(lanes.map(({ kind }) => kind))
+  if (!same("target") || kinds(before.lanes) !== kinds(chosen.lanes)) {
+    show(number, true)
+    return
+  }
+  unchanged.clear()
+  placeControls()
+  labelAxes()
+  if (["seed", "n_chains", "start", "momentum"].some((key) => !same(key))) open()
+  else chosen.lanes.forEach((lane, i) => { if (JSON.stringify(lane) !== JSON.stringify(before.lanes[i])) changeLane(i) })
+  sayRefused(refused)
+  showViews()
+  showPlay()
+}
 
 const begin = async () => {
   const module = element("module").textContent

@@ -25,8 +25,9 @@ from samplers.live import maker
 EXPERIMENT = {"target": "quartic", "lanes": [{"sampler": "sgld"}, {"sampler": "sghmc"}]}
 SHOWN = ("state", "marginal", "ks")
 REPEATS, QUICK_REPEATS = 7, 2
-SECONDS = 4.0
-"""How long frames are counted."""
+WARM, SECONDS = 5.0, 4.0
+"""The seconds that a page and its control draw before their frames are counted, because V8 optimises code that runs
+often; and the seconds in which they are counted."""
 TURN, TURNS = 0.3, 5
 """How long each host makes steps before it is the other one's turn, and how often it is. The fastest turn counts: other
 work on the machine makes the others slower, and now one host, now the other."""
@@ -204,8 +205,9 @@ def measure(quick: bool, say: Callable[[str], None]) -> Report:
             page.wait_for_function(EVERY)
             found["figures"].append(time.perf_counter() - began)
             browser.close()
-            page, _, browser, _ = opened("live")
+            page, _, browser, began = opened("live")
             page.wait_for_function(f"window.recorded.length >= {RECORDED}")
+            page.wait_for_timeout(max(0, 1000 * (began + WARM - time.perf_counter())))
             found["frames"].append(painted(page, f"new Promise((done) => setTimeout(done, {1000 * SECONDS}))"))
             found["host_ms"].append(float(page.evaluate("Number(document.documentElement.dataset.hostMs)")))
             page.locator("#play").click()
@@ -218,7 +220,7 @@ def measure(quick: bool, say: Callable[[str], None]) -> Report:
             browser.close()
             page, _, browser, _ = opened("control")
             page.evaluate("ready")
-            page.evaluate("play(1)")
+            page.evaluate(f"play({WARM})")
             found["replayed"].append(painted(page, f"play({SECONDS})"))
             browser.close()
             page, _, browser, _ = opened("live", "#speed=1000000", SECOND)

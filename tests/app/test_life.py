@@ -182,8 +182,8 @@ SWEPT = """
 import signal, sys, time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from lessons import sweep
-begin = (sweep._begin, ()) if sys.argv[2:] else (signal.signal, (signal.SIGINT, signal.SIG_IGN))
+from samplers.interrupts import begin_worker
+begin = (begin_worker, ()) if sys.argv[2:] else (signal.signal, (signal.SIGINT, signal.SIG_IGN))
 with ProcessPoolExecutor(2, get_context("spawn"), *begin) as pool:
     list(pool.map(time.sleep, [0.1, 0.1]))
     print("ready", flush=True)

@@ -1,19 +1,20 @@
-"""A teacher and two students in one room: Share, Follow, Ask and Race, and a server started again in between."""
+"""A teacher and two students in one room: Share, Follow, Ask and Race, and a server started again in between.
 
-import re
+The server cannot make live pages, so that students have pages of the whole lab.
+"""
+
 from contextlib import ExitStack
 
 import pytest
-from playwright.sync_api import Error
 
 from app.room.network import addresses
 from tests import browser
+from tests.browser.classroom import PHONE, allowed, press, room_says
 from tests.browser.lab import Lab, check_width, wait_until
 from tests.hall import COOKIE, hall
 
 STEP = "?lesson=langevin&step=2&views=marginal&theme=dark"
 """What a student has of it is light."""
-PHONE = {"width": 390, "height": 844}
 
 
 class House:
@@ -31,7 +32,10 @@ class House:
         self._running = ExitStack()
         folder = self._folder / f"{len(list(self._folder.iterdir()))}"
         folder.mkdir()
-        self.server = self._running.enter_context(browser.serve(folder, *self._options, port=self.port))
+        environment = browser.without_live_pages(folder)
+        self.server = self._running.enter_context(
+            browser.serve(folder, *self._options, port=self.port, environment=environment)
+        )
         self._stack.callback(self._running.close)
 
     def end(self):
@@ -53,7 +57,9 @@ class TwoProcesses(House):
     def __init__(self, folder, stack):
         self._folder = folder
         self.port = browser.free_port()
-        self.server = stack.enter_context(hall(folder, *allowed(self.port), port=self.port))
+        self.server = stack.enter_context(
+            hall(folder, *allowed(self.port), port=self.port, environment=browser.without_live_pages(folder))
+        )
         self._cookies = self.server.cookies()
         self._led = {}
 
@@ -82,29 +88,9 @@ class TwoProcesses(House):
         assert len(pages) == 2
 
 
-def allowed(port):
-    return [part for one in addresses() for part in ("--allow-websocket-origin", f"{one}:{port}")]
-
-
-def press(lab, name):
-    lab.button(re.compile(rf"^{re.escape(name)}")).first.click()
-
-
-def room_says(lab, *parts):
-    lab.until(lambda: all(part in text(lab) for part in parts), lambda: f"{parts} in {text(lab)!r}")
-
-
 def check_access(lab):
     """Axe finds nothing, when the colours of what was just pressed have come to rest."""
     wait_until(lambda: not lab.axe(), lab.axe)
-
-
-def text(lab):
-    """What the room says; nothing while the page is loaded again."""
-    try:
-        return " ".join(lab.page.locator(".room").all_inner_texts())
-    except Error:
-        return ""
 
 
 @pytest.mark.parametrize("kind", [House, TwoProcesses])

@@ -7,7 +7,7 @@ import pytest
 
 from app import link
 from app.lesson.course import library
-from app.room import panel
+from app.room import panel, shown
 from app.room.hub import Hub
 from app.room.panel import RoomPanel
 from app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, new_mark
@@ -177,7 +177,7 @@ def test_a_student_does_nothing_that_is_the_makers(a_class):
 
     gone, said = a_class(do)
     assert gone is None
-    assert said == panel.GONE
+    assert said == shown.GONE
 
 
 def test_after_a_start_of_the_server_the_teacher_opens_the_room_again_and_all_are_back(a_class):
@@ -216,7 +216,7 @@ def test_after_a_start_of_the_server_the_teacher_opens_the_room_again_and_all_ar
         return said, offered, tries, forger.said, follows, student.shown["ask"]["mine"]
 
     said, offered, tries, refused, follows, mine = a_class(do)
-    assert said == [panel.GONE_OWN, panel.GONE, panel.GONE]
+    assert said == [panel.GONE_OWN, shown.GONE, shown.GONE]
     assert offered == [True, False, False]
     assert tries == 1, "each greeting is a try without an end"
     assert "only the page that opened it" in refused[0]

@@ -31,7 +31,7 @@ def test_a_room_of_two_processes_behind_nginx(tmp_path):
         # Who is new gets a number, and all that is asked for with it goes to the process that had it first.
         for _ in range(12):
             answer = await get(server, f"/s/{code}")
-            assert answer.headers["Location"] == f"../app{LINK}&room={code}"
+            assert answer.headers["Location"] == f"../room/{code}"
             number = re.search(f"{COOKIE}=([0-9a-f]+);", answer.headers["Set-Cookie"])[1]
             again = await get(server, f"/s/{code}", Cookie=f"{COOKIE}={number}")
             assert again.code == 302

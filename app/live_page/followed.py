@@ -1,0 +1,49 @@
+"""A teacher's experiment as a live page for her students, who see it in the page of their room."""
+
+import gzip
+import json
+import re
+from base64 import b64decode
+from typing import Any, NamedTuple
+
+from app.live_page.document import document
+from app.state import AppState
+from lessons.formulas import mathml
+from lessons.handout import filled_text, sentence
+from lessons.prose import as_html
+
+_HELD = re.compile('<script type="text/plain" id="page">([^<]*)</script>')
+
+
+class Followed(NamedTuple):
+    """A file, and the settings that its link's fragment can have."""
+
+    text: str
+    moves: list[tuple[dict[str, list[Any] | None], dict[str, list[Any] | None]]]
+    """Of each lane, the parameters of sampler and gradient that move: over these values, or over their range."""
+    views: list[str]
+    most_chains: int
+
+
+def followed_page(state: AppState) -> Followed:
+    """The live page of a teacher's page, with the text of its lesson's step. Raises :class:`SpecError`."""
+    step = state.place.step
+    parts = []
+    if step is not None:
+        parts = [f"<h2>{step.number}. {sentence(step.title)}</h2>", as_html(filled_text(step.text, step), mathml)]
+        if step.watch:
+            parts.append(f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>")
+    title = state.place.lesson.title if state.place.lesson is not None else state.experiment.make_target().title
+    text = f"<section class='text' data-step='1'>{''.join(parts)}</section>" if parts else ""
+    page = document(title, [state], text, beside=True)
+    found = _HELD.search(page)
+    assert found is not None
+    (step_data,) = json.loads(gzip.decompress(b64decode(found[1])))["steps"]
+    kinds = [step_data["kinds"][number] for number in step_data["lanes"]]
+    moves = [(_moves(kind["sampler"]), _moves(kind["gradient"])) for kind in kinds]
+    return Followed(page, moves, list(step_data["figures"][str(len(kinds))]["views"]), step_data["most_chains"])
+
+
+def _moves(choice: Any) -> dict[str, list[Any] | None]:
+    stops = {name: variation.get("stops") for name, variation in choice["variations"].items()}
+    return {name: None if found is None else [value for value, _ in found] for name, found in stops.items()}

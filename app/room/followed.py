@@ -1,0 +1,215 @@
+"""The teacher's experiment as a live page for her students: one file, and the settings in its link's fragment.
+
+A file is made by another process. It serves every experiment on the same target with the same samplers and gradients,
+as far as their parameters move in a live page; the fragment holds the values.
+"""
+
+import asyncio
+import gzip
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from hashlib import sha256
+from html import unescape
+from importlib.util import find_spec
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from app import link
+from app.state import AppState
+from samplers import Experiment
+from samplers.interrupts import begin_worker
+from samplers.parameters import SpecError
+from samplers.spec import Lane
+
+if TYPE_CHECKING:
+    from app.live_page import Followed
+
+MOST = 40
+"""The files that are kept, of about 200 kB each."""
+ALLOWED = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+Moves = Mapping[str, list[Any] | None]
+"""The parameters that move in a file: over these values, or over their whole range."""
+
+
+def possible() -> bool:
+    """Whether this computer can make live pages: it needs the linker of the extra ``live``."""
+    return find_spec("ziglang") is not None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a teacher's page shows now."""
+
+    experiment: Experiment
+    """With the values after all changes, from the target's own start."""
+    start: tuple[float, ...]
+    momentum: tuple[float, ...]
+    lesson: str
+    step: int
+    coordinate: int
+    views: tuple[str, ...]
+    axis: str
+    speed: int
+    playing: bool
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """The parts that a file holds once; two with the same parts differ in values of parameters at most."""
+        lanes = tuple((lane.sampler.key, lane.gradient.key) for lane in self.experiment.lanes)
+        return self.experiment.target, lanes, self.lesson, self.step, self.coordinate
+
+
+@dataclass(frozen=True)
+class Page:
+    """A live page, compressed."""
+
+    key: str
+    shown: Shown
+    content: bytes
+    policy: str
+    made: "Followed"
+
+    def fragment(self, shown: Shown) -> str | None:
+        """The settings with which this page shows that; None where it cannot."""
+        # A recorded view is in the file only if the teacher showed it then.
+        if shown.structure != self.shown.structure or not {*shown.views} <= {*self.made.views, *self.shown.views}:
+            return None
+        experiment = shown.experiment
+        n_chains = min(experiment.n_chains, self.made.most_chains)
+        words: dict[str, Any] = {"seed": experiment.seed, "n_chains": n_chains, "speed": shown.speed}
+        if shown.axis in ("steps", "gradients", "data"):
+            words["axis"] = shown.axis
+        words |= {name: ",".join(map(repr, place)) for name, place in (("start", shown.start), ("momentum", shown.momentum)) if place}  # fmt: skip
+        if views := [view for view in shown.views if view in self.made.views]:
+            words["views"] = ",".join(views)
+        lanes = zip(self.shown.experiment.lanes, experiment.lanes, self.made.moves, strict=True)
+        for number, (own, lane, moves) in enumerate(lanes):
+            values = {}
+            for name, before, now, allowed in (
+                ("sampler", own.sampler, lane.sampler, moves[0]), ("gradient", own.gradient, lane.gradient, moves[1]),
+            ):  # fmt: skip
+                first, then = before.values(), now.values()
+                changed = {one for one in then if then[one] != first[one]}
+                over = [one for one in changed if one in allowed and allowed[one] is not None]
+                if len(over) > 1 or not all(_has(allowed, one, then[one]) for one in changed):
+                    return None
+                values[name] = {one: value for one, value in then.items() if one in allowed}
+            words[f"lane{number}"] = json.dumps({"kind": number, **values})
+        return urlencode(words | {"play": int(shown.playing)})
+
+
+def _has(moves: Moves, name: str, value: Any) -> bool:
+    if name not in moves:
+        return False
+    stops = moves[name]
+    return stops is None or value in stops
+
+
+@lru_cache(64)
+def shown_by(query: str) -> Shown:
+    """What a page with this link shows. Raises :class:`SpecError` for an experiment that a live page cannot show."""
+    state = AppState()
+    link.read_query(state, query)
+    experiment = state.experiment
+    if experiment.of_model:
+        raise SpecError("target", experiment.target.key, "a live page shows densities, and this is a model of data")
+    if state.asked is not None or experiment.of_own_data:
+        raise SpecError("target", experiment.target.key, "it has the teacher's own file, which is on her page alone")
+    place = state.place
+    # A lesson's question does not stop the run here: the class answers it in the room.
+    playing = link.read_fields(query)[0].get("play", "1") == "1" and not state.refused
+    return Shown(
+        replace(_settled(experiment), start=(), momentum=()), experiment.start, experiment.momentum,
+        place.lesson.key if place.lesson is not None else "", place.number, state.coordinate, tuple(state.shown_views()),
+        state.axis, state.speed, playing,
+    )  # fmt: skip
+
+
+def _settled(experiment: Experiment) -> Experiment:
+    """The experiment with the values after all changes, and without the changes."""
+    targets = [change.target for lane in experiment.lanes for change in lane.changes if change.target is not None]
+    target = targets[-1] if targets else experiment.target
+    return replace(experiment, target=target, lanes=tuple(map(_last, experiment.lanes)))
+
+
+def _last(lane: Lane) -> Lane:
+    if not lane.changes:
+        return lane
+    return replace(lane, sampler=lane.changes[-1].sampler, gradient=lane.changes[-1].gradient, changes=())
+
+
+def make(query: str) -> tuple[bytes, str, Any]:
+    """A file, compressed; its policy; and the settings that its fragment can have. Raises :class:`SpecError`."""
+    # Only the process that makes files loads what makes them.
+    from app.live_page import followed_page
+
+    state = AppState()
+    link.read_query(state, query)
+    state.experiment = shown_by(query).experiment
+    made = followed_page(state)
+    found = ALLOWED.search(made.text)
+    assert found is not None
+    return gzip.compress(made.text.encode(), 6, mtime=0), unescape(found[1]), made._replace(text="")
+
+
+class Pages:
+    """The live pages of this process's rooms."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Page] = OrderedDict()
+        self._making: dict[str, asyncio.Task[Page]] = {}
+        self._pool: ProcessPoolExecutor | None = None
+
+    def kept(self, key: str) -> Page | None:
+        """The page with this key, if it is kept."""
+        return self._kept.get(key)
+
+    async def of(self, query: str) -> tuple[Page, str]:
+        """The page for a link, and its fragment. Raises :class:`SpecError`."""
+        shown = shown_by(query)
+        for page in reversed(self._kept.values()):
+            if (fragment := page.fragment(shown)) is not None:
+                self._kept.move_to_end(page.key)
+                return page, fragment
+        key = sha256(query.encode()).hexdigest()[:32]
+        if key not in self._making:
+            self._making[key] = asyncio.get_running_loop().create_task(self._make(key, query, shown))
+        page = await asyncio.shield(self._making[key])
+        fragment = page.fragment(shown)
+        assert fragment is not None
+        return page, fragment
+
+    async def _make(self, key: str, query: str, shown: Shown) -> Page:
+        try:
+            content, policy, made = await self._made(query)
+        finally:
+            del self._making[key]
+        page = self._kept[key] = Page(key, shown, content, policy, made)
+        while len(self._kept) > MOST:
+            self._kept.popitem(last=False)
+        return page
+
+    async def _made(self, query: str) -> Any:
+        if self._pool is None:
+            # Fresh processes: a fork of one with threads may hang.
+            self._pool = ProcessPoolExecutor(1, get_context("spawn"), begin_worker)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, make, query)
+        except BrokenProcessPool:
+            self._pool = None
+            raise SpecError(
+                "live page", query[:80], "the process that makes it ended; the next one is tried anew"
+            ) from None
+
+
+@cache
+def pages() -> Pages:
+    """This server's."""
+    return Pages()

@@ -1,0 +1,114 @@
+"""What the bar of a room shows to a page: its question with the votes, its race, and the buttons."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from html import escape
+from textwrap import shorten
+from typing import Any
+from urllib.parse import unquote_plus
+
+from app.lesson.course import lesson_of
+from app.room import race
+from app.room.rooms import Ask, Look
+from lessons import LessonError
+from lessons.formulas import mathml
+from lessons.lesson import Question
+from lessons.prose import as_html, without_paragraph
+from samplers.targets import TARGETS
+
+LONGEST_VALUES = 80
+"""Characters of a target's parameters beside its title."""
+ROWS = 10
+"""Of a race's table."""
+GONE = "This room is gone: its teacher closed it, its server was started again, or a day is over. The page goes on without it, and comes back into it by itself if the teacher opens it again."
+ENTERING = "The server runs your first sampler anew, with the same chains and gradients for everybody …"
+Button = list[Any]
+"""What it does, its words, and whether it is the first choice."""
+
+
+def bar(
+    look: Look, student: str, answered: Mapping[int, int], buttons: Sequence[Button], said: str, *, maker: bool = False
+) -> dict[str, Any]:
+    """The whole bar: of the votes only what this page may see. ``answered`` are answers on their way."""
+    ask = _question(look.asks) if look.asks is not None else None
+    return {
+        "maker": maker, "students": look.students, "buttons": list(buttons), "said": said,
+        "ask": _asked(look, *ask, student, answered, maker) if ask is not None else None,
+        "race": _raced(look, student) if look.race is not None else None,
+    }  # fmt: skip
+
+
+def outside(why: str, buttons: Sequence[Button] = ()) -> dict[str, Any]:
+    """The bar of a page that is not in the room now."""
+    leave: Button = ["leave", "Leave", False]
+    return {"students": None, "buttons": [*buttons, leave], "ask": None, "race": None, "said": why, "maker": False}
+
+
+def buttons_of_student(look: Look, *, following: bool) -> list[Button]:
+    """The buttons of a page that follows, or has let go."""
+    follow: Button = ["let_go", "Following: let go", False] if following else ["follow", "Follow the teacher", True]
+    enter: list[Button] = [["enter", "Enter my sampler", True]] if look.race is not None else []
+    return [follow, *enter, ["leave", "Leave", False]]
+
+
+def entered(entry: Mapping[str, Any]) -> str:
+    """The result of a student's sampler in a race, as a sentence."""
+    return f"Yours: KS distance {_digits(entry['ks'])}, {_digits(entry['tau'])} gradients for one independent draw."
+
+
+def _asked(
+    look: Look, question: Question, order: Sequence[int], student: str, answered: Mapping[int, int], maker: bool
+) -> dict[str, Any]:
+    ask = look.ask
+    assert ask is not None
+    seen = maker or ask.shown
+    now, before = look.bars(look.votes), look.bars(look.before)
+    mine = look.votes.get(student, answered.get(ask.number))
+    options = [
+        {
+            "number": n, "html": _sentence(question.options[n - 1]), "right": ask.shown and n == question.answer,
+            "now": now[n - 1] if seen else None, "before": before[n - 1] if seen and ask.first else None,
+        }
+        for n in order
+    ]  # fmt: skip
+    return {"html": _sentence(question.ask), "options": options, "open": ask.open, "mine": mine}
+
+
+def _raced(look: Look, student: str) -> dict[str, Any]:
+    assert look.race is not None
+    by = "smallest KS distance leads" if look.race.by == "ks" else "fewest gradients for one independent draw lead"
+    says = f"<b>Race</b> on {escape(_named(look.race.target))}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the {by}."
+    rows = [
+        [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == student]
+        for who, entry in look.ranking()[:ROWS]
+    ]
+    return {"says": says, "rows": rows}
+
+
+def _named(target: str) -> str:
+    """A target of a link by its title, with what is chosen of it in short."""
+    key, _, chosen = unquote_plus(target).partition("(")
+    values = chosen.removesuffix(")").replace(":", " ").replace(";", ", ")
+    title = TARGETS[key].title if key in TARGETS else key
+    return f"{title}{f' ({shorten(values, LONGEST_VALUES)})' if values else ''}"
+
+
+def _question(ask: Ask) -> tuple[Question, tuple[int, ...]] | None:
+    """The question that is asked, with the order of its options; None where this server's lesson has another one."""
+    try:
+        lesson = lesson_of(ask.lesson)
+    except LessonError:
+        lesson = None
+    question = lesson.steps[ask.step - 1].question if lesson is not None and ask.step <= len(lesson.steps) else None
+    if lesson is None or question is None or len(question.options) != ask.options:
+        return None
+    return question, lesson.shuffled(ask.step)
+
+
+@lru_cache(256)
+def _sentence(text: str) -> str:
+    return without_paragraph(as_html(text, mathml))
+
+
+def _digits(value: float | None) -> str:
+    return "not known yet" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

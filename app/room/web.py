@@ -1,0 +1,161 @@
+"""The addresses of a room for its students: its page, its socket, and the live pages and scripts of all rooms."""
+
+import gzip
+import json
+import logging
+import re
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from tornado.ioloop import IOLoop
+from tornado.iostream import StreamClosedError
+from tornado.web import RequestHandler
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from app.bundle import ASSETS, bundle
+from app.room.bar import LOOK
+from app.room.followed import pages
+from app.room.rooms import CODE
+from app.room.student import Student
+
+log = logging.getLogger("sgmcmc-lab")
+
+MAX_MESSAGE = 20_000
+"""Bytes of a student's message; the longest is a link."""
+SCRIPTS = ("bokeh.js", "bokeh-widgets.js", "live.js", "room.js")
+_POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; frame-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'"
+"""Of the page of a room; its frame has a policy of its own."""
+
+
+class _Compressed(RequestHandler):
+    """A text that is compressed once, with a tag of its content."""
+
+    def _finish(self, kind: str, content: bytes, tag: str) -> None:
+        """Send a compressed text, or only say that the browser has it."""
+        self.set_header("Content-Type", f"{kind}; charset=utf-8")
+        self.set_header("Cache-Control", "no-cache")
+        self.set_header("Vary", "Accept-Encoding")
+        self.set_header("Etag", f'"{tag}"')
+        if self.check_etag_header():
+            self.set_status(304)
+            self.finish()
+            return
+        if "gzip" in self.request.headers.get("Accept-Encoding", ""):
+            self.set_header("Content-Encoding", "gzip")
+            self.finish(content)
+        else:
+            self.finish(gzip.decompress(content))
+
+    def compute_etag(self) -> str | None:
+        """That which is set."""
+        return self._headers.get("Etag")
+
+
+@cache
+def _text(name: str) -> tuple[bytes, str]:
+    """A script or the page of rooms, compressed, and its tag."""
+    # They load the parts of live pages, which no other page of the lab needs.
+    from app.live_page.document import live_script, script_of
+
+    if name == "room.html":
+        text = (ASSETS / "live" / "room.html").read_text(encoding="utf-8").replace("/* LOOK */", LOOK)
+    elif name == "room.js":
+        text = bundle("live/room.js")
+    else:
+        text = live_script() if name == "live.js" else script_of(name.removesuffix(".js"))
+    return gzip.compress(text.encode(), 9, mtime=0), sha256(text.encode()).hexdigest()[:32]
+
+
+class RoomPage(_Compressed):
+    """The page of a room, the same for all rooms."""
+
+    def get(self, code: str) -> None:
+        """Send it; whether there is such a room its socket says."""
+        self.set_header("Content-Security-Policy", _POLICY)
+        self._finish("text/html", *_text("room.html"))
+
+
+class RoomScript(_Compressed):
+    """The scripts of that page, and of the live pages beside it."""
+
+    def get(self, name: str) -> None:
+        """Send one."""
+        self._finish("text/javascript", *_text(name))
+
+
+class RoomLive(_Compressed):
+    """A live page of what the teacher shows."""
+
+    def get(self, key: str) -> None:
+        """Send it. A reader and her socket are of the same process, also behind a proxy."""
+        page = pages().kept(key)
+        if page is None:
+            self.set_status(404)
+            self.finish("This live page is not kept any more: reload the page of the room.")
+            return
+        self.set_header("Content-Security-Policy", f"{page.policy}; frame-ancestors 'self'")
+        self._finish("text/html", page.content, key)
+
+
+class RoomSocket(WebSocketHandler):
+    """The connection of a student's page. Of states that she does not take in time she gets the last one only."""
+
+    student: Student | None = None
+
+    @property
+    def max_message_size(self) -> int:
+        """Bytes of a message; a longer one ends the connection."""
+        return MAX_MESSAGE
+
+    def check_origin(self, origin: str) -> bool:
+        """Whether the page is this server's."""
+        return not self.application.guard.refusal_of_connection(origin)
+
+    def open(self, code: str) -> None:  # type: ignore[override]
+        """A page that has loaded."""
+        self._waiting: dict[str, str] = {}
+        self._sending = False
+        self.set_nodelay(True)
+        if not CODE.fullmatch(code):
+            self.close(1008, "There is no such room.")
+            return
+        self.student = Student(code, self._send)
+
+    def on_message(self, message: str | bytes) -> None:
+        """Hand it to the student's part."""
+        try:
+            found = json.loads(message)
+        except (ValueError, RecursionError):
+            return
+        if self.student is not None:
+            self.student.hear(found)
+
+    def on_close(self) -> None:
+        """The page is gone."""
+        if self.student is not None:
+            self.student.end()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._waiting[message["type"]] = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+        if not self._sending:
+            self._sending = True
+            IOLoop.current().add_callback(self._flush)
+
+    async def _flush(self) -> None:
+        try:
+            while self._waiting:
+                kind = next(iter(self._waiting))
+                await self.write_message(self._waiting.pop(kind))
+        except (WebSocketClosedError, StreamClosedError):
+            pass
+        finally:
+            self._sending = False
+
+
+HANDLERS = [
+    (f"/room/files/({'|'.join(map(re.escape, SCRIPTS))})", RoomScript),
+    (r"/room/files/([0-9a-f]{32})\.html", RoomLive),
+    (r"/room/([^/]{1,40})", RoomPage),
+    (r"/room/([^/]{1,40})/socket", RoomSocket),
+]

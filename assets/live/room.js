@@ -1,0 +1,113 @@
+// The page of a room: its bar with the question and the race, and the teacher's experiment as a live page in a frame.
+
+import { render } from "../room.js"
+
+/** Milliseconds until a lost connection is tried again: at first, and at most; a class comes back one by one. */
+const [FIRST, MOST] = [1000, 15_000]
+const LOST = "The connection to the room is lost; this page tries again. The experiment goes on."
+
+const code = location.pathname.split("/").at(-1) ?? ""
+/** @template {HTMLElement} T @param {string} id @returns {T} */
+const element = (id) => /** @type {T} */ (document.getElementById(id))
+/** @type {HTMLIFrameElement} */
+const frame = element("live")
+/** @type {HTMLAnchorElement} */
+const lab = element("lab")
+
+/** @type {WebSocket | null} */
+let socket = null
+let wait = FIRST
+/** Whether the reader has left the room. */
+let left = false
+/** The key of the live page in the frame. */
+let shown = ""
+/** Shows a message in the bar. @type {(message: any) => void} */
+let receive = () => {}
+/** The first message of the bar, which says who comes in; each new connection begins with it. @type {any[]} */
+let hello = []
+
+const say = (/** @type {string} */ text) => { element("said").textContent = text }
+
+/** @param {{key?: string, fragment?: string, said: string, lab?: string}} message */
+const place = ({ key, fragment, said, lab: whole }) => {
+  say(said)
+  if (whole) Object.assign(lab, { href: new URL(`../${whole}`, location.href).href, hidden: false })
+  if (!key) return
+  const address = `${new URL(`files/${key}.html`, location.href)}#${fragment}`
+  if (key === shown) frame.contentWindow?.location.replace(address)
+  else {
+    frame.src = address
+    frame.hidden = false
+    shown = key
+  }
+}
+
+/** A reader who moves a control of the experiment follows no more. */
+const letGo = () => {
+  if (hello[3] === "free" || left) return
+  hello[3] = "free"
+  send(["let_go"])
+}
+frame.onload = () => {
+  const inside = frame.contentDocument
+  if (!inside) return
+  for (const kind of ["input", "change"]) inside.addEventListener(kind, letGo)
+  inside.getElementById("seed")?.addEventListener("click", letGo)
+  inside.getElementById("views")?.addEventListener("pointerup", letGo)
+  // Its address is that of a lab on the reader's own computer.
+  const open = inside.getElementById("open")
+  if (open) open.hidden = true
+}
+
+/** The experiment in the frame, as a link to the lab. */
+const query = () => {
+  const open = /** @type {HTMLAnchorElement | null} */ (frame.contentDocument?.getElementById("open"))
+  return open ? new URL(open.href).search : ""
+}
+
+/** @param {any[]} message */
+const send = (message) => { if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message)) }
+
+const connect = () => {
+  socket = new WebSocket(`${location.href.split(/[?#]/)[0].replace(/^http/, "ws")}/socket`)
+  socket.onopen = () => {
+    wait = FIRST
+    send(hello)
+  }
+  socket.onmessage = ({ data }) => {
+    const message = JSON.parse(data)
+    if (message.type === "page") place(message)
+    // A page that comes again is the same student.
+    if (message.type === "keep") hello[1] = message.student
+    if (message.type !== "page") receive({ data: new TextEncoder().encode(data) })
+  }
+  socket.onclose = () => {
+    if (left) return
+    say(LOST)
+    setTimeout(connect, wait * (0.5 + Math.random()))
+    wait = Math.min(2 * wait, MOST)
+  }
+}
+
+element("bar").append(render({
+  model: {
+    code,
+    /** @param {any[]} message */
+    send_msg: (message) => {
+      if (message[0] === "hello") hello = message
+      else if (message[0] === "leave") {
+        left = true
+        send(message)
+        socket?.close()
+        element("bar").hidden = true
+        say("You have left the room. The experiment goes on here.")
+      } else {
+        if (["follow", "let_go"].includes(message[0])) hello[3] = message[0] === "let_go" ? "free" : ""
+        send(message[0] === "enter" ? ["enter", query()] : message)
+      }
+    },
+    on: (/** @type {string} */ name, /** @type {(message: any) => void} */ heard) => { if (name === "msg:custom") receive = heard },
+    off: () => {},
+  },
+}))
+connect()

@@ -1,0 +1,147 @@
+"""The teacher's page as a live page: which file serves which of her settings, and how the fragment says them."""
+
+import asyncio
+import gzip
+import json
+from dataclasses import replace
+from urllib.parse import parse_qs
+
+import pytest
+
+from app import link
+from app.live_page import Followed
+from app.room import followed
+from app.room.followed import Page, Pages, make, shown_by
+from app.state import AppState
+from samplers.parameters import SpecError
+
+pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
+
+FIRST = "?target=quartic&lane=sgld(step_size:0.02)&lane=hmc&views=marginal,ks&seed=3"
+MADE = Followed("", [({"step_size": None}, {}), ({"n_leapfrog": [5, 10]}, {})], ["state", "marginal", "ks"], 100)
+
+
+def page_of(query, made=MADE):
+    return Page("0" * 32, shown_by(query), b"", "", made)
+
+
+def words(fragment):
+    return {name: value for name, (value,) in parse_qs(fragment).items()}
+
+
+def test_the_fragment_has_the_values_after_all_changes():
+    """As a teacher's page has them whose slider was moved while it ran."""
+    teacher = AppState()
+    assert link.read_query(teacher, FIRST) == []
+    teacher.set_lane_param(0, "sampler", "step_size", 0.05)
+    teacher.playing, teacher.speed = False, 7
+    found = words(page_of(FIRST).fragment(shown_by(link.to_lead(teacher))))
+    assert json.loads(found["lane0"]) == {"kind": 0, "sampler": {"step_size": 0.05}, "gradient": {}}
+    assert (found["seed"], found["speed"], found["play"], found["views"]) == ("3", "7", "0", "marginal,ks")
+    assert words(page_of(FIRST).fragment(shown_by(FIRST)))["play"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("query", "serves"),
+    [
+        (FIRST.replace("0.02", "0.07"), True),
+        (FIRST.replace("seed=3", "seed=4&start=1,-1&n_chains=8&axis=gradients"), True),
+        (FIRST.replace("lane=hmc", "lane=hmc(n_leapfrog:5)"), True),
+        (FIRST.replace("lane=hmc", "lane=hmc(n_leapfrog:7)"), False),
+        (FIRST.replace("lane=hmc", "lane=hmc(step_size:0.3)"), False),
+        (FIRST.replace("lane=hmc", "lane=mala"), False),
+        (FIRST.replace("&lane=hmc", ""), False),
+        (FIRST.replace("quartic", "gaussian"), False),
+        (FIRST.replace("marginal,ks", "marginal,trace"), False),
+        (f"{FIRST}&coordinate=2", False),
+        ("?lesson=langevin&step=2", False),
+    ],
+)
+def test_a_file_serves_what_moves_in_it_and_nothing_else(query, serves):
+    assert (page_of(FIRST).fragment(shown_by(query)) is not None) == serves
+
+
+def test_a_start_a_momentum_and_many_chains_are_in_the_fragment():
+    found = words(page_of(FIRST).fragment(shown_by(FIRST.replace("seed=3", "start=1,-1&n_chains=400"))))
+    assert (found["start"], found["n_chains"]) == ("1.0,-1.0", "100")
+
+
+def test_a_view_that_no_file_can_have_is_left_out():
+    """Otherwise each look would make the file anew."""
+    query = FIRST.replace("marginal,ks", "marginal,order")
+    assert words(page_of(query).fragment(shown_by(query)))["views"] == "marginal"
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("?target=network&lane=network_gibbs", "model of data"),
+        (f"?target=posterior(table:own_{'0123456789abcdef' * 4})&lane=sgld", "the teacher's own file"),
+    ],
+)
+def test_what_needs_python_is_said(query, why):
+    with pytest.raises(SpecError, match=why):
+        shown_by(query)
+
+
+def test_a_made_file_has_the_step_and_what_moves():
+    """The claims and the question are the room's; a planted fault is a file of another step."""
+    content, policy, made = make("?lesson=langevin&step=2&views=marginal")
+    text = gzip.decompress(content).decode()
+    step = shown_by("?lesson=langevin&step=2&views=marginal")
+    assert "default-src 'none'" in policy and policy in text.replace("&#x27;", "'")
+    assert 'src="bokeh.js"' in text and 'src="live.js"' in text
+    title = AppState()
+    link.read_query(title, "?lesson=langevin&step=2")
+    assert f"2. {title.place.step.title}" in text and "class='question'" not in text
+    assert page_of("?lesson=langevin&step=2&views=marginal", made).fragment(step) is not None
+    moved = replace(step, experiment=replace(step.experiment, seed=9))
+    assert words(page_of("?lesson=langevin&step=2&views=marginal", made).fragment(moved))["seed"] == "9"
+    assert page_of("?lesson=langevin&step=1", made).fragment(step) is None
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """``Pages`` whose files are made at once, with the links that were made."""
+    asked = []
+
+    async def made(self, query):
+        asked.append(query)
+        await asyncio.sleep(0)
+        return b"", "", MADE
+
+    monkeypatch.setattr(Pages, "_made", made)
+    return Pages(), asked
+
+
+def test_a_file_is_made_once_for_all_who_ask(counted):
+    pages, asked = counted
+
+    async def ask():
+        return await asyncio.gather(*(pages.of(FIRST) for _ in range(50)))
+
+    found = asyncio.run(ask())
+    assert len(asked) == 1 and len({page.key for page, _ in found}) == 1
+    _, fragment = asyncio.run(pages.of(FIRST.replace("0.02", "0.03")))
+    assert len(asked) == 1 and "0.03" in fragment
+
+
+def test_few_files_are_kept(counted, monkeypatch):
+    pages, asked = counted
+    monkeypatch.setattr(followed, "MOST", 2)
+    for sampler in ("hmc", "mala", "sghmc", "hmc", "hmc"):
+        asyncio.run(pages.of(FIRST.replace("lane=hmc", f"lane={sampler}")))
+    assert len(asked) == 4 and len(pages._kept) == 2
+
+
+def test_a_file_that_cannot_be_made_is_tried_again(counted, monkeypatch):
+    pages, _ = counted
+
+    async def fails(self, query):
+        raise SpecError("live", "quartic", "the linker is missing")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pages, "_made", fails)
+        with pytest.raises(SpecError, match="linker"):
+            asyncio.run(pages.of(FIRST))
+    assert asyncio.run(pages.of(FIRST))[0].key

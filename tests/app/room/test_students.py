@@ -1,0 +1,276 @@
+"""What a student's light page may do in a room, and what it is shown."""
+
+import asyncio
+
+import pytest
+
+from app.lesson.course import library
+from app.room import student as students
+from app.room.hub import Hub
+from app.room.race import target_text
+from app.room.rooms import AWAY, Rooms, new_mark
+from app.room.store import Memory
+from app.room.student import Student, audience
+from app.state import DEFAULT
+from samplers import Experiment
+from samplers.parameters import SpecError
+
+STEP = "?lesson=langevin&step=2&views=marginal"
+QUARTIC = "?target=quartic&lane=sgld"
+
+
+class Store(Memory):
+    """One that can be away."""
+
+    away = False
+
+    def __getattribute__(self, name):
+        if name in ("make", "read", "write", "add", "has", "drop") and Store.away:
+            raise OSError("nobody listens")
+        return super().__getattribute__(name)
+
+
+class Page:
+    """A page without its browser."""
+
+    def __init__(self, code):
+        self.bar, self.live, self.kept, self.sent = {}, {}, "", []
+        self.student = Student(code, self.take)
+
+    def take(self, message):
+        self.sent.append(message)
+        if message["type"] == "keep":
+            self.kept = message["student"]
+        else:
+            setattr(self, "bar" if message["type"] == "bar" else "live", message)
+
+    @property
+    def buttons(self):
+        return [action for action, *_ in self.bar["buttons"]]
+
+    def sends(self, *messages):
+        for message in messages:
+            self.student.hear(message)
+
+
+@pytest.fixture
+def room(monkeypatch):
+    """``room(do)`` runs ``do(new_page, rooms, code, secret)`` in a room on a quartic; no live page is made."""
+
+    def run(do, link=QUARTIC):
+        async def whole():
+            kept = Rooms(Store())
+            hub = Hub(kept, seconds=0.001)
+            monkeypatch.setattr(students, "rooms", lambda: kept)
+            monkeypatch.setattr(students, "hub", lambda: hub)
+            monkeypatch.setattr(students, "AGAIN_SECONDS", 0.005)
+
+            async def made(query, code):
+                await asyncio.sleep(0.002)
+                return {"type": "page", "said": "", "key": query, "fragment": "", "lab": ""}
+
+            monkeypatch.setattr(students, "page_message", made)
+            code, secret = await kept.open(link)
+            pages = []
+
+            async def new_page(mark="", free=""):
+                page = Page(code)
+                pages.append(page)
+                page.sends(["hello", mark, "", free])
+                await rest()
+                return page
+
+            try:
+                return await asyncio.wait_for(do(new_page, kept, code, secret), 60)
+            finally:
+                Store.away = False
+                for page in pages:
+                    page.student.end()
+
+        library()
+        return asyncio.run(whole())
+
+    return run
+
+
+async def rest():
+    for _ in range(60):
+        await asyncio.sleep(0.001)
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+def test_students_follow_and_one_lets_go(room):
+    async def do(new_page, rooms, code, secret):
+        a, b = await new_page(), await new_page(free="free")
+        await until(lambda: a.bar.get("students") == 2)
+        assert (a.live["key"], b.live) == (QUARTIC, {})
+        assert ("let_go" in a.buttons, "follow" in b.buttons) == (True, True)
+        await rooms.lead(code, secret, STEP)
+        await until(lambda: a.live["key"] == STEP)
+        assert b.live == {}
+        b.sends(["follow"])
+        assert b.live["key"] == STEP
+        a.sends(["let_go"])
+        await rooms.lead(code, secret, QUARTIC)
+        await until(lambda: b.live["key"] == QUARTIC)
+        assert a.live["key"] == STEP
+
+    room(do)
+
+
+def test_of_many_leads_the_last_is_shown(room):
+    """Fault: a look that comes while a page is made begins nothing and is forgotten."""
+
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        for seed in range(20):
+            await rooms.lead(code, secret, f"{QUARTIC}&seed={seed}")
+            await asyncio.sleep(0.0015)
+        await until(lambda: page.live["key"].endswith("seed=19"))
+
+    room(do)
+
+
+def test_an_answer_counts_once_and_bars_are_hidden_until_they_are_revealed(room):
+    async def do(new_page, rooms, code, secret):
+        a, b = await new_page(), await new_page()
+        await rooms.ask(code, secret, "langevin", 2, 4)
+        await until(lambda: a.bar["ask"] and b.bar["ask"])
+        a.sends(["answer", 2], ["answer", 3])
+        b.sends(["answer", 9], ["answer", "1"], ["answer"])
+        await until(lambda: a.bar["ask"]["mine"] == 2)
+        await rest()
+        assert (await rooms.look(code)).votes == {a.kept: 2}
+        assert "allowed is a whole number from 1 to 4" in b.bar["said"]
+        assert all(one["now"] is None and not one["right"] for page in (a, b) for one in page.bar["ask"]["options"])
+        await rooms.reveal(code, secret)
+        await until(lambda: not b.bar["ask"]["open"])
+        assert sum(one["now"] for one in b.bar["ask"]["options"]) == 1
+        assert b.bar["ask"]["mine"] is None and sum(one["right"] for one in b.bar["ask"]["options"]) == 1
+
+    room(do, STEP)
+
+
+def test_a_page_is_one_student_whatever_it_sends(room):
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        first = page.kept
+        page.sends(["hello", new_mark(), "", ""], ["hello", new_mark(), secret, ""])
+        again = await new_page(first)
+        await rest()
+        assert again.kept == first and (await rooms.look(code)).students == 1
+
+    room(do)
+
+
+def test_a_secret_makes_no_teacher_of_a_student(room):
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        page.sends(["hello", "x", secret, ""], ["ask"], ["reveal"], ["close"], ["race"], ["lead", STEP], ["again"])
+        await rest()
+        look = await rooms.look(code)
+        assert (look.ask, look.race, look.link, page.bar["maker"]) == (None, None, QUARTIC, False)
+
+    room(do)
+
+
+@pytest.mark.parametrize(
+    "message", [None, 3, "text", [], [[]], [1, 2], ["hello"], ["hello", 1, 2, 3], ["open", -1], ["open", 10**30], ["enter", 5], ["answer", True], {"a": 1}],
+)  # fmt: skip
+def test_any_message_is_taken(room, message):
+    async def do(new_page, rooms, code, secret):
+        page = Page(code)
+        page.sends(message)
+        page.sends(["hello", "", "", ""])
+        await rest()
+        page.sends(message)
+        await rest()
+        assert page.bar["students"] == 1
+        page.student.end()
+
+    room(do)
+
+
+def test_a_flood_is_passed_over(room):
+    """Fault: no bound; each press draws the bar anew."""
+
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        before = len(page.sent)
+        page.sends(*([["let_go"], ["follow"]] * 500))
+        assert len(page.sent) - before < 80
+
+    room(do)
+
+
+def test_a_race_takes_a_link_and_measures_it(room):
+    async def do(new_page, rooms, code, secret):
+        a, b = await new_page(), await new_page()
+        target = target_text(Experiment.from_query(QUARTIC, DEFAULT)[0])
+        await rooms.race(code, secret, target, "ks")
+        await until(lambda: a.bar["race"])
+        a.sends(["enter", f"?target={target}&lane=sgld(step_size:0.05)"])
+        b.sends(["enter", "?target=gaussian&lane=sgld"])
+        await until(lambda: b.bar["said"])
+        assert "allowed is the target of the race" in b.bar["said"]
+        await until(lambda: a.bar["race"]["rows"])
+        assert a.bar["race"]["rows"][0][-1] is True and b.bar["race"]["rows"][0][-1] is False
+        b.sends(["open", 0])
+        await until(lambda: "sgld(step_size:0.05)" in b.live["key"])
+        assert "follow" in b.buttons
+
+    room(do)
+
+
+def test_a_room_that_is_gone_is_said_and_comes_back(room):
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        await rooms.close(code, secret)
+        await until(lambda: "This room is gone" in page.bar["said"])
+        await rooms.open_again(code, secret, STEP)
+        await until(lambda: page.bar["students"] == 1 and page.live["key"] == STEP)
+        assert (await rooms.look(code)).students == 1
+
+    room(do)
+
+
+def test_rooms_that_do_not_answer_are_said(room):
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        Store.away = True
+        await until(lambda: page.bar["said"] == AWAY)
+        late = await new_page()
+        assert late.bar["said"] == AWAY
+        Store.away = False
+        await until(lambda: page.bar["said"] == "" and late.bar["students"] == 2)
+
+    room(do)
+
+
+def test_who_leaves_hears_no_more(room):
+    async def do(new_page, rooms, code, secret):
+        a, b = await new_page(), await new_page()
+        a.sends(["leave"])
+        heard = len(a.sent)
+        await rooms.ask(code, secret, "langevin", 2, 4)
+        await until(lambda: b.bar["ask"])
+        assert len(a.sent) == heard
+        b.student.end()
+        assert audience(code).students == []
+
+    room(do)
+
+
+def test_a_page_that_no_file_can_show_says_so(monkeypatch):
+    class Refuses:
+        async def of(self, query):
+            raise SpecError("target", "network", "a live page shows densities, and this is a model of data")
+
+    monkeypatch.setattr(students, "pages", Refuses)
+    found = asyncio.run(students.page_message("?target=network", "k7mq2x9d"))
+    assert "model of data" in found["said"] and "whole lab" in found["said"] and "key" not in found
+    assert found["lab"] == "app?target=network&room=k7mq2x9d"

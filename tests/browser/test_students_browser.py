@@ -1,0 +1,121 @@
+"""A teacher in the lab, and students with live pages in her room."""
+
+import re
+
+import pytest
+
+from app.room.network import addresses
+from tests import browser
+from tests.browser.classroom import PHONE, allowed, open_room, press, room_says
+from tests.browser.lab import Lab, check_width, wait_until
+
+SENT = """() => { const hash = new URLSearchParams(document.getElementById("live").contentWindow.location.hash.slice(1))
+  return Object.fromEntries([...hash].map(([name, value]) => [name, name.startsWith("lane") ? JSON.parse(value) : value])) }"""
+
+
+class Student:
+    """A page of a room."""
+
+    def __init__(self, page, address):
+        self.page = page
+        self.requests = []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(address)
+        self.live = page.frame_locator("#live")
+        self.until(lambda: self.steps() > 0, "the teacher's experiment moves")
+
+    def until(self, condition, what):
+        return wait_until(condition, lambda: f"{what}: {self.page.locator('body').inner_text()!r}")
+
+    def steps(self):
+        return int(self.live.locator("#steps").inner_text().replace(",", "") or 0)
+
+    def settings(self):
+        return self.page.evaluate(SENT)
+
+    def button(self, name):
+        return self.page.locator(".room").get_by_role("button", name=name)
+
+    def says(self, *parts):
+        text = self.page.locator(".room")
+        self.until(lambda: all(part in text.inner_text() for part in parts), parts)
+
+
+@pytest.fixture
+def served(tmp_path):
+    if not addresses():
+        pytest.skip("this machine is in no network")
+    port = browser.free_port()
+    with browser.serve(tmp_path, *allowed(port), port=port) as server:
+        yield server
+
+
+def test_students_have_live_pages_and_no_session(served, new_page, page_log):
+    """They follow a slider without a new beginning, pause, change the sampler, answer, let go, race and leave."""
+    teacher = Lab(new_page(), served).open("?target=gaussian&lane=sgld&views=marginal,ks")
+    code = open_room(teacher)
+    a, b = (Student(new_page(), f"http://localhost:{served.port}/s/{code}") for _ in range(2))
+    assert a.page.url.endswith(f"/room/{code}")
+    room_says(teacher, "2 students")
+    # Follow.
+    before = a.steps()
+    slider = teacher.page.get_by_role("slider", name=re.compile("Step size")).first
+    slider.focus()
+    slider.press("ArrowRight")
+    wanted = teacher.until(lambda: re.search(r"step_size:([\d.e-]+)", teacher.field("lane")), "another step size")[1]
+    for student in (a, b):
+        student.until(lambda s=student: s.settings()["lane0"]["sampler"]["step_size"] == float(wanted), "the step size")
+    assert a.steps() >= before, "the run begins anew"
+    teacher.button("Pause").first.click()
+    for student in (a, b):
+        student.until(lambda s=student: s.live.locator("#play").inner_text() == "Play", "a pause")
+    # Ask, in a lesson.
+    teacher.page.evaluate(
+        "location.search = location.search.replace(/target=[^&]*/, 'lesson=langevin&step=2').replace(/&lane=[^&]*/, '')"
+    )
+    for student in (a, b):
+        student.live.get_by_role("heading", name=re.compile("^2\\.")).wait_for()
+    press(teacher, "Ask this question")
+    a.button("By 4").click()
+    room_says(teacher, "Reveal the answers (1)")
+    assert not b.page.locator(".room .bar").count()
+    press(teacher, "Reveal the answers")
+    a.says("✓ By √2", "By 4 (yours)")
+    for size in (PHONE, browser.VIEWPORT):
+        a.page.set_viewport_size(size)
+        check_width(a.page)
+    # A control that a student moves lets go.
+    seed = b.live.locator("#seed")
+    seed.click()
+    b.says("Follow the teacher")
+    a.says("Following: let go")
+    # Race.
+    press(teacher, "Race on this target")
+    b.button("Enter my sampler").click()
+    b.says("(yours)")
+    a.says("KS distance")
+    # Leave.
+    b.button("Leave").click()
+    b.until(lambda: "You have left" in b.page.locator("#said").inner_text(), "left")
+    assert not any("/app" in url for student in (a, b) for url in student.requests), "a session of the lab"
+    assert page_log.errors == []
+
+
+def test_a_lost_connection_is_made_again(served, new_page, page_log):
+    """And who comes again is the same student."""
+    teacher = Lab(new_page(), served).open("?target=gaussian&lane=sgld&views=marginal")
+    code = open_room(teacher)
+    page = new_page()
+    page.add_init_script(
+        "const Plain = WebSocket; window.sockets = []; window.WebSocket = class extends Plain { constructor(...all) { super(...all); sockets.push(this) } }"
+    )
+    student = Student(page, f"http://localhost:{served.port}/s/{code}")
+    room_says(teacher, "1 student")
+    page.evaluate("sockets.at(-1).close()")
+    student.until(lambda: "is lost" in page.locator("#said").inner_text(), "a sentence")
+    student.until(lambda: page.evaluate("sockets.length > 1 && sockets.at(-1).readyState === 1"), "a connection")
+    student.until(lambda: "is lost" not in page.locator("#said").inner_text(), "the room again")
+    teacher.button("Pause").first.click()
+    student.until(lambda: student.live.locator("#play").inner_text() == "Play", "a pause")
+    room_says(teacher, "1 student")
+    page_log.errors.clear()
