@@ -131,6 +131,11 @@ class Guard:
             return True  # its origin is checked apart
         return kind == "document" or (kind in ("iframe", "frame", "embed", "object") and bool(self._sites))
 
+    @property
+    def ancestors(self) -> str:
+        """The sites that may show the lab in a frame, with blanks between them."""
+        return " ".join(self._sites)
+
     def policy(self, nonce: str = "") -> str:
         """The content security policy of a response, whose own scripts carry this number.
 
@@ -145,7 +150,7 @@ class Guard:
             "connect-src": "'self' blob:",
             "base-uri": "'none'",
             "form-action": "'none'",
-            "frame-ancestors": " ".join(self._sites) or "'none'",
+            "frame-ancestors": self.ancestors or "'none'",
         }
         return "; ".join(f"{name} {value}" for name, value in parts.items())
 

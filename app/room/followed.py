@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 MOST = 40
 """The files that are kept, of about 200 kB each."""
+MOST_WAITING = 20
+"""Files that wait to be made; more are refused."""
 ALLOWED = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 Moves = Mapping[str, list[Any] | None]
 """The parameters that move in a file: over these values, or over their whole range."""
@@ -166,6 +168,8 @@ class Pages:
         self._kept: OrderedDict[str, Page] = OrderedDict()
         self._making: dict[str, asyncio.Task[Page]] = {}
         self._pool: ProcessPoolExecutor | None = None
+        self.shown: dict[str, str] = {}
+        """By the room's code the key of the page that it shows, which stays."""
 
     def kept(self, key: str) -> Page | None:
         """The page with this key, if it is kept."""
@@ -180,6 +184,8 @@ class Pages:
                 return page, fragment
         key = sha256(query.encode()).hexdigest()[:32]
         if key not in self._making:
+            if len(self._making) >= MOST_WAITING:
+                raise SpecError("live page", "one more", f"{MOST_WAITING} wait to be made; try again in a moment")
             self._making[key] = asyncio.get_running_loop().create_task(self._make(key, query, shown))
         page = await asyncio.shield(self._making[key])
         fragment = page.fragment(shown)
@@ -192,8 +198,9 @@ class Pages:
         finally:
             del self._making[key]
         page = self._kept[key] = Page(key, shown, content, policy, made)
-        while len(self._kept) > MOST:
-            self._kept.popitem(last=False)
+        old = [one for one in self._kept if one not in self.shown.values() and one != key]
+        for one in old[: max(0, len(self._kept) - MOST)]:
+            del self._kept[one]
         return page
 
     async def _made(self, query: str) -> Any:

@@ -379,7 +379,8 @@ class RoomPanel:
     def _what(self, look: Look) -> dict[str, Any]:
         """What the bar shows: of the bars only what this page may see."""
         said = AWAY if look.away else self._said
-        return shown.bar(look, self._student, self._answered, self._buttons(look), said, maker=self.is_maker)
+        mine = look.votes.get(self._student, self._answered.get(look.ask.number)) if look.ask is not None else None
+        return shown.bar(look, self._student, mine, self._buttons(look), said, maker=self.is_maker)
 
     def _buttons(self, look: Look) -> list[list[Any]]:
         if not self.is_maker:

@@ -2,10 +2,12 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from app.state import DEFAULT
 from app.threads import workers
 from samplers import Experiment, Run
 from samplers.diagnostics import autocorrelation, ks
@@ -63,17 +65,28 @@ def measure(made: Experiment) -> dict[str, Any]:
     if run.divergence is not None:
         raise SpecError("race", SAMPLERS[made.lanes[0].sampler.key].title, run.divergence.message)
     times = [] if run.interacting else [autocorrelation.tau_int(run.statistics, k) for k in run.target.ks_columns]
-    tau = max(times) * _spent(run) / (CHAINS * run.steps) if times and np.isfinite(times).all() else None
+    # An estimate of τ from too few steps may be negative.
+    known = bool(times) and np.isfinite(times).all() and max(times) > 0
+    tau = max(times) * _spent(run) / (CHAINS * run.steps) if known else None
     return {"link": f"?{made.to_query()}", "title": _title(made), "ks": ks.mean_distance(run.statistics, run.target), "tau": tau}  # fmt: skip
 
 
-async def measured(made: Experiment) -> dict[str, Any]:
-    """What :func:`measure` returns, by a thread of its own."""
+def measure_link(query: str, target: str) -> dict[str, Any]:
+    """:func:`measure` the experiment of a link, on the target of the race. Raises :class:`SpecError`."""
+    experiment, problems = Experiment.from_query(query, DEFAULT)
+    if problems:
+        raise SpecError("race", query[:80], problems[0])
+    return measure(raced(experiment, target))
+
+
+async def measured(made: Experiment | str, target: str = "") -> dict[str, Any]:
+    """The result of :func:`measure`, or of :func:`measure_link` for a link, by a thread of its own."""
     if _waiting[0] >= WAITING:
         raise SpecError("race", _waiting[0] + 1, f"{WAITING} samplers wait to be measured; try again in a moment")
     _waiting[0] += 1
+    work = partial(measure_link, made, target) if isinstance(made, str) else partial(measure, made)
     try:
-        return await asyncio.get_running_loop().run_in_executor(POOL, measure, made)
+        return await asyncio.get_running_loop().run_in_executor(POOL, work)
     finally:
         _waiting[0] -= 1
 

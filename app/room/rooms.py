@@ -44,7 +44,7 @@ IDLE_SECONDS = 600.0
 """A room that nobody was in for so long, or a link that nobody opened, gives way where there are too many."""
 NOTE_SECONDS = 60.0
 """How often it is noted that somebody is in a room."""
-MOST_STUDENTS = 400
+MOST_STUDENTS = 1_500
 MOST_ASKED = 200
 """Questions in a room, one after the other; the votes of the last two are kept."""
 MAX_ENTRY = 4_000
@@ -310,9 +310,12 @@ class Rooms:
     async def join(self, code: str, student: str) -> None:
         """Come in; a second time changes nothing."""
         await self._room(code, student)
-        if await self._store.add(f"here:{code}", student, "", MOST_STUDENTS):
-            return
         await self._here(code, student)
+
+    async def leave(self, code: str, student: str) -> None:
+        """Go, and make room for somebody else; who has answered or raced stays counted there."""
+        if CODE.fullmatch(code):
+            await self._store.remove(f"here:{code}", student)
 
     async def answer(self, code: str, student: str, number: int, option: int) -> bool:
         """Answer the question with that number. Whether it was counted: the first answer of each student is."""
@@ -365,7 +368,12 @@ class Rooms:
         return room
 
     async def _here(self, code: str, student: str) -> None:
-        if not await self._store.has(f"here:{code}", student):
+        # Another page of the same student may have left.
+        key = f"here:{code}"
+        if await self._store.has(key, student) or await self._store.add(key, student, "", MOST_STUDENTS):
+            return
+        # Another process may have added her since.
+        if not await self._store.has(key, student):
             raise SpecError("room", code, f"allowed are {MOST_STUDENTS} students, and it is full")
 
     async def _by_maker(self, code: str, secret: str) -> dict[str, str]:

@@ -27,13 +27,13 @@ Button = list[Any]
 
 
 def bar(
-    look: Look, student: str, answered: Mapping[int, int], buttons: Sequence[Button], said: str, *, maker: bool = False
+    look: Look, student: str, mine: int | None, buttons: Sequence[Button], said: str, *, maker: bool = False
 ) -> dict[str, Any]:
-    """The whole bar: of the votes only what this page may see. ``answered`` are answers on their way."""
+    """The whole bar: of the votes only what this page may see. ``mine`` is its own answer."""
     ask = _question(look.asks) if look.asks is not None else None
     return {
         "maker": maker, "students": look.students, "buttons": list(buttons), "said": said,
-        "ask": _asked(look, *ask, student, answered, maker) if ask is not None else None,
+        "ask": _asked(look, *ask, mine, maker) if ask is not None else None,
         "race": _raced(look, student) if look.race is not None else None,
     }  # fmt: skip
 
@@ -53,17 +53,20 @@ def buttons_of_student(look: Look, *, following: bool) -> list[Button]:
 
 def entered(entry: Mapping[str, Any]) -> str:
     """The result of a student's sampler in a race, as a sentence."""
-    return f"Yours: KS distance {_digits(entry['ks'])}, {_digits(entry['tau'])} gradients for one independent draw."
+    cost = entry["tau"]
+    draws = (
+        "the cost of an independent draw is not known yet"
+        if cost is None
+        else f"{_digits(cost)} gradients for one independent draw"
+    )
+    return f"Yours: KS distance {_digits(entry['ks'])}, {draws}."
 
 
-def _asked(
-    look: Look, question: Question, order: Sequence[int], student: str, answered: Mapping[int, int], maker: bool
-) -> dict[str, Any]:
+def _asked(look: Look, question: Question, order: Sequence[int], mine: int | None, maker: bool) -> dict[str, Any]:
     ask = look.ask
     assert ask is not None
     seen = maker or ask.shown
     now, before = look.bars(look.votes), look.bars(look.before)
-    mine = look.votes.get(student, answered.get(ask.number))
     options = [
         {
             "number": n, "html": _sentence(question.options[n - 1]), "right": ask.shown and n == question.answer,

@@ -34,6 +34,9 @@ class Store(Protocol):
     async def add(self, key: str, field: str, value: str, most: int) -> bool:
         """A field that is not there yet, if there are fewer than ``most``; makes the mapping. Whether it was added."""
 
+    async def remove(self, key: str, field: str) -> None:
+        """Forget a field of a mapping."""
+
     async def drop(self, *keys: str) -> None:
         """Forget mappings."""
 
@@ -81,6 +84,9 @@ class Memory:
             return False
         fields[field] = value
         return True
+
+    async def remove(self, key: str, field: str) -> None:
+        self._alive().get(key, (0, {}))[1].pop(field, None)
 
     async def drop(self, *keys: str) -> None:
         for key in keys:
@@ -140,6 +146,9 @@ class Redis:
             both.expire(self.PREFIX + key, DAY, nx=True)
             added, _ = await both.execute()
         return bool(added)
+
+    async def remove(self, key: str, field: str) -> None:
+        await self._redis.hdel(self.PREFIX + key, field)
 
     async def drop(self, *keys: str) -> None:
         for key in keys:

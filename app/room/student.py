@@ -4,18 +4,18 @@ All students of a room in this process share one look at the room and one live p
 """
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from app.lesson.course import read_apart
 from app.room import race, shown
 from app.room.followed import pages
 from app.room.hub import hub
-from app.room.rooms import AWAY, KEPT, GoneError, Look, new_mark, rooms
-from app.state import DEFAULT
-from samplers import Experiment
+from app.room.rooms import AWAY, KEPT, GoneError, Look, Race, new_mark, rooms
 from samplers.choices import MAX_QUERY
 from samplers.parameters import SpecError
 
@@ -25,9 +25,20 @@ MESSAGES, MESSAGES_AT_ONCE = 5.0, 30.0
 """Messages that a page may send in a second, and at once; others are passed over."""
 AGAIN_SECONDS = 4.0
 """The time between two tries to come into a room that is gone or does not answer."""
-MAKING = "The page of this experiment is being made …"
+SOON = 0.3
+"""A file that takes longer is announced."""
+MOST_BARS = 64
+"""Different bars of one look that are kept."""
+MAKING = "The page of the teacher's experiment is being made …"
+MAKING_ENTRY = "The page of this sampler is being made …"
 NOT_LIVE = "Follow this part on the teacher's screen, or open the whole lab"
-Send = Callable[[dict[str, Any]], None]
+Send = Callable[[str, str], None]
+"""Takes the kind of a message and its text; of messages that wait, one of a kind is enough, the last."""
+
+
+def text_of(message: dict[str, Any]) -> str:
+    """A message as it is sent."""
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
 
 class Audience:
@@ -35,52 +46,85 @@ class Audience:
 
     def __init__(self, code: str):
         self.code = code
-        self.students: list[Student] = []
+        self.students: dict[Student, None] = {}
         self.look: Look | None = None
-        self.page: dict[str, Any] = {"type": "page", "said": MAKING}
-        """The live page of what the teacher shows, as a message."""
+        self.page, self.placed = text_of({"type": "page", "said": MAKING}), False
+        """The message with the live page of what the teacher shows, and whether there is one in it."""
+        self._made = ""
+        """The link that it is of."""
+        self._bars: dict[Any, str] = {}
+        """The bars of the present look; most students have the same one."""
         self._making: asyncio.Task[None] | None = None
         self._leave: Callable[[], None] = lambda: None
 
     def add(self, student: "Student") -> None:
         """A student who came in."""
-        self.students.append(student)
+        self.students[student] = None
         if len(self.students) == 1:
             self._leave = hub().join(self.code, self._hear)
         elif self.look is not None:
-            student.know(self.look)
-            student.show(self.page)
+            student.know()
+        student.show(self.page, placed=self.placed)
 
     def remove(self, student: "Student") -> None:
         """A student who left."""
         if student not in self.students:
             return
-        self.students.remove(student)
+        del self.students[student]
         if not self.students:
             self._leave()
             self.look = None
+            pages().shown.pop(self.code, None)
             _AUDIENCES.pop(self.code, None)
+
+    def bar(self, student: str, mine: int | None, said: str, *, following: bool) -> str:
+        """The message with a student's bar; ``mine`` is her answer to the question."""
+        look = self.look
+        assert look is not None
+        own = student if student in look.entries else ""
+        key = (mine, own, said, following)
+        if key not in self._bars:
+            if len(self._bars) >= MOST_BARS:
+                self._bars.clear()
+            buttons = shown.buttons_of_student(look, following=following)
+            found = shown.bar(look, own, mine, buttons, AWAY if look.away else said)
+            self._bars[key] = text_of({"type": "bar", **found})
+        return self._bars[key]
 
     def _hear(self, look: Look | None) -> None:
         before, self.look = self.look, look
+        self._bars.clear()
         if look is None:
             for student in list(self.students):
                 self.remove(student)
                 student.lost()
             return
         for student in list(self.students):
-            student.know(look)
+            student.know()
         if (before is None or before.link != look.link) and (self._making is None or self._making.done()):
             self._making = asyncio.get_running_loop().create_task(self._make())
 
     async def _make(self) -> None:
-        """Show what the teacher shows, until that is the present one."""
-        made = ""
-        while self.look is not None and made != self.look.link:
-            made = self.look.link
-            self.page = await page_message(made, self.code)
-            for student in list(self.students):
-                student.show(self.page)
+        """Show what the teacher shows, until that is the present one; a file for what was before is not waited for."""
+        while self.look is not None and self._made != self.look.link:
+            link = self.look.link
+            making = asyncio.get_running_loop().create_task(page_message(link, self.code))
+            await asyncio.wait({making}, timeout=SOON)
+            if not making.done():
+                self._show(text_of({"type": "page", "said": MAKING}), placed=False)
+            while not making.done() and self.look is not None and self.look.link == link:
+                await asyncio.wait({making}, timeout=SOON)
+            if self.look is None or self.look.link != link:
+                making.cancel()
+                continue
+            message, self._made = making.result(), link
+            pages().shown[self.code] = message.get("key", "")
+            self.page, self.placed = text_of(message), True
+            self._show(self.page, placed=True)
+
+    def _show(self, page: str, *, placed: bool) -> None:
+        for student in list(self.students):
+            student.show(page, placed=placed)
 
 
 _AUDIENCES: dict[str, Audience] = {}
@@ -104,16 +148,30 @@ async def page_message(query: str, code: str) -> dict[str, Any]:
     return {"type": "page", "said": "", "key": page.key, "fragment": fragment, "lab": lab}
 
 
+_LEAVING: set[asyncio.Task[None]] = set()
+
+
+async def _leave_room(code: str, mark: str) -> None:
+    # Without an answer of the store she stays counted.
+    with suppress(Exception):
+        await rooms().leave(code, mark)
+
+
 class Student:
     """One page; ``send`` takes its messages."""
 
     def __init__(self, code: str, send: Send):
         self.code, self._send = code, send
-        self._student = self._said = ""
+        self.mark = self._said = ""
+        """The random text that the browser keeps, so that she counts once; and a sentence about what she did."""
         self._following, self._entering, self.ended = True, False, False
+        self._placed = False
+        """Whether the page has an experiment; one that has let go gets its first one."""
+        self._opening: object = None
+        """The last entry of a race that was opened."""
         self._answered: dict[int, int] = {}
         self._look: Look | None = None
-        self._bar: dict[str, Any] = {}
+        self._bar = ""
         self._credit, self._heard = MESSAGES_AT_ONCE, time.monotonic()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -126,8 +184,14 @@ class Student:
 
     def _leave(self) -> None:
         self._look = None
-        if (there := _AUDIENCES.get(self.code)) is not None:
-            there.remove(self)
+        there = _AUDIENCES.get(self.code)
+        if there is None or self not in there.students:
+            return
+        there.remove(self)
+        if not any(other.mark == self.mark for other in there.students):
+            task = asyncio.get_running_loop().create_task(_leave_room(self.code, self.mark))
+            _LEAVING.add(task)
+            task.add_done_callback(_LEAVING.discard)
 
     def hear(self, message: Any) -> None:
         """Take a message of the page: an action and what it is about."""
@@ -143,8 +207,8 @@ class Student:
             self._say(str(error))
 
     def _take(self, action: str, given: list[Any]) -> None:
-        if action == "hello" and not self._student and len(given) == 3 and isinstance(given[0], str):
-            self._student = given[0] if KEPT.fullmatch(given[0]) else new_mark()
+        if action == "hello" and not self.mark and len(given) == 3 and isinstance(given[0], str):
+            self.mark = given[0] if KEPT.fullmatch(given[0]) else new_mark()
             self._following = given[2] != "free"
             self._do(self._come_in())
         elif action == "leave":
@@ -155,7 +219,8 @@ class Student:
             self._following = action == "follow"
             self._draw()
             if self._following:
-                self._send(audience(self.code).page)
+                there = audience(self.code)
+                self.show(there.page, placed=there.placed)
         elif action == "answer" and len(given) == 1 and type(given[0]) is int:
             self._answer(given[0])
         elif action == "enter" and len(given) == 1 and isinstance(given[0], str):
@@ -166,13 +231,12 @@ class Student:
     async def _come_in(self) -> None:
         while not self.ended:
             try:
-                await rooms().join(self.code, self._student)
+                await rooms().join(self.code, self.mark)
                 break
             except GoneError:
                 self._stay_outside(shown.GONE)
             except SpecError as error:
                 self._stay_outside(str(error))
-                return
             except Exception as error:
                 log.warning("A room cannot be come into: %s", type(error).__name__)
                 self._stay_outside(AWAY)
@@ -182,37 +246,40 @@ class Student:
         if self.ended:
             return
         self._said = ""
-        self._send({"type": "keep", "student": self._student, "secret": ""})
+        self._send("keep", text_of({"type": "keep", "student": self.mark, "secret": ""}))
         audience(self.code).add(self)
 
     def _stay_outside(self, why: str) -> None:
-        self._show(shown.outside(why))
+        self._show(text_of({"type": "bar", **shown.outside(why)}))
 
     def lost(self) -> None:
         """The room is gone; the page tries to come in again."""
         self._look = None
         self._do(self._come_in())
 
-    def know(self, look: Look) -> None:
+    def know(self) -> None:
         """Show the room as it is now."""
-        self._look = look
+        self._look = audience(self.code).look
         self._draw()
 
-    def show(self, page: dict[str, Any]) -> None:
-        """Show the teacher's page, if this page follows."""
-        if self._following:
-            self._send(page)
+    def show(self, page: str, *, placed: bool) -> None:
+        """Show the teacher's page, if this page follows, or has no experiment yet."""
+        if self._following or not self._placed:
+            self._placed = self._placed or placed
+            self._send("page", page)
 
     def _answer(self, option: int) -> None:
         ask = self._look.ask if self._look is not None else None
-        if ask is not None:
+        if ask is not None and ask.open and not 1 <= option <= ask.options:
+            raise SpecError("answer", option, f"allowed is a whole number from 1 to {ask.options}")
+        if ask is not None and ask.number not in self._answered:
             self._answered = {ask.number: option}
             self._draw()
             self._do(self._send_answer(ask.number, option))
 
     async def _send_answer(self, number: int, option: int) -> None:
         try:
-            await rooms().answer(self.code, self._student, number, option)
+            await rooms().answer(self.code, self.mark, number, option)
         except BaseException:
             # It may be given again.
             self._answered.pop(number, None)
@@ -221,18 +288,14 @@ class Student:
     def _enter(self, query: str) -> None:
         if self._look is None or self._look.race is None or self._entering:
             return
-        experiment, problems = Experiment.from_query(query[:MAX_QUERY], DEFAULT)
-        if problems:
-            raise SpecError("race", query[:80], problems[0])
-        made = race.raced(experiment, self._look.race.target)
         self._entering = True
         self._say(shown.ENTERING)
-        self._do(self._measure(made, self._look.race.number))
+        self._do(self._measure(query[:MAX_QUERY], self._look.race))
 
-    async def _measure(self, made: Experiment, number: int) -> None:
+    async def _measure(self, query: str, held: Race) -> None:
         try:
-            entry = await race.measured(made)
-            await rooms().enter(self.code, self._student, number, entry)
+            entry = await race.measured(query, held.target)
+            await rooms().enter(self.code, self.mark, held.number, entry)
             self._say(shown.entered(entry))
         finally:
             self._entering = False
@@ -241,28 +304,35 @@ class Student:
         if self._look is not None and 0 <= row < min(shown.ROWS, len(self._look.entries)):
             _, entry = self._look.ranking()[row]
             self._following = False
-            self._say(MAKING)
-            self._do(self._show_entry(entry["link"]))
+            self._opening = opening = object()
+            self._say(MAKING_ENTRY)
+            self._do(self._show_entry(entry["link"], opening))
 
-    async def _show_entry(self, query: str) -> None:
+    async def _show_entry(self, query: str, opening: object) -> None:
         page = await page_message(query, self.code)
+        if self._opening is not opening:
+            return
         self._say("")
-        self._send(page)
+        if not self._following:
+            self._send("page", text_of(page))
 
     def _say(self, sentence: str) -> None:
         self._said = sentence
         self._draw()
 
     def _draw(self) -> None:
-        if self._look is not None:
-            said = AWAY if self._look.away else self._said
-            buttons = shown.buttons_of_student(self._look, following=self._following)
-            self._show(shown.bar(self._look, self._student, self._answered, buttons, said))
+        there = _AUDIENCES.get(self.code)
+        if there is None or there.look is None or self not in there.students:
+            return
+        ask = there.look.ask
+        number = ask.number if ask is not None else 0
+        mine = there.look.votes.get(self.mark, self._answered.get(number))
+        self._show(there.bar(self.mark, mine, self._said, following=self._following))
 
-    def _show(self, bar: dict[str, Any]) -> None:
+    def _show(self, bar: str) -> None:
         if bar != self._bar:
             self._bar = bar
-            self._send({"type": "bar", **bar})
+            self._send("bar", bar)
 
     def _do(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(self._carefully(work))

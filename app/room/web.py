@@ -6,7 +6,6 @@ import logging
 import re
 from functools import cache
 from hashlib import sha256
-from typing import Any
 
 from tornado.ioloop import IOLoop
 from tornado.iostream import StreamClosedError
@@ -72,7 +71,8 @@ class RoomPage(_Compressed):
 
     def get(self, code: str) -> None:
         """Send it; whether there is such a room its socket says."""
-        self.set_header("Content-Security-Policy", _POLICY)
+        ancestors = self.application.guard.ancestors or "'none'"
+        self.set_header("Content-Security-Policy", f"{_POLICY}; frame-ancestors {ancestors}")
         self._finish("text/html", *_text("room.html"))
 
 
@@ -94,7 +94,9 @@ class RoomLive(_Compressed):
             self.set_status(404)
             self.finish("This live page is not kept any more: reload the page of the room.")
             return
-        self.set_header("Content-Security-Policy", f"{page.policy}; frame-ancestors 'self'")
+        self.set_header(
+            "Content-Security-Policy", f"{page.policy}; frame-ancestors 'self' {self.application.guard.ancestors}"
+        )
         self._finish("text/html", page.content, key)
 
 
@@ -136,8 +138,8 @@ class RoomSocket(WebSocketHandler):
         if self.student is not None:
             self.student.end()
 
-    def _send(self, message: dict[str, Any]) -> None:
-        self._waiting[message["type"]] = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    def _send(self, kind: str, text: str) -> None:
+        self._waiting[kind] = text
         if not self._sending:
             self._sending = True
             IOLoop.current().add_callback(self._flush)

@@ -6,6 +6,9 @@ import { render } from "../room.js"
 const [FIRST, MOST] = [1000, 15_000]
 const LOST = "The connection to the room is lost; this page tries again. The experiment goes on."
 
+/** Sentences of the connection, which end with it. */
+const PASSING = [LOST, "Coming into the room …"]
+
 const code = location.pathname.split("/").at(-1) ?? ""
 /** @template {HTMLElement} T @param {string} id @returns {T} */
 const element = (id) => /** @type {T} */ (document.getElementById(id))
@@ -79,6 +82,7 @@ const connect = () => {
     if (message.type === "page") place(message)
     // A page that comes again is the same student.
     if (message.type === "keep") hello[1] = message.student
+    if (message.type === "bar" && PASSING.includes(element("said").textContent ?? "")) say("")
     if (message.type !== "page") receive({ data: new TextEncoder().encode(data) })
   }
   socket.onclose = () => {

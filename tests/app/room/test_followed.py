@@ -132,6 +132,13 @@ def test_few_files_are_kept(counted, monkeypatch):
     for sampler in ("hmc", "mala", "sghmc", "hmc", "hmc"):
         asyncio.run(pages.of(FIRST.replace("lane=hmc", f"lane={sampler}")))
     assert len(asked) == 4 and len(pages._kept) == 2
+    # The page that a room shows stays.
+    (first, _), (second, _) = (
+        asyncio.run(pages.of(FIRST.replace("lane=hmc", f"lane={sampler}"))) for sampler in ("baoab", "mala")
+    )
+    pages.shown["k7mq2x9d"] = first.key
+    asyncio.run(pages.of(FIRST.replace("lane=hmc", "lane=nuts")))
+    assert pages.kept(first.key) is first and pages.kept(second.key) is None
 
 
 def test_a_file_that_cannot_be_made_is_tried_again(counted, monkeypatch):
@@ -145,3 +152,15 @@ def test_a_file_that_cannot_be_made_is_tried_again(counted, monkeypatch):
         with pytest.raises(SpecError, match="linker"):
             asyncio.run(pages.of(FIRST))
     assert asyncio.run(pages.of(FIRST))[0].key
+
+
+def test_few_files_wait_to_be_made(counted, monkeypatch):
+    pages, asked = counted
+    monkeypatch.setattr(followed, "MOST_WAITING", 2)
+
+    async def ask():
+        waiting = [FIRST.replace("lane=hmc", f"lane={sampler}") for sampler in ("hmc", "mala", "sghmc")]
+        return await asyncio.gather(*(pages.of(query) for query in waiting), return_exceptions=True)
+
+    found = asyncio.run(ask())
+    assert isinstance(found[2], SpecError) and "try again" in str(found[2]) and len(asked) == 2

@@ -1,10 +1,12 @@
 """What a student's light page may do in a room, and what it is shown."""
 
 import asyncio
+import json
 
 import pytest
 
 from app.lesson.course import library
+from app.room import race, shown
 from app.room import student as students
 from app.room.hub import Hub
 from app.room.race import target_text
@@ -15,6 +17,8 @@ from app.state import DEFAULT
 from samplers import Experiment
 from samplers.parameters import SpecError
 
+SLOW = 0.5
+"""Seconds of a live page whose link says so."""
 STEP = "?lesson=langevin&step=2&views=marginal"
 QUARTIC = "?target=quartic&lane=sgld"
 
@@ -37,7 +41,9 @@ class Page:
         self.bar, self.live, self.kept, self.sent = {}, {}, "", []
         self.student = Student(code, self.take)
 
-    def take(self, message):
+    def take(self, kind, text):
+        message = json.loads(text)
+        assert message["type"] == kind
         self.sent.append(message)
         if message["type"] == "keep":
             self.kept = message["student"]
@@ -66,7 +72,7 @@ def room(monkeypatch):
             monkeypatch.setattr(students, "AGAIN_SECONDS", 0.005)
 
             async def made(query, code):
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(SLOW if "slow" in query else 0.002)
                 return {"type": "page", "said": "", "key": query, "fragment": "", "lab": ""}
 
             monkeypatch.setattr(students, "page_message", made)
@@ -107,11 +113,12 @@ def test_students_follow_and_one_lets_go(room):
     async def do(new_page, rooms, code, secret):
         a, b = await new_page(), await new_page(free="free")
         await until(lambda: a.bar.get("students") == 2)
-        assert (a.live["key"], b.live) == (QUARTIC, {})
+        # A page that has let go, and was loaded again, has an experiment, too.
+        assert (a.live["key"], b.live["key"]) == (QUARTIC, QUARTIC)
         assert ("let_go" in a.buttons, "follow" in b.buttons) == (True, True)
         await rooms.lead(code, secret, STEP)
         await until(lambda: a.live["key"] == STEP)
-        assert b.live == {}
+        assert b.live["key"] == QUARTIC
         b.sends(["follow"])
         assert b.live["key"] == STEP
         a.sends(["let_go"])
@@ -130,7 +137,7 @@ def test_of_many_leads_the_last_is_shown(room):
         for seed in range(20):
             await rooms.lead(code, secret, f"{QUARTIC}&seed={seed}")
             await asyncio.sleep(0.0015)
-        await until(lambda: page.live["key"].endswith("seed=19"))
+        await until(lambda: page.live.get("key", "").endswith("seed=19"))
 
     room(do)
 
@@ -215,13 +222,16 @@ def test_a_race_takes_a_link_and_measures_it(room):
         await until(lambda: a.bar["race"])
         a.sends(["enter", f"?target={target}&lane=sgld(step_size:0.05)"])
         b.sends(["enter", "?target=gaussian&lane=sgld"])
-        await until(lambda: b.bar["said"])
-        assert "allowed is the target of the race" in b.bar["said"]
+        await until(lambda: "allowed is the target of the race" in b.bar["said"])
         await until(lambda: a.bar["race"]["rows"])
         assert a.bar["race"]["rows"][0][-1] is True and b.bar["race"]["rows"][0][-1] is False
         b.sends(["open", 0])
         await until(lambda: "sgld(step_size:0.05)" in b.live["key"])
         assert "follow" in b.buttons
+        # Who follows again before the page is made is not led off by it.
+        a.sends(["open", 0], ["follow"])
+        await rest()
+        assert a.live["key"] == QUARTIC and "let_go" in a.buttons
 
     room(do)
 
@@ -229,10 +239,11 @@ def test_a_race_takes_a_link_and_measures_it(room):
 def test_a_room_that_is_gone_is_said_and_comes_back(room):
     async def do(new_page, rooms, code, secret):
         page = await new_page()
+        await until(lambda: page.live.get("key") == QUARTIC)
         await rooms.close(code, secret)
         await until(lambda: "This room is gone" in page.bar["said"])
         await rooms.open_again(code, secret, STEP)
-        await until(lambda: page.bar["students"] == 1 and page.live["key"] == STEP)
+        await until(lambda: page.bar["students"] == 1 and page.live.get("key") == STEP)
         assert (await rooms.look(code)).students == 1
 
     room(do)
@@ -260,7 +271,7 @@ def test_who_leaves_hears_no_more(room):
         await until(lambda: b.bar["ask"])
         assert len(a.sent) == heard
         b.student.end()
-        assert audience(code).students == []
+        assert not audience(code).students
 
     room(do)
 
@@ -274,3 +285,50 @@ def test_a_page_that_no_file_can_show_says_so(monkeypatch):
     found = asyncio.run(students.page_message("?target=network", "k7mq2x9d"))
     assert "model of data" in found["said"] and "whole lab" in found["said"] and "key" not in found
     assert found["lab"] == "app?target=network&room=k7mq2x9d"
+
+
+def test_the_next_page_does_not_wait_for_one_that_nobody_shows(room):
+    """And students are told that it is being made. Fault: one after the other."""
+
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        await rooms.lead(code, secret, "?slow")
+        await until(lambda: page.live["said"] == students.MAKING)
+        began = asyncio.get_running_loop().time()
+        await rooms.lead(code, secret, STEP)
+        await until(lambda: page.live.get("key") == STEP)
+        assert asyncio.get_running_loop().time() - began < SLOW
+        await asyncio.sleep(SLOW)
+        assert page.live["key"] == STEP
+
+    room(do)
+
+
+def test_a_closed_page_makes_room_for_another_one(room, monkeypatch):
+    """Fault: whoever was there once counts for the day."""
+    monkeypatch.setattr("app.room.rooms.MOST_STUDENTS", 2)
+
+    async def do(new_page, rooms, code, secret):
+        a, b = await new_page(), await new_page()
+        late = await new_page()
+        assert "it is full" in late.bar["said"]
+        a.student.end()
+        await until(lambda: late.bar["students"] == 2)
+        # The same student's second page stays counted.
+        again = await new_page(b.kept)
+        again.student.end()
+        await rest()
+        assert (await rooms.look(code)).students == 2
+
+    room(do)
+
+
+def test_a_measured_time_below_nothing_is_not_known(monkeypatch):
+    """An estimate from too few steps; it would win a race by gradients."""
+    experiment = race.raced(
+        Experiment.from_query(QUARTIC, DEFAULT)[0], target_text(Experiment.from_query(QUARTIC, DEFAULT)[0])
+    )
+    assert race.measure(experiment)["tau"] > 0
+    monkeypatch.setattr("app.room.race.autocorrelation.tau_int", lambda statistics, k: -0.2)
+    assert race.measure(experiment)["tau"] is None
+    assert shown.entered({"ks": 0.4, "tau": None}).endswith("is not known yet.")
