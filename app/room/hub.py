@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
@@ -10,7 +11,8 @@ from app.room.rooms import Look, Rooms, rooms
 
 log = logging.getLogger("sgmcmc-lab")
 
-LOOK_SECONDS = 0.4
+LOOK_SECONDS, SOONEST = 0.4, 0.1
+"""Between two looks at a room: as a rule, and after a change by this process."""
 Hear = Callable[[Look | None], None]
 """Is told what a room is like now; None where it is gone."""
 
@@ -23,6 +25,7 @@ class Hub:
         self._hearing: dict[str, list[Hear]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._last: dict[str, Look | None] = {}
+        self._changed: dict[str, asyncio.Event] = {}
 
     def join(self, code: str, hear: Hear) -> Callable[[], None]:
         """Tell ``hear`` of the room from now on, until what is returned is called."""
@@ -38,7 +41,13 @@ class Hub:
 
         return leave
 
+    def changed(self, code: str) -> None:
+        """This process has changed the room: look soon."""
+        if code in self._changed:
+            self._changed[code].set()
+
     async def _watch(self, code: str) -> None:
+        changed = self._changed[code] = asyncio.Event()
         try:
             while self._hearing[code]:
                 look = before = self._last.get(code)
@@ -57,9 +66,12 @@ class Hub:
                 if look is None and reached:
                     # Who comes into one of the same code that is opened later has nothing to do with this one.
                     return
-                await asyncio.sleep(self._seconds)
+                changed.clear()
+                await asyncio.sleep(min(SOONEST, self._seconds))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), max(self._seconds - SOONEST, 0.0))
         finally:
-            for kept in (self._hearing, self._tasks, self._last):
+            for kept in (self._hearing, self._tasks, self._last, self._changed):
                 kept.pop(code, None)
 
     def _tell(self, code: str, whom: list[Hear]) -> None:

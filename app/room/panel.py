@@ -14,7 +14,7 @@ import panel as pn
 from app import link
 from app.lesson.course import read_apart
 from app.lesson.place import SKIPPED
-from app.room import race, shown
+from app.room import followed, race, shown
 from app.room.bar import RoomBar
 from app.room.hub import hub
 from app.room.network import address_of
@@ -94,6 +94,9 @@ class RoomPanel:
             self._opening = False
         self.leave()
         self._secret = secret
+        if followed.possible():
+            # Her students' first page is made before they come.
+            self._do_later(_make_ready(self._led))
 
         def begin() -> None:
             self.state.room = code
@@ -405,6 +408,7 @@ class RoomPanel:
         """What is refused is said; a store that does not answer ends nothing."""
         try:
             await work
+            hub().changed(self.state.room)
         except SpecError as error:
             self._say(str(error))
         except asyncio.CancelledError:
@@ -415,6 +419,15 @@ class RoomPanel:
             await asyncio.sleep(AGAIN_SECONDS)
             if self._said == AWAY:
                 self._say("")
+
+
+async def _make_ready(query: str) -> None:
+    try:
+        await followed.pages().of(query)
+    except SpecError:
+        pass  # Its students are told why.
+    except Exception:
+        log.exception("The live page of a room could not be made")
 
 
 def _compared(query: str) -> str:

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from app.lesson.course import read_apart
@@ -27,6 +28,8 @@ AGAIN_SECONDS = 4.0
 """The time between two tries to come into a room that is gone or does not answer."""
 SOON = 0.3
 """A file that takes longer is announced."""
+COUNT_SECONDS = 2.0
+"""How often students are told how many they are, at most."""
 MOST_BARS = 64
 """Different bars of one look that are kept."""
 MAKING = "The page of the teacher's experiment is being made …"
@@ -54,6 +57,8 @@ class Audience:
         """The link that it is of."""
         self._bars: dict[Any, str] = {}
         """The bars of the present look; most students have the same one."""
+        self._counting: asyncio.TimerHandle | None = None
+        """The next time that all are told how many there are."""
         self._making: asyncio.Task[None] | None = None
         self._leave: Callable[[], None] = lambda: None
 
@@ -74,6 +79,8 @@ class Audience:
         if not self.students:
             self._leave()
             self.look = None
+            if self._counting is not None:
+                self._counting.cancel()
             pages().shown.pop(self.code, None)
             _AUDIENCES.pop(self.code, None)
 
@@ -99,10 +106,22 @@ class Audience:
                 self.remove(student)
                 student.lost()
             return
-        for student in list(self.students):
-            student.know()
+        if before is not None and replace(before, students=look.students) == look:
+            # While a class comes in, each student would hear of each other one.
+            self._count_soon()
+        else:
+            self._draw()
         if (before is None or before.link != look.link) and (self._making is None or self._making.done()):
             self._making = asyncio.get_running_loop().create_task(self._make())
+
+    def _draw(self) -> None:
+        self._counting = None
+        for student in list(self.students):
+            student.know()
+
+    def _count_soon(self) -> None:
+        if self._counting is None:
+            self._counting = asyncio.get_running_loop().call_later(COUNT_SECONDS, self._draw)
 
     async def _make(self) -> None:
         """Show what the teacher shows, until that is the present one; a file for what was before is not waited for."""
@@ -280,6 +299,7 @@ class Student:
     async def _send_answer(self, number: int, option: int) -> None:
         try:
             await rooms().answer(self.code, self.mark, number, option)
+            hub().changed(self.code)
         except BaseException:
             # It may be given again.
             self._answered.pop(number, None)

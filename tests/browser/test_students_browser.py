@@ -58,13 +58,18 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
     assert a.page.url.endswith(f"/room/{code}")
     room_says(teacher, "2 students")
     # Follow.
-    before = a.steps()
+    before, first = a.steps(), a.settings()["lane0"]["sampler"]["step_size"]
     slider = teacher.page.get_by_role("slider", name=re.compile("Step size")).first
     slider.focus()
     slider.press("ArrowRight")
-    wanted = teacher.until(lambda: re.search(r"step_size:([\d.e-]+)", teacher.field("lane")), "another step size")[1]
+
+    def moved():
+        found = re.search(r"step_size:([\d.e-]+)", teacher.field("lane"))
+        return found and float(found[1]) != first and float(found[1])
+
+    wanted = teacher.until(moved, "another step size")
     for student in (a, b):
-        student.until(lambda s=student: s.settings()["lane0"]["sampler"]["step_size"] == float(wanted), "the step size")
+        student.until(lambda s=student: s.settings()["lane0"]["sampler"]["step_size"] == wanted, "the step size")
     assert a.steps() >= before, "the run begins anew"
     teacher.button("Pause").first.click()
     for student in (a, b):

@@ -71,6 +71,7 @@ def a_class(monkeypatch):
             monkeypatch.setattr(panel, "rooms", lambda: kept)
             monkeypatch.setattr(panel, "hub", lambda: hub)
             monkeypatch.setattr(panel, "AGAIN_SECONDS", 0.005)
+            monkeypatch.setattr(panel.followed, "possible", lambda: False)
 
             async def new_page(code="", mark=""):
                 page = Page(code)

@@ -70,6 +70,7 @@ def room(monkeypatch):
             monkeypatch.setattr(students, "rooms", lambda: kept)
             monkeypatch.setattr(students, "hub", lambda: hub)
             monkeypatch.setattr(students, "AGAIN_SECONDS", 0.005)
+            monkeypatch.setattr(students, "COUNT_SECONDS", 0.005)
 
             async def made(query, code):
                 await asyncio.sleep(SLOW if "slow" in query else 0.002)
