@@ -32,7 +32,7 @@ hour for headers, and for a body without end."""
 WAITING_OF_ADDRESS = 500
 """Connections of one address that wait for a request: of one more the oldest gives way."""
 MOST_OF_ADDRESS = 2_000
-"""Connections of one address. A class of 400 behind one address has one for each page, and a few while it opens."""
+"""Connections of one address. A class of 1,500 behind one address has one for each page, and a few while it opens."""
 MOST_FILES = 10_000
 """Open files that the server asks the system for."""
 _EMPTY = b"HTTP/1.1 400 Bad Request\r\n\r\n"
