@@ -5,8 +5,8 @@ A room changes the page's state as a link does, and nothing else of it.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import panel as pn
@@ -18,6 +18,7 @@ from app.room import followed, race, shown
 from app.room.bar import RoomBar
 from app.room.hub import hub
 from app.room.network import address_of
+from app.room.presses import Presses
 from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, new_mark, rooms
 from app.room.share import Share
 from app.turn import on_page
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sgmcmc-lab")
 
-PRESSES, PRESSES_AT_ONCE = 5.0, 30.0
-"""Buttons that a page may press in a second, and at once; others are passed over. To follow takes the server 6 ms."""
 MOST_OPENED = 20
 """Rooms that one page opens, one after the other."""
 AGAIN_SECONDS = 4.0
@@ -61,7 +60,7 @@ class RoomPanel:
         """What is the last try to come in."""
         self._opened = 0
         """Rooms that this page has opened."""
-        self._presses, self._pressed = PRESSES_AT_ONCE, 0.0
+        self._presses = Presses()
         self._look: Look | None = None
         self._shown: dict[str, Any] = {}
         self._led = self._followed = ""
@@ -143,12 +142,8 @@ class RoomPanel:
         self.panel.objects = [self.bar]
 
     def _heard(self, message: list[Any]) -> None:
-        now = time.monotonic()
-        self._presses = min(PRESSES_AT_ONCE, self._presses + PRESSES * (now - self._pressed))
-        self._pressed = now
-        if self._presses < 1:
+        if not self._presses.take():
             return
-        self._presses -= 1
         action, given = message[0], message[1:]
         if action == "hello" and len(given) == 3 and all(isinstance(one, str) for one in given):
             # A component that is drawn anew is shown all again.
@@ -349,7 +344,7 @@ class RoomPanel:
 
     async def _measure(self, made: Any, number: int) -> None:
         try:
-            entry = await race.measured(made)
+            entry = await race.measured(partial(race.measure, made))
             await rooms().enter(self.state.room, self._student, number, entry)
             self._say(shown.entered(entry))
         except SpecError as error:
@@ -408,7 +403,8 @@ class RoomPanel:
         """What is refused is said; a store that does not answer ends nothing."""
         try:
             await work
-            hub().changed(self.state.room)
+            if self.is_maker:
+                hub().changed(self.state.room)
         except SpecError as error:
             self._say(str(error))
         except asyncio.CancelledError:

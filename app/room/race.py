@@ -1,8 +1,8 @@
 """What a race counts: the server runs a student's sampler anew, at the same cost for everybody."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,12 +79,11 @@ def measure_link(query: str, target: str) -> dict[str, Any]:
     return measure(raced(experiment, target))
 
 
-async def measured(made: Experiment | str, target: str = "") -> dict[str, Any]:
-    """The result of :func:`measure`, or of :func:`measure_link` for a link, by a thread of its own."""
+async def measured(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result of :func:`measure` or :func:`measure_link`, by a thread of its own. Raises :class:`SpecError`."""
     if _waiting[0] >= WAITING:
         raise SpecError("race", _waiting[0] + 1, f"{WAITING} samplers wait to be measured; try again in a moment")
     _waiting[0] += 1
-    work = partial(measure_link, made, target) if isinstance(made, str) else partial(measure, made)
     try:
         return await asyncio.get_running_loop().run_in_executor(POOL, work)
     finally:

@@ -6,24 +6,23 @@ All students of a room in this process share one look at the room and one live p
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from app.lesson.course import read_apart
 from app.room import race, shown
 from app.room.followed import pages
 from app.room.hub import hub
+from app.room.presses import Presses
 from app.room.rooms import AWAY, KEPT, GoneError, Look, Race, new_mark, rooms
 from samplers.choices import MAX_QUERY
 from samplers.parameters import SpecError
 
 log = logging.getLogger("sgmcmc-lab")
 
-MESSAGES, MESSAGES_AT_ONCE = 5.0, 30.0
-"""Messages that a page may send in a second, and at once; others are passed over."""
 AGAIN_SECONDS = 4.0
 """The time between two tries to come into a room that is gone or does not answer."""
 SOON = 0.3
@@ -191,7 +190,7 @@ class Student:
         self._answered: dict[int, int] = {}
         self._look: Look | None = None
         self._bar = ""
-        self._credit, self._heard = MESSAGES_AT_ONCE, time.monotonic()
+        self._presses = Presses()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def end(self) -> None:
@@ -214,12 +213,8 @@ class Student:
 
     def hear(self, message: Any) -> None:
         """Take a message of the page: an action and what it is about."""
-        now = time.monotonic()
-        self._credit = min(MESSAGES_AT_ONCE, self._credit + MESSAGES * (now - self._heard))
-        self._heard = now
-        if self._credit < 1 or not (isinstance(message, list) and message and isinstance(message[0], str)):
+        if not self._presses.take() or not (isinstance(message, list) and message and isinstance(message[0], str)):
             return
-        self._credit -= 1
         try:
             self._take(message[0], message[1:])
         except SpecError as error:
@@ -314,7 +309,7 @@ class Student:
 
     async def _measure(self, query: str, held: Race) -> None:
         try:
-            entry = await race.measured(query, held.target)
+            entry = await race.measured(partial(race.measure_link, query, held.target))
             await rooms().enter(self.code, self.mark, held.number, entry)
             self._say(shown.entered(entry))
         finally:

@@ -35,7 +35,8 @@ class _Compressed(RequestHandler):
         self.set_header("Content-Type", f"{kind}; charset=utf-8")
         self.set_header("Cache-Control", "no-cache")
         self.set_header("Vary", "Accept-Encoding")
-        self.set_header("Etag", f'"{tag}"')
+        self._tag = tag
+        self.set_etag_header()
         if self.check_etag_header():
             self.set_status(304)
             self.finish()
@@ -47,8 +48,8 @@ class _Compressed(RequestHandler):
             self.finish(gzip.decompress(content))
 
     def compute_etag(self) -> str | None:
-        """That which is set."""
-        return self._headers.get("Etag")
+        """The tag of the content."""
+        return f'"{self._tag}"'
 
 
 @cache

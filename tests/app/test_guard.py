@@ -29,8 +29,9 @@ from panel.io.application import build_single_handler_application
 from panel.io.session import generate_session
 from panel.io.state import set_curdoc
 from panel.models.esm import DataEvent, ReactiveESM
+from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import HTTPHeaders
-from tornado.websocket import WebSocketClosedError
+from tornado.websocket import WebSocketClosedError, websocket_connect
 
 from app.guard.server import EmbedError, Guard, GuardedTornado, embedding_sites, install
 from app.guard.socket import (
@@ -148,6 +149,15 @@ PROMISES = {
         "test_a_page_opens_few_rooms_in_its_life",
         "test_everything_is_bounded",
         "test_hostile_values_are_refused_as_in_links",
+    ),
+    "A student's live page has": (
+        "test_a_students_socket_is_bounded",
+        "test_a_flood_is_passed_over",
+        "test_of_states_that_wait_the_last_one_is_sent",
+        "test_a_closed_page_makes_room_for_another_one",
+        "test_few_files_wait_to_be_made",
+        "test_few_files_are_kept",
+        "test_every_answer_has_the_headers",
     ),
     "Every answer has": ("test_every_answer_has_the_headers", "test_a_page_runs_its_own_scripts_only"),
     "An error sends the client": (
@@ -962,6 +972,7 @@ def test_every_answer_has_the_headers(server):
             path: await get(server, path, **headers)
             for path, headers in (
                 ("/", {}), ("/app" + PAUSED, {}), ("/static/js/bokeh.min.js", {}), ("/favicon.ico", {}), ("/none", {}),
+                ("/room/k7mq2x9d", {}), ("/room/files/room.js", {}), ("/room/files/none.html", {}),
                 ("/app/ws", {}), ("/app?bokeh-session-id=1", {}), ("/app#host", {"Host": "evil.example"}),
             )
         }  # fmt: skip
@@ -977,6 +988,47 @@ def test_every_answer_has_the_headers(server):
         assert path.startswith("/static") or not any(
             secret in answer.body.decode(errors="replace") for secret in SECRETS
         ), path
+
+
+def test_a_students_socket_is_bounded(server):
+    """Of this server's own pages, with small messages; codes have eight letters."""
+
+    async def closed(code, *sent, origin=f"http://127.0.0.1:{server.port}"):
+        url = f"ws://127.0.0.1:{server.port}/room/{code}/socket"
+        try:
+            socket = await websocket_connect(HTTPRequest(url, headers={"Origin": origin}))
+        except HTTPClientError as error:
+            return error.code
+        for text in sent:
+            await socket.write_message(text)
+        while await asyncio.wait_for(socket.read_message(), 60) is not None:
+            pass
+        return socket.close_code
+
+    async def ask():
+        return [
+            await closed("k7mq2x9d", origin="http://evil.example"),
+            await closed("none"),
+            await closed("k7mq2x9d", "[", "[" * 10_000, "3", json.dumps(["hello"]), "x" * 20_001),
+        ]
+
+    start = len(server.log)
+    assert run(ask()) == [403, 1008, 1009]
+    assert not server.crashes(start)
+
+
+def test_a_script_of_rooms_is_sent_once(server):
+    """Compressed. Fault: a tag that changes."""
+
+    async def ask():
+        first = await get(server, "/room/files/room.js", **{"Accept-Encoding": "gzip"})
+        tag = {"If-None-Match": first.headers["Etag"]}
+        return first, await get(server, "/room/files/room.js", **tag), await get(server, "/room/files/live.js", **tag)
+
+    first, again, other = run(ask())
+    assert (first.code, again.code, other.code) == (200, 304, 200) and not again.body
+    # The client keeps the encoding that it has undone under this name.
+    assert first.headers["X-Consumed-Content-Encoding"] == "gzip"
 
 
 @pytest.mark.parametrize(

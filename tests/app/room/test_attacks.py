@@ -7,26 +7,15 @@ import pytest
 
 from app import link
 from app.lesson.course import library
-from app.room import panel, shown
+from app.room import panel, presses, shown
 from app.room.hub import Hub
 from app.room.panel import RoomPanel
 from app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, new_mark
-from app.room.store import Memory
 from app.state import AppState
+from tests.rooms import Store, rest, until
 
 STEP = "?lesson=langevin&step=2&views=marginal"
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
-
-
-class Store(Memory):
-    """One that can be away."""
-
-    away = False
-
-    def __getattribute__(self, name):
-        if name in ("make", "read", "write", "add", "has", "drop") and Store.away:
-            raise OSError("nobody listens")
-        return super().__getattribute__(name)
 
 
 class Page:
@@ -108,17 +97,6 @@ def spy(page, monkeypatch):
     page.room.bar.show, page.room.bar.keep = show, keep
 
 
-async def rest():
-    """Until all that was asked for is done, and was seen by everybody."""
-    for _ in range(50):
-        await asyncio.sleep(0.001)
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.002)
-
-
 def test_a_page_is_one_student_whatever_it_sends(a_class):
     """Fails where one page fills the room, or answers for many."""
 
@@ -152,11 +130,11 @@ def test_a_page_does_not_take_the_server_by_following_and_letting_go(bounded, a_
         taken = []
         monkeypatch.setattr(link, "follow", lambda state, query: taken.append(query) or [])
         if not bounded:
-            monkeypatch.setattr(panel, "PRESSES", 1e9)
+            monkeypatch.setattr(presses, "PRESSES", 1e9)
         student.sends(*[["let_go"], ["follow"]] * 100)
         return len(taken)
 
-    assert (a_class(do) <= panel.PRESSES_AT_ONCE) == bounded
+    assert (a_class(do) <= presses.PRESSES_AT_ONCE) == bounded
 
 
 def test_a_student_does_nothing_that_is_the_makers(a_class):

@@ -11,27 +11,17 @@ from app.room import student as students
 from app.room.hub import Hub
 from app.room.race import target_text
 from app.room.rooms import AWAY, Rooms, new_mark
-from app.room.store import Memory
 from app.room.student import Student, audience
+from app.room.web import RoomSocket
 from app.state import DEFAULT
 from samplers import Experiment
 from samplers.parameters import SpecError
+from tests.rooms import Store, rest, until
 
 SLOW = 0.5
 """Seconds of a live page whose link says so."""
 STEP = "?lesson=langevin&step=2&views=marginal"
 QUARTIC = "?target=quartic&lane=sgld"
-
-
-class Store(Memory):
-    """One that can be away."""
-
-    away = False
-
-    def __getattribute__(self, name):
-        if name in ("make", "read", "write", "add", "has", "drop") and Store.away:
-            raise OSError("nobody listens")
-        return super().__getattribute__(name)
 
 
 class Page:
@@ -98,16 +88,6 @@ def room(monkeypatch):
         return asyncio.run(whole())
 
     return run
-
-
-async def rest():
-    for _ in range(60):
-        await asyncio.sleep(0.001)
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.002)
 
 
 def test_students_follow_and_one_lets_go(room):
@@ -333,3 +313,28 @@ def test_a_measured_time_below_nothing_is_not_known(monkeypatch):
     monkeypatch.setattr("app.room.race.autocorrelation.tau_int", lambda statistics, k: -0.2)
     assert race.measure(experiment)["tau"] is None
     assert shown.entered({"ks": 0.4, "tau": None}).endswith("is not known yet.")
+
+
+def test_of_states_that_wait_the_last_one_is_sent():
+    """To a page that takes one message at a time. Fault: a list of all."""
+
+    class Slow(RoomSocket):
+        def __init__(self):
+            self._waiting, self._sending, self.sent = {}, False, []
+
+        async def write_message(self, text):
+            self.sent.append(text)
+            await asyncio.sleep(0.01)
+
+    async def do():
+        socket = Slow()
+        for number in range(100):
+            socket._send("bar", f"bar {number}")
+            socket._send("page", f"page {number}")
+            await asyncio.sleep(0)
+        await until(lambda: not socket._sending)
+        return socket.sent
+
+    sent = asyncio.run(do())
+    assert sent[-2:] == ["bar 99", "page 99"] or sent[-2:] == ["page 99", "bar 99"]
+    assert len(sent) <= 4
