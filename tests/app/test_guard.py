@@ -1003,7 +1003,9 @@ def test_a_students_socket_is_bounded(server):
             await socket.write_message(text)
         while await asyncio.wait_for(socket.read_message(), 60) is not None:
             pass
-        return socket.close_code
+        code = socket.close_code
+        socket.close()
+        return code
 
     async def ask():
         return [
