@@ -9,19 +9,22 @@ life.begin()
 print("SG-MCMC Lab: loading libraries and compiled functions …", file=sys.stderr, flush=True)
 
 # ruff: noqa: E402
+from contextlib import chdir
+
+# Its file selector writes the working directory of the import into every page, as a default.
+with chdir("/"):
+    import panel_material_ui  # noqa: F401
+
 import threading
 
-from tornado.ioloop import IOLoop, PeriodicCallback
+from tornado.ioloop import IOLoop
 from tornado.websocket import WebSocketClosedError
 
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
-from app import memory, patches, shell, warmup  # noqa: F401
+from app import patches, shell, warmup  # noqa: F401
 from app.guard.connections import OPEN
 from app.guard.server import install
-from app.guard.turns import TURNS
-from app.live import PACE
-from app.room import ahead
 
 install()
 patches.install()
@@ -30,16 +33,12 @@ SWITCH_SECONDS = 0.0005
 """How long a thread that reads a file may keep the loop waiting for the interpreter. The loop lets go of it at every
 stat of a file and every send, some hundred times for a figure. With Python's .005 s the longest standstill while a
 corpus of 20,000 documents was read was .56 and .59 s, with this .25 and .29 s, at the same rate of frames."""
-LOOK_MS = 1000
-"""How often it is asked whether the collector should look at all pages."""
 
 
 def on_server_loaded(server_context):
     """Compile in the background, so that the first page finds its sampler ready; pages show the progress."""
     sys.setswitchinterval(SWITCH_SECONDS)
     threading.Thread(target=warmup.compile_all, name="warm-up", daemon=True).start()
-    PeriodicCallback(ahead.beat, 1000 * ahead.BEAT_SECONDS).start()
-    PeriodicCallback(lambda: TURNS.crowded or memory.look(PACE.quiet), LOOK_MS).start()
     loop = IOLoop.current()
     loop.asyncio_loop.set_exception_handler(_unless_gone)
     # Once the loop runs, for Bokeh has a handler of its own by then.

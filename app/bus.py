@@ -1,8 +1,8 @@
-"""Frames to the page and acknowledgements back, below Panel's own synchronisation.
+"""Figures and frames to the page and acknowledgements back, below Panel's own synchronisation.
 
-A parameter change walks the page's whole model graph on the server and costs tens of milliseconds. A
-frame changes no model there: it is one binary message that the page's script writes into the glyphs'
-data sources. The page answers when the frame is on its screen, and says whether it is hidden.
+A figure is some forty models. Each is a Bokeh document of its own in the browser and none on the server, so that a page
+has few models and no change of it walks those of figures. A frame is one binary message that the page's script writes
+into the glyphs' data sources. The page answers when the frame is on its screen, and says whether it is hidden.
 """
 
 import json
@@ -18,9 +18,8 @@ from bokeh.protocol.messages.patch_doc import patch_doc
 from panel.custom import JSComponent
 from panel.models.esm import ESMEvent, ReactiveESM
 
-from app.bundle import component
-from app.guard.socket import GuardedSocket, framed, socket_of
-from app.patches import override
+from app.bundle import ASSETS, component
+from app.guard.socket import GuardedSocket, framed, listen, socket_of
 from app.views.base import Feed
 
 
@@ -65,7 +64,7 @@ def _head(model: Any) -> bytes:
 
 
 class Bus(Wire):
-    """The invisible component that carries frames. One for each session.
+    """The figures of a page, and what goes to and from its script. One for each session.
 
     A message is bytes: a frame is numbers, of which the first, a small whole one, begins with a zero byte; everything
     else is JSON, which begins with a brace.
@@ -75,11 +74,13 @@ class Bus(Wire):
     """The number with which a page announces itself."""
 
     _esm = component("bus.js")
+    _stylesheets: ClassVar[list[str]] = [(ASSETS / "figures.css").read_text(encoding="utf-8")]
 
     def __init__(self, on_answer: Callable[[int, bool, int, int, bool], None], **params: Any):
-        super().__init__(width=0, height=0, margin=0, sizing_mode="fixed", **params)
+        super().__init__(margin=0, sizing_mode="stretch_width", css_classes=["views"], **params)
         self._on_answer = on_answer
         self._generation = 0
+        listen(self._document, self._handle_msg)
 
     @property
     def generation(self) -> int:
@@ -90,11 +91,6 @@ class Bus(Wire):
     def connected(self) -> bool:
         """Whether a page is there to receive frames."""
         return self.socket is not None
-
-    @override("panel.reactive:Syncable._server_event")
-    def _server_event(self, doc: Any, event: Any) -> None:
-        # Panel's path would announce itself busy to every part of the page, for every frame.
-        self._handle_msg(getattr(event, "data", None))
 
     def _handle_msg(self, answer: Any) -> None:
         if isinstance(answer, list) and len(answer) == 5 and all(isinstance(x, int) for x in answer):
@@ -111,16 +107,22 @@ class Bus(Wire):
         if (socket := self.socket) is not None:
             socket.set_nodelay(True)
 
-    async def set_layout(self, feeds: Sequence[Feed], looks: Mapping[str, Mapping[str, str]] | None = None) -> None:
-        """From now on frames hold the data of these feeds. ``looks`` are properties of models, by their id.
+    async def set_layout(self, views: Sequence[Any], feeds: Sequence[Feed], look: Mapping[str, Any]) -> None:
+        """Show the figures of these views, and let frames hold the data of these feeds.
 
-        They are for what the page's frame would set otherwise when it is given a new figure.
+        ``look``: the ``cards`` of the views, each with the place and the words around the figure; the ``classes`` of
+        the grid; and its ``colours``.
         """
         self._generation += 1
         listed = [
             [feed.model.id, list(feed.columns), feed.operation, feed.rollover, list(feed.names)] for feed in feeds
         ]
-        await self._send({"type": "layout", "generation": self._generation, "feeds": listed, "looks": looks or {}})
+        cards = [{**card, "figure": view.document} for view, card in zip(views, look["cards"], strict=True)]
+        await self._send({**look, "type": "layout", "generation": self._generation, "feeds": listed, "cards": cards})
+
+    async def send_former(self, former: bool) -> None:
+        """Grey the figures, which are those of an experiment that gives way to another, or take that back."""
+        await self._send({"type": "former", "former": former})
 
     async def send_frame(self, number: int, data: dict[int, tuple[Any, ...]]) -> None:
         """Send the arrays of each feed, by its index in the layout."""

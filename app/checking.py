@@ -32,12 +32,12 @@ def untested(name: str = "sgmcmc-lab") -> Iterator[str]:
 
 
 def patches_off() -> Iterator[str]:
-    """A sentence for each patch whose place in a library is another than it was written for."""
-    from app.replacements import PATCHES
+    """A sentence for each patch whose function in a library is another than it was written for."""
+    from app.patches import PATCHES
 
     for patch in PATCHES:
-        if patch.differing:
-            yield f"{patch.without}: {', '.join(patch.differing)} is unknown"
+        if not patch.fits:
+            yield f"{patch.without}: {patch.place} is unknown"
 
 
 def first_frame() -> float:

@@ -559,21 +559,19 @@ class Controls(Panel):
 
     def _pages(self) -> list[Any]:
         """The ways to the models of data, and from them to a density."""
-        made = [
-            self._target_button(model.title, "dataset", key, "methods for a model of real data, side by side.")
-            for key, model in MODELS.items()
-            if key != self.state.experiment.target.key
-        ]
-        if self.state.experiment.of_model:
-            help_ = "samplers on distributions whose answers are known exactly."
-            made.append(self._target_button("Known distributions", "functions", DEFAULT.target.key, help_))
-        title = pn.pane.HTML("<b>Real data</b>", margin=(10, 12, 0, 12))
-        return [pn.Column(title, *made, sizing_mode="stretch_width", margin=(0, 0, 20, 0))]
-
-    def _target_button(self, label: str, icon: str, key: str, help_: str) -> Any:
-        button = pmui.Button(
-            label=label, icon=icon, variant="outlined", size="small", sizing_mode="stretch_width", margin=(4, 10),
-            description=f"{label}: {help_}",
+        models = {model.title: key for key, model in MODELS.items() if key != self.state.experiment.target.key}
+        menu = pmui.MenuButton(
+            label="Models of data", icon="dataset", variant="outlined", size="small", sizing_mode="stretch_width",
+            margin=(4, 10), items=[{"label": title} for title in models],
+            description="Models of data: methods for a model of real data, side by side.",
         )  # fmt: skip
-        button.on_click(lambda _: self._do(self.state.set_target, key))
-        return button
+        menu.on_click(lambda item: self._do(self.state.set_target, models[item["label"]]))
+        made = [menu]
+        if self.state.experiment.of_model:
+            back = pmui.Button(
+                label="Known distributions", icon="functions", variant="outlined", size="small", sizing_mode="stretch_width",
+                margin=(4, 10), description="Known distributions: samplers on distributions whose answers are known exactly.",
+            )  # fmt: skip
+            back.on_click(lambda _: self._do(self.state.set_target, DEFAULT.target.key))
+            made.append(back)
+        return made

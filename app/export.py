@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
 
 from app.camera import SECONDS, Camera
@@ -123,7 +122,7 @@ class ExportMenu:
         )  # fmt: skip
         self._menu.on_click(self._clicked)
         state.param.watch(lambda *_: self._refresh(), "experiment")
-        self.panel = pn.Row(self._menu, margin=0, align="end")
+        self.panel = self._menu
 
     def actions(self) -> dict[str, tuple[str, Callable[[], Any]]]:
         """An icon and an action for each label."""

@@ -14,9 +14,6 @@ from typing import Any, Protocol
 
 from app.bus import Bus
 from app.fair import Pool
-from app.guard.turns import TURNS
-from app.theme import axis_type
-from app.views.base import Feed
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -24,17 +21,11 @@ FRAME_SECONDS = 1 / 30
 """The shortest time between two frames; more is not seen."""
 LOOP_SHARE = 0.55
 """The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
-CROWDED_SECONDS = 0.17
-"""The time between two frames of a page while other people wait for theirs, or for its figures, to be made."""
-FORMULAS_SECONDS = 10.0
-"""So long after its first frame a page has its formulas, however many people wait for their pages."""
 DEAREST_FRAME = 0.004
 """A frame costs at most this many seconds of the loop. What is beyond that was another page being opened."""
 UNANSWERED = 3
 """With so many frames on their way and not yet answered, nothing is sent but what shows an edit. The page answers every
 second one, and draws one while the next is under way; more would only wait in it."""
-AGAIN_SECONDS = 0.01
-"""Who waits for others' turns asks so often whether they are over."""
 LOST_SECONDS = 5.0
 """A page that has not answered for so long is sent one more frame."""
 SHORTEST_SECONDS = 0.1
@@ -68,8 +59,6 @@ class Pace:
             self._cost = min((busy - self._busy) / self._frames, DEAREST_FRAME)
             self._since, self._busy, self._frames = now, busy, 0
             self._recent, self._senders = self._senders, set()
-        if TURNS.crowded or _TURNS.wanted:
-            return CROWDED_SECONDS
         return max(FRAME_SECONDS, len(self._recent) * self._cost / LOOP_SHARE)
 
     @property
@@ -77,56 +66,15 @@ class Pace:
         """Whether no page has had a frame for a second or two."""
         return time.perf_counter() - self._last > 1.0
 
-    def others(self, session: int) -> bool:
-        """Whether other sessions sent frames in the last seconds."""
-        return bool((self._recent | self._senders) - {session})
-
-
-class Turns:
-    """Who may make or show a new figure or card, and when: that holds the loop, and others have frames in between."""
-
-    def __init__(self) -> None:
-        self._free = 0.0
-        self._queue: deque[object] = deque()
-
-    @property
-    def wanted(self) -> bool:
-        """Whether somebody waits for a turn, or has it."""
-        return bool(self._queue)
-
-    async def take(self, work: Callable[[], None]) -> None:
-        """Do what holds the loop, first come, first served. The loop is then left alone for as long."""
-        ticket = object()
-        self._queue.append(ticket)
-        try:
-            await asyncio.sleep(0)
-            # How long those before it will hold the loop is unknown, so it asks again.
-            while (left := self._free - time.perf_counter()) > 0 or self._queue[0] is not ticket:
-                await asyncio.sleep(max(left, AGAIN_SECONDS))
-            began = time.perf_counter()
-            try:
-                work()
-            finally:
-                self._free = 2 * time.perf_counter() - began
-        finally:
-            self._queue.remove(ticket)
-
 
 PACE = Pace()
-_TURNS = Turns()
-
-
-class LiveView(Protocol):
-    """What the loop asks of a view."""
-
-    feeds: dict[str, Feed]
 
 
 class LiveScreen(Protocol):
     """What the loop asks of the page."""
 
-    def show_views(self, views: Sequence[Any]) -> Sequence[Callable[[], None]]:
-        """What puts the first of the views' figures on the page, the first two, and so on."""
+    def look(self, views: Sequence[Any]) -> Mapping[str, Any]:
+        """The cards of the views, the classes of their grid, and its colours."""
 
     def show_status(self, what: str) -> None:
         """Say what is going on before anything moves; an empty text says nothing."""
@@ -171,13 +119,8 @@ class Live:
         self._drawn_times: deque[tuple[float, int]] = deque(maxlen=60)
 
     @abstractmethod
-    def view_builders(self) -> Sequence[Callable[[], None]]:
-        """What makes new figures for what is chosen now; the page's script does not know them yet."""
-
     def build_views(self) -> None:
-        """New figures, all at once."""
-        for build in self.view_builders():
-            build()
+        """Make new figures for what is chosen now; the page's script does not know them yet."""
 
     @abstractmethod
     def _active(self) -> bool:
@@ -195,18 +138,6 @@ class Live:
     async def _slow_turn(self, turn: int) -> None:
         """Slow work, by its number; captions and the readout."""
 
-    async def take_turns(self, works: Sequence[Callable[[], None]], last_does_all: bool = False) -> None:
-        """Do what holds the loop, one after another, each when it is its turn; at once where no other page has frames.
-
-        ``last_does_all`` says that each does more than the one before it, and all of that.
-        """
-        if not PACE.others(id(self)):
-            for work in works[-1:] if last_does_all else works:
-                work()
-            return
-        for work in works:
-            await _TURNS.take(work)
-
     def step(self) -> None:
         """One single step of all that runs."""
         self._single += 1
@@ -219,11 +150,10 @@ class Live:
         slow = asyncio.create_task(self._slow_loop())
         try:
             due, told = time.perf_counter(), False
-            at_latest = due + FORMULAS_SECONDS
             while True:
-                if self._seen_moving and not told and (not TURNS.crowded or time.perf_counter() > at_latest):
+                if self._seen_moving and not told:
                     told = True
-                    await self.take_turns([self._page.moving])
+                    self._page.moving()
                 await self._lay_out()
                 if self._restart:
                     await self._begin()
@@ -242,11 +172,9 @@ class Live:
             slow.cancel()
 
     async def _lay_out(self) -> None:
-        """Where others are chosen, new figures on the page, a turn for each; what others want comes between them."""
+        """New figures on the page where others are chosen."""
         if self._rebuild:
-            await self.take_turns(self.view_builders())
-            if self._stale:
-                await self.take_turns(self._page.show_views(self.views), last_does_all=True)
+            self.build_views()
         if self._stale:
             await self._send_layout()
 
@@ -303,11 +231,7 @@ class Live:
                 indices[name] = len(feeds)
                 feeds.append(feed)
             self._feeds.append((view, indices))
-        looks = {}
-        for view in self.views:
-            if view.scene.large:
-                looks |= axis_type(view.figure)
-        await self.bus.set_layout(feeds, looks)
+        await self.bus.set_layout(self.views, feeds, self._page.look(self.views))
         self.frames_sent = self.frames_drawn = 0
         self._drawn_times.clear()
         self._redraw = True
@@ -315,8 +239,7 @@ class Live:
     async def _slow_loop(self) -> None:
         turn = 0
         while True:
-            # While people wait for their pages, captions and readouts come four times less often.
-            await asyncio.sleep(SLOW_SECONDS * (4 if TURNS.crowded else 1))
+            await asyncio.sleep(SLOW_SECONDS)
             if self._watched and not (self._restart or self._rebuild or self._stale):
                 turn += 1
                 try:

@@ -4,12 +4,10 @@ import logging
 
 import panel as pn
 
-from app.memory import leave_out
 from app.shell import page
 
 try:
     page().servable()
-    leave_out()
 except Exception:
     # Bokeh would show the traceback, with the server's paths, to whoever opened the page.
     logging.getLogger("sgmcmc-lab").exception("A page could not be opened")

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol
 
 from app.fair import Pool, Share
@@ -246,19 +245,14 @@ class Runner(Live):
         self._restart = self.lanes is None
         self._rebuild = self._restart or self._wanted() != self._built
 
-    def view_builders(self) -> list[Callable[[], None]]:
-        """What makes new figures; none for a model that is still to be loaded."""
+    def build_views(self) -> None:
+        """Make new figures; none for a model that is still to be loaded."""
         self._rebuild = False
         scene, keys = wanted = self._wanted()
         if scene is None:
-            return []
-        before = {view.key: view for view in self.views}
+            return
         self._built, self._stale, self._drew = wanted, True, False
-        self.views = []
-        return [partial(self._build, scene, key, before.get(key)) for key in keys]
-
-    def _build(self, scene: Any, key: str, before: Any) -> None:
-        self.views.append(VIEWS[key](scene, before))
+        self.views = [VIEWS[key].made(scene) for key in keys]
 
     def _wanted(self) -> tuple[Any, list[str]]:
         """What figures are built for, and which."""

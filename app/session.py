@@ -20,7 +20,6 @@ from app.labels import with_labels
 from app.lesson.catalogue import Catalogue
 from app.lesson.course import lesson_apart, lesson_of, outlines, outlines_apart, own_lessons_apart, read_apart
 from app.lesson.panel import BESIDE, LessonPanel
-from app.memory import forget_roots
 from app.notice import Notice
 from app.present import SX, Presenter
 from app.room.panel import RoomPanel
@@ -36,40 +35,18 @@ from samplers.targets.base import MANIFOLD
 log = logging.getLogger("sgmcmc-lab")
 
 # Panel's Column has a scroll button that would take a cell of the grid.
-FORMER = "former"
-"""The class of figures of a former experiment, while the new one is being made ready."""
 GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
-:host(.former) { opacity: .3; filter: grayscale(1); }
-@media (max-width: 899px) { .wide { height: var(--wide-height, 504px) !important; } }
-@media (max-width: 600px) { .wide { height: max(var(--wide-height, 250px), calc(160px + 17px * var(--lines))) !important; } .wide.tall { height: 400px !important; } }
-"""
-_TITLE = """
-.view-title { display: inline; font-weight: 600; font-size: 15px; }
-.hint { font-size: 14px; opacity: .8; }
-@media (pointer: coarse) { .of-a-mouse { display: none; } }
 """
 _SCREEN = """
 @media (min-width: 900px) {
   :host(.filled) { height: calc(100vh - var(--strip, 34px) - 6px - var(--lost, 0px)); }
-  :host(.filled) > .views { flex: 1 1 0; min-height: 400px; grid-auto-rows: minmax(calc(50% - 4px), 1fr); }
-  :host(.filled) > .views.few { grid-template-columns: repeat(auto-fit, minmax(max(340px, 34%), 1fr)); }
+  :host(.filled) > .views { flex: 1 1 0; min-height: 400px; }
 }
 .scroll-button { display: none; }
 """
 """In presenter mode what is above the pictures takes the height that it needs, and they fill the rest of the screen."""
-_FILLED = """
-@media (min-width: 900px) { :host { height: 100% !important; } .paper { height: 100% !important; } }
-@media (max-width: 899px) { .paper { height: 100% !important; } }
-"""
-_LOW = "@media (max-width: 899px) { .paper { height: 100% !important; } }"
-"""A card is as high as the grid says: on a phone the middle of the first picture is in the upper half of the screen."""
-_LARGE_TITLE = """
-.view-title { display: inline; font-weight: 600; font-size: 22px; }
-.hint { font-size: 16px; opacity: .8; }
-@media (pointer: coarse) { .of-a-mouse { display: none; } }
-"""
 HEADER = 44
 """The height of the header, in pixels."""
 LOST = "var(--lost, 0px)"
@@ -129,15 +106,6 @@ ROW = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "m
 """How a line of the transport is laid out."""
 
 
-def one_by_one(column: Any, cards: list[Any]) -> list[Callable[[], None]]:
-    """What puts the first of the cards in a column, the first two, and so on, in place of what was there."""
-
-    def put(n: int) -> None:
-        column.objects = cards[:n] + column.objects[n : len(cards)]
-
-    return [partial(put, n) for n in range(1, len(cards) + 1) or (0,)]
-
-
 class Session:
     """One browser session: its live loop begins with the page and ends with it."""
 
@@ -147,8 +115,6 @@ class Session:
     export: ExportMenu
     """The header's menu of files."""
     page: Any
-    views: Any
-    """The column that holds the figures."""
     told: Any
     """The box that says what the link asked for and is not shown."""
 
@@ -165,7 +131,6 @@ class Session:
         self._written_at: Any = None
         """The lesson and the step that the address was last written for."""
         self.status = Notice(severity="info")
-        self.views = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self._formulas: list[Any] = []
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
         self.readout = Div(text="starting", width=140, height=34, stylesheets=[_READOUT])
@@ -381,7 +346,6 @@ class Session:
         if self._task is not None:
             self._task.cancel()
         self.room.end()
-        forget_roots(self._document)
 
     def show_divergence(self, index: int, message: str) -> None:
         """Say why a lane stopped."""
@@ -434,45 +398,32 @@ class Session:
             with set_curdoc(self._document):
                 work()
 
-    def show_views(self, views: Sequence[Any]) -> list[Callable[[], None]]:
-        """What puts the first of the views' figures on the page, the first two, and so on; the first is larger."""
+    def look(self, views: Sequence[Any]) -> dict[str, Any]:
+        """The cards of the views, of which the first is larger; the classes of their grid, and its colours."""
         cards: list[Any] = []
-        present = self.state.present
         for i, view in enumerate(views):
             # Beside a lesson's text there is room for two large ones.
             few = len(views) <= 2 and self.state.place.restricted
             wide = view.tall or few or (i == 0 and len(views) > 2 and not any(one.tall for one in views))
             # One that is tall wherever it stands is beside the others, not below them.
-            place = "1 / span 2" if view.tall and sum(one.tall for one in views) == 1 else "span 2"
+            row = "1 / span 2" if view.tall and sum(one.tall for one in views) == 1 else "span 2"
             click = f"; {view.click}" if CLICK in view.gestures and self.state.shows("start") else ""
-            title = pn.pane.HTML(
-                f"<h2 class='view-title'>{view.title}</h2> <span class='hint'>{view.hint}{click}</span>",
-                stylesheets=[_LARGE_TITLE if present else _TITLE], sizing_mode="stretch_width", margin=(4, 8, 0, 8),
-            )  # fmt: skip
-            figure = pn.pane.Bokeh(
-                view.figure, sizing_mode="stretch_both", min_height=0, margin=(0, 4, 4, 4), theme=None
-            )
-            sheets = [f":host {{ --lines: {len(view.scene.lanes)} }}", _FILLED if present else _LOW]
-            cards.append(pmui.Paper(
-                title, figure, sizing_mode="stretch_width", margin=0, elevation=1, css_classes=["wide", *["tall"] * view.tall] if wide else [], height=504 if wide else 248,
-                styles={"grid-row": place} if wide else {}, stylesheets=sheets,
-            ))  # fmt: skip
+            cards.append({
+                "key": f"{view.key} {view.scene.target.key}", "title": view.title, "hint": f"{view.hint}{click}", "classes": ["wide", *["tall"] * view.tall] if wide else [],
+                "style": f"--lines: {len(view.scene.lanes)}; --row: {row}",
+            })  # fmt: skip
+        classes = [*["few"] * (len(views) <= FEW), *["large"] * self.state.present]
+        colours = self.state.colours
+        return {"cards": cards, "classes": classes, "colours": {"surface": colours.surface, "text": colours.text}}
 
-        self.views.css_classes = ["views", *["few"] * (len(views) <= FEW)]
-        return one_by_one(self.views, cards)
+    def show_former(self, former: bool) -> None:
+        """Grey the figures until those of another experiment take their place."""
+        self.do_later(self.runner.bus.send_former(former))
 
     def show_cards(self, cards: list[Any]) -> None:
-        """Put cards of formulas on the page, each in a turn; until all are there, or others are wanted."""
+        """Put cards of formulas on the page."""
         self._formulas = cards
-        self.do_later(self._put_cards(cards))
-
-    async def _put_cards(self, cards: list[Any]) -> None:
-        def still(put: Callable[[], None]) -> None:
-            if cards is self._formulas and self._task is not None and not self._task.done():
-                put()
-
-        puts = [partial(still, put) for put in one_by_one(self.cards, cards)]
-        await self.runner.take_turns(puts, last_does_all=True)
+        self.cards.objects = cards
 
     def _frame(self, state: AppState, main: list[Any], below: list[Any], header: list[Any]) -> Any:
         """The page around its parts: the views with what is above them, and what is below them."""
@@ -493,7 +444,7 @@ class Session:
             present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), phone={"display": "none"})  # fmt: skip
             header = [*header, present]
         page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.room.share.panel, self.lesson.progress, self.presenter, self.runner.bus, self.export.camera, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
+            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.room.share.panel, self.lesson.progress, self.presenter, self.export.camera, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
             header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
             busy_indicator=None,
             theme_config={"components": _COMPONENTS}, sx=self._sx(),
@@ -525,7 +476,7 @@ class Session:
             sx={"color": "white", **({PHONE: phone} if phone else {})},
         )
         button.on_click(lambda _: action())
-        return pn.Row(button, margin=0, align="end")
+        return button
 
     def _opens_sidebar(self, asked: bool = False) -> bool:
         """Whether there is room for the sidebar. A lesson's step has its controls in its panel."""

@@ -13,7 +13,7 @@ from app.equations import about, cards, description, formulas_of
 from app.export import ExportMenu
 from app.labels import with_labels
 from app.runner import Runner
-from app.session import FORMER, ROW, Session, view_chooser
+from app.session import ROW, Session, view_chooser
 from app.state import MAX_SPEED, SLOWEST, AppState
 from app.stepbar import StepBar
 from app.views import VIEWS, axes_of, coordinates
@@ -81,8 +81,6 @@ class Page(Session):
         if self.state.experiment.of_model:
             self.show_status("Loading the data.")
         self.runner.build_views()
-        for put in self.show_views(self.runner.views):
-            put()
         self.begin_with_the_page()
 
     def link(self) -> str:
@@ -108,7 +106,7 @@ class Page(Session):
             main.append(self.transport)
         if "controls" not in state.hidden:
             main.append(self.workbench.panel)
-        main += [self.stepbar.panel, self.views]
+        main += [self.stepbar.panel, self.runner.bus]
         below = [] if "equations" in state.hidden else [self.cards]
         return self._frame(state, main, below, [] if "export" in state.hidden else [self.export.panel])
 
@@ -213,12 +211,6 @@ class Page(Session):
             variant="indeterminate" if share is None else "determinate", value=0 if share is None else int(100 * share)
         )
         self.work.visible = bool(what)
-
-    def show_former(self, former: bool) -> None:
-        """Grey the figures, which :meth:`show_views` takes back for new ones."""
-        classes = self.views.css_classes
-        if (FORMER in classes) != former:
-            self.views.css_classes = [*classes, FORMER] if former else [name for name in classes if name != FORMER]
 
     def show_problem(self, message: str) -> None:
         self.show_status("")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bokeh.models import Axis, DataRange1d, Div, Model, Range1d
+from bokeh.models import DataRange1d, Div, Model, Range1d
 from bokeh.plotting import figure
 
 
@@ -67,14 +67,6 @@ def enlarge(model: Model) -> None:
                 name: _larger(x) if name in ("font-size", "line-height") else x for name, x in part.styles.items()
             }
             part.height = part.height and round(LARGE * part.height)
-
-
-def axis_type(model: Model) -> dict[str, dict[str, str]]:
-    """The type sizes of a figure's axes, by their id: the page's frame has sizes of its own for them."""
-    names = ("axis_label_text_font_size", "major_label_text_font_size")
-    return {
-        part.id: {name: getattr(part, name) for name in names} for part in model.references() if isinstance(part, Axis)
-    }
 
 
 def _larger(size: str) -> str:

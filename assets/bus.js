@@ -1,5 +1,5 @@
-// The page's end of the live loop. A frame arrives as one binary message and is written straight
-// into the data sources of the Bokeh glyphs; once it is on the screen, its number goes back.
+// The page's end of the live loop: the figures, each a Bokeh document of its own, and their frames. A frame arrives as one
+// binary message and is written straight into the data sources of the glyphs; once it is on the screen, its number goes back.
 import { find, grown, put } from "./live/feeds.js"
 import { download, walk } from "./sheet.js"
 
@@ -67,9 +67,8 @@ const makePlayer = (still) => {
   }
 }
 
-// Arrays; a page has some fifty feeds, and two frames are on the way at a time.
+// Arrays; a page has some fifty feeds, and three frames are on the way at a time.
 const MOST_EARLY = 200
-const MOST_TRIES = 100
 
 // A caption stands above its figure's frame; Bokeh would draw only what of it is inside.
 const freeLabels = () => {
@@ -114,16 +113,41 @@ const fitLabels = () => {
   for (const root of Bokeh.index.roots) visit(root)
 }
 
+const make = (tag, className, html = "") => {
+  const made = document.createElement(tag)
+  made.className = className
+  made.innerHTML = html
+  return made
+}
+
+const documentOf = (card) => Bokeh.documents.find((one) => one.get_model_by_id(card.dataset.figure))
+// The sliders in a figure, such as those that turn a globe. They have names.
+const slidersOf = (card) => (documentOf(card)?.roots() ?? []).flatMap((root) => [...root.references()]).filter((one) => one.type === "Slider")
+
+// The document of a figure that is no longer shown.
+const end = (card) => {
+  card.remove()
+  const its = documentOf(card)
+  if (!its) return
+  its.clear()
+  Bokeh.documents.splice(Bokeh.documents.indexOf(its), 1)
+}
+
 export function render({ model }) {
   freeLabels()
   keepStyles()
-  let layout = { generation: -1, feeds: [], looks: {} }
+  const grid = make("div", "grid")
+  let layout = { generation: -1, feeds: [], cards: [], classes: [] }
   let models = []
   let drawn = 0
-  // What came before its figure, of which the page's document may hear later: index of the feed, arrays.
+  // Arrays for figures that are still being made, with the index of their feed.
   let early = []
-  let tries = 0
-  let next = null
+  // The values of sliders in figures that were shown before, by the figure and the slider.
+  const set = new Map()
+  // The number of the frame to be answered when all figures are there.
+  let unanswered = 0
+  let making = Promise.resolve()
+  let complete = true
 
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 0
   const player = makePlayer(still === 1)
@@ -141,15 +165,41 @@ export function render({ model }) {
     }
   }
 
-  // Also where no other frame follows: a page that is paused gets one.
   const catchUp = () => {
-    clearTimeout(next)
     models = layout.feeds.map(([id]) => find(id))
     const before = early
     early = []
     before.forEach(([index, parts]) => place(index, parts))
-    tries += 1
-    if (early.length > 0 && tries < MOST_TRIES) next = setTimeout(catchUp, 100)
+  }
+
+  // Figures of this layout in place of those before, one after another: the others stay until it is their turn.
+  const show = async (mine) => {
+    const { cards } = mine
+    const before = [...grid.children]
+    for (const card of before) for (const { name, value } of slidersOf(card)) set.set(`${card.dataset.key} ${name}`, value)
+    for (const [i, { key, title, hint, classes, style, figure }] of cards.entries()) {
+      if (mine !== layout) return
+      const card = make("div", ["card", ...classes].join(" "))
+      card.style = style
+      card.dataset.figure = figure.root_id
+      card.dataset.key = key
+      const heading = make("div", "heading")
+      const name = make("h2", "view-title")
+      name.textContent = title
+      heading.append(name, " ", make("span", "hint", hint))
+      const holder = make("div", "figure")
+      card.append(heading, holder)
+      if (before[i]) before[i].replaceWith(card)
+      else grid.append(card)
+      if (before[i]) end(before[i])
+      await Bokeh.embed.embed_item(figure, holder)
+      for (const one of slidersOf(card)) if (set.has(`${key} ${one.name}`)) one.value = set.get(`${key} ${one.name}`)
+      if (mine === layout) catchUp()
+    }
+    before.slice(cards.length).forEach(end)
+    complete = true
+    fitLabels()
+    if (unanswered) answer(unanswered)
   }
 
   const apply = (numbers) => {
@@ -171,19 +221,20 @@ export function render({ model }) {
     else draw(new Float64Array(bytes.slice().buffer))
   }
 
-  const dress = (looks) => {
-    for (const [id, properties] of Object.entries(looks)) find(id)?.setv(properties, { sync: false })
-  }
-
   const obey = (data) => {
     if (data.type === "layout") {
       layout = data
-      drawn = 0
+      drawn = unanswered = 0
       early = []
-      tries = 0
-      models = layout.feeds.map(([id]) => find(id))
+      models = []
+      complete = false
       player.forget()
+      grid.className = ["grid", ...data.classes].join(" ")
+      Object.entries(data.colours).forEach(([name, colour]) => grid.style.setProperty(`--${name}`, colour))
+      making = making.then(() => show(data))
       say(0)
+    } else if (data.type === "former") {
+      grid.classList.toggle("former", data.former)
     } else if (data.type === "file") {
       download(data.name, new Blob([Uint8Array.from(atob(data.content), (c) => c.charCodeAt(0))]))
     } else if (data.type === "copy") {
@@ -195,17 +246,18 @@ export function render({ model }) {
     } else if (data.type === "text" || data.type === "step") {
       for (const [id, text] of data.items) {
         const found = find(id)
-        // What has no text of its own is a picture, which is described.
+        // A model without text is a picture, which is described.
         const role = found?.type === "Figure" ? "img" : "group"
         if (found) found.setv("text" in found ? { text } : { html_attributes: { role, "aria-label": text } }, { sync: false })
       }
-      // The page's frame styles a new figure when it is told of it, which may be some time after it is there.
-      dress(layout.looks)
       // How wide a caption is, is known when it is painted.
       if (data.type === "text") setTimeout(fitLabels, 50)
       if (data.type === "step") player.say(data.windows, data.colours)
     }
   }
+
+  // The paint that follows takes long; the answer comes after it.
+  const answer = (number) => requestAnimationFrame(() => setTimeout(() => say(number), 0))
 
   const draw = (numbers) => {
     const [generation, number] = numbers
@@ -213,9 +265,8 @@ export function render({ model }) {
     if (generation !== layout.generation || number <= drawn) return
     drawn = number
     apply(numbers)
-    if (early.length > 0) catchUp()
-    // The paint that follows is what takes long; the answer comes after it.
-    if (number === 1 || number % 2 === 0) requestAnimationFrame(() => setTimeout(() => say(number), 0))
+    if (!complete) unanswered = number
+    else if (number === 1 || number % 2 === 0) answer(number)
   }
 
   const visibility = () => say(-1)
@@ -224,6 +275,8 @@ export function render({ model }) {
   model.on("remove", () => {
     model.off("msg:custom", receive)
     document.removeEventListener("visibilitychange", visibility)
+    ;[...grid.children].forEach(end)
   })
   say(-2)
+  return grid
 }

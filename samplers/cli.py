@@ -107,7 +107,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     instead.add_argument("--page", action="store_true", help="the lab's page in a headless browser instead")
     instead.add_argument(
-        "--class", type=int, dest="pages", metavar="N", help="N pages opened in the same second instead"
+        "--class", type=int, dest="students", metavar="N", help="N students in a teacher's room instead"
+    )
+    instead.add_argument(
+        "--pages", type=int, metavar="N", help="N pages of the whole lab opened in the same second instead"
     )
     instead.add_argument("--fair", action="store_true", help="other pages beside the heaviest experiments instead")
     instead.add_argument("--start", action="store_true", help="the first start, with nothing compiled, instead")
@@ -115,12 +118,11 @@ def _parser() -> argparse.ArgumentParser:
         "--closed", type=int, metavar="N", help="what N pages leave in memory, opened and closed one after the other"
     )
     benchmark.add_argument(
-        "--minutes", type=float, default=0.0, metavar="M", help="of a class: its pages then work for M minutes"
+        "--minutes", type=float, default=0.0, metavar="M", help="of --pages: they then work for M minutes"
     )
     benchmark.add_argument(
-        "--over", type=float, default=1.0, metavar="S", help="of a class: they come evenly over S seconds"
+        "--over", type=float, default=1.0, metavar="S", help="of --pages: they come evenly over S seconds"
     )
-    benchmark.add_argument("--ready", action="store_true", help="of a class: Share makes their pages before they come")
     benchmark.add_argument(
         "--table", action="store_true", help="keep the figures in samplers/benchmarks/results, and write its README.md"
     )
@@ -491,24 +493,26 @@ def _live(options: argparse.Namespace) -> int:
 
 def _bench(options: argparse.Namespace) -> int:
     from samplers import benchmarks
-    from samplers.benchmarks import classroom, closed, fairness, live, page, record, start
+    from samplers.benchmarks import classroom, closed, fairness, live, page, record, start, students
 
     def say(what: str) -> None:
         print(what, file=sys.stderr, flush=True)
 
     kind: Any
     report: Any
-    alone = {"--minutes": options.minutes != 0, "--over": options.over != 1, "--ready": options.ready}
+    alone = {"--minutes": options.minutes != 0, "--over": options.over != 1}
     if options.pages is None and any(alone.values()):
-        raise SpecError("bench", ", ".join(name for name in alone if alone[name]), "allowed beside --class N")
-    if options.quick and (options.pages is not None or options.closed is not None):
-        raise SpecError("bench", "--quick", "--class N and --closed N have no short form: fewer pages are shorter")
+        raise SpecError("bench", ", ".join(name for name in alone if alone[name]), "allowed beside --pages N")
+    if options.quick and {options.pages, options.students, options.closed} != {None}:
+        raise SpecError("bench", "--quick", "--class, --pages and --closed have no short form: fewer are shorter")
     if options.table:
         if options.quick:
             raise SpecError("bench", "--quick", "--table keeps full measurements alone")
         record.check(record.FOLDER / _record_name(options))
     if options.pages is not None:
-        kind, report = classroom, classroom.measure(options.pages, say, options.minutes, options.over, options.ready)
+        kind, report = classroom, classroom.measure(options.pages, say, options.minutes, options.over)
+    elif options.students is not None:
+        kind, report = students, students.measure(options.students, say)
     elif options.closed is not None:
         kind, report = closed, closed.measure(options.closed, say)
     else:
@@ -526,10 +530,15 @@ def _bench(options: argparse.Namespace) -> int:
 
 def _asked(options: argparse.Namespace) -> list[str]:
     """The options of a benchmark that decide what is measured."""
-    numbers = {"class": options.pages, "closed": options.closed, "minutes": options.minutes or None}
+    numbers = {
+        "class": options.students,
+        "pages": options.pages,
+        "closed": options.closed,
+        "minutes": options.minutes or None,
+    }
     numbers["over"] = options.over if options.over != 1 else None
     asked = [f"--{name} {value:g}" for name, value in numbers.items() if value is not None]
-    return [*(f"--{name}" for name in ("page", "live", "fair", "start", "ready") if getattr(options, name)), *asked]
+    return [*(f"--{name}" for name in ("page", "live", "fair", "start") if getattr(options, name)), *asked]
 
 
 def _record_name(options: argparse.Namespace) -> str:

@@ -11,27 +11,22 @@ from typing import Any, ClassVar
 import bokeh.server.server
 import bokeh.server.tornado
 import panel.io.server
-import panel_material_ui as pmui
-from bokeh.server import contexts
-from bokeh.server.session import ServerSession
 from bokeh.server.tornado import BokehTornado
 from bokeh.server.urls import per_app_patterns, toplevel_patterns
 from bokeh.server.util import check_allowlist
 from bokeh.settings import settings
-from bokeh.util.token import generate_jwt_token, generate_secret_key, generate_session_id
+from bokeh.util.token import generate_secret_key
 from panel.io.server import DocHandler, RootHandler
-from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
 from app.bundle import ASSETS
-from app.guard import ready, socket
+from app.guard import socket
 from app.guard.connections import MAX_HEADER, OPEN, Bounded
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
-from app.guard.turns import TURNS
 from app.lesson.course import lesson_apart
-from app.patches import reads
-from app.room import ahead, followed, web
+from app.room import followed, web
 from app.room.network import addresses
 from app.room.rooms import AWAY, rooms
 
@@ -41,13 +36,6 @@ EMBED = "SGMCMC_EMBED"
 """The environment variable that names the sites which may show the lab in a frame, with blanks between them."""
 ORIGINS = "BOKEH_ALLOW_WS_ORIGIN"
 """Bokeh's variable for what ``--allow-websocket-origin`` says, in place of which it stands."""
-READY = (
-    "bokeh.server.contexts:ApplicationContext._create_session",
-    "bokeh.server.session:ServerSession.unsubscribe",
-    "bokeh.server.tornado:BokehTornado.__init__",
-    "panel.io.server:DocHandler._generate_token_payload",
-)
-"""Places that show the private names by which a page is made before it is asked for; where one is unknown, none is."""
 _SCRIPT = re.compile(r"<script(?=[\s>])")
 _REFUSED = (ASSETS / "refused.js").read_text(encoding="utf-8")
 """The script of a page that cannot be connected: it is there before any part of the page is."""
@@ -167,9 +155,6 @@ async def _read_lesson(request: HTTPServerRequest) -> None:
 class GuardedPage(DocHandler):
     """A page, of a session of its own: a link cannot name the session of somebody else."""
 
-    _left = False
-    _taken: ServerSession | None = None
-
     async def get(self, *args: Any, **kwargs: Any) -> None:
         named = "Bokeh-Session-Id" in self.request.headers or self.request.arguments.keys() & {
             "bokeh-session-id",
@@ -178,40 +163,13 @@ class GuardedPage(DocHandler):
         if named and self.application.generate_session_ids:
             _refuse(self, "A link to the lab cannot name a session: open it without bokeh-session-id and bokeh-token.")
             return
-        self._taken = self._ready_page()
-        if self._taken is not None:
-            await super().get(*args, **kwargs)
-            return
         await _read_lesson(self.request)
-        async with TURNS:
-            # Nobody waits for a page whose reader has left meanwhile.
-            if not self._left:
-                await super().get(*args, **kwargs)
+        await super().get(*args, **kwargs)
 
     async def post(self, *args: Any, **kwargs: Any) -> None:
         """Say to a page that could not be connected why; a browser names its origin here as for a connection."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(self.application.guard.refusal_of_connection(self.request.headers.get("Origin", "")))
-
-    def _ready_page(self) -> ServerSession | None:
-        """One of the pages of this link that are ready; it is this reader's from now on."""
-        if not self.application.generate_session_ids or self.request.path != self.application.path_of_ready:
-            return None
-        session = self.application.ready.take(self.request.query)
-        if session is not None:
-            self.application.hand_over(session, self.request, self._generate_token_payload())
-        return session
-
-    async def get_session(self) -> ServerSession:
-        """The page's session: one that is ready, or a new one."""
-        if self._taken is not None:
-            return self._taken
-        return await super().get_session()
-
-    def on_connection_close(self) -> None:
-        """The reader is gone."""
-        super().on_connection_close()
-        self._left = True
 
     def write(self, chunk: str | bytes | dict[Any, Any]) -> None:
         """Give the page's own scripts the number without which the browser runs no script inside a page."""
@@ -312,10 +270,6 @@ class GuardedTornado(BokehTornado):
         ]
         options["extra_patterns"] += [(r"/s/([^/]{1,40})", ShortLink), *web.HANDLERS]
         super().__init__(applications, **options)
-        self.path_of_ready = min(self.app_paths, default="") if reads(*READY) else ""
-        """Where a page is that may be made before it is asked for."""
-        self.ready = ready.Ready(self._page_of_nobody)
-        ahead.serve(self.ready)
         # By these names this computer is meant, whatever else is allowed; Bokeh's handler of pages looks here, too.
         port = options["absolute_url"].rstrip("/").rpartition(":")[2]
         self.websocket_origins.update(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))
@@ -341,33 +295,6 @@ class GuardedTornado(BokehTornado):
             request = handler.request
             log.error("%d %s %.200s", handler.get_status(), request.method, request.uri)
 
-    async def _page_of_nobody(self, query: str) -> ServerSession:
-        """A page of a link, as it would be made for a request. Its name is a new one."""
-        query = query.removeprefix("?")
-        context = self._applications[self.path_of_ready]
-        line = RequestStartLine("GET", f"{self.path_of_ready}?{query}", "HTTP/1.1")
-        request = HTTPServerRequest(start_line=line, headers=HTTPHeaders({"Host": "localhost"}))
-        await _read_lesson(request)
-        payload = {"headers": {}, "cookies": {}, "arguments": request.arguments}
-        name = generate_session_id(secret_key=self.secret_key, signed=self.sign_sessions)
-        return await context.create_session_if_needed(name, request, self._token(name, payload))
-
-    def hand_over(self, session: ServerSession, request: HTTPServerRequest, payload: dict[str, Any]) -> None:
-        """Make a page of nobody that of this request."""
-        context = session.document.session_context
-        session._token = context._token = self._token(session.id, payload)
-        names = ("arguments", "cookies", "headers")
-        context._request = contexts._RequestProxy(request, **{name: payload.get(name) for name in names})
-
-    def _token(self, name: str, payload: dict[str, Any]) -> str:
-        return generate_jwt_token(
-            name,
-            secret_key=self.secret_key,
-            signed=self.sign_sessions,
-            expiration=self.session_token_expiration,
-            extra_payload=payload,
-        )
-
 
 def install() -> None:
     """Make ``panel serve`` guarded. Must run before the server is made; a second call changes nothing.
@@ -384,6 +311,3 @@ def install() -> None:
     bokeh.server.tornado.RootHandler = Front
     bokeh.server.server.BokehTornado = GuardedTornado
     bokeh.server.server.HTTPServer = Bounded
-    # Every page is sent what all components are, and this one's folder is that in which the server was started.
-    if reads("panel.custom:ReactiveESMMetaclass.__init__"):
-        pmui.FileSelector._data_model.lookup("directory").property._default = ""

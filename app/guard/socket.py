@@ -6,9 +6,10 @@ import logging
 import struct
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import ReferenceType, WeakKeyDictionary, WeakMethod, ref
 
 import panel as pn
 from bokeh.document import Document
@@ -17,11 +18,9 @@ from bokeh.protocol.message import Message
 from bokeh.server.session import ServerSession
 from bokeh.util.token import check_token_signature, get_token_payload
 from panel.io.server import WSHandler
-from panel.models.esm import DataEvent
 from tornado.iostream import StreamClosedError
 
 from app.guard.writes import answered, passed_on
-from app.patches import override
 from app.turn import on_this_thread
 
 log = logging.getLogger(__name__)
@@ -139,17 +138,11 @@ class GuardedSocket(WSHandler):
         except Exception:
             return False
 
-    @override("bokeh.server.views.ws:WSHandler._async_open")
-    async def _async_open(self, token: str) -> None:
-        try:
-            await super()._async_open(token)
-        except Exception:
-            log.exception("A page could not be connected")
-            self.close(BROKEN, FAILED)
-            return
-        # A browser that left meanwhile has no session any more.
-        if self.connection is not None and self.ws_connection is not None:
+    async def send_message(self, message: Message[Any]) -> None:
+        """The first message says that the connection has its session."""
+        if not self._owner and self.connection is not None and self.ws_connection is not None:
             self._take_session()
+        await super().send_message(message)
 
     def _take_session(self) -> None:
         """Let this be the session's one connection. An earlier one was lost, or is somebody else's."""
@@ -255,8 +248,9 @@ class GuardedSocket(WSHandler):
             return self.connection.ok(message), 0
         # A page says of every second frame that it has drawn it. That changes no model and waits for nobody's change.
         if (answer := answered(session.document, events)) is not None:
-            model, data = answer
-            session.document.callbacks.trigger_event(DataEvent(model, data))
+            take = _LISTENERS[session.document]() if session.document in _LISTENERS else None
+            if take is not None:
+                take(answer)
             return None, 1
         message.content = {"events": events}
         message.apply_to_document = on_this_thread(message.apply_to_document)
@@ -301,6 +295,15 @@ def _check_buffers(message: Message[Any]) -> None:
 
 
 _SOCKETS: "WeakKeyDictionary[ServerSession, GuardedSocket]" = WeakKeyDictionary()
+
+
+_LISTENERS: "WeakKeyDictionary[Document, WeakMethod[Callable[[Any], None]]]" = WeakKeyDictionary()
+
+
+def listen(document: Document | None, take: Callable[[Any], None]) -> None:
+    """Give the answers of a document's bus to this method."""
+    if document is not None:
+        _LISTENERS[document] = WeakMethod(take)
 
 
 def socket_of(document: Document | None) -> GuardedSocket | None:

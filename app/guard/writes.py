@@ -10,7 +10,6 @@ from typing import Any
 
 from bokeh.document import Document
 from bokeh.model import DataModel, Model
-from bokeh.models import Slider
 
 Allowed = Callable[[Any, Any], bool]
 """Whether a property of this model may be set to this value."""
@@ -34,10 +33,6 @@ def _whole(model: Any, value: Any) -> bool:
 
 def _number(model: Any, value: Any) -> bool:
     return _whole(model, value) or isinstance(value, float)
-
-
-def _on_slider(model: Any, value: Any) -> bool:
-    return _number(model, value) and model.start <= value <= model.end
 
 
 def _empty_or(allowed: Allowed) -> Allowed:
@@ -81,7 +76,6 @@ WRITABLE: Mapping[str, Mapping[str, Allowed]] = {
     "Location": {"hash": _after("#"), "href": _text, "search": _after("?")},
     "Page": {"dark_theme": _flag, "sidebar_open": _flag, "sidebar_width": _whole},
     "Select": {"value": _option},
-    "Slider": {"value": _on_slider},
     "Switch": {"value": _flag},
     "TextInput": _same(_text, "value", "value_input"),
 }
@@ -201,8 +195,8 @@ def passed_on(document: Document, content: Any, buffers: Collection[str]) -> lis
     return found
 
 
-def answered(document: Document, events: list[Any]) -> tuple[Model, Any] | None:
-    """The bus and what the page told it, where that is all that a message holds, of those that are passed on."""
+def answered(document: Document, events: list[Any]) -> Any:
+    """The answer of the page's bus, where a message holds nothing else, of the events that are passed on."""
     if len(events) != 1 or events[0].get("kind") != "MessageSent":
         return None
     sent = events[0]["msg_data"]
@@ -210,7 +204,7 @@ def answered(document: Document, events: list[Any]) -> tuple[Model, Any] | None:
     model = _model(document, values.get("model"))
     if sent["name"] != "data_event" or model is None or _name(getattr(model, "data", model)) != "Bus":
         return None
-    return model, values["data"]
+    return values["data"]
 
 
 def _by_id(event: Any) -> Any:
@@ -245,15 +239,9 @@ def _is_write(document: Document, event: dict[str, Any]) -> bool:
     return allowed is not None and _Plain(()).holds(event["new"]) and allowed(model, event["new"])
 
 
-def is_writable(model: Model, attr: str) -> bool:
-    """Whether a browser may write this property, if the value is one that it may have."""
-    return attr in _writable(model)
-
-
 def _writable(model: Model) -> Mapping[str, Allowed]:
-    # What a component of Panel shares with its script is a DataModel of its own; Location is a model of Panel's, and
-    # the globe's sliders are Bokeh's.
-    name = _name(model) if isinstance(model, DataModel | Slider) or type(model).__name__ == "Location" else ""
+    # A component of Panel shares a DataModel of its own with its script; Location is a model of Panel's.
+    name = _name(model) if isinstance(model, DataModel) or type(model).__name__ == "Location" else ""
     return WRITABLE.get(name, {})
 
 

@@ -1,6 +1,5 @@
 """The figures of a live page: a view's own figures as BokehJS reads them, in both themes, reduced in size."""
 
-import functools
 import gzip
 import json
 import re
@@ -10,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from bokeh.core.serialization import Serializer
-from bokeh.document import Document
 from bokeh.model import Model
 from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Image, Label, LinearColorMapper, Plot, Widget
 
+from app.embedding import standalone
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS, Scene, View
 
@@ -84,23 +82,6 @@ class Drawn:
         names = set(AXIS_LABELS.values())
         found = self.attributes if self.view.follows_axis else ()
         return [(model, "axis_label") for model, _, values in found if values.get("axis_label") in names]
-
-
-def standalone(figure: Model) -> dict[str, Any]:
-    """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the model definitions of
-    all loaded libraries.
-    """
-    text = json.dumps(Serializer(deferred=False).encode(figure))
-    document = _empty()
-    own = [one for one in document["defs"] if one["name"].startswith("app.") and one["name"] in text]
-    return {"target_id": None, "root_id": figure.id, "doc": {**document, "defs": own, "roots": [json.loads(text)]}}
-
-
-@functools.cache
-def _empty() -> dict[str, Any]:
-    """A document without figures."""
-    found: dict[str, Any] = json.loads(json.dumps(Document(title="").to_json(deferred=False)))
-    return found
 
 
 ENOUGH = 1e-4

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTransform, GlyphRenderer, Label, Model, Plot, Widget
 
+from app.embedding import standalone
 from app.lanes import Progress
 from app.lanes.models import ModelLanes
-from app.live_page.figures import standalone
 from app.live_page.recorded import show, told_apart
 from app.live_page.sweeping import dressed
 from app.state import AppState

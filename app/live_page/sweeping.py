@@ -7,9 +7,9 @@ from typing import Any
 
 from bokeh.models import Model
 
+from app.embedding import standalone
 from app.lesson.sweeping import SweepPicture
 from app.live_page.claims import MEASURED, cells, described_measure, exact, per_root
-from app.live_page.figures import standalone
 from app.theme import DARK, LIGHT
 from lessons import sweep as sweeps
 from lessons.figures import axis_values, prepare

@@ -1,9 +1,5 @@
-"""Share: a code to scan and a short address of what is on the page, for the network that this computer is in.
+"""Share: a code to scan and a short address of what is on the page, for the network that this computer is in."""
 
-While it is shown, pages of the address are made ready for as many students as the teacher gives.
-"""
-
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from html import escape
@@ -17,7 +13,6 @@ from app import link
 from app.guard.server import GuardedTornado
 from app.notice import Notice
 from app.room import followed
-from app.room.ahead import ahead
 from app.room.network import address_of, addresses, qr_svg
 from app.room.rooms import AWAY, rooms
 from app.room.store import REDIS, Redis, store
@@ -33,10 +28,7 @@ log = logging.getLogger("sgmcmc-lab")
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 MOST = 20
 """Short links that one page makes."""
-COUNTING_SECONDS = 1.0
-"""How often it is said how many pages are ready."""
 NOT_LIVE = 'Each student gets a page of the whole lab. With pip install -e ".[class]" students get live pages, which run in their browsers.'
-OFFER = "Their pages are made before they come, and open at once."
 _LOOK = """
 .share { display: flex; flex-wrap: wrap; gap: 16px 28px; align-items: center; justify-content: center; }
 .code { flex: 0 0 auto; width: min(56vh, 74vw); line-height: 0; } .code svg { width: 100%; height: auto; border-radius: 6px; }
@@ -67,11 +59,6 @@ class Share:
         self._path = (where.pathname or "").rstrip("/").rpartition("/")[0] if where else ""
         self._codes: dict[str, str] = {}
         self._dialog: Any = None
-        self._query = ""
-        """The link behind the code that is shown."""
-        self._students = self._coming = 0
-        """For how many pages are made ready, and how many that will be."""
-        self._counting = False
 
     def open(self) -> None:
         """Show the address of what is on the page now."""
@@ -90,11 +77,8 @@ class Share:
     async def _open(self, code: str = "") -> None:
         hosts = self.hosts()
         code = code or (self.state.room if self._room.is_maker else await self._code() if hosts else "")
-        query = await rooms().address(code) if code else ""
-        here = ahead()
-        most = await here.most() if here is not None and query else 0
         urls = [f"{self._scheme}//{host}{self._path}/s/{code}" for host in hosts]
-        on_page(self._document, lambda: self._show(urls, query, most))
+        on_page(self._document, lambda: self._show(urls))
 
     async def _code(self) -> str:
         shown = link.to_lead(self.state)
@@ -112,7 +96,7 @@ class Share:
         guard = GuardedTornado.serving
         return [] if guard is None else [host for one in addresses() if guard.knows(host := f"{one}{port}")]
 
-    def _show(self, urls: list[str], query: str, most: int) -> None:
+    def _show(self, urls: list[str]) -> None:
         alone = process.task_id() is not None and not isinstance(store(), Redis)
         if not urls:
             parts = [self._unreachable()]
@@ -120,9 +104,8 @@ class Share:
             parts = [Notice(f"This server has several processes, which share no rooms. Start it with {REDIS}=redis://localhost, the address of a Redis server.", severity="warning")]  # fmt: skip
         else:
             parts = [_code(urls, self._room.is_maker), *self._ways()]
-            # A live page needs nothing that could be made before its reader comes.
             if not followed.possible():
-                parts += [self._for_students(query, most), Notice(NOT_LIVE, severity="info")]
+                parts.append(Notice(NOT_LIVE, severity="info"))
         if self._dialog is None:
             self._dialog = pmui.Dialog(
                 *parts, title="Share", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="lg", sizing_mode="stretch_width", sx=_SIGNS,
@@ -152,54 +135,6 @@ class Share:
         opener.on_click(open_room)
         text = pn.pane.HTML("Others follow this page, answer the questions of lessons, and race.", margin=(10, 8), styles={"font-size": "15px"})  # fmt: skip
         return [pn.FlexBox(opener, text, align_items="center", margin=0)]
-
-    def _for_students(self, query: str, most: int) -> Any:
-        asked = pmui.IntInput(label="Students", value=self._students, start=0, end=most, size="small", width=110, margin=(8, 8), sx=_SIGNS)  # fmt: skip
-        self._says = pn.pane.HTML(OFFER, margin=(14, 8), styles={"font-size": "15px"})
-        asked.param.watch(lambda event: self._ask_for(query, event.new or 0), "value")
-        self._ask_for(query, self._students)
-        return pn.FlexBox(asked, self._says, align_items="center", margin=0)
-
-    def _ask_for(self, query: str, count: int) -> None:
-        self._students = count
-        self._do_later(self._carefully(self._make_ready(query, count)))
-
-    async def _make_ready(self, query: str, count: int) -> None:
-        here = ahead()
-        if here is None:
-            return
-        before, self._query = self._query, query
-        if before not in ("", query):
-            # Those of a code that is no longer shown are given up.
-            await here.prepare(before, 0)
-        coming = await here.prepare(query, count) if count or before == query else 0
-        if count != self._students or query != self._query:
-            return
-        self._coming = coming
-        await self._say_ready()
-        if count and not self._counting:
-            self._counting = True
-            try:
-                await self._count()
-            finally:
-                self._counting = False
-
-    async def _say_ready(self) -> None:
-        here = ahead()
-        found = await here.count(self._query) if here is not None and self._students else 0
-        full = (
-            f" The server keeps no more than {self._coming} of this page now." if self._coming < self._students else ""
-        )
-        text = f"Ready: {found}.{full}" if self._students else OFFER
-        on_page(self._document, lambda: setattr(self._says, "object", text))
-
-    async def _count(self) -> None:
-        """Say how many there are, while somebody looks."""
-        while self._students and not self._room.ended:
-            await asyncio.sleep(COUNTING_SECONDS)
-            if not self._dialog.open:
-                break
-            await self._say_ready()
 
     async def _open_room(self) -> None:
         if code := await self._room.open():

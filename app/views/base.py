@@ -8,7 +8,9 @@ and fits every one that has it. A new view is one file and one line in ``app/vie
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from html import unescape
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -17,6 +19,7 @@ from bokeh.events import Tap
 from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Label, Model, Node, Plot, Range1d
 from numpy.typing import NDArray
 
+from app.embedding import standalone
 from app.theme import LARGE, Theme, enlarge, theme
 from samplers import Experiment
 from samplers.models import METHODS, Snapshot
@@ -24,6 +27,7 @@ from samplers.models import Model as DataModel
 from samplers.parts import Step
 from samplers.spec import samplers_of
 from samplers.targets.base import Column, Target
+from samplers.targets.own import OfTable
 
 Array = NDArray[np.float64]
 
@@ -221,10 +225,7 @@ TOUCH = 'document.dispatchEvent(new CustomEvent("lab-touch", {detail: ["click", 
 
 
 class View:
-    """A live picture of the lanes: a figure made once, and the sources in it that frames write to.
-
-    While it is built ``before`` is the same view of the scene before this one, for what a person has set in it.
-    """
+    """A live picture of the lanes: a figure made once, and the sources in it that frames write to."""
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -243,10 +244,9 @@ class View:
     of_first: ClassVar[tuple[str, ...]] = ()
     """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 
-    def __init__(self, scene: Scene, before: "View | None" = None):
+    def __init__(self, scene: Scene):
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
-        self.before = before
         self.gestures: set[str] = set()
         """What may be done in it with the pointer."""
         self.thrown_along = ""
@@ -254,10 +254,24 @@ class View:
         self.figure = self.build()
         self._name_figures()
         self._drop_glyphs()
-        # The one before has one before it, too.
-        self.before = None
         if scene.large:
             enlarge(self.figure)
+
+    @classmethod
+    def made(cls, scene: Scene) -> "View":
+        """A view of the scene. Pages that open with the same scene share the models of its figure: a figure takes the
+        server as long as a quarter of a page, and nothing changes it there.
+        """
+        if not isinstance(scene.target, Target) or isinstance(scene.target, OfTable):
+            return cls(scene)
+        first = _first(cls, scene)
+        shared = [scene, first.document, *first.figure.references()]
+        return deepcopy(first, {id(one): one for one in shared})
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The figure as BokehJS embeds it."""
+        return standalone(self.figure)
 
     @classmethod
     def title_for(cls, experiment: Experiment) -> str:
@@ -394,3 +408,9 @@ class View:
             each = [f"{columns[k].name} {found.mean(k):.3g}" for k in coordinates[:SAID] if found.n_draws]
             said.append(f"{name}: " + ("mean of " + ", ".join(each) if each else "no draws yet"))
         return "; ".join(said)
+
+
+@lru_cache(maxsize=64)
+def _first(view: type[View], scene: Scene) -> View:
+    """A view that no page has."""
+    return view(scene)

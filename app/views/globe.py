@@ -232,7 +232,7 @@ class Globe(View):
     def _slider(self, title: str, most: int, value: float) -> Slider:
         """A slider from −most to most degrees."""
         return Slider(
-            start=-most, end=most, step=1, value=value, title=title, show_value=False, min_width=60,
+            start=-most, end=most, step=1, value=value, title=title, name=title, show_value=False, min_width=60,
             margin=(0, 10, 0, 10), sizing_mode="stretch_width",
             stylesheets=[f".bk-slider-title {{ color: {self.scene.colours.text}; }}"],
         )  # fmt: skip
@@ -287,9 +287,7 @@ class Globe(View):
         return np.sqrt(np.exp(self.log_density(points)))
 
     def _first_view(self) -> tuple[float, float]:
-        """Where the eye is at first: where it was turned to, or else above the densest part, a little to the side."""
-        if isinstance(self.before, Globe) and self.before.scene.target.key == self.scene.target.key:
-            return float(self.before.turn.value), float(self.before.tilt.value)
+        """Where the eye is at first: above the densest part, a little to the side."""
         k, m = np.unravel_index(np.argmax(self._table), self._table.shape)
         latitude = -90 + 180 * k / (LATITUDES - 1)
         longitude = -180 + 360 * m / (LONGITUDES - 1)

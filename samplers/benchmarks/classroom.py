@@ -1,4 +1,4 @@
-"""A class opens the page: so many connections in the same second, and then they work for some minutes.
+"""Many open the page: so many connections in the same second, and then they work for some minutes.
 
 The connections are raw ones: they open the page, take its frames and answer them, and draw nothing, so that one machine
 can have a whole class of them. Two pages are open before the class comes; while it works, two more are in a real
@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +30,6 @@ from samplers.parameters import SpecError
 
 MOST = 300
 """Pages at most: a lecture hall."""
-MOST_READY = 60
-"""Pages that the server makes in advance, at most."""
 MOST_MINUTES = 60.0
 MOST_SECONDS = 600.0
 """Over which they come."""
@@ -55,8 +52,6 @@ CLICK_SECONDS = 20.0
 """Each page changes a step size so often."""
 LOST_CLICK = 5.0
 """A click whose effect has not come after so many seconds counts as one of so many."""
-TEACHER = "class.test"
-"""By this name the teacher's page comes, for a code to share is of a name that others can use."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +141,6 @@ class ClassReport:
     working: Working | None
     control: Control
     over_seconds: float
-    ready: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -156,14 +150,12 @@ class ClassReport:
 def as_text(report: ClassReport) -> str:
     """The report as lines to read."""
     came, on = report.opening, report.working
-    how = "made ready, all asked for" if report.ready else "asked for"
-    slowest, median = ("4", "4") if report.ready else ("10", "5")
     lines = [
-        f"pages {how} within {report.over_seconds:g} s",
+        f"pages asked for within {report.over_seconds:g} s",
         _line("pages", f"{came.pages:8d}", ""),
         _line("did not move", f"{came.failed:8d}", "0"),
-        _line("first frame, median", f"{came.median_seconds:8.2f} s", f"under {median}"),
-        _line("first frame, slowest", f"{came.slowest_seconds:8.2f} s", f"under {slowest}"),
+        _line("first frame, median", f"{came.median_seconds:8.2f} s", "under 5"),
+        _line("first frame, slowest", f"{came.slowest_seconds:8.2f} s", "under 10"),
         _line("server time for each", f"{came.server_seconds_per_page:8.3f} s", "under .3, with frames meanwhile"),
         _line("frames of an open page", f"{came.open_frames_per_second:8.1f} /s", "at least 5"),
         _line("its longest standstill", f"{came.longest_standstill:8.2f} s", "under .5"),
@@ -187,36 +179,32 @@ def _line(what: str, value: str, asked: str) -> str:
     return f"  {what:<25}{value:<19}{f'(asked: {asked})' if asked else ''}".rstrip()
 
 
-def measure(
-    pages: int, say: Callable[[str], None], minutes: float = 0.0, over: float = 1.0, ready: bool = False
-) -> ClassReport:
+def measure(pages: int, say: Callable[[str], None], minutes: float = 0.0, over: float = 1.0) -> ClassReport:
     """Serve the app, let so many open it within ``over`` seconds, and work for so many minutes.
 
-    ``ready`` lets the server make their pages before they come. Raises :class:`SpecError` for a number out of bounds,
-    and where a package or a browser is missing.
+    Raises :class:`SpecError` for a number out of bounds, and where a package or a browser is missing.
     """
-    most = MOST_READY if ready else MOST
-    if not 1 <= pages <= most:
-        raise SpecError("--class", pages, f"allowed are from 1 to {most} pages{' made ready' if ready else ''}")
+    if not 1 <= pages <= MOST:
+        raise SpecError("--pages", pages, f"allowed are from 1 to {MOST} pages")
     if not 0 <= minutes <= MOST_MINUTES:
         raise SpecError("--minutes", minutes, f"allowed are from 0 to {MOST_MINUTES:g}")
     if not 0 < over <= MOST_SECONDS:
         raise SpecError("--over", over, f"allowed are more than 0, and up to {MOST_SECONDS:g} seconds")
-    needs("--class", "psutil", "tornado", "playwright")
+    needs("--pages", "psutil", "tornado", "playwright")
     path = browser_path("--minutes") if minutes else ""
     # By itself the client would let ten ask at a time.
     from tornado.httpclient import AsyncHTTPClient
 
     AsyncHTTPClient.configure(None, max_clients=2 * MOST)
     warm(say)
-    with served("--class", name=TEACHER) as server:
+    with served("--pages") as server:
         lab = Class(LightPage, server, WORKING if minutes else "", say)
-        opening, working, fed = asyncio.run(lab.comes(pages, over, minutes, ready, path))
+        opening, working, fed = asyncio.run(lab.comes(pages, over, minutes, path))
     say("the control: bare pages of five plots")
-    with bare("--class", fed, CONTROL_RATE) as server:
+    with bare("--pages", fed, CONTROL_RATE) as server:
         control = Class(BarePage, server, "", say)
-        came, on, _ = asyncio.run(control.comes(pages, over, min(minutes, CONTROL_MINUTES), False, path))
-    return ClassReport(opening, working, _beside(opening, working, came, on), over, ready)
+        came, on, _ = asyncio.run(control.comes(pages, over, min(minutes, CONTROL_MINUTES), path))
+    return ClassReport(opening, working, _beside(opening, working, came, on), over)
 
 
 def _beside(opening: Opening, working: Working | None, came: Opening, on: Working | None) -> Control:
@@ -243,20 +231,17 @@ class Class:
         self._url = f"{server.url}{query}"
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def comes(
-        self, pages: int, over: float, minutes: float, ready: bool, path: str
-    ) -> tuple[Opening, Working | None, Fed]:
+    async def comes(self, pages: int, over: float, minutes: float, path: str) -> tuple[Opening, Working | None, Fed]:
         """How it comes, how it works, and what a page is fed."""
         seen: list[list[float]] = [[] for _ in range(OPEN)]
         views = f"{self._server.url}?{FIVE_VIEWS}"
         before = [await self._opened(views, partial(_note, times)) for times in seen]
         fed = await self._fed(before[0])
-        url = await self._made_ready(pages) if ready else self._url
         await asyncio.sleep(LATER)
         memory = self._server.megabytes()
         self._say(f"{pages} pages within {over:g} s")
         began, used = time.perf_counter(), self._server.cpu()
-        found = await asyncio.gather(*(self._comes_one(url, over * k / pages) for k in range(pages)))
+        found = await asyncio.gather(*(self._comes_one(self._url, over * k / pages) for k in range(pages)))
         ended, used = time.perf_counter(), self._server.cpu() - used
         there = [page for page, _ in found if page is not None]
         moved = [seconds for page, seconds in found if page is not None]
@@ -301,26 +286,6 @@ class Class:
     async def _fed(self, page: LightPage) -> Fed:
         """What a page is fed; nothing is to be known of a bare one."""
         return Fed([], []) if isinstance(page, BarePage) else await Fed.taken(page)
-
-    async def _made_ready(self, pages: int) -> str:
-        """Let a teacher share her page with so many students; the short address when theirs are ready."""
-        self._say(f"{pages} pages are made ready")
-        teacher = self._kind()
-        texts: list[str] = []
-        teacher.on_text = texts.append
-        await teacher.open(self._url, f"{TEACHER}:{urlsplit(self._url).port}")
-        self._tasks.append(asyncio.create_task(teacher.take()))
-        async with asyncio.timeout(PATIENCE):
-            teacher.click(labelled(json.loads(teacher.document))["Share"]["id"])
-            while not (asked := [text for text in texts if '"Students"' in text]):
-                await asyncio.sleep(0.1)
-            students = labelled(json.loads(asked[0]))["Students"]["attributes"]["data"]["id"]
-            teacher.set(students, "value", pages)
-            while not any(f"Ready: {pages}." in text for text in texts):
-                await asyncio.sleep(0.1)
-        code = re.search(r"/s/([\w-]+)", asked[0])
-        assert code is not None, "the page shows no short address"
-        return self._server.url.removesuffix("app") + f"s/{code[1]}"
 
     async def _works(self, pages: Sequence[LightPage], minutes: float, memory: float, path: str) -> Counts:
         self._say(f"{minutes:g} minutes of work")

@@ -386,39 +386,6 @@ class Stage:
         return [chain for record in self.runner.lanes.records for chain in record.run.chains]
 
 
-def test_pages_take_turns_with_new_figures():
-    """Fails where pages that ask for new figures at the same time hold the loop one after another.
-
-    The loop is left alone after each for as long as it was held, first come, first served; who gives up is not waited
-    for.
-    """
-    turns, held = live.Turns(), []
-
-    def holds(name, seconds):
-        def work():
-            began = time.perf_counter()
-            while time.perf_counter() - began < seconds:
-                pass
-            held.append((name, began, time.perf_counter()))
-            if name == "fails":
-                raise RuntimeError
-
-        return work
-
-    async def ask():
-        works = {"cheap": 0.001, "dear": 0.06, "fails": 0.04, "gives up": 1.0, "last": 0.02}
-        asked = [asyncio.create_task(turns.take(holds(*one))) for one in works.items()]
-        await asyncio.sleep(0)
-        asked[3].cancel()
-        return await asyncio.gather(*asked, return_exceptions=True)
-
-    done = asyncio.run(ask())
-    assert [name for name, _, _ in held] == ["cheap", "dear", "fails", "last"]
-    assert [type(one) for one in done] == [type(None), type(None), RuntimeError, asyncio.CancelledError, type(None)]
-    for (_, began, ended), (_, following, _) in itertools.pairwise(held):
-        assert following - ended >= ended - began
-
-
 def test_a_rate_is_read_while_the_engine_goes_on():
     """Fails where steps that a worker thread notes meanwhile are an error."""
     times, over = collections.deque([(live.time.perf_counter(), 0)] * 60, maxlen=60), threading.Event()
@@ -445,28 +412,6 @@ def test_two_frames_that_are_answered_at_once_are_no_rate():
     now = time.perf_counter()
     assert live.recent_rate([(now - 0.0002, 1), (now, 2)]) <= 10
     assert live.recent_rate([(now - 1.0, 1), (now, 21)]) == pytest.approx(20)
-
-
-@pytest.mark.parametrize("others", [False, True])
-def test_a_page_waits_for_others_only(monkeypatch, others):
-    """Others' frames come between its figures; alone it makes them at once, and of those that do all only the last."""
-
-    async def made(last_does_all):
-        monkeypatch.setattr(live, "PACE", live.Pace())
-        monkeypatch.setattr(live, "_TURNS", live.Turns())
-        stage, done = Stage(BARS), []
-        live.PACE.interval(id(stage.runner))
-        if others:
-            live.PACE.interval(id(stage))
-        between = asyncio.create_task(asyncio.sleep(0))
-        works = [lambda n=n: done.append((n, between.done())) for n in range(3)]
-        await stage.runner.take_turns(works, last_does_all)
-        return done
-
-    whole = asyncio.run(made(False))
-    assert [n for n, _ in whole] == [0, 1, 2]
-    assert whole[-1][1] == others, "what else waits comes in between"
-    assert [n for n, _ in asyncio.run(made(True))] == ([0, 1, 2] if others else [2])
 
 
 @pytest.mark.parametrize("query", [BARS, BLOCKS])
@@ -532,7 +477,7 @@ def test_the_curves_file_holds_every_score_of_every_seed():
 def saved(stage, action):
     """The name and the text of the file that the page's menu gives."""
     stage.bus.send_file = AsyncMock()
-    with patch("app.export.pmui"), patch("app.export.pn"):
+    with patch("app.export.pmui"):
         menu = ExportMenu(stage.state, stage.runner, Mock())
     asyncio.run(getattr(menu, action)())
     name, content = stage.bus.send_file.await_args.args
@@ -605,7 +550,7 @@ def test_more_changes_than_a_file_may_hold_are_told():
 
     stage = asyncio.run(live())
     notify = Mock()
-    with patch("app.export.pmui"), patch("app.export.pn"):
+    with patch("app.export.pmui"):
         menu = ExportMenu(stage.state, stage.runner, notify)
     asyncio.run(menu._clicked({"label": "Experiment (JSON)"}))
     kind, sentence = notify.call_args.args
@@ -707,7 +652,9 @@ def test_no_page_waits_for_the_exact_law_of_another(monkeypatch):
         while len(asked) < 2:
             await asyncio.sleep(0.01)
         # Of a law that is not known there are no pictures yet.
-        assert [stage.runner.view_builders() for stage in slow] == [[], []]
+        for stage in slow:
+            stage.runner.build_views()
+        assert [stage.runner.views for stage in slow] == [[], []]
         quick = await _begun("target=gaussian&lane=sgld")
         await quick.frames(2)
         assert not any(task.done() for task in waiting)

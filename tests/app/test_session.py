@@ -19,8 +19,7 @@ from panel.io.application import build_single_handler_application
 from panel.io.state import set_curdoc
 from tornado.ioloop import IOLoop
 
-from app import memory, state
-from app.session import one_by_one
+from app import patches, state
 from app.shell import Page
 from app.views import fitting
 from app.views.trace import Trace
@@ -29,6 +28,7 @@ from samplers.kernels import Sampler
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = ["", "?target=topics(corpus:bars)"]
+(DESTROY,) = (patch for patch in patches.PATCHES if patch.place.endswith("._server_destroy"))
 
 
 def opened(query):
@@ -60,19 +60,6 @@ def over(query, busy=False):
     return asyncio.run(live())
 
 
-@pytest.mark.parametrize("new", [["d", "e", "f", "g"], ["d"], []])
-def test_cards_take_the_place_of_those_before(new):
-    """One by one, and in the end they are all that is there: also where they are fewer, or none."""
-    column = Mock(objects=["a", "b", "c"])
-    seen = []
-    for put in one_by_one(column, new):
-        put()
-        seen.append(list(column.objects))
-    assert seen[-1] == new
-    old, steps = ["a", "b", "c"], max(len(new), 1)
-    assert seen == [new[:n] + old[n : len(new)] for n in range(min(1, len(new)), min(1, len(new)) + steps)]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("query", PAGES)
 def test_a_page_that_is_over_is_gone(query):
@@ -102,7 +89,6 @@ def test_pages_that_are_over_leave_no_document_and_no_model(monkeypatch):
         del session
         await context._cleanup_sessions(0)
         await asyncio.sleep(0.01)
-        gc.unfreeze()
         gc.collect()
         return sum(isinstance(one, Document | Model | Page) for one in gc.get_objects())
 
@@ -110,53 +96,14 @@ def test_pages_that_are_over_leave_no_document_and_no_model(monkeypatch):
         application = build_single_handler_application(str(ROOT / "app"))
         application.add(DocumentLifecycleHandler())
         context = ApplicationContext(application, io_loop=IOLoop.current(), url="/app")
+        monkeypatch.setattr(*patches.owner(DESTROY.place), DESTROY.make(patches.found(DESTROY.place)))
         found = [await kept(context) for _ in range(4)]
-        monkeypatch.setattr("app.session.forget_roots", lambda document: None)
+        monkeypatch.setattr(*patches.owner(DESTROY.place), patches.found(DESTROY.place))
         return [*found, await kept(context), await kept(context)]
 
     _, _, *left, first, second = asyncio.run(pages())
     assert left == [left[0]] * 2
     assert left[0] < first < second
-
-
-def test_the_collector_leaves_open_pages_out_but_not_for_ever(monkeypatch):
-    """Fails where all pages are looked at whenever one is opened, or where what they leave is never found."""
-    monkeypatch.setattr(memory, "_made", [])
-    monkeypatch.setattr(memory, "WHOLE", 3)
-    monkeypatch.setattr(memory, "AT_LATEST", 4)
-    gc.disable()
-    try:
-        lost = []
-        for _ in range(3):
-            circle = Circle()
-            circle.self = circle
-            lost.append(weakref.ref(circle))
-            memory.leave_out()
-            left_out = not any(one is circle for one in gc.get_objects())
-            assert left_out
-            del circle
-            # While something moves it waits.
-            memory.look(quiet=False)
-        assert all(circle() is not None for circle in lost)
-        memory.look(quiet=True)
-        assert all(circle() is None for circle in lost)
-        circle = Circle()
-        circle.self = circle
-        lost = [weakref.ref(circle)]
-        for _ in range(4):
-            memory.look(quiet=False)
-            memory.leave_out()
-            circle = None
-            assert lost[0]() is not None
-        memory.look(quiet=False)
-        assert lost[0]() is None
-    finally:
-        gc.unfreeze()
-        gc.enable()
-
-
-class Circle:
-    """What only the collector finds."""
 
 
 def test_an_edit_makes_one_sampler_and_asks_each_view_once(monkeypatch):

@@ -8,22 +8,19 @@ import numpy as np
 import pytest
 from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent
-from bokeh.events import DocumentReady
 from bokeh.protocol import Protocol
 from bokeh.protocol.messages.patch_doc import patch_doc
 from bokeh.protocol.receiver import Receiver
 from panel.io.state import set_curdoc
-from panel.models.esm import DataEvent, ESMEvent
+from panel.models.esm import ESMEvent
 from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 from tornado.web import Application
 from tornado.websocket import WebSocketHandler, websocket_connect
 
-from app import patches
 from app.bus import Bus, Wire
 from app.guard.socket import GuardedSocket, framed
 from app.guard.writes import answered
-from app.replacements import _trigger_event
 from samplers.benchmarks.light import mapping
 
 
@@ -142,18 +139,3 @@ def test_an_answer_to_a_frame_goes_to_its_bus_alone():
     assert answered(page.document, [alone]) is not None
     for events in ([alone, alone], [other], [{"kind": "ModelChanged"}]):
         assert answered(page.document, events) is None
-
-
-@pytest.mark.parametrize("own", [False, True], ids=["Bokeh's", "ours"])
-def test_an_event_is_for_the_model_that_it_names(own, monkeypatch):
-    """And for who asks the document for its kind. Fault: nobody is asked but the model."""
-    page, heard = Page(), []
-    place = "bokeh.document.callbacks:DocumentCallbackManager.trigger_event"
-    library = patches.found(place)
-    monkeypatch.setattr(*patches.owner(place), _trigger_event(library) if own else library)
-    for component, who in ((page.bus, "bus"), (page.other, "other")):
-        page.model(component).on_event("data_event", lambda event, who=who: heard.append((who, event.data)))
-    page.document.on_event("document_ready", lambda event: heard.append("ready"))
-    page.document.callbacks.trigger_event(DataEvent(page.model(page.other), 3))
-    page.document.callbacks.trigger_event(DocumentReady())
-    assert heard == [("other", 3), "ready"]

@@ -13,16 +13,21 @@ import numpy as np
 
 from tests.browser import PATIENCE, open_app
 
-# What is on the screen, in the order in which it was made; the document keeps models of earlier layouts for a while.
+# What is on the screen, by the place of its card; pages share the models of figures, whose numbers tell no order.
 SHOWN = """
+const place = (element) => {
+  for (let one = element; one; one = one.parentElement ?? one.getRootNode().host)
+    if (one.matches(".card")) return [...one.parentElement.children].indexOf(one)
+  return -1
+}
 const shown = (type) => {
   const found = new Map()
   const visit = (view) => {
-    if (view.model.type === type && view.el?.isConnected) found.set(view.model.id, view.model)
+    if (view.model.type === type && view.el?.isConnected) found.set(view.model.id, [place(view.el), view.model])
     for (const child of view.children()) visit(child)
   }
   for (const root of window.Bokeh?.index.roots ?? []) visit(root)
-  return [...found.values()].sort((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1)))
+  return [...found.values()].sort(([i, a], [j, b]) => i - j || Number(a.id.slice(1)) - Number(b.id.slice(1))).map(([, model]) => model)
 }
 """
 FIGURES = f"""

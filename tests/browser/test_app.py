@@ -723,3 +723,29 @@ def test_a_step_is_played_in_its_parts(lab):
     lab.page.keyboard.press("<")
     lab.until(lambda: "1 before the run" in words(), "the step before")
     assert lab.steps() == 1
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_the_globe_stays_turned_when_it_is_drawn_again(fault, page, server):
+    """Its figure is another one in another theme, or with another lane; another target is seen from its own side.
+
+    Planted fault: its sliders have no names by which their values are found again.
+    """
+    lab = Lab(page, server).open("?target=fisher&lane=geodesic_sgld&views=globe&play=0")
+    turn = lab.page.get_by_role("slider", name="turn")
+    turn.press("ArrowRight")
+    wanted = turn.get_attribute("aria-valuetext")
+    if fault:
+        lab.page.evaluate(
+            "Bokeh.documents.forEach((one) => one.roots().forEach((root) => root.references().forEach((part) => { if (part.type === 'Slider') part.name = null })))"
+        )
+    before = lab.page.locator(".bk-Figure").first.element_handle()
+    lab.button("Toggle theme").click()
+    lab.until(lambda: not before.evaluate("(one) => one.isConnected"), "another figure")
+    if fault:
+        time.sleep(2)
+        assert turn.get_attribute("aria-valuetext") != wanted
+        return
+    lab.until(lambda: turn.get_attribute("aria-valuetext") == wanted, "the turned globe")
+    lab.choose("Target", TARGETS["bingham"].title)
+    lab.until(lambda: turn.get_attribute("aria-valuetext") != wanted, "its own side")

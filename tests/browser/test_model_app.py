@@ -125,7 +125,7 @@ def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
     lab.until(lambda: lab.field("target").startswith("quartic"), "a density")
     lab.page.wait_for_function(IDLE)
     lab.moves()
-    lab.page.get_by_role("button", name=re.compile("^Communities of a network")).click()
+    to_model(lab, "Communities of a network")
     lab.until(lambda: lab.field("target").startswith("network"), "a network")
     lab.page.wait_for_function(IDLE)
     lab.moves()
@@ -226,6 +226,12 @@ def test_on_a_phone_nothing_is_cut_off(phone, server, query):
     check_phone(StudyLab(phone, server).open(query))
 
 
+def to_model(lab, title):
+    """Another model of data, by the menu of the sidebar."""
+    lab.button(re.compile("^Models of data")).click()
+    lab.page.get_by_role("menuitem", name=title).click()
+
+
 def test_a_walk_over_the_pages_of_data_in_one_session(lab):
     """From one page to the next each moves, draws finite numbers, and answers a bad file with a sentence."""
     lab.open("?target=mixture(documents:80)&lane=mixture_gibbs")
@@ -236,7 +242,7 @@ def test_a_walk_over_the_pages_of_data_in_one_session(lab):
         ("Topics on a sphere", "documents", "a\n1\n", ("no document with words",)),
     ):
         if button:
-            lab.page.get_by_role("button", name=re.compile(f"^{button}")).click()
+            to_model(lab, button)
         lab.until(lambda data=data: data in lab.page.evaluate(READOUT), data)
         lab.moves()
         check_finite(lab.figures())

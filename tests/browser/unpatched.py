@@ -1,4 +1,4 @@
-"""``panel`` as its authors ship it: every patch is off, or those that replace or read the places that are named.
+"""``panel`` as its authors ship it: every patch is off, or those of the places that are named.
 
 ``python unpatched.py [PLACE …] serve app``
 """
@@ -11,6 +11,7 @@ from app import patches
 
 places = [word for word in sys.argv[1:] if ":" in word]
 sys.argv[1:] = [word for word in sys.argv[1:] if ":" not in word]
-for place in places or list(patches.KNOWN):
-    patches.KNOWN[place] = {}
+for patch in patches.PATCHES:
+    if not places or patch.place in places:
+        patch.known.clear()
 main()

@@ -441,10 +441,9 @@ def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--ready"], "allowed beside --class N"),
-        (["--over", "60"], "allowed beside --class N"),
-        (["--page", "--minutes", "nan"], "allowed beside --class N"),
-        (["--closed", "30", "--ready"], "allowed beside --class N"),
+        (["--over", "60"], "allowed beside --pages N"),
+        (["--page", "--minutes", "nan"], "allowed beside --pages N"),
+        (["--class", "30", "--minutes", "1"], "allowed beside --pages N"),
         (["--closed", "30", "--quick"], "have no short form"),
         (["--class", "30", "--quick"], "have no short form"),
         (["--table", "--quick"], "keeps full measurements alone"),

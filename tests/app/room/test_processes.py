@@ -2,13 +2,10 @@
 
 import asyncio
 import html
-import json
 import re
-import time
 
 import pytest
 
-from app.guard.ready import KEEP_SECONDS
 from app.room.rooms import Rooms
 from app.room.store import Redis
 from tests.hall import COOKIE, hall
@@ -22,12 +19,6 @@ def test_a_room_of_two_processes_behind_nginx(tmp_path):
     async def ask(server):
         own = Redis(server.store)
         code, _ = await Rooms(own).open(LINK)
-        # Each process makes its share of the pages that one of them was asked for.
-        while len(await made(own)) < 2:
-            await asyncio.sleep(0.1)
-        await own.announce("asked", LINK, json.dumps([2, time.time() + KEEP_SECONDS, "a mark"]), KEEP_SECONDS)
-        while await made(own) != [(1, 1), (1, 1)]:
-            await asyncio.sleep(0.2)
         # Who is new gets a number, and all that is asked for with it goes to the process that had it first.
         for _ in range(12):
             answer = await get(server, f"/s/{code}")
@@ -44,8 +35,6 @@ def test_a_room_of_two_processes_behind_nginx(tmp_path):
         # It is written down when it has ended.
         while not any(uri == "/app/ws" for *_, uri in server.asked()):
             await asyncio.sleep(0.05)
-        while sorted(await made(own)) != [(0, 0), (1, 1)]:
-            await asyncio.sleep(0.2)
         # Without the store, a short link ends in a sentence.
         await own._redis.shutdown(nosave=True)
         answer = await get(server, f"/s/{code}")
@@ -63,9 +52,3 @@ def test_a_room_of_two_processes_behind_nginx(tmp_path):
         of_number.setdefault(number, set()).add(address)
     assert all(len(one) == 1 for one in of_number.values())
     assert [status for *_, status, uri in seen if uri == "/app/ws"] == ["101"]
-
-
-async def made(store):
-    """How many pages of the link each process has ready, and how many it will have."""
-    told = (await store.announced("processes")).values()
-    return [tuple(json.loads(text).get(LINK, (0, 0))) for text in told]

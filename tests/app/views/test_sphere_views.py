@@ -373,20 +373,6 @@ def test_the_picture_is_the_density(target):
     assert np.isnan(image[0, 0]) and np.isfinite(image[side // 2, side // 2])
 
 
-def test_the_globe_stays_turned_when_it_is_built_again():
-    page = Page(Globe, "fisher", "exact")
-    first = page.view.turn.value, page.view.tilt.value
-    page.view.turn.value, page.view.tilt.value = 100, -40
-    scene = Page(Globe, "fisher", "exact", "sggmc").view.scene
-    again = Globe(scene, page.view)
-    assert (again.turn.value, again.tilt.value) == (100, -40)
-    assert again.before is None
-    # Another target is seen from its own side.
-    other = Globe(Page(Globe, "bingham", "exact").view.scene, page.view)
-    assert (other.turn.value, other.tilt.value) != (100, -40)
-    assert (Globe(scene).turn.value, Globe(scene).tilt.value) == first
-
-
 def test_the_first_view_is_of_the_mode():
     page = Page(Globe, "fisher", "exact")
     turn, tilt = page.view.turn.value, page.view.tilt.value

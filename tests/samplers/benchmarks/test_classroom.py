@@ -57,7 +57,7 @@ def server(monkeypatch):
 
 def comes(pages, server):
     made = classroom.Class(pages, server, "", lambda what: None)
-    return asyncio.run(made.comes(5, 0.01, 0.0, False, ""))
+    return asyncio.run(made.comes(5, 0.01, 0.0, ""))
 
 
 @pytest.mark.parametrize(("refused", "still"), [((), ()), ((1,), (3, 4)), (range(5), ())])
@@ -294,7 +294,7 @@ def test_the_control_is_beside_what_was_measured():
     # Where nobody works, it is what the pages that were open had, and what the class cost.
     control = classroom._beside(came, None, bare, None)
     assert (control.frames, control.server, control.opening) == pytest.approx((0.5, 3.5, 3.0))
-    text = classroom.as_text(classroom.ClassReport(came, working(), control, 60.0, False))
+    text = classroom.as_text(classroom.ClassReport(came, working(), control, 60.0))
     for line in ("within 60 s", "did not move", "first frame, slowest", "click to picture, p95", "errors", "opening"):
         assert line in text
 
@@ -321,10 +321,9 @@ def test_what_the_bare_page_is_fed_comes_back_from_its_file(tmp_path):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"pages": 0}, f"--class = 0.*from 1 to {classroom.MOST} pages"),
-        ({"pages": -1}, "--class = -1"),
-        ({"pages": classroom.MOST + 1}, "--class = "),
-        ({"pages": classroom.MOST_READY + 1, "ready": True}, f"from 1 to {classroom.MOST_READY} pages made ready"),
+        ({"pages": 0}, f"--pages = 0.*from 1 to {classroom.MOST} pages"),
+        ({"pages": -1}, "--pages = -1"),
+        ({"pages": classroom.MOST + 1}, "--pages = "),
         ({"pages": 2, "minutes": -1.0}, "--minutes = -1.*from 0 to 60"),
         ({"pages": 2, "minutes": float("nan")}, "--minutes = nan"),
         ({"pages": 2, "minutes": 1e9}, "--minutes = "),

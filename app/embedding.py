@@ -1,0 +1,26 @@
+"""Figures as documents that BokehJS embeds: of a page of the lab, and of a live page."""
+
+import functools
+import json
+from typing import Any
+
+from bokeh.core.serialization import Serializer
+from bokeh.document import Document
+from bokeh.model import Model
+
+
+def standalone(figure: Model) -> dict[str, Any]:
+    """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the model definitions of
+    all loaded libraries.
+    """
+    text = json.dumps(Serializer(deferred=False).encode(figure))
+    document = _empty()
+    own = [one for one in document["defs"] if one["name"].startswith("app.") and one["name"] in text]
+    return {"target_id": None, "root_id": figure.id, "doc": {**document, "defs": own, "roots": [json.loads(text)]}}
+
+
+@functools.cache
+def _empty() -> dict[str, Any]:
+    """A document without figures."""
+    found: dict[str, Any] = json.loads(json.dumps(Document(title="").to_json(deferred=False)))
+    return found
