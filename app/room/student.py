@@ -130,6 +130,8 @@ class Audience:
             await asyncio.wait({making}, timeout=SOON)
             if not making.done():
                 self._show(text_of({"type": "page", "said": MAKING}), placed=False)
+                # Also where the link before comes back, its page is to be shown again.
+                self._made = ""
             while not making.done() and self.look is not None and self.look.link == link:
                 await asyncio.wait({making}, timeout=SOON)
             if self.look is None or self.look.link != link:

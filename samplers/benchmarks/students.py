@@ -21,7 +21,7 @@ import numpy as np
 
 from samplers.benchmarks.classroom import Class, Opening
 from samplers.benchmarks.light import LightPage
-from samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
+from samplers.benchmarks.page import COUNT_DRAWN, DRAWN, count_coming
 from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
 from samplers.parameters import SpecError
 
@@ -159,10 +159,11 @@ class Hall:
             page = await browser.new_page(viewport={"width": 1280, "height": 720})
             teacher = Teacher(page, f"http://{NAME}:{self._port}/app")
             code = await teacher.open()
-            alone = await teacher.frames_in(BETWEEN)
+            await asyncio.sleep(BETWEEN)
+            alone = await teacher.drawn() / BETWEEN
             self._say(f"{students} students within {OVER:g} s")
-            memory, used, began = self._server.megabytes(), self._server.cpu(), time.perf_counter()
-            await teacher.count()
+            memory, used, before = self._server.megabytes(), self._server.cpu(), await teacher.drawn()
+            began = time.perf_counter()
             there = [Student(f"127.0.0.1:{self._port}", f"{NAME}:{self._port}", code) for _ in range(students)]
             seconds = await asyncio.gather(*(one.come(OVER * k / students) for k, one in enumerate(there)))
             came, used = time.perf_counter() - began, self._server.cpu() - used
@@ -175,7 +176,7 @@ class Hall:
             question = await self._reached(inside, teacher.press("Ask this question"), "bar", '"number"')
             vote = await self._vote(inside)
             revealed = await self._reached(inside, teacher.press("Reveal the answers"), "bar", '"right": true')
-            frames = await teacher.counted() / (time.perf_counter() - began)
+            frames = (await teacher.drawn() - before) / (time.perf_counter() - began)
             errors = self._server.errors() + teacher.errors
             for one in inside:
                 one.close()
@@ -243,8 +244,12 @@ class Teacher:
             await asyncio.sleep(0.2)
         code = re.search("room=([^&]+)", await page.evaluate("location.search"))
         assert code is not None
-        # The first file is made meanwhile.
-        await asyncio.sleep(3 * BETWEEN)
+        # The files of both places of the slider are made meanwhile.
+        for k in range(2):
+            await asyncio.sleep(2 * BETWEEN)
+            await self.move(k)
+        await asyncio.sleep(BETWEEN)
+        await page.evaluate(COUNT_DRAWN)
         return code[1]
 
     def _button(self, name: str) -> Any:
@@ -259,20 +264,9 @@ class Teacher:
         """Press a button of the room."""
         await self._button(name).click()
 
-    async def count(self) -> None:
-        """Count drawn frames from now on."""
-        await self._page.evaluate(COUNT_DRAWN)
-
-    async def counted(self) -> float:
-        """Frames drawn since :meth:`count`."""
-        await self._page.evaluate(COME)
-        return float(await self._page.evaluate(DRAWN))
-
-    async def frames_in(self, seconds: float) -> float:
-        """Frames drawn in a second, over so many."""
-        await self.count()
-        await asyncio.sleep(seconds)
-        return await self.counted() / seconds
+    async def drawn(self) -> int:
+        """Frames drawn since the room was opened."""
+        return int(await self._page.evaluate(DRAWN))
 
 
 class Student:

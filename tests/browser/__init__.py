@@ -187,7 +187,7 @@ class PageLog:
         yield "request", self._request
 
     def _exception(self, error: Error) -> None:
-        self.errors.append(f"uncaught: {error}")
+        self.errors.append(f"uncaught: {error.stack or error}")
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type == "error":

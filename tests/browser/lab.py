@@ -158,8 +158,17 @@ class Lab:
         self.page.get_by_role("button").filter(has_text=re.compile(f"{text}$")).click()
 
     def choose(self, label, option):
-        self.page.get_by_role("combobox", name=re.compile(f"^{label}")).click()
-        self.page.get_by_role("menuitem", name=option, exact=True).click()
+        wanted = self.page.get_by_role("menuitem", name=option, exact=True)
+
+        def opened():
+            # A list that is drawn anew closes its menu, and a person clicks again.
+            if not wanted.is_visible():
+                self.page.get_by_role("combobox", name=re.compile(f"^{label}")).click()
+                time.sleep(0.5)
+            return wanted.is_visible()
+
+        self.until(opened, f"the menu {label}")
+        wanted.click()
 
     def remove(self, what, place, of):
         """Remove a lane or a method, when the cards of all ``of`` of them are there."""

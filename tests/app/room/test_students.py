@@ -285,6 +285,20 @@ def test_the_next_page_does_not_wait_for_one_that_nobody_shows(room):
     room(do)
 
 
+def test_the_page_before_comes_back_where_the_teacher_goes_back(room):
+    """Fails where students keep the sentence that a page is being made. Fault: a page is shown once alone."""
+
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        await until(lambda: page.live.get("key") == QUARTIC)
+        await rooms.lead(code, secret, "?slow")
+        await until(lambda: page.live["said"] == students.MAKING)
+        await rooms.lead(code, secret, QUARTIC)
+        await until(lambda: page.live.get("key") == QUARTIC)
+
+    room(do)
+
+
 def test_a_closed_page_makes_room_for_another_one(room, monkeypatch):
     """Fault: whoever was there once counts for the day."""
     monkeypatch.setattr("app.room.rooms.MOST_STUDENTS", 2)
