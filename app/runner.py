@@ -251,8 +251,9 @@ class Runner(Live):
         scene, keys = wanted = self._wanted()
         if scene is None:
             return
+        before = {view.key: view for view in self.views}
         self._built, self._stale, self._drew = wanted, True, False
-        self.views = [VIEWS[key].made(scene) for key in keys]
+        self.views = [VIEWS[key].made(scene, before.get(key)) for key in keys]
 
     def _wanted(self) -> tuple[Any, list[str]]:
         """What figures are built for, and which."""

@@ -43,7 +43,7 @@ MOST_LOGGED = 10
 
 TEXT, BINARY = 0x81, 0x82
 """The first byte of a part of a message that is whole (RFC 6455, 5.2)."""
-UNREADABLE, POLICY, BROKEN = 1002, 1008, 1011
+UNREADABLE, POLICY = 1002, 1008
 """Codes of RFC 6455 with which a connection is closed."""
 REFUSED = "A page does not send this, or not twice."
 FAILED = "The server could not do that; its log says why."

@@ -225,7 +225,10 @@ TOUCH = 'document.dispatchEvent(new CustomEvent("lab-touch", {detail: ["click", 
 
 
 class View:
-    """A live picture of the lanes: a figure made once, and the sources in it that frames write to."""
+    """A live picture of the lanes: a figure made once, and the sources in it that frames write to.
+
+    ``before`` is the same view of the scene before this one; a view that computes for seconds keeps its results.
+    """
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -244,7 +247,7 @@ class View:
     of_first: ClassVar[tuple[str, ...]] = ()
     """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 
-    def __init__(self, scene: Scene):
+    def __init__(self, scene: Scene, before: "View | None" = None):
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
         self.gestures: set[str] = set()
@@ -258,12 +261,12 @@ class View:
             enlarge(self.figure)
 
     @classmethod
-    def made(cls, scene: Scene) -> "View":
+    def made(cls, scene: Scene, before: "View | None" = None) -> "View":
         """A view of the scene. Pages that open with the same scene share the models of its figure: a figure takes the
         server as long as a quarter of a page, and nothing changes it there.
         """
-        if not isinstance(scene.target, Target) or isinstance(scene.target, OfTable):
-            return cls(scene)
+        if before is not None or not isinstance(scene.target, Target) or isinstance(scene.target, OfTable):
+            return cls(scene, before)
         first = _first(cls, scene)
         shared = [scene, first.document, *first.figure.references()]
         return deepcopy(first, {id(one): one for one in shared})

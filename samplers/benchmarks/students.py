@@ -162,7 +162,7 @@ class Hall:
             await asyncio.sleep(BETWEEN)
             alone = await teacher.drawn() / BETWEEN
             self._say(f"{students} students within {OVER:g} s")
-            memory, used, before = self._server.megabytes(), self._server.cpu(), await teacher.drawn()
+            memory, used, drawn = self._server.megabytes(), self._server.cpu(), await teacher.drawn()
             began = time.perf_counter()
             there = [Student(f"127.0.0.1:{self._port}", f"{NAME}:{self._port}", code) for _ in range(students)]
             seconds = await asyncio.gather(*(one.come(OVER * k / students) for k, one in enumerate(there)))
@@ -176,7 +176,7 @@ class Hall:
             question = await self._reached(inside, teacher.press("Ask this question"), "bar", '"number"')
             vote = await self._vote(inside)
             revealed = await self._reached(inside, teacher.press("Reveal the answers"), "bar", '"right": true')
-            frames = (await teacher.drawn() - before) / (time.perf_counter() - began)
+            frames = (await teacher.drawn() - drawn) / (time.perf_counter() - began)
             errors = self._server.errors() + teacher.errors
             for one in inside:
                 one.close()

@@ -544,27 +544,3 @@ def test_another_layout_makes_the_view_anew():
     assert runner._rebuild
     runner.build_views()
     assert runner.views[0]._layout.names == ("theta", "r")
-
-
-def test_what_changes_while_figures_are_made_is_not_lost():
-    """Figures are made one by one. Fails where a page that goes back in between compares itself with the figures that
-    were there, and not with those that are coming."""
-
-    def experiment(layout):
-        lane = {"sampler": {"key": "recipe", "params": {"layout": layout}}}
-        return Experiment.from_dict({"target": "double_well", "lanes": [lane]})
-
-    state = AppState()
-    state.experiment, state.views = experiment("theta"), ["drift", "marginal"]
-    runner = Runner(state, Mock())
-    runner.build_views()
-    state.experiment = experiment("theta_r")
-    first, second = runner.view_builders()
-    assert not runner._rebuild
-    first()
-    state.experiment = experiment("theta")
-    assert runner._rebuild
-    second()
-    runner.build_views()
-    assert [view.key for view in runner.views] == ["drift", "marginal"]
-    assert runner.views[0]._layout.names == ("theta",)
