@@ -118,7 +118,7 @@ class Bus(Wire):
             [feed.model.id, list(feed.columns), feed.operation, feed.rollover, list(feed.names)] for feed in feeds
         ]
         cards = [{**card, "figure": view.document} for view, card in zip(views, look["cards"], strict=True)]
-        await self._send({**look, "type": "layout", "generation": self._generation, "feeds": listed, "cards": cards})
+        await self._send({"type": "layout", "generation": self._generation, "feeds": listed, **look, "cards": cards})
 
     async def send_former(self, former: bool) -> None:
         """Grey the figures, which are those of an experiment that gives way to another, or take that back."""

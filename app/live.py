@@ -109,6 +109,7 @@ class Live:
         self._screen = (0, False)
         self._seen_moving = False
         self._connected = asyncio.Event()
+        self._loaded = asyncio.Event()
         self._wake = asyncio.Event()
         self._restart = self._rebuild = True
         self._stale = False
@@ -146,12 +147,17 @@ class Live:
     async def run(self) -> None:
         """The loop; ends when its task is cancelled."""
         await self._connected.wait()
-        self._page.fit_screen(*self._screen)
+        if self._screen[1]:
+            await self._loaded.wait()
         slow = asyncio.create_task(self._slow_loop())
         try:
-            due, told = time.perf_counter(), False
+            due, fitted, told = time.perf_counter(), False, False
             while True:
-                if self._seen_moving and not told:
+                # Figures and frames come by messages, some .7 s before the browser has drawn the rest of the page.
+                if self._loaded.is_set() and not fitted:
+                    fitted = True
+                    self._page.fit_screen(*self._screen)
+                if self._seen_moving and fitted and not told:
                     told = True
                     self._page.moving()
                 await self._lay_out()
@@ -191,6 +197,11 @@ class Live:
             async with asyncio.timeout(seconds):
                 return await self._wake.wait()
         return False
+
+    def page_loaded(self) -> None:
+        """The browser has drawn the page, whose models may change from now on."""
+        self._loaded.set()
+        self._wake.set()
 
     @property
     def announced(self) -> bool:

@@ -8,7 +8,7 @@ fault. ``python -m app.patches`` prints the places and digests of the installed 
 import hashlib
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -166,10 +166,36 @@ PATCHES = [
 ]
 
 
+OWN = {"value", "value_throttled", "active", "busy", "dark_theme"}
+"""Parameters with bounds of their component's own, or that are written in it alone, or to which another one refers."""
+
+
+def share_parameters() -> None:
+    """Let components share the parameters of their class, by param's documented ``per_instance``: copies of them are a
+    fifth of the server's time for a page (.43 s with this, .55 s without, of two runs each on 2026-11-26).
+    """
+    from panel.viewable import Layoutable
+    from panel_material_ui.base import MaterialComponent
+    from param import Parameter
+
+    for cls in _classes_below(Layoutable):
+        for name, parameter in vars(cls).items():
+            material = issubclass(cls, MaterialComponent) and isinstance(parameter, Parameter)
+            if name in Layoutable.param or (material and name not in OWN):
+                parameter.per_instance = False
+
+
+def _classes_below(cls: type[Any]) -> Iterator[type[Any]]:
+    yield cls
+    for child in cls.__subclasses__():
+        yield from _classes_below(child)
+
+
 def install() -> None:
     """Put every patch in place. Must run before there is a page; a second call changes nothing."""
     for patch in PATCHES:
         patch.put()
+    share_parameters()
 
 
 if __name__ == "__main__":

@@ -310,8 +310,9 @@ class Session:
         self.catalogue.update()
 
     def begin_with_the_page(self) -> None:
-        """Let the loop begin when the page is there, and end when it has gone."""
-        pn.state.onload(self._start)
+        """Let the loop begin with the page, and end with it."""
+        self._document.add_next_tick_callback(self._start)
+        pn.state.onload(self._loaded)
         pn.state.on_session_destroyed(lambda _: self.stop())
 
     def notify(self, kind: str, message: str, seconds: int = 8) -> None:
@@ -374,8 +375,11 @@ class Session:
         if not self.state.refused:
             self.write_link()
 
-    async def _start(self) -> None:
+    async def _loaded(self) -> None:
         self.tell([message for message in self._messages if message not in self.state.refused])
+        self.runner.page_loaded()
+
+    async def _start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self.runner.run())
         self._task.add_done_callback(self._ended)
 
