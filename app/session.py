@@ -388,13 +388,13 @@ class Session:
             log.error("The live loop ended", exc_info=task.exception())
             self.show_status("The live loop met an error and stopped; reload the page to go on.")
 
-    def later(self, work: Callable[[], None]) -> None:
+    def later(self, work: Callable[[], None], seconds: float = LATER_SECONDS) -> None:
         """Do what the browser may wait for after the frame that shows a change; asked for several times, do it once."""
         if self._task is None:
             work()
         elif work not in self._waiting:
             self._waiting.append(work)
-            asyncio.get_running_loop().call_later(LATER_SECONDS, self._catch_up, work)
+            asyncio.get_running_loop().call_later(seconds, self._catch_up, work)
 
     def _catch_up(self, work: Callable[[], None]) -> None:
         self._waiting.remove(work)
