@@ -52,6 +52,8 @@ class Hub:
             while self._hearing[code]:
                 look = before = self._last.get(code)
                 reached = True
+                # Not after the look, which may not see a change that comes meanwhile.
+                changed.clear()
                 try:
                     look = await self._rooms.look(code)
                 except Exception as error:
@@ -66,7 +68,6 @@ class Hub:
                 if look is None and reached:
                     # Who comes into one of the same code that is opened later has nothing to do with this one.
                     return
-                changed.clear()
                 await asyncio.sleep(min(SOONEST, self._seconds))
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), max(self._seconds - SOONEST, 0.0))

@@ -1,0 +1,49 @@
+"""The one look at a room for all pages of a process."""
+
+import asyncio
+
+import pytest
+
+from app.room.hub import Hub
+
+
+class Slow:
+    """A store whose answer is what the room was like when it was asked, and takes its time."""
+
+    def __init__(self):
+        self.now, self.asked = 1, asyncio.Event()
+
+    async def look(self, code):
+        found = self.now
+        self.asked.set()
+        await asyncio.sleep(0.05)
+        return found
+
+
+class Late(asyncio.Event):
+    """Planted fault: what comes during a look is forgotten at its end."""
+
+    def clear(self):
+        asyncio.get_running_loop().call_later(0.06, super().clear)
+
+
+@pytest.mark.parametrize("event", [asyncio.Event, Late])
+def test_a_change_during_a_look_is_seen_by_the_next_one(event, monkeypatch):
+    """Fails where it waits for the look that comes without a change, here after a minute."""
+    monkeypatch.setattr("app.room.hub.SOONEST", 0.01)
+    # The hub alone; what asyncio itself needs events for was made before.
+    monkeypatch.setattr("app.room.hub.asyncio.Event", event)
+
+    async def use():
+        slow, heard = Slow(), []
+        hub = Hub(slow, seconds=60.0)
+        leave = hub.join("code", heard.append)
+        await slow.asked.wait()
+        slow.now = 2
+        hub.changed("code")
+        await asyncio.sleep(0.5)
+        leave()
+        hub._tasks["code"].cancel()
+        return heard
+
+    assert asyncio.run(use()) == ([1, 2] if event is asyncio.Event else [1])
