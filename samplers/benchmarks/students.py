@@ -195,6 +195,7 @@ class Hall:
 
     async def _reached(self, students: Sequence["Student"], act: Any, kind: str, part: str = "") -> Reach:
         """Let the teacher do something; the time until a message of this kind with this part comes to each student."""
+        await asyncio.sleep(BETWEEN)
         waiting = [one.expect(kind, part) for one in students]
         began = time.perf_counter()
         await act
