@@ -120,7 +120,7 @@ class Page(Session):
         text = "" if self.state.place.restricted else GUIDES.get(self.state.experiment.target.key, "")
         if text != self.guide.object:
             self.guide.param.update(object=text, visible=bool(text))
-            self.welcome.visible = not text
+        self.welcome.visible = not text and self.state.place.lesson is None
 
     def running(self) -> tuple[Any, list[Any]]:
         return self.state.experiment, self.runner.lanes.judged if self.runner.lanes is not None else []

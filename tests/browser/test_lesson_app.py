@@ -124,6 +124,7 @@ def test_a_student_goes_through_a_lesson(lab):
     lab.until(lambda: heading(lab) == ["One"], "the first step")
     lab.until(lambda: lab.titles() == ["Marginal histogram", "KS distance"], "its views")
     assert lab.field("lesson") == "mine"
+    lab.until(lambda: not lab.page.get_by_text("New here?").is_visible(), "no greeting in a lesson")
     assert lab.page.locator(".lesson svg, .lesson mjx-container").count() > 0, "the formula is drawn"
     # Nothing runs before the answer.
     lab.until(lambda: lab.steps() == 0, "a new experiment at rest")
