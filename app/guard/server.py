@@ -24,6 +24,7 @@ from tornado.web import OutputTransform, RequestHandler
 from app.bundle import ASSETS
 from app.guard import socket
 from app.guard.connections import MAX_HEADER, OPEN, Bounded
+from app.guard.page_queue import PAGES
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.lesson.course import lesson_apart
 from app.room import followed, web
@@ -155,6 +156,8 @@ async def _read_lesson(request: HTTPServerRequest) -> None:
 class GuardedPage(DocHandler):
     """A page, of a session of its own: a link cannot name the session of somebody else."""
 
+    _left = False
+
     async def get(self, *args: Any, **kwargs: Any) -> None:
         named = "Bokeh-Session-Id" in self.request.headers or self.request.arguments.keys() & {
             "bokeh-session-id",
@@ -164,7 +167,15 @@ class GuardedPage(DocHandler):
             _refuse(self, "A link to the lab cannot name a session: open it without bokeh-session-id and bokeh-token.")
             return
         await _read_lesson(self.request)
-        await super().get(*args, **kwargs)
+        async with PAGES:
+            # A reader who has left meanwhile needs no page.
+            if not self._left:
+                await super().get(*args, **kwargs)
+
+    def on_connection_close(self) -> None:
+        """The reader is gone."""
+        super().on_connection_close()
+        self._left = True
 
     async def post(self, *args: Any, **kwargs: Any) -> None:
         """Say to a page that could not be connected why; a browser names its origin here as for a connection."""
