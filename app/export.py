@@ -116,13 +116,12 @@ class ExportMenu:
     def __init__(self, state: AppState, runner: Runner, notify: Callable[[str, str], None]):
         self.state, self.runner, self.notify = state, runner, notify
         self.camera = Camera()
-        self._menu = pmui.MenuButton(
+        self.panel = pmui.MenuButton(
             label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(0, 8), sx={"color": "white"},
             items=self._items(),
         )  # fmt: skip
-        self._menu.on_click(self._clicked)
+        self.panel.on_click(self._clicked)
         state.param.watch(lambda *_: self._refresh(), "experiment")
-        self.panel = self._menu
 
     def actions(self) -> dict[str, tuple[str, Callable[[], Any]]]:
         """An icon and an action for each label."""
@@ -151,8 +150,8 @@ class ExportMenu:
         return [{"label": label, "icon": icon} for label, (icon, _) in self.actions().items()]
 
     def _refresh(self) -> None:
-        if (items := self._items()) != self._menu.items:
-            self._menu.items = items
+        if (items := self._items()) != self.panel.items:
+            self.panel.items = items
 
     async def _clicked(self, item: Any) -> None:
         try:

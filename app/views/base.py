@@ -268,7 +268,7 @@ class View:
         if before is not None or not isinstance(scene.target, Target) or isinstance(scene.target, OfTable):
             return cls(scene, before)
         first = _first(cls, scene)
-        shared = [scene, first.document, *first.figure.references()]
+        shared = [scene, scene.target, first.document, *first.figure.references()]
         return deepcopy(first, {id(one): one for one in shared})
 
     @cached_property

@@ -152,30 +152,31 @@ def as_text(report: ClassReport) -> str:
     came, on = report.opening, report.working
     lines = [
         f"pages asked for within {report.over_seconds:g} s",
-        _line("pages", f"{came.pages:8d}", ""),
-        _line("did not move", f"{came.failed:8d}", "0"),
-        _line("first frame, median", f"{came.median_seconds:8.2f} s", "under 5"),
-        _line("first frame, slowest", f"{came.slowest_seconds:8.2f} s", "under 10"),
-        _line("server time for each", f"{came.server_seconds_per_page:8.3f} s", "under .3, with frames meanwhile"),
-        _line("frames of an open page", f"{came.open_frames_per_second:8.1f} /s", "at least 5"),
-        _line("its longest standstill", f"{came.longest_standstill:8.2f} s", "under .5"),
+        line("pages", f"{came.pages:8d}", ""),
+        line("did not move", f"{came.failed:8d}", "0"),
+        line("first frame, median", f"{came.median_seconds:8.2f} s", "under 5"),
+        line("first frame, slowest", f"{came.slowest_seconds:8.2f} s", "under 10"),
+        line("server time for each", f"{came.server_seconds_per_page:8.3f} s", "under .3, with frames meanwhile"),
+        line("frames of an open page", f"{came.open_frames_per_second:8.1f} /s", "at least 5"),
+        line("its longest standstill", f"{came.longest_standstill:8.2f} s", "under .5"),
     ]
     if on is not None:
         lines += [
             f"two lanes and three views for {on.minutes:.3g} minutes, {on.clicks} changes of a step size",
-            _line("frames of a page, fewest", f"{on.fewest_frames:8.1f} /s", "at least 10"),
-            _line("frames of a page, median", f"{on.median_frames:8.1f} /s", ""),
-            _line("frames drawn in Chromium", f"{on.drawn_frames:8.1f} /s", ""),
-            _line("server", f"{on.server_cores:8.2f} cores", "under 1"),
-            _line("click to frame, p95", f"{on.click_ms:8.0f} ms", "under 150"),
-            _line("click to picture, p95", f"{on.drawn_click_ms:8.0f} ms", "under 150"),
-            _line("server memory", f"{on.megabytes_per_page:8.2f} MB a page", "under 4"),
-            _line("errors", f"{on.errors:8d}", "0"),
+            line("frames of a page, fewest", f"{on.fewest_frames:8.1f} /s", "at least 10"),
+            line("frames of a page, median", f"{on.median_frames:8.1f} /s", ""),
+            line("frames drawn in Chromium", f"{on.drawn_frames:8.1f} /s", ""),
+            line("server", f"{on.server_cores:8.2f} cores", "under 1"),
+            line("click to frame, p95", f"{on.click_ms:8.0f} ms", "under 150"),
+            line("click to picture, p95", f"{on.drawn_click_ms:8.0f} ms", "under 150"),
+            line("server memory", f"{on.megabytes_per_page:8.2f} MB a page", "under 4"),
+            line("errors", f"{on.errors:8d}", "0"),
         ]
     return "\n".join([*lines, *report.control.lines()])
 
 
-def _line(what: str, value: str, asked: str) -> str:
+def line(what: str, value: str, asked: str) -> str:
+    """A line of a report: a figure, and what is asked of it."""
     return f"  {what:<25}{value:<19}{f'(asked: {asked})' if asked else ''}".rstrip()
 
 

@@ -17,9 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
-
-from samplers.benchmarks.classroom import Class, Opening
+from samplers.benchmarks.classroom import Class, Opening, line, p95
 from samplers.benchmarks.light import LightPage
 from samplers.benchmarks.page import COUNT_DRAWN, DRAWN, count_coming
 from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
@@ -52,7 +50,7 @@ class Reach:
     @classmethod
     def of(cls, seconds: Sequence[float], students: int) -> "Reach":
         """From the times of the students that were reached."""
-        return cls(float(np.quantile(seconds, 0.95)) if seconds else math.nan, students - len(seconds))
+        return cls(p95(seconds) / 1000, students - len(seconds))
 
 
 @dataclass(frozen=True)
@@ -119,9 +117,7 @@ def as_text(report: StudentsReport) -> str:
         ("server memory each", f"{report.control_megabytes_each:.2f} MB", ""),
         ("server time each", f"{1000 * whole.server_seconds_per_page:.0f} ms", ""),
     ]
-    return "\n".join(
-        f"  {what:<25}{value:<32}{f'(asked: {asked})' if asked else ''}".rstrip() for what, value, asked in rows
-    )
+    return "\n".join(line(*row) for row in rows)
 
 
 def measure(students: int, say: Callable[[str], None]) -> StudentsReport:
@@ -187,7 +183,7 @@ class Hall:
         return StudentsReport(
             students=students, failed=students - len(found), came_seconds=came,
             file_median=statistics.median(found) if found else math.nan,
-            file_p95=float(np.quantile(found, 0.95)) if found else math.nan,
+            file_p95=p95(found) / 1000,
             kilobytes_each=1000 * memory / students, server_ms_each=1000 * used / students, follow=follow,
             question=question, vote=vote, revealed=revealed, teacher_alone=alone, teacher=frames, errors=errors,
             control=control, control_megabytes_each=(self._server.megabytes() - before) / CONTROL,
