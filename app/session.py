@@ -380,7 +380,9 @@ class Session:
         self.runner.page_loaded()
 
     async def _start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self.runner.run())
+        # The loop's messages go to this page: a task takes its context from where it is made.
+        with set_curdoc(self._document):
+            self._task = asyncio.get_running_loop().create_task(self.runner.run())
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:

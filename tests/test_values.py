@@ -30,7 +30,6 @@ CHANGING = {
     "State",
     "Statistics",
     "Work",
-    "_Link",
 }
 """Records whose fields are meant to change."""
 
