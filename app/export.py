@@ -116,6 +116,8 @@ class ExportMenu:
     def __init__(self, state: AppState, runner: Runner, notify: Callable[[str, str], None]):
         self.state, self.runner, self.notify = state, runner, notify
         self.camera = Camera()
+        self._making = False
+        """Whether a live page is being made, which takes a processor."""
         self.panel = pmui.MenuButton(
             label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(0, 8), sx={"color": "white"},
             items=self._items(),
@@ -131,20 +133,24 @@ class ExportMenu:
             **{f"Film of {n} s (WebM)": ("videocam", partial(self.film, n)) for n in SECONDS},
             "Experiment (JSON)": ("data_object", self._json),
         }
+        live = {"Live page (HTML)": ("smart_display", self._live)}
         if self.state.experiment.of_model:
-            return common | {"Curves (CSV)": ("table_chart", self._curves)}
+            return common | live | {"Curves (CSV)": ("table_chart", self._curves)}
         stan = (
             {"Model (Stan)": ("functions", self._stan)}
             if self.state.experiment.target.key == TypedPosterior.key
             else {}
         )
-        return common | {
-            "Live page (HTML)": ("smart_display", self._live),
-            "Experiment (Python)": ("code", self._script),
-            **stan,
-            "Draws (NetCDF)": ("save", lambda: self._draws(".nc")),
-            "Draws (CSV)": ("table_chart", lambda: self._draws(".csv")),
-        }
+        return (
+            common
+            | live
+            | {
+                "Experiment (Python)": ("code", self._script),
+                **stan,
+                "Draws (NetCDF)": ("save", lambda: self._draws(".nc")),
+                "Draws (CSV)": ("table_chart", lambda: self._draws(".csv")),
+            }
+        )
 
     def _items(self) -> list[dict[str, str]]:
         return [{"label": label, "icon": icon} for label, (icon, _) in self.actions().items()]
@@ -190,11 +196,22 @@ class ExportMenu:
         await self.runner.bus.send_file("experiment.py", script(saved(self.runner.experiment())).encode())
 
     async def _live(self) -> None:
-        if self.state.experiment.of_own_data:
-            self.notify("warning", "The live page holds your table: everybody who has the file has it, too.")
-        self.notify("info", "The live page is being made. What was never compiled for it takes a minute.")
+        if self._making:
+            self.notify("info", "A live page is being made already.")
+            return
         experiment, views = self.state.experiment, tuple(self.state.views)
-        page = await asyncio.get_running_loop().run_in_executor(None, partial(live_page, experiment, shown=views))
+        if experiment.of_model:
+            self.notify("info", "A recording of this experiment is being made, which takes ten seconds: models of data need Python to run.")  # fmt: skip
+        else:
+            if experiment.of_own_data:
+                self.notify("warning", "The live page holds your table: everybody who has the file has it, too.")
+            self.notify("info", "The live page is being made. What was never compiled for it takes a minute.")
+        make = partial(live_page, experiment, shown=views, upload=self.state.own_data)
+        self._making = True
+        try:
+            page = await asyncio.get_running_loop().run_in_executor(None, make)
+        finally:
+            self._making = False
         await self.runner.bus.send_file("live.html", page.encode())
 
     async def _stan(self) -> None:

@@ -22,12 +22,15 @@ _CONSTRUCT = """<script>
 </script>"""
 
 
-_FIRST = {"CustomJSTickFormatter": ("tick", "index", "ticks")}
-_LAST = {"CustomJS": ("cb_obj", "cb_data", "cb_context")}
-"""What Bokeh hands a function of a text before and after the text's own arguments."""
+_TEXTS: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "CustomJS": {"code": ((), ("cb_obj", "cb_data", "cb_context"))},
+    "CustomJSTickFormatter": {"code": (("tick", "index", "ticks"), ())},
+    "CustomJSTransform": {"func": ((), ("x",)), "v_func": ((), ("xs",))},
+}
+"""The models with texts; for each text Bokeh's arguments before and after its own."""
 
-Text = tuple[str, Sequence[str], str]
-"""The kind of a model, the names of its text's arguments, and the text."""
+Text = tuple[str, str, Sequence[str], str]
+"""A model's kind, a property that holds a text, the names of the text's own arguments, and the text."""
 
 
 def functions(texts: Iterable[Text]) -> str:
@@ -36,8 +39,9 @@ def functions(texts: Iterable[Text]) -> str:
     return _CONSTRUCT.replace("FUNCTIONS", ",\n".join(made)) if made else ""
 
 
-def _function(kind: str, names: Sequence[str], code: str) -> str:
-    arguments = ", ".join([*_FIRST.get(kind, ()), *names, *_LAST.get(kind, ())])
+def _function(kind: str, name: str, own: Sequence[str], code: str) -> str:
+    before, after = _TEXTS[kind][name]
+    arguments = ", ".join([*before, *own, *after])
     return f"function ({arguments}) {{\n'use strict';\n{code}\n}}"
 
 
@@ -45,16 +49,18 @@ def of_models(models: Iterable[Any]) -> Iterator[Text]:
     """The texts that models refer to."""
     for model in {one for root in models for one in root.references()}:
         kind = type(model).__name__
-        if kind in (*_FIRST, *_LAST):
-            yield kind, list(model.args), model.code
+        for name in _TEXTS.get(kind, ()):
+            yield kind, name, list(model.args), getattr(model, name)
 
 
 def of_json(node: Any) -> Iterator[Text]:
     """The texts of Bokeh's documents, wherever they are in this."""
     if isinstance(node, dict):
-        if node.get("type") == "object" and node.get("name") in (*_FIRST, *_LAST):
+        kind = node.get("name")
+        if node.get("type") == "object" and kind in _TEXTS:
             held = node["attributes"]
-            yield node["name"], [name for name, _ in held.get("args", {}).get("entries", [])], held["code"]
+            own = [name for name, _ in held.get("args", {}).get("entries", [])]
+            yield from ((kind, name, own, held[name]) for name in _TEXTS[kind] if name in held)
         node = list(node.values())
     if isinstance(node, (list, tuple)):
         for part in node:

@@ -1,6 +1,6 @@
 """Live pages: an experiment, a lesson or the course as HTML files that run without a server."""
 
-from app.live_page.document import live_page
+from app.live_page.experiment import live_page
 from app.live_page.followed import Followed, followed_page
 from app.live_page.site import lesson_page, write_site
 

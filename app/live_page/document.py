@@ -19,7 +19,7 @@ from app.live_page.figures import Changes, Difference, Drawn, StructureError
 from app.live_page.recorded import recorded
 from app.live_page.slow import described, names_of, palette
 from app.live_page.still import still
-from app.state import AppState, default_views, first_coordinate
+from app.state import AppState
 from app.theme import DARK, LIGHT, Theme
 from app.views import VIEWS, fitting
 from app.views.base import AXIS_LABELS, Scene, View
@@ -71,19 +71,6 @@ MOST_MOVED = 3
 """The largest number of a target's parameters with sliders."""
 
 
-def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()) -> str:
-    """The experiment as the text of one HTML file, with companions of its lanes. Raises :class:`SpecError`."""
-    if experiment.of_model:
-        raise SpecError("target", experiment.target.key, "a live page shows densities; a model of data needs Python")
-    for change in (change for lane in experiment.lanes for change in lane.changes if change.target is not None):
-        raise SpecError("changes.target", f"at step {change.step}", "a live page has the figures of one target only")
-    state = AppState(experiment=experiment)
-    state.views = list(shown) or default_views(experiment)
-    state.coordinate = first_coordinate(experiment)
-    target = TARGETS[experiment.target.key]
-    return document(title or f"{target.title}: {', '.join(state.lane_titles())}", [state], companions=COMPANIONS)
-
-
 def document(
     title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False, companions: Sequence[str] = (),
     lesson: Mapping[str, Any] | None = None, more: Sequence[RunSpec] = (),
@@ -128,7 +115,7 @@ def document(
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
         "STILL": _still(next((state for state in states if state is not None), None)),
         "TEXT": f'<div id="text">{text}</div>' if text else "",
-        "FUNCTIONS": functions(of_json(steps)),
+        "FUNCTIONS": functions(of_json([steps, recordings])),
         "BOKEH": "".join(_script(component, beside) for component in components),
         "WORKER": "" if beside else bundle("live/worker.js"),
         "SCRIPT": f'<script src="{LIVE_SCRIPT}"></script>' if beside else f"<script>{bundle('live/page.js')}</script>",

@@ -7,10 +7,12 @@ from base64 import b64decode
 from typing import Any, NamedTuple
 
 from app.live_page.document import document
+from app.live_page.experiment import model_page
 from app.state import AppState
 from lessons.formulas import mathml
 from lessons.handout import filled_text, sentence
 from lessons.prose import as_html
+from samplers.spec import ANY_TARGET
 
 _HELD = re.compile('<script type="text/plain" id="page">([^<]*)</script>')
 
@@ -33,8 +35,13 @@ def followed_page(state: AppState) -> Followed:
         parts = [f"<h2>{step.number}. {sentence(step.title)}</h2>", as_html(filled_text(step.text, step), mathml)]
         if step.watch:
             parts.append(f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>")
-    title = state.place.lesson.title if state.place.lesson is not None else state.experiment.make_target().title
+    title = (
+        state.place.lesson.title if state.place.lesson is not None else ANY_TARGET[state.experiment.target.key].title
+    )
     text = f"<section class='text' data-step='1'>{''.join(parts)}</section>" if parts else ""
+    if state.experiment.of_model:
+        page = model_page(state, title, "".join(parts), beside=True)
+        return Followed(page, [], state.shown_views(), 1)
     page = document(title, [state], text, beside=True)
     found = _HELD.search(page)
     assert found is not None

@@ -29,7 +29,7 @@ ELSEWHERE = "This step uses a model of data, or more data than a page should hol
 def described(lesson: Lesson, states: Sequence[AppState | None]) -> dict[str, Any]:
     """A lesson's data for the page's script; ``states`` has None for a step without a live experiment."""
     steps = [
-        _described_step(step, state) | {"recording": recording.described(lesson, step)}
+        _described_step(step, state) | {"recording": recording.of_step(lesson, step)}
         for step, state in zip(lesson.steps, states, strict=True)
     ]
     swept = [step["sweep"]["given"] for step in steps if step["sweep"] is not None]
@@ -80,7 +80,7 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
     parts += [as_html(filled_text(step.text, step), mathml), _question(lesson, step)]
     after = [f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>"] if step.watch else []
     if step.spec is not None and step.spec.of_model:
-        after.append(recording.html(step))
+        after.append(recording.html(step.number, recording.OF_STEP))
     swept = live and sweeping.is_possible(step)
     after.append(_claims(step, live, swept))
     if swept:

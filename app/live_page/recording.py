@@ -1,14 +1,15 @@
-"""A step on a model of data in a live page: its run at reduced length, recorded when the file is made."""
+"""A run on a model of data in a live page: pictures at some of its steps, recorded when the file is made."""
 
 import json
 import logging
-import warnings
-from collections.abc import Callable
+import time
+from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJSTransform, GlyphRenderer, Label, Model, Plot, Widget
+from bokeh.models import ColumnDataSource, Label, Plot, Widget
 
 from app.embedding import standalone
 from app.lanes import Progress
@@ -24,67 +25,90 @@ from samplers.parameters import SpecError
 log = logging.getLogger("sgmcmc-lab")
 
 FRAMES = 12
-MOST_BYTES = 400_000
+MOST_BYTES = 700_000
 """Bytes of a step's frames as JSON; views beyond this limit are left out."""
 DIGITS = 4
 """Significant digits of a number in a picture."""
+CELLS, DIGITS_OF_COLOURS = 500, 2
+"""A column of so many numbers is one of cells or of many points, for which fewer digits are enough."""
 
 
-SAYS = "A recording: the step's run at its reduced length, made with this file. Models of data need Python to run."
+MOST_FRAMES = 600
+"""A page's recording has at most the steps that the page itself makes in so many frames, that is in 20 seconds."""
+LONGEST_SECONDS = 8.0
+"""A page's recording ends after this time of computing: a class waits for it."""
+OF_STEP = "A recording: the step's run at its reduced length, made with this file. Models of data need Python to run."
+OF_PAGE = "A recording of this experiment from its beginning. Models of data need Python to run."
 
 
-def html(step: Step) -> str:
-    """The part of a step in which the script shows the recording."""
-    name = f"recorded-{step.number}"
+def html(number: int, says: str) -> str:
+    """The part of a step, by its number, in which the script shows the recording."""
+    name = f"recorded-{number}"
     return (
-        f"<section class='recording' data-of='{step.number}' aria-label='Recording' hidden><p class='small'>{SAYS}</p>"
+        f"<section class='recording' data-of='{number}' aria-label='Recording' hidden><p class='small'>{says}</p>"
+        f"<button type='button' class='recorded-play'>Play</button> "
         f"<span class='control'><label for='{name}'>Recorded at</label><output for='{name}'></output>"
         f"<input type='range' id='{name}' min='0' max='1' step='1'></span><div class='pictures'></div></section>"
     )
 
 
-def described(lesson: Lesson, step: Step) -> dict[str, Any] | None:
-    """The figures of a step's views, and their contents at each recorded step of the run; None without figures."""
+def of_step(lesson: Lesson, step: Step) -> dict[str, Any] | None:
+    """The recording of a lesson's step at its reduced length; None without figures."""
     spec = step.quick_spec
     if spec is None or not spec.of_model:
         return None
     state = AppState(experiment=spec)
     state.place.open(lesson, step.number)
-    state.dark = False
     try:
         lanes = ModelLanes.prepare(Progress(), spec, None)
     except SpecError as error:
         log.warning("Step %d of %s is not recorded: %s", step.number, lesson.title, error)
         return None
+    return _recorded(state, lanes, step.views, [run.spec.n_steps for run in lanes.runs])
+
+
+def of_page(state: AppState) -> dict[str, Any]:
+    """The recording of a page's experiment in its views, from its start. Raises :class:`SpecError`."""
+    lanes = ModelLanes.prepare(Progress(), state.experiment, state.own_data)
+    n_steps = [MOST_FRAMES * state.speed] * len(lanes.runs)
+    found = _recorded(state, lanes, state.shown_views(), n_steps, LONGEST_SECONDS)
+    if found is None:
+        raise SpecError("views", ", ".join(state.shown_views()), "none of them can be recorded")
+    return found
+
+
+def _recorded(
+    state: AppState, lanes: ModelLanes, keys: Sequence[str], n_steps: Sequence[int], seconds: float = inf
+) -> dict[str, Any] | None:
+    """The figures of these views, and their contents at some steps of the runs; None without figures.
+
+    Each run makes so many steps, and fewer where all together take longer than ``seconds``.
+    """
+    state.dark = False
     scene = replace(lanes.scene(state), live=True)
-    built = {key: VIEWS[key](scene) for key in step.views if key in fitting(spec)}
-    told = {key: _without_transforms(view) for key, view in built.items()}
-    views = {key: view for key, view in built.items() if not _has_code(view)}
+    views = {key: VIEWS[key](scene) for key in keys if key in fitting(state.experiment)}
     frames: list[dict[str, Any]] = []
     steps = []
+    began = time.perf_counter()
     for k in range(FRAMES + 1):
-        for run in lanes.runs:
-            run.advance(round(run.spec.n_steps * k / FRAMES) - run.steps)
+        _advance(lanes, [round(n * k / FRAMES) for n in n_steps], began + seconds * max(k, 1) / FRAMES)
         frame = lanes.frame(state)
         made = {}
-        for key, view in list(views.items()):
+        for key, view in views.items():
             view.background(frame)
-            with warnings.catch_warnings():
-                # The columns of colours and texts are updated below.
-                warnings.simplefilter("ignore")
-                show(view, view.compute(frame))
-            _tell(told[key])
-            found = _moment(view, view.captions(frame))
-            if found is None:
-                del views[key]
-            else:
-                made[key] = found
+            show(view, view.compute(frame))
+            made[key] = _moment(view, view.captions(frame))
         frames.append(made)
         steps.append(max(run.steps for run in lanes.runs))
     left, figures = MOST_BYTES, []
     for key, view in views.items():
         moments = [frame[key] for frame in frames]
-        size = len(json.dumps(moments))
+        fixed = {
+            id_: data for id_, data in moments[0]["data"].items() if all(one["data"][id_] == data for one in moments)
+        }
+        for moment in moments:
+            moment["data"] = {id_: data for id_, data in moment["data"].items() if id_ not in fixed}
+        size = len(json.dumps([moments, fixed]))
         if size > left:
             continue
         left -= size
@@ -94,72 +118,33 @@ def described(lesson: Lesson, step: Step) -> dict[str, Any] | None:
         item = standalone(view.figure)
         light, dark = dressed(view.figure)
         figures.append(
-            {"title": view.title, "hint": view.hint, "figure": item, "moments": moments, "light": light, "dark": dark}
-        )
+            {"title": view.title, "hint": view.hint, "figure": item, "fixed": fixed, "moments": moments, "light": light, "dark": dark}
+        )  # fmt: skip
     widgets = any(isinstance(model, Widget) for view in views.values() for model in view.figure.references())
     return {"steps": steps, "figures": figures, "widgets": widgets} if figures else None
 
 
-GLYPHS = ("glyph", "hover_glyph", "muted_glyph", "nonselection_glyph", "selection_glyph")
-Told = tuple[ColumnDataSource, str, str, Callable[[Any], str]]
-"""A source, one of its columns, the column of colours or texts, and the function from one to the other."""
+def _advance(lanes: ModelLanes, goals: Sequence[int], end: float) -> None:
+    """Bring each run to its goal, or all as far as they come until then, by equal numbers of steps and one at least."""
+    while left := [run for run, goal in zip(lanes.runs, goals, strict=True) if run.steps < goal and run.next]:
+        for run in left:
+            run.advance(1)
+        if time.perf_counter() >= end:
+            break
 
 
-def _without_transforms(view: View) -> list[Told]:
-    """Let glyphs read colours and texts from columns instead of code."""
-    out: list[Told] = []
-    for renderer in view.figure.select({"type": GlyphRenderer}):
-        source = renderer.data_source
-        glyphs = [getattr(renderer, name) for name in GLYPHS]
-        for glyph in (one for one in glyphs if isinstance(one, Model)):
-            for name, value in glyph.properties_with_values(include_defaults=False).items():
-                transform = getattr(value, "transform", None)
-                told = _told(transform) if isinstance(transform, CustomJSTransform) else None
-                if told is not None:
-                    column = f"{value.field} {name}"
-                    source.data = {**source.data, column: [told(x) for x in source.data[value.field]]}
-                    setattr(glyph, name, column)
-                    out.append((source, value.field, column, told))
-    return out
-
-
-def _tell(told: list[Told]) -> None:
-    """Fill the columns of colours and texts, all those of a source at once, because they must have the same length."""
-    fresh: dict[str, tuple[ColumnDataSource, dict[str, list[str]]]] = {}
-    for source, column, name, value in told:
-        fresh.setdefault(source.id, (source, {}))[1][name] = [value(x) for x in source.data[column]]
-    for source, columns in fresh.values():
-        source.data = {**source.data, **columns}
-
-
-def _told(transform: CustomJSTransform) -> Callable[[Any], str] | None:
-    """The function of a transform in a model's view: from a number to a text of a list, or to a colour of a palette."""
-    if "texts" in transform.args:
-        texts = list(transform.args["texts"])
-        return lambda x: texts[int(x)] if 0 <= x < len(texts) else ""
-    if "mapper" in transform.args:
-        palette = list(transform.args["mapper"].palette)
-        return lambda x: palette[int(x) % len(palette)]
-    return None
-
-
-def _has_code(view: View) -> bool:
-    """Whether a figure contains code as text, which a live page's policy refuses."""
-    return any(type(model).__name__.startswith("CustomJS") for model in view.figure.references())
-
-
-def _moment(view: View, captions: Any) -> dict[str, Any] | None:
-    """The present contents of a figure: columns, properties and captions; None for a picture of cells."""
+def _moment(view: View, captions: Any) -> dict[str, Any]:
+    """The present contents of a figure: columns, properties and captions."""
     data: dict[str, Any] = {}
     properties: dict[str, Any] = {}
     for feed in view.feeds.values():
         if feed.operation == "range":
             properties[feed.model.id] = {"start": _rounded(feed.model.start), "end": _rounded(feed.model.end)}
         elif isinstance(feed.model, ColumnDataSource):
-            columns = {name: [_rounded(x) for x in column] for name, column in feed.model.data.items()}
-            if any(isinstance(x, (list, np.ndarray)) for column in columns.values() for x in column):
-                return None
-            data[feed.model.id] = columns
+            data[feed.model.id] = {
+                name: [_rounded(x, DIGITS if len(column) < CELLS else DIGITS_OF_COLOURS) for x in column]
+                for name, column in feed.model.data.items()
+            }
     for label in view.figure.select({"type": Label}):
         label.visible = label.visible and label.id not in captions
     said, texts = told_apart(view, captions)
@@ -167,8 +152,8 @@ def _moment(view: View, captions: Any) -> dict[str, Any] | None:
     return {"data": data, "properties": properties, "captions": said}
 
 
-def _rounded(x: Any) -> Any:
+def _rounded(x: Any, digits: int = DIGITS) -> Any:
     """A number that JSON can hold, rounded to the digits of a picture."""
     if isinstance(x, (float, np.floating)):
-        return float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None
+        return float(f"{x:.{digits}g}") if np.isfinite(x) else None
     return x.item() if isinstance(x, np.generic) else x

@@ -8,7 +8,7 @@ import asyncio
 import gzip
 import json
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -64,8 +64,12 @@ class Shown:
     @property
     def structure(self) -> tuple[Any, ...]:
         """The parts that a file holds once; two with the same parts differ in values of parameters at most."""
+        place = self.lesson, self.step, self.coordinate
+        if self.experiment.of_model:
+            # A recording is of one experiment.
+            return self.experiment, self.views, self.axis, self.speed, *place
         lanes = tuple((lane.sampler.key, lane.gradient.key) for lane in self.experiment.lanes)
-        return self.experiment.target, lanes, self.lesson, self.step, self.coordinate
+        return self.experiment.target, lanes, *place
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,8 @@ class Page:
         if shown.structure != self.shown.structure or not {*shown.views} <= {*self.made.views, *self.shown.views}:
             return None
         experiment = shown.experiment
+        if experiment.of_model:
+            return ""
         n_chains = min(experiment.n_chains, self.made.most_chains)
         words: dict[str, Any] = {"seed": experiment.seed, "n_chains": n_chains, "speed": shown.speed}
         if shown.axis in ("steps", "gradients", "data"):
@@ -116,12 +122,10 @@ def _has(moves: Moves, name: str, value: Any) -> bool:
 
 @lru_cache(64)
 def shown_by(query: str) -> Shown:
-    """What a page with this link shows. Raises :class:`SpecError` for an experiment that a live page cannot show."""
+    """The contents of a page with this link. Raises :class:`SpecError` for an experiment on a person's own file."""
     state = AppState()
     link.read_query(state, query)
     experiment = state.experiment
-    if experiment.of_model:
-        raise SpecError("target", experiment.target.key, "a live page shows densities, and this is a model of data")
     if state.asked is not None or experiment.of_own_data:
         raise SpecError("target", experiment.target.key, "it has the teacher's own file, which is on her page alone")
     place = state.place
@@ -167,6 +171,10 @@ class Pages:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Page] = OrderedDict()
         self._making: dict[str, asyncio.Task[Page]] = {}
+        self._waiting: Counter[str] = Counter()
+        """By the file's key the number of those who wait for it."""
+        self._worker = asyncio.Lock()
+        """One file is made at a time."""
         self._pool: ProcessPoolExecutor | None = None
         self.shown: dict[str, str] = {}
         """By the room's code the key of the page that it shows, which stays."""
@@ -187,14 +195,24 @@ class Pages:
             if len(self._making) >= MOST_WAITING:
                 raise SpecError("live page", "one more", f"{MOST_WAITING} wait to be made; try again in a moment")
             self._making[key] = asyncio.get_running_loop().create_task(self._make(key, query, shown))
-        page = await asyncio.shield(self._making[key])
+        self._waiting[key] += 1
+        try:
+            page = await asyncio.shield(self._making[key])
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key]
         fragment = page.fragment(shown)
         assert fragment is not None
         return page, fragment
 
     async def _make(self, key: str, query: str, shown: Shown) -> Page:
         try:
-            content, policy, made = await self._made(query)
+            async with self._worker:
+                if not self._waiting[key]:
+                    # A teacher who moves a slider leaves many experiments that nobody waits for.
+                    raise SpecError("live page", query[:80], "it is shown no more")
+                content, policy, made = await self._made(query)
         finally:
             del self._making[key]
         page = self._kept[key] = Page(key, shown, content, policy, made)

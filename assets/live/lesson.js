@@ -22,8 +22,8 @@ const mark = (line, { state, detail }) => {
 
 export class LessonPage {
   /** Without a lesson, the page has only an experiment. `run` is called after an answer, `changed` after a change of the
-   * link; `target` returns the step's target, and `dark` whether the dark theme is on.
-   * @param {Given | undefined} given @param {{run: () => void, changed: () => void, tell: (message: any) => void, target: () => any, dark: () => boolean}} page */
+   * link; `target` returns the step's target, `dark` whether the dark theme is on, and `bokeh` ends when BokehJS is there.
+   * @param {Given | undefined} given @param {{run: () => void, changed: () => void, tell: (message: any) => void, target: () => any, dark: () => boolean, bokeh: Promise<void>}} page */
   constructor(given, page) {
     this.given = given
     this.page = page
@@ -59,13 +59,13 @@ export class LessonPage {
     part.querySelector(".skip")?.addEventListener("click", () => this.reply(SKIPPED))
     const number = Number(part.dataset.step)
     const sweep = this.given?.steps[number - 1].sweep
-    const { tell, target, dark } = this.page
+    const { tell, target, dark, bokeh } = this.page
     const recording = this.given?.steps[number - 1].recording
     const place = /** @type {HTMLElement | null} */ (part.querySelector(".recording"))
     if (recording && place) {
       // Its pictures take the place of a run's pictures.
       document.getElementById("lab")?.before(place)
-      this.recordings.set(number, new RecordingPart(place, recording, dark))
+      this.recordings.set(number, new RecordingPart(place, recording, dark, bokeh))
     }
     if (sweep)
       this.sweeps.set(number, new SweepPart(/** @type {HTMLElement} */ (part.querySelector(".sweep")), sweep, {
@@ -163,7 +163,8 @@ export class LessonPage {
   /** Store the progress in the browser, and show it. */
   _note() {
     const { given, step } = this
-    if (!given || !step) return
+    // A recording outside of a lesson has no key.
+    if (!given?.key || !step) return
     const steps = { [this.number]: [this._outcome(), [...this.marks.values()].filter(({ state }) => state === "holds").length] }
     const text = this.waiting ? "" : JSON.stringify({ lesson: given.key, steps })
     if (text !== this.noted) note(text)

@@ -964,6 +964,10 @@ const relink = () => {
   }
   chosen = first()
   const refused = readFragment()
+  if (!page.lanes.length) {
+    sayRefused(refused)
+    return
+  }
   const same = (/** @type {string} */ key) => JSON.stringify(/** @type {any} */ (before)[key]) === JSON.stringify(/** @type {any} */ (chosen)[key])
   const kinds = (/** @type {LaneChoice[]} */ lanes) => String(lanes.map(({ kind }) => kind))
   if (!same("target") || kinds(before.lanes) !== kinds(chosen.lanes)) {
@@ -998,6 +1002,7 @@ const begin = async () => {
   const kept = allowed(() => localStorage.getItem("sgmcmc-lab-dark"))
   if (kept) dark = kept === "true"
   lesson = new LessonPage(file.lesson, {
+    bokeh,
     changed: writeFragment,
     tell: (message) => tell(message),
     target: () => page.target.base,

@@ -342,13 +342,6 @@ def test_a_lesson_has_its_text_before_any_script_and_its_steps(opened, tmp_path)
     page.wait_for_function(MOVES)
 
 
-def test_a_model_of_data_is_refused():
-    """Its methods need Python."""
-    experiment = Experiment.from_dict({"target": "network", "lanes": [{"sampler": "network_gibbs"}]})
-    with pytest.raises(SpecError, match="a live page shows densities"):
-        live_page(experiment)
-
-
 def test_the_file_is_small():
     """Two lanes and their figures, and a globe, whose density is a large array: 2.2 MB, 800 kB compressed."""
     globe = {"target": "fisher", "lanes": [{"sampler": "sggmc"}, {"sampler": "gmc"}], "seed": 3}

@@ -1,13 +1,14 @@
-"""A step on a model of data on a live page: the recorded moments are those of the run that Python makes."""
+"""Recordings of models of data on live pages: the recorded moments are those of the run that Python makes."""
 
 from dataclasses import replace
 from math import isnan
 
 import pytest
 
-from app.live_page import lesson_page, recording
+from app.live_page import lesson_page, live_page, recording
 from lessons.library import find
-from tests.browser.lab import check_width
+from samplers import Experiment
+from tests.browser.lab import check_width, wait_until
 from tests.browser.live import pages_of, with_pages
 
 STEPS = 12
@@ -30,13 +31,14 @@ def text(lesson):
 
 def shown(page, lesson, there):
     """Where the page's figures are not as the run was at the moment on the slider; ``there`` is what the file has."""
-    wanted = recording.described(lesson, lesson.steps[0])
+    wanted = recording.of_step(lesson, lesson.steps[0])
     at, out = int(page.locator(".recording input").input_value()), []
     for i, (one, other) in enumerate(zip(wanted["figures"], there["figures"], strict=True)):
         moment = one["moments"][at]
         if page.locator(".recording ul.caption").nth(i).locator("li").all_text_contents() != moment["captions"]:
             out.append(f"captions of {one['title']}")
-        for mine, (id_, columns) in zip(moment["data"].values(), other["moments"][at]["data"].items(), strict=True):
+        held = other["fixed"] | other["moments"][at]["data"]
+        for mine, (id_, columns) in zip((one["fixed"] | moment["data"]).values(), held.items(), strict=True):
             found = page.evaluate(COLUMNS, id_)
             plain = {
                 name: [None if isinstance(x, float) and isnan(x) else x for x in column]
@@ -82,3 +84,74 @@ def test_a_recording_on_a_telephone_in_the_dark(opened, text):
     check_width(page)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert page.evaluate("Bokeh.documents[0].roots()[0].background_fill_color") == "#1b2027"
+
+
+CELLS = """(ids) => ids.flatMap((id) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one).data.image.flatMap((one) => [...one]))"""
+
+
+@pytest.fixture(scope="module")
+def model_text():
+    """An experiment on a network as one file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recording, "LONGEST_SECONDS", 0.5)
+        patch.setattr(recording, "MOST_BYTES", 200_000)
+        experiment = Experiment.from_dict({"target": "network", "lanes": [{"sampler": "network_gibbs"}]})
+        return live_page(experiment, shown=["graph", "scores", "adjacency"])
+
+
+def images(node):
+    """The sources of images in a figure, by their ids."""
+    if isinstance(node, dict):
+        if node.get("name") == "ColumnDataSource" and "'image'" in str(node["attributes"]["data"]):
+            yield node["id"]
+        node = list(node.values())
+    if isinstance(node, list):
+        for part in node:
+            yield from images(part)
+
+
+def cells(page, text):
+    """The cells of a page's images, and those that were recorded for the moment on its slider."""
+    listed = pages_of(text)["lesson"]["steps"][0]["recording"]["figures"]
+    at = int(page.locator(".recording input").input_value())
+    (figure,) = (one for one in listed if one["title"] == "Edge probabilities")
+    ids = list(images(figure["figure"]))
+    held = figure["fixed"] | figure["moments"][at]["data"]
+    recorded = [column["value"] for column in held.values() if set(column) == {"value"}]
+    return page.evaluate(CELLS, ids), recorded
+
+
+def test_an_experiment_on_a_model_is_a_recording(opened, model_text):
+    """Its pictures of cells need functions of texts, which the file's policy allows to those of the file alone."""
+    page = opened(model_text)
+    page.get_by_text("A recording of this experiment from its beginning").wait_for()
+    page.wait_for_function("document.querySelectorAll('.recording ul.caption li').length > 1")
+    assert page.locator(".recording figcaption b").all_inner_texts() == [
+        "Network",
+        "Held-out AUC",
+        "Edge probabilities",
+    ]
+    assert not page.locator("#lab").is_visible() and page.locator("#problem").inner_text() == ""
+    drawn, recorded = cells(page, model_text)
+    assert sorted(drawn) == pytest.approx(sorted(x for column in recorded for x in column), rel=1e-6) and any(drawn)
+    page.locator(".recorded-play").click()
+    page.wait_for_function("document.querySelector('.recorded-play').textContent === 'Play'")
+    assert page.locator(".recording input").input_value() == page.locator(".recording input").get_attribute("max")
+
+
+def test_a_recording_without_its_functions_is_seen(opened, model_text, page_log):
+    """A planted fault: the script with the functions of texts is not in the file."""
+    text = model_text.replace("window.Function = new Proxy", "window.Forgotten = new Proxy")
+    assert text != model_text
+    opened(text).locator(".recording figcaption b").first.wait_for()
+    wait_until(lambda: page_log.errors, "the browser's refusal")
+    page_log.errors.clear()
+
+
+def test_views_that_are_too_large_are_named():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recording, "LONGEST_SECONDS", 0.1)
+        patch.setattr(recording, "MOST_BYTES", 30_000)
+        experiment = Experiment.from_dict({"target": "network", "lanes": [{"sampler": "network_gibbs"}]})
+        text = live_page(experiment, shown=["scores", "adjacency"])
+    assert "Too large to be recorded: Edge probabilities." in text

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from app import link
-from app.live_page import Followed
+from app.live_page import Followed, recording
 from app.room import followed
 from app.room.followed import Page, Pages, make, shown_by
 from app.state import AppState
@@ -72,16 +72,44 @@ def test_a_view_that_no_file_can_have_is_left_out():
     assert words(page_of(query).fragment(shown_by(query)))["views"] == "marginal"
 
 
+def test_a_file_of_the_teacher_is_on_her_page_alone():
+    with pytest.raises(SpecError, match="the teacher's own file"):
+        shown_by(f"?target=posterior(table:own_{'0123456789abcdef' * 4})&lane=sgld")
+
+
+NETWORK = "?target=network&lane=network_gibbs&views=graph,scores&seed=3"
+
+
 @pytest.mark.parametrize(
-    ("query", "why"),
+    ("query", "serves"),
     [
-        ("?target=network&lane=network_gibbs", "model of data"),
-        (f"?target=posterior(table:own_{'0123456789abcdef' * 4})&lane=sgld", "the teacher's own file"),
+        (f"{NETWORK}&play=0", True),
+        (NETWORK.replace("seed=3", "seed=4"), False),
+        (NETWORK.replace("graph,scores", "scores"), False),
+        (NETWORK.replace("network&", "network(n_communities:5)&"), False),
+        (f"{NETWORK}&axis=steps", False),
+        ("?lesson=network&step=1", False),
+        (FIRST, False),
     ],
 )
-def test_what_needs_python_is_said(query, why):
-    with pytest.raises(SpecError, match=why):
-        shown_by(query)
+def test_a_recording_serves_one_experiment(query, serves):
+    assert (page_of(NETWORK, Followed("", [], ["graph", "scores"], 1)).fragment(shown_by(query)) is not None) == serves
+
+
+def test_a_model_of_data_is_recorded(monkeypatch):
+    """With the text of its lesson's step, and no longer than a class waits; a planted fault is the whole run."""
+    monkeypatch.setattr(recording, "LONGEST_SECONDS", 0.2)
+    query = "?lesson=network&step=1&views=scores"
+    content, policy, made = make(query)
+    text = gzip.decompress(content).decode()
+    assert "default-src 'none'" in policy and 'src="live.js"' in text and recording.OF_PAGE in text
+    assert made.views == ["scores"] and page_of(query, made).fragment(shown_by(query)) == ""
+    title = AppState()
+    link.read_query(title, query)
+    assert f"1. {title.place.step.title}" in text
+    found = recording.of_page(title)
+    assert found["steps"][0] == 0 < found["steps"][-1] < recording.MOST_FRAMES * title.speed
+    assert found["steps"] == sorted(found["steps"]) and len(found["figures"]) == 1
 
 
 def test_a_made_file_has_the_step_and_what_moves():
@@ -164,3 +192,31 @@ def test_few_files_wait_to_be_made(counted, monkeypatch):
 
     found = asyncio.run(ask())
     assert isinstance(found[2], SpecError) and "try again" in str(found[2]) and len(asked) == 2
+
+
+def test_a_file_that_nobody_waits_for_is_not_begun(monkeypatch):
+    """As after a slider that was moved: of its experiments the one under way is made, and the last one."""
+    begun, made = [], Followed("", [], ["graph", "scores"], 1)
+    free = asyncio.Event()
+
+    async def slow(self, query):
+        begun.append(query)
+        await free.wait()
+        return b"", "", made
+
+    monkeypatch.setattr(Pages, "_made", slow)
+
+    async def ask():
+        pages = Pages()
+        asked = [asyncio.create_task(pages.of(NETWORK.replace("seed=3", f"seed={n}"))) for n in range(1, 6)]
+        await asyncio.sleep(0)
+        for task in asked[1:-1]:
+            task.cancel()
+        await asyncio.sleep(0)
+        free.set()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        return [type(one) for one in found], pages
+
+    kinds, pages = asyncio.run(ask())
+    assert [query[-1] for query in begun] == ["1", "5"]
+    assert kinds == [tuple, *[asyncio.CancelledError] * 3, tuple] and not pages._waiting and not pages._making

@@ -1,0 +1,48 @@
+"""An experiment as one live page: a density runs in the browser, of a model of data there is a recording."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from app.live_page import recording
+from app.live_page.document import COMPANIONS, document
+from app.state import AppState, default_views, first_coordinate
+from app.upload import Upload
+from app.views import VIEWS
+from samplers import Experiment
+from samplers.parameters import SpecError
+from samplers.spec import ANY_TARGET
+
+
+def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = (), upload: Upload | None = None) -> str:
+    """The experiment as the text of one HTML file, with companions of its lanes. Raises :class:`SpecError`.
+
+    ``upload`` is the file with a model's own data.
+    """
+    for change in (change for lane in experiment.lanes for change in lane.changes if change.target is not None):
+        raise SpecError("changes.target", f"at step {change.step}", "a live page has the figures of one target only")
+    state = AppState(experiment=experiment, upload=upload)
+    state.views = list(shown) or default_views(experiment)
+    target = ANY_TARGET[experiment.target.key]
+    title = title or f"{target.title}: {', '.join(state.lane_titles())}"
+    if experiment.of_model:
+        return model_page(state, title)
+    state.coordinate = first_coordinate(experiment)
+    return document(title, [state], companions=COMPANIONS)
+
+
+def model_page(state: AppState, title: str, text: str = "", beside: bool = False) -> str:
+    """The page of a model of data: a recording below ``text``, which is HTML. Raises :class:`SpecError`."""
+    found = recording.of_page(state)
+    step = {"claims": [], "sweep": None, "question": None, "recording": found}
+    there = recording.html(1, " ".join([recording.OF_PAGE, *_left_out(state, found)]))
+    text = f"<section class='text' data-step='1'>{text}<div class='after'>{there}</div></section>"
+    return document(title, [None], text, beside, lesson={"key": "", "steps": [step], "poisson": None})
+
+
+def _left_out(state: AppState, found: dict[str, Any]) -> list[str]:
+    """A sentence about the views that are too large to be recorded."""
+    there = {picture["title"] for picture in found["figures"]}
+    titles = [VIEWS[key].title_for(state.experiment) for key in state.shown_views()]
+    left = [title for title in titles if title not in there]
+    return [escape(f"Too large to be recorded: {', '.join(left)}.")] if left else []
