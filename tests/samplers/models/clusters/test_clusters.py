@@ -229,6 +229,13 @@ def test_a_small_concentration_grows_again():
     assert chain.divergence is None and min(found) > 0 and max(found) > 0.1
 
 
+@pytest.mark.parametrize("key", KEYS)
+def test_no_two_points_were_together_before_the_first_step(key):
+    """Planted fault: the share of no steps is a division by zero."""
+    together = ModelChain(six_points(), METHODS[key](), Generator(SFC64(1))).snapshot()["together"]
+    assert not together.any()
+
+
 def csv(*rows):
     return "\n".join(rows).encode()
 

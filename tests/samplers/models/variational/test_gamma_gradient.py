@@ -1,5 +1,6 @@
 """The slope of a gamma draw in its shape, against quadrature; planted faults beside it."""
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.random import SFC64, Generator
@@ -142,3 +143,12 @@ def test_digamma():
     x = 10.0 ** np.linspace(-5, 6, 200)
     measured = np.array([gamma_gradient.digamma(each) for each in x])
     np.testing.assert_allclose(measured, special.digamma(x), rtol=1e-12, atol=1e-13)
+
+
+def test_a_fraction_ends_when_the_value_and_its_slope_have_converged():
+    """Here the slope's correction is small one term before the value's. The truth is of mpmath at 40 digits."""
+    mpmath.mp.dps = 40
+    a, x = mpmath.mpf(1.4208308325339223), mpmath.mpf(3.534682842171793)
+    slope = mpmath.diff(lambda s: mpmath.gammainc(s, 0, x, regularized=True), a)
+    exact = float(-slope * mpmath.gamma(a) / (x**a * mpmath.exp(-x)))
+    assert gamma_gradient.log_slope(np.log(float(x)), float(a)) == pytest.approx(exact, rel=5e-12)
