@@ -6,7 +6,7 @@ import re
 from base64 import b64decode
 from typing import Any, NamedTuple
 
-from app.live_page.document import document
+from app.live_page.document import COMPANIONS, document
 from app.live_page.experiment import model_page
 from app.state import AppState
 from lessons.formulas import mathml
@@ -27,8 +27,11 @@ class Followed(NamedTuple):
     most_chains: int
 
 
-def followed_page(state: AppState) -> Followed:
-    """The live page of a teacher's page, with the text of its lesson's step. Raises :class:`SpecError`."""
+def followed_page(state: AppState, racing: bool = False) -> Followed:
+    """The live page of a teacher's page, with the text of its lesson's step; in a race with more samplers.
+
+    Raises :class:`SpecError`.
+    """
     step = state.place.step
     parts = []
     if step is not None:
@@ -42,7 +45,7 @@ def followed_page(state: AppState) -> Followed:
     if state.experiment.of_model:
         page = model_page(state, title, "".join(parts), beside=True)
         return Followed(page, [], state.shown_views(), 1)
-    page = document(title, [state], text, beside=True)
+    page = document(title, [state], text, beside=True, companions=COMPANIONS if racing else ())
     found = _HELD.search(page)
     assert found is not None
     (step_data,) = json.loads(gzip.decompress(b64decode(found[1])))["steps"]

@@ -81,6 +81,8 @@ class Page:
     content: bytes
     policy: str
     made: "Followed"
+    racing: bool = False
+    """Whether its reader can choose other samplers."""
 
     def fragment(self, shown: Shown) -> str | None:
         """The settings with which this page shows that; None where it cannot."""
@@ -151,7 +153,7 @@ def _last(lane: Lane) -> Lane:
     return replace(lane, sampler=lane.changes[-1].sampler, gradient=lane.changes[-1].gradient, changes=())
 
 
-def make(query: str) -> tuple[bytes, str, Any]:
+def make(query: str, racing: bool = False) -> tuple[bytes, str, Any]:
     """A file, compressed; its policy; and the settings that its fragment can have. Raises :class:`SpecError`."""
     # Only the process that makes files loads what makes them.
     from app.live_page import followed_page
@@ -159,7 +161,7 @@ def make(query: str) -> tuple[bytes, str, Any]:
     state = AppState()
     link.read_query(state, query)
     state.experiment = shown_by(query).experiment
-    made = followed_page(state)
+    made = followed_page(state, racing)
     found = ALLOWED.search(made.text)
     assert found is not None
     return gzip.compress(made.text.encode(), 6, mtime=0), unescape(found[1]), made._replace(text="")
@@ -183,18 +185,19 @@ class Pages:
         """The page with this key, if it is kept."""
         return self._kept.get(key)
 
-    async def of(self, query: str) -> tuple[Page, str]:
-        """The page for a link, and its fragment. Raises :class:`SpecError`."""
+    async def of(self, query: str, racing: bool = False) -> tuple[Page, str]:
+        """The page for a link, in a race one with other samplers, and its fragment. Raises :class:`SpecError`."""
         shown = shown_by(query)
+        racing = racing and not shown.experiment.of_model
         for page in reversed(self._kept.values()):
-            if (fragment := page.fragment(shown)) is not None:
+            if page.racing >= racing and (fragment := page.fragment(shown)) is not None:
                 self._kept.move_to_end(page.key)
                 return page, fragment
-        key = sha256(query.encode()).hexdigest()[:32]
+        key = sha256(f"{racing} {query}".encode()).hexdigest()[:32]
         if key not in self._making:
             if len(self._making) >= MOST_WAITING:
                 raise SpecError("live page", "one more", f"{MOST_WAITING} wait to be made; try again in a moment")
-            self._making[key] = asyncio.get_running_loop().create_task(self._make(key, query, shown))
+            self._making[key] = asyncio.get_running_loop().create_task(self._make(key, query, shown, racing))
         self._waiting[key] += 1
         try:
             page = await asyncio.shield(self._making[key])
@@ -206,27 +209,27 @@ class Pages:
         assert fragment is not None
         return page, fragment
 
-    async def _make(self, key: str, query: str, shown: Shown) -> Page:
+    async def _make(self, key: str, query: str, shown: Shown, racing: bool) -> Page:
         try:
             async with self._worker:
                 if not self._waiting[key]:
                     # A teacher who moves a slider leaves many experiments that nobody waits for.
                     raise SpecError("live page", query[:80], "it is shown no more")
-                content, policy, made = await self._made(query)
+                content, policy, made = await self._made(query, racing)
         finally:
             del self._making[key]
-        page = self._kept[key] = Page(key, shown, content, policy, made)
+        page = self._kept[key] = Page(key, shown, content, policy, made, racing)
         old = [one for one in self._kept if one not in self.shown.values() and one != key]
         for one in old[: max(0, len(self._kept) - MOST)]:
             del self._kept[one]
         return page
 
-    async def _made(self, query: str) -> Any:
+    async def _made(self, query: str, racing: bool) -> Any:
         if self._pool is None:
             # Fresh processes: a fork of one with threads may hang.
             self._pool = ProcessPoolExecutor(1, get_context("spawn"), begin_worker)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, make, query)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, make, query, racing)
         except BrokenProcessPool:
             self._pool = None
             raise SpecError(

@@ -52,8 +52,8 @@ class Audience:
         self.look: Look | None = None
         self.page, self.placed = text_of({"type": "page", "said": MAKING}), False
         """The message with the live page of what the teacher shows, and whether there is one in it."""
-        self._made = ""
-        """The link that it is of."""
+        self._made = ("", False)
+        """The link that it is of, and whether with other samplers for a race."""
         self._bars: dict[Any, str] = {}
         """The bars of the present look; most students have the same one."""
         self._counting: asyncio.TimerHandle | None = None
@@ -110,7 +110,7 @@ class Audience:
             self._count_soon()
         else:
             self._draw()
-        if (before is None or before.link != look.link) and (self._making is None or self._making.done()):
+        if self._made != self._wanted(look) and (self._making is None or self._making.done()):
             self._making = asyncio.get_running_loop().create_task(self._make())
 
     def _draw(self) -> None:
@@ -122,22 +122,25 @@ class Audience:
         if self._counting is None:
             self._counting = asyncio.get_running_loop().call_later(COUNT_SECONDS, self._draw)
 
+    @staticmethod
+    def _wanted(look: Look) -> tuple[str, bool]:
+        return look.link, look.race is not None
+
     async def _make(self) -> None:
         """Show what the teacher shows, until that is the present one; a file for what was before is not waited for."""
-        while self.look is not None and self._made != self.look.link:
-            link = self.look.link
-            making = asyncio.get_running_loop().create_task(page_message(link, self.code))
+        while self.look is not None and self._made != (wanted := self._wanted(self.look)):
+            making = asyncio.get_running_loop().create_task(page_message(wanted[0], self.code, wanted[1]))
             await asyncio.wait({making}, timeout=SOON)
             if not making.done():
                 self._show(text_of({"type": "page", "said": MAKING}), placed=False)
                 # Also where the link before comes back, its page is to be shown again.
-                self._made = ""
-            while not making.done() and self.look is not None and self.look.link == link:
+                self._made = ("", False)
+            while not making.done() and self.look is not None and self._wanted(self.look) == wanted:
                 await asyncio.wait({making}, timeout=SOON)
-            if self.look is None or self.look.link != link:
+            if self.look is None or self._wanted(self.look) != wanted:
                 making.cancel()
                 continue
-            message, self._made = making.result(), link
+            message, self._made = making.result(), wanted
             pages().shown[self.code] = message.get("key", "")
             self.page, self.placed = text_of(message), True
             self._show(self.page, placed=True)
@@ -155,11 +158,11 @@ def audience(code: str) -> Audience:
     return _AUDIENCES.setdefault(code, Audience(code))
 
 
-async def page_message(query: str, code: str) -> dict[str, Any]:
+async def page_message(query: str, code: str, racing: bool = False) -> dict[str, Any]:
     """The live page of a link, for the page of a room; a sentence where there is none."""
     lab = f"app{query}&room={code}"
     try:
-        page, fragment = await pages().of(query)
+        page, fragment = await pages().of(query, racing)
     except SpecError as error:
         return {"type": "page", "said": f"{error} {NOT_LIVE}.", "lab": lab}
     except Exception:

@@ -94,11 +94,22 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
     seed.click()
     b.says("Follow the teacher")
     a.says("Following: let go")
-    # Race.
+    # Race, with a sampler that the teacher does not show.
     press(teacher, "Race on this target")
+    choice = a.live.get_by_role("combobox", name="Sampler").first
+    choice.locator("option", has_text="HMC").first.wait_for(state="attached")
+    choice.select_option(label=next(name for name in choice.locator("option").all_inner_texts() if "HMC" in name))
+    a.says("Follow the teacher")
+    a.button("Enter my sampler").click()
+    a.says("HMC", "(yours)")
     b.button("Enter my sampler").click()
-    b.says("(yours)")
-    a.says("KS distance")
+    b.says("(yours)", "KS distance")
+    # A model of data is a recording.
+    a.button("Follow the teacher").click()
+    teacher.page.evaluate("location.search = `?target=network&lane=network_gibbs&room=${new URLSearchParams(location.search).get('room')}`")  # fmt: skip
+    a.live.get_by_text("A recording of this experiment").wait_for()
+    a.live.locator(".bk-Figure").first.wait_for()
+    check_width(a.page)
     # Leave.
     b.button("Leave").click()
     b.until(lambda: "You have left" in b.page.locator("#said").inner_text(), "left")

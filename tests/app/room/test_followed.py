@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import json
+import re
+from base64 import b64decode
 from dataclasses import replace
 from urllib.parse import parse_qs
 
@@ -18,6 +20,7 @@ from samplers.parameters import SpecError
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
 
 FIRST = "?target=quartic&lane=sgld(step_size:0.02)&lane=hmc&views=marginal,ks&seed=3"
+HELD = re.compile('id="page">([^<]*)<')
 MADE = Followed("", [({"step_size": None}, {}), ({"n_leapfrog": [5, 10]}, {})], ["state", "marginal", "ks"], 100)
 
 
@@ -133,7 +136,7 @@ def counted(monkeypatch):
     """``Pages`` whose files are made at once, with the links that were made."""
     asked = []
 
-    async def made(self, query):
+    async def made(self, query, racing):
         asked.append(query)
         await asyncio.sleep(0)
         return b"", "", MADE
@@ -154,6 +157,32 @@ def test_a_file_is_made_once_for_all_who_ask(counted):
     assert len(asked) == 1 and "0.03" in fragment
 
 
+def test_a_race_has_a_file_with_other_samplers_of_which_a_recording_has_none(counted):
+    """The file of a race serves afterwards, too."""
+    pages, asked = counted
+    for query, racing in [
+        (FIRST, False),
+        (FIRST, True),
+        (FIRST, True),
+        (FIRST, False),
+        (NETWORK, False),
+        (NETWORK, True),
+    ]:
+        asyncio.run(pages.of(query, racing))
+    assert asked == [FIRST, FIRST, NETWORK]
+
+
+def test_a_reader_of_a_race_can_choose_other_samplers():
+    """Planted fault: a file without a race has the teacher's sampler alone."""
+    kinds = []
+    for racing in (False, True):
+        content, _, made = make("?target=gaussian&lane=sgld&views=marginal", racing)
+        page = json.loads(gzip.decompress(b64decode(HELD.search(gzip.decompress(content).decode())[1])))
+        kinds.append([kind["sampler"]["key"] for kind in page["steps"][0]["kinds"]])
+        assert len(made.moves) == 1
+    assert kinds[0] == ["sgld"] and len(kinds[1]) > 3 and kinds[1][0] == "sgld"
+
+
 def test_few_files_are_kept(counted, monkeypatch):
     pages, asked = counted
     monkeypatch.setattr(followed, "MOST", 2)
@@ -172,7 +201,7 @@ def test_few_files_are_kept(counted, monkeypatch):
 def test_a_file_that_cannot_be_made_is_tried_again(counted, monkeypatch):
     pages, _ = counted
 
-    async def fails(self, query):
+    async def fails(self, query, racing):
         raise SpecError("live", "quartic", "the linker is missing")
 
     with monkeypatch.context() as patch:
@@ -199,7 +228,7 @@ def test_a_file_that_nobody_waits_for_is_not_begun(monkeypatch):
     begun, made = [], Followed("", [], ["graph", "scores"], 1)
     free = asyncio.Event()
 
-    async def slow(self, query):
+    async def slow(self, query, racing):
         begun.append(query)
         await free.wait()
         return b"", "", made

@@ -62,9 +62,9 @@ def room(monkeypatch):
             monkeypatch.setattr(students, "AGAIN_SECONDS", 0.005)
             monkeypatch.setattr(students, "COUNT_SECONDS", 0.005)
 
-            async def made(query, code):
+            async def made(query, code, racing=False):
                 await asyncio.sleep(SLOW if "slow" in query else 0.002)
-                return {"type": "page", "said": "", "key": query, "fragment": "", "lab": ""}
+                return {"type": "page", "said": "", "key": query, "racing": racing, "fragment": "", "lab": ""}
 
             monkeypatch.setattr(students, "page_message", made)
             code, secret = await kept.open(link)
@@ -213,6 +213,10 @@ def test_a_race_takes_a_link_and_measures_it(room):
         a.sends(["open", 0], ["follow"])
         await rest()
         assert a.live["key"] == QUARTIC and "let_go" in a.buttons
+        # A page with other samplers takes the place of the teacher's until the race ends.
+        await until(lambda: a.live["racing"])
+        await rooms.race(code, secret, "", "ks")
+        await until(lambda: not a.live["racing"])
 
     room(do)
 
@@ -259,12 +263,12 @@ def test_who_leaves_hears_no_more(room):
 
 def test_a_page_that_no_file_can_show_says_so(monkeypatch):
     class Refuses:
-        async def of(self, query):
-            raise SpecError("target", "network", "a live page shows densities, and this is a model of data")
+        async def of(self, query, racing):
+            raise SpecError("target", "network", "it has the teacher's own file, which is on her page alone")
 
     monkeypatch.setattr(students, "pages", Refuses)
     found = asyncio.run(students.page_message("?target=network", "k7mq2x9d"))
-    assert "model of data" in found["said"] and "whole lab" in found["said"] and "key" not in found
+    assert "own file" in found["said"] and "whole lab" in found["said"] and "key" not in found
     assert found["lab"] == "app?target=network&room=k7mq2x9d"
 
 
