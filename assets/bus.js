@@ -1,6 +1,7 @@
 // The page's end of the live loop: the figures, each a Bokeh document of its own, and their frames. A frame arrives as one
 // binary message and is written straight into the data sources of the glyphs; once it is on the screen, its number goes back.
 import { find, grown, put } from "./live/feeds.js"
+import { patchBokeh } from "./patches.js"
 import { download, walk } from "./sheet.js"
 
 // Browsers give the clipboard to secure pages only; a class room's server on the local network is none.
@@ -70,43 +71,27 @@ const makePlayer = (still) => {
 // Arrays; a page has some fifty feeds, and three frames are on the way at a time.
 const MOST_EARLY = 200
 
-// A caption stands above its figure's frame; Bokeh would draw only what of it is inside.
-const freeLabels = () => {
-  const label = Bokeh.Models.get("Label").prototype.default_view.prototype
-  Object.defineProperty(label, "needs_clip", { configurable: true, get: () => false })
-}
-
-// Bokeh keeps an element for each renderer. At every paint it writes their places into style sheets of their own, looks
-// for every colour and width in the styles of those elements, and so has the styles of the whole page computed again,
-// some twenty times a frame: more than a third of what a frame cost the browser. The page styles none of them; the elements of
-// data are empty, and nothing is beside them.
-const keepStyles = () => {
-  const { InlineStyleSheet } = Bokeh.require("core/dom")
-  const { VisualProperties } = Bokeh.require("core/visuals/visual")
-  InlineStyleSheet.prototype._update = function (text) {
-    if (this.css !== text) this.el.textContent = text
-  }
-  VisualProperties.prototype._get_css_value = () => ""
-  Bokeh.Models.get("GlyphRenderer").prototype.default_view.prototype.update_position = () => {}
-}
-
 // Type that is smaller than this is not read.
 const SMALLEST = 9
 const sizes = new WeakMap()
+
+const ruler = document.createElement("canvas").getContext("2d")
 
 // A caption that is wider than its figure gets smaller type, and its own again where there is room.
 const fitLabels = () => {
   const visit = (view) => {
     if (view.model.type !== "Figure") return [...view.children()].forEach(visit)
-    const { width } = view.canvas.bbox
-    for (const { model, _rect } of view.renderer_views.values()) {
-      if (model.type !== "Label" || !model.text || !(_rect?.width > 2)) continue
+    for (const model of view.model.references()) {
+      if (model.type !== "Label" || model.x_units !== "screen" || !model.text) continue
       const now = parseFloat(model.text_font_size)
       const own = Math.max(sizes.get(model) ?? now, now)
       sizes.set(model, own)
-      const left = _rect.sx - _rect.anchor.x * _rect.width
-      const room = _rect.anchor.x < 0.5 ? width - left : left + _rect.width
-      const fitting = Math.max(SMALLEST, Math.min(own, Math.floor((2 * now * (room - 2)) / _rect.width) / 2))
+      ruler.font = `${model.text_font_style} ${own}px ${model.text_font}`
+      const width = Math.max(...model.text.split("\n").map((line) => ruler.measureText(line).width))
+      // One above the frame begins at the figure's edge, one in its corner at the frame's.
+      const left = model.x.offset ?? view.frame.bbox.left + model.x
+      const room = view.canvas.bbox.width - left - 2
+      const fitting = Math.max(SMALLEST, Math.min(own, Math.floor((2 * own * room) / width) / 2))
       if (fitting !== now) model.setv({ text_font_size: `${fitting}px` }, { sync: false })
     }
   }
@@ -134,8 +119,7 @@ const end = (card) => {
 }
 
 export function render({ model }) {
-  freeLabels()
-  keepStyles()
+  patchBokeh()
   const grid = make("div", "grid")
   let layout = { generation: -1, feeds: [], cards: [], classes: [] }
   let models = []

@@ -13,6 +13,7 @@ import pytest
 from app import patches
 
 APP = Path(patches.__file__).parent
+ASSETS = APP.parent / "assets"
 
 
 @pytest.fixture
@@ -127,3 +128,14 @@ def test_no_private_name_of_a_library_is_used():
     }
     assert found == set()
     assert set(foreign("import panel\npanel.io.document._WRITE_MSGS")) == {"_WRITE_MSGS"}
+
+
+OF_BOKEHJS = re.compile(r"(?<!this)(?<!exports)\??\._\w+|Bokeh\.require|default_view|needs_clip")
+"""A private name of another object, and what BokehJS does not document."""
+
+
+def test_no_script_reaches_into_bokehjs():
+    """Fails where a script beside ``patches.js`` does. Planted fault: a line of that one."""
+    found = {path.name: OF_BOKEHJS.findall(path.read_text(encoding="utf-8")) for path in ASSETS.rglob("*.js")}
+    assert found.pop("patches.js")
+    assert {name: names for name, names in found.items() if names} == {}

@@ -1,4 +1,4 @@
-"""``panel`` as its authors ship it: every patch is off, or those of the places that are named.
+"""``panel`` and BokehJS as their authors ship them: every patch is off, or those of the places that are named.
 
 ``python unpatched.py [PLACE …] serve app``
 """
@@ -8,10 +8,15 @@ import sys
 from panel.command import main
 
 from app import patches
+from app.bus import Bus
 
 places = [word for word in sys.argv[1:] if ":" in word]
 sys.argv[1:] = [word for word in sys.argv[1:] if ":" not in word]
 for patch in patches.PATCHES:
     if not places or patch.place in places:
         patch.known.clear()
+if not places:
+    called = "  patchBokeh()\n"
+    assert called in Bus._esm
+    Bus._esm = Bus._esm.replace(called, "")
 main()
