@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bokeh.layouts import column, row
-from bokeh.models import BasicTicker, BasicTickFormatter, Div
+from bokeh.models import BasicTicker, Div
 
 from app.theme import DASHES, plot
 from app.views.base import LINE, Data, Feed, LaneFrame, View
@@ -172,7 +172,7 @@ class Moments(View):
         for what in ("mean", "variance"):
             p = plot(colours, "steps", "", (-1, STEPS + 1), (0, 1), title=self._title(what))
             p.min_width, p.yaxis.axis_label = 140, None
-            p.yaxis.formatter, p.yaxis.ticker = BasicTickFormatter(precision=1), BasicTicker(desired_num_ticks=5)
+            p.yaxis.ticker = BasicTicker(desired_num_ticks=5)
             p.title.text_font_size, p.title.text_font_style, p.title.text_color = "13px", "normal", colours.faint
             p.line("x", what, source=exact, line_color=colours.exact, line_width=1.5, line_dash="dashed")
             for i, _ in enumerate(scene.lanes):
