@@ -62,6 +62,13 @@ def of_samplers():
             out[f"{name} draws"], out[f"{name} place"] = run.trace().draws, run.position
             out[f"{name} beside"], out[f"{name} gradient"] = run.momentum, run.last_gradient
             out[f"{name} counts"] = run.counts
+    # Where the energy is no formula, entries with U read U and ∇U, which are the last columns beside a chain.
+    entries = {"diffusion_entries": ("1 + 0.1*U",), "step_size": 1e-4}
+    few = FEW_DATA.get("student_mean")
+    spec = RunSpec.of("student_mean", "recipe", target_params=few, sampler_params=entries, n_chains=2, seed=3)
+    run = engine.Run(spec, keep_draws=True)
+    run.advance(N_STEPS)
+    out["recipe with U"] = run.trace().draws
     return out
 
 

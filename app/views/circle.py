@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.theme import DASHES, even_plot
-from app.views.base import FRESH, Array, Data, Frame, LaneFrame, View
+from app.views.base import Array, Data, Frame, LaneFrame, View
 from app.views.drags import take_drags
 from app.views.marks import MARKERS
 from app.views.state import notes
@@ -115,7 +115,7 @@ class Circle(View):
             out[f"velocity {i}"] = arrows(x, v)
             if len(lane.fresh):
                 # The trail is that of the first chain; the dots of others would hide it.
-                trail = lane.fresh[-FRESH:, 0]
+                trail = lane.fresh[:, 0]
                 trail = trail[np.isfinite(trail).all(axis=1)]
                 out[f"trail {i}"] = trail[:, 0], trail[:, 1]
             if self._turn % 3 == 0:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import FRESH, Array, Data, Frame
+from app.views.base import Array, Data, Frame
 from app.views.globe import ARROW, BEHIND, FRONT, SHOWN_CHAINS, Globe, Layer, columns
 from app.views.marks import MARKERS
 from app.views.steps import rows
@@ -82,7 +82,7 @@ class Frames(Globe):
             heads = heads[np.isfinite(heads).all(axis=(1, 2))]
             centre = np.zeros((len(heads), 3, 1))
             out[f"frames {i}"] = columns(np.concatenate([centre, heads, centre], axis=2).swapaxes(1, 2).reshape(-1, 3))
-            fresh = self._each(lane.fresh[-FRESH:, :chains].reshape(-1, 3 * self._vectors)) if len(lane.fresh) else None
+            fresh = self._each(lane.fresh[:, :chains].reshape(-1, 3 * self._vectors)) if len(lane.fresh) else None
             for k in range(self._vectors):
                 out[f"heads {k} {i}"] = columns(heads[..., k])
                 if fresh is not None and f"draws {k} {i}" in self.feeds:

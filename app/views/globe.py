@@ -13,7 +13,7 @@ from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
 from bokeh.palettes import interp_palette
 
 from app.theme import even_plot
-from app.views.base import FRESH, Array, Data, Frame, LaneFrame, View
+from app.views.base import Array, Data, Frame, LaneFrame, View
 from app.views.marks import MARKERS
 from app.views.state import notes
 from app.views.steps import add_arrows, draw_arrows, rows
@@ -319,7 +319,7 @@ class Globe(View):
             heads = lane.run.position[:chains]
             out[f"heads {i}"] = columns(heads)
             if len(lane.fresh):
-                out[f"draws {i}"] = columns(lane.fresh[-FRESH:, :chains].reshape(-1, 3))
+                out[f"draws {i}"] = columns(lane.fresh[:, :chains].reshape(-1, 3))
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from bokeh.palettes import interp_palette
 from numpy.typing import NDArray
 
 from app.theme import FINE, plot
-from app.views.base import CLICK, FRESH, Data, Frame, LaneFrame, Playing, View
+from app.views.base import CLICK, Data, Frame, LaneFrame, Playing, View
 from app.views.drags import OF_A_MOUSE, take_drags
 from app.views.marks import SIGNS, share
 from app.views.scales import Scale
@@ -271,7 +271,7 @@ class State(View):
                 heads = lane.run.position[: None if together else chains]
             out[f"heads {i}"] = self._positions(heads.reshape(-1, heads.shape[-1]))
             if len(lane.fresh):
-                x, y = self._positions(lane.fresh[-FRESH:, 0])
+                x, y = self._positions(lane.fresh[:, 0])
                 out[f"path {i}"] = (
                     (x, np.full_like(x, -0.06 * self._span[1])) if len(self._coordinates) == 1 else (x, y)
                 )

@@ -8,7 +8,7 @@ from bokeh.models import FixedTicker, LinearColorMapper
 from bokeh.palettes import interp_palette
 
 from app.theme import DASHES, FINE, plot
-from app.views.base import FRESH, Array, Data, Frame, LaneFrame, View
+from app.views.base import Array, Data, Frame, LaneFrame, View
 from app.views.drags import take_drags
 from app.views.marks import MARKERS
 from app.views.planes import heights
@@ -146,7 +146,7 @@ class Torus(View):
             heads = heads[self._inside(heads)]
             out[f"heads {i}"] = heads[:, 0], heads[:, 1]
             if len(lane.fresh):
-                values = target.values(lane.fresh[-FRESH:, 0])
+                values = target.values(lane.fresh[:, 0])
                 values = values[np.isfinite(values).all(axis=1)]
                 out[f"path {i}"] = self._path(i, values)
         if self._turn % 3 == 0:

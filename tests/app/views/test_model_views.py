@@ -366,8 +366,8 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     check_data(view, data)
     np.testing.assert_array_equal(data["tried"], [[400, 100, 25], [900, 300, 500]])
     np.testing.assert_array_equal(np.ravel(data["best"]), [100, 300])
-    assert data["y"][0][0] < 300
-    assert data["y"][0][1] > 900
+    # From decade to decade.
+    np.testing.assert_allclose(data["y"][0], [100, 1000])
     (text,) = view.captions(frame).values()
     assert "m = 100; all cost 3 ×" in text
     assert "4 tried; 1 mixed too slowly" in text
