@@ -4,6 +4,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from bokeh.models import ContourRenderer
 
 from app.lanes.densities import LaneRecord
 from app.runner import Runner
@@ -544,3 +545,20 @@ def test_another_layout_makes_the_view_anew():
     assert runner._rebuild
     runner.build_views()
     assert runner.views[0]._layout.names == ("theta", "r")
+
+
+@pytest.mark.parametrize("key", ["evolution", "stationarity", "modes", "written"])
+def test_contours_of_a_recipe_are_those_of_its_energy(key):
+    """On a contour H is one number, and the third is far from the mode. Planted fault: another target's energy."""
+    page = Page(VIEWS[key], "correlated_gaussian", {}, {})
+    drawn = [one for one in page.view.figure.references() if isinstance(one, ContourRenderer)]
+    lines = drawn[0].line_renderer.data_source.data
+    assert len(lines["xs"]) == 3
+    widest = 0.0
+    for xs, ys in zip(lines["xs"], lines["ys"], strict=True):
+        good = np.isfinite(xs) & np.isfinite(ys)
+        theta = np.column_stack([np.asarray(xs)[good], np.asarray(ys)[good]])
+        assert np.std(page.target.log_density(theta)) < 0.05
+        assert np.std(TARGETS["quartic"]().log_density(theta)) > 0.1
+        widest = max(widest, np.abs(theta).max())
+    assert widest > 2, "standard deviations"
