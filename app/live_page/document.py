@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from bokeh.resources import Resources
 
@@ -71,10 +71,19 @@ MOST_MOVED = 3
 """The largest number of a target's parameters with sliders."""
 
 
+class LivePage(NamedTuple):
+    """A live page."""
+
+    text: str
+    """The HTML file."""
+    steps: list[dict[str, Any]]
+    """Its steps, as the page's script has them."""
+
+
 def document(
     title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False, companions: Sequence[str] = (),
     lesson: Mapping[str, Any] | None = None, more: Sequence[RunSpec] = (),
-) -> str:  # fmt: skip
+) -> LivePage:  # fmt: skip
     """One HTML file of several steps, each an experiment on a density, or None for a step with text only.
 
     ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. With
@@ -100,16 +109,15 @@ def document(
             targets.append(step["target"])
     steps = [step | {"target": targets.index(step["target"])} for step in steps]
     pool = Pool()
-    steps, targets = pool.pooled(steps), pool.pooled(targets)
     pages = {
         "signatures": description.signatures(runs[0]) if runs else {},
         "constants": description.constants(),
-        "steps": steps,
-        "targets": targets,
+        "steps": pool.pooled(steps),
+        "targets": pool.pooled(targets),
         "lesson": lesson,
     }
     recordings = [step["recording"] or {} for step in lesson["steps"]] if lesson is not None else []
-    components = BOKEH[: 2 if any(part.get("widgets") for part in (*pages["steps"], *recordings)) else 1]
+    components = BOKEH[: 2 if any(part.get("widgets") for part in (*steps, *recordings)) else 1]
     parts = {
         "TITLE": escape(title),
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
@@ -127,7 +135,7 @@ def document(
     own = parts["FUNCTIONS"] if beside else parts["FUNCTIONS"] + parts["BOKEH"] + parts["SCRIPT"]
     parts["POLICY"] = f"{policy(own, allowed)}; worker-src blob:"
     page = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
-    return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page)
+    return LivePage(re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page), steps)
 
 
 def _still(state: AppState | None) -> str:

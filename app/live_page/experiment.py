@@ -28,7 +28,7 @@ def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()
     if experiment.of_model:
         return model_page(state, title)
     state.coordinate = first_coordinate(experiment)
-    return document(title, [state], companions=COMPANIONS)
+    return document(title, [state], companions=COMPANIONS).text
 
 
 def model_page(state: AppState, title: str, text: str = "", beside: bool = False) -> str:
@@ -37,7 +37,7 @@ def model_page(state: AppState, title: str, text: str = "", beside: bool = False
     step = {"claims": [], "sweep": None, "question": None, "recording": found}
     there = recording.html(1, " ".join([recording.OF_PAGE, *_left_out(state, found)]))
     text = f"<section class='text' data-step='1'>{text}<div class='after'>{there}</div></section>"
-    return document(title, [None], text, beside, lesson={"key": "", "steps": [step], "poisson": None})
+    return document(title, [None], text, beside, lesson={"key": "", "steps": [step], "poisson": None}).text
 
 
 def _left_out(state: AppState, found: dict[str, Any]) -> list[str]:

@@ -1,9 +1,5 @@
 """A teacher's experiment as a live page for her students, who see it in the page of their room."""
 
-import gzip
-import json
-import re
-from base64 import b64decode
 from typing import Any, NamedTuple
 
 from app.live_page.document import COMPANIONS, document
@@ -13,8 +9,6 @@ from lessons.formulas import mathml
 from lessons.handout import filled_text, sentence
 from lessons.prose import as_html
 from samplers.spec import ANY_TARGET
-
-_HELD = re.compile('<script type="text/plain" id="page">([^<]*)</script>')
 
 
 class Followed(NamedTuple):
@@ -46,12 +40,10 @@ def followed_page(state: AppState, racing: bool = False) -> Followed:
         page = model_page(state, title, "".join(parts), beside=True)
         return Followed(page, [], state.shown_views(), 1)
     page = document(title, [state], text, beside=True, companions=COMPANIONS if racing else ())
-    found = _HELD.search(page)
-    assert found is not None
-    (step_data,) = json.loads(gzip.decompress(b64decode(found[1])))["steps"]
+    (step_data,) = page.steps
     kinds = [step_data["kinds"][number] for number in step_data["lanes"]]
     moves = [(_moves(kind["sampler"]), _moves(kind["gradient"])) for kind in kinds]
-    return Followed(page, moves, list(step_data["figures"][str(len(kinds))]["views"]), step_data["most_chains"])
+    return Followed(page.text, moves, list(step_data["figures"][len(kinds)]["views"]), step_data["most_chains"])
 
 
 def _moves(choice: Any) -> dict[str, list[Any] | None]:

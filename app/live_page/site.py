@@ -39,7 +39,7 @@ def lesson_page(lesson: Lesson, beside: bool = False, home: str = "") -> str:
         beside,
         lesson=lesson_part.described(lesson, states),
         more=lesson_part.specs(lesson, states),
-    )
+    ).text
 
 
 def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int, int, str], None]) -> list[str]:

@@ -49,7 +49,9 @@ def made(name):
     target, *lanes = CASES[name]
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
     experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 5})
-    return experiment, document("Ensembles", [AppState(experiment=experiment, coordinate=coordinate_of(experiment))])
+    return experiment, document(
+        "Ensembles", [AppState(experiment=experiment, coordinate=coordinate_of(experiment))]
+    ).text
 
 
 def keys_of(experiment):

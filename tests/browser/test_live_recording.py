@@ -94,7 +94,6 @@ def model_text():
     """An experiment on a network as one file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recording, "LONGEST_SECONDS", 0.5)
-        patch.setattr(recording, "MOST_BYTES", 200_000)
         experiment = Experiment.from_dict({"target": "network", "lanes": [{"sampler": "network_gibbs"}]})
         return live_page(experiment, shown=["graph", "scores", "adjacency"])
 

@@ -28,7 +28,7 @@ def made():
     experiment = Experiment.from_dict({"target": "correlated_gaussian", "lanes": lanes, "seed": 3, "n_chains": 4})
     state = AppState(experiment=experiment)
     state.views = ["state", "phase", "marginal", "ks"]
-    return experiment, document.document("Steps in their parts", [state], companions=("hmc",))
+    return experiment, document.document("Steps in their parts", [state], companions=("hmc",)).text
 
 
 def sources(page, key):

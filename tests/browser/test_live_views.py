@@ -45,7 +45,7 @@ def made(name):
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
     experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 5, "n_chains": CHAINS})
     state = AppState(experiment=experiment, coordinate=first_coordinate(experiment))
-    return experiment, document("Views", [state])
+    return experiment, document("Views", [state]).text
 
 
 def step_on(page, n):
@@ -273,6 +273,6 @@ def test_no_function_is_made_of_a_text(opened, page_log, monkeypatch):
     assert re.findall(r"'[a-z-]*eval'", text.partition("<title>")[0]) == ["'wasm-unsafe-eval'"]
     assert globe_turned(still(opened, text, ["globe"]))
     monkeypatch.setattr("app.live_page.document.functions", lambda texts: "")
-    assert not globe_turned(still(opened, document("Views", [AppState(experiment=experiment)]), ["globe"]))
+    assert not globe_turned(still(opened, document("Views", [AppState(experiment=experiment)]).text, ["globe"]))
     assert page_log.errors and all("unsafe-eval" in error for error in page_log.errors), page_log.errors
     page_log.errors.clear()
