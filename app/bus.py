@@ -1,8 +1,8 @@
-"""Figures and frames to the page and acknowledgements back, below Panel's own synchronisation.
+"""Figures and frames to the page, and acknowledgements back, without Panel's synchronisation.
 
-A figure is some forty models. Each is a Bokeh document of its own in the browser and none on the server, so that a page
-has few models and no change of it walks those of figures. A frame is one binary message that the page's script writes
-into the glyphs' data sources. The page answers when the frame is on its screen, and says whether it is hidden.
+A figure has some forty models. It is a Bokeh document in the browser, and none on the server. So the page's document is
+small, and a change of it never walks the models of figures. A frame is one binary message, which the page's script
+writes into the glyphs' data sources. The page answers when the frame is on the screen, and says whether it is hidden.
 """
 
 import json
@@ -24,7 +24,7 @@ from app.views.base import Feed
 
 
 class Wire(JSComponent):
-    """A component to whose script messages go below Panel's synchronisation, which is what a live page can afford."""
+    """A component whose script gets messages without Panel's synchronisation, which would be too slow for frames."""
 
     def __init__(self, **params: Any):
         super().__init__(**params)
@@ -33,7 +33,7 @@ class Wire(JSComponent):
 
     @property
     def socket(self) -> GuardedSocket | None:
-        """The connection of the page; None before it has one and after it has gone."""
+        """The connection of the page; None if there is none."""
         return socket_of(self._document)
 
     async def _send(self, data: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Wire(JSComponent):
         socket = self.socket
         if socket is None:
             return
-        # Bokeh would list every model of the page to encode a message; only its bytes differ from the last one's.
+        # To encode a message, Bokeh would list every model of the page; only the bytes differ between messages.
         if not self._head:
             data = self._document.get_model_by_name(self.name)
             models = self._document.select({"type": ReactiveESM})
@@ -52,9 +52,9 @@ class Wire(JSComponent):
 
 
 def _head(model: Any) -> bytes:
-    """The parts of a message for a component's script that come before its bytes, as they go over the wire."""
+    """The parts of a message to a component's script that precede its bytes, as sent over the wire."""
     event = MessageSentEvent(model.document, "bokeh_event", ESMEvent(model=model, data=b""))
-    # The page knows the component.
+    # The page has the component: a reference to it is enough.
     serializer = Serializer(references={model})
     message = patch_doc(patch_doc.create_header(), {}, {"events": serializer.encode([event])})
     (buffer,) = serializer.buffers
@@ -64,10 +64,10 @@ def _head(model: Any) -> bytes:
 
 
 class Bus(Wire):
-    """The figures of a page, and what goes to and from its script. One for each session.
+    """The figures of a page, and the messages to and from its script; one bus for each session.
 
-    A message is bytes: a frame is numbers, of which the first, a small whole one, begins with a zero byte; everything
-    else is JSON, which begins with a brace.
+    A message is bytes. A frame is an array of floats, the first a small integer, whose first byte is zero. Any other
+    message is JSON, which begins with a brace.
     """
 
     HELLO: ClassVar[int] = -2
@@ -100,9 +100,9 @@ class Bus(Wire):
             self._on_answer(number, bool(hidden), generation, width, bool(still))
 
     def _send_at_once(self) -> None:
-        """Let no part of a message wait for the answer to the part before it.
+        """Send each part of a message at once, without Nagle's algorithm.
 
-        Bokeh sends a message as five; by default the second waits until the browser has acknowledged the first.
+        Bokeh sends a message in five parts; by default the second waits until the browser has acknowledged the first.
         """
         if (socket := self.socket) is not None:
             socket.set_nodelay(True)
@@ -121,7 +121,7 @@ class Bus(Wire):
         await self._send({"type": "layout", "generation": self._generation, "feeds": listed, **look, "cards": cards})
 
     async def send_former(self, former: bool) -> None:
-        """Grey the figures, which are those of an experiment that gives way to another, or take that back."""
+        """Grey the figures while another experiment replaces theirs, or undo it."""
         await self._send({"type": "former", "former": former})
 
     async def send_frame(self, number: int, data: dict[int, tuple[Any, ...]]) -> None:
@@ -139,8 +139,8 @@ class Bus(Wire):
     async def send_step(
         self, items: Sequence[tuple[str, str]], windows: Sequence[tuple[float, float]], colours: Sequence[str]
     ) -> None:
-        """Set texts as :meth:`send_texts` does, and light what is of the class ``part-0``, ``part-1`` … in its time and
-        in its colour.
+        """Set texts as :meth:`send_texts` does, and highlight the classes ``part-0``, ``part-1`` …, each in its time
+        and colour.
         """
         listed = [list(item) for item in items]
         await self._send({"type": "step", "items": listed, "windows": list(windows), "colours": list(colours)})

@@ -1,4 +1,4 @@
-"""Figures as documents that BokehJS embeds: of a page of the lab, and of a live page."""
+"""Figures as documents for BokehJS, in pages of the lab and in live pages."""
 
 import functools
 import json

@@ -1,6 +1,6 @@
-"""What every live loop does: frames to the page as fast as the page draws them, and no faster.
+"""The live loop: it sends frames as fast as the page draws them, and no faster.
 
-The runner of a page says what to start, what moves and what a frame holds.
+The runner of a page defines the start, the figures and the contents of a frame.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from app.fair import Pool
 log = logging.getLogger("sgmcmc-lab")
 
 FRAME_SECONDS = 1 / 30
-"""The shortest time between two frames; more is not seen."""
+"""The shortest time between two frames; a higher rate is not visible."""
 LOOP_SHARE = 0.55
-"""The part of one processor that the frames of all sessions may take; with many pages open each gets fewer of them."""
+"""The share of one processor for the frames of all sessions; with many pages open, each gets fewer frames."""
 DEAREST_FRAME = 0.004
-"""A frame costs at most this many seconds of the loop. What is beyond that was another page being opened."""
+"""A frame costs the loop at most this many seconds; anything more is the opening of another page."""
 UNANSWERED = 3
-"""With so many frames on their way and not yet answered, nothing is sent but what shows an edit. The page answers every
-second one, and draws one while the next is under way; more would only wait in it."""
+"""With this many frames unanswered, only a frame that shows an edit is sent. The page answers every second frame, and
+draws one while the next is under way; more would only wait there."""
 LOST_SECONDS = 5.0
-"""A page that has not answered for so long is sent one more frame."""
+"""A page that has not answered for this long is sent one more frame."""
 SHORTEST_SECONDS = 0.1
-"""A rate is over so long at least: a page that was held up answers for two frames at once."""
+"""The shortest interval for a rate: a page that was held up answers two frames at once."""
 SLOW_SECONDS = 0.25
-"""Slow work, such as ensembles, R-hat and readouts, comes this often."""
+"""The time between two rounds of slow work, such as ensembles, R-hat and readouts."""
 
 # Shared by all sessions: as many places as there are processors.
 POOL = Pool(2, "engine")
@@ -39,7 +39,7 @@ SLOW = Pool(1, "slow")
 
 
 class Pace:
-    """How long a session waits between two frames, so that all sessions together leave the event loop its rest."""
+    """The time between two frames of a session, so that all sessions together leave the loop time for other work."""
 
     def __init__(self) -> None:
         self._cost = 0.0
@@ -71,25 +71,25 @@ PACE = Pace()
 
 
 class LiveScreen(Protocol):
-    """What the loop asks of the page."""
+    """The loop's interface to the page."""
 
     def look(self, views: Sequence[Any]) -> Mapping[str, Any]:
         """The cards of the views, the classes of their grid, and its colours."""
 
     def show_status(self, what: str) -> None:
-        """Say what is going on before anything moves; an empty text says nothing."""
+        """Show a status before the first frame; an empty text clears it."""
 
     def show_divergence(self, index: int, message: str) -> None:
         """Say why a lane stopped."""
 
     def clear_divergence(self, index: int | None = None) -> None:
-        """One goes on, or all start again."""
+        """Clear the message of one lane, or of all."""
 
     def moving(self) -> None:
-        """The first frames are on the screen: what is not urgent may follow."""
+        """The first frames are on the screen: less urgent work may follow."""
 
     def fit_screen(self, width: int, still: bool) -> None:
-        """The page has announced itself: so many pixels wide, and whether the person asks for less motion."""
+        """Fit the page to its width in pixels; ``still`` is the reader's preference for reduced motion."""
 
 
 class Live:
@@ -115,13 +115,13 @@ class Live:
         self._stale = False
         self._single = 0
         self._changes: dict[int, Any] = {}
-        """What was edited and is in no frame yet; somebody waits for it."""
+        """Edits that no frame shows yet; somebody waits for them."""
         self._redraw = False
         self._drawn_times: deque[tuple[float, int]] = deque(maxlen=60)
 
     @abstractmethod
     def build_views(self) -> None:
-        """Make new figures for what is chosen now; the page's script does not know them yet."""
+        """Make figures for the current choices; the page's script does not have them yet."""
 
     @abstractmethod
     def _active(self) -> bool:
@@ -137,10 +137,10 @@ class Live:
 
     @abstractmethod
     async def _slow_turn(self, turn: int) -> None:
-        """Slow work, by its number; captions and the readout."""
+        """Round ``turn`` of the slow work, with captions and the readout."""
 
     def step(self) -> None:
-        """One single step of all that runs."""
+        """Make a single step of all runs."""
         self._single += 1
         self._ask()
 
@@ -153,7 +153,7 @@ class Live:
         try:
             due, fitted, told = time.perf_counter(), False, False
             while True:
-                # Figures and frames come by messages, some .7 s before the browser has drawn the rest of the page.
+                # Figures and frames arrive as messages, some .7 s before the browser has drawn the rest of the page.
                 if self._loaded.is_set() and not fitted:
                     fitted = True
                     self._page.fit_screen(*self._screen)
@@ -178,21 +178,21 @@ class Live:
             slow.cancel()
 
     async def _lay_out(self) -> None:
-        """New figures on the page where others are chosen."""
+        """Put new figures on the page if the choice has changed."""
         if self._rebuild:
             self.build_views()
         if self._stale:
             await self._send_layout()
 
     async def _rest(self, seconds: float) -> None:
-        """Wait, but not with a frame that shows an edit."""
+        """Wait, unless a frame is to show an edit."""
         self._wake.clear()
         began = time.perf_counter()
         while (left := seconds - (time.perf_counter() - began)) > 0 and not self._changes and await self._woken(left):
             self._wake.clear()
 
     async def _woken(self, seconds: float) -> bool:
-        """Wait so long for something to happen: whether it did."""
+        """Wait for an event, at most this long; returns whether one came."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 return await self._wake.wait()
@@ -225,7 +225,7 @@ class Live:
             self._screen = (width, still)
             self._connected.set()
         elif number == self.bus.HELLO:
-            # A page that was rendered again knows no layout.
+            # A page that is rendered again has no layout.
             self._ask(rebuild=True)
         elif number > 0 and generation == self.bus.generation:
             self._seen_moving = True
@@ -256,16 +256,16 @@ class Live:
                 try:
                     await self._slow_turn(turn)
                 except Exception:
-                    log.exception("Slow work of a page met an error")
+                    log.exception("Slow work of a page failed")
 
     def _drawn_rate(self) -> float:
-        """Frames that the page draws a second."""
+        """Frames per second that the page draws."""
         return recent_rate(self._drawn_times)
 
 
 def recent_rate(times: Sequence[tuple[float, int]]) -> float:
-    """How fast a count, noted as (time, count), has grown in the last two seconds."""
-    # A copy at once: the engine's thread may add to it meanwhile.
+    """The rate of growth of a count in the last two seconds, from pairs (time, count)."""
+    # Copied first: the engine's thread may append to it meanwhile.
     recent = [(t, number) for t, number in tuple(times) if time.perf_counter() - t < 2.0]
     return (
         (recent[-1][1] - recent[0][1]) / max(recent[-1][0] - recent[0][0], SHORTEST_SECONDS) if len(recent) > 1 else 0.0
@@ -277,10 +277,10 @@ def short(x: float) -> str:
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if x >= size:
             return f"{x / size:.3g}{unit}"
-    # From 100 on the digits before the point are three; rounded by significance 999.6 would read 1e+03.
+    # From 100 on, three digits stand before the point; with three significant digits, 999.6 would read 1e+03.
     return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
 
 
 def with_rates(where: str, rates: Mapping[str, float]) -> str:
-    """A readout of how far something is, and how fast; a page that was hidden knows nothing of the last seconds."""
+    """A readout of progress and rates; a page that was hidden has no rates for the last seconds."""
     return " · ".join([where, *(f"{short(rate)} {unit}" for unit, rate in rates.items() if rate > 0)])

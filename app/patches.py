@@ -1,7 +1,7 @@
-"""The faults of libraries that the lab mends, the only place with private names of libraries.
+"""Patches of faults in libraries, and the only module with private names of libraries.
 
-Each patch has a digest of the source that it was written for, by version of the library. At the start it is compared
-with the installed source; where they differ, the patch is off, one line of the log says so, and the page works with the
+Each patch has digests of the source that it was written for, by version of the library. At the start they are compared
+with the installed source. If none matches, the patch is off, a line of the log says so, and the page works with the
 fault. ``python -m app.patches`` prints the places and digests of the installed versions.
 """
 
@@ -31,9 +31,9 @@ class Patch:
     known: Mapping[str, str]
     """A digest of its source, by the version of the library."""
     without: str
-    """The fault as a person meets it; it completes the log's line where the patch is off."""
+    """The fault as a user meets it, for the line of the log when the patch is off."""
     report: str
-    """The fault as its authors would be told of it."""
+    """The fault as reported to the library's authors."""
     make: Callable[[Any], Any]
     """The replacement, made from the function."""
 
@@ -43,7 +43,7 @@ class Patch:
         return digest(self.place) in self.known.values()
 
     def put(self) -> None:
-        """Replace the function where it is known; else say so in a line of the log. A second call changes nothing."""
+        """Replace the function if it is known; otherwise log a line. A second call changes nothing."""
         if self in _PUT:
             return
         _PUT.append(self)
@@ -167,12 +167,12 @@ PATCHES = [
 
 
 OWN = {"value", "value_throttled", "active", "busy", "dark_theme"}
-"""Parameters with bounds of their component's own, or that are written in it alone, or to which another one refers."""
+"""Parameters with bounds that differ between components, or set on one alone, or referred to by another parameter."""
 
 
 def share_parameters() -> None:
-    """Let components share the parameters of their class, by param's documented ``per_instance``: copies of them are a
-    fifth of the server's time for a page (.43 s with this, .55 s without, of two runs each on 2026-11-26).
+    """Let components share the parameters of their class, by param's documented ``per_instance``: copying them takes a
+    fifth of the server's time for a page (.43 s with sharing, .55 s without; two runs each on 2026-11-26).
     """
     from panel.viewable import Layoutable
     from panel_material_ui.base import MaterialComponent
@@ -192,7 +192,7 @@ def _classes_below(cls: type[Any]) -> Iterator[type[Any]]:
 
 
 def install() -> None:
-    """Put every patch in place. Must run before there is a page; a second call changes nothing."""
+    """Apply every patch, before the first page is made. A second call changes nothing."""
     for patch in PATCHES:
         patch.put()
     share_parameters()

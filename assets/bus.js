@@ -1,10 +1,10 @@
-// The page's end of the live loop: the figures, each a Bokeh document of its own, and their frames. A frame arrives as one
-// binary message and is written straight into the data sources of the glyphs; once it is on the screen, its number goes back.
+// The page's end of the live loop: the figures, each a separate Bokeh document, and their frames. A frame arrives as
+// one binary message and is written straight into the glyphs' data sources; once it is on the screen, its number goes back.
 import { find, grown, put } from "./live/feeds.js"
 import { patchBokeh } from "./patches.js"
 import { download, walk } from "./sheet.js"
 
-// Browsers give the clipboard to secure pages only; a class room's server on the local network is none.
+// Browsers open the clipboard to secure pages only; a page from a server on the classroom's network is not secure.
 const copy = (text) => {
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
   const field = document.createElement("textarea")
@@ -15,8 +15,8 @@ const copy = (text) => {
   field.remove()
 }
 
-// A step that is played: rows of a source grow, each in its time, and words are lit with them. What is to be seen at a
-// time follows from the data alone; nothing comes from the server meanwhile.
+// The playback of a step: rows of a source grow, each in its time window, and words are highlighted with them. The
+// picture at any time follows from the data alone; the server sends nothing meanwhile.
 const makePlayer = (still) => {
   const played = new Map()
   let words = { at: 0, windows: [], elements: [], colours: [] }
@@ -31,7 +31,7 @@ const makePlayer = (still) => {
       for (const one of words.elements[i]) {
         one.style.color = one.style.fill = one.style.stroke = on ? words.colours[i] : ""
         one.style.fontWeight = on ? "bold" : ""
-        // Letters of a formula are shapes, a thousand units an em: their outline makes them bold.
+        // Letters of a formula are shapes, with a thousand units to the em: an outline makes them bold.
         one.style.strokeWidth = on ? "45" : ""
         one.dataset.lit = on
       }
@@ -68,16 +68,16 @@ const makePlayer = (still) => {
   }
 }
 
-// Arrays; a page has some fifty feeds, and three frames are on the way at a time.
+// The most arrays that wait for figures: a page has some fifty feeds, and three frames are under way at a time.
 const MOST_EARLY = 200
 
-// Type that is smaller than this is not read.
+// The smallest readable type, in pixels.
 const SMALLEST = 9
 const sizes = new WeakMap()
 
 const ruler = document.createElement("canvas").getContext("2d")
 
-// A caption that is wider than its figure gets smaller type, and its own again where there is room.
+// A caption that is wider than its figure gets smaller type, and its own size again when there is room.
 const fitLabels = () => {
   const visit = (view) => {
     if (view.model.type !== "Figure") return [...view.children()].forEach(visit)
@@ -88,7 +88,7 @@ const fitLabels = () => {
       sizes.set(model, own)
       ruler.font = `${model.text_font_style} ${own}px ${model.text_font}`
       const width = Math.max(...model.text.split("\n").map((line) => ruler.measureText(line).width))
-      // One above the frame begins at the figure's edge, one in its corner at the frame's.
+      // A caption above the frame begins at the figure's edge, one in a corner at the frame's.
       const left = model.x.offset ?? view.frame.bbox.left + model.x
       const room = view.canvas.bbox.width - left - 2
       const fitting = Math.max(SMALLEST, Math.min(own, Math.floor((2 * own * room) / width) / 2))
@@ -109,7 +109,7 @@ const documentOf = (card) => Bokeh.documents.find((one) => one.get_model_by_id(c
 // The sliders in a figure, such as those that turn a globe. They have names.
 const slidersOf = (card) => (documentOf(card)?.roots() ?? []).flatMap((root) => [...root.references()]).filter((one) => one.type === "Slider")
 
-// The document of a figure that is no longer shown.
+// Removes a card and the document of its figure.
 const end = (card) => {
   card.remove()
   const its = documentOf(card)
@@ -128,7 +128,7 @@ export function render({ model }) {
   let early = []
   // The values of sliders in figures that were shown before, by the figure and the slider.
   const set = new Map()
-  // The number of the frame to be answered when all figures are there.
+  // The number of the frame to answer once all figures exist.
   let unanswered = 0
   let making = Promise.resolve()
   let complete = true
@@ -156,7 +156,7 @@ export function render({ model }) {
     before.forEach(([index, parts]) => place(index, parts))
   }
 
-  // Figures of this layout in place of those before, one after another: the others stay until it is their turn.
+  // Replaces the figures one after another by those of this layout; the old ones stay until their turn.
   const show = async (mine) => {
     const { cards } = mine
     const before = [...grid.children]
@@ -230,17 +230,17 @@ export function render({ model }) {
     } else if (data.type === "text" || data.type === "step") {
       for (const [id, text] of data.items) {
         const found = find(id)
-        // A model without text is a picture, which is described.
+        // A model without text is a picture, and gets a description.
         const role = found?.type === "Figure" ? "img" : "group"
         if (found) found.setv("text" in found ? { text } : { html_attributes: { role, "aria-label": text } }, { sync: false })
       }
-      // How wide a caption is, is known when it is painted.
+      // The width of a caption is known once it is painted.
       if (data.type === "text") setTimeout(fitLabels, 50)
       if (data.type === "step") player.say(data.windows, data.colours)
     }
   }
 
-  // The paint that follows takes long; the answer comes after it.
+  // The next paint takes long; the answer is sent after it.
   const answer = (number) => requestAnimationFrame(() => setTimeout(() => say(number), 0))
 
   const draw = (numbers) => {

@@ -1,7 +1,7 @@
-"""What a file's scripts may do: its content security policy, and Bokeh's functions of texts as functions of a script.
+"""The content security policy of a file, and the code of Bokeh's ``CustomJS`` models as functions in a script.
 
-Bokeh makes a function of the text of a ``CustomJS``, which a policy forbids unless it allows all texts. In a file the
-texts are known when it is written: they are functions there, and Bokeh is handed the one that it would make.
+Bokeh compiles the code of a ``CustomJS`` from a string, which a policy forbids unless it has ``unsafe-eval``. In a file
+all code is known beforehand: a script defines the functions, and Bokeh gets the one that it would compile.
 """
 
 import re
@@ -27,14 +27,14 @@ _TEXTS: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "CustomJSTickFormatter": {"code": (("tick", "index", "ticks"), ())},
     "CustomJSTransform": {"func": ((), ("x",)), "v_func": ((), ("xs",))},
 }
-"""The models with texts; for each text Bokeh's arguments before and after its own."""
+"""The models with code; for each piece of code, Bokeh's arguments before and after its own."""
 
 Text = tuple[str, str, Sequence[str], str]
-"""A model's kind, a property that holds a text, the names of the text's own arguments, and the text."""
+"""A model's kind, a property that holds code, the names of the code's own arguments, and the code."""
 
 
 def functions(texts: Iterable[Text]) -> str:
-    """A script element for before Bokeh's, with these functions; empty without any."""
+    """A script element with these functions, to precede Bokeh's; empty without any."""
     made = sorted({_function(*text) for text in texts})
     return _CONSTRUCT.replace("FUNCTIONS", ",\n".join(made)) if made else ""
 
@@ -46,7 +46,7 @@ def _function(kind: str, name: str, own: Sequence[str], code: str) -> str:
 
 
 def of_models(models: Iterable[Any]) -> Iterator[Text]:
-    """The texts that models refer to."""
+    """The code of all models that these refer to."""
     for model in {one for root in models for one in root.references()}:
         kind = type(model).__name__
         for name in _TEXTS.get(kind, ()):
@@ -54,7 +54,7 @@ def of_models(models: Iterable[Any]) -> Iterator[Text]:
 
 
 def of_json(node: Any) -> Iterator[Text]:
-    """The texts of Bokeh's documents, wherever they are in this."""
+    """The code of Bokeh's documents anywhere in this JSON."""
     if isinstance(node, dict):
         kind = node.get("name")
         if node.get("type") == "object" and kind in _TEXTS:
@@ -68,11 +68,11 @@ def of_json(node: Any) -> Iterator[Text]:
 
 
 def policy(scripts: str, more: str = "") -> str:
-    """The content security policy of a file with these scripts: they run, no other does, and nothing is loaded.
+    """The content security policy of a file with these scripts: only they run, and nothing is loaded.
 
-    ``more`` are further sources of its scripts. Those of figures write styles into elements.
+    ``more`` lists further sources of scripts. Inline styles are allowed, because scripts of figures write them.
     """
-    # A browser reads each end of a line as one character.
+    # A browser normalises line ends before it hashes a script.
     found = [text.replace("\r\n", "\n").replace("\r", "\n") for text in _SCRIPT.findall(scripts)]
     sums = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in found]
     runs = " ".join([*sums, *more.split()]) or "'none'"

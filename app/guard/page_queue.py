@@ -1,7 +1,7 @@
-"""Pages are made one at a time, and between two of them the event loop serves the pages that are open.
+"""Pages are made one at a time, and between two of them the event loop serves the open pages.
 
-Without this, thirty pages asked for in one second held every open page for 32 s, and six of them were given up by the
-server before it had read that their browsers wanted to connect.
+Without the queue, thirty requests in one second stopped every open page for 32 s, and the server discarded six of the
+new pages before it had read the requests of their browsers to connect.
 """
 
 import asyncio
@@ -9,11 +9,11 @@ import time
 from types import TracebackType
 
 IDLE_SECONDS = 0.001
-"""A loop that comes back within so many seconds has nothing else to do."""
+"""A loop that returns within this many seconds has nothing else to do."""
 
 
 class PageQueue:
-    """A context for one page at a time, in the order of the requests. After each the loop is left to the others."""
+    """A context manager for one page at a time, in the order of requests. After each, the loop serves open pages."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -27,7 +27,7 @@ class PageQueue:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A task of its own, because the page is sent when its handler returns.
+        # A separate task, because the page is sent when its handler returns.
         self._rest = asyncio.get_running_loop().create_task(self._leave_to_others(time.perf_counter() - self._began))
 
     async def _leave_to_others(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The connection of a page: which messages it takes, how many, and what it says of errors."""
+"""The connection of a page: the messages that it accepts, their rate, and its replies to errors."""
 
 import asyncio
 import json
@@ -28,31 +28,31 @@ log = logging.getLogger(__name__)
 MAX_MESSAGE = 4_000_000
 """Characters or bytes of one part of a message. The largest that a page sends is a piece of a file, of 1 MB."""
 MAX_TEXT = 1_000_000
-"""Characters of a part that is text: a page that opens sends some 100,000, of which nearly all are refused. A message
-with a longer one is passed over; the connection ends only beyond ``MAX_MESSAGE``, of which Tornado reads no more."""
+"""Characters of a text part: a page that opens sends some 100,000, of which nearly all are refused. A message with a
+longer one is passed over; the connection ends only beyond ``MAX_MESSAGE``, where Tornado stops reading."""
 MAX_BUFFERS = 4
 """Binary parts of a message; a page sends one."""
 RATE, BURST = 300.0, 600.0
-"""Events a second, and at once, that a page may send; what is more waits. Frames and a dragged slider take some 150."""
+"""Events that a page may send per second, and at once; further ones wait. Frames and a dragged slider take some 150."""
 CHARACTERS = 4096
-"""So many of a message's text count as an event, for they are read before they are refused."""
+"""This many characters of text count as one event, because they are read before they are refused."""
 FAILURE_COSTS = 30
-"""An error that a page causes, at once or in what the library defers, counts as so many events."""
+"""An error that a page causes, at once or in deferred work of a library, counts as this many events."""
 MOST_LOGGED = 10
-"""Errors of one page that are logged, each place in the code once; the log says how many more there were."""
+"""Errors logged for one page, one for each place in the code; the log counts the others."""
 
 TEXT, BINARY = 0x81, 0x82
-"""The first byte of a part of a message that is whole (RFC 6455, 5.2)."""
+"""The first byte of an unfragmented frame (RFC 6455, 5.2)."""
 UNREADABLE, POLICY = 1002, 1008
-"""Codes of RFC 6455 with which a connection is closed."""
-REFUSED = "A page does not send this, or not twice."
+"""Status codes for closing a connection (RFC 6455, 7.4)."""
+REFUSED = "A page never sends this, or sends it only once."
 FAILED = "The server could not do that; its log says why."
 TOO_LONG = f"A text in a message has at most {MAX_TEXT:,} characters: this message was passed over."
-EXPIRED = "This page is of an earlier server or too old: reload it."
+EXPIRED = "This page is from an earlier server, or too old: reload it."
 
 
 class _Errors:
-    """Those that one page has caused."""
+    """The errors that one page has caused."""
 
     def __init__(self) -> None:
         self._socket: ReferenceType[GuardedSocket] | None = None
@@ -79,7 +79,7 @@ class _Errors:
         log.error("A page's message failed", exc_info=error)
 
     def close(self) -> None:
-        """Log how many errors were not."""
+        """Log the number of errors that were not logged."""
         if self._silent:
             log.warning("A page caused %d more errors of these kinds", self._silent)
         self._silent = 0
@@ -89,12 +89,12 @@ _ERRORS: "WeakKeyDictionary[Document, _Errors]" = WeakKeyDictionary()
 
 
 def _errors_of(document: Document | None) -> _Errors:
-    """Those of the page with this document; without one they are nobody's."""
+    """The errors of the page with this document; without a document they are charged to nobody."""
     return _Errors() if document is None else _ERRORS.setdefault(document, _Errors())
 
 
 def install() -> None:
-    """Let errors in what Panel calls of itself, at once or later, be charged to their page. They end there."""
+    """Charge errors in Panel's own callbacks, immediate or deferred, to their page. They do not propagate."""
     pn.config.exception_handler = lambda error: _errors_of(pn.state.curdoc).note(error)
 
 
@@ -128,7 +128,7 @@ class GuardedSocket(WSHandler):
             self.close(POLICY, EXPIRED)
 
     def _good_token(self) -> bool:
-        # Whatever is wrong with what a client sent as its token, the token is not good.
+        # Any error means that the client's token is not valid.
         try:
             application = self.application
             signed = check_token_signature(
@@ -139,31 +139,31 @@ class GuardedSocket(WSHandler):
             return False
 
     async def send_message(self, message: Message[Any]) -> None:
-        """The first message says that the connection has its session."""
+        """Send a message; the first one shows that the connection has its session."""
         if not self._owner and self.connection is not None and self.ws_connection is not None:
             self._take_session()
         await super().send_message(message)
 
     def _take_session(self) -> None:
-        """Let this be the session's one connection. An earlier one was lost, or is somebody else's."""
+        """Make this the session's only connection. An earlier one was lost, or belongs to somebody else."""
         self._owner = True
         session = self.connection.session
         self._errors = _errors_of(session.document)
         self._errors.charge(self)
         earlier, _SOCKETS[session] = _SOCKETS.get(session), self
         if earlier not in (None, self):
-            earlier.close(POLICY, "This page is connected anew.")
+            earlier.close(POLICY, "This page has connected again.")
 
     async def on_message(self, fragment: str | bytes) -> None:
-        """Take one part of a message, and the message when that was its last."""
+        """Take one part of a message, and the whole message after its last part."""
         if self.ws_connection is None:
-            return  # what a client had sent before it heard that the connection is closed
+            return  # sent before the client knew that the connection was closed
         if self.connection is None or self.receiver is None:
             self.close(POLICY, "Wait for the server's first message.")
             return
         text = len(fragment) if isinstance(fragment, str) else 0
         if text > MAX_TEXT:
-            # Nothing of it is looked at; an empty text in its place lets the message come to its end.
+            # The text is not read; an empty one in its place completes the message.
             fragment, self._too_long = "{}", True
         try:
             if self._parts == 0:
@@ -174,8 +174,8 @@ class GuardedSocket(WSHandler):
                 self._parts = 0
                 _check_buffers(message)
         except Exception as reason:
-            log.warning("A page sent what is no message: %s", type(reason).__name__)
-            self.close(UNREADABLE, "That is no message of a page.")
+            log.warning("A page sent an invalid message: %s", type(reason).__name__)
+            self.close(UNREADABLE, "That is not a valid message.")
             return
         self._text += text
         if message is not None:
@@ -183,14 +183,14 @@ class GuardedSocket(WSHandler):
             await self._take(message, cost)
 
     async def send_framed(self, message: bytes) -> None:
-        """Send a message whose parts are :func:`framed`. Bokeh's way is a write and a task for each of them."""
+        """Send a message of :func:`framed` parts in one write; Bokeh would use a write and a task for each part."""
         with await self.write_lock.acquire():
             if self.ws_connection is not None:
                 with suppress(StreamClosedError):
                     await self.ws_connection.stream.write(message)
 
     def on_close(self) -> None:
-        """Say goodbye once, also where both ends close."""
+        """End the connection once, even if both ends close it."""
         session = self._session()
         if session is None:
             self.connection = None
@@ -203,13 +203,13 @@ class GuardedSocket(WSHandler):
         """The session of the connection; None where there is none, or where it has ended."""
         try:
             return None if self.connection is None else self.connection.session
-        except AssertionError:  # Bokeh's own answer for a connection whose session has ended
+        except AssertionError:  # Bokeh raises this for a connection whose session has ended
             return None
 
     async def _take(self, message: Message[Any], cost: float) -> None:
         session = self._session()
         if session is None:
-            return  # what was on its way when the page's session ended
+            return  # sent before the page's session ended
         if not self._owner:
             self._take_session()
         reply, before = None, self._errors.count
@@ -226,9 +226,9 @@ class GuardedSocket(WSHandler):
             else:
                 reply = self.connection.error(message, REFUSED)
         except Exception as error:
-            # Bokeh's own handler would send the error's text, and log all of the message.
+            # Bokeh's own handler would send the error's text, and log the whole message.
             self._errors.note(error)
-        # Not where the error is known, for Bokeh would add its traceback.
+        # Not in the ``except`` block, where Bokeh would add the traceback.
         if self._errors.count > before and self.connection is not None:
             reply = self.connection.error(message, FAILED)
         if reply is not None:
@@ -236,9 +236,9 @@ class GuardedSocket(WSHandler):
         await self._wait(cost)
 
     async def _patch(self, message: Message[Any]) -> tuple[Message[Any] | None, int]:
-        """Apply what a page may write; the reply, and how many events were applied.
+        """Apply the permitted events; returns the reply and the number of events applied.
 
-        Each page sends sizes and colours of its figures, which are not wanted; so that is answered as if it were done.
+        Each page sends sizes and colours of its figures. They are not applied, but answered as if they were.
         """
         session = self.connection.session
         if session.destroyed:
@@ -246,7 +246,7 @@ class GuardedSocket(WSHandler):
         events = passed_on(session.document, message.content, {buffer.id for buffer in message.buffers})
         if not events:
             return self.connection.ok(message), 0
-        # A page says of every second frame that it has drawn it. That changes no model and waits for nobody's change.
+        # A page acknowledges every second frame. This changes no model, and need not wait for other changes.
         if (answer := answered(session.document, events)) is not None:
             take = _LISTENERS[session.document]() if session.document in _LISTENERS else None
             if take is not None:
@@ -257,11 +257,11 @@ class GuardedSocket(WSHandler):
         return await ServerSession.patch(message, self.connection), len(events)
 
     def charge(self, cost: float) -> None:
-        """Let what the page sends next wait for this."""
+        """Delay the page's next message by this cost."""
         self._credit -= cost
 
     async def _wait(self, cost: float) -> None:
-        """Let other pages have their turn, and this one wait if it sends too much. Meanwhile nothing is read."""
+        """Give other pages their turn, and delay this one if it sends too much. Meanwhile nothing is read."""
         now = time.monotonic()
         self._credit = min(BURST, self._credit + RATE * (now - self._last)) - cost
         self._last = now
@@ -269,7 +269,7 @@ class GuardedSocket(WSHandler):
 
 
 def framed(part: str | bytes) -> bytes:
-    """A part of a message as a server sends it: one frame of RFC 6455 (5.2), not masked."""
+    """A part of a message as a server sends it: one unmasked frame (RFC 6455, 5.2)."""
     content = part.encode() if isinstance(part, str) else part
     first, length = TEXT if isinstance(part, str) else BINARY, len(content)
     if length < 126:
@@ -280,7 +280,7 @@ def framed(part: str | bytes) -> bytes:
 
 
 def _check_header(fragment: str | bytes) -> None:
-    """Refuse a message whose first part promises what no page sends, before any other part is read."""
+    """Refuse a message with an invalid header, before any other part is read."""
     header = json.loads(fragment)
     buffers = header.get("num_buffers", 0)
     if type(buffers) is not int or not 0 <= buffers <= MAX_BUFFERS:
@@ -301,13 +301,13 @@ _LISTENERS: "WeakKeyDictionary[Document, WeakMethod[Callable[[Any], None]]]" = W
 
 
 def listen(document: Document | None, take: Callable[[Any], None]) -> None:
-    """Give the answers of a document's bus to this method."""
+    """Pass the page's answers to the bus of a document on to this method."""
     if document is not None:
         _LISTENERS[document] = WeakMethod(take)
 
 
 def socket_of(document: Document | None) -> GuardedSocket | None:
-    """The open connection of a document's page; None before it has one and after it has gone."""
+    """The open connection of a document's page; None if there is none."""
     context = None if document is None else document.session_context
     session = None if context is None else context.session
     return None if session is None else _SOCKETS.get(session)

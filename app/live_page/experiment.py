@@ -1,4 +1,4 @@
-"""An experiment as one live page: a density runs in the browser, of a model of data there is a recording."""
+"""An experiment as one live page: a density runs in the browser; a model of data is shown as a recording."""
 
 from collections.abc import Sequence
 from html import escape
@@ -15,9 +15,9 @@ from samplers.spec import ANY_TARGET
 
 
 def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = (), upload: Upload | None = None) -> str:
-    """The experiment as the text of one HTML file, with companions of its lanes. Raises :class:`SpecError`.
+    """The text of one HTML file with the experiment and further samplers for its target. Raises :class:`SpecError`.
 
-    ``upload`` is the file with a model's own data.
+    ``upload`` holds the user's own data for a model.
     """
     for change in (change for lane in experiment.lanes for change in lane.changes if change.target is not None):
         raise SpecError("changes.target", f"at step {change.step}", "a live page has the figures of one target only")
@@ -41,8 +41,8 @@ def model_page(state: AppState, title: str, text: str = "", beside: bool = False
 
 
 def _left_out(state: AppState, found: dict[str, Any]) -> list[str]:
-    """A sentence about the views that are too large to be recorded."""
+    """A sentence about the views that are too large to record."""
     there = {picture["title"] for picture in found["figures"]}
     titles = [VIEWS[key].title_for(state.experiment) for key in state.shown_views()]
     left = [title for title in titles if title not in there]
-    return [escape(f"Too large to be recorded: {', '.join(left)}.")] if left else []
+    return [escape(f"Too large to record: {', '.join(left)}.")] if left else []

@@ -12,17 +12,17 @@ from samplers.spec import ANY_TARGET
 
 
 class Followed(NamedTuple):
-    """A file, and the settings that its link's fragment can have."""
+    """A file, and the settings that the fragment of its link can hold."""
 
     text: str
     moves: list[tuple[dict[str, list[Any] | None], dict[str, list[Any] | None]]]
-    """Of each lane, the parameters of sampler and gradient that move: over these values, or over their range."""
+    """For each lane, the adjustable parameters of sampler and gradient with their values; None is the whole range."""
     views: list[str]
     most_chains: int
 
 
 def followed_page(state: AppState, racing: bool = False) -> Followed:
-    """The live page of a teacher's page, with the text of its lesson's step; in a race with more samplers.
+    """The live page of a teacher's page, with the text of the lesson's step; in a race it offers more samplers.
 
     Raises :class:`SpecError`.
     """

@@ -30,19 +30,19 @@ MOST_BYTES = 700_000
 DIGITS = 4
 """Significant digits of a number in a picture."""
 CELLS, DIGITS_OF_COLOURS = 500, 2
-"""A column of so many numbers is one of cells or of many points, for which fewer digits are enough."""
+"""A column with at least this many numbers holds cells or many points, and needs fewer digits."""
 
 
 MOST_FRAMES = 600
-"""A page's recording has at most the steps that the page itself makes in so many frames, that is in 20 seconds."""
+"""A page's recording has at most the steps of this many frames, which the page makes in 20 seconds."""
 LONGEST_SECONDS = 8.0
-"""A page's recording ends after this time of computing: a class waits for it."""
+"""A page's recording ends after this computing time, because a class waits for it."""
 OF_STEP = "A recording: the step's run at its reduced length, made with this file. Models of data need Python to run."
 OF_PAGE = "A recording of this experiment from its beginning. Models of data need Python to run."
 
 
 def html(number: int, says: str) -> str:
-    """The part of a step, by its number, in which the script shows the recording."""
+    """The section of step ``number`` in which the script shows the recording."""
     name = f"recorded-{number}"
     return (
         f"<section class='recording' data-of='{number}' aria-label='Recording' hidden><p class='small'>{says}</p>"
@@ -82,7 +82,7 @@ def _recorded(
 ) -> dict[str, Any] | None:
     """The figures of these views, and their contents at some steps of the runs; None without figures.
 
-    Each run makes so many steps, and fewer where all together take longer than ``seconds``.
+    Run k makes ``n_steps[k]`` steps, or fewer if all runs together take longer than ``seconds``.
     """
     state.dark = False
     scene = replace(lanes.scene(state), live=True)
@@ -113,7 +113,7 @@ def _recorded(
             continue
         left -= size
         for plot in view.figure.select({"type": Plot}):
-            # A live page writes captions as text.
+            # A live page writes captions outside the figure, which needs no room for them.
             plot.min_border_top = 8
         item = standalone(view.figure)
         light, dark = dressed(view.figure)
@@ -125,7 +125,7 @@ def _recorded(
 
 
 def _advance(lanes: ModelLanes, goals: Sequence[int], end: float) -> None:
-    """Bring each run to its goal, or all as far as they come until then, by equal numbers of steps and one at least."""
+    """Advance the runs in turns of one step to their goals, or until ``end``, but by one turn at least."""
     while left := [run for run, goal in zip(lanes.runs, goals, strict=True) if run.steps < goal and run.next]:
         for run in left:
             run.advance(1)
@@ -134,7 +134,7 @@ def _advance(lanes: ModelLanes, goals: Sequence[int], end: float) -> None:
 
 
 def _moment(view: View, captions: Any) -> dict[str, Any]:
-    """The present contents of a figure: columns, properties and captions."""
+    """The current contents of a figure: columns, properties and captions."""
     data: dict[str, Any] = {}
     properties: dict[str, Any] = {}
     for feed in view.feeds.values():

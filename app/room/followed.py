@@ -1,7 +1,7 @@
-"""The teacher's experiment as a live page for her students: one file, and the settings in its link's fragment.
+"""The teacher's experiment as a live page for her students: one file, with the settings in its link's fragment.
 
-A file is made by another process. It serves every experiment on the same target with the same samplers and gradients,
-as far as their parameters move in a live page; the fragment holds the values.
+Another process makes the files. One file serves all experiments with the same target, samplers and gradients,
+as far as a live page can adjust their parameters; the fragment holds the values.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from app.live_page import Followed
 
 MOST = 40
-"""The files that are kept, of about 200 kB each."""
+"""The largest number of files kept, of about 200 kB each."""
 MOST_WAITING = 20
-"""Files that wait to be made; more are refused."""
+"""The longest queue of files to be made; further requests are refused."""
 ALLOWED = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 Moves = Mapping[str, list[Any] | None]
-"""The parameters that move in a file: over these values, or over their whole range."""
+"""The adjustable parameters of a file with their values; None is the whole range."""
 
 
 def possible() -> bool:
@@ -63,10 +63,10 @@ class Shown:
 
     @property
     def structure(self) -> tuple[Any, ...]:
-        """The parts that a file holds once; two with the same parts differ in values of parameters at most."""
+        """The parts that all experiments of one file have in common."""
         place = self.lesson, self.step, self.coordinate
         if self.experiment.of_model:
-            # A recording is of one experiment.
+            # A recording serves one experiment only.
             return self.experiment, self.views, self.axis, self.speed, *place
         lanes = tuple((lane.sampler.key, lane.gradient.key) for lane in self.experiment.lanes)
         return self.experiment.target, lanes, *place
@@ -85,8 +85,8 @@ class Page:
     """Whether its reader can choose other samplers."""
 
     def fragment(self, shown: Shown) -> str | None:
-        """The settings with which this page shows that; None where it cannot."""
-        # A recorded view is in the file only if the teacher showed it then.
+        """The settings with which this page shows ``shown``; None if it cannot."""
+        # A file holds a recorded view only if the teacher's page showed it when the file was made.
         if shown.structure != self.shown.structure or not {*shown.views} <= {*self.made.views, *self.shown.views}:
             return None
         experiment = shown.experiment
@@ -124,12 +124,12 @@ def _has(moves: Moves, name: str, value: Any) -> bool:
 
 @lru_cache(64)
 def shown_by(query: str) -> Shown:
-    """The contents of a page with this link. Raises :class:`SpecError` for an experiment on a person's own file."""
+    """The contents of a page with this link. Raises :class:`SpecError` for an experiment on the teacher's own file."""
     state = AppState()
     link.read_query(state, query)
     experiment = state.experiment
     if state.asked is not None or experiment.of_own_data:
-        raise SpecError("target", experiment.target.key, "it has the teacher's own file, which is on her page alone")
+        raise SpecError("target", experiment.target.key, "it uses the teacher's own file, which only her page has")
     place = state.place
     # A lesson's question does not stop the run here: the class answers it in the room.
     playing = link.read_fields(query)[0].get("play", "1") == "1" and not state.refused
@@ -154,8 +154,8 @@ def _last(lane: Lane) -> Lane:
 
 
 def make(query: str, racing: bool = False) -> tuple[bytes, str, Any]:
-    """A file, compressed; its policy; and the settings that its fragment can have. Raises :class:`SpecError`."""
-    # Only the process that makes files loads what makes them.
+    """A file, compressed; its policy; and the settings that its fragment can hold. Raises :class:`SpecError`."""
+    # Only the process that makes files imports these modules.
     from app.live_page import followed_page
 
     state = AppState()
@@ -174,19 +174,19 @@ class Pages:
         self._kept: OrderedDict[str, Page] = OrderedDict()
         self._making: dict[str, asyncio.Task[Page]] = {}
         self._waiting: Counter[str] = Counter()
-        """By the file's key the number of those who wait for it."""
+        """The number of requests that wait for each file, by its key."""
         self._worker = asyncio.Lock()
         """One file is made at a time."""
         self._pool: ProcessPoolExecutor | None = None
         self.shown: dict[str, str] = {}
-        """By the room's code the key of the page that it shows, which stays."""
+        """The key of each room's current page, by the room's code. These pages are always kept."""
 
     def kept(self, key: str) -> Page | None:
         """The page with this key, if it is kept."""
         return self._kept.get(key)
 
     async def of(self, query: str, racing: bool = False) -> tuple[Page, str]:
-        """The page for a link, in a race one with other samplers, and its fragment. Raises :class:`SpecError`."""
+        """The page for a link, which offers other samplers in a race, and its fragment. Raises :class:`SpecError`."""
         shown = shown_by(query)
         racing = racing and not shown.experiment.of_model
         for page in reversed(self._kept.values()):
@@ -196,7 +196,7 @@ class Pages:
         key = sha256(f"{racing} {query}".encode()).hexdigest()[:32]
         if key not in self._making:
             if len(self._making) >= MOST_WAITING:
-                raise SpecError("live page", "one more", f"{MOST_WAITING} wait to be made; try again in a moment")
+                raise SpecError("live page", "one more", f"{MOST_WAITING} wait already; try again in a moment")
             self._making[key] = asyncio.get_running_loop().create_task(self._make(key, query, shown, racing))
         self._waiting[key] += 1
         try:
@@ -214,7 +214,7 @@ class Pages:
             async with self._worker:
                 if not self._waiting[key]:
                     # A teacher who moves a slider leaves many experiments that nobody waits for.
-                    raise SpecError("live page", query[:80], "it is shown no more")
+                    raise SpecError("live page", query[:80], "nobody waits for it")
                 content, policy, made = await self._made(query, racing)
         finally:
             del self._making[key]
@@ -226,18 +226,18 @@ class Pages:
 
     async def _made(self, query: str, racing: bool) -> Any:
         if self._pool is None:
-            # Fresh processes: a fork of one with threads may hang.
+            # A spawned process: a fork of a process with threads may hang.
             self._pool = ProcessPoolExecutor(1, get_context("spawn"), begin_worker)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, make, query, racing)
         except BrokenProcessPool:
             self._pool = None
             raise SpecError(
-                "live page", query[:80], "the process that makes it ended; the next one is tried anew"
+                "live page", query[:80], "the process that made it has ended; the next request starts another"
             ) from None
 
 
 @cache
 def pages() -> Pages:
-    """This server's."""
+    """The pages of this process."""
     return Pages()

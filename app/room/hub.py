@@ -1,4 +1,4 @@
-"""Who watches a room: one look at it for all pages of this process, and each is told when something has changed."""
+"""Polling of rooms: one look at a room serves all pages of this process, which are told of each change."""
 
 import asyncio
 import logging
@@ -12,9 +12,9 @@ from app.room.rooms import Look, Rooms, rooms
 log = logging.getLogger("sgmcmc-lab")
 
 LOOK_SECONDS, SOONEST = 0.4, 0.1
-"""Between two looks at a room: as a rule, and after a change by this process."""
+"""The time between two looks at a room: as a rule, and after a change by this process."""
 Hear = Callable[[Look | None], None]
-"""Is told what a room is like now; None where it is gone."""
+"""Takes the current look at a room; None if the room is gone."""
 
 
 class Hub:
@@ -28,7 +28,7 @@ class Hub:
         self._changed: dict[str, asyncio.Event] = {}
 
     def join(self, code: str, hear: Hear) -> Callable[[], None]:
-        """Tell ``hear`` of the room from now on, until what is returned is called."""
+        """Call ``hear`` with each new look at the room, until the returned function is called."""
         self._hearing.setdefault(code, []).append(hear)
         if code in self._last:
             asyncio.get_running_loop().call_soon(self._tell, code, [hear])
@@ -52,21 +52,21 @@ class Hub:
             while self._hearing[code]:
                 look = before = self._last.get(code)
                 reached = True
-                # Not after the look, which may not see a change that comes meanwhile.
+                # Cleared before the look, which may miss a change that comes meanwhile.
                 changed.clear()
                 try:
                     look = await self._rooms.look(code)
                 except Exception as error:
-                    # Redis is away for a while: what is known stays, and is said to be what was.
+                    # Redis does not answer: pages keep the last look, marked as old.
                     reached = False
                     if before is not None and not before.away:
-                        log.warning("The room %s cannot be looked at: %s", code, type(error).__name__)
+                        log.warning("The room %s cannot be read: %s", code, type(error).__name__)
                         look = replace(before, away=True)
                 if look != before or (reached and code not in self._last):
                     self._last[code] = look
                     self._tell(code, list(self._hearing[code]))
                 if look is None and reached:
-                    # Who comes into one of the same code that is opened later has nothing to do with this one.
+                    # A room that is opened later with the same code is watched anew.
                     return
                 await asyncio.sleep(min(SOONEST, self._seconds))
                 with suppress(TimeoutError):
@@ -81,10 +81,10 @@ class Hub:
                 try:
                     hear(self._last[code])
                 except Exception:
-                    log.exception("A page could not take what its room is like")
+                    log.exception("A page failed to show its room")
 
 
 @cache
 def hub() -> Hub:
-    """This server's."""
+    """The hub of this process."""
     return Hub(rooms())

@@ -1,4 +1,4 @@
-"""A student's page of a room: a light connection beside a live page, without a Panel session.
+"""A student's page in a room: a live page and one WebSocket, without a Panel session.
 
 All students of a room in this process share one look at the room and one live page.
 """
@@ -24,18 +24,18 @@ from samplers.parameters import SpecError
 log = logging.getLogger("sgmcmc-lab")
 
 AGAIN_SECONDS = 4.0
-"""The time between two tries to come into a room that is gone or does not answer."""
+"""The time between two attempts to join a room that is gone or does not answer."""
 SOON = 0.3
-"""A file that takes longer is announced."""
+"""A file that takes longer to make is announced."""
 COUNT_SECONDS = 2.0
-"""How often students are told how many they are, at most."""
+"""The shortest time between two updates of the number of students."""
 MOST_BARS = 64
-"""Different bars of one look that are kept."""
+"""The largest number of bars kept for one look."""
 MAKING = "The page of the teacher's experiment is being made …"
 MAKING_ENTRY = "The page of this sampler is being made …"
 NOT_LIVE = "Follow this part on the teacher's screen, or open the whole lab"
 Send = Callable[[str, str], None]
-"""Takes the kind of a message and its text; of messages that wait, one of a kind is enough, the last."""
+"""Takes the kind of a message and its text; of the waiting messages of a kind, only the last is needed."""
 
 
 def text_of(message: dict[str, Any]) -> str:
@@ -51,18 +51,18 @@ class Audience:
         self.students: dict[Student, None] = {}
         self.look: Look | None = None
         self.page, self.placed = text_of({"type": "page", "said": MAKING}), False
-        """The message with the live page of what the teacher shows, and whether there is one in it."""
+        """The message with the live page of the teacher's experiment, and whether it holds one."""
         self._made = ("", False)
-        """The link that it is of, and whether with other samplers for a race."""
+        """The link of that page, and whether it offers other samplers for a race."""
         self._bars: dict[Any, str] = {}
-        """The bars of the present look; most students have the same one."""
+        """The bars of the current look; most students get the same one."""
         self._counting: asyncio.TimerHandle | None = None
-        """The next time that all are told how many there are."""
+        """The next update of the number of students."""
         self._making: asyncio.Task[None] | None = None
         self._leave: Callable[[], None] = lambda: None
 
     def add(self, student: "Student") -> None:
-        """A student who came in."""
+        """Add a student who has joined."""
         self.students[student] = None
         if len(self.students) == 1:
             self._leave = hub().join(self.code, self._hear)
@@ -71,7 +71,7 @@ class Audience:
         student.show(self.page, placed=self.placed)
 
     def remove(self, student: "Student") -> None:
-        """A student who left."""
+        """Remove a student who has left."""
         if student not in self.students:
             return
         del self.students[student]
@@ -106,7 +106,7 @@ class Audience:
                 student.lost()
             return
         if before is not None and replace(before, students=look.students) == look:
-            # While a class comes in, each student would hear of each other one.
+            # While a class comes in, each arrival would otherwise cost a message to every student.
             self._count_soon()
         else:
             self._draw()
@@ -127,13 +127,13 @@ class Audience:
         return look.link, look.race is not None
 
     async def _make(self) -> None:
-        """Show what the teacher shows, until that is the present one; a file for what was before is not waited for."""
+        """Bring the page up to date with the teacher's, without waiting for files of earlier experiments."""
         while self.look is not None and self._made != (wanted := self._wanted(self.look)):
             making = asyncio.get_running_loop().create_task(page_message(wanted[0], self.code, wanted[1]))
             await asyncio.wait({making}, timeout=SOON)
             if not making.done():
                 self._show(text_of({"type": "page", "said": MAKING}), placed=False)
-                # Also where the link before comes back, its page is to be shown again.
+                # If the teacher returns to the earlier link, its page must be shown again.
                 self._made = ("", False)
             while not making.done() and self.look is not None and self._wanted(self.look) == wanted:
                 await asyncio.wait({making}, timeout=SOON)
@@ -159,7 +159,7 @@ def audience(code: str) -> Audience:
 
 
 async def page_message(query: str, code: str, racing: bool = False) -> dict[str, Any]:
-    """The live page of a link, for the page of a room; a sentence where there is none."""
+    """The message with the live page of a link, or with a sentence if there is none."""
     lab = f"app{query}&room={code}"
     try:
         page, fragment = await pages().of(query, racing)
@@ -167,7 +167,7 @@ async def page_message(query: str, code: str, racing: bool = False) -> dict[str,
         return {"type": "page", "said": f"{error} {NOT_LIVE}.", "lab": lab}
     except Exception:
         log.exception("The live page of a room could not be made")
-        return {"type": "page", "said": f"No live page could be made of this. {NOT_LIVE}.", "lab": lab}
+        return {"type": "page", "said": f"The live page could not be made. {NOT_LIVE}.", "lab": lab}
     return {"type": "page", "said": "", "key": page.key, "fragment": fragment, "lab": lab}
 
 
@@ -175,23 +175,23 @@ _LEAVING: set[asyncio.Task[None]] = set()
 
 
 async def _leave_room(code: str, mark: str) -> None:
-    # Without an answer of the store she stays counted.
+    # If the store does not answer, the student stays counted.
     with suppress(Exception):
         await rooms().leave(code, mark)
 
 
 class Student:
-    """One page; ``send`` takes its messages."""
+    """One student's page; ``send`` delivers messages to it."""
 
     def __init__(self, code: str, send: Send):
         self.code, self._send = code, send
         self.mark = self._said = ""
-        """The random text that the browser keeps, so that she counts once; and a sentence about what she did."""
+        """The random text that the browser keeps, so that she counts once; and the reply to her last action."""
         self._following, self._entering, self.ended = True, False, False
         self._placed = False
-        """Whether the page has an experiment; one that has let go gets its first one."""
+        """Whether the page has an experiment; without one, even a page that has let go gets the teacher's."""
         self._opening: object = None
-        """The last entry of a race that was opened."""
+        """The race entry that was opened last."""
         self._answered: dict[int, int] = {}
         self._look: Look | None = None
         self._bar = ""
@@ -217,7 +217,7 @@ class Student:
             task.add_done_callback(_LEAVING.discard)
 
     def hear(self, message: Any) -> None:
-        """Take a message of the page: an action and what it is about."""
+        """Take a message from the page: an action and its arguments."""
         if not self._presses.take() or not (isinstance(message, list) and message and isinstance(message[0], str)):
             return
         try:
@@ -257,10 +257,10 @@ class Student:
             except SpecError as error:
                 self._stay_outside(str(error))
             except Exception as error:
-                log.warning("A room cannot be come into: %s", type(error).__name__)
+                log.warning("A room cannot be joined: %s", type(error).__name__)
                 self._stay_outside(AWAY)
             await asyncio.sleep(AGAIN_SECONDS)
-        # A question may be of a lesson that is not read yet.
+        # A question may belong to a lesson that has not been read yet.
         await read_apart()
         if self.ended:
             return
@@ -301,7 +301,7 @@ class Student:
             await rooms().answer(self.code, self.mark, number, option)
             hub().changed(self.code)
         except BaseException:
-            # It may be given again.
+            # The student may answer again.
             self._answered.pop(number, None)
             raise
 
@@ -360,7 +360,7 @@ class Student:
         task.add_done_callback(self._tasks.discard)
 
     async def _carefully(self, work: Any) -> None:
-        """Show a refusal as a sentence; a store that does not answer ends nothing."""
+        """Show a refusal as a sentence, and go on if the store does not answer."""
         try:
             await work
         except SpecError as error:

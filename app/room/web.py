@@ -24,14 +24,14 @@ MAX_MESSAGE = 20_000
 """Bytes of a student's message; the longest is a link."""
 SCRIPTS = ("bokeh.js", "bokeh-widgets.js", "live.js", "room.js")
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; frame-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'"
-"""Of the page of a room; its frame has a policy of its own."""
+"""The policy of a room's page; its frame has its own."""
 
 
 class _Compressed(RequestHandler):
-    """A text that is compressed once, with a tag of its content."""
+    """A text that is compressed once, with an ETag of its content."""
 
     def _finish(self, kind: str, content: bytes, tag: str) -> None:
-        """Send a compressed text, or only say that the browser has it."""
+        """Send a compressed text, or status 304 if the browser has it."""
         self.set_header("Content-Type", f"{kind}; charset=utf-8")
         self.set_header("Cache-Control", "no-cache")
         self.set_header("Vary", "Accept-Encoding")
@@ -48,14 +48,14 @@ class _Compressed(RequestHandler):
             self.finish(gzip.decompress(content))
 
     def compute_etag(self) -> str | None:
-        """The tag of the content."""
+        """The ETag of the content."""
         return f'"{self._tag}"'
 
 
 @cache
 def _text(name: str) -> tuple[bytes, str]:
-    """A script or the page of rooms, compressed, and its tag."""
-    # They load the parts of live pages, which no other page of the lab needs.
+    """A script or the page of rooms, compressed, and its ETag."""
+    # These imports load the code of live pages, which no other page of the lab needs.
     from app.live_page.document import live_script, script_of
 
     if name == "room.html":
@@ -71,7 +71,7 @@ class RoomPage(_Compressed):
     """The page of a room, the same for all rooms."""
 
     def get(self, code: str) -> None:
-        """Send it; whether there is such a room its socket says."""
+        """Send the page; its socket reports whether the room exists."""
         ancestors = self.application.guard.ancestors or "'none'"
         self.set_header("Content-Security-Policy", f"{_POLICY}; frame-ancestors {ancestors}")
         self._finish("text/html", *_text("room.html"))
@@ -89,11 +89,11 @@ class RoomLive(_Compressed):
     """A live page of what the teacher shows."""
 
     def get(self, key: str) -> None:
-        """Send it. A reader and her socket are of the same process, also behind a proxy."""
+        """Send the page. Behind a proxy, too, a reader's requests reach the process of her socket."""
         page = pages().kept(key)
         if page is None:
             self.set_status(404)
-            self.finish("This live page is not kept any more: reload the page of the room.")
+            self.finish("The server has dropped this live page: reload the page of the room.")
             return
         self.set_header(
             "Content-Security-Policy", f"{page.policy}; frame-ancestors 'self' {self.application.guard.ancestors}"
@@ -102,7 +102,7 @@ class RoomLive(_Compressed):
 
 
 class RoomSocket(WebSocketHandler):
-    """The connection of a student's page. Of states that she does not take in time she gets the last one only."""
+    """The connection of a student's page. A slow page gets only the last message of each kind."""
 
     student: Student | None = None
 
@@ -112,11 +112,11 @@ class RoomSocket(WebSocketHandler):
         return MAX_MESSAGE
 
     def check_origin(self, origin: str) -> bool:
-        """Whether the page is this server's."""
+        """Whether the page comes from this server."""
         return not self.application.guard.refusal_of_connection(origin)
 
     def open(self, code: str) -> None:  # type: ignore[override]
-        """A page that has loaded."""
+        """Begin: the page has loaded."""
         self._waiting: dict[str, str] = {}
         self._sending = False
         self.set_nodelay(True)
@@ -126,7 +126,7 @@ class RoomSocket(WebSocketHandler):
         self.student = Student(code, self._send)
 
     def on_message(self, message: str | bytes) -> None:
-        """Hand it to the student's part."""
+        """Hand the message to the :class:`Student`."""
         try:
             found = json.loads(message)
         except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-// A step on a model of data: the pictures of a run made with the file, at some of its steps.
+// The recording of a run on a model of data: pictures at some of its steps, made with the file.
 
 import { find } from "./feeds.js"
 
@@ -7,13 +7,13 @@ import { find } from "./feeds.js"
 /** @typedef {{title: string, hint: string, figure: any, fixed: Record<string, any>, moments: Moment[], light: Record<string, any>, dark: Record<string, any>}} Picture */
 /** @typedef {{steps: number[], figures: Picture[]}} Recording */
 
-/** Milliseconds of a recorded step when the recording is played. */
+/** Milliseconds for which playback shows each recorded step. */
 const MOMENT = 500
 
 /** @param {any[]} column */
 const numbers = (column) => (column.some((x) => x === null) && column.every((x) => x === null || typeof x === "number") ? column.map((x) => x ?? NaN) : column)
 
-/** Give a figure that is not made yet these colours: a redrawn edge keeps a trace of the first one.
+/** Set the colours of a figure before it is made: a redrawn edge keeps a trace of its first colour.
  * @param {any} node @param {Record<string, any>} colours by the model's id */
 const colour = (node, colours) => {
   if (node === null || typeof node !== "object") return
@@ -22,7 +22,7 @@ const colour = (node, colours) => {
 }
 
 export class RecordingPart {
-  /** @param {HTMLElement} part @param {Recording} recording @param {() => boolean} dark @param {Promise<void>} bokeh ends when BokehJS is there */
+  /** @param {HTMLElement} part @param {Recording} recording @param {() => boolean} dark @param {Promise<void>} bokeh resolves when BokehJS is loaded */
   constructor(part, recording, dark, bokeh) {
     this.part = part
     this.recording = recording
@@ -46,7 +46,7 @@ export class RecordingPart {
   /** @returns {HTMLButtonElement} */
   get _button() { return /** @type {HTMLButtonElement} */ (this.part.querySelector(".recorded-play")) }
 
-  /** From the moment that is shown to the last one; from the beginning if it is the last. */
+  /** Play from the moment shown to the last one, or from the beginning if it is the last. */
   _play() {
     const slider = this._slider
     if (slider.value === slider.max) slider.value = "0"

@@ -2,11 +2,11 @@
 
 import { render } from "../room.js"
 
-/** Milliseconds until a lost connection is tried again: at first, and at most; a class comes back one by one. */
+/** Milliseconds until a lost connection is tried again, at first and at most; a random factor spreads a class. */
 const [FIRST, MOST] = [1000, 15_000]
 const LOST = "The connection to the room is lost; this page tries again. The experiment goes on."
 
-/** Sentences of the connection, which end with it. */
+/** Sentences that are cleared once the connection works. */
 const PASSING = [LOST, "Coming into the room …"]
 
 const code = location.pathname.split("/").at(-1) ?? ""
@@ -26,7 +26,7 @@ let left = false
 let shown = ""
 /** Shows a message in the bar. @type {(message: any) => void} */
 let receive = () => {}
-/** The first message of the bar, which says who comes in; each new connection begins with it. @type {any[]} */
+/** The bar's first message, which identifies the student; each connection begins with it. @type {any[]} */
 let hello = []
 
 const say = (/** @type {string} */ text) => { element("said").textContent = text }
@@ -45,7 +45,7 @@ const place = ({ key, fragment, said, lab: whole }) => {
   }
 }
 
-/** A reader who moves a control of the experiment follows no more. */
+/** A reader who moves a control of the experiment stops following. */
 const letGo = () => {
   if (hello[3] === "free" || left) return
   hello[3] = "free"
@@ -57,7 +57,7 @@ frame.onload = () => {
   for (const kind of ["input", "change"]) inside.addEventListener(kind, letGo)
   inside.getElementById("seed")?.addEventListener("click", letGo)
   inside.getElementById("views")?.addEventListener("pointerup", letGo)
-  // Its address is that of a lab on the reader's own computer.
+  // This link opens a lab on the reader's own computer.
   const open = inside.getElementById("open")
   if (open) open.hidden = true
 }
@@ -80,7 +80,7 @@ const connect = () => {
   socket.onmessage = ({ data }) => {
     const message = JSON.parse(data)
     if (message.type === "page") place(message)
-    // A page that comes again is the same student.
+    // After a reconnection the page is the same student.
     if (message.type === "keep") hello[1] = message.student
     if (message.type === "bar" && PASSING.includes(element("said").textContent ?? "")) say("")
     if (message.type !== "page") receive({ data: new TextEncoder().encode(data) })

@@ -1,9 +1,9 @@
-"""Many open the page: so many connections in the same second, and then they work for some minutes.
+"""A class on the whole lab: many connections open the page in the same second, and then work for some minutes.
 
-The connections are raw ones: they open the page, take its frames and answer them, and draw nothing, so that one machine
-can have a whole class of them. Two pages are open before the class comes; while it works, two more are in a real
-Chromium, which has what the server leaves of the processor: a class's browsers are on machines of their own. Then a
-bare page of plain Bokeh goes through the same. Needs the extra ``bench``.
+The connections are raw: they open the page, take and answer its frames, and draw nothing, so that one machine can hold
+a whole class. Two pages are open before the class comes. While it works, two more run in a real Chromium, which gets
+only the processor time that the server leaves, because a class's browsers run on other machines. Then a bare page of
+plain Bokeh goes through the same test. Needs the extra ``bench``.
 """
 
 import asyncio
@@ -32,31 +32,31 @@ MOST = 300
 """Pages at most: a lecture hall."""
 MOST_MINUTES = 60.0
 MOST_SECONDS = 600.0
-"""Over which they come."""
+"""The longest time over which the class comes."""
 OPEN = 2
-"""Pages that are open already."""
+"""Pages that are open before the class comes."""
 PATIENCE = 120.0
-"""A page that has not moved after so many seconds has failed."""
+"""A page that has not moved after this many seconds has failed."""
 LATER = 15.0
-"""For so long the server is left alone before the class comes."""
+"""Seconds of rest for the server before the class comes."""
 SETTLE = 5.0
-"""For so long after it has come, before its work is measured."""
+"""Seconds of rest after the class has come, before its work is measured."""
 
 WORKING = "?lane=sgld&lane=hmc&views=state,ks,trace"
-"""What a class works with: two lanes and three views, one of which marks where a step size was changed."""
+"""The experiment of a class at work: two lanes and three views, one of which marks changes of a step size."""
 CONTROL_RATE = 10.0
-"""Frames a second of the bare page, as many as each page of the class is to have."""
+"""Frames per second of the bare page, the rate required of each page of the class."""
 CONTROL_MINUTES = 1.0
-"""At most, of the bare page's work."""
+"""The longest work of the bare page."""
 CLICK_SECONDS = 20.0
-"""Each page changes a step size so often."""
+"""Seconds between two changes of a step size on a page."""
 LOST_CLICK = 5.0
-"""A click whose effect has not come after so many seconds counts as one of so many."""
+"""A click without an effect after this many seconds is counted with this time."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """How a class came. Server time is that of the whole process, the engine's included."""
+    """The opening of a class. Server time is that of the whole process, including the engine."""
 
     pages: int
     failed: int
@@ -65,59 +65,59 @@ class Opening:
     """From the request to the first frame."""
     slowest_seconds: float
     server_seconds_per_page: float
-    """From the first request until the last of them has moved, with the frames of all pages meanwhile."""
+    """From the first request until the last page has moved, including the frames of all pages meanwhile."""
     open_frames_per_second: float
-    """Of a page that was open already, meanwhile."""
+    """Of a page that was already open, meanwhile."""
     longest_standstill: float
-    """Of those, in seconds."""
+    """Of those pages, in seconds."""
 
 
 @dataclass(frozen=True)
 class Working:
-    """How it went on."""
+    """The class at work."""
 
     minutes: float
     fewest_frames: float
-    """Of a connection, a second."""
+    """Per second, of a connection."""
     median_frames: float
     drawn_frames: float
-    """That Chromium drew a second, of the slower of its two pages."""
+    """Per second, drawn by the slower of the two pages in Chromium."""
     server_cores: float
     server_ms_per_frame: float
     click_ms: float
-    """95 % of clicks have their effect in a connection's frame within so many milliseconds."""
+    """The 95 % quantile of the time from a click to the frame with its effect, on a raw connection."""
     drawn_click_ms: float
-    """The same until it is painted, in Chromium."""
+    """The same in Chromium, until the frame is painted."""
     clicks: int
     megabytes_per_page: float
-    """The server's memory, from before the class came."""
+    """Growth of the server's memory since before the class came."""
     errors: int
     """Connections lost, errors in the server's log, and in Chromium."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What was counted of a class at work."""
+    """The counts of a class at work."""
 
     seconds: float
-    """For so long."""
+    """The length of the work."""
     frames: list[int]
-    """Of each connection."""
+    """Frames of each connection."""
     come: list[int]
-    """To each of the pages in Chromium."""
+    """Frames that came to each of the pages in Chromium."""
     drawn: list[int]
-    """By each of them."""
+    """Frames that each of them drew."""
     server_seconds: float
     clicks: list[float]
     """Seconds until a connection saw the effect of each."""
     drawn_clicks: list[float]
     """The same until Chromium had painted it."""
     megabytes: float
-    """That the server has come to hold, for the connections and the pages in Chromium."""
+    """Growth of the server's memory, for the connections and the pages in Chromium."""
     errors: int
 
     def working(self) -> Working:
-        """The figures that are asked for."""
+        """The figures of the report."""
         return Working(
             minutes=self.seconds / 60,
             fewest_frames=min(self.frames) / self.seconds,
@@ -135,7 +135,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class ClassReport:
-    """What was measured."""
+    """The measurements."""
 
     opening: Opening
     working: Working | None
@@ -176,12 +176,12 @@ def as_text(report: ClassReport) -> str:
 
 
 def line(what: str, value: str, asked: str) -> str:
-    """A line of a report: a figure, and what is asked of it."""
+    """A line of a report: a figure and its requirement."""
     return f"  {what:<25}{value:<19}{f'(asked: {asked})' if asked else ''}".rstrip()
 
 
 def measure(pages: int, say: Callable[[str], None], minutes: float = 0.0, over: float = 1.0) -> ClassReport:
-    """Serve the app, let so many open it within ``over`` seconds, and work for so many minutes.
+    """Serve the app, open this many pages within ``over`` seconds, and let them work for ``minutes``.
 
     Raises :class:`SpecError` for a number out of bounds, and where a package or a browser is missing.
     """
@@ -193,7 +193,7 @@ def measure(pages: int, say: Callable[[str], None], minutes: float = 0.0, over: 
         raise SpecError("--over", over, f"allowed are more than 0, and up to {MOST_SECONDS:g} seconds")
     needs("--pages", "psutil", "tornado", "playwright")
     path = browser_path("--minutes") if minutes else ""
-    # By itself the client would let ten ask at a time.
+    # By default the client makes only ten requests at a time.
     from tornado.httpclient import AsyncHTTPClient
 
     AsyncHTTPClient.configure(None, max_clients=2 * MOST)
@@ -209,7 +209,7 @@ def measure(pages: int, say: Callable[[str], None], minutes: float = 0.0, over: 
 
 
 def _beside(opening: Opening, working: Working | None, came: Opening, on: Working | None) -> Control:
-    """The class beside one of bare pages: how it works, or where it does not, how it came."""
+    """The class relative to one of bare pages: at work, or at the opening if it does not work."""
     if working is None or on is None:
         frames, server = opening.open_frames_per_second, opening.server_seconds_per_page
         its_frames, its_server, unit = came.open_frames_per_second, came.server_seconds_per_page, "s of server a page"
@@ -225,7 +225,7 @@ def _beside(opening: Opening, working: Working | None, came: Opening, on: Workin
 
 
 class Class:
-    """One class on one server. ``kind`` is what a page is: the lab's, or a bare one."""
+    """One class on one server. ``kind`` is the type of its pages: the lab's, or bare ones."""
 
     def __init__(self, kind: type[LightPage], server: Served, query: str, say: Callable[[str], None]):
         self._kind, self._server, self._say = kind, server, say
@@ -233,7 +233,7 @@ class Class:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def comes(self, pages: int, over: float, minutes: float, path: str) -> tuple[Opening, Working | None, Fed]:
-        """How it comes, how it works, and what a page is fed."""
+        """Measure the opening and the work; returns also the data fed to a page."""
         seen: list[list[float]] = [[] for _ in range(OPEN)]
         views = f"{self._server.url}?{FIVE_VIEWS}"
         before = [await self._opened(views, partial(_note, times)) for times in seen]
@@ -272,7 +272,7 @@ class Class:
         return page
 
     async def _comes_one(self, url: str, delay: float) -> tuple[LightPage | None, float]:
-        """The page, and the seconds from the request to the first frame; no page where there was none."""
+        """The page, and the seconds from the request to the first frame; None and nan if it failed."""
         await asyncio.sleep(delay)
         moved, began = asyncio.Event(), time.perf_counter()
         try:
@@ -280,12 +280,12 @@ class Class:
                 page = await self._opened(url, moved.set)
                 await moved.wait()
         except Exception:
-            # Whatever it was, this page did not come.
+            # After any error, this page is missing.
             return None, math.nan
         return page, time.perf_counter() - began
 
     async def _fed(self, page: LightPage) -> Fed:
-        """What a page is fed; nothing is to be known of a bare one."""
+        """The data fed to a page; empty for a bare one."""
         return Fed([], []) if isinstance(page, BarePage) else await Fed.taken(page)
 
     async def _works(self, pages: Sequence[LightPage], minutes: float, memory: float, path: str) -> Counts:
@@ -326,12 +326,12 @@ def _note(times: list[float]) -> None:
 
 
 def p95(seconds: Sequence[float]) -> float:
-    """95 % of them are no longer, in milliseconds; nan of none."""
+    """The 95 % quantile in milliseconds; nan without values."""
     return 1000 * float(np.quantile(seconds, 0.95)) if seconds else math.nan
 
 
 class Clicks:
-    """Changes a page's step size now and then, and notes how long it takes until a frame marks the change."""
+    """Changes a page's step size at intervals, and notes the time until a frame marks the change."""
 
     def __init__(self, page: LightPage, delay: float):
         self.took: list[float] = []
@@ -342,7 +342,7 @@ class Clicks:
         self._seen = asyncio.Event()
 
     async def run(self) -> None:
-        """Click until cancelled, or until the connection is lost, which is an error of its own."""
+        """Click until cancelled, or until the connection is lost, which is counted separately."""
         from tornado.websocket import WebSocketClosedError
 
         await asyncio.sleep(self._delay)
@@ -355,7 +355,7 @@ class Clicks:
         self._seen.clear()
         self._page.on_numbers = self._look
         began = time.perf_counter()
-        # By turns, for a step size that is there already is no change.
+        # Two values in turn, because the same step size again is no change.
         for name in ("value", "value_throttled"):
             self._page.set(self._slider, name, self._stop - 1 + len(self.took) % 2)
         try:
@@ -368,13 +368,13 @@ class Clicks:
         newest = newest_mark(numbers, self._page.feeds)
         if newest > self._newest:
             self._newest = newest
-            # A mark that comes too late is looked for, too: it is not that of the click after it.
+            # A late mark is awaited, too, so that it is not taken for that of the next click.
             self._page.on_numbers = None
             self._seen.set()
 
 
 def newest_mark(numbers: NDArray[np.float64], feeds: Sequence[Any]) -> float:
-    """Where the last of a frame's dashed lines stands; they are the feeds of one column of a source."""
+    """The position of the last dashed line in a frame; such lines are the feeds with a single column."""
     newest, at = -math.inf, 2
     while at < len(numbers):
         _, columns, operation, *_ = feeds[int(numbers[at])]
@@ -403,7 +403,7 @@ _WATCH_MARKS = """() => {
 
 
 class Watched:
-    """A page in Chromium, whose step size is changed by a key."""
+    """A page in Chromium, whose step size a key changes."""
 
     def __init__(self, page: Any):
         self._page = page
@@ -412,7 +412,7 @@ class Watched:
         page.on("pageerror", self._note)
 
     async def open(self, url: str, kind: type[LightPage]) -> None:
-        """Open it; no time of it is measured. ``kind`` is what it is, the lab's or a bare one."""
+        """Open the page, untimed. ``kind`` is its type, the lab's or a bare one."""
         await self._page.add_init_script(count_coming(kind.IS_FRAME))
         await self._page.goto(url, timeout=1000 * PATIENCE)
         await self._page.locator(".bk-Figure").first.wait_for(timeout=1000 * PATIENCE)
@@ -429,7 +429,7 @@ class Watched:
         self.errors += 1
 
     async def run(self) -> None:
-        """Press a key on the slider now and then, until cancelled, or until the page is lost, which is an error."""
+        """Press a key on the slider at intervals, until cancelled, or until the page is lost, which is an error."""
         from playwright.async_api import Error
 
         slider = self._page.get_by_role("slider", name=re.compile("Step size")).first
@@ -449,7 +449,7 @@ class Watched:
 
 @asynccontextmanager
 async def in_chromium(path: str, url: str, kind: type[LightPage]) -> AsyncIterator[list[Watched]]:
-    """Two pages in the browser at ``path``, which steps back behind the server."""
+    """Two pages in the browser at ``path``, which gets a lower priority than the server."""
     from playwright.async_api import async_playwright
 
     async with async_playwright() as playwright:
@@ -458,7 +458,7 @@ async def in_chromium(path: str, url: str, kind: type[LightPage]) -> AsyncIterat
         watched = [Watched(await browser.new_page(viewport={"width": 1280, "height": 720})) for _ in range(2)]
         for one in watched:
             await one.open(url, kind)
-        # Not before: a browser gives threads of a new page priorities of its own.
+        # Not before: a browser itself sets the priorities of a new page's threads.
         put_behind(children() - before)
         yield watched
         await browser.close()

@@ -1,8 +1,8 @@
-"""Students of a room: raw connections that do what the room's page does, and a teacher in a real Chromium.
+"""Students of a room: raw connections that imitate the room's page, and a teacher in a real Chromium.
 
-They ask for the room's page, come in, and ask for the file of the teacher's experiment; they run and draw nothing, for
-a student's experiment runs in a browser of her own. The teacher then moves a slider, asks a question that all answer at
-once, and reveals the answers. Pages of the whole lab, opened within the same time, are the control.
+They request the room's page, join the room, and request the file of the teacher's experiment. They run and draw
+nothing, because each student's experiment runs in her own browser. The teacher then moves a slider, asks a question
+that all answer at once, and reveals the answers. Pages of the whole lab, opened within the same time, are the control.
 Needs the extras ``bench`` and ``class``.
 """
 
@@ -28,20 +28,20 @@ MOST = 1500
 OVER = 10.0
 """Seconds over which they come."""
 PATIENCE = 60.0
-"""A student without the teacher's experiment after so many seconds has failed."""
+"""A student without the teacher's experiment after this many seconds has failed."""
 CONTROL = 30
 """Pages of the whole lab."""
 MOVES = 5
 """Times that the teacher moves a slider."""
 BETWEEN = 4.0
-"""Seconds between two acts of the teacher."""
+"""Seconds between two actions of the teacher."""
 NAME = "class.test"
-"""The teacher's page comes by this name, because a code to share needs one that others can use."""
+"""The host of the teacher's page; to share a code, it must have a name that others can use."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """The time until an act of the teacher, or an answer of their own, reaches the students, in seconds."""
+    """Seconds until the students see an action of the teacher, or the confirmation of their own answers."""
 
     p95: float
     missing: int
@@ -61,7 +61,7 @@ class StudentsReport:
     failed: int
     """Students that the teacher's experiment did not reach."""
     came_seconds: float
-    """From the first request until all were there; they ask over :data:`OVER` seconds."""
+    """From the first request until all were there; the requests are spread over :data:`OVER` seconds."""
     file_median: float
     file_p95: float
     """From a student's request to the file of the teacher's experiment."""
@@ -77,12 +77,12 @@ class StudentsReport:
     revealed: Reach
     """From the teacher's click to the counted answers."""
     teacher_alone: float
-    """Frames that the teacher's page draws in a second before the students come."""
+    """Frames per second that the teacher's page draws before the students come."""
     teacher: float
-    """The same from their first request to the last act."""
+    """The same from their first request to the last action."""
     errors: int
     control: Opening
-    """Pages of the whole lab that come over the same time."""
+    """Pages of the whole lab, opened over the same time."""
     control_megabytes_each: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def as_text(report: StudentsReport) -> str:
 
 
 def measure(students: int, say: Callable[[str], None]) -> StudentsReport:
-    """Serve the app, and let so many students come into one room.
+    """Serve the app, and let this many students join one room.
 
     Raises :class:`SpecError` for a number out of bounds, and where a package or a browser is missing.
     """
@@ -131,7 +131,7 @@ def measure(students: int, say: Callable[[str], None]) -> StudentsReport:
     path = browser_path("--class")
     from tornado.httpclient import AsyncHTTPClient
 
-    # By itself the client would let ten ask at a time.
+    # By default the client makes only ten requests at a time.
     AsyncHTTPClient.configure(None, max_clients=2 * MOST)
     warm(say)
     with served("--class", name=NAME) as server:
@@ -190,7 +190,7 @@ class Hall:
         )  # fmt: skip
 
     async def _reached(self, students: Sequence["Student"], act: Any, kind: str, part: str = "") -> Reach:
-        """Let the teacher do something; the time until a message of this kind with this part comes to each student."""
+        """Let the teacher act; the time until each student gets a message of this kind with this part."""
         await asyncio.sleep(BETWEEN)
         waiting = [one.expect(kind, part) for one in students]
         began = time.perf_counter()
@@ -235,13 +235,13 @@ class Teacher:
         await self._button("Share").click()
         await self._button("Open a room").click()
         await page.wait_for_function("location.search.includes('room=')", timeout=1000 * PATIENCE)
-        # The dialog takes the focus back a moment after its button is gone; before that it hears no key.
+        # The dialog takes the focus back a moment after its button is gone; before that it receives no key.
         while await page.locator(".address").is_visible():
             await page.keyboard.press("Escape")
             await asyncio.sleep(0.2)
         code = re.search("room=([^&]+)", await page.evaluate("location.search"))
         assert code is not None
-        # The files of both places of the slider are made meanwhile.
+        # Meanwhile the files for both positions of the slider are made.
         for k in range(2):
             await asyncio.sleep(2 * BETWEEN)
             await self.move(k)
@@ -267,7 +267,7 @@ class Teacher:
 
 
 class Student:
-    """A connection that does what a room's page does."""
+    """A connection that imitates a room's page."""
 
     def __init__(self, address: str, host: str, code: str):
         self._address, self._host, self._code = address, host, code
@@ -276,14 +276,14 @@ class Student:
         self._reading: asyncio.Task[None] | None = None
 
     async def come(self, delay: float) -> float:
-        """Come in; the seconds from the request to the file of the teacher's experiment, nan where there was none."""
+        """Join; returns the seconds from the request to the file of the teacher's experiment, nan without one."""
         await asyncio.sleep(delay)
         began = time.perf_counter()
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._come()
         except Exception:
-            # Whatever it was, this student is not there.
+            # After any error, this student is missing.
             return math.nan
         return time.perf_counter() - began
 

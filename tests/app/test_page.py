@@ -1,4 +1,4 @@
-"""The page as a document of Bokeh: small, with its figures beside it."""
+"""The page as a Bokeh document: small, with its figures outside it."""
 
 import asyncio
 import copy
@@ -38,7 +38,7 @@ def styles_elsewhere(document):
 
 
 def test_no_style_is_of_another_host(monkeypatch):
-    """Also where no HTML was written. Planted fault: nobody says where the styles are."""
+    """Even if no HTML was written. Planted fault: the path of the styles is not set."""
     assert styles_elsewhere(page_for(PAGES[-1])) == set()
     monkeypatch.setattr("app.shell.get_dist_path", lambda: CDN_DIST)
     assert f"{CDN_DIST}css/loading.css" in {url.partition("?")[0] for url in styles_elsewhere(page_for(PAGES[-1]))}
@@ -46,8 +46,8 @@ def test_no_style_is_of_another_host(monkeypatch):
 
 @pytest.mark.parametrize("query", PAGES)
 def test_a_page_has_few_models_and_no_figure(query):
-    """Fails where parts that nobody sees yet are made with the page, or figures are part of it: each of its models
-    costs the server a millisecond and more when the page opens.
+    """Fails where a page begins with parts that are not visible yet, or with figures: each model costs the server a
+    millisecond or more when the page opens.
     """
     models = page_for(query).models
     assert not [one for one in models if isinstance(one, Plot)]
@@ -61,7 +61,7 @@ WORKING = "?lane=sgld&lane=hmc&views=state,ks,trace"
 
 
 def held():
-    """How many objects a page holds; before it a page was made, with what is known of classes and figures."""
+    """The number of objects that a page holds, after a first page has filled the caches of classes and figures."""
     page_for(WORKING)
     gc.collect()
     before = len(gc.get_objects())

@@ -1,4 +1,4 @@
-"""Pages that are asked for at once are made one after another, and open pages have frames in between."""
+"""Pages requested at once are made one after another, and open pages get frames in between."""
 
 import asyncio
 from itertools import pairwise
@@ -24,7 +24,7 @@ class NoQueue:
 
 @pytest.mark.parametrize("kind", [PageQueue, NoQueue])
 def test_between_two_pages_the_others_have_the_loop(kind):
-    """Fails where thirty requests of one second are answered without a frame between, or in another order."""
+    """Fails where simultaneous requests are answered without a frame in between, or in another order."""
     done = []
 
     async def make(number, queue):

@@ -30,7 +30,7 @@ def text(lesson):
 
 
 def shown(page, lesson, there):
-    """Where the page's figures are not as the run was at the moment on the slider; ``there`` is what the file has."""
+    """Differences between the page's figures and the run at the slider's moment; ``there`` is the file's recording."""
     wanted = recording.of_step(lesson, lesson.steps[0])
     at, out = int(page.locator(".recording input").input_value()), []
     for i, (one, other) in enumerate(zip(wanted["figures"], there["figures"], strict=True)):
@@ -121,7 +121,7 @@ def cells(page, text):
 
 
 def test_an_experiment_on_a_model_is_a_recording(opened, model_text):
-    """Its pictures of cells need functions of texts, which the file's policy allows to those of the file alone."""
+    """Its images need code of ``CustomJS``; the file's policy allows only the functions in the file."""
     page = opened(model_text)
     page.get_by_text("A recording of this experiment from its beginning").wait_for()
     page.wait_for_function("document.querySelectorAll('.recording ul.caption li').length > 1")
@@ -139,7 +139,7 @@ def test_an_experiment_on_a_model_is_a_recording(opened, model_text):
 
 
 def test_a_recording_without_its_functions_is_seen(opened, model_text, page_log):
-    """A planted fault: the script with the functions of texts is not in the file."""
+    """A planted fault: the file lacks the script with the functions."""
     text = model_text.replace("window.Function = new Proxy", "window.Forgotten = new Proxy")
     assert text != model_text
     opened(text).locator(".recording figcaption b").first.wait_for()
@@ -153,4 +153,4 @@ def test_views_that_are_too_large_are_named():
         patch.setattr(recording, "MOST_BYTES", 30_000)
         experiment = Experiment.from_dict({"target": "network", "lanes": [{"sampler": "network_gibbs"}]})
         text = live_page(experiment, shown=["scores", "adjacency"])
-    assert "Too large to be recorded: Edge probabilities." in text
+    assert "Too large to record: Edge probabilities." in text

@@ -1,4 +1,4 @@
-"""The teacher's page as a live page: which file serves which of her settings, and how the fragment says them."""
+"""The teacher's page as a live page: the settings that a file serves, and their fragment."""
 
 import asyncio
 import gzip
@@ -33,7 +33,7 @@ def words(fragment):
 
 
 def test_the_fragment_has_the_values_after_all_changes():
-    """As a teacher's page has them whose slider was moved while it ran."""
+    """As on a teacher's page whose slider was moved during the run."""
     teacher = AppState()
     assert link.read_query(teacher, FIRST) == []
     teacher.set_lane_param(0, "sampler", "step_size", 0.05)
@@ -100,7 +100,7 @@ def test_a_recording_serves_one_experiment(query, serves):
 
 
 def test_a_model_of_data_is_recorded(monkeypatch):
-    """With the text of its lesson's step, and no longer than a class waits; a planted fault is the whole run."""
+    """With the text of its lesson's step, within the time that a class waits; a planted fault is the whole run."""
     monkeypatch.setattr(recording, "LONGEST_SECONDS", 0.2)
     query = "?lesson=network&step=1&views=scores"
     content, policy, made = make(query)
@@ -224,7 +224,7 @@ def test_few_files_wait_to_be_made(counted, monkeypatch):
 
 
 def test_a_file_that_nobody_waits_for_is_not_begun(monkeypatch):
-    """As after a slider that was moved: of its experiments the one under way is made, and the last one."""
+    """As when a slider moves: of its experiments, only the one under way and the last one are made."""
     begun, made = [], Followed("", [], ["graph", "scores"], 1)
     free = asyncio.Event()
 

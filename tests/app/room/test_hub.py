@@ -8,7 +8,7 @@ from app.room.hub import Hub
 
 
 class Slow:
-    """A store whose answer is what the room was like when it was asked, and takes its time."""
+    """A slow store: its answer is the room at the time of the request."""
 
     def __init__(self):
         self.now, self.asked = 1, asyncio.Event()
@@ -21,7 +21,7 @@ class Slow:
 
 
 class Late(asyncio.Event):
-    """Planted fault: what comes during a look is forgotten at its end."""
+    """Planted fault: a change during a look is forgotten at the end of the look."""
 
     def clear(self):
         asyncio.get_running_loop().call_later(0.06, super().clear)
@@ -29,7 +29,7 @@ class Late(asyncio.Event):
 
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_change_during_a_look_is_seen_by_the_next_one(fault, monkeypatch):
-    """Fails where it waits for the look that comes without a change, here after a minute."""
+    """Fails where the change waits for the next regular look, here after a minute."""
     monkeypatch.setattr("app.room.hub.SOONEST", 0.05)
     if fault:
         monkeypatch.setattr("app.room.hub.asyncio.Event", Late)

@@ -264,7 +264,7 @@ def test_who_leaves_hears_no_more(room):
 def test_a_page_that_no_file_can_show_says_so(monkeypatch):
     class Refuses:
         async def of(self, query, racing):
-            raise SpecError("target", "network", "it has the teacher's own file, which is on her page alone")
+            raise SpecError("target", "network", "it uses the teacher's own file, which only her page has")
 
     monkeypatch.setattr(students, "pages", Refuses)
     found = asyncio.run(students.page_message("?target=network", "k7mq2x9d"))
