@@ -3,6 +3,7 @@
 import json
 import logging
 import time
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
@@ -29,10 +30,10 @@ MOST_BYTES = 700_000
 """Bytes of a step's frames as JSON; views beyond this limit are left out."""
 DIGITS = 4
 """Significant digits of a number in a picture."""
-CELLS, DIGITS_OF_COLOURS = 500, 2
-"""A column with at least this many numbers holds cells or many points, and needs fewer digits."""
-
-
+LONG = 500
+"""A column with at least this many numbers is packed."""
+LEVELS, ABSENT = 65_534, 65_535
+"""A packed number is one of this many levels above the smallest, or absent. Halves and quarters are exact."""
 MOST_FRAMES = 600
 """A page's recording has at most the steps of this many frames, which the page makes in 20 seconds."""
 LONGEST_SECONDS = 8.0
@@ -115,6 +116,10 @@ def _recorded(
         for plot in view.figure.select({"type": Plot}):
             # A live page writes captions outside the figure, which needs no room for them.
             plot.min_border_top = 8
+        for feed in view.feeds.values():
+            if isinstance(feed.model, ColumnDataSource):
+                # The script writes every moment, also the last one: it would not see a change to what is there already.
+                feed.model.data = {name: [] for name in feed.model.data}
         item = standalone(view.figure)
         light, dark = dressed(view.figure)
         figures.append(
@@ -141,10 +146,7 @@ def _moment(view: View, captions: Any) -> dict[str, Any]:
         if feed.operation == "range":
             properties[feed.model.id] = {"start": _rounded(feed.model.start), "end": _rounded(feed.model.end)}
         elif isinstance(feed.model, ColumnDataSource):
-            data[feed.model.id] = {
-                name: [_rounded(x, DIGITS if len(column) < CELLS else DIGITS_OF_COLOURS) for x in column]
-                for name, column in feed.model.data.items()
-            }
+            data[feed.model.id] = {name: _column(column) for name, column in feed.model.data.items()}
     for label in view.figure.select({"type": Label}):
         label.visible = label.visible and label.id not in captions
     said, texts = told_apart(view, captions)
@@ -152,8 +154,20 @@ def _moment(view: View, captions: Any) -> dict[str, Any]:
     return {"data": data, "properties": properties, "captions": said}
 
 
-def _rounded(x: Any, digits: int = DIGITS) -> Any:
+def _column(column: Any) -> Any:
+    """A column as JSON: a list, or where it is long the levels of its numbers as two bytes each, in base64."""
+    x = np.asarray(column)
+    if len(x) < LONG or x.dtype.kind != "f":
+        return [_rounded(one) for one in column]
+    good = np.isfinite(x)
+    low, high = (float(x[good].min()), float(x[good].max())) if good.any() else (0.0, 0.0)
+    levels = np.full(len(x), ABSENT, dtype="<u2")
+    levels[good] = np.rint((x[good].astype(float) - low) / ((high - low) or 1.0) * LEVELS)
+    return {"levels": b64encode(levels.tobytes()).decode(), "low": low, "high": high}
+
+
+def _rounded(x: Any) -> Any:
     """A number that JSON can hold, rounded to the digits of a picture."""
     if isinstance(x, (float, np.floating)):
-        return float(f"{x:.{digits}g}") if np.isfinite(x) else None
+        return float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None
     return x.item() if isinstance(x, np.generic) else x

@@ -1,5 +1,6 @@
 // The recording of a run on a model of data: pictures at some of its steps, made with the file.
 
+import { bytesOf } from "./engine.js"
 import { find } from "./feeds.js"
 
 /** A figure's contents at a recorded step: columns and properties by the model's id, and captions.
@@ -10,8 +11,18 @@ import { find } from "./feeds.js"
 /** Milliseconds for which playback shows each recorded step. */
 const MOMENT = 500
 
-/** @param {any[]} column */
-const numbers = (column) => (column.some((x) => x === null) && column.every((x) => x === null || typeof x === "number") ? column.map((x) => x ?? NaN) : column)
+/** The levels of a packed number above the smallest, and the level of an absent one, as app/live_page/recording.py has them. */
+const [LEVELS, ABSENT] = [65_534, 65_535]
+
+/** @param {{levels: string, low: number, high: number}} packed */
+const unpacked = ({ levels, low, high }) =>
+  Float64Array.from(new Uint16Array(bytesOf(levels).buffer), (level) => (level === ABSENT ? NaN : low + ((high - low) * level) / LEVELS))
+
+/** @param {any} column a list, or a packed column */
+const numbers = (column) => {
+  if (!Array.isArray(column)) return unpacked(column)
+  return column.some((x) => x === null) && column.every((x) => x === null || typeof x === "number") ? column.map((x) => x ?? NaN) : column
+}
 
 /** Set the colours of a figure before it is made: a redrawn edge keeps a trace of its first colour.
  * @param {any} node @param {Record<string, any>} colours by the model's id */

@@ -2,13 +2,14 @@
 
 import json
 import re
+from base64 import b64decode, b64encode
 from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 import pytest
 
-from app.live_page import document, figures, recorded
+from app.live_page import document, figures, recorded, recording
 from app.live_page.figures import Difference, Drawn
 from app.live_page.still import still
 from app.state import AppState
@@ -162,3 +163,18 @@ def test_the_still_picture_is_the_density():
     everywhere = TARGETS["quartic"]().log_density(TARGETS["quartic"]().sample(0, 4000))
     assert darkest.min() > everywhere.max() - 0.35
     assert TARGETS["quartic"]().log_density(theta[:, ::-1]).min() < everywhere.max() - 0.35
+
+
+def test_a_long_column_is_packed_to_a_level_and_a_short_one_to_four_digits():
+    """Marks such as −1, 0 and 1 stay exact, and NaN stays absent. Planted fault: another level for absent numbers."""
+    x = np.random.default_rng(3).uniform(-1, 1, recording.LONG)
+    x[:4] = -1, 0, 1, np.nan
+    packed = recording._column(x)
+    levels = np.frombuffer(b64decode(packed["levels"]), dtype="<u2")
+    found = np.where(levels == recording.ABSENT, np.nan, packed["low"] + (packed["high"] - packed["low"]) * levels / recording.LEVELS)  # fmt: skip
+    np.testing.assert_array_equal(found[:4], x[:4])
+    np.testing.assert_allclose(found[4:], x[4:], atol=2 / recording.LEVELS)
+    assert recording._column(x[1:8]) == [0, 1, None, *(float(f"{one:.4g}") for one in x[4:8])]
+    assert (
+        recording._column(np.full(recording.LONG, np.nan))["levels"] == b64encode(b"\xff" * 2 * recording.LONG).decode()
+    )
