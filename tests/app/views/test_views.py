@@ -116,6 +116,22 @@ def test_axes_do_not_jitter():
     assert len(ends) <= 8
 
 
+@pytest.mark.parametrize("key", ["ks", "kl"])
+def test_the_axis_of_distances_moves_by_decades_and_is_else_not_sent(key):
+    """Planted fault: an axis in every frame that has a point."""
+    made = records("gaussian", ["sgld", "hmc"])
+    view, sent, drawn = VIEWS[key](scene_of(made)), [], 0
+    for _ in range(150):
+        for record in made:
+            record.run.advance(100)
+        data = view.compute(frames(made))
+        drawn += "lane 0" in data
+        if "y" in data:
+            sent.append(tuple(data["y"][0]))
+    assert len(sent) == len(set(sent)) < 6 < drawn
+    np.testing.assert_allclose(np.log10(sent), np.round(np.log10(sent)), atol=1e-9)
+
+
 MOVING = {
     "a plane": ("correlated_gaussian", [("recipe", {"layout": "theta", "curl_entries": ("-1",)}), "sghmc"]),
     "a line": ("double_well", [("recipe", {"layout": "theta"}), "hmc"]),
