@@ -97,3 +97,14 @@ def test_particles_in_one_place_stay_together_and_do_not_blow_up():
         ends.append(np.ptp(run.position[:, 0]))
     assert ends[0] < 1e-12
     assert ends[1] > 0.1
+
+
+def test_particles_of_which_most_are_in_one_place_share_their_gradients():
+    """Their median distance is 0: the kernel is 1 for all, and nothing pushes. Planted fault: a kernel of width 1."""
+    run = Run(RunSpec.of("gaussian", "svgd", sampler_params={"step_size": 0.5}, n_chains=5, seed=2))
+    run.position[:] = np.array([[1.0], [1.0], [1.0], [1.0], [3.0]])
+    start = run.position.copy()
+    run.advance(1)
+    np.testing.assert_allclose(run.position, start - 0.5 * start.mean(), rtol=1e-12)
+    near = np.exp(-cdist(start, start, "sqeuclidean"))
+    assert not np.allclose(run.position, start - 0.5 * near @ start / 5, rtol=1e-2)
