@@ -214,7 +214,7 @@ class Pages:
             async with self._worker:
                 if not self._waiting[key]:
                     # A teacher who moves a slider leaves many experiments that nobody waits for.
-                    raise SpecError("live page", query[:80], "nobody waits for it")
+                    raise asyncio.CancelledError
                 content, policy, made = await self._made(query, racing)
         finally:
             del self._making[key]

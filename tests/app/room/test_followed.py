@@ -223,7 +223,7 @@ def test_few_files_wait_to_be_made(counted, monkeypatch):
     assert isinstance(found[2], SpecError) and "try again" in str(found[2]) and len(asked) == 2
 
 
-def test_a_file_that_nobody_waits_for_is_not_begun(monkeypatch):
+def test_a_file_that_nobody_waits_for_is_not_begun(monkeypatch, caplog):
     """As when a slider moves: of its experiments, only the one under way and the last one are made."""
     begun, made = [], Followed("", [], ["graph", "scores"], 1)
     free = asyncio.Event()
@@ -249,3 +249,4 @@ def test_a_file_that_nobody_waits_for_is_not_begun(monkeypatch):
     kinds, pages = asyncio.run(ask())
     assert [query[-1] for query in begun] == ["1", "5"]
     assert kinds == [tuple, *[asyncio.CancelledError] * 3, tuple] and not pages._waiting and not pages._making
+    assert caplog.records == [], "a task that nobody asked about"
