@@ -173,6 +173,8 @@ class Page(Session):
             offer_views({VIEWS[key].title_for(experiment): key for key in offered} | more)
             if speed.options != (paces := _paces(of_model, state.slow, state.speed)):
                 speed.param.update(options=paces, value=-state.slow or state.speed)
+                # The browser has the number of the option, which is another one although the value is not.
+                speed.param.trigger("value")
             speed.value, speed.visible = -state.slow or state.speed, state.shows("speed")
 
         coordinate.param.watch(lambda event: event.new is not None and setattr(state, "coordinate", event.new), "value")

@@ -181,8 +181,8 @@ class AppState(param.Parameterized):
                 self.upload = self.brought = None
                 self.coordinate = first_coordinate(experiment)
             self.coordinate = min(self.coordinate, len(coordinates(experiment)) - 1)
-            # Views that the person has chosen stay, where the new target has them.
-            if other and (before or not self.shown_views()):
+            # Views that the person has chosen stay, where the new target has them; models share only minor ones.
+            if other and (before or experiment.of_model or not self.shown_views()):
                 self.views = default_views(experiment)
             elif not other and (new := [key for key in default_views(experiment) if key not in fitted]):
                 self.views = [key for key in fitting(experiment) if key in {*self.views, *new}]

@@ -30,7 +30,8 @@ def followed_page(state: AppState, racing: bool = False) -> Followed:
     parts = []
     if step is not None:
         parts = [f"<h2>{step.number}. {sentence(step.title)}</h2>", as_html(filled_text(step.text, step), mathml)]
-        if step.watch:
+        # The sentence may give away the answer to the question that the class is asked.
+        if step.watch and step.question is None:
             parts.append(f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>")
     title = (
         state.place.lesson.title if state.place.lesson is not None else ANY_TARGET[state.experiment.target.key].title

@@ -44,15 +44,16 @@ def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[D
         said, texts = told_apart(view, view.captions(now))
         for model, text in texts.items():
             model.text = text
-        out.append((Drawn.of_view(view), said))
+        out.append((Drawn.of_view(view), [line for line, _ in said]))
     return out
 
 
-def told_apart(view: View, captions: Mapping[str, str]) -> tuple[list[str], dict[Any, str]]:
-    """The captions' lines, which a live page writes above the figure, and the texts of models inside it."""
+def told_apart(view: View, captions: Mapping[str, str]) -> tuple[list[tuple[str, Any]], dict[Any, str]]:
+    """The captions' lines with their colours, which a live page writes above the figure; the texts inside the figure."""
     models = {model.id: model for model in view.figure.references()}
     there = [(models[key], text) for key, text in captions.items() if key in models]
-    said = [line for model, text in there if isinstance(model, Label) for line in text.split("\n") if line]
+    labels = [(model, text) for model, text in there if isinstance(model, Label)]
+    said = [(line, model.text_color) for model, text in labels for line in text.split("\n") if line]
     return said, {model: text for model, text in there if not isinstance(model, Label)}
 
 

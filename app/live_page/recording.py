@@ -18,6 +18,7 @@ from app.lanes.models import ModelLanes
 from app.live_page.recorded import show, told_apart
 from app.live_page.sweeping import dressed
 from app.state import AppState
+from app.theme import LIGHT
 from app.views import VIEWS, fitting
 from app.views.base import View
 from lessons.lesson import Lesson, Step
@@ -39,7 +40,7 @@ MOST_FRAMES = 600
 LONGEST_SECONDS = 8.0
 """A page's recording ends after this computing time, because a class waits for it."""
 OF_STEP = "A recording: the step's run at its reduced length, made with this file. Models of data need Python to run."
-OF_PAGE = "A recording of this experiment from its beginning. Models of data need Python to run."
+OF_PAGE = "A recording of the first {steps:,} steps; a model of data does not run in this page."
 
 
 def html(number: int, says: str) -> str:
@@ -90,7 +91,7 @@ def _recorded(
     views = {key: VIEWS[key](scene) for key in keys if key in fitting(state.experiment)}
     frames: list[dict[str, Any]] = []
     steps = []
-    began = time.perf_counter()
+    began = time.thread_time()
     for k in range(FRAMES + 1):
         _advance(lanes, [round(n * k / FRAMES) for n in n_steps], began + seconds * max(k, 1) / FRAMES)
         frame = lanes.frame(state)
@@ -134,7 +135,7 @@ def _advance(lanes: ModelLanes, goals: Sequence[int], end: float) -> None:
     while left := [run for run, goal in zip(lanes.runs, goals, strict=True) if run.steps < goal and run.next]:
         for run in left:
             run.advance(1)
-        if time.perf_counter() >= end:
+        if time.thread_time() >= end:
             break
 
 
@@ -151,7 +152,12 @@ def _moment(view: View, captions: Any) -> dict[str, Any]:
         label.visible = label.visible and label.id not in captions
     said, texts = told_apart(view, captions)
     properties |= {model.id: {"text": text} for model, text in texts.items()}
-    return {"data": data, "properties": properties, "captions": said}
+    return {"data": data, "properties": properties, "captions": [(line, _lane(colour)) for line, colour in said]}
+
+
+def _lane(colour: Any) -> int | None:
+    """The lane whose colour in the light theme this is."""
+    return LIGHT.lanes.index(colour) if colour in LIGHT.lanes else None
 
 
 def _column(column: Any) -> Any:

@@ -33,7 +33,7 @@ log = logging.getLogger("sgmcmc-lab")
 MOST_OPENED = 20
 """Rooms that one page opens, one after the other."""
 AGAIN_SECONDS = 4.0
-"""After so long it is tried again to come into a room whose server did not answer."""
+"""Seconds until a room is joined again whose server did not answer."""
 GONE_OWN = "Your room is gone: it was closed, its server was started again, or a day is over. Open it again: it has the same code, and students whose pages are open come back by themselves."
 
 
@@ -199,7 +199,7 @@ class RoomPanel:
                 await self._stay_outside(str(error))
                 return
             except Exception as error:
-                log.warning("A room cannot be come into: %s", type(error).__name__)
+                log.warning("A room cannot be joined: %s", type(error).__name__)
                 await self._stay_outside(AWAY)
             await asyncio.sleep(AGAIN_SECONDS)
         # What the room shows and asks may be of a lesson.

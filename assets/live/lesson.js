@@ -65,7 +65,7 @@ export class LessonPage {
     if (recording && place) {
       // Its pictures take the place of a run's pictures.
       document.getElementById("lab")?.before(place)
-      this.recordings.set(number, new RecordingPart(place, recording, dark, bokeh))
+      this.recordings.set(number, new RecordingPart(place, recording, dark, bokeh, !this.given?.key))
     }
     if (sweep)
       this.sweeps.set(number, new SweepPart(/** @type {HTMLElement} */ (part.querySelector(".sweep")), sweep, {

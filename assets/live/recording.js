@@ -4,7 +4,7 @@ import { bytesOf } from "./engine.js"
 import { find } from "./feeds.js"
 
 /** A figure's contents at a recorded step: columns and properties by the model's id, and captions.
- * @typedef {{data: Record<string, any>, properties: Record<string, any>, captions: string[]}} Moment */
+ * @typedef {{data: Record<string, any>, properties: Record<string, any>, captions: Array<[string, number | null]>}} Moment */
 /** @typedef {{title: string, hint: string, figure: any, fixed: Record<string, any>, moments: Moment[], light: Record<string, any>, dark: Record<string, any>}} Picture */
 /** @typedef {{steps: number[], figures: Picture[]}} Recording */
 
@@ -33,17 +33,19 @@ const colour = (node, colours) => {
 }
 
 export class RecordingPart {
-  /** @param {HTMLElement} part @param {Recording} recording @param {() => boolean} dark @param {Promise<void>} bokeh resolves when BokehJS is loaded */
-  constructor(part, recording, dark, bokeh) {
+  /** @param {HTMLElement} part @param {Recording} recording @param {() => boolean} dark @param {Promise<void>} bokeh resolves when BokehJS is loaded
+   * @param {boolean} moves whether it is played when it is first shown; else it shows the last moment */
+  constructor(part, recording, dark, bokeh, moves) {
     this.part = part
     this.recording = recording
     this.dark = dark
     this.bokeh = bokeh
+    this.moves = moves
     this.embedded = false
     this.timer = 0
     const slider = this._slider
     slider.max = String(recording.steps.length - 1)
-    slider.value = slider.max
+    slider.value = moves ? "0" : slider.max
     slider.oninput = () => {
       this._pause()
       this._draw()
@@ -98,6 +100,7 @@ export class RecordingPart {
     }
     this.dress()
     this._draw()
+    if (this.moves && !matchMedia("(prefers-reduced-motion: reduce)").matches) this._play()
   }
 
   dress() {
@@ -123,7 +126,11 @@ export class RecordingPart {
       this._write(data)
       for (const [id, values] of Object.entries(properties)) find(id)?.setv(values)
       const list = this.part.querySelectorAll("ul.caption")[i]
-      list.replaceChildren(...captions.map((text) => Object.assign(document.createElement("li"), { textContent: text })))
+      list.replaceChildren(...captions.map(([text, lane]) => {
+        const line = Object.assign(document.createElement("li"), { textContent: text })
+        if (lane !== null) Object.assign(line.dataset, { lane: String(lane), sign: "●" })
+        return line
+      }))
     })
   }
 }

@@ -7,7 +7,7 @@ const [FIRST, MOST] = [1000, 15_000]
 const LOST = "The connection to the room is lost; this page tries again. The experiment goes on."
 
 /** Sentences that are cleared once the connection works. */
-const PASSING = [LOST, "Coming into the room …"]
+const PASSING = [LOST, "Joining the room …"]
 
 const code = location.pathname.split("/").at(-1) ?? ""
 /** @template {HTMLElement} T @param {string} id @returns {T} */
@@ -54,12 +54,16 @@ const letGo = () => {
 frame.onload = () => {
   const inside = frame.contentDocument
   if (!inside) return
-  for (const kind of ["input", "change"]) inside.addEventListener(kind, letGo)
-  inside.getElementById("seed")?.addEventListener("click", letGo)
+  // The slider of a recording shows another moment of the same experiment.
+  const moved = (/** @type {Event} */ { target }) => { if (!(/** @type {Element} */ (target).closest(".recording"))) letGo() }
+  for (const kind of ["input", "change"]) inside.addEventListener(kind, moved)
+  for (const id of ["play", "step", "slow", "reset", "seed"]) inside.getElementById(id)?.addEventListener("click", letGo)
   inside.getElementById("views")?.addEventListener("pointerup", letGo)
-  // This link opens a lab on the reader's own computer.
-  const open = inside.getElementById("open")
-  if (open) open.hidden = true
+  // The link opens a lab on the reader's own computer, and the sentence is about a page without a server.
+  for (const id of ["open", "origin"]) {
+    const part = inside.getElementById(id)
+    if (part) part.hidden = true
+  }
 }
 
 /** The experiment in the frame, as a link to the lab. */

@@ -46,7 +46,9 @@ def shown(page, lesson, there):
     at, out = int(page.locator(".recording input").input_value()), []
     for i, (one, other) in enumerate(zip(wanted["figures"], there["figures"], strict=True)):
         moment = one["moments"][at]
-        if page.locator(".recording ul.caption").nth(i).locator("li").all_text_contents() != moment["captions"]:
+        if page.locator(".recording ul.caption").nth(i).locator("li").all_text_contents() != [
+            text for text, _ in moment["captions"]
+        ]:
             out.append(f"captions of {one['title']}")
         for (_, mine), (id_, columns) in zip(in_order(one, at), in_order(other, at), strict=True):
             found = page.evaluate(COLUMNS, id_)
@@ -142,8 +144,10 @@ def cells(page, text):
 def test_an_experiment_on_a_model_is_a_recording(opened, model_text):
     """Its images need code of ``CustomJS``; the file's policy allows only the functions in the file."""
     page = opened(model_text)
-    page.get_by_text("A recording of this experiment from its beginning").wait_for()
-    page.wait_for_function("document.querySelectorAll('.recording ul.caption li').length > 1")
+    page.get_by_text("A recording of the first").wait_for()
+    # It is played once.
+    page.wait_for_function("document.querySelector('.recorded-play').textContent === 'Pause'")
+    page.wait_for_function("document.querySelector('.recorded-play').textContent === 'Play'")
     assert page.locator(".recording figcaption b").all_inner_texts() == [
         "Network",
         "Held-out AUC",
@@ -152,9 +156,10 @@ def test_an_experiment_on_a_model_is_a_recording(opened, model_text):
     assert not page.locator("#lab").is_visible() and page.locator("#problem").inner_text() == ""
     drawn, recorded = cells(page, model_text)
     assert sorted(drawn) == pytest.approx(sorted(x for column in recorded for x in column), rel=1e-6) and any(drawn)
-    page.locator(".recorded-play").click()
-    page.wait_for_function("document.querySelector('.recorded-play').textContent === 'Play'")
     assert page.locator(".recording input").input_value() == page.locator(".recording input").get_attribute("max")
+    # The methods' captions have the colours of their curves.
+    assert page.locator(".recording ul.caption").nth(1).locator("li").first.get_attribute("data-lane") == "0"
+    assert page.locator(".recording").bounding_box()["x"] < 40, "no empty column at the left"
 
 
 def test_a_recording_without_its_functions_is_seen(opened, model_text, page_log):

@@ -105,7 +105,7 @@ def test_a_model_of_data_is_recorded(monkeypatch):
     query = "?lesson=network&step=1&views=scores"
     content, policy, made = make(query)
     text = gzip.decompress(content).decode()
-    assert "default-src 'none'" in policy and 'src="live.js"' in text and recording.OF_PAGE in text
+    assert "default-src 'none'" in policy and 'src="live.js"' in text and "A recording of the first" in text
     assert made.views == ["scores"] and page_of(query, made).fragment(shown_by(query)) == ""
     title = AppState()
     link.read_query(title, query)
