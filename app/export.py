@@ -206,13 +206,13 @@ class ExportMenu:
             if experiment.of_own_data:
                 self.notify("warning", "The live page holds your table: everybody who has the file has it, too.")
             self.notify("info", "The live page is being made. What was never compiled for it takes a minute.")
-        make = partial(live_page, experiment, shown=views, upload=self.state.own_data)
+        make = partial(live_page, experiment, shown=views, axis=self.state.axis, upload=self.state.own_data)
         self._making = True
         try:
             page = await asyncio.get_running_loop().run_in_executor(None, make)
         finally:
             self._making = False
-        await self.runner.bus.send_file("live.html", page.encode())
+        await self.runner.bus.send_file(f"{experiment.target.key}.html", page.encode())
 
     async def _stan(self) -> None:
         model = self.state.experiment.make_target()

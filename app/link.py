@@ -93,9 +93,9 @@ OWN = ("theme", "present", "teacher", "hide", "room", "answer", "answers")
 
 
 def to_lead(state: AppState) -> str:
-    """The link without what is the person's own: experiment, lesson's step, views and settings of the page."""
-    parts = to_query(state).removeprefix("?").split("&")
-    return "?" + "&".join(part for part in parts if part.partition("=")[0] not in OWN)
+    """The link without what is the person's own: experiment, lesson's step, views, settings of the page, and resets."""
+    parts = [part for part in to_query(state).removeprefix("?").split("&") if part.partition("=")[0] not in OWN]
+    return "?" + "&".join([*parts, *([f"resets={state.resets}"] if state.resets else [])])
 
 
 def follow(state: AppState, query: str) -> list[str]:
@@ -121,6 +121,10 @@ def follow(state: AppState, query: str) -> list[str]:
         own = {"theme": "dark" if state.dark else "light", "present": str(int(state.present)), "teacher": str(int(state.teacher)), "hide": ",".join(state.hidden)}  # fmt: skip
         _read_page(state, {"slow": "0", **fields, **own}, messages)
         state.playing = fields.get("play", "1") == "1" and not place.waiting and not problems
+        resets = fields.get("resets", "0")
+        if state.led_resets not in (None, resets):
+            state.reset()
+        state.led_resets = resets
     return [*problems, *messages]
 
 
@@ -187,6 +191,7 @@ def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
         "present",
         "teacher",
         "room",
+        "resets",
     )
     unknown = [name for name in fields if name not in ("v", *LINK_FIELDS, *of_page)]
     return fields, [

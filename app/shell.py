@@ -71,7 +71,19 @@ class Page(Session):
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
-        shown = ["experiment", "playing", "speed", "slow", "views", "axis", "coordinate", "shown", "dark", "present"]
+        shown = [
+            "experiment",
+            "playing",
+            "speed",
+            "slow",
+            "views",
+            "axis",
+            "coordinate",
+            "shown",
+            "dark",
+            "present",
+            "resets",
+        ]
         watch(lambda *_: self.later(self.write_link), shown)
         # Students need not wait until the teacher's page has drawn its controls again.
         watch(lambda *_: self.later(self.room.changed, 0.0), shown)

@@ -100,6 +100,8 @@ class AppState(param.Parameterized):
         self.place = Place()
         self.refused: list[str] = []
         """What the link asked for and is not shown, a sentence each."""
+        self.led_resets: str | None = None
+        """The resets of the page that this one follows, as the last link said."""
         self.asked: Asked | None = None
         """What waits for its file."""
 

@@ -46,6 +46,7 @@ const people = (n) => (n === 1 ? "1 student" : `${n} students`)
 
 export function render({ model }) {
   const box = element("section", "room")
+  box.tabIndex = -1
   box.setAttribute("aria-label", `Room ${model.code}`)
   const press = (action, words, main, ...more) => {
     const button = element("button", main ? "main" : "", words)
@@ -126,7 +127,8 @@ export function render({ model }) {
     const said = element("p", "said", data.said)
     said.setAttribute("role", "status")
     box.replaceChildren(line, ...(data.ask ? [question(data.ask, data.maker)] : []), ...(data.race ? [race(data.race, data.maker)] : []), said)
-    if (focused) [...box.querySelectorAll("button")].find((one) => one.dataset.action === focused)?.focus()
+    // Where the button is gone the focus goes to the bar: on a neighbour the space bar would do something else.
+    if (focused) ([...box.querySelectorAll("button")].find((one) => one.dataset.action === focused) ?? box).focus()
   }
 
   const receive = (message) => {

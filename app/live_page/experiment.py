@@ -8,16 +8,18 @@ from app.live_page import recording
 from app.live_page.document import COMPANIONS, document
 from app.state import AppState, default_views, first_coordinate
 from app.upload import Upload
-from app.views import VIEWS
+from app.views import VIEWS, axes_of
 from samplers import Experiment
 from samplers.parameters import SpecError
 from samplers.spec import ANY_TARGET
 
 
-def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = (), upload: Upload | None = None) -> str:
+def live_page(
+    experiment: Experiment, title: str = "", shown: Sequence[str] = (), axis: str = "", upload: Upload | None = None
+) -> str:
     """The text of one HTML file with the experiment and further samplers for its target. Raises :class:`SpecError`.
 
-    ``upload`` holds the user's own data for a model.
+    ``axis`` is the x axis of a model's curves, and ``upload`` holds the user's own data for a model.
     """
     for change in (change for lane in experiment.lanes for change in lane.changes if change.target is not None):
         raise SpecError("changes.target", f"at step {change.step}", "a live page has the figures of one target only")
@@ -26,6 +28,7 @@ def live_page(experiment: Experiment, title: str = "", shown: Sequence[str] = ()
     target = ANY_TARGET[experiment.target.key]
     title = title or f"{target.title}: {', '.join(state.lane_titles())}"
     if experiment.of_model:
+        state.axis = axis or axes_of(experiment)[0]
         return model_page(state, title)
     state.coordinate = first_coordinate(experiment)
     return document(title, [state], companions=COMPANIONS).text

@@ -49,7 +49,7 @@ def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[D
 
 
 def told_apart(view: View, captions: Mapping[str, str]) -> tuple[list[tuple[str, Any]], dict[Any, str]]:
-    """The captions' lines with their colours, which a live page writes above the figure; the texts inside the figure."""
+    """The captions' lines with their colours, which a live page writes above the figure, and the texts inside it."""
     models = {model.id: model for model in view.figure.references()}
     there = [(models[key], text) for key, text in captions.items() if key in models]
     labels = [(model, text) for model, text in there if isinstance(model, Label)]

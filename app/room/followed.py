@@ -36,6 +36,7 @@ MOST = 40
 MOST_WAITING = 20
 """The longest queue of files to be made; further requests are refused."""
 ALLOWED = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+RESETS = re.compile("[0-9]{1,6}")
 Moves = Mapping[str, list[Any] | None]
 """The adjustable parameters of a file with their values; None is the whole range."""
 
@@ -60,6 +61,7 @@ class Shown:
     axis: str
     speed: int
     playing: bool
+    resets: int
 
     @property
     def structure(self) -> tuple[Any, ...]:
@@ -93,7 +95,12 @@ class Page:
         if experiment.of_model:
             return ""
         n_chains = min(experiment.n_chains, self.made.most_chains)
-        words: dict[str, Any] = {"seed": experiment.seed, "n_chains": n_chains, "speed": shown.speed}
+        words: dict[str, Any] = {
+            "seed": experiment.seed,
+            "n_chains": n_chains,
+            "speed": shown.speed,
+            "resets": shown.resets,
+        }
         if shown.axis in ("steps", "gradients", "data"):
             words["axis"] = shown.axis
         words |= {name: ",".join(map(repr, place)) for name, place in (("start", shown.start), ("momentum", shown.momentum)) if place}  # fmt: skip
@@ -132,11 +139,13 @@ def shown_by(query: str) -> Shown:
         raise SpecError("target", experiment.target.key, "it uses the teacher's own file, which only her page has")
     place = state.place
     # A lesson's question does not stop the run here: the class answers it in the room.
-    playing = link.read_fields(query)[0].get("play", "1") == "1" and not state.refused
+    fields, _ = link.read_fields(query)
+    playing = fields.get("play", "1") == "1" and not state.refused
+    resets = fields.get("resets", "")
     return Shown(
         replace(_settled(experiment), start=(), momentum=()), experiment.start, experiment.momentum,
         place.lesson.key if place.lesson is not None else "", place.number, state.coordinate, tuple(state.shown_views()),
-        state.axis, state.speed, playing,
+        state.axis, state.speed, playing, int(resets) if RESETS.fullmatch(resets) else 0,
     )  # fmt: skip
 
 

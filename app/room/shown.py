@@ -80,7 +80,7 @@ def _asked(look: Look, question: Question, order: Sequence[int], mine: int | Non
 def _raced(look: Look, student: str) -> dict[str, Any]:
     assert look.race is not None
     by = "smallest KS distance leads" if look.race.by == "ks" else "fewest gradients for one independent draw lead"
-    says = f"<b>Race</b> on {escape(_named(look.race.target))}: the first sampler of each, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the {by}."
+    says = f"<b>Race</b> on {escape(_named(look.race.target))}: each student's first sampler, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the {by}."
     rows = [
         [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == student]
         for who, entry in look.ranking()[:ROWS]

@@ -32,6 +32,7 @@ COUNT_SECONDS = 2.0
 MOST_BARS = 64
 """The largest number of bars kept for one look."""
 MAKING = "The page of the teacher's experiment is being made …"
+MAKING_RACE = "The page with other samplers for the race is being made …"
 MAKING_ENTRY = "The page of this sampler is being made …"
 NOT_LIVE = "Follow this part on the teacher's screen, or open the whole lab"
 Send = Callable[[str, str], None]
@@ -132,7 +133,7 @@ class Audience:
             making = asyncio.get_running_loop().create_task(page_message(wanted[0], self.code, wanted[1]))
             await asyncio.wait({making}, timeout=SOON)
             if not making.done():
-                self._show(text_of({"type": "page", "said": MAKING}), placed=False)
+                self._show(text_of({"type": "page", "said": MAKING_RACE if wanted[1] else MAKING}), placed=False)
                 # If the teacher returns to the earlier link, its page must be shown again.
                 self._made = ("", False)
             while not making.done() and self.look is not None and self._wanted(self.look) == wanted:

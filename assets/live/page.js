@@ -53,6 +53,8 @@ const first = () => ({
   views: /** @type {string[]} */ (matchMedia("(max-width: 560px)").matches ? page.shown.slice(0, 1) : [...page.shown]),
   axis: "steps",
   speed: page.speed,
+  // The times that a teacher has begun the run again, whom this page follows.
+  resets: 0,
   // For each parameter of the target, the stop that changes nothing.
   target: /** @type {Record<string, any>} */ (Object.fromEntries(Object.entries(page.stops).map(([name, { stops }]) => [name, stops.find((/** @type {any} */ [, stop]) => stop === null)[0]]))),
   lanes: /** @type {LaneChoice[]} */ (page.lanes.map(laneOf)),
@@ -214,6 +216,7 @@ const readFragment = () => {
   chosen.seed = whole("seed", 0, page.most_seed) ?? chosen.seed
   chosen.n_chains = whole("n_chains", 1, page.most_chains) ?? chosen.n_chains
   chosen.speed = whole("speed", 1, page.most_speed) ?? chosen.speed
+  chosen.resets = whole("resets", 0, 999_999) ?? chosen.resets
   if (words.has("axis")) {
     if (Object.hasOwn(page.axes, words.get("axis") ?? "")) chosen.axis = words.get("axis") ?? "steps"
     else refused.push("axis")
@@ -977,7 +980,7 @@ const relink = () => {
   unchanged.clear()
   placeControls()
   labelAxes()
-  if (["seed", "n_chains", "start", "momentum"].some((key) => !same(key))) open()
+  if (["seed", "n_chains", "start", "momentum", "resets"].some((key) => !same(key))) open()
   else chosen.lanes.forEach((lane, i) => { if (JSON.stringify(lane) !== JSON.stringify(before.lanes[i])) changeLane(i) })
   sayRefused(refused)
   showViews()

@@ -6,6 +6,8 @@ import { render } from "../room.js"
 const [FIRST, MOST] = [1000, 15_000]
 const LOST = "The connection to the room is lost; this page tries again. The experiment goes on."
 
+const FOLLOWS = "This page follows your teacher's. Move a control to try something yourself."
+
 /** Sentences that are cleared once the connection works. */
 const PASSING = [LOST, "Joining the room …"]
 
@@ -33,7 +35,7 @@ const say = (/** @type {string} */ text) => { element("said").textContent = text
 
 /** @param {{key?: string, fragment?: string, said: string, lab?: string}} message */
 const place = ({ key, fragment, said, lab: whole }) => {
-  say(said)
+  say(said || (key && hello[3] !== "free" ? FOLLOWS : ""))
   if (whole) Object.assign(lab, { href: new URL(`../${whole}`, location.href).href, hidden: false })
   if (!key) return
   const address = `${new URL(`files/${key}.html`, location.href)}#${fragment}`
@@ -49,6 +51,7 @@ const place = ({ key, fragment, said, lab: whole }) => {
 const letGo = () => {
   if (hello[3] === "free" || left) return
   hello[3] = "free"
+  if (element("said").textContent === FOLLOWS) say("")
   send(["let_go"])
 }
 frame.onload = () => {
@@ -110,7 +113,11 @@ element("bar").append(render({
         element("bar").hidden = true
         say("You have left the room. The experiment goes on here.")
       } else {
-        if (["follow", "let_go"].includes(message[0])) hello[3] = message[0] === "let_go" ? "free" : ""
+        if (message[0] === "let_go") {
+          letGo()
+          return
+        }
+        if (message[0] === "follow") hello[3] = ""
         send(message[0] === "enter" ? ["enter", query()] : message)
       }
     },

@@ -132,3 +132,20 @@ def test_an_edit_makes_one_sampler_and_asks_each_view_once(monkeypatch):
     samplers, views = asyncio.run(counted(0.0124))
     assert samplers > 10
     assert views > 5
+
+
+def test_the_slider_of_the_speed_stands_at_its_value_when_its_stops_change():
+    """A model has no seconds at the slow end: the browser's number of the same speed is another one."""
+
+    async def live():
+        session, document, _ = opened("?target=network")
+        (slider,) = (one for one in document.models if getattr(getattr(one, "data", None), "label", "") == "Steps per frame")  # fmt: skip
+        found = []
+        for target in ("gaussian", "network", "gaussian"):
+            with set_curdoc(document):
+                session.state.set_target(target)
+            found.append(slider.data.options[slider.data.value])
+        session.stop()
+        return found
+
+    assert asyncio.run(live()) == ["20"] * 3

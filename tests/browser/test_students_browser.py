@@ -71,9 +71,15 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
     for student in (a, b):
         student.until(lambda s=student: s.settings()["lane0"]["sampler"]["step_size"] == wanted, "the step size")
     assert a.steps() >= before, "the run begins anew"
+    a.until(lambda: "This page follows your teacher's" in a.page.locator("#said").inner_text(), "what to do first")
     teacher.button("Pause").first.click()
     for student in (a, b):
         student.until(lambda s=student: s.live.locator("#play").inner_text() == "Play", "a pause")
+    # A reset.
+    assert a.steps() > 0
+    teacher.press("Reset")
+    for student in (a, b):
+        student.until(lambda s=student: s.steps() == 0, "step 0")
     # Ask, in a lesson.
     teacher.page.evaluate(
         "location.search = location.search.replace(/target=[^&]*/, 'lesson=langevin&step=2').replace(/&lane=[^&]*/, '')"

@@ -42,6 +42,10 @@ def test_the_fragment_has_the_values_after_all_changes():
     assert json.loads(found["lane0"]) == {"kind": 0, "sampler": {"step_size": 0.05}, "gradient": {}}
     assert (found["seed"], found["speed"], found["play"], found["views"]) == ("3", "7", "0", "marginal,ks")
     assert words(page_of(FIRST).fragment(shown_by(FIRST)))["play"] == "1"
+    assert found["resets"] == "0"
+    teacher.reset()
+    assert words(page_of(FIRST).fragment(shown_by(link.to_lead(teacher))))["resets"] == "1"
+    assert shown_by(f"{FIRST}&resets={'9' * 50}").resets == 0
 
 
 @pytest.mark.parametrize(
