@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bokeh.models import GlyphRenderer, Plot
+from bokeh.models import GlyphRenderer, Image, Label, Node, Plot
 from scipy import stats
 
 import app.views
 from app.views import VIEWS, mgf
 from app.views.autocorrelation import Autocorrelation
-from app.views.base import Scene, View
+from app.views.base import LINE, Scene, View
 from app.views.components import LEVELS, Components
 from app.views.marginal import Marginal
 from app.views.marks import LONG, round_up
@@ -697,3 +697,25 @@ def test_a_range_stays_until_it_does_not_fit():
     assert fit(0.0, 0.1, (low, high))[1] < 0.2
     low, high = fit(3.0, 3.0, (0.0, 1.0))
     assert low < high
+
+
+@pytest.mark.parametrize(("target", "samplers"), [("gaussian", ["sgld", "hmc"]), ("gaussian", ["sgld", "hmc", "mala"]), ("quartic", ["sgld"])])  # fmt: skip
+def test_captions_have_as_many_lines_as_the_figure_reserves(target, samplers):
+    """Planted fault: a line for one lane more."""
+    scene = scene_of(records(target, samplers))
+    for key in ("ks", "autocorrelation", "marginal"):
+        figure = VIEWS[key](scene).figure
+        placed = {label.y.offset for label in figure.select({"type": Label}) if isinstance(label.y, Node)}
+        if placed:
+            assert figure.min_border_top == round(12 + LINE * len(placed)), key
+
+
+@pytest.mark.parametrize(("key", "target", "sampler"), [("torus", "mises_posterior", "sggmc"), ("state", "quartic", "sgld"), ("globe", "fisher", "sggmc")])  # fmt: skip
+def test_the_colours_of_an_image_span_its_values(key, target, sampler):
+    """From 0, where the density is nothing. Planted fault: a palette that begins at 1."""
+    view = VIEWS[key](scene_of(records(target, [sampler])))
+    drawn = [one for one in view.figure.select({"type": GlyphRenderer}) if isinstance(one.glyph, Image)]
+    assert drawn
+    for one in drawn:
+        (image,), mapper = one.data_source.data["image"], one.glyph.color_mapper
+        assert mapper.low == 0 < np.nanmax(image) <= mapper.high * (1 + 1e-6)
