@@ -34,7 +34,7 @@ def bar(
     return {
         "maker": maker, "students": look.students, "buttons": list(buttons), "said": said,
         "ask": _asked(look, *ask, mine, maker) if ask is not None else None,
-        "race": _raced(look, student) if look.race is not None else None,
+        "race": _raced(look, student, maker) if look.race is not None else None,
     }  # fmt: skip
 
 
@@ -77,10 +77,12 @@ def _asked(look: Look, question: Question, order: Sequence[int], mine: int | Non
     return {"html": _sentence(question.ask), "options": options, "open": ask.open, "mine": mine}
 
 
-def _raced(look: Look, student: str) -> dict[str, Any]:
+def _raced(look: Look, student: str, maker: bool) -> dict[str, Any]:
     assert look.race is not None
     by = "smallest KS distance leads" if look.race.by == "ks" else "fewest gradients for one independent draw lead"
     says = f"<b>Race</b> on {escape(_named(look.race.target))}: each student's first sampler, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the {by}."
+    if not maker:
+        says += " Choose a sampler and its settings on this page, then enter it."
     rows = [
         [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == student]
         for who, entry in look.ranking()[:ROWS]

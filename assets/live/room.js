@@ -37,6 +37,8 @@ const say = (/** @type {string} */ text) => { element("said").textContent = text
 const place = ({ key, fragment, said, lab: whole }) => {
   say(said || (key && hello[3] !== "free" ? FOLLOWS : ""))
   if (whole) Object.assign(lab, { href: new URL(`../${whole}`, location.href).href, hidden: false })
+  // Until the next page is there, the one before is of something else.
+  frame.classList.toggle("former", !key)
   if (!key) return
   const address = `${new URL(`files/${key}.html`, location.href)}#${fragment}`
   if (key === shown) frame.contentWindow?.location.replace(address)
