@@ -133,7 +133,9 @@ class Audience:
             making = asyncio.get_running_loop().create_task(page_message(wanted[0], self.code, wanted[1]))
             await asyncio.wait({making}, timeout=SOON)
             if not making.done():
-                self._show(text_of({"type": "page", "said": MAKING_RACE if wanted[1] else MAKING}), placed=False)
+                # In a race the page before goes on being of use.
+                said = {"said": MAKING_RACE} if wanted[1] else {"said": MAKING, "former": True}
+                self._show(text_of({"type": "page", **said}), placed=False)
                 # If the teacher returns to the earlier link, its page must be shown again.
                 self._made = ("", False)
             while not making.done() and self.look is not None and self._wanted(self.look) == wanted:

@@ -33,12 +33,12 @@ let hello = []
 
 const say = (/** @type {string} */ text) => { element("said").textContent = text }
 
-/** @param {{key?: string, fragment?: string, said: string, lab?: string}} message */
-const place = ({ key, fragment, said, lab: whole }) => {
+/** @param {{key?: string, fragment?: string, said: string, former?: boolean, lab?: string}} message */
+const place = ({ key, fragment, said, former, lab: whole }) => {
   say(said || (key && hello[3] !== "free" ? FOLLOWS : ""))
   if (whole) Object.assign(lab, { href: new URL(`../${whole}`, location.href).href, hidden: false })
   // Until the next page is there, the one before is of something else.
-  frame.classList.toggle("former", !key)
+  frame.classList.toggle("former", Boolean(former))
   if (!key) return
   const address = `${new URL(`files/${key}.html`, location.href)}#${fragment}`
   if (key === shown) frame.contentWindow?.location.replace(address)
