@@ -562,3 +562,17 @@ def test_contours_of_a_recipe_are_those_of_its_energy(key):
         assert np.std(TARGETS["quartic"]().log_density(theta)) > 0.1
         widest = max(widest, np.abs(theta).max())
     assert widest > 2, "standard deviations"
+
+
+def test_the_most_that_a_curl_gives_is_half_the_trace_of_the_precision():
+    """Lelièvre, Nier & Pavliotis 2013: with D = I every eigenvalue of (I + Q)A then has the real part tr(A)/2. The
+    gap without a curl is the smallest eigenvalue. Planted fault: the line is left out.
+    """
+    page = Page(VIEWS["curl"], "correlated_gaussian", {})
+    page.view.background(page.frames())
+    data = page.view.compute(page.frames())
+    a = page.target.gradient_at(np.eye(2)) - page.target.gradient_at(np.zeros((1, 2)))
+    np.testing.assert_allclose(data["best 0"][1], [np.trace(a) / 2] * 2, rtol=1e-9)
+    q, gap = data["curve 0"]
+    assert gap[np.abs(q).argmin()] == pytest.approx(np.linalg.eigvalsh(a).min(), rel=0.05)
+    assert gap.max() == pytest.approx(np.trace(a) / 2, rel=1e-9)
