@@ -92,10 +92,15 @@ OWN = ("theme", "present", "teacher", "hide", "room", "answer", "answers")
 """What a link holds of the person, whom nobody follows in it."""
 
 
+def to_share(state: AppState) -> str:
+    """The link without what is the person's own: experiment, lesson's step, views and settings of the page."""
+    parts = to_query(state).removeprefix("?").split("&")
+    return "?" + "&".join(part for part in parts if part.partition("=")[0] not in OWN)
+
+
 def to_lead(state: AppState) -> str:
-    """The link without what is the person's own: experiment, lesson's step, views, settings of the page, and resets."""
-    parts = [part for part in to_query(state).removeprefix("?").split("&") if part.partition("=")[0] not in OWN]
-    return "?" + "&".join([*parts, *([f"resets={state.resets}"] if state.resets else [])])
+    """The same with the number of resets, which pages that follow repeat."""
+    return f"{to_share(state)}&resets={state.resets}" if state.resets else to_share(state)
 
 
 def follow(state: AppState, query: str) -> list[str]:

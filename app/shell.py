@@ -71,22 +71,10 @@ class Page(Session):
         self.transport = self._transport()
         self.page = self._page()
         watch = self.state.param.watch
-        shown = [
-            "experiment",
-            "playing",
-            "speed",
-            "slow",
-            "views",
-            "axis",
-            "coordinate",
-            "shown",
-            "dark",
-            "present",
-            "resets",
-        ]
+        shown = ["experiment", "playing", "speed", "slow", "views", "axis", "coordinate", "shown", "dark", "present"]
         watch(lambda *_: self.later(self.write_link), shown)
         # Students need not wait until the teacher's page has drawn its controls again.
-        watch(lambda *_: self.later(self.room.changed, 0.0), shown)
+        watch(lambda *_: self.later(self.room.changed, 0.0), [*shown, "resets"])
         watch(lambda *_: self._show_guide(), "experiment")
         self.state.place.param.watch(lambda *_: self._show_guide(), ["lesson", "free"])
         self._show_guide()

@@ -81,7 +81,7 @@ class Share:
         on_page(self._document, lambda: self._show(urls))
 
     async def _code(self) -> str:
-        shown = link.to_lead(self.state)
+        shown = link.to_share(self.state)
         if shown not in self._codes:
             if len(self._codes) == MOST:
                 raise SpecError("share", MOST + 1, f"allowed are {MOST} short links of one page; reload it")

@@ -55,8 +55,10 @@ def test_another_step_size_goes_on_with_the_same_run():
     link.follow(student, link.to_lead(teacher))
     assert student.experiment == teacher.experiment
     assert student.resets == resets
-    # A reset is followed, once.
+    # A reset is followed, once, and asks for no other short link.
+    shared = link.to_share(teacher)
     teacher.reset()
+    assert link.to_share(teacher) == shared != link.to_lead(teacher)
     for _ in range(2):
         link.follow(student, link.to_lead(teacher))
         assert student.resets == resets + 1
