@@ -198,10 +198,22 @@ class Pages:
         """The page for a link, which offers other samplers in a race, and its fragment. Raises :class:`SpecError`."""
         shown = shown_by(query)
         racing = racing and not shown.experiment.of_model
+        if (page := self._serving(shown, racing)) is None:
+            page = await self._soon(query, shown, racing)
+        fragment = page.fragment(shown)
+        assert fragment is not None
+        return page, fragment
+
+    def _serving(self, shown: Shown, racing: bool) -> Page | None:
+        """The kept page that can show this."""
         for page in reversed(self._kept.values()):
-            if page.racing >= racing and (fragment := page.fragment(shown)) is not None:
+            if page.racing >= racing and page.fragment(shown) is not None:
                 self._kept.move_to_end(page.key)
-                return page, fragment
+                return page
+        return None
+
+    async def _soon(self, query: str, shown: Shown, racing: bool) -> Page:
+        """A page that is made for all who wait for it."""
         key = sha256(f"{racing} {query}".encode()).hexdigest()[:32]
         if key not in self._making:
             if len(self._making) >= MOST_WAITING:
@@ -209,14 +221,11 @@ class Pages:
             self._making[key] = asyncio.get_running_loop().create_task(self._make(key, query, shown, racing))
         self._waiting[key] += 1
         try:
-            page = await asyncio.shield(self._making[key])
+            return await asyncio.shield(self._making[key])
         finally:
             self._waiting[key] -= 1
             if not self._waiting[key]:
                 del self._waiting[key]
-        fragment = page.fragment(shown)
-        assert fragment is not None
-        return page, fragment
 
     async def _make(self, key: str, query: str, shown: Shown, racing: bool) -> Page:
         try:
@@ -224,6 +233,9 @@ class Pages:
                 if not self._waiting[key]:
                     # A teacher who moves a slider leaves many experiments that nobody waits for.
                     raise asyncio.CancelledError
+                # The file before may serve this one, too: it was made while the teacher paused or moved a slider.
+                if (page := self._serving(shown, racing)) is not None:
+                    return page
                 content, policy, made = await self._made(query, racing)
         finally:
             del self._making[key]

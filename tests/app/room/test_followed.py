@@ -187,6 +187,19 @@ def test_a_reader_of_a_race_can_choose_other_samplers():
     assert kinds[0] == ["sgld"] and len(kinds[1]) > 3 and kinds[1][0] == "sgld"
 
 
+def test_a_pause_while_a_file_is_made_makes_no_other(counted):
+    """Nor does another step size. Planted fault: one file for each link."""
+    pages, asked = counted
+
+    async def ask():
+        links = [FIRST, f"{FIRST}&play=0", f"{FIRST}&resets=2", FIRST.replace("0.02", "0.03"), FIRST.replace("lane=hmc", "lane=mala")]  # fmt: skip
+        return await asyncio.gather(*map(pages.of, links))
+
+    found = asyncio.run(ask())
+    assert len(asked) == 2 and len({page.key for page, _ in found[:4]}) == 1
+    assert [words(fragment)["play"] for _, fragment in found[:2]] == ["1", "0"] and "0.03" in found[3][1]
+
+
 def test_few_files_are_kept(counted, monkeypatch):
     pages, asked = counted
     monkeypatch.setattr(followed, "MOST", 2)
