@@ -132,25 +132,21 @@ class ExportMenu:
             "Picture (PNG)": ("image", self.picture),
             **{f"Film of {n} s (WebM)": ("videocam", partial(self.film, n)) for n in SECONDS},
             "Experiment (JSON)": ("data_object", self._json),
+            "Live page (HTML)": ("smart_display", self._live),
         }
-        live = {"Live page (HTML)": ("smart_display", self._live)}
         if self.state.experiment.of_model:
-            return common | live | {"Curves (CSV)": ("table_chart", self._curves)}
+            return common | {"Curves (CSV)": ("table_chart", self._curves)}
         stan = (
             {"Model (Stan)": ("functions", self._stan)}
             if self.state.experiment.target.key == TypedPosterior.key
             else {}
         )
-        return (
-            common
-            | live
-            | {
-                "Experiment (Python)": ("code", self._script),
-                **stan,
-                "Draws (NetCDF)": ("save", lambda: self._draws(".nc")),
-                "Draws (CSV)": ("table_chart", lambda: self._draws(".csv")),
-            }
-        )
+        return common | {
+            "Experiment (Python)": ("code", self._script),
+            **stan,
+            "Draws (NetCDF)": ("save", lambda: self._draws(".nc")),
+            "Draws (CSV)": ("table_chart", lambda: self._draws(".csv")),
+        }
 
     def _items(self) -> list[dict[str, str]]:
         return [{"label": label, "icon": icon} for label, (icon, _) in self.actions().items()]
@@ -200,11 +196,12 @@ class ExportMenu:
             self.notify("info", "A live page is being made already.")
             return
         experiment, views = self.state.experiment, tuple(self.state.views)
+        if experiment.of_own_data:
+            held = "shows your data: everybody who has the file sees them" if experiment.of_model else "holds your table: everybody who has the file has it"  # fmt: skip
+            self.notify("warning", f"The live page {held}, too.")
         if experiment.of_model:
             self.notify("info", "A recording of this experiment is being made, which takes ten seconds: models of data need Python to run.")  # fmt: skip
         else:
-            if experiment.of_own_data:
-                self.notify("warning", "The live page holds your table: everybody who has the file has it, too.")
             self.notify("info", "The live page is being made. What was never compiled for it takes a minute.")
         make = partial(live_page, experiment, shown=views, axis=self.state.axis, upload=self.state.own_data)
         self._making = True

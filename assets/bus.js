@@ -234,7 +234,7 @@ export function render({ model }) {
         const role = found?.type === "Figure" ? "img" : "group"
         if (found) found.setv("text" in found ? { text } : { html_attributes: { role, "aria-label": text } }, { sync: false })
       }
-      // The width of a caption is known once it is painted.
+      // The width of a figure is known once it is laid out.
       if (data.type === "text") setTimeout(fitLabels, 50)
       if (data.type === "step") player.say(data.windows, data.colours)
     }
