@@ -166,6 +166,9 @@ class GuardedPage(DocHandler):
         if named and self.application.generate_session_ids:
             _refuse(self, "A link to the lab cannot name a session: open it without bokeh-session-id and bokeh-token.")
             return
+        # Panel reads ``theme`` as UTF-8, and would answer 500 to other bytes.
+        for values in self.request.arguments.values():
+            values[:] = [value.decode(errors="replace").encode() for value in values]
         await _read_lesson(self.request)
         async with PAGES:
             # A reader who has left meanwhile needs no page.

@@ -776,6 +776,12 @@ def test_a_link_names_no_session(server):
         assert answer.code == 403 and b"cannot name a session" in answer.body
 
 
+@pytest.mark.parametrize("name", ["theme", "target", "lesson", "play"])
+def test_a_link_of_other_bytes_opens_a_page(server, name):
+    """Panel itself reads the theme of a link, as UTF-8."""
+    assert run(get(server, f"/app?{name}=light%ff%fe")).code == 200
+
+
 def test_the_servers_address_leads_to_what_a_link_says(server):
     """Fails where ``http://host:5006/?lesson=...`` opens the opening page: Panel leads on without the query."""
 
