@@ -13,7 +13,8 @@ import holoviews as hv
 import numpy as np
 from bokeh.document import Document
 from bokeh.io.doc import patch_curdoc
-from bokeh.models import LegendItem
+from bokeh.models import BoxSelectTool, LegendItem, Plot, TapTool
+from holoviews.plotting.links import DataLink
 
 from lessons import sweep as sweeps
 from lessons.document import is_number
@@ -129,16 +130,18 @@ def write(outcome: Outcome, lesson: Lesson, folder: Path) -> list[Path]:
 
 
 def bokeh_plot(made: Any) -> Any:
-    """HoloViews' plot of a figure: ``state`` is Bokeh's figure, without its tools, and ``update(i)`` shows a frame."""
+    """HoloViews' plot of a figure: ``state`` is Bokeh's figure, or a layout of it and its table, and ``update(i)``
+    shows a frame. Of a figure's tools those that select remain."""
     prepare("bokeh")
     # Its renderer would give its theme to the document of whoever looks at a page.
     document = Document()
     with patch_curdoc(document):
         plot = hv.renderer("bokeh").instance(theme=None).get_plot(made)
-    drawn = plot.state
-    drawn.update(sizing_mode="stretch_width", toolbar_location=None, tools=[])
-    for legend in drawn.legend:
-        legend.update(orientation="vertical", padding=2, spacing=0, border_line_color=None, label_text_font_size="12px", click_policy="none")  # fmt: skip
+    for drawn in plot.state.select({"type": Plot}):
+        selecting = [tool for tool in drawn.tools if isinstance(tool, (TapTool, BoxSelectTool))]
+        drawn.update(sizing_mode="stretch_width", toolbar_location=None, tools=selecting)
+        for legend in drawn.legend:
+            legend.update(orientation="vertical", padding=2, spacing=0, border_line_color=None, label_text_font_size="12px", click_policy="none")  # fmt: skip
     return plot
 
 
@@ -337,6 +340,40 @@ def sweep(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str], colours:
     return _swept_overlay(step, sweeps.axis_of(step), lanes, colours, lanes)
 
 
+def sweep_table(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str], colours: Sequence[str] = COLOURS) -> Any:
+    """The same beside a table of its points, with linked brushing: a selection in one shows in the other.
+
+    A ring lies around each selected point. In Bokeh alone: Matplotlib has no selections.
+    """
+    assert step.sweep is not None
+    lanes = swept(step, rows, names)
+    columns = table_columns(step, lanes, names)
+    what = sweeps.quantity_of(step.sweep)
+    at = hv.Dimension("at", label=sweeps.label_of(step, sweeps.axis_of(step)))
+    value = hv.Dimension("value", label=f"|{what}|" if _of_sizes(step) else what)
+    rings = hv.Points(columns, ["x", "y"]).opts(
+        size=16, line_width=3, color=EXACT, fill_alpha=0, line_alpha=0, selection_fill_alpha=0, selection_line_alpha=1,
+        nonselection_fill_alpha=0, nonselection_line_alpha=0, tools=["tap", "box_select"],
+    )  # fmt: skip
+    table = hv.Table(columns, [hv.Dimension("lane", label="Sampler"), at], value)
+    DataLink(rings, table)
+    return _swept_overlay(step, sweeps.axis_of(step), lanes, colours, lanes, [rings]) + table
+
+
+def table_columns(step: Step, lanes: Sequence[Swept], names: Sequence[str]) -> dict[str, list[Any]]:
+    """The points of all lanes, one after the other: their places in the figure, and the columns of the table."""
+    values = _values(step, sweeps.axis_of(step))
+    xs = [float(x) for lane in lanes for x in lane.x]
+    ys = [float(y) for lane in lanes for y in lane.y]
+    return {
+        "x": xs,
+        "y": ys,
+        "lane": [name for name, lane in zip(names, lanes, strict=True) for _ in lane.x],
+        "at": [f"{x:g}" if _numeric(values) else str(values[int(x)]) for x in xs],
+        "value": [f"{y:.4g}" for y in ys],
+    }
+
+
 def sweep_map(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str]) -> Any:
     """The same at each value of the other axes, as a HoloMap; where there are none, just that."""
     assert step.sweep is not None
@@ -360,8 +397,8 @@ def sweep_map(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str]) -> A
     return hv.HoloMap(frames, kdims=[sweeps.label_of(step, name) for name in others])
 
 
-def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Sequence[str], every: Sequence[Swept]) -> Any:  # fmt: skip
-    """The layers of ``lanes``, on axes for ``every`` one that is drawn there in turn."""
+def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Sequence[str], every: Sequence[Swept], above: Sequence[Any] = ()) -> Any:  # fmt: skip
+    """The layers of ``lanes`` and those ``above`` them, on axes for ``every`` one that is drawn there in turn."""
     assert step.sweep is not None
     values = _values(step, axis)
     layers = []
@@ -384,7 +421,7 @@ def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Seque
     else:
         xticks = [(at if _numeric(values) else i, str(at)) for i, at in enumerate(values)]
     return _framed(
-        layers, step.title, logx=_log(values), logy=log, xticks=xticks,
+        [*layers, *above], step.title, logx=_log(values), logy=log, xticks=xticks,
         xlim=_around(np.array(values if _numeric(values) else range(len(values)), dtype=float), _log(values)),
         ylim=_around(ends, log), xlabel=sweeps.label_of(step, axis), ylabel=f"|{what}|" if _of_sizes(step) else what,
     )  # fmt: skip

@@ -9,13 +9,14 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.lesson import proof
-from app.lesson.sweeping import HEIGHT, SweepPicture
+from app.lesson.sweeping import HEIGHT, TABLE_HEIGHT, SweepPicture
 from app.theme import Theme
 from app.turn import on_page
 from lessons import Step
 
 EACH_SECONDS = 0.3
 """The picture of a sweep has its new points so often."""
+BRUSHING = "Drawn by HoloViews, with linked brushing: select points, by a click or a drag, or rows of the table."
 
 
 class Measuring:
@@ -71,12 +72,19 @@ class Measuring:
             if self.picture is not None:
                 self.picture.show(rows)
             elif rows and self._step.sweep is not None:
-                self.picture = SweepPicture(self._step, rows, self._names, self._colours)
+                self.picture = SweepPicture(self._step, rows, self._names, self._colours, table=True)
                 self._show()
 
     def _show(self) -> None:
         found = proof.of(self._step)
-        picture = [pn.pane.Bokeh(self.picture.figure, height=HEIGHT, sizing_mode="stretch_width", margin=(4, 8), theme=None)] if self.picture is not None and found is not None else []  # fmt: skip
+        picture = []
+        if self.picture is not None and found is not None:
+            parts = ((self.picture.figure, HEIGHT), (self.picture.table, TABLE_HEIGHT))
+            picture = [
+                pn.pane.Bokeh(part, height=height, sizing_mode="stretch_width", margin=(4, 8), theme=None)
+                for part, height in parts
+            ]
+            picture.append(pn.pane.HTML(BRUSHING, margin=(0, 12), styles={"font-size": "13px"}))
         line: list[Any] = []
         if found is None:
             button = pmui.Button(
