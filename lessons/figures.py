@@ -131,7 +131,8 @@ def write(outcome: Outcome, lesson: Lesson, folder: Path) -> list[Path]:
 
 def bokeh_plot(made: Any) -> Any:
     """HoloViews' plot of a figure: ``state`` is Bokeh's figure, or a layout of it and its table, and ``update(i)``
-    shows a frame. Of a figure's tools those that select remain."""
+    shows a frame. Of a figure's tools those that select remain.
+    """
     prepare("bokeh")
     # Its renderer would give its theme to the document of whoever looks at a page.
     document = Document()
