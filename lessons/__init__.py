@@ -74,8 +74,11 @@ a number in the text
     What the step calls its lanes, one text for each: ``names = ["with Γ", "without Γ"]``.
 ``question``
     Answered before running: ``ask``, ``options`` (2 to 6), ``answer`` (the number of the right one, from 1), ``why``.
+    A wrong option is a table, ``{ text = "…", reply = "…" }``: the reply is one sentence for a student who chose it,
+    and says what is measured instead. ``by`` is by what the answer is right: ``"measure"`` if left out, else
+    ``"definition"`` or ``"calculation"``, which the page says after ``why``.
 ``watch``
-    One sentence: where to look.
+    One sentence: where to look, and what is to be seen there.
 ``claim``
     ``[[claim]]``, as many as there are. ``says`` is a sentence that the check mark stands beside. ``measure`` is one
     of :mod:`lessons.measures`, ``"probability(column:5;high:1e-8)"``; ``lane`` its lane (1 if left out). With
@@ -86,7 +89,25 @@ a number in the text
     it must be so by so many standard errors. ``quick = { tolerance = 0.1 }`` replaces what is other at reduced
     length: bounds or margins, each as a whole. ``paper`` sets the number of a figure beside ours: ``{ figure, number,
     ours, reason }``. ``ours`` is what a full run gave, which every full run checks; ``reason`` says why the two
-    differ and is needed where they do by more than the margin.
+    differ and is needed where they do by more than the margin. ``supports = ["answer"]``, ``["watch"]`` or both: the
+    claim proves the marked answer, or what the watch sentence says.
+``check``
+    ``[[check]]``, up to 20: a claim that students do not see, of the marked answer or the watch sentence. It has the
+    fields of a claim, and ``supports`` is needed. With ``change``, in the form of a step's, it is measured on the
+    step's experiment with that change, and ``against = "before"`` compares the lane with the same one without it::
+
+        [[check]]
+        says = "Half the step has half the floor."
+        supports = ["watch"]
+        change = { lane1.sampler.step_size = 0.2 }
+        measure = "ks"
+        against = "before"
+        equals = 0.5
+        tolerance = 0.08
+        quick = { tolerance = 0.12 }
+
+    ``change = { n_steps = 4000 }`` is a shorter or longer run, on a model of data too; ``quick = { change = … }`` is
+    the change at reduced length where it is another one.
 ``sweep``
     ``measure`` of every lane over a ``grid`` of addresses, with ``seeds`` seeds::
 

@@ -183,7 +183,8 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
     compiled = [f for lesson in lessons for step in lesson.steps if step.spec is not None for f in needed(step.spec)]
     jit.prepare(compiled)
     report: dict[str, Any] = {}
-    n = failed = 0
+    passed: list[bool] = []
+    checked: list[bool] = []
     with ExitStack() as stack:
         do: sweeps.Work = sweeps.Processes(options.processes)
         if options.cluster:
@@ -194,14 +195,15 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
             steps, began = [], time.monotonic()
             outcomes: dict[int, Outcome] = {}
             for step in lesson.steps:
-                if not (step.claims or ((options.plots or options.html) and step.new_spec)):
+                if not (step.claims or step.checks or ((options.plots or options.html) and step.new_spec)):
                     continue
                 with _progress() as told:
                     outcome = run_step(step, quick=options.quick, seeds=options.seeds, progress=told, do=do, results=results)  # fmt: skip
                 print(f"  {step.number} {step.title}")
-                for result in outcome.results:
-                    print(as_text(result), flush=True)
-                    n, failed = n + 1, failed + (not result.passed)
+                for result, what in [(x, "") for x in outcome.results] + [(x, "check: ") for x in outcome.checks]:
+                    print(as_text(result, what), flush=True)
+                passed += [result.passed for result in outcome.results]
+                checked += [result.passed for result in outcome.checks]
                 pictures = _figures().write(outcome, lesson, options.plots) if options.plots else []
                 if options.html is not None:
                     outcomes[step.number] = outcome
@@ -210,7 +212,9 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
             if options.html is not None:
                 record.write(options.html, handout(lesson, outcomes, quick=options.quick, teacher=options.teacher))
             print(f"  {time.monotonic() - began:.1f} s", flush=True)
-    print(f"{n - failed} of {n} claims passed" + (f", {failed} FAILED" if failed else ""))
+    also = f", {sum(checked)} of {len(checked)} checks" if checked else ""
+    failed = [*passed, *checked].count(False)
+    print(f"{sum(passed)} of {len(passed)} claims passed{also}" + (f", {failed} FAILED" if failed else ""))
     if options.json is not None:
         data = {"quick": options.quick, "seeds": options.seeds, "lessons": report}
         record.write(options.json, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
@@ -241,15 +245,15 @@ def _contact_sheet(lessons: Sequence[Lesson], folder: Path) -> None:
         print("\n  ".join([str(path), *amiss]), flush=True)
 
 
-def as_text(result: Result) -> str:
-    """A claim's lines: what it says, then measured, expected, tolerance and pass."""
+def as_text(result: Result, what: str = "") -> str:
+    """A claim's lines: what it says, then measured, expected, tolerance and pass; ``what`` stands before a check."""
     claim = result.claim
     of = "sweep" if claim.reduction is not None else f"lane {claim.lane}"
     of = f"{of} {claim.reduction}" if claim.reduction is not None else of
     measured = f"{result.measured:.6g}" + (f" ± {result.error:.2g}" if result.error else "")
     allowed = f", tolerance {result.allowed:.2g}" if result.allowed is not None else ""
     lines = [
-        f"    {'pass' if result.passed else 'FAIL'}  {claim.says}",
+        f"    {'pass' if result.passed else 'FAIL'}  {what}{claim.says}",
         f"          {claim.measure.key} ({of}): measured {measured}, expected {result.expected}{allowed}",
     ]
     if len(result.by_seed) > 1:
@@ -267,6 +271,7 @@ def _step_data(outcome: Outcome, pictures: Sequence[Path]) -> dict[str, Any]:
         "number": outcome.step.number,
         "title": outcome.step.title,
         "claims": [{**_claim_data(result), "exact": _exact(outcome.step, result)} for result in outcome.results],
+        "checks": [{**_claim_data(result), "supports": list(result.claim.supports)} for result in outcome.checks],
         "sweep": _sweep_data(outcome),
         "figures": [path.name for path in pictures],
     }

@@ -4,7 +4,7 @@ A run's numbers do not depend on what else is run, nor on where: lanes and seeds
 compiled loops release the interpreter's lock), sweeps to what they are given.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +29,8 @@ class Outcome:
     step: Step
     quick: bool
     results: tuple[Result, ...]
+    """Of the claims."""
+    checks: tuple[Result, ...]
     lanes: tuple[tuple[Any, ...], ...]
     """Of every seed the lanes: :class:`~lessons.measures.base.Evidence`, or :class:`~samplers.models.run.ModelRun`."""
     table: sweeps.Table | None
@@ -38,24 +40,29 @@ def run_step(
     step: Step, *, quick: bool = False, seeds: int | None = None, progress: Progress | None = None,
     do: sweeps.Work = sweeps.in_threads, results: sweeps.Results | None = None, each: sweeps.Each | None = None,
 ) -> Outcome:  # fmt: skip
-    """Run a step at full or reduced length, and judge its claims. Without ``seeds`` it takes as many as it says.
+    """Run a step at full or reduced length, and judge its claims and checks. Without ``seeds`` it takes as many as it
+    says.
 
     ``each`` is told of every run of a sweep as it is done.
     """
     n_seeds = seeds or (step.quick_seeds if quick else step.seeds)
     spec = step.quick_spec if quick else step.spec
     name = step.title
-    plain = [claim for claim in step.claims if claim.reduction is None]
-    lanes: tuple[tuple[Any, ...], ...] = ()
-    if spec is not None and (plain or step.sweep is None):
-        run = _model_runs if spec.of_model else _runs
-        lanes = run(spec, _needs(plain), n_seeds, lambda done, total: progress and progress(name, done, total))
+    judged = (*step.claims, *step.checks)
+    lanes: dict[Experiment, tuple[tuple[Any, ...], ...]] = {}
+    needs = {} if spec is None else _needs_of_runs(spec, judged, quick)
+    for made, wanted in needs.items():
+        if made != spec or wanted or step.sweep is None:
+            run = _model_runs if made.of_model else _runs
+            lanes[made] = run(made, wanted, n_seeds, lambda done, total: progress and progress(name, done, total))
     table = None
     if step.sweep is not None:
         told = (lambda done, total: progress(f"{name}: sweep", done, total)) if progress is not None else None
         table = sweeps.of_step(step, quick=quick, seeds=n_seeds, do=do, results=results, progress=told, each=each)
-    judged = tuple(_judge(claim, lanes, table, quick) for claim in step.claims)
-    return Outcome(step, quick, judged, lanes, table)
+    own = lanes.get(spec, ()) if spec is not None else ()
+    found = tuple(_judge(claim, _lanes_of(claim, spec, lanes, quick), table, quick) for claim in judged)
+    n = len(step.claims)
+    return Outcome(step, quick, found[:n], found[n:], own, table)
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,33 @@ def live_result(step: Step, claim: Claim, runs: Sequence[Run | ModelRun]) -> Liv
         result = _judge(claim, (lanes,), None, counted < full)
     settled = stopped or counted >= full or (counted >= first and result is not None and result.chance is None)
     return LiveResult(counted, first, full, settled, result)
+
+
+def _needs_of_runs(spec: Experiment, claims: Iterable[Claim], quick: bool) -> dict[Experiment, dict[int, set[str]]]:
+    """Every experiment that claims are measured on, the step's own first, with what the measures of its lanes need."""
+    of_run: dict[Experiment, list[Claim]] = {spec: []}
+    for claim in claims:
+        if claim.reduction is None:
+            of_run.setdefault(claim.experiment(spec, quick), []).append(claim)
+    out: dict[Experiment, dict[int, set[str]]] = {made: {} for made in of_run}
+    for made, some in of_run.items():
+        n = len(made.lanes)
+        for lane, needs in _needs(some).items():
+            where, number = (made, lane) if lane <= n else (spec, lane - n)
+            out[where].setdefault(number, set()).update(needs)
+    return out
+
+
+def _lanes_of(
+    claim: Claim, spec: Experiment | None, lanes: Mapping[Experiment, tuple[tuple[Any, ...], ...]], quick: bool
+) -> tuple[tuple[Any, ...], ...]:
+    """The lanes that a claim counts: those of its run, and behind them the unchanged ones where it compares them."""
+    if spec is None or claim.reduction is not None:
+        return ()
+    made = claim.experiment(spec, quick)
+    if max(claim.lanes) <= len(made.lanes):
+        return lanes[made]
+    return tuple((*new, *old) for new, old in zip(lanes[made], lanes[spec], strict=True))
 
 
 def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:

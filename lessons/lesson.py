@@ -24,6 +24,7 @@ from samplers.choices import Reader
 from samplers.migrations import control
 
 MAX_CLAIMS = 20
+MAX_CHECKS = 20
 MAX_EXERCISES = 5
 MAX_SEEDS = 100
 MAX_POINTS = 2_000
@@ -37,6 +38,12 @@ LENGTHS = ("n_steps", "burn_in", "n_chains", "thin")
 QUANTITIES = (VALUE, BIAS, RELATIVE_BIAS, RATIO, DIFFERENCE)
 AT, BEST, BEST_AT, SLOPE = "at", "best", "best_at", "slope"
 REDUCTIONS = (AT, BEST, BEST_AT, SLOPE)
+ANSWER, WATCH = "answer", "watch"
+SUPPORTED = (ANSWER, WATCH)
+BEFORE = "before"
+MEASURE, DEFINITION, CALCULATION = "measure", "definition", "calculation"
+GROUNDS = {MEASURE: "", DEFINITION: "True by definition.", CALCULATION: "This follows by calculation."}
+"""By what an answer is right, and the sentence that says so."""
 TOO_DEEP = "its tables are nested too deeply."
 FIGURES = ("marginal", "joint", "trace", "autocorrelation", "sweep", "scores")
 
@@ -77,7 +84,7 @@ class Claim:
     lane: int
     """Counted from 1."""
     against: int | None
-    """The other lane of a ratio or a difference."""
+    """The other lane of a ratio or a difference. Behind the lanes of a changed run, the unchanged ones are counted."""
     quantity: str
     reduction: str | None
     """How a sweep becomes one number."""
@@ -87,6 +94,16 @@ class Claim:
     quick_goal: Goal
     paper: Paper | None
     line: int
+    supports: tuple[str, ...] = ()
+    """What of the step it proves: the marked answer, the watch sentence."""
+    change: Mapping[str, Any] | None = field(default=None, hash=False)
+    """Of a check: what its own run has other than the step's experiment."""
+    quick_change: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def experiment(self, spec: Experiment, quick: bool) -> Experiment:
+        """What it is measured on; ``spec`` is the step's experiment at that length."""
+        change = self.quick_change if quick else self.change
+        return spec if change is None else _changed(spec, change)
 
     def make_measure(self) -> Measure:
         """The measure as an object."""
@@ -109,9 +126,21 @@ class Question:
 
     ask: str
     options: tuple[str, ...]
+    replies: tuple[str, ...]
+    """For each option the line that a student who chose it reads; empty for the right one."""
     answer: int
     """Counted from 1."""
     why: str
+    by: str = MEASURE
+
+    def reply(self, option: int) -> str:
+        """What is said of an option, counted from 1; nothing of a question that was skipped."""
+        return self.replies[option - 1] if option else ""
+
+    @property
+    def explanation(self) -> str:
+        """Why the answer is right, and by what where no measure says so."""
+        return f"{self.why} {GROUNDS[self.by]}".strip()
 
 
 @dataclass(frozen=True)
@@ -195,6 +224,8 @@ class Step:
     question: Question | None
     watch: str
     claims: tuple[Claim, ...]
+    checks: tuple[Claim, ...]
+    """Of the marked answer and the watch sentence: judged like claims, and not shown."""
     sweep: Sweep | None
     figures: tuple[str, ...]
     names: tuple[str, ...]
@@ -300,18 +331,19 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
         seeds=seeds or 1, quick_seeds=quick_seeds,
         views=_names(fields, "views", 12, last.views if last else ()),
         controls=_controls(fields, spec, last), page=_page(fields, last), question=_question(fields),
-        watch=fields.text("watch"), claims=(), sweep=_sweep(fields, spec, quick_spec, quick_grid, quick, seeds or 1),
+        watch=fields.text("watch"), claims=(), checks=(), sweep=_sweep(fields, spec, quick_spec, quick_grid, quick, seeds or 1),
         figures=_figures(fields), names=_lane_names(fields, spec, last, new),
         teacher=fields.text("teacher", limit=MAX_PROSE), exercises=tuple(_exercises(fields)), new_spec=new,
     )  # fmt: skip
     claims = tuple(_claim(entry, step) for entry in fields.tables("claim", MAX_CLAIMS))
+    checks = tuple(_check(entry, step) for entry in fields.tables("check", MAX_CHECKS))
     fields.done()
     for text, line in ((step.text, section.line), (step.watch, fields.place.line((*fields.path, "watch")))):
         try:
             live.check(text, spec)
         except SpecError as error:
             raise LessonError(fields.place.file, line, str(error)) from None
-    return replace(step, claims=claims)
+    return replace(step, claims=claims, checks=checks)
 
 
 # --- the experiment --------------------------------------------------------------------------------------------------
@@ -453,11 +485,25 @@ def _question(fields: Fields) -> Question | None:
     listed = question.take("options")
     if not isinstance(listed, list) or not 2 <= len(listed) <= 6:
         raise question.error("options", listed, "allowed is a list of 2 to 6 texts")
-    options = tuple(question.prose(("options", i), option) for i, option in enumerate(listed))
+    options, replies = zip(*(_option(question, i, option) for i, option in enumerate(listed)), strict=True)
     answer = question.count("answer", None, 1, len(options))
-    question.done()
     assert answer is not None
-    return Question(ask, options, answer, why)
+    if replies[answer - 1]:
+        raise question.place.error((*question.path, "options", answer - 1), replies[answer - 1], "the right option has no reply: why says it")  # fmt: skip
+    by = question.key("by", tuple(GROUNDS), MEASURE)
+    question.done()
+    return Question(ask, options, replies, answer, why, by)
+
+
+def _option(question: Fields, place: int, option: Any) -> tuple[str, str]:
+    """The text of an option, and its reply."""
+    if not isinstance(option, Mapping):
+        return question.prose(("options", place), option), ""
+    fields = Fields(option, question.place, (*question.path, "options", place))
+    fields.needed("text")
+    text, reply = fields.text("text"), fields.text("reply")
+    fields.done()
+    return text, reply
 
 
 def _exercises(fields: Fields) -> Iterator[Exercise]:
@@ -562,14 +608,63 @@ def _product(sizes: Any) -> int:
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 
-def _claim(fields: Fields, step: Step) -> Claim:
+def _check(fields: Fields, step: Step) -> Claim:
+    """A claim that is not shown, about the step's own run or a changed one."""
+    fields.needed("supports")
+    quick = fields.data.get("quick")
+    change = fields.take("change")
+    quick_change = change
+    if isinstance(quick, Mapping) and "change" in quick:
+        quick_change = quick["change"]
+        fields.data["quick"] = {name: value for name, value in quick.items() if name != "change"}
+    if change is None and quick_change is None:
+        return _claim(fields, step)
+    if step.spec is None or step.quick_spec is None:
+        raise fields.error("change", "…", "the step has no experiment to change")
+    specs = []
+    for spec, values in ((step.spec, change), (step.quick_spec, quick_change)):
+        if not isinstance(values, Mapping):
+            raise fields.error("change", values, "allowed is a table, as of a step")
+        try:
+            specs.append(_changed(spec, values))
+        except SpecError as error:
+            raise fields.place.wrapped((*fields.path, "change"), error) from None
+    claim = _claim(fields, replace(step, spec=specs[0], quick_spec=specs[1], sweep=None), before=step)
+    return replace(claim, change=change, quick_change=quick_change)
+
+
+def _changed(spec: Experiment, change: Mapping[str, Any]) -> Experiment:
+    """A step's experiment with a change; of a model of data ``n_steps`` is that of every lane. Raises SpecError."""
+    if not (spec.of_model and "n_steps" in change):
+        return changed(spec, change)
+    data = changed(spec, {name: value for name, value in change.items() if name != "n_steps"}).to_dict()
+    if not isinstance(change["n_steps"], int) or not 1 <= change["n_steps"] <= MAX_STEPS:
+        raise SpecError("n_steps", change["n_steps"], f"allowed is a whole number from 1 to {MAX_STEPS:,}")
+    data["lanes"] = [{**lane, "n_steps": change["n_steps"]} for lane in data["lanes"]]
+    return Experiment.from_dict(data)
+
+
+def _supports(fields: Fields) -> tuple[str, ...]:
+    names = fields.keys("supports", len(SUPPORTED)) or ()
+    if not set(names) <= set(SUPPORTED):
+        raise fields.error("supports", list(names), f"allowed is a list of {' and '.join(SUPPORTED)}")
+    return names
+
+
+def _claim(fields: Fields, step: Step, before: Step | None = None) -> Claim:
+    """A claim about the step's run; ``before`` is the step without the change of a check."""
     if step.spec is None:
         raise fields.error("measure", "…", "the step has no experiment to claim anything of")
     fields.needed("says")
-    says = fields.text("says")
+    says, supports = fields.text("says"), _supports(fields)
     n = len(step.spec.lanes)
-    lane, against = fields.count("lane", 1, 1, n), fields.count("against", None, 1, n)
+    lane = fields.count("lane", 1, 1, n)
     assert lane is not None
+    if before is not None and fields.data.get("against") == BEFORE:
+        fields.take("against")
+        against: int | None = n + lane
+    else:
+        against = fields.count("against", None, 1, n)
     swept = step.sweep is not None and "measure" not in fields
     if swept:
         assert step.sweep is not None
@@ -582,7 +677,7 @@ def _claim(fields: Fields, step: Step) -> Claim:
         raise fields.error("quantity", quantity, "ratio and difference need against, the number of the other lane, and the others have none")  # fmt: skip
     reduction, where = _reduction(fields, step, lane, against) if swept else (None, ())
     made = MEASURES[measure.key](**measure.values())
-    chains = _check_measure(fields, made, step, lane, against) if not swept else (FEWEST, FEWEST)
+    chains = _check_measure(fields, made, step, before, lane, against) if not swept else (FEWEST, FEWEST)
     quick = fields.table("quick")
     full_given, quick_given = _goal_values(fields), _goal_values(quick) if quick is not None else {}
     if quick is not None:
@@ -599,15 +694,22 @@ def _claim(fields: Fields, step: Step) -> Claim:
     paper = _paper(fields, goals[0])
     fields.done()
     line = fields.place.line(fields.path)
-    return Claim(says, measure, lane, against, quantity, reduction, where, goals[0], goals[1], paper, line)
+    return Claim(says, measure, lane, against, quantity, reduction, where, goals[0], goals[1], paper, line, supports)
 
 
-def _check_measure(fields: Fields, made: Measure, step: Step, lane: int, against: int | None) -> tuple[int, int]:
+def _check_measure(
+    fields: Fields, made: Measure, step: Step, before: Step | None, lane: int, against: int | None
+) -> tuple[int, int]:
     """Check that the lanes have such a number; the chains at full and at reduced length."""
     try:
         assert step.spec is not None and step.quick_spec is not None
+        runs = step.spec.runs()
+        if before is not None and before.spec is not None:
+            runs = (*runs, *before.spec.runs())
         for number in (lane, against or lane):
-            run = step.spec.runs()[number - 1]
+            if number > len(runs):
+                raise SpecError("against", BEFORE, f"the step's own run has no lane {lane}")
+            run = runs[number - 1]
             made.check(run)
             if made.of_model:
                 continue

@@ -3,6 +3,7 @@
 import logging
 from collections import OrderedDict
 from concurrent.futures import CancelledError
+from dataclasses import replace
 
 from app.threads import workers
 from lessons import Step
@@ -52,7 +53,9 @@ class Proof:
                 from lessons import figures
 
                 figures.prepare("bokeh")
-            self.results = run_step(self.step, quick=True, progress=self._told, each=self._measured).results
+            self.results = run_step(
+                replace(self.step, checks=()), quick=True, progress=self._told, each=self._measured
+            ).results
         except CancelledError:
             log.info("Nobody waits any more for the runs of a step")
         except Exception:

@@ -86,7 +86,7 @@ seeds = 2
 
 [question]
 ask = "What?"
-options = ["This", "That"]
+options = ["This", { text = "That", reply = "Less." }]
 answer = 1
 why = "So."
 
@@ -106,6 +106,17 @@ measure = { key = "variance" }
 against = 2
 above = 0.1
 below = 10
+
+[[check]]
+says = "Twice as many steps have it too."
+supports = ["answer", "watch"]
+change = { n_steps = 1000 }
+measure = "mean"
+against = "before"
+quantity = "difference"
+equals = 0
+tolerance = 0.5
+quick = { change = { n_steps = 200 }, tolerance = 1 }
 ```
 
 ## Second
@@ -161,12 +172,20 @@ def test_all_fields_are_read(tmp_path):
     assert first.watch == "Look."
     assert first.figures == ("trace",)
     assert (first.question.options, first.question.answer) == (("This", "That"), 1)
+    assert [first.question.reply(option) for option in (0, 1, 2)] == ["", "", "Less."]
+    assert first.question.explanation == "So."
     about, ratio = first.claims
     assert about.measure == Choice("mean", (("column", 2),))
     assert about.goal == Goal(equals=0.0, errors=5.0, tolerance=0.5)
     assert about.quick_goal == Goal(equals=0.0, tolerance=1.0)
     assert about.paper.ours == 0.02
     assert about.line == 46
+    assert about.supports == ()
+    (check,) = first.checks
+    assert (check.supports, check.lane, check.against, check.quantity) == (("answer", "watch"), 1, 3, "difference")
+    assert check.experiment(first.spec, quick=False) == replace(first.spec, n_steps=1000)
+    assert check.experiment(first.quick_spec, quick=True) == replace(first.spec, n_steps=200)
+    assert check.quick_goal == Goal(equals=0.0, tolerance=1.0)
     assert (ratio.lane, ratio.against, ratio.quantity) == (1, 2, "ratio")
     assert ratio.quick_goal == ratio.goal == Goal(above=0.1, below=10.0)
     assert (second.spec, second.quick_spec, second.views) == (first.spec, first.quick_spec, first.views)
@@ -269,7 +288,23 @@ BAD = [
     ("n_steps = 100\n", "n_stepps = 0\n", 37, "there is no such field"),
     ("n_steps = 100\n", "grid = { sampler.step_size = [1] }\n", 37, "the step has no sweep"),
     ("answer = 1", "answer = 3", 43, "allowed is a whole number from 1 to 2"),
-    ('options = ["This", "That"]', 'options = ["This"]', 42, "allowed is a list of 2 to 6 texts"),
+    ('options = ["This", ', 'options = [', 42, "allowed is a list of 2 to 6 texts"),
+    ('"This", {', '{ reply = "No." }, {', 42, "text = None: it is needed"),
+    ('"This", {', '{ text = "This", replies = "No." }, {', 42, "there is no such field here; there are: reply, text"),
+    ('"This", {', '{ text = "This", reply = "No." }, {', 42, "the right option has no reply"),
+    ('reply = "Less."', 'reply = "<i>Less"', 42, "HTML is not allowed"),
+    ('reply = "Less."', f'reply = "{"x" * 401}"', 42, "allowed is a text of up to 400 characters"),
+    ('why = "So."', 'why = "So."\nby = "faith"', 45, "allowed is one of measure, definition, calculation"),
+    ('why = "So."', 'why = "So."\nby = "definition"', None, None),
+    ('says = "A number."', 'says = "A number."\nsupports = ["why"]', 48, "allowed is a list of answer and watch"),
+    ('says = "A number."', 'says = "A number."\nchange = { n_steps = 5 }', 48, "there is no such field"),
+    ('supports = ["answer", "watch"]\n', "", 63, "supports = None: it is needed"),
+    ("change = { n_steps = 1000 }", "change = { n_stepps = 1000 }", 66, "there is no such value"),
+    ("change = { n_steps = 1000 }", "change = 1000", 66, "allowed is a table"),
+    ("change = { n_steps = 1000 }\n", "", 63, "allowed is a table"),
+    ("change = { n_steps = 200 }", "change = { n_steps = -1 }", None, "n_steps = -1"),
+    ("change = { n_steps = 1000 }", 'change = { lane3 = "hmc~full" }\nlane = 3', None, "the step's own run has no lane 3"),
+    ('against = "before"', 'against = "after"', 68, "allowed is a whole number from 1 to 2"),
     ('why = "So."\n', "", 40, "question.why = None: it is needed"),
     ('says = "A number."\n', "", 46, "claim.1.says = None: it is needed"),
     ("mean(column:2)", "meen(column:2)", 48, "there is no such measure; there are: mean"),
@@ -294,21 +329,21 @@ BAD = [
     ('number = 0.01, ours = 0.02, reason = "None."', "number = 9.0, ours = 0.02", 54, "a sentence says why"),
     ("number = 0.01", "number = [1]", 54, "allowed is a number, or a text"),
     ('figure = "Fig 9", ', "", 54, "figure = None: it is needed"),
-    ("below = 10\n```", "below = 10\n```\n\nMore text.", 64, "text follows the block of settings"),
-    ("below = 10\n```", "below = 10\n```\n```toml\n```", 63, "two blocks of settings"),
-    ("lane3 = \"hmc~full\"\n```", 'lane3 = "hmc~full"', 70, "the block of settings has no end"),
-    ("lane3 =", "lane4 =", 75, "there are 2, so the next is lane3"),
-    ("lane1.sampler.step_size = 0.02", "lane1.sampler.step_size = 99", 73, "allowed is a number from"),
-    ("lane1.sampler.step_size = 0.02", "lane1.sampler.size = 99", 73, "there is no such value"),
+    ("200 }, tolerance = 1 }\n```", "200 }, tolerance = 1 }\n```\n\nMore text.", 75, "text follows the block of settings"),
+    ("200 }, tolerance = 1 }\n```", "200 }, tolerance = 1 }\n```\n```toml\n```", 74, "two blocks of settings"),
+    ("lane3 = \"hmc~full\"\n```", 'lane3 = "hmc~full"', 81, "the block of settings has no end"),
+    ("lane3 =", "lane4 =", 86, "there are 2, so the next is lane3"),
+    ("lane1.sampler.step_size = 0.02", "lane1.sampler.step_size = 99", 84, "allowed is a number from"),
+    ("lane1.sampler.step_size = 0.02", "lane1.sampler.size = 99", 84, "there is no such value"),
     ("target.rho = 0.1", "target.rho = {}", None, None),  # nothing is changed
-    ("target.rho = 0.1", "target.scale.x = 0.1", 74, "there is no such value"),
-    ("[change]", "[change.change]", 72, "there is no such value"),
+    ("target.rho = 0.1", "target.scale.x = 0.1", 85, "there is no such value"),
+    ("[change]", "[change.change]", 83, "there is no such value"),
     ("[experiment]\n", "[change]\n", 25, "allowed is a table, after a step that has an experiment"),
     ("[quick]\n", '[change]\nseed = 2\n[quick]\n', 36, "the step has experiment already"),
     ("seed = 9\n", f"seed = {'9' * 5000}\n", None, "thousands of digits"),
     ("seed = 9\n", f"seed = {'[' * 3000}\n", None, "nested too deeply"),
     ("seed = 9\n", f"{'a.' * 3000}a = 9\n", None, ""),
-    ("Only text.", "x" * 9_000, 64, "allowed are 8,000"),
+    ("Only text.", "x" * 9_000, 75, "allowed are 8,000"),
     ("Only text.", "## x\n" * 60, 6, "allowed are 1 to 40"),
     ("Only text.", "x" * 300_000, 1, "the file is too large"),
 ]  # fmt: skip
