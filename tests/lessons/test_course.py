@@ -1,7 +1,8 @@
-"""Every claim of the course holds at reduced length, and has a planted fault that makes it fail.
+"""Every claim and check of the course holds at reduced length, and has a planted fault that makes it fail.
 
 The fault is in the experiment: something in it is changed and it is run again, or two of its lanes change places,
-and then those claims that the fault is about must not pass. Seeds are fixed.
+and then those claims that the fault is about must not pass. Seeds are fixed. A step's checks are counted on after its
+claims.
 """
 
 from dataclasses import replace
@@ -18,6 +19,19 @@ from samplers.spec import max_lanes
 from samplers.targets.posterior_data import PRESETS as OWN
 
 LIBRARY = load_all()
+
+
+def with_checks(step):
+    """The step with its checks among its claims."""
+    return replace(step, claims=(*step.claims, *step.checks), checks=())
+
+
+STEPS = {
+    (lesson.key, step.number): with_checks(step)
+    for lesson in LIBRARY.lessons.values()
+    for step in lesson.steps
+    if step.claims or step.checks
+}
 FIRST = ("langevin", "step-size", "gamma")
 """Lessons whose planted fault is everywhere the same: the first two lanes exchanged."""
 
@@ -48,9 +62,20 @@ def _model(key):
     return {"table": key, **{name: value for name, value in OWN[key]._asdict().items() if isinstance(value, str)}}
 
 
+def unchanged(step):
+    """The change that a check is about is not made."""
+    claims = tuple(
+        replace(claim, **dict.fromkeys(("change", "quick_change"), claim.change and {})) for claim in step.claims
+    )
+    return replace(step, claims=claims)
+
+
 # For every step: what is wrong, and the claims, counted from 1, that must notice. Two numbers are lanes or
-# methods exchanged; a table is a change as in a lesson.
+# methods exchanged; a table is a change as in a lesson. A check that is not here has the fault that its change is not
+# made, or else that its lane is the next one.
 FAULTS = {
+    # A chain with an accept step has no floor.
+    ("step-size", 1): [((1, 2), (1, 2, 3, 4)), ({"lane1": "hmc(step_size:0.4)~full", "lane2": "hmc(step_size:0.8)~full"}, (5, 6))],
     ("minibatch-noise", 1): [((1, 2), (1, 2)), ((2, 3), (4,)), ({"target": {"mean": 0.5}}, (3,))],
     ("minibatch-noise", 2): [
         # HMC's leapfrog is of second order; of noise that is subtracted ten times as much is the same.
@@ -181,10 +206,17 @@ PATCHED = {("scan", 3)}
 
 def faults_of(step, key):
     """The planted faults of a step, each with the numbers of the claims that must notice."""
-    if key in FIRST:
-        about = [n for n, claim in enumerate(step.claims, 1) if {claim.lane, claim.against} & {1, 2}]
-        return [((1, 2), about)] if step.sweep is None else []
-    return FAULTS.get((key, step.number), [])
+    found = list(FAULTS.get((key, step.number), []))
+    known = {number for _, numbers in found for number in numbers}
+    n = len(LIBRARY.lessons[key].steps[step.number - 1].claims)
+    if key in FIRST and step.sweep is None:
+        about = [i for i, claim in enumerate(step.claims[:n], 1) if {claim.lane, claim.against} & {1, 2}]
+        found += [((1, 2), [i for i in about if i not in known])]
+    for i, check in enumerate(step.claims[n:], n + 1):
+        if i not in known:
+            lanes = (check.lane, check.lane % len(step.quick_spec.lanes) + 1)
+            found.append((unchanged if check.change is not None else lanes, (i,)))
+    return found
 
 
 def exchanged(listed, numbers):
@@ -214,7 +246,7 @@ def judged(step, fault, sound):
     seeds = 1 if step.quick_spec.of_model else None
     swept = any(claim.reduction for claim in step.claims)
     if isinstance(fault, tuple):
-        if not swept:
+        if not swept and not any(claim.change is not None for claim in step.claims):
             lanes = tuple(exchanged(lanes, fault) for lanes in sound.lanes[:seeds])
             return [headless._judge(claim, lanes, None, True) for claim in step.claims]
         step = replace(step, quick_spec=replace(step.quick_spec, lanes=exchanged(step.quick_spec.lanes, fault)))
@@ -228,28 +260,25 @@ def judged(step, fault, sound):
 
 
 def test_every_claim_has_a_planted_fault():
-    steps = {
-        (lesson.key, step.number): step
-        for lesson in LIBRARY.lessons.values()
-        for step in lesson.steps
-        if step.claims and lesson.key not in FIRST
-    }
-    assert set(steps) == set(FAULTS) | PATCHED
+    claimed = {(lesson.key, step.number) for lesson in LIBRARY.lessons.values() for step in lesson.steps if step.claims}
+    wanting = {place for place in claimed if place[0] not in FIRST}
+    assert wanting <= set(FAULTS) | PATCHED
+    assert set(FAULTS) | PATCHED <= set(STEPS)
     for place, faults in FAULTS.items():
         noticed = sorted(number for _, claims in faults for number in claims)
-        assert noticed == list(range(1, len(steps[place].claims) + 1)), place
+        claims = LIBRARY.lessons[place[0]].steps[place[1] - 1].claims
+        needed = set() if place[0] in FIRST else set(range(1, len(claims) + 1))
+        assert len(set(noticed)) == len(noticed), place
+        assert needed <= set(noticed) <= set(range(1, len(STEPS[place].claims) + 1)), place
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("key", "number"),
-    [(key, step.number) for key, lesson in LIBRARY.lessons.items() for step in lesson.steps if step.claims],
-)
+@pytest.mark.parametrize(("key", "number"), STEPS)
 def test_claims_of_a_step(key, number, monkeypatch):
     """Fails where a claim does not hold at reduced length, or holds although its experiment is at fault. Where a
     claim allows four standard errors from 64 chains, chance alone makes it fail once in 6,000 choices of the seed
     (Student's law with 63 degrees)."""
-    step = LIBRARY.lessons[key].steps[number - 1]
+    step = STEPS[key, number]
     if step.quick_spec.target.values().get("corpus") == "reuters":
         pytest.importorskip("lda", reason="the package with the Reuters articles is not built for this Python")
     remembered = remembering()
@@ -271,5 +300,6 @@ def test_claims_of_a_step(key, number, monkeypatch):
         assert not held, f"with {fault}: {held}"
     if (key, number) in PATCHED:
         monkeypatch.setattr(scan, "exact_tau", lambda m, n, variance: 1 + variance * n / m)
-        again = [headless._judge(claim, sound.lanes, sound.table, True) for claim in step.claims]
+        n = len(LIBRARY.lessons[key].steps[number - 1].claims)
+        again = [headless._judge(claim, sound.lanes, sound.table, True) for claim in step.claims[:n]]
         assert not [x.claim.says for x in again if x.passed]
