@@ -81,6 +81,7 @@ export function render({ model }) {
         item.append(button)
       } else {
         item.append(html("span", "text", `${one.right ? "✓ " : ""}${one.html}${ask.mine === one.number ? " <i>(yours)</i>" : ""}`))
+        if (one.reply) item.append(html("p", "reply", one.reply))
       }
       if (counted) {
         if (both) item.append(bar(one.before, totals.before, "before", " first"))

@@ -113,9 +113,10 @@ def _step(lesson: Lesson, step: Step, outcome: Outcome | None, figures: Sequence
         order = lesson.shuffled(step.number)
         options = "".join(f"<li>{sentence(step.question.options[number - 1])}</li>" for number in order)
         right = ascii_uppercase[order.index(step.question.answer)]
+        replies = "".join(f"<p><b>{ascii_uppercase[i]}.</b> {sentence(said)}</p>" for i, n in enumerate(order) if (said := step.question.reply(n)))  # fmt: skip
         parts.append(
             f"<div class='question'><p><b>Before you look:</b> {sentence(step.question.ask)}</p><ol type='A'>{options}</ol>"
-            f"<details><summary>Answer</summary><p><b>{right}.</b> {sentence(step.question.why)}</p></details></div>"
+            f"<details><summary>Answer</summary><p><b>{right}.</b> {sentence(step.question.explanation)}</p>{replies}</details></div>"
         )
     for kind, divs in figures:
         shown = "".join(f"<div>{div}</div>" for div in divs)
@@ -169,7 +170,7 @@ def _glossary(lesson: Lesson, teacher: bool) -> str:
 def terms(lesson: Lesson) -> str:
     """The terms that the lesson uses as a list, each with its sentence."""
     texts = [text for step in lesson.steps for text in (step.title, step.text, step.watch, *(claim.says for claim in step.claims))]  # fmt: skip
-    texts += [text for step in lesson.steps if step.question for text in (step.question.ask, *step.question.options, step.question.why)]  # fmt: skip
+    texts += [text for step in lesson.steps if step.question for text in (step.question.ask, *step.question.options, *step.question.replies, step.question.why)]  # fmt: skip
     found = sorted(used(texts), key=lambda term: term.name.lower())
     listed = "".join(f"<dt>{sentence(term.name)}</dt><dd>{sentence(term.says)}</dd>" for term in found)
     return f"<dl>{listed}</dl>" if found else ""

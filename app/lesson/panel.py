@@ -285,11 +285,17 @@ class LessonPanel:
         for number in lesson.shuffled(step.number):
             text, state = question.options[number - 1], "open"
             if not self.place.waiting:
+                # The chosen option and the right one stay in sight.
+                if number in (answer, question.answer) and not any(isinstance(part, Anchor) for part in parts):
+                    parts.append(Anchor(fresh=self._answered))
                 state = "right" if number == question.answer else "wrong" if number == answer else "other"
             parts.append(Option(
                 lambda number=number: self.reply(number), state=state, words=as_words(text), sizing_mode="stretch_width", margin=(3, 12),
                 content=self._text(in_line(text), margin=0),
             ))  # fmt: skip
+            if number == answer and question.reply(number):
+                said = in_line(question.reply(number), self._explained)
+                parts.append(self._text(said, margin=(0, 12, 6, 12), styles={"border-left": "4px solid #d3473d", "padding-left": "10px"}))  # fmt: skip
         if self.place.waiting:
             skip = pmui.Button(label="Skip", size="small", variant="text", margin=(0, 8),
                                description="Skip: run it without a prediction.")  # fmt: skip
@@ -298,8 +304,7 @@ class LessonPanel:
             parts.append(pn.Row(skip, note, sizing_mode="stretch_width", margin=0))
         else:
             verdict = "" if not answer else "<b>Right.</b> " if answer == question.answer else "<b>Not quite.</b> "
-            parts.append(Anchor(fresh=self._answered))
-            parts.append(self._text(verdict + in_line(question.why, self._explained), margin=(4, 12, 8, 12)))
+            parts.append(self._text(verdict + in_line(question.explanation, self._explained), margin=(4, 12, 8, 12)))
             self._answered = False
         return parts
 

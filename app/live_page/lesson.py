@@ -100,7 +100,8 @@ def _question(lesson: Lesson, step: Step) -> str:
         return ""
     order = lesson.shuffled(step.number)
     options = "".join(
-        f"<li><button type='button' class='option' data-option='{number}'>{sentence(question.options[number - 1])}</button></li>"
+        f"<li><button type='button' class='option' data-option='{number}'>{sentence(question.options[number - 1])}</button>"
+        f"{_reply(number, question.reply(number))}</li>"
         for number in order
     )
     right = ascii_uppercase[order.index(question.answer)]
@@ -108,8 +109,12 @@ def _question(lesson: Lesson, step: Step) -> str:
         f"<div class='question'><p><b>Before you run it:</b> {sentence(question.ask)}</p><ol type='A'>{options}</ol>"
         "<p class='wait small' hidden><button type='button' class='skip'>Skip</button> The experiment waits for your answer.</p>"
         "<p class='verdict' role='status'></p>"
-        f"<details class='why'><summary>Answer</summary><p><b>{right}.</b> {sentence(question.why)}</p></details></div>"
+        f"<details class='why'><summary>Answer</summary><p><b>{right}.</b> {sentence(question.explanation)}</p></details></div>"
     )
+
+
+def _reply(option: int, said: str) -> str:
+    return f"<p class='reply' data-reply='{option}' hidden>{sentence(said)}</p>" if said else ""
 
 
 def _claims(step: Step, live: bool, swept: bool) -> str:

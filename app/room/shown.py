@@ -70,6 +70,7 @@ def _asked(look: Look, question: Question, order: Sequence[int], mine: int | Non
     options = [
         {
             "number": n, "html": _sentence(question.options[n - 1]), "right": ask.shown and n == question.answer,
+            "reply": _sentence(question.reply(n)) if ask.shown and n == mine else "",
             "now": now[n - 1] if seen else None, "before": before[n - 1] if seen and ask.first else None,
         }
         for n in order

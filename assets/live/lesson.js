@@ -136,6 +136,10 @@ export class LessonPage {
       button.setAttribute("aria-disabled", String(!waiting))
       button.setAttribute("aria-pressed", String(number === answer))
     }
+    for (const one of part.querySelectorAll("[data-reply]")) {
+      const line = /** @type {HTMLElement} */ (one)
+      line.hidden = waiting || Number(line.dataset.reply) !== answer
+    }
     /** @type {HTMLElement} */ (part.querySelector(".wait")).hidden = !waiting
     const why = /** @type {HTMLDetailsElement} */ (part.querySelector(".why"))
     why.hidden = waiting

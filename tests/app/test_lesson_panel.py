@@ -64,9 +64,10 @@ n_steps = 1000
 
 [question]
 ask = "What?"
-options = ["$$x$$", "That"]
+options = [{ text = "$$x$$", reply = "Less than that." }, "That", { text = "More", reply = "Less than this." }]
 answer = 2
 why = "So."
+by = "definition"
 
 [[claim]]
 says = "True."
@@ -196,7 +197,7 @@ def test_the_link_holds_the_experiment_only_where_it_is_not_the_steps(mine):
     ("?lesson=mine&step=0", ["step", "1 to 2", "step 1"]),
     ("?lesson=mine&step=one", ["step", "one"]),
     ("?lesson=mine&step=²", ["step", "²"]),
-    ("?lesson=mine&answer=3", ["answer", "options"]),
+    ("?lesson=mine&answer=4", ["answer", "options"]),
     ("?lesson=mine&answer=x", ["answer"]),
     ("?lesson=mine&step=2&answer=1", ["answer", "1"]),
     ("?lesson=mine&try=yes", ["try", "yes"]),
@@ -715,7 +716,8 @@ def test_the_panel_shows_the_answer_only_after_it_was_given(mine):
     assert "True." not in texts_of(panel), "claims may tell the answer"
     assert panel.texts(state.experiment, run_of(state.experiment, 10)) == []
     options = panel.panel.select(Option)
-    assert [one.state for one in options] == ["open", "open"]
+    assert [one.state for one in options] == ["open"] * 3
+    assert "Less than" not in texts_of(panel)
     # They stand in an order of their own; an answer is the option's number in the file.
     first = next(one for one in options if one.words == "x")
     first._handle_msg("anything")
@@ -723,8 +725,13 @@ def test_the_panel_shows_the_answer_only_after_it_was_given(mine):
     first._handle_msg("chosen")
     assert state.place.answer == 1
     assert state.playing
-    assert {one.words: one.state for one in panel.panel.select(Option)} == {"x": "wrong", "That": "right"}
-    assert "So." in texts_of(panel)
+    assert {one.words: one.state for one in panel.panel.select(Option)} == {
+        "x": "wrong",
+        "That": "right",
+        "More": "other",
+    }
+    assert "So. True by definition." in texts_of(panel)
+    assert "Less than that." in texts_of(panel) and "Less than this." not in texts_of(panel)
     assert "True." in texts_of(panel)
     live = panel.texts(state.experiment, run_of(state.experiment, 4200))
     assert len(live) == 5

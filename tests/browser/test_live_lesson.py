@@ -37,7 +37,8 @@ n_steps = 300
 
 [question]
 ask = "Which BAD?"
-options = ["This one", "BAD", "Neither"]
+options = [{ text = "This one", reply = "That is less BAD." }, "BAD", { text = "Neither", reply = "It is one BAD." }]
+by = "calculation"
 answer = 2
 why = "It is so BAD."
 
@@ -149,9 +150,13 @@ def test_a_student_answers_and_sees_the_marks(opened, text):
     page.locator("#step").click()
     assert steps(page) == 0 and page.evaluate(STILL)
     assert not page.get_by_text("It is so").is_visible()
+    assert page.locator(".reply:visible").count() == 0
     page.get_by_text("This one").click()
     shows(page, "Not quite.")
     shows(page, "It is so")
+    shows(page, "This follows by calculation.")
+    (reply,) = page.locator(".reply:visible").all_inner_texts()
+    assert reply.startswith("That is less"), "the reply to the chosen option, and no other"
     assert not page.get_by_text("First answer").is_visible()
     states = page.locator(".option").evaluate_all(
         "all => Object.fromEntries(all.map((one) => [one.dataset.option, one.dataset.state]))"

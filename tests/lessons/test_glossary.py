@@ -13,7 +13,7 @@ LESSONS = [lesson for lesson in load_all().lessons.values() if (COURSE / lesson.
 def texts(step):
     """All that a student reads of a step."""
     question = step.question
-    asked = [question.ask, *question.options, question.why] if question is not None else []
+    asked = [question.ask, *question.options, *question.replies, question.why] if question is not None else []
     more = [*(claim.says for claim in step.claims), *(exercise.text for exercise in step.exercises)]
     return [step.title, step.text, step.watch, *asked, *more, *step.names]
 

@@ -113,9 +113,10 @@ sampler.step_size = [0.001, 0.002]
 
 [question]
 ask = "What is it?"
-options = ["This", "That"]
+options = ["This", { text = "That", reply = "It is less." }]
 answer = 1
 why = "Because of it."
+by = "definition"
 
 [[claim]]
 says = "It is a distance."
@@ -148,7 +149,15 @@ def test_a_lesson_is_one_file(lesson, outcomes):
     """With its text, its claim, folded answers, and nothing that is fetched; solutions are the teacher's."""
     made = handout(lesson, outcomes)
     result = outcomes[1].results[0]
-    for part in ("Steps &amp; bias", "0.002", "What is it?", "<summary>Answer</summary>", f"{result.measured:.5g}"):
+    for part in (
+        "Steps &amp; bias",
+        "0.002",
+        "What is it?",
+        "<summary>Answer</summary>",
+        "It is less.",
+        "True by definition.",
+        f"{result.measured:.5g}",
+    ):
         assert part in made, part
     assert "<b>A.</b> Because" in made or "<b>B.</b> Because" in made
     order = lesson.shuffled(1)

@@ -126,21 +126,28 @@ def test_of_many_leads_the_last_is_shown(room):
 def test_an_answer_counts_once_and_bars_are_hidden_until_they_are_revealed(room):
     async def do(new_page, rooms, code, secret):
         a, b = await new_page(), await new_page()
-        await rooms.ask(code, secret, "langevin", 2, 4)
+        await rooms.ask(code, secret, "step-size", 1, 4)
         await until(lambda: a.bar["ask"] and b.bar["ask"])
-        a.sends(["answer", 2], ["answer", 3])
+        a.sends(["answer", 1], ["answer", 3])
         b.sends(["answer", 9], ["answer", "1"], ["answer"])
-        await until(lambda: a.bar["ask"]["mine"] == 2)
+        await until(lambda: a.bar["ask"]["mine"] == 1)
         await rest()
-        assert (await rooms.look(code)).votes == {a.kept: 2}
+        assert (await rooms.look(code)).votes == {a.kept: 1}
         assert "allowed is a whole number from 1 to 4" in b.bar["said"]
         assert all(one["now"] is None and not one["right"] for page in (a, b) for one in page.bar["ask"]["options"])
+        assert not any(one["reply"] for page in (a, b) for one in page.bar["ask"]["options"])
         await rooms.reveal(code, secret)
         await until(lambda: not b.bar["ask"]["open"])
         assert sum(one["now"] for one in b.bar["ask"]["options"]) == 1
+        await until(lambda: not a.bar["ask"]["open"])
+        replies = [
+            {one["number"]: one["reply"] for one in page.bar["ask"]["options"] if one["reply"]} for page in (a, b)
+        ]
+        assert list(replies[0]) == [1] and "flat above 0" in replies[0][1], "who chose a wrong option reads why"
+        assert replies[1] == {}, "who did not answer reads none"
         assert b.bar["ask"]["mine"] is None and sum(one["right"] for one in b.bar["ask"]["options"]) == 1
 
-    room(do, STEP)
+    room(do, "?lesson=step-size&views=marginal")
 
 
 def test_a_page_is_one_student_whatever_it_sends(room):
