@@ -304,6 +304,7 @@ BAD = [
     ("change = { n_steps = 1000 }\n", "", 63, "allowed is a table"),
     ("change = { n_steps = 200 }", "change = { n_steps = -1 }", None, "n_steps = -1"),
     ("change = { n_steps = 1000 }", 'change = { lane3 = "hmc~full" }\nlane = 3', None, "the step's own run has no lane 3"),
+    ("[[check]]\n", "[[check]]\nsupports = ['watch']\n" * 20 + "[[check]]\n", 63, "allowed is a list of up to 20 tables"),
     ('against = "before"', 'against = "after"', 68, "allowed is a whole number from 1 to 2"),
     ('why = "So."\n', "", 40, "question.why = None: it is needed"),
     ('says = "A number."\n', "", 46, "claim.1.says = None: it is needed"),
@@ -385,7 +386,7 @@ def test_broken_files_stop_no_others(tmp_path, monkeypatch):
     assert list(library.lessons) == [*LIBRARY.lessons, "good", "needy"]
     assert len(library.problems) == 6, library.problems
     for told in ("01-broken.md:3: it is not TOML", "03-langevin.md:1: there is another lesson called langevin",
-                 "05-latin.md:65: it is not a text file in UTF-8", "06-folder.md:1: it cannot be read",
+                 "05-latin.md:76: it is not a text file in UTF-8", "06-folder.md:1: it cannot be read",
                  "none: there is no such folder", "04-needy.md:1: it needs the lesson nowhere"):  # fmt: skip
         assert any(told in problem for problem in library.problems), (told, library.problems)
     monkeypatch.delenv(VARIABLE)

@@ -360,6 +360,57 @@ def test_a_broken_lesson_is_told_and_the_others_run(folder, capsys):
     assert "there is no such lesson" in capsys.readouterr().err
 
 
+CHECKED = """+++
+title = "Checked"
+minutes = 1
++++
+## a
+```toml
+experiment = "target=gaussian&lane=sgld(step_size:0.2)~full&lane=sgld(step_size:0.8)~full&n_chains=64&n_steps=8000"
+
+[[check]]
+says = "Half the step has half the floor."
+supports = ["watch"]
+change = { lane2.sampler.step_size = 0.4 }
+measure = "ks"
+lane = 2
+against = "before"
+equals = 0.44
+tolerance = 0.05
+```
+## b
+```toml
+n_steps = 2
+experiment = { target = "topics(corpus:bars;n_topics:10)", lanes = ["collapsed_gibbs"] }
+[[check]]
+says = "More steps have the lower perplexity."
+supports = ["answer"]
+change = { n_steps = 40 }
+measure = "score"
+against = "before"
+quantity = "difference"
+below = 0
+```
+"""
+
+
+def test_a_check_is_measured_on_a_changed_run_beside_the_unchanged_one(folder, capsys, tmp_path):
+    """Planted faults: the change is not made; the other lane is looked at; fewer steps in place of more."""
+    out = tmp_path / "out.json"
+    (folder / "checked.md").write_text(CHECKED, encoding="utf-8")
+    assert main(["checked", "--json", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "pass  check: Half the step has half the floor." in text
+    assert "0 of 0 claims passed, 2 of 2 checks" in text
+    first = json.loads(out.read_text(encoding="utf-8"))["lessons"]["checked"]["steps"][0]
+    assert first["claims"] == []
+    assert first["checks"][0]["supports"] == ["watch"]
+    for old, new in (("step_size = 0.4", "step_size = 0.8"), ("lane = 2", "lane = 1"), ("n_steps = 40", "n_steps = 1")):
+        (folder / "checked.md").write_text(CHECKED.replace(old, new), encoding="utf-8")
+        assert main(["checked"]) == 1
+        assert "1 of 2 checks, 1 FAILED" in capsys.readouterr().out, new
+
+
 def test_a_false_claim_exits_1(folder, capsys, tmp_path):
     """The planted fault: a claim that is false, beside one that is true, from the same runs."""
     out = tmp_path / "out.json"
