@@ -79,6 +79,21 @@ def test_mypy():
     run(tool("mypy"))
 
 
+def test_scripts_of_live_pages_have_their_types(tmp_path):
+    """By JSDoc; the planted fault is a wrong type in one of them."""
+    compiler = shutil.which("tsc")
+    if compiler is None:
+        pytest.skip("TypeScript's compiler is not on the path: npm install typescript")
+    run(compiler, "--project", "assets/live")
+    scripts = tmp_path / "live"
+    shutil.copytree(ROOT / "assets" / "live", scripts)
+    with (scripts / "host.js").open("a", encoding="utf-8") as file:
+        file.write("\n/** @type {number} */\nexport const planted = 'text'\n")
+    found = subprocess.run([compiler, "--project", scripts], capture_output=True, text=True, check=False)
+    assert found.returncode != 0
+    assert "'string' is not assignable to type 'number'" in found.stdout
+
+
 def test_import_contracts():
     run(tool("lint-imports"))
 
