@@ -45,7 +45,6 @@ def model_page(state: AppState, title: str, text: str = "", beside: bool = False
 
 def _left_out(state: AppState, found: dict[str, Any]) -> list[str]:
     """A sentence about the views that are too large to record."""
-    there = {picture["title"] for picture in found["figures"]}
-    titles = [VIEWS[key].title_for(state.experiment) for key in state.shown_views()]
-    left = [title for title in titles if title not in there]
+    there = {picture["key"] for picture in found["figures"]}
+    left = [VIEWS[key].title_for(state.experiment) for key in state.shown_views() if key not in there]
     return [escape(f"Too large to record: {', '.join(left)}.")] if left else []

@@ -124,7 +124,7 @@ def _recorded(
         item = standalone(view.figure)
         light, dark = dressed(view.figure)
         figures.append(
-            {"title": view.title, "hint": view.hint, "figure": item, "fixed": fixed, "moments": moments, "light": light, "dark": dark}
+            {"key": key, "title": view.title, "hint": view.hint, "figure": item, "fixed": fixed, "moments": moments, "light": light, "dark": dark}
         )  # fmt: skip
     widgets = any(isinstance(model, Widget) for view in views.values() for model in view.figure.references())
     return {"steps": steps, "figures": figures, "widgets": widgets} if figures else None

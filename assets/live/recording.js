@@ -5,7 +5,7 @@ import { find } from "./feeds.js"
 
 /** A figure's contents at a recorded step: columns and properties by the model's id, and captions.
  * @typedef {{data: Record<string, any>, properties: Record<string, any>, captions: Array<[string, number | null]>}} Moment */
-/** @typedef {{title: string, hint: string, figure: any, fixed: Record<string, any>, moments: Moment[], light: Record<string, any>, dark: Record<string, any>}} Picture */
+/** @typedef {{key: string, title: string, hint: string, figure: any, fixed: Record<string, any>, moments: Moment[], light: Record<string, any>, dark: Record<string, any>}} Picture */
 /** @typedef {{steps: number[], figures: Picture[]}} Recording */
 
 /** Milliseconds for which playback shows each recorded step. */
