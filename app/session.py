@@ -154,7 +154,6 @@ class Session:
         at = (place.lesson, place.number)
         self.do_later(self.runner.bus.send_address(self.link(), self._written_at not in (None, at)))
         self._written_at = at
-        self.room.changed()
 
     def running(self) -> tuple[Any, list[Any]]:
         """What runs now, and the runs that claims about it are held against."""
@@ -504,6 +503,7 @@ class Session:
         self.presenter.lesson = self.state.place.lesson is not None
         self.page.param.update(sx=self._sx(), sidebar_open=self._opens_sidebar(asked=self.state.place.free))
         self.later(self.write_link)
+        self.later(self.room.changed, 0.0)
 
     def _screen_classes(self) -> list[str]:
         return ["filled"] if self.state.present else []

@@ -101,13 +101,17 @@ export function render({ model }) {
       const head = element("tr", "")
       for (const words of ["", "sampler", "KS distance", "gradients for one draw", ""]) head.append(element(words ? "th" : "td", "", words))
       table.append(head)
-      found.rows.forEach(([title, ks, tau, mine], i) => {
+      found.rows.forEach(([title, ks, tau, mine, link], i) => {
         const row = element("tr", mine ? "mine" : "")
         row.append(element("td", "", `${i + 1}`), element("td", "", mine ? `${title} (yours)` : title), element("td", "", ks), element("td", "", tau))
         const cell = element("td", "")
-        const open = press("open", "Open", false, i)
-        open.setAttribute("aria-label", `Open number ${i + 1}, ${title}`)
-        cell.append(open)
+        const named = (button, words) => {
+          button.setAttribute("aria-label", `${words} number ${i + 1}, ${title}`)
+          cell.append(button, " ")
+        }
+        if (link) named(Object.assign(element("a", "", "Open"), { href: link, target: "_blank", rel: "noopener" }), "Open")
+        if (maker) named(press("open", "Show the class", false, i), "Show the class")
+        else named(press("open", "Open", false, i), "Open")
         row.append(cell)
         table.append(row)
       })

@@ -111,8 +111,8 @@ GROUPS = {
     "app/room": (
         "test_attacks",
         "test_follow",
-        "test_followed",
         "test_hub",
+        "test_pages",
         "test_race",
         "test_rooms",
         "test_students",

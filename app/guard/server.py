@@ -27,7 +27,7 @@ from app.guard.connections import MAX_HEADER, OPEN, Bounded
 from app.guard.page_queue import PAGES
 from app.guard.socket import MAX_MESSAGE, GuardedSocket
 from app.lesson.course import lesson_apart
-from app.room import followed, web
+from app.room import pages, web
 from app.room.network import addresses
 from app.room.rooms import AWAY, rooms
 
@@ -219,7 +219,7 @@ class ShortLink(RequestHandler):
             return
         if link:
             # A short link has no room; the page of a room needs live pages.
-            students = f"&room={code}" in link and followed.possible()
+            students = f"&room={code}" in link and pages.possible()
             self.redirect(f"../room/{code}" if students else f"../app{link}")
         else:
             _refuse(

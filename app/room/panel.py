@@ -14,12 +14,12 @@ import panel as pn
 from app import link
 from app.lesson.course import read_apart
 from app.lesson.place import SKIPPED
-from app.room import followed, race, shown
+from app.room import pages, race, shown
 from app.room.bar import RoomBar
 from app.room.hub import hub
 from app.room.network import address_of
 from app.room.presses import Presses
-from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, new_mark, rooms
+from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, carefully, new_mark, rooms
 from app.room.share import Share
 from app.turn import on_page
 from samplers.parameters import SpecError
@@ -93,7 +93,7 @@ class RoomPanel:
             self._opening = False
         self.leave()
         self._secret = secret
-        if followed.possible():
+        if pages.possible():
             # Her students' first page is made before they come.
             self._do_later(_make_ready(self._led))
 
@@ -155,6 +155,11 @@ class RoomPanel:
         if action == "leave" and not self.is_maker:
             self._go()
             return
+        if action == "back" and not self.state.room:
+            self.state.room = self.bar.code
+            self._write_link()
+            self._do(self._come_in(self._student, ""))
+            return
         if action == "again" and self._proof and not self._opening:
             self._do(self._open_again())
             return
@@ -172,7 +177,7 @@ class RoomPanel:
         return {
             "code": self.share.open, "ask": self._ask, "reveal": lambda: self._do(rooms().reveal(code, secret)),
             "race": self._race, "by_ks": lambda: self._rank("ks"), "by_tau": lambda: self._rank("tau"),
-            "end_race": lambda: self._do(rooms().race(code, secret, "", "ks")), "close": lambda: self._do(rooms().close(code, secret)),
+            "end_race": lambda: self._do(rooms().race(code, secret, "", "ks")), "put_away": lambda: self._do(rooms().put_away(code, secret)), "close": lambda: self._do(rooms().close(code, secret)),
         }  # fmt: skip
 
     def _of_student(self, given: int) -> dict[str, Callable[[], None]]:
@@ -257,16 +262,26 @@ class RoomPanel:
             self._take(look.link)
         ask = look.ask
         self.lesson.withhold(not self.is_maker and ask is not None and ask.open and self._is_here(ask))
-        if ask is not None and ask.shown and self._is_here(ask) and self.state.place.waiting and not self.is_maker:
-            self.lesson.reply(look.votes.get(self._student, SKIPPED))
+        if ask is not None and ask.shown and self._is_here(ask) and self.state.place.waiting:
+            if self.is_maker:
+                # Her class has answered; she starts the run herself.
+                self.state.place.reply(SKIPPED)
+            else:
+                self.lesson.reply(look.votes.get(self._student, SKIPPED))
+        if self.is_maker and before is None:
+            # The page may have been loaded with another link than the room's.
+            self.changed()
+        if shown.is_past(self._said, before, look):
+            self._said = ""
         self._draw()
 
     def _go(self) -> None:
         self.leave()
         self._look, self._secret = None, ""
         self.lesson.withhold(False)
-        self.panel.objects = []
-        self.state.room = ""
+        self._was_in, self.state.room = False, ""
+        self._shown = shown.after_leaving()
+        self._do(self.bar.show(self._shown))
         self._write_link()
 
     def _is_here(self, ask: Ask) -> bool:
@@ -327,20 +342,20 @@ class RoomPanel:
         self._do(rooms().race(self.state.room, self._secret, race.target_text(experiment), "ks"))
 
     def _rank(self, by: str) -> None:
-        if self._look is not None and self._look.race is not None:
-            self._do(rooms().race(self.state.room, self._secret, self._look.race.target, by))
+        if self._look is not None and self._look.racing is not None:
+            self._do(rooms().race(self.state.room, self._secret, self._look.racing.target, by))
 
     def _enter(self) -> None:
-        if self._look is None or self._look.race is None or self._entering:
+        if self._look is None or self._look.racing is None or self._entering:
             return
         try:
-            made = race.raced(self.state.experiment, self._look.race.target)
+            made = race.raced(self.state.experiment, self._look.racing.target)
         except SpecError as error:
             self._say(str(error))
             return
         self._entering = True
         self._say(shown.ENTERING)
-        self._do(self._measure(made, self._look.race.number))
+        self._do(self._measure(made, self._look.racing.number))
 
     async def _measure(self, made: Any, number: int) -> None:
         try:
@@ -391,35 +406,25 @@ class RoomPanel:
             if look.ask is not None and look.ask.open
             else []
         )
-        racing = look.race is not None and look.race.target == race.target_text(self.state.experiment)
-        other = [["by_tau", "Rank by gradients", False] if look.race.by == "ks" else ["by_ks", "Rank by KS", False], ["end_race", "End the race", False]] if look.race is not None else []  # fmt: skip
+        racing = look.racing is not None and look.racing.target == race.target_text(self.state.experiment)
+        other = [["by_tau", "Rank by gradients", False] if look.racing.by == "ks" else ["by_ks", "Rank by KS", False], ["end_race", "End the race", False]] if look.racing is not None else []  # fmt: skip
         start = [] if racing or self.state.experiment.of_model else [["race", "Race on this target", False]]
-        return [["code", "Show the code", False], *ask, *reveal, *start, *other, ["close", "Close the room", False]]
+        bars, over = look.asks is not None and look.asks.shown, look.race is not None and look.race.over
+        away = [["put_away", "Close the bars" if bars else "Close the table", False]] if bars or over else []
+        return [["code", "Show the code", False], *ask, *reveal, *start, *other, *away, ["close", "Close the room", False]]  # fmt: skip
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> None:
-        self._do_later(self._carefully(work))
+        self._do_later(carefully(self._change(work), self._say))
 
-    async def _carefully(self, work: Coroutine[Any, Any, Any]) -> None:
-        """What is refused is said; a store that does not answer ends nothing."""
-        try:
-            await work
-            if self.is_maker:
-                hub().changed(self.state.room)
-        except SpecError as error:
-            self._say(str(error))
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.exception("A room did not answer")
-            self._say(AWAY)
-            await asyncio.sleep(AGAIN_SECONDS)
-            if self._said == AWAY:
-                self._say("")
+    async def _change(self, work: Coroutine[Any, Any, Any]) -> None:
+        await work
+        if self.is_maker:
+            hub().changed(self.state.room)
 
 
 async def _make_ready(query: str) -> None:
     try:
-        await followed.pages().of(query)
+        await pages.pages().of(query)
     except SpecError:
         pass  # Its students are told why.
     except Exception:

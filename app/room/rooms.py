@@ -6,13 +6,14 @@ reveals, starts a race, leads and closes. A student is a random text that her br
 
 import asyncio
 import json
+import logging
 import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from hashlib import scrypt, sha256
 from typing import Any
@@ -22,6 +23,8 @@ from app.room.store import DAY, Store, store
 from app.threads import workers
 from samplers.choices import MAX_QUERY
 from samplers.parameters import SpecError
+
+log = logging.getLogger("sgmcmc-lab")
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 """Without signs that are taken for each other."""
@@ -58,6 +61,17 @@ class GoneError(SpecError):
     """There is no such room now."""
 
 
+async def carefully(work: Awaitable[Any], say: Callable[[str], None]) -> None:
+    """Await ``work``; say why it is refused, or that the store does not answer."""
+    try:
+        await work
+    except SpecError as error:
+        say(str(error))
+    except Exception:
+        log.exception("A room did not answer")
+        say(AWAY)
+
+
 @dataclass(frozen=True)
 class Ask:
     """A question that a room was asked."""
@@ -83,6 +97,8 @@ class Race:
     by: str
     after: int = 0
     """The number of the last question before it."""
+    over: bool = False
+    """Whether it has ended; its table is shown until the teacher goes on."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +120,12 @@ class Look:
 
     def leads_to(self, ask: Ask) -> bool:
         """Whether the teacher is at the step of that question."""
-        fields = dict(parse_qsl(self.link.removeprefix("?")))
-        return (fields.get("lesson"), fields.get("step", "1")) == (ask.lesson, str(ask.step))
+        return _place(self.link) == (ask.lesson, str(ask.step))
+
+    @property
+    def racing(self) -> Race | None:
+        """The race that samplers can enter."""
+        return self.race if self.race is not None and not self.race.over else None
 
     @property
     def asks(self) -> Ask | None:
@@ -113,7 +133,7 @@ class Look:
         ask, race = self.ask, self.race
         if ask is None or ask.open:
             return ask
-        return ask if self.leads_to(ask) and (race is None or ask.number > race.after) else None
+        return ask if ask.shown and self.leads_to(ask) and (race is None or ask.number > race.after) else None
 
     def bars(self, votes: dict[str, int]) -> list[int]:
         """How many chose each option."""
@@ -262,9 +282,11 @@ class Rooms:
         return bool(maker) and secrets.compare_digest(maker, _digest(secret))
 
     async def lead(self, code: str, secret: str, link: str) -> None:
-        """Show this to who follows."""
-        await self._by_maker(code, secret)
-        await self._store.write(f"room:{code}", {"link": _checked(link)})
+        """Show this to who follows. Another step or target takes the place of the table of a race that is over."""
+        room = await self._by_maker(code, secret)
+        race = _race(room)
+        goes_on = race is not None and race.over and _place(room["link"]) != _place(link)
+        await self._store.write(f"room:{code}", {"link": _checked(link), **({"race": ""} if goes_on else {})})
 
     async def ask(self, code: str, secret: str, lesson: str, step: int, options: int) -> None:
         """Ask the room a question; the same one again is held beside its first time."""
@@ -279,7 +301,9 @@ class Rooms:
         gone = {number, *((last.number, last.first) if last is not None else ())} - {first, 0}
         await self._store.drop(*(f"votes:{code}:{one}" for one in gone))
         made = Ask(number, lesson, step, options, first=first)
-        await self._store.write(f"room:{code}", {"ask": json.dumps(vars(made))})
+        race = _race(room)
+        table = {"race": ""} if race is not None and race.over else {}
+        await self._store.write(f"room:{code}", {"ask": json.dumps(vars(made)), **table})
 
     async def reveal(self, code: str, secret: str) -> None:
         """Close the question, and let everybody see the bars."""
@@ -288,17 +312,32 @@ class Rooms:
             await self._store.write(f"room:{code}", {"ask": json.dumps({**vars(last), "open": False, "shown": True})})
 
     async def race(self, code: str, secret: str, target: str, by: str) -> None:
-        """Begin a race on a target, or rank the one on it otherwise. An empty target ends it."""
+        """Begin a race on a target, or rank the one on it otherwise. An empty target ends it; its table stays."""
         room = await self._by_maker(code, secret)
         if by not in RANKED:
             raise SpecError("race", by, f"allowed is one of {', '.join(RANKED)}")
         last, ask = _race(room), _ask(room)
         number, after = (last.number, last.after) if last else (0, 0)
-        if last is None or last.target != target:
+        if not target:
+            made = json.dumps(vars(replace(last, over=True))) if last is not None else ""
+            await self._store.write(f"room:{code}", {"race": made})
+            return
+        if last is None or last.over or last.target != target:
             await self._store.drop(f"race:{code}:{number}", f"race:{code}:{number + 1}")
             number, after = number + 1, ask.number if ask else 0
-        made = json.dumps(vars(Race(number, target, by, after))) if target else ""
-        await self._store.write(f"room:{code}", {"race": made})
+        await self._store.write(f"room:{code}", {"race": json.dumps(vars(Race(number, target, by, after)))})
+
+    async def put_away(self, code: str, secret: str) -> None:
+        """Show the bars of a question that is closed, and the table of a race that is over, no longer."""
+        room = await self._by_maker(code, secret)
+        ask, race = _ask(room), _race(room)
+        away = {}
+        if ask is not None and not ask.open:
+            away["ask"] = json.dumps(vars(replace(ask, shown=False)))
+        if race is not None and race.over:
+            away["race"] = ""
+        if away:
+            await self._store.write(f"room:{code}", away)
 
     async def close(self, code: str, secret: str) -> None:
         """End the room."""
@@ -330,7 +369,7 @@ class Rooms:
     async def enter(self, code: str, student: str, number: int, entry: dict[str, Any]) -> None:
         """Take what the server has measured of a student's sampler into the race, if it is her best."""
         race = _race(await self._room(code, student))
-        if race is None or race.number != number:
+        if race is None or race.over or race.number != number:
             raise SpecError("race", number, "it is over")
         await self._here(code, student)
         text = json.dumps(entry)
@@ -381,6 +420,12 @@ class Rooms:
         if not secrets.compare_digest(room.get("maker", ""), _digest(secret)):
             raise SpecError("room", code, "only the page that opened it may do this")
         return room
+
+
+def _place(link: str) -> tuple[str, str]:
+    """The lesson and the step of a link; without a lesson, the target."""
+    fields = dict(parse_qsl(link.removeprefix("?")))
+    return (fields["lesson"], fields.get("step", "1")) if "lesson" in fields else ("", fields.get("target", ""))
 
 
 def _checked(link: str) -> str:

@@ -1,6 +1,5 @@
 """Share: a code to scan and a short address of what is on the page, for the network that this computer is in."""
 
-import logging
 from collections.abc import Callable, Coroutine
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,9 @@ from tornado import process
 from app import link
 from app.guard.server import GuardedTornado
 from app.notice import Notice
-from app.room import followed
+from app.room import pages
 from app.room.network import address_of, addresses, qr_svg
-from app.room.rooms import AWAY, rooms
+from app.room.rooms import carefully, rooms
 from app.room.store import REDIS, Redis, store
 from app.turn import on_page
 from samplers.parameters import SpecError
@@ -22,8 +21,6 @@ from samplers.parameters import SpecError
 if TYPE_CHECKING:
     from app.room.panel import RoomPanel
     from app.state import AppState
-
-log = logging.getLogger("sgmcmc-lab")
 
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 MOST = 20
@@ -62,17 +59,10 @@ class Share:
 
     def open(self) -> None:
         """Show the address of what is on the page now."""
-        self._do_later(self._carefully(self._open()))
+        self._do_later(carefully(self._open(), self._warn))
 
-    async def _carefully(self, work: Coroutine[Any, Any, None]) -> None:
-        """What is refused is said, and so it is where the store does not answer."""
-        try:
-            await work
-        except SpecError as error:
-            self._notify("warning", str(error))
-        except Exception:
-            log.exception("A link could not be shared")
-            self._notify("warning", AWAY)
+    def _warn(self, sentence: str) -> None:
+        self._notify("warning", sentence)
 
     async def _open(self, code: str = "") -> None:
         hosts = self.hosts()
@@ -104,7 +94,7 @@ class Share:
             parts = [Notice(f"This server has several processes, which share no rooms. Start it with {REDIS}=redis://localhost, the address of a Redis server.", severity="warning")]  # fmt: skip
         else:
             parts = [_code(urls, self._room.is_maker), *self._ways()]
-            if not followed.possible():
+            if not pages.possible():
                 parts.append(Notice(NOT_LIVE, severity="info"))
         if self._dialog is None:
             self._dialog = pmui.Dialog(
@@ -130,7 +120,7 @@ class Share:
         opener = pmui.Button(label="Open a room", icon="groups", size="small", variant="contained", margin=(4, 8), description="Open a room: its pages follow this one, answer questions and race.")  # fmt: skip
 
         def open_room(_: Any) -> None:
-            self._do_later(self._carefully(self._open_room()))
+            self._do_later(carefully(self._open_room(), self._warn))
 
         opener.on_click(open_room)
         text = pn.pane.HTML("Others follow this page, answer the questions of lessons, and race.", margin=(10, 8), styles={"font-size": "15px"})  # fmt: skip

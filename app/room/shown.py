@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 
 from app.lesson.course import lesson_of
 from app.room import race
-from app.room.rooms import Ask, Look
+from app.room.rooms import AWAY, Ask, Look
 from lessons import LessonError
 from lessons.formulas import mathml
 from lessons.lesson import Question
@@ -21,6 +21,7 @@ LONGEST_VALUES = 80
 ROWS = 10
 """Of a race's table."""
 GONE = "This room is gone: its teacher closed it, its server was started again, or a day is over. The page goes on without it, and comes back into it by itself if the teacher opens it again."
+LEFT = "You have left the room. The experiment goes on here."
 ENTERING = "The server runs your first sampler anew, with the same chains and gradients for everybody …"
 Button = list[Any]
 """What it does, its words, and whether it is the first choice."""
@@ -47,8 +48,14 @@ def outside(why: str, buttons: Sequence[Button] = ()) -> dict[str, Any]:
 def buttons_of_student(look: Look, *, following: bool) -> list[Button]:
     """The buttons of a page that follows, or has let go."""
     follow: Button = ["let_go", "Following: let go", False] if following else ["follow", "Follow the teacher", True]
-    enter: list[Button] = [["enter", "Enter my sampler", True]] if look.race is not None else []
+    enter: list[Button] = [["enter", "Enter my sampler", True]] if look.racing is not None else []
     return [follow, *enter, ["leave", "Leave", False]]
+
+
+def after_leaving() -> dict[str, Any]:
+    """The bar of a page that has left the room."""
+    back: Button = ["back", "Come back to the room", True]
+    return {"students": None, "buttons": [back], "ask": None, "race": None, "said": LEFT, "maker": False}
 
 
 def entered(entry: Mapping[str, Any]) -> str:
@@ -60,6 +67,12 @@ def entered(entry: Mapping[str, Any]) -> str:
         else f"{_digits(cost)} gradients for one independent draw"
     )
     return f"Yours: KS distance {_digits(entry['ks'])}, {draws}."
+
+
+def is_past(said: str, before: Look | None, look: Look | None) -> bool:
+    """Whether a sentence is of a race that has given way, or of a store that answers again."""
+    numbers = [one.race.number if one is not None and one.race is not None else 0 for one in (before, look)]
+    return said == AWAY or numbers[0] != numbers[1]
 
 
 def _asked(look: Look, question: Question, order: Sequence[int], mine: int | None, maker: bool) -> dict[str, Any]:
@@ -82,10 +95,13 @@ def _raced(look: Look, student: str, maker: bool) -> dict[str, Any]:
     assert look.race is not None
     by = "smallest KS distance leads" if look.race.by == "ks" else "fewest gradients for one independent draw lead"
     says = f"<b>Race</b> on {escape(_named(look.race.target))}: each student's first sampler, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the {by}."
-    if not maker:
+    if look.race.over:
+        says += " The race is over."
+    elif not maker:
         says += " Choose a sampler and its settings on this page, then enter it."
+    # The teacher's page opens a row in a tab of its own.
     rows = [
-        [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == student]
+        [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == student, entry["link"] if maker else ""]
         for who, entry in look.ranking()[:ROWS]
     ]
     return {"says": says, "rows": rows}

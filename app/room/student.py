@@ -14,10 +14,10 @@ from typing import Any
 
 from app.lesson.course import read_apart
 from app.room import race, shown
-from app.room.followed import pages
-from app.room.hub import hub
+from app.room.hub import SOONEST, hub
+from app.room.pages import pages
 from app.room.presses import Presses
-from app.room.rooms import AWAY, KEPT, GoneError, Look, Race, new_mark, rooms
+from app.room.rooms import AWAY, KEPT, GoneError, Look, Race, carefully, new_mark, rooms
 from samplers.choices import MAX_QUERY
 from samplers.parameters import SpecError
 
@@ -25,8 +25,8 @@ log = logging.getLogger("sgmcmc-lab")
 
 AGAIN_SECONDS = 4.0
 """The time between two attempts to join a room that is gone or does not answer."""
-SOON = 0.3
-"""A file that takes longer to make is announced."""
+SOON = 0.02
+"""Seconds after which a file that is not there is announced: a kept one takes one turn of the loop."""
 COUNT_SECONDS = 2.0
 """The shortest time between two updates of the number of students."""
 MOST_BARS = 64
@@ -125,7 +125,7 @@ class Audience:
 
     @staticmethod
     def _wanted(look: Look) -> tuple[str, bool]:
-        return look.link, look.race is not None
+        return look.link, look.racing is not None
 
     async def _make(self) -> None:
         """Bring the page up to date with the teacher's, without waiting for files of earlier experiments."""
@@ -139,7 +139,7 @@ class Audience:
                 # If the teacher returns to the earlier link, its page must be shown again.
                 self._made = ("", False)
             while not making.done() and self.look is not None and self._wanted(self.look) == wanted:
-                await asyncio.wait({making}, timeout=SOON)
+                await asyncio.wait({making}, timeout=SOONEST)
             if self.look is None or self._wanted(self.look) != wanted:
                 making.cancel()
                 continue
@@ -281,7 +281,9 @@ class Student:
 
     def know(self) -> None:
         """Show the room as it is now."""
-        self._look = audience(self.code).look
+        before, self._look = self._look, audience(self.code).look
+        if shown.is_past(self._said, before, self._look):
+            self._said = ""
         self._draw()
 
     def show(self, page: str, *, placed: bool) -> None:
@@ -309,11 +311,11 @@ class Student:
             raise
 
     def _enter(self, query: str) -> None:
-        if self._look is None or self._look.race is None or self._entering:
+        if self._look is None or self._look.racing is None or self._entering:
             return
         self._entering = True
         self._say(shown.ENTERING)
-        self._do(self._measure(query[:MAX_QUERY], self._look.race))
+        self._do(self._measure(query[:MAX_QUERY], self._look.racing))
 
     async def _measure(self, query: str, held: Race) -> None:
         try:
@@ -329,10 +331,10 @@ class Student:
             self._following = False
             self._opening = opening = object()
             self._say(MAKING_ENTRY)
-            self._do(self._show_entry(entry["link"], opening))
+            self._do(self._show_entry(entry["link"], self._look.racing is not None, opening))
 
-    async def _show_entry(self, query: str, opening: object) -> None:
-        page = await page_message(query, self.code)
+    async def _show_entry(self, query: str, racing: bool, opening: object) -> None:
+        page = await page_message(query, self.code, racing)
         if self._opening is not opening:
             return
         self._say("")
@@ -358,18 +360,6 @@ class Student:
             self._send("bar", bar)
 
     def _do(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(self._carefully(work))
+        task = asyncio.get_running_loop().create_task(carefully(work, self._say))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _carefully(self, work: Any) -> None:
-        """Show a refusal as a sentence, and go on if the store does not answer."""
-        try:
-            await work
-        except SpecError as error:
-            self._say(str(error))
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.exception("A room did not answer")
-            self._say(AWAY)

@@ -14,7 +14,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from app.bundle import ASSETS, bundle
 from app.room.bar import LOOK
-from app.room.followed import pages
+from app.room.pages import pages
 from app.room.rooms import CODE
 from app.room.student import Student
 

@@ -113,6 +113,8 @@ element("bar").append(render({
         send(message)
         socket?.close()
         element("bar").hidden = true
+        // The link loads the page again.
+        element("back").hidden = false
         say("You have left the room. The experiment goes on here.")
       } else {
         if (message[0] === "let_go") {

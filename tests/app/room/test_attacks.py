@@ -7,10 +7,11 @@ import pytest
 
 from app import link
 from app.lesson.course import library
+from app.lesson.place import SKIPPED
 from app.room import panel, presses, shown
 from app.room.hub import Hub
 from app.room.panel import RoomPanel
-from app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, new_mark
+from app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, carefully, new_mark
 from app.state import AppState
 from tests.rooms import Store, rest, until
 
@@ -60,7 +61,7 @@ def a_class(monkeypatch):
             monkeypatch.setattr(panel, "rooms", lambda: kept)
             monkeypatch.setattr(panel, "hub", lambda: hub)
             monkeypatch.setattr(panel, "AGAIN_SECONDS", 0.005)
-            monkeypatch.setattr(panel.followed, "possible", lambda: False)
+            monkeypatch.setattr(panel.pages, "possible", lambda: False)
 
             async def new_page(code="", mark=""):
                 page = Page(code)
@@ -279,16 +280,96 @@ def test_who_comes_while_the_rooms_are_away_is_told_and_comes_in_when_they_are_b
 def test_a_room_that_cannot_be_opened_is_said(a_class):
     async def do(new_page, rooms):
         teacher = Page()
+        share = teacher.room.share
+
+        def press():
+            share._do_later(carefully(share._open_room(), share._warn))
+
         Store.away = True
-        teacher.room.share._do_later(teacher.room.share._carefully(teacher.room.share._open_room()))
+        press()
         await rest()
         Store.away = False
         for _ in range(MOST_OF_ADDRESS["room"]):
             await rooms.open(STEP)
-        teacher.room.share._do_later(teacher.room.share._carefully(teacher.room.share._open_room()))
+        press()
         await rest()
         return teacher.said
 
     away, full = a_class(do)
     assert away == AWAY
     assert "your network has 25 already" in full
+
+
+def test_a_class_that_has_answered_lets_the_teacher_play(a_class):
+    """After *Reveal* no page waits for the question. Planted fault: only a student's page takes its answer."""
+
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        teacher.sends(["ask"])
+        await until(lambda: teacher.shown["ask"])
+        waits = teacher.state.place.waiting
+        teacher.sends(["reveal"])
+        await until(lambda: not teacher.state.place.waiting)
+        return waits, teacher.state.place.answer, teacher.state.playing
+
+    assert a_class(do) == (True, SKIPPED, False)
+
+
+def test_the_teacher_closes_the_bars_and_the_table(a_class):
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        student = await new_page(teacher.code)
+
+        def buttons():
+            return {action: words for action, words, _ in teacher.shown["buttons"]}
+
+        teacher.sends(["ask"], ["reveal"])
+        await until(lambda: buttons().get("put_away") == "Close the bars")
+        await until(lambda: student.shown["ask"])
+        teacher.sends(["put_away"])
+        await until(lambda: student.shown["ask"] is None and teacher.shown["ask"] is None)
+        assert "put_away" not in buttons()
+        teacher.sends(["race"])
+        await until(lambda: student.shown["race"])
+        teacher.sends(["end_race"])
+        await until(lambda: buttons().get("put_away") == "Close the table")
+        await until(lambda: "The race is over" in student.shown["race"]["says"])
+        assert "enter" not in [action for action, *_ in student.shown["buttons"]]
+        teacher.sends(["put_away"])
+        await until(lambda: student.shown["race"] is None)
+
+    a_class(do)
+
+
+def test_who_has_left_comes_back(a_class):
+    """As the same student. Planted fault: the bar is gone."""
+
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        student = await new_page(teacher.code)
+        own = student.kept[0]
+        student.sends(["leave"])
+        await rest()
+        left = student.state.room, [action for action, *_ in student.shown["buttons"]]
+        student.sends(["back"])
+        await until(lambda: student.shown["students"])
+        return left, student.state.room == teacher.code, student.kept[0] == own
+
+    assert a_class(do) == (("", ["back"]), True, True)
+
+
+def test_only_the_teachers_word_leads_the_class_to_a_row(a_class):
+    """Her table has links; a student's has none. Planted fault: a row without its link."""
+
+    async def do(new_page, rooms):
+        teacher = await new_page()
+        student = await new_page(teacher.code)
+        teacher.sends(["race"])
+        await until(lambda: student.shown["race"])
+        link = f"{STEP}&seed=7"
+        await rooms.enter(teacher.code, student.kept[0], 1, {"link": link, "title": "SGLD", "ks": 0.1, "tau": 1.0})
+        await until(lambda: teacher.shown["race"]["rows"] and student.shown["race"]["rows"])
+        return [page.shown["race"]["rows"][0][-2:] for page in (teacher, student)], link
+
+    (of_teacher, of_student), link = a_class(do)
+    assert of_teacher == [False, link] and of_student == [True, ""]

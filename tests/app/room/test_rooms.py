@@ -312,14 +312,53 @@ def test_bars_give_way_to_a_race_and_a_later_question_stands_beside_it():
         await rooms.race(code, secret, "quartic", "ks")
         await look()
         await rooms.ask(code, secret, "langevin", 2, 2)
+        await rooms.put_away(code, secret)
+        await look()
         await rooms.reveal(code, secret)
         await rooms.race(code, secret, "quartic", "tau")
         await look()
+        await rooms.put_away(code, secret)
+        await look()
+        await rooms.reveal(code, secret)
         await rooms.lead(code, secret, "?lesson=langevin&step=1")
         await look()
         return seen
 
-    assert in_a_room(do) == [1, None, 2, None]
+    assert in_a_room(do) == [1, None, 2, 2, None, None]
+
+
+def test_the_table_of_a_race_stays_until_the_teacher_goes_on():
+    """Planted faults: it is gone with the race; or it stays beside the next target."""
+
+    async def do(rooms, code, secret):
+        (student,) = await class_of(rooms, code, 1)
+        entry = {"link": LINK, "title": "SGLD", "ks": 0.1, "tau": 1.0}
+        seen = []
+
+        async def look():
+            found = await rooms.look(code)
+            seen.append((found.race and found.race.over, len(found.entries)))
+
+        for goes_on in (
+            lambda: rooms.lead(code, secret, "?target=gamma()&lane=sgld()"),
+            lambda: rooms.ask(code, secret, "langevin", 2, 2),
+            lambda: rooms.put_away(code, secret),
+            lambda: rooms.race(code, secret, "quartic()", "ks"),
+        ):
+            await rooms.lead(code, secret, LINK)
+            await rooms.race(code, secret, "quartic()", "ks")
+            await rooms.put_away(code, secret)
+            await rooms.enter(code, student, (await rooms.look(code)).race.number, entry)
+            await rooms.race(code, secret, "", "ks")
+            await refused(rooms.enter(code, student, (await rooms.look(code)).race.number, entry), "it is over")
+            # A step size of the same target is not the next one.
+            await rooms.lead(code, secret, LINK.replace("sgld()", "sgld(step_size:0.1)"))
+            await look()
+            await goes_on()
+            await look()
+        return seen
+
+    assert in_a_room(do) == [*[(True, 1), (None, 0)] * 3, (True, 1), (False, 0)]
 
 
 def racing(lane, target="quartic", **more):

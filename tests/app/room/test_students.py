@@ -212,10 +212,12 @@ def test_a_race_takes_a_link_and_measures_it(room):
         b.sends(["enter", "?target=gaussian&lane=sgld"])
         await until(lambda: "allowed is the target of the race" in b.bar["said"])
         await until(lambda: a.bar["race"]["rows"])
-        assert a.bar["race"]["rows"][0][-1] is True and b.bar["race"]["rows"][0][-1] is False
+        assert a.bar["race"]["rows"][0][3] is True and b.bar["race"]["rows"][0][3] is False
         b.sends(["open", 0])
         await until(lambda: "sgld(step_size:0.05)" in b.live["key"])
         assert "follow" in b.buttons
+        # In a race another sampler can be chosen in the page of a row, too.
+        assert b.live["racing"]
         # Who follows again before the page is made is not led off by it.
         a.sends(["open", 0], ["follow"])
         await rest()
@@ -224,6 +226,26 @@ def test_a_race_takes_a_link_and_measures_it(room):
         await until(lambda: a.live["racing"])
         await rooms.race(code, secret, "", "ks")
         await until(lambda: not a.live["racing"])
+
+    room(do)
+
+
+def test_a_result_stays_until_the_teacher_goes_on(room):
+    """Also for who has let go. Planted faults: the table is gone with the race, or her own line stays."""
+
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        target = target_text(Experiment.from_query(QUARTIC, DEFAULT)[0])
+        await rooms.race(code, secret, target, "ks")
+        await until(lambda: page.bar["race"])
+        page.sends(["let_go"], ["enter", f"?target={target}&lane=sgld(step_size:0.05)"])
+        await until(lambda: page.bar["said"].startswith("Yours: "))
+        await rooms.race(code, secret, "", "ks")
+        await until(lambda: "enter" not in page.buttons)
+        assert page.bar["race"]["rows"] and page.bar["said"].startswith("Yours: ")
+        await rooms.lead(code, secret, STEP)
+        await until(lambda: page.bar["race"] is None)
+        assert page.bar["said"] == ""
 
     room(do)
 

@@ -12,8 +12,8 @@ import pytest
 
 from app import link
 from app.live_page import Followed, recording
-from app.room import followed
-from app.room.followed import Page, Pages, make, shown_by
+from app.room import pages as module
+from app.room.pages import Page, Pages, make, shown_by
 from app.state import AppState
 from samplers.parameters import SpecError
 
@@ -202,7 +202,7 @@ def test_a_pause_while_a_file_is_made_makes_no_other(counted):
 
 def test_few_files_are_kept(counted, monkeypatch):
     pages, asked = counted
-    monkeypatch.setattr(followed, "MOST", 2)
+    monkeypatch.setattr(module, "MOST", 2)
     for sampler in ("hmc", "mala", "sghmc", "hmc", "hmc"):
         asyncio.run(pages.of(FIRST.replace("lane=hmc", f"lane={sampler}")))
     assert len(asked) == 4 and len(pages._kept) == 2
@@ -230,7 +230,7 @@ def test_a_file_that_cannot_be_made_is_tried_again(counted, monkeypatch):
 
 def test_few_files_wait_to_be_made(counted, monkeypatch):
     pages, asked = counted
-    monkeypatch.setattr(followed, "MOST_WAITING", 2)
+    monkeypatch.setattr(module, "MOST_WAITING", 2)
 
     async def ask():
         waiting = [FIRST.replace("lane=hmc", f"lane={sampler}") for sampler in ("hmc", "mala", "sghmc")]
