@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import panel as pn
 import panel_material_ui as pmui
 
 from app.camera import SECONDS, Camera
@@ -116,6 +117,11 @@ class ExportMenu:
     def __init__(self, state: AppState, runner: Runner, notify: Callable[[str, str], None]):
         self.state, self.runner, self.notify = state, runner, notify
         self.camera = Camera()
+        where = pn.state.location
+        # As the request had it, which the guard has checked.
+        port = f":{where.port}" if where and where.port else ""
+        self._address = f"{where.protocol}//{where.hostname}{port}{where.pathname}" if where and where.hostname else ""
+        """The lab's, for the link of a live page."""
         self._making = False
         """Whether a live page is being made, which takes a processor."""
         self.panel = pmui.MenuButton(
@@ -203,7 +209,9 @@ class ExportMenu:
             self.notify("info", "A recording of this experiment is being made, which takes ten seconds: models of data need Python to run.")  # fmt: skip
         else:
             self.notify("info", "The live page is being made. What was never compiled for it takes a minute.")
-        make = partial(live_page, experiment, shown=views, axis=self.state.axis, upload=self.state.own_data)
+        make = partial(
+            live_page, experiment, shown=views, axis=self.state.axis, upload=self.state.own_data, lab=self._address
+        )
         self._making = True
         try:
             page = await asyncio.get_running_loop().run_in_executor(None, make)

@@ -82,14 +82,14 @@ class LivePage(NamedTuple):
 
 def document(
     title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False, companions: Sequence[str] = (),
-    lesson: Mapping[str, Any] | None = None, more: Sequence[RunSpec] = (),
+    lesson: Mapping[str, Any] | None = None, more: Sequence[RunSpec] = (), lab: str = "",
 ) -> LivePage:  # fmt: skip
     """One HTML file of several steps, each an experiment on a density, or None for a step with text only.
 
     ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. With
     ``companions``, keys of samplers, a reader can add and remove lanes, and give a lane one of those samplers.
-    ``lesson`` is a lesson's data for the page's script, and ``more`` are its further runs on the same targets. Raises
-    :class:`SpecError`.
+    ``lesson`` is a lesson's data for the page's script, and ``more`` are its further runs on the same targets.
+    ``lab`` is the address of the lab in which a reader can open the experiment. Raises :class:`SpecError`.
     """
     alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
     runs = [run for listed in alone for one in listed for run in one.runs()]
@@ -115,6 +115,7 @@ def document(
         "steps": pool.pooled(steps),
         "targets": pool.pooled(targets),
         "lesson": lesson,
+        "lab": lab,
     }
     recordings = [step["recording"] or {} for step in lesson["steps"]] if lesson is not None else []
     components = BOKEH[: 2 if any(part.get("widgets") for part in (*steps, *recordings)) else 1]

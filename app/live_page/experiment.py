@@ -15,11 +15,13 @@ from samplers.spec import ANY_TARGET
 
 
 def live_page(
-    experiment: Experiment, title: str = "", shown: Sequence[str] = (), axis: str = "", upload: Upload | None = None
-) -> str:
+    experiment: Experiment, title: str = "", shown: Sequence[str] = (), axis: str = "", upload: Upload | None = None,
+    lab: str = "",
+) -> str:  # fmt: skip
     """The text of one HTML file with the experiment and further samplers for its target. Raises :class:`SpecError`.
 
-    ``axis`` is the x axis of a model's curves, and ``upload`` holds the user's own data for a model.
+    ``axis`` is the x axis of a model's curves, ``upload`` holds the user's own data for a model, and ``lab`` is the
+    address of the lab that makes the page.
     """
     for change in (change for lane in experiment.lanes for change in lane.changes if change.target is not None):
         raise SpecError("changes.target", f"at step {change.step}", "a live page has the figures of one target only")
@@ -31,7 +33,7 @@ def live_page(
         state.axis = axis or axes_of(experiment)[0]
         return model_page(state, title)
     state.coordinate = first_coordinate(experiment)
-    return document(title, [state], companions=COMPANIONS).text
+    return document(title, [state], companions=COMPANIONS, lab=lab).text
 
 
 def model_page(state: AppState, title: str, text: str = "", beside: bool = False) -> str:

@@ -112,6 +112,7 @@ let lesson
 
 /** The lab's address when it runs on this computer. */
 const LAB = "http://localhost:5006/app"
+const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"]
 
 /** The experiment as the query of a link to the lab. */
 const labQuery = () => {
@@ -142,7 +143,7 @@ const writeFragment = () => {
   if (stopNow()) words.set("target", JSON.stringify(chosen.target))
   chosen.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ i) => words.set(`lane${i}`, JSON.stringify(lane)))
   lesson.writeTo(words)
-  element("open").href = `${LAB}?${labQuery()}`
+  element("open").href = `${file.lab || LAB}?${labQuery()}`
   allowed(() => history.replaceState(null, "", `#${words}`))
   return `${location.href.split("#")[0]}#${words}`
 }
@@ -1020,6 +1021,8 @@ const begin = async () => {
     const part = /** @type {HTMLElement} */ (link.closest("[data-step]"))
     Object.assign(link, { href: `${LAB}?lesson=${file.lesson.key}&step=${part.dataset.step}`, hidden: false })
   }
+  // Another reader's link to such an address opens a lab of his own, if he has one.
+  if (OWN_NAMES.includes(new URL(file.lab || LAB).hostname)) element("open").textContent = "Open in the lab on this computer"
   build()
   const walk = (/** @type {number} */ to) => {
     show(to)

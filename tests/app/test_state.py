@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import AsyncMock, Mock
 
 import numpy as np
@@ -503,6 +504,18 @@ def menu_after(steps):
     runner.bus.send_file = AsyncMock()
     notify = Mock()
     return export.ExportMenu(runner.state, runner, notify), notify
+
+
+@pytest.mark.parametrize(("port", "address"), [("5017", "http://10.0.0.5:5017/app"), ("", "http://10.0.0.5/app")])
+def test_a_live_page_has_the_address_of_its_server(port, address, monkeypatch):
+    """Planted fault: the address of a lab on the reader's computer."""
+    made = Mock(return_value="")
+    monkeypatch.setattr(export, "live_page", made)
+    where = SimpleNamespace(protocol="http:", hostname="10.0.0.5", port=port, pathname="/app")
+    monkeypatch.setattr(export, "pn", SimpleNamespace(state=SimpleNamespace(location=where)))
+    menu, _ = menu_after(2)
+    asyncio.run(menu._live())
+    assert made.call_args.kwargs["lab"] == address
 
 
 @pytest.mark.parametrize("steps", [10**7, 10**8, 5 * 10**9])

@@ -16,7 +16,7 @@ from lessons.library import load_all
 from samplers import Experiment
 from samplers.parameters import SpecError
 from tests.browser import until
-from tests.browser.lab import AXE, check_width
+from tests.browser.lab import AXE, check_width, wait_until
 from tests.browser.live import MOVES, SETTLED, pages_of, paused, same_as_python, with_pages
 
 LESSON = """+++
@@ -393,3 +393,20 @@ def test_a_theme_comes_back(opened):
     assert len(dark) == len(light) and sum(a != b for a, b in zip(light, dark, strict=True)) > 20
     page.locator("#theme").click()
     assert page.evaluate(COLOURS) == light
+
+
+@pytest.mark.parametrize(
+    ("lab", "address", "words"),
+    [
+        ("", "http://localhost:5006/app", "Open in the lab on this computer"),
+        ("http://127.0.0.1:5017/app", "http://127.0.0.1:5017/app", "Open in the lab on this computer"),
+        ("https://lab.example/app", "https://lab.example/app", "Open in the lab"),
+    ],
+)
+def test_the_link_to_the_lab_leads_to_the_server_that_made_the_page(opened, lab, address, words):
+    """Where no server made it, the link says whose lab it opens."""
+    page = opened(live_page(made()[0], lab=lab))
+    link = page.locator("#open")
+    wait_until(lambda: link.get_attribute("href"), "a link")
+    assert link.get_attribute("href").partition("?")[0] == address
+    assert link.inner_text() == words
