@@ -161,6 +161,29 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
     other.page.close()
 
 
+def test_a_recording_of_ones_own_data_is_said_to_show_them(lab):
+    """One of the lab's own corpus is not."""
+    warning = lab.page.get_by_text("shows your data: everybody who has the file sees them")
+
+    def record():
+        lab.page.mouse.move(640, 2)
+        lab.button(re.compile("Export")).click()
+        with lab.page.expect_download() as download:
+            lab.page.get_by_role("menuitem", name=re.compile("Live page")).click()
+            lab.page.get_by_text("A recording of this experiment is being made").first.wait_for()
+            seen = warning.count()
+        assert download.value.suggested_filename == "topics.html"
+        return seen
+
+    lab.open(f"{BARS}&views=scores")
+    lab.moves()
+    assert not record()
+    lab.upload("letters.csv", PETS)
+    lab.until(lambda: "corpus:uploaded" in lab.field("target"), "the file in the link's place")
+    lab.moves()
+    assert record()
+
+
 def test_a_table_of_ones_own_is_run_or_refused_with_a_sentence(lab):
     lab.open("?target=logistic_table&lane=sgld&views=components&play=1")
     lab.moves()

@@ -90,11 +90,18 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
     a.button("By 4").click()
     room_says(teacher, "Reveal the answers (1)")
     assert not b.page.locator(".room .bar").count()
+    assert teacher.button("Play").count()
     press(teacher, "Reveal the answers")
     a.says("✓ By √2", "By 4 (yours)")
+    # The class has answered, and so the teacher's page plays.
+    teacher.button("Play").first.click()
+    teacher.button("Pause").first.wait_for()
     for size in (PHONE, browser.VIEWPORT):
         a.page.set_viewport_size(size)
         check_width(a.page)
+    press(teacher, "Close the bars")
+    for page in (teacher.page, a.page, b.page):
+        page.locator(".room .bar").first.wait_for(state="detached")
     # A control that a student moves lets go.
     seed = b.live.locator("#seed")
     seed.click()
@@ -109,16 +116,37 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
     a.button("Enter my sampler").click()
     a.says("HMC", "(yours)")
     b.button("Enter my sampler").click()
-    b.says("(yours)", "KS distance")
+    b.says("(yours)", "KS distance", "Yours: ")
+    # A row opens for whom it is clicked: for a student with the samplers of the race, for the teacher in another tab.
+    led = teacher.url
+    b.button(re.compile("^Open number 1")).click()
+    others = b.live.get_by_role("combobox", name="Sampler").first.locator("option")
+    b.until(lambda: b.settings().get("seed") == "1" and others.count() > 3, "the row's run, and other samplers")
+    row = teacher.page.locator(".room").get_by_role("link", name=re.compile("^Open number 1"))
+    assert row.get_attribute("target") == "_blank" and row.get_attribute("href").startswith("?target=quartic")
+    assert teacher.url == led
+    press(teacher, "Show the class number 1")
+    teacher.until(lambda: teacher.field("n_chains") == "8" and not teacher.field("lesson"), "the row's run")
+    # The result stays until the teacher goes on.
+    press(teacher, "End the race")
+    for student in (a, b):
+        student.says("The race is over", "KS distance")
+        assert student.button("Enter my sampler").count() == 0
     # A model of data is a recording.
     a.button("Follow the teacher").click()
     teacher.page.evaluate("location.search = `?target=network&lane=network_gibbs&room=${new URLSearchParams(location.search).get('room')}`")  # fmt: skip
     a.live.get_by_text("A recording of the first").wait_for()
     a.live.locator(".bk-Figure").first.wait_for()
     check_width(a.page)
-    # Leave.
+    for student in (a, b):
+        student.until(lambda s=student: not s.page.locator(".room .race").count(), "the table is gone")
+    # Leave, and come back.
     b.button("Leave").click()
     b.until(lambda: "You have left" in b.page.locator("#said").inner_text(), "left")
+    room_says(teacher, "1 student")
+    b.page.get_by_role("link", name="Come back to the room").click()
+    room_says(teacher, "2 students")
+    b.says("Follow the teacher")
     assert not any("/app" in url for student in (a, b) for url in student.requests), "a session of the lab"
     assert page_log.errors == []
 
@@ -141,3 +169,48 @@ def test_a_lost_connection_is_made_again(served, new_page, page_log):
     student.until(lambda: student.live.locator("#play").inner_text() == "Play", "a pause")
     room_says(teacher, "1 student")
     page_log.errors.clear()
+
+
+MESSAGES = """() => {
+  const [said, frame] = [document.getElementById("said"), document.getElementById("live")]
+  window.messages = []
+  new MutationObserver(() => messages.push([said.textContent, frame.classList.contains("former")])).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["class"] })
+}"""
+"""Note each sentence of a student's page, and whether its frame is faded at that time."""
+
+
+def test_the_page_before_fades_while_the_next_one_is_made(served, new_page, page_log):
+    """And a sentence says why. Another step size takes no new page, and nothing fades."""
+    teacher = Lab(new_page(), served).open("?target=gaussian&lane=sgld&views=marginal")
+    student = Student(new_page(), f"http://localhost:{served.port}/s/{open_room(teacher)}")
+    before = student.page.locator("#live").get_attribute("src")
+    student.page.evaluate(MESSAGES)
+    slider = teacher.page.get_by_role("slider", name=re.compile("Step size")).first
+    first = student.settings()["lane0"]["sampler"]["step_size"]
+    slider.focus()
+    slider.press("ArrowRight")
+    student.until(lambda: student.settings()["lane0"]["sampler"]["step_size"] != first, "another step size")
+    assert not any(faded for _, faded in student.page.evaluate("messages"))
+    teacher.choose("Target", "Banana")
+    student.until(lambda: student.page.locator("#live").get_attribute("src") != before, "the next page")
+    messages = student.page.evaluate("messages")
+    assert any("is being made" in said and faded for said, faded in messages)
+    assert not any("follows your teacher's" in said and faded for said, faded in messages)
+    assert not student.page.locator("#live.former").count()
+    assert page_log.errors == []
+
+
+def test_the_bar_keeps_the_focus_when_its_content_is_renewed(served, new_page, page_log):
+    """Where the button is gone, the bar has it."""
+    teacher = Lab(new_page(), served).open("?lesson=langevin&step=2&answer=0&views=marginal")
+    student = Student(new_page(), f"http://localhost:{served.port}/s/{open_room(teacher)}")
+    focused = "document.activeElement.dataset.action ?? document.activeElement.className"
+    student.button("Leave").focus()
+    press(teacher, "Ask this question")
+    student.button("By 4").wait_for()
+    assert student.page.evaluate(focused) == "leave"
+    student.button("By 4").focus()
+    press(teacher, "Reveal the answers")
+    student.says("✓ By √2")
+    assert student.page.evaluate(focused) == "room"
+    assert page_log.errors == []
