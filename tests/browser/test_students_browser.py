@@ -123,7 +123,7 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
     others = b.live.get_by_role("combobox", name="Sampler").first.locator("option")
     b.until(lambda: b.settings().get("seed") == "1" and others.count() > 3, "the row's run, and other samplers")
     row = teacher.page.locator(".room").get_by_role("link", name=re.compile("^Open number 1"))
-    assert row.get_attribute("target") == "_blank" and row.get_attribute("href").startswith("?target=quartic")
+    assert row.get_attribute("target") == "_blank" and "target=gaussian" in row.get_attribute("href")
     assert teacher.url == led
     press(teacher, "Show the class number 1")
     teacher.until(lambda: teacher.field("n_chains") == "8" and not teacher.field("lesson"), "the row's run")
