@@ -20,6 +20,10 @@ class Bought(KS):
     def __init__(self, scene: Scene, before: View | None = None):
         super().__init__(replace(scene, axis="data"), before)
 
+    def describe(self) -> None:
+        if not self.scene.target.exact_law:
+            self.hint = "lowest: most of the same data; dotted: error of the target"
+
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         return BATCH in TARGETS[experiment.target.key].gives

@@ -21,6 +21,11 @@ FLOOR = 1e-6
 """A log axis cannot show a distance of 0."""
 
 
+def first_name(target: Any) -> str:
+    """The symbol of its first column, of which the KL divergence is where a target is no plane."""
+    return str(target.columns[0].name.split()[0])
+
+
 class Distance(View):
     """A distance of each lane's draws from the target, and the same of as many i.i.d. draws."""
 
@@ -28,11 +33,10 @@ class Distance(View):
     """The title of the axis; it begins with the two letters of the distance."""
     top: ClassVar[float] = 1.0
     """The largest distance."""
-    of_first = ("noise",)
 
     @abstractmethod
-    def add_noise(self, figure: Any) -> None:
-        """Draw the feed ``noise``: what exact draws would have."""
+    def add_noise(self, figure: Any, lane: int, colour: str) -> None:
+        """Draw the feed ``noise <lane>``: the distance of as many i.i.d. draws as the lane has made."""
 
     @abstractmethod
     def distance(self, point: CurvePoint) -> float:
@@ -49,9 +53,6 @@ class Distance(View):
     def build(self) -> Any:
         scene = self.scene
         colours = scene.colours
-        if len(scene.lanes) > 1 and scene.axis != "steps":
-            # Where another lane is on these axes it has made another number of draws.
-            self.hint = "grey: i.i.d. draws, n of the first"
         start = 1e-4 if scene.axis == "seconds" else 1.0
         p = plot(
             colours,
@@ -67,7 +68,9 @@ class Distance(View):
         p.yaxis.ticker = FixedTicker(ticks=[10.0**k for k in range(-6, 2)])
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        self.add_noise(p)
+        # Lanes at the same place may have made different numbers of draws: a change starts the statistics again.
+        for i, _ in enumerate(scene.lanes):
+            self.add_noise(p, i, colours.lanes[i] if len(scene.lanes) > 1 else "")
         for i, _ in enumerate(scene.lanes):
             source = self.feed(f"lane {i}", "x", "y", rollover=POINTS)
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
@@ -107,8 +110,7 @@ class Distance(View):
             distance = np.maximum([self.distance(point) for point in points], FLOOR)
             out[f"lane {i}"] = (x, distance)
             noise = self.noise(points)
-            if "noise" not in out:
-                out["noise"] = (x, *noise)
+            out[f"noise {i}"] = (x, *noise)
             left, right = min(left, x[0]), max(right, x[-1])
             bottom = min(bottom, distance.min(), noise[0].min())
             highest = max(highest, distance.max(), noise[-1].max())

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.views.base import Array, CurvePoint
-from app.views.distance import POINTS, Distance
+from app.views.distance import POINTS, Distance, first_name
 from samplers import Experiment
 from samplers.targets import TARGETS
 from samplers.targets.base import SIMPLEX
@@ -25,9 +25,19 @@ class KL(Distance):
     def fits(cls, experiment: Experiment) -> bool:
         return TARGETS[experiment.target.key].support != SIMPLEX
 
-    def add_noise(self, figure: Any) -> None:
-        noise = self.feed("noise", "x", "mean", rollover=POINTS)
-        figure.line("x", "mean", source=noise, line_color=self.scene.colours.faint, line_width=2)
+    def build(self) -> Any:
+        target = self.scene.target
+        if target.n_columns > 1:
+            self.title = "KL divergence, joint" if target.planar else f"KL divergence of {first_name(target)}"
+        if len(self.scene.lanes) > 1:
+            self.hint = "from the target; thin: i.i.d. draws, n of each lane"
+        return super().build()
+
+    def add_noise(self, figure: Any, lane: int, colour: str) -> None:
+        noise = self.feed(f"noise {lane}", "x", "mean", rollover=POINTS)
+        figure.line(
+            "x", "mean", source=noise, line_color=colour or self.scene.colours.faint, line_width=1 if colour else 2
+        )
 
     def distance(self, point: CurvePoint) -> float:
         return point.kl

@@ -6,32 +6,58 @@ from typing import Any
 import numpy as np
 
 from app.views.base import Array, CurvePoint
-from app.views.distance import POINTS, Distance
+from app.views.distance import POINTS, Distance, first_name
 from samplers.diagnostics import ks
 
 
 class KS(Distance):
-    """The Kolmogorov–Smirnov distance of each lane, and that of as many i.i.d. draws."""
+    """The Kolmogorov–Smirnov distance of each lane, and that of as many i.i.d. draws.
+
+    It is the mean over coordinates, whichever of them the other views show.
+    """
 
     key = "ks"
     title = "KS distance"
     hint = "grey: 90 % band for i.i.d. draws, same n"
     label = "KS distance"
 
-    def add_noise(self, figure: Any) -> None:
-        self._band = ks.band(1, columns=len(self.scene.target.ks_columns))
+    def build(self) -> Any:
+        self.describe()
+        target = self.scene.target
+        self._band = ks.band(1, columns=len(target.ks_columns))
+        self._kl = "KL" if target.planar or target.n_columns == 1 else f"KL of {first_name(target)}"
+        figure = super().build()
+        if not target.exact_law:
+            colour = self.scene.colours.exact
+            figure.hspan(y=[target.uncertainty], line_color=colour, line_width=1.5, line_dash="dotted")
+        return figure
+
+    def describe(self) -> None:
+        """Set the title and the hint: what the distance is the mean of, and what is drawn beside it."""
+        target, one = self.scene.target, len(self.scene.lanes) == 1
+        n = len(target.ks_columns)
+        if target.n_columns > 1:
+            self.title = f"KS distance, mean over {n} {'odds' if n < target.n_columns else 'coordinates'}"
+        if not target.exact_law:
+            self.hint = f"{'grey' if one else 'bands'}: i.i.d. draws; dotted: error of the target"
+        elif not one:
+            self.hint = "bands: 90 % for i.i.d. draws, n of each lane"
+
+    def add_noise(self, figure: Any, lane: int, colour: str) -> None:
         colours = self.scene.colours
-        noise = self.feed("noise", "x", "low", "high", "mean", rollover=POINTS)
-        figure.varea(x="x", y1="low", y2="high", source=noise, fill_color=colours.faint, fill_alpha=0.25)
-        figure.line("x", "mean", source=noise, line_color=colours.exact, line_width=1.5)
-        if not self.scene.target.exact_law:
-            figure.hspan(
-                y=[self.scene.target.uncertainty], line_color=colours.exact, line_width=1.5, line_dash="dotted"
-            )
-            self.hint = "grey: i.i.d. draws; dotted: error of the target"
+        noise = self.feed(f"noise {lane}", "x", "low", "high", "mean", rollover=POINTS)
+        figure.varea(
+            x="x",
+            y1="low",
+            y2="high",
+            source=noise,
+            fill_color=colour or colours.faint,
+            fill_alpha=0.15 if colour else 0.25,
+        )
+        figure.line("x", "mean", source=noise, line_color=colour or colours.exact, line_width=1.0 if colour else 1.5)
 
     def live_data(self) -> dict[str, Any]:
-        return super().live_data() | {"band": list(self._band), "mean": ks.KOLMOGOROV_MEAN}
+        return super().live_data() | {"band": list(self._band), "mean": ks.KOLMOGOROV_MEAN, "kl": self._kl}
 
     def distance(self, point: CurvePoint) -> float:
         return point.ks
@@ -44,4 +70,4 @@ class KS(Distance):
     def caption_of(self, point: CurvePoint) -> str:
         """The distance, and on the line and in the plane the KL divergence, without what noise alone adds to it."""
         text = f"KS {point.ks:.3g}"
-        return f"{text}  KL {max(point.kl - point.exact_kl, 0.0):.2g}" if np.isfinite(point.kl) else text
+        return f"{text}  {self._kl} {max(point.kl - point.exact_kl, 0.0):.2g}" if np.isfinite(point.kl) else text

@@ -186,7 +186,10 @@ def test_pictures_say_what_they_show(walk):
     lab = walk()
     lab.moves()
     lab.until(lambda: all("mean of" in name for _, name in pictures(lab)[:2]), lambda: f"means in {pictures(lab)}")
-    lab.until(lambda: re.search(r"KS distance, against .*KS 0\.\d+", pictures(lab)[2][1]), lambda: pictures(lab)[2])
+    lab.until(
+        lambda: re.search(r"KS distance, mean over 2 coordinates, against .*KS 0\.\d+", pictures(lab)[2][1]),
+        lambda: pictures(lab)[2],
+    )
     assert {role for role, _ in pictures(lab)} == {"img"}
     first = pictures(lab)
     lab.until(lambda: all(now != was for now, was in zip(pictures(lab), first, strict=True)), "other numbers")

@@ -8,7 +8,7 @@ const DECADES = 1e3
 
 /** @param {(point: import("../lane.js").CurvePoint) => number} distance
  * @param {(data: any, point: import("../lane.js").CurvePoint) => number[]} noise
- * @param {(point: import("../lane.js").CurvePoint) => string} words
+ * @param {(data: any, point: import("../lane.js").CurvePoint) => string} words
  * @returns {import("../views.js").LiveView} */
 export const distanceView = (distance, noise, words) => ({
   ofLanes: true,
@@ -28,7 +28,7 @@ export const distanceView = (distance, noise, words) => ({
       const y = points.map((point) => Math.max(distance(point), FLOOR))
       const columns = points.map((point) => noise(data, point))
       out[`lane ${i}`] = [x, y]
-      out.noise ??= [x, ...columns[0].map((_, k) => columns.map((row) => row[k]))]
+      out[`noise ${i}`] = [x, ...columns[0].map((_, k) => columns.map((row) => row[k]))]
       left = Math.min(left, x[0])
       right = Math.max(right, x[x.length - 1])
       bottom = Math.min(bottom, ...y, ...columns.map((row) => row[0]))
@@ -51,7 +51,7 @@ export const distanceView = (distance, noise, words) => ({
   captions: ({ data, names }, lanes) =>
     lanes.map(({ curve }, i) => {
       const last = curve[curve.length - 1]
-      const said = last ? `  ${data.short ? `${data.label} ${general(distance(last), 2)}` : words(last)}` : ""
+      const said = last ? `  ${data.short ? `${data.label} ${general(distance(last), 2)}` : words(data, last)}` : ""
       return brief(names[i], LONG - said.length) + said
     }),
 })

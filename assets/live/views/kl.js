@@ -6,5 +6,5 @@ import { distanceView } from "./distance.js"
 export const kl = distanceView(
   (point) => point.kl,
   (_, { exactKl }) => [exactKl],
-  (point) => `KL ${general(point.kl, 2)}, i.i.d. ${general(point.exactKl, 2)}`,
+  (_, point) => `KL ${general(point.kl, 2)}, i.i.d. ${general(point.exactKl, 2)}`,
 )

@@ -6,8 +6,8 @@ import { distanceView } from "./distance.js"
 export const ks = distanceView(
   (point) => point.ks,
   (data, { draws }) => [data.band[0], data.band[1], data.mean].map((x) => x / Math.sqrt(draws)),
-  ({ ks: distance, kl, exactKl }) => {
+  (data, { ks: distance, kl, exactKl }) => {
     const text = `KS ${general(distance, 3)}`
-    return Number.isFinite(kl) ? `${text}  KL ${general(Math.max(kl - exactKl, 0), 2)}` : text
+    return Number.isFinite(kl) ? `${text}  ${data.kl} ${general(Math.max(kl - exactKl, 0), 2)}` : text
   },
 )

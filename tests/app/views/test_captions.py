@@ -277,7 +277,7 @@ def distances(key):
     np.testing.assert_allclose(data["lane 1"][1], (ks_by_hand if key == "ks" else lambda *a: kl_by_hand(*a)[0])(column, made.raw[1].values))  # fmt: skip
     if key == "ks":
         # Kolmogorov's distribution: P(√n D ≤ x) is .05 and .95 at the ends, and its mean is √(π/2) log 2.
-        low, high, mean = (float(x[0]) * sqrt(n) for x in data["noise"][1:])
+        low, high, mean = (float(x[0]) * sqrt(n) for x in data["noise 0"][1:])
         k = np.arange(1, 200)
         for x, level in ((low, 0.05), (high, 0.95)):
             assert 1 - 2 * ((-1.0) ** (k - 1) * np.exp(-2 * k**2 * x**2)).sum() == pytest.approx(level, abs=1e-6)

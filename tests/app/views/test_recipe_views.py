@@ -474,7 +474,7 @@ def test_named_samplers_stand_where_the_paper_has_them():
 @pytest.mark.parametrize("target", ["double_well", "quartic", "gamma"])
 def test_exact_draws_stay_near_the_level_of_noise(target):
     page = Page(KL, target, "exact")
-    shown = {"lane 0": [], "noise": []}
+    shown = {"lane 0": [], "noise 0": []}
     for _ in range(30):
         data = page.compute(1000)
         for name in shown.keys() & data.keys():
@@ -520,7 +520,7 @@ def test_the_ks_curve_is_as_it_was():
     page = Page(KS, "quartic", "exact")
     data = page.compute(1000)
     assert data["lane 0"][1] == pytest.approx(np.maximum([page.records[0].curve[0].ks], FLOOR))
-    low, high, mean = (column[0] for column in data["noise"][1:])
+    low, high, mean = (column[0] for column in data["noise 0"][1:])
     assert low < mean < high
     assert "KL" in page.why()[0]
 

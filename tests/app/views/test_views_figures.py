@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.core.property.vectorization import Field, Value
-from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Line, Model, Plot, Segment
+from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Line, Model, Plot, Segment, VArea
 
 from app.theme import FINE
 from app.views import VIEWS, fitting
@@ -150,6 +150,19 @@ def test_long_paths_are_fine_lines():
                 if one.data_source in long and isinstance(one.glyph, Line | Segment):
                     widths.setdefault(key, set()).add(one.glyph.line_width)
     assert widths == {key: {FINE} for key in ("state", "trace", "phase", "drift", "thermostat", "torus")}
+
+
+@pytest.mark.parametrize("key", ["ks", "kl"])
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_noise_has_the_colour_of_its_lane(key, lanes):
+    """With one lane it is grey; of several, a reader finds the band of a curve by its colour."""
+    _, scene = staged("gaussian", ["sgld"] * lanes)
+    view, colours = VIEWS[key](scene), scene.colours
+    for i in range(lanes):
+        glyphs = [one.glyph for one in view.figure.renderers if one.data_source is view.feeds[f"noise {i}"].model]
+        found = {getattr(each, "fill_color" if isinstance(each, VArea) else "line_color") for each in glyphs}
+        assert found <= ({colours.lanes[i]} if lanes > 1 else {colours.faint, colours.exact}) and found
+    assert ("grey" in view.hint) == (lanes == 1)
 
 
 @pytest.mark.slow

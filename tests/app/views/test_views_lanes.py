@@ -21,12 +21,11 @@ from app.lanes.models import load
 from app.state import AppState
 from app.views import VIEWS, curl, evolution, fitting, mgf, moments, order, planes, spectrum, trace, written
 from app.views.base import Frame, Position, Scene, View
-from app.views.distance import Distance
 from app.views.drift import CUT
 from app.views.models.scores import curve
 from app.views.recipes import RecipeView, layouts_of
 from samplers import Change, Choice, Experiment, Run
-from samplers.diagnostics import convergence
+from samplers.diagnostics import convergence, divergence
 from samplers.diagnostics import ks as diagnostics_ks
 from samplers.models.run import Score, start
 from samplers.targets.base import ByTarget
@@ -323,9 +322,6 @@ def test_what_is_of_the_first_lane_alone_says_so(found):
         if view.key != "drift":
             assert [feed for feed in shown if not equal(held[feed], alone[feed])] == [], view.key
         said = base.hint + "".join(found.pages[view.key, BASE, False].said.values())
-        if found.axis == "steps" and issubclass(view, Distance):
-            # On the axis of steps all lanes have made as many draws at the same place.
-            continue
         if (shown and not (recipe and len(base.recipes) == 1)) or (
             recipe and len(base.recipes) < sum(map(bool, found.layouts))
         ):
@@ -415,11 +411,61 @@ def test_the_band_of_the_sparse_simplex_is_that_of_nine_odds():
     view = VIEWS["ks"](scene_of(made, coordinate=4))
     made[0].run.advance(250)
     made[0].record()
-    _, low, high, mean = (column[-1] for column in view.compute([made[0].frame("steps")])["noise"])
+    _, low, high, mean = (column[-1] for column in view.compute([made[0].frame("steps")])["noise 0"])
     assert (low, high) == pytest.approx(diagnostics_ks.band(1000, columns=9))
     assert mean == pytest.approx(diagnostics_ks.baseline(1000))
     # Planted fault: all nineteen columns.
     assert high != pytest.approx(diagnostics_ks.band(1000, columns=19)[1], rel=0.01)
+
+
+@pytest.mark.parametrize("key", ["ks", "kl"])
+def test_a_change_restarts_the_noise_of_its_lane_alone(key):
+    made = records("gaussian", "sgld", "hmc", n_chains=4)
+    view = VIEWS[key](scene_of(made))
+    assert "n of each" in view.hint
+    for steps in (200, 50):
+        if steps == 50:
+            run = made[0].run
+            run.change(Change(0, run.spec.sampler, run.spec.gradient))
+        for record in made:
+            record.run.advance(steps)
+            record.record(rests=True)
+        data = view.compute(Frame(record.frame("steps") for record in made))
+    sizes = [record.run.statistics.n_draws for record in made]
+    assert sizes == [4 * 50, 4 * 250]
+    lowest = [data[f"noise {i}"][1][-1] for i in range(2)]
+    due = [
+        diagnostics_ks.band(n, columns=1)[0] if key == "ks" else made[i].curve[-1].exact_kl for i, n in enumerate(sizes)
+    ]
+    assert lowest == pytest.approx(due)
+    # Planted fault: both have the first lane's.
+    assert lowest[1] != pytest.approx(due[0], rel=0.1)
+
+
+def test_a_distance_says_what_it_is_of():
+    """The KS distance is the mean over coordinates, the KL divergence that of a plane or of the first coordinate."""
+    titles = {
+        "gaussian": ("KS distance", "KL divergence", "KL"),
+        "quartic": ("KS distance, mean over 2 coordinates", "KL divergence, joint", "KL"),
+        "fisher": ("KS distance, mean over 3 coordinates", "KL divergence of x", "KL of x"),
+        "sparse_dirichlet": ("KS distance, mean over 9 odds", None, None),
+    }
+    for target, (ks_title, kl_title, kl_name) in titles.items():
+        made = records(target, "exact", n_chains=4)
+        views = {key: VIEWS[key](scene_of(made)) for key in ("ks", "kl") if kl_title or key == "ks"}
+        made[0].run.advance(100)
+        made[0].record()
+        frame = Frame([made[0].frame("steps")])
+        assert views["ks"].title == ks_title
+        (said,) = views["ks"].captions(frame).values()
+        if kl_title:
+            assert views["kl"].title == kl_title and f"  {kl_name} " in said
+            # What it says that it is: of the first column alone, its KL divergence does not see the others.
+            exact = divergence.kl_1d(made[0].run.statistics, 0)[0]
+            alone = made[0].curve[-1].kl == pytest.approx(exact)
+            assert alone == (target != "quartic")
+        else:
+            assert "KL" not in said
 
 
 @pytest.mark.parametrize("n_chains", [9, 32, 130])
