@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from bokeh.models import BasicTickFormatter, LinearColorMapper
+from bokeh.models import LinearColorMapper
 from bokeh.palettes import interp_palette
 
 from app.theme import plot
@@ -257,7 +257,6 @@ class Evolution(RecipeView):
         colours, lane = scene.colours, scene.colours.lanes[self._lane or 0]
         plane = Plane(self, kind, "density", "line: exact · bars: chains")
         p = plane.figure
-        p.yaxis.formatter = BasicTickFormatter(precision=2)
         self._edges = grid.edges[0][::BLOCK_LINE]
         x = grid.centres[0]
         law = density(plane.layout, scene.target.sampled, [x])

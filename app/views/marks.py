@@ -4,7 +4,7 @@ from typing import Any
 from unicodedata import combining
 
 import numpy as np
-from bokeh.models import Label, Node
+from bokeh.models import BasicTicker, Label, Node, NumeralTickFormatter
 
 from app.views.base import View
 
@@ -17,6 +17,8 @@ LONG = 64
 """Letters of a caption in the width of a figure: it gets smaller type there."""
 SIGN = 18
 """The width of a lane's sign in a caption, in pixels."""
+LEAST = {"seconds": 1e-3}
+"""The length of an axis of a run that has made one step, where that is not 1."""
 FEWEST_LAGS = 20.0
 """An axis of lags shows at least so many."""
 
@@ -45,6 +47,19 @@ def round_up(x: float) -> float:
     """The smallest of …, 1, 2, 5, 10, 20, … that is not below ``x`` > 0."""
     power = 10.0 ** np.floor(np.log10(x))
     return float(next(power * step for step in (1, 2, 5, 10) if x <= power * step * (1 + 1e-9)))
+
+
+def number_axis(axis: Any) -> None:
+    """Let an axis of steps, of data or of seconds have few ticks, with as many digits as the shortest run needs."""
+    axis.ticker = BasicTicker(desired_num_ticks=4, num_minor_ticks=0)
+    axis.formatter = NumeralTickFormatter(format="0,0.[000000]")
+
+
+def run_window(start: float, end: float, axis: str) -> tuple[float, float]:
+    """The ends of an axis of the run that shows all from ``start`` to ``end``, and some more; of a single step a whole
+    one.
+    """
+    return start, end + (0.03 * (end - start) if end > start else LEAST.get(axis, 1.0))
 
 
 def lane_labels(view: View, figure: Any, more: int = 0, columns: int = 1) -> list[Label]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTickFormatter, LinearColorMapper
+from bokeh.models import LinearColorMapper
 
 from app.theme import plot
 from app.views.base import Data, LaneFrame
@@ -61,7 +61,6 @@ class Modes(RecipeView):
                 plane.contours(scene)
             else:
                 p.y_range.start, p.y_range.end = -1.1, 1.1
-                p.yaxis.formatter = BasicTickFormatter(precision=2)
                 p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
                 source = self.feed(f"mode {m}", "x", "y")
                 p.varea("x", 0, "y", source=source, fill_color=colours.lanes[1], fill_alpha=0.3)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import BasicTicker, BasicTickFormatter, NumeralTickFormatter
+from bokeh.models import BasicTicker, NumeralTickFormatter
 from scipy.interpolate import RegularGridInterpolator
 
 from app.theme import DASHES, plot
@@ -199,7 +199,6 @@ class SpectrumView(RecipeView):
             p.min_width = 140
             p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
         plane.yaxis.ticker = plane.xaxis.ticker = BasicTicker(desired_num_ticks=4, num_minor_ticks=0)
-        plane.axis.formatter = BasicTickFormatter(precision=2)
         rho.xaxis.formatter, rho.xaxis.ticker = (
             NumeralTickFormatter(format="0,0"),
             BasicTicker(desired_num_ticks=3, num_minor_ticks=0),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTickFormatter, Legend, LegendItem, LinearColorMapper
+from bokeh.models import Legend, LegendItem, LinearColorMapper
 from bokeh.palettes import interp_palette
 
 from app.theme import plot
@@ -164,7 +164,6 @@ class Stationarity(RecipeView):
     def _build_line(self, n: int, plane: Plane) -> None:
         colours, p = self.scene.colours, plane.figure
         self._images.append(())
-        p.yaxis.formatter = BasicTickFormatter(precision=2)
         curve = self.feed(f"curve {n}", "x", "residual", "eigenvalue")
         bad = self.feed(f"bad {n}", "x", "bottom", "top")
         p.hspan(y=[0.0], line_color=colours.faint, line_width=1)

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTicker, NumeralTickFormatter
 
 from app.theme import plot
 from app.views.base import Data, LaneFrame, View
-from app.views.marks import lane_labels, round_up, share
+from app.views.marks import lane_labels, number_axis, round_up, run_window, share
 from samplers import Experiment, Run, jit
 from samplers.kernels import SAMPLERS
 from samplers.kernels.kicks import Moving
@@ -65,8 +64,7 @@ class Temperature(View):
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         p = plot(colours, scene.axis_label, "‖v‖²/m and ξ/C", (0, 1), (0, 2))
-        p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-        p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
+        number_axis(p.xaxis)
         p.hspan(y=[1.0], line_color=colours.exact, line_width=1.5)
         for i, _ in enumerate(scene.lanes):
             for name, dash, width in (("temperature", "solid", 2.5), ("thermostat", "dashed", 2.0)):
@@ -106,7 +104,7 @@ class Temperature(View):
         if out:
             self._shown = [*self._shown, (lanes[0].x, highest)][-WINDOW:]
             start, end = self._shown[0][0], max(lane.x for lane in lanes)
-            out["x"] = (np.array([start, end + (0.03 * (end - start) if end > start else 1e-3)]),)
+            out["x"] = (np.array(run_window(start, end, self.scene.axis)),)
             top = max(y for _, y in self._shown)
             # The axis ends at a round number, so that it moves rarely.
             if top > self._top or top < self._top / 3:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTicker, NumeralTickFormatter
 
 from app.theme import FINE, plot
 from app.views.base import Data, LaneFrame, View
-from app.views.marks import lane_labels
+from app.views.marks import lane_labels, number_axis, run_window
 from samplers import Experiment, Run
 from samplers.spec import make_sampler
 
@@ -38,8 +37,7 @@ class Thermostat(View):
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         p = plot(colours, scene.axis_label, "ξ", (0, 1), (-1, 1))
-        p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-        p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
+        number_axis(p.xaxis)
         for i, _ in enumerate(scene.lanes):
             source = self.feed(f"lane {i}", "x", "y", rollover=WINDOW)
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=FINE, line_join="bevel")
@@ -67,7 +65,7 @@ class Thermostat(View):
             self._shown = self._shown[-2 * WINDOW * len(lanes) :]
             x, y = np.array(self._shown).T
             room = 0.1 * max(float(np.ptp(y)), 0.1)
-            out["x"] = (np.array([x.min(), x.max() + max(0.03 * float(np.ptp(x)), 1e-3)]),)
+            out["x"] = (np.array(run_window(x.min(), x.max(), self.scene.axis)),)
             out["y"] = (np.array([y.min() - room, y.max() + room]),)
         return out
 

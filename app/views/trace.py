@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTicker, BoxAnnotation, NumeralTickFormatter
+from bokeh.models import BoxAnnotation
 
 from app.theme import FINE, plot
 from app.views.base import COLUMNS, Data, LaneFrame, View
-from app.views.marks import lane_labels
+from app.views.marks import lane_labels, number_axis, run_window
 from app.views.reach import Reach
 from app.views.scales import Scale
 from samplers.diagnostics import convergence
@@ -44,8 +44,7 @@ class Trace(View):
         low, high = scale.range
         p = plot(colours, scene.axis_label, scale.label(column.name), (0, 1), (low, high))
         scale.apply(p.yaxis)
-        p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-        p.xaxis.ticker = BasicTicker(desired_num_ticks=4)
+        number_axis(p.xaxis)
         self.moving_range("y", p.y_range)
         self._reach = Reach(low, high) if column.exact else None
         if column.exact:
@@ -101,8 +100,7 @@ class Trace(View):
         first = [x[0] for x in self._shown if x]
         if out:
             start, end = min(first), max(x[-1] for x in self._shown if x)
-            room = 0.03 * (end - start) if end > start else 1e-3
-            out["x"] = (np.array([start, end + room]),)
+            out["x"] = (np.array(run_window(start, end, self.scene.axis)),)
             if self._reach is None:
                 ends = np.concatenate(self._ends)
                 low, high = ends.min(), ends.max()

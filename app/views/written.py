@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTickFormatter, LinearColorMapper
+from bokeh.models import LinearColorMapper
 from scipy.interpolate import RegularGridInterpolator
 
 from app.theme import plot
@@ -118,7 +118,6 @@ class Written(RecipeView):
             plane.contours(scene)
             return image
         p = plane.figure
-        p.yaxis.formatter = BasicTickFormatter(precision=2)
         (x,) = plane.centres(POINTS)
         p.line(x, density(plane.layout, scene.target, [x]), line_color=colours.text, line_width=1.5, line_dash="dashed")
         curve = self.feed(f"curve {n}", "x", "y")

@@ -20,6 +20,13 @@ export const roundUp = (x) => {
   return power * ([1, 2, 5].find((step) => x <= power * step * (1 + 1e-9)) ?? 10)
 }
 
+/** The length of an axis of a run that has made one step, where that is not 1. @type {Record<string, number>} */
+const LEAST = { seconds: 1e-3 }
+
+/** The ends of an axis of the run that shows all from `start` to `end`, and some more; of a single step a whole one.
+ * @param {number} start @param {number} end @param {string} axis */
+export const runWindow = (start, end, axis) => [start, end + (end > start ? 0.03 * (end - start) : LEAST[axis] ?? 1)]
+
 /** @typedef {{log: boolean, range: [number, number]}} Scale */
 
 /** A value's place on an axis. @param {Scale} scale @param {number} x */

@@ -1,7 +1,7 @@
 // Kinetic temperature and thermostat against their expected values; their figure is app/views/temperature.py's.
 
 import { fixed, general } from "../format.js"
-import { roundUp, share } from "../marks.js"
+import { roundUp, runWindow, share } from "../marks.js"
 import { CLIPPED } from "../run.js"
 
 const WINDOW = 600
@@ -29,7 +29,7 @@ const put = (means, mean, steps, since) => {
 
 /** @type {import("../views.js").LiveView} */
 export const temperature = {
-  compute({ data }, lanes) {
+  compute({ data, axis }, lanes) {
     /** @type {import("../views.js").Data} */
     const out = {}
     data.means ??= lanes.map(() => [0, 1].map(() => ({ mean: 0, recent: 0, since: -1, totals: [] })))
@@ -52,7 +52,7 @@ export const temperature = {
     if (!Object.keys(out).length) return out
     data.shown = [...data.shown, [lanes[0].x, highest]].slice(-WINDOW)
     const [start, end] = [data.shown[0][0], Math.max(...lanes.map(({ x }) => x))]
-    out.x = [[start, end + (end > start ? 0.03 * (end - start) : 1e-3)]]
+    out.x = [runWindow(start, end, axis)]
     const top = Math.max(...data.shown.map((/** @type {number[]} */ point) => point[1]))
     // The axis ends at a round number, so that it seldom changes.
     if (top > data.top || top < data.top / 3) {

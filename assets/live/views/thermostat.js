@@ -2,6 +2,7 @@
 
 import { numbersOf } from "../engine.js"
 import { general } from "../format.js"
+import { runWindow } from "../marks.js"
 
 const WINDOW = 600
 
@@ -14,7 +15,7 @@ const xi = ({ engine, arrays, sampler }, coordinate) => {
 /** @type {import("../views.js").LiveView} */
 export const thermostat = {
   ofLanes: true,
-  compute({ data, coordinate }, lanes) {
+  compute({ data, coordinate, axis }, lanes) {
     /** @type {import("../views.js").Data} */
     const out = {}
     data.steps ??= lanes.map(() => -1)
@@ -37,7 +38,7 @@ export const thermostat = {
     }
     const [[left, right], [low, high]] = [ends(0), ends(1)]
     const room = 0.1 * Math.max(high - low, 0.1)
-    out.x = [[left, right + Math.max(0.03 * (right - left), 1e-3)]]
+    out.x = [runWindow(left, right, axis)]
     out.y = [[low - room, high + room]]
     return out
   },

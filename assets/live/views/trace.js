@@ -1,7 +1,7 @@
 // The trace of one coordinate; its figure is app/views/trace.py's.
 
 import { fixed, grouped } from "../format.js"
-import { forward } from "../marks.js"
+import { forward, runWindow } from "../marks.js"
 import { Reach } from "../reach.js"
 import { KEPT } from "../run.js"
 
@@ -28,7 +28,7 @@ const summary = (run, k, kept) => {
 /** @type {import("../views.js").LiveView} */
 export const trace = {
   ofLanes: true,
-  compute({ data, coordinate }, lanes) {
+  compute({ data, coordinate, axis }, lanes) {
     /** @type {import("../views.js").Data} */
     const out = {}
     data.shown ??= lanes.map(() => [])
@@ -51,7 +51,7 @@ export const trace = {
     const start = Math.min(...shown.map((/** @type {number[]} */ x) => x[0]))
     if (Object.keys(out).length && shown.length) {
       const end = Math.max(...shown.map((/** @type {number[]} */ x) => x[x.length - 1]))
-      out.x = [[start, end + (end > start ? 0.03 * (end - start) : 1e-3)]]
+      out.x = [runWindow(start, end, axis)]
       if (data.reach.follow(data.ends)) out.y = [data.reach.ends]
     }
     lanes.forEach(({ marks }, i) => { out[`marks ${i}`] = [marks.filter((x) => x >= start).slice(-SHOWN_MARKS)] })

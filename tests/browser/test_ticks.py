@@ -1,0 +1,153 @@
+"""The labels of ticks as a browser writes them: no two neighbours are equal, and no zero has a sign."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from bokeh.models import Axis, BasicTickFormatter, LinearAxis, NumeralTickFormatter, Plot
+from bokeh.resources import Resources
+
+from app.embedding import standalone
+from app.lanes.densities import LaneRecord
+from app.views import VIEWS, fitting
+from app.views.base import Frame, Scene
+from app.views.recipes import layouts_of
+from samplers import Experiment, Run
+from tests.browser import IDLE
+
+LABELS = """() => {
+  const out = []
+  const visit = (view) => {
+    for (const axis of view.axis_views ?? []) if (axis.model.visible) {
+      const items = axis.compute_labels(axis.tick_coords.major[axis.dimension]).items
+      const words = items.map((one) => one.base ? `${one.base.text}^${one.expo.text}` : one.text)
+      out.push([view.model.tags[0], axis.model.id, words])
+    }
+    for (const child of view.children()) visit(child)
+  }
+  for (const root of Bokeh.index.roots) visit(root)
+  return out
+}"""
+DRAW = """async (figures) => {
+  for (const figure of figures) {
+    const place = document.body.appendChild(document.createElement("div"))
+    place.id = `place-${document.body.children.length}`
+    await Bokeh.embed.embed_item(JSON.parse(figure), place.id)
+  }
+}"""
+MOMENTUM = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
+EXPERIMENTS = {
+    "line": ("double_well", [{"layout": "theta"}, "sghmc"]),
+    "momentum": ("double_well", [MOMENTUM]),
+    "plane": ("quartic", ["msgnht", "hmc"]),
+    "simplex": ("sparse_dirichlet", ["scir", "sgrld"]),
+    "positive": ("lognormal", ["geometric_ou"]),
+    "circle": ("circle_mixture", ["sggmc", "gmc"]),
+    "torus": ("mises_posterior", ["gsgnht"]),
+    "data": ("linear_regression", ["sgld", "hmc"]),
+}
+SLOW = ("order", "moments", "mgf")
+"""Views whose work in the background takes seconds; their axes are shown as they are at first."""
+HEIGHTS = (6e-6, 0.01, 1.0, 4e6)
+"""Of vertical axes that frames move: each may become as short or as long."""
+
+
+def figures(name, axis):
+    """The views of an experiment at its start, after a step, and after hundreds of them, with their data."""
+    target, samplers = EXPERIMENTS[name]
+    lanes = [{"sampler": s if isinstance(s, str) else {"key": "recipe", "params": s}} for s in samplers]
+    experiment = Experiment.from_dict({"target": target, "lanes": lanes, "n_chains": 4, "seed": 3})
+    records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
+    titles = tuple(record.run.sampler.title for record in records)
+    scene = Scene(records[0].run.target, titles, 0, axis, False, layouts_of(experiment))
+    views = [VIEWS[key](scene) for key in fitting(experiment)]
+    for i, record in enumerate(records):
+        record.run.advance(1)
+        # The same clock in every run.
+        record.run.seconds = 2e-5 * (i + 1)
+        record.record(rests=True)
+    yield views
+    frame = Frame(record.frame(axis) for record in records)
+    yield [shown(view, frame) for view in views]
+    for i, record in enumerate(records):
+        record.run.advance(600)
+        record.run.seconds = 1e-3 * (i + 1)
+        record.record(rests=True)
+    frame = Frame(record.frame(axis) for record in records)
+    yield [shown(view, frame) for view in views]
+
+
+def shown(view, frame):
+    """The view with what it computes of a frame."""
+    if view.key not in SLOW:
+        view.background(frame)
+    for name, columns in view.compute(frame).items():
+        feed = view.feeds[name]
+        if feed.operation == "range":
+            feed.model.start, feed.model.end = map(float, columns[0])
+        elif feed.operation != "play":
+            feed.model.data = dict(zip(feed.columns, columns, strict=True))
+    return view
+
+
+def faults(page, views):
+    """The axes with a tick that reads as its neighbour, or as −0: (view, labels)."""
+    for view in views:
+        plots = [one for one in {view.figure, *view.figure.references()} if isinstance(one, Plot)]
+        for plot in plots:
+            plot.update(tags=[view.key], sizing_mode="fixed", width=420, height=220)
+        view.figure.sizing_mode = "fixed"
+    page.goto("about:blank")
+    for script in Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).js_raw:
+        page.add_script_tag(content=script)
+    page.evaluate(DRAW, [json.dumps(standalone(view.figure)) for view in views])
+    page.wait_for_function(IDLE)
+    found = page.evaluate(LABELS)
+    drawn = {view.key for view in views if any(axis.visible for axis in view.figure.select({"type": Axis}))}
+    assert {key for key, *_ in found} == drawn
+    return [
+        (key, labels) for key, _, labels in found
+        if any(a == b for a, b in pairwise(labels)) or any(one.strip("-−0.") == "" and one[0] in "-−" for one in labels)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", ["steps", "seconds"])
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_no_two_neighbours_read_alike(page, name, axis):
+    """From the first step on, on the axis of steps and that of seconds."""
+    for views in figures(name, axis):
+        assert faults(page, views) == []
+
+
+def stretched(views, height):
+    """The views with their moving vertical axes so long."""
+    for view in views:
+        moving = {feed.model for feed in view.feeds.values() if feed.operation == "range"}
+        for plot in (one for one in {view.figure, *view.figure.references()} if isinstance(one, Plot)):
+            if plot.y_range in moving and isinstance(plot.yaxis[0], LinearAxis):
+                plot.y_range.update(start=-0.4 * height, end=0.6 * height)
+    return views
+
+
+@pytest.mark.parametrize("height", HEIGHTS)
+def test_short_and_long_axes_have_the_digits_that_they_need(page, height):
+    *_, views = figures("line", "steps")
+    assert faults(page, stretched(views, height)) == []
+
+
+def test_ticks_that_read_alike_are_seen(page):
+    """The planted fault: two digits, whatever the axis needs; and the form of numbers without its digits."""
+    *_, views = figures("line", "steps")
+    for view in views:
+        for axis in view.figure.select({"type": Axis}):
+            if type(axis.formatter) is BasicTickFormatter:
+                axis.formatter = BasicTickFormatter(precision=2)
+    found = faults(page, stretched(views, 0.01))
+    assert {"stationarity", "marginal"} <= {key for key, _ in found}
+    assert any("−0" in labels for _, labels in found)
+    _, views, _ = figures("torus", "seconds")
+    for view in views:
+        for axis in view.figure.select({"type": Axis}):
+            if type(axis.formatter) is NumeralTickFormatter:
+                axis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    assert {key for key, _ in faults(page, views)} >= {"trace", "thermostat"}
