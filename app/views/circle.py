@@ -8,7 +8,7 @@ import numpy as np
 from app.theme import DASHES, even_plot
 from app.views.base import Array, Data, Frame, LaneFrame, View
 from app.views.drags import take_drags
-from app.views.marks import MARKERS
+from app.views.marks import MARKERS, no_draws
 from app.views.state import notes
 from app.views.steps import add_arrows, rows
 from samplers import Experiment
@@ -133,7 +133,8 @@ class Circle(View):
         return ring(angles, np.append(np.repeat(heights, 2), heights[0]))
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        return {self._label.id: notes(lanes)}
+        empty = {no_draws(lane.run) for lane in lanes}
+        return {self._label.id: "\n".join(filter(None, [notes(lanes), *([min(empty)] if all(empty) else [])]))}
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, range(self.scene.target.n_values))

@@ -9,7 +9,7 @@ from bokeh.models import FixedTicker
 
 from app.theme import DASHES, plot
 from app.views.base import Array, CurvePoint, Data, LaneFrame, View
-from app.views.marks import BRIEF, LONG, brief, lane_labels
+from app.views.marks import BRIEF, LONG, brief, lane_labels, no_draws
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
@@ -88,7 +88,8 @@ class Distance(View):
         """The distance now, and beside it the colour of the lane's curve."""
         out = {}
         for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
-            said = f"  {self._said(lane.curve[-1])}" if lane.curve else ""
+            said = self._said(lane.curve[-1]) if lane.curve else no_draws(lane.run)
+            said = said and f"  {said}"
             out[label.id] = brief(name, LONG - len(said)) + said
         return out
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.theme import DASHES, plot
 from app.views.base import COLUMNS, Data, LaneFrame, View
-from app.views.marks import is_brief, lane_labels
+from app.views.marks import is_brief, lane_labels, no_draws
 from app.views.scales import Scale
 from samplers.accumulate import bin_edges
 from samplers.diagnostics import autocorrelation, histogram
@@ -67,7 +67,8 @@ class Marginal(View):
         self.moving_range("y", p.y_range)
         # Long names need the whole width.
         columns = 2 if column.exact and all(map(is_brief, scene.lanes)) else 1
-        self._labels = lane_labels(self, p, columns=columns) if len(scene.lanes) > 1 or not column.exact else []
+        several = len(scene.lanes) > 1 or not column.exact
+        self._labels = lane_labels(self, p, columns=columns) if several else [self.caption(p)]
         return p
 
     def live_data(self) -> dict[str, Any]:
@@ -109,12 +110,15 @@ class Marginal(View):
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """Where the target is not known, the means, with their standard errors."""
+        """Why there are no bars; where the target is not known, the means, with their standard errors."""
         if self.scene.column.exact:
-            return {
-                label.id: name + (" (cut off)" if self._cut[i] else "")
-                for i, (label, name) in enumerate(zip(self._labels, self.scene.lanes, strict=False))
-            }
+            if len(lanes) == 1:
+                return {self._labels[0].id: no_draws(lanes[0].run)}
+            notes = [
+                no_draws(lane.run) or ("(cut off)" if cut else "") for lane, cut in zip(lanes, self._cut, strict=True)
+            ]
+            named = zip(self._labels, self.scene.lanes, notes, strict=True)
+            return {label.id: f"{name} {note}".rstrip() for label, name, note in named}
         named = zip(self._labels, self.scene.lanes, lanes, strict=True)
         return {label.id: f"{name}  {self._mean(lane)}" for label, name, lane in named}
 

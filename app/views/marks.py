@@ -55,6 +55,13 @@ def number_axis(axis: Any) -> None:
     axis.formatter = NumeralTickFormatter(format="0,0.[000000]")
 
 
+def no_draws(run: Any) -> str:
+    """Why a picture of a lane's draws is empty; nothing where it is not."""
+    if run.statistics.n_draws:
+        return ""
+    return "burn-in: no draws yet" if run.steps else "no draws yet"
+
+
 def run_window(start: float, end: float, axis: str) -> tuple[float, float]:
     """The ends of an axis of the run that shows all from ``start`` to ``end``, and some more; of a single step a whole
     one.

@@ -51,11 +51,11 @@ class Means:
 
 
 class Temperature(View):
-    """‖v‖²/m, with m the dimension of the manifold, and ξ/C: both are 1 where all noise is accounted for."""
+    """‖v‖²/m, with m the dimension of the manifold, and ξ/C: the first is 1 where all noise is accounted for."""
 
     key = "temperature"
     title = "Temperature"
-    hint = "mean ‖v‖²/m, dashed ξ/C; both should be 1"
+    hint = "mean ‖v‖²/m; the target's is 1"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -125,7 +125,7 @@ class Temperature(View):
             if ratio is not None and not thermostat:
                 text += f" (expected {ratio:.2f})"
             if thermostat:
-                text += f"  ξ {friction.mean * run.sampler.friction:.3g}, C {run.sampler.friction:.3g}"
+                text += f"  dashed ξ/C: ξ {friction.mean * run.sampler.friction:.3g}, C {run.sampler.friction:.3g}"
                 if ratio is not None:
                     text += f" (expected {ratio * run.sampler.friction:.3g})"
             out[label.id] = text

@@ -20,6 +20,9 @@ export const roundUp = (x) => {
   return power * ([1, 2, 5].find((step) => x <= power * step * (1 + 1e-9)) ?? 10)
 }
 
+/** Why a picture of a lane's draws is empty; nothing where it is not. @param {any} run */
+export const noDraws = (run) => (run.nDraws ? "" : run.steps ? "burn-in: no draws yet" : "no draws yet")
+
 /** The length of an axis of a run that has made one step, where that is not 1. @type {Record<string, number>} */
 const LEAST = { seconds: 1e-3 }
 

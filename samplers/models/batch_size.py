@@ -112,15 +112,25 @@ class Adaptation:
                 costs = objective(self.sizes, self.taus, self.local, self.overall)
                 self.chosen, self.chosen_after = choose_batch_size(self.sizes, costs), step
 
+    @property
+    def steps_left(self) -> int:
+        """How many steps the trials that are not done yet will take."""
+        if self.chosen:
+            return 0
+        lengths = np.ceil(self.cost / (self.sizes[len(self.taus) :] * self.local + self.overall))
+        return int(np.maximum(lengths, 1).sum()) - len(self._draws) + max(self.warm_up, 0)
+
     def snapshot(self) -> dict[str, Array]:
         """``batch_sizes``, ``objective`` f(m) in units of w_z, ``tau``, of the sizes that were tried, and ``chosen``
-        and ``chosen_after`` (1,), the size and the steps until it was chosen, which are 0 during the trials.
+        and ``chosen_after`` (1,), the size and the steps until it was chosen, which are 0 during the trials. ``trial``:
+        the size of the next step, how many sizes there are to try, and the steps until the choice.
         """
         sizes, taus = self.sizes[: len(self.taus)], np.array(self.taus)
         return {
             "batch_sizes": sizes.copy(),
             "objective": objective(sizes, taus, self.local, self.overall),
             "tau": taus,
+            "trial": np.array([self.size, len(self.sizes), self.steps_left]),
             "chosen": np.array([self.chosen]),
             "chosen_after": np.array([self.chosen_after]),
         }

@@ -77,8 +77,12 @@ class Batch(View):
         tried, unknown = len(seen["objective"]), int((~np.isfinite(seen["objective"])).sum())
         slow = f"; {unknown} mixed too slowly to tell (△)" if unknown else ""
         chosen = int(seen["chosen"][0])
-        what = f"chosen: m = {chosen}{gain(seen)}" if chosen else "trying one size after another"
-        return {self._label.id: f"{what}\n{tried} tried{slow}"}
+        if chosen:
+            return {self._label.id: f"chosen: m = {chosen}{gain(seen)}\n{tried} tried{slow}"}
+        size, n_sizes, left = map(int, seen["trial"])
+        return {
+            self._label.id: f"trying m = {size:,}; {tried} of {n_sizes} sizes tried{slow}\n{left:,} steps until one is chosen"
+        }
 
 
 def gain(seen: Any) -> str:

@@ -43,6 +43,16 @@ class ClusterPoints(View):
         p.scatter("x", "y", source=points, size=size, fill_color=group_colour("cluster"), fill_alpha=0.75, line_color=None)  # fmt: skip
         outlines = self.feed("ellipses", "x0", "y0", "x1", "y1")
         p.segment("x0", "y0", "x1", "y1", source=outlines, line_color=colours.exact, line_width=1.5, line_cap="round")
+        # A caption is written once a second, and the number changes with each frame: it is drawn with the ellipses.
+        number = self.feed("number", "x", "y", "clusters")
+        (_, right), (_, top) = ends
+        near, look = (
+            right - 0.6 * room[0],
+            {"text_font_size": "13px", "text_color": colours.text, "text_baseline": "top"},
+        )
+        p.text([near], [top], text=["clusters: "], text_align="right", **look)
+        p.text("x", "y", "clusters", source=number, **look)
+        self._near = np.array([near]), np.array([top])
         self._label = self.caption_above(p, 2 if model.groups is not None else 1)
         return p
 
@@ -50,20 +60,22 @@ class ClusterPoints(View):
         seen = lanes.snapshot()
         return {
             "points": (self._x, self._y, seen["z"][self._some].astype(float)),
+            "number": (*self._near, np.array([float(len(seen["sizes"]))])),
             "ellipses": ellipses(seen["means"][:MAX_ELLIPSES], seen["covariances"][:MAX_ELLIPSES]),
         }
 
     def captions(self, lanes: Frame) -> dict[str, str]:
-        """How many clusters there are, and how well they agree with known groups."""
+        """The concentration, and how well the clusters agree with known groups."""
         seen = lanes.snapshot()
-        text, known = f"clusters: {len(seen['sizes'])}, α = {seen['alpha'][0]:.2g}", self.scene.target.groups
+        text, known = f"α = {seen['alpha'][0]:.2g}", self.scene.target.groups
         if known is not None:
             text += f"; known groups: {len(np.unique(known))}\nadjusted Rand {adjusted_rand(seen['z'], known):.3f}, purity {purity(seen['z'], known):.3f}"  # fmt: skip
         return {self._label.id: text}
 
     def words(self, lanes: Frame) -> str:
-        """The sizes of the largest clusters."""
-        return "points in the largest clusters: " + ", ".join(f"{n:.0f}" for n in lanes.snapshot()["sizes"][:SAID])
+        """How many clusters there are, and the sizes of the largest."""
+        sizes = lanes.snapshot()["sizes"]
+        return f"clusters: {len(sizes)}; points in the largest: " + ", ".join(f"{n:.0f}" for n in sizes[:SAID])
 
 
 def ellipses(means: Array, covariances: Array) -> tuple[Array, ...]:

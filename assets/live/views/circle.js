@@ -1,6 +1,7 @@
 // Chains on the circle, and their histogram around it; its figure is app/views/circle.py's.
 
 import { counts } from "../lane.js"
+import { noDraws } from "../marks.js"
 import { notes } from "./state.js"
 
 const [RING, HEIGHT, HIGHEST] = [1.1, 0.48, 0.66]
@@ -56,5 +57,8 @@ export const circle = {
     })
     return out
   },
-  captions: (_, lanes) => notes(lanes),
+  captions(_, lanes) {
+    const empty = lanes.map(({ run }) => noDraws(run)).sort()
+    return [...notes(lanes), ...(empty.every(Boolean) ? [empty[0]] : [])]
+  },
 }

@@ -1,6 +1,6 @@
 // The distance of each lane's draws from the target during the run; its figures are app/views/ks.py's and kl.py's.
 
-import { brief, LONG } from "../marks.js"
+import { brief, LONG, noDraws } from "../marks.js"
 import { general } from "../format.js"
 
 const FLOOR = 1e-6
@@ -49,9 +49,10 @@ export const distanceView = (distance, noise, words) => ({
     return out
   },
   captions: ({ data, names }, lanes) =>
-    lanes.map(({ curve }, i) => {
+    lanes.map(({ curve, run }, i) => {
       const last = curve[curve.length - 1]
-      const said = last ? `  ${data.short ? `${data.label} ${general(distance(last), 2)}` : words(data, last)}` : ""
+      const empty = noDraws(run)
+      const said = last ? `  ${data.short ? `${data.label} ${general(distance(last), 2)}` : words(data, last)}` : empty && `  ${empty}`
       return brief(names[i], LONG - said.length) + said
     }),
 })

@@ -1,6 +1,7 @@
 // One coordinate's histogram against the target's; its figure is app/views/marginal.py's.
 
 import { counts } from "../lane.js"
+import { noDraws } from "../marks.js"
 
 const HIGHEST = 4
 const FEW = 20 * 64
@@ -27,5 +28,5 @@ export const marginal = {
     if (highest > 0) out.y = [[0, 1.1 * Math.max(data.exact, Math.min(highest, HIGHEST * data.exact))]]
     return out
   },
-  captions: ({ data, names }) => names.map((name, i) => name + (data.cut?.[i] ? " (cut off)" : "")),
+  captions: ({ data, names }, lanes) => lanes.map(({ run }, i) => `${names[i]} ${noDraws(run) || (data.cut?.[i] ? "(cut off)" : "")}`.trimEnd()),
 }

@@ -71,7 +71,7 @@ export const temperature = {
       let text = `${names[i]}  ‖v‖²/m ${fixed(hot.mean, 2)}`
       if (ratio !== null && !thermostat) text += ` (expected ${fixed(ratio, 2)})`
       if (thermostat) {
-        text += `  ξ ${general(friction.mean * c, 3)}, C ${general(c, 3)}`
+        text += `  dashed ξ/C: ξ ${general(friction.mean * c, 3)}, C ${general(c, 3)}`
         if (ratio !== null) text += ` (expected ${general(ratio * c, 3)})`
       }
       if (run.share(CLIPPED) > 0) clipped.push(share(run.share(CLIPPED)))

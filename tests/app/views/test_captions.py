@@ -360,7 +360,7 @@ def temperature(key):
     xi = float(two.velocity[..., 1].mean())
     assert captions(made) == [
         f"{one.name}  ‖v‖²/m {heat[0]:.2f} (expected {ratio[0]:.2f})",
-        f"{two.name}  ‖v‖²/m {heat[1]:.2f}  ξ {xi:.3g}, C 1.5 (expected {1.5 * ratio[1]:.3g})",
+        f"{two.name}  ‖v‖²/m {heat[1]:.2f}  dashed ξ/C: ξ {xi:.3g}, C 1.5 (expected {1.5 * ratio[1]:.3g})",
         "",
     ]
 
@@ -782,12 +782,15 @@ def cluster_points(key):
     sizes = sorted((int((state.z == k).sum()) for k in np.unique(state.z)), reverse=True)
     rand, pure = agreement_of(state.z, known)
     assert captions(made) == [
-        f"clusters: {len(sizes)}, α = {state.alpha[0]:.2g}; known groups: {len(set(known.tolist()))}\n"
+        f"α = {state.alpha[0]:.2g}; known groups: {len(set(known.tolist()))}\n"
         f"adjusted Rand {rand:.3f}, purity {pure:.3f}"
     ]
-    assert words(made) == "points in the largest clusters: " + ", ".join(map(str, sizes[:8]))
+    assert words(made) == f"clusters: {len(sizes)}; points in the largest: " + ", ".join(map(str, sizes[:8]))
     # An ellipse of a Gaussian that holds .9 of it: χ² with two degrees of freedom.
-    x0, y0, *_ = made.view.compute(made.frame)["ellipses"]
+    data = made.view.compute(made.frame)
+    x0, y0, *_ = data["ellipses"]
+    # The number that is drawn is that of the same frame's ellipses, whenever captions are written.
+    assert [len(x0) / 40] == list(data["number"][2]) == [len(sizes)]
     apart = np.column_stack([x0[:40], y0[:40]]) - made.seen[1]["means"][0]
     square = np.einsum("ni,ij,nj->n", apart, np.linalg.inv(made.seen[1]["covariances"][0]), apart)
     np.testing.assert_allclose(square, stats.chi2.ppf(0.9, 2))

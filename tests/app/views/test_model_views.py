@@ -375,6 +375,14 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     assert 900 < np.ravel(data["slow"])[1] < data["y"][0][1]
     for whole, words in ((340.0, "; all cost hardly more"), (290.0, "; none smaller is cheaper"), (np.inf, "")):
         assert gain(frame.snapshot() | {"objective": np.array([whole, 300.0, 500.0, np.inf])}) == words
+    # During the trials it says which size is tried, and for how long: here before the first has a point.
+    empty = {"batch_sizes": np.zeros(0, int), "objective": np.zeros(0), "chosen": np.array([0])}
+    first = Shown(**empty, trial=np.array([400, 6, 12_300]))
+    first.append(lane_of(run))
+    view.compute(first)
+    assert list(view.captions(first).values()) == [
+        "trying m = 400; 0 of 6 sizes tried\n12,300 steps until one is chosen"
+    ]
     # With a size of the person's own there is nothing to choose, and nothing is drawn.
     run.method = type("Method", (), {"chooses_batch_size": True, "batch_size": 7})()
     assert view.compute(frame) == {}

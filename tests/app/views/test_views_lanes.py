@@ -442,6 +442,24 @@ def test_a_change_restarts_the_noise_of_its_lane_alone(key):
     assert lowest[1] != pytest.approx(due[0], rel=0.1)
 
 
+@pytest.mark.parametrize("key", ["marginal", "ks", "kl", "circle"])
+@pytest.mark.parametrize("samplers", [["sggmc"], ["sggmc", "gmc"]])
+def test_an_empty_picture_says_why(key, samplers):
+    """Before the first step, in the burn-in, and no longer when there are draws."""
+    made = records("circle_mixture", *samplers, n_chains=4, burn_in=50)
+    view, found = VIEWS[key](scene_of(made)), []
+    for steps in (0, 20, 40):
+        for record in made:
+            record.run.advance(steps)
+            record.record(rests=True)
+        frame = Frame(record.frame("steps") for record in made)
+        view.compute(frame)
+        found.append("\n".join(view.captions(frame).values()))
+    lines = 1 if key == "circle" else len(samplers)
+    assert [text.count("no draws yet") for text in found] == [lines, lines, 0]
+    assert ["burn-in" in text for text in found] == [False, True, False]
+
+
 def test_a_distance_says_what_it_is_of():
     """The KS distance is the mean over coordinates, the KL divergence that of a plane or of the first coordinate."""
     titles = {

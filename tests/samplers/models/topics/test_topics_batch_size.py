@@ -173,7 +173,10 @@ def test_every_size_is_tried_at_the_same_cost(unit):
     used = {}
     while not trial.chosen:
         used[trial.size] = used.get(trial.size, 0) + 1
+        # It is said in advance how long the trials take.
+        assert trial.steps_left == 6757 - sum(used.values()) + 1
         trial.record(rng.normal(), sum(used.values()))
+    assert trial.steps_left == 0
     assert used == {64: 507, 8: 2250, 1: 4000}
     # Independent draws have τ = 1, whatever m: so the cheapest is best.
     assert trial.chosen == 1
