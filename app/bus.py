@@ -76,7 +76,7 @@ class Bus(Wire):
     _esm = component("bus.js")
     _stylesheets: ClassVar[list[str]] = [(ASSETS / "figures.css").read_text(encoding="utf-8")]
 
-    def __init__(self, on_answer: Callable[[int, bool, int, int, bool], None], **params: Any):
+    def __init__(self, on_answer: Callable[[int, bool, int, int, bool, bool], None], **params: Any):
         super().__init__(margin=0, sizing_mode="stretch_width", css_classes=["views"], **params)
         self._on_answer = on_answer
         self._generation = 0
@@ -93,11 +93,11 @@ class Bus(Wire):
         return self.socket is not None
 
     def _handle_msg(self, answer: Any) -> None:
-        if isinstance(answer, list) and len(answer) == 5 and all(isinstance(x, int) for x in answer):
-            number, hidden, generation, width, still = answer
+        if isinstance(answer, list) and len(answer) == 6 and all(isinstance(x, int) for x in answer):
+            number, hidden, generation, width, still, dark = answer
             if number == self.HELLO:
                 self._send_at_once()
-            self._on_answer(number, bool(hidden), generation, width, bool(still))
+            self._on_answer(number, bool(hidden), generation, width, bool(still), bool(dark))
 
     def _send_at_once(self) -> None:
         """Send each part of a message at once, without Nagle's algorithm.

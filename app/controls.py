@@ -22,6 +22,7 @@ from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels.base import Sampler
 from samplers.kernels.recipe import RecipeSampler
 from samplers.models import MODELS, Method
+from samplers.needs import BATCH
 from samplers.parameters import (
     Count,
     CountVector,
@@ -37,8 +38,10 @@ from samplers.parameters import (
     declared,
 )
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, max_lanes, samplers_of, settings_of
-from samplers.targets import TARGETS
+from samplers.targets import TARGETS, Target
+from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
 from samplers.targets.own import OfTable
+from samplers.targets.typed import Typed
 
 EDITED_ELSEWHERE = {
     "layout",
@@ -53,6 +56,10 @@ EDITED_ELSEWHERE = {
 """Parameters of a recipe that are set in the workbench."""
 PER_DECADE = 12
 """Stops of a logarithmic slider in each power of ten: neighbours differ by a fifth."""
+
+ONE_OR_TWO, BOUNDED, MANIFOLDS = "One or two variables", "Positive variables and proportions", "Circle, sphere, torus"
+POSTERIORS, OWN, OF_DATA = "Posteriors", "Your own", "Models of data"
+"""The groups of the menu of targets, in its order."""
 
 Apply = Callable[[Any], bool]
 """Takes a new value, and says whether it is allowed."""
@@ -325,6 +332,27 @@ FIRST = 2
 """Parameters of a model, its data among them, that stand above its methods; the others are seldom changed."""
 
 
+def target_groups() -> dict[str, dict[str, str]]:
+    """The titles and keys of all targets, by the groups of the menu."""
+    groups: dict[str, dict[str, str]] = {
+        group: {} for group in (ONE_OR_TWO, BOUNDED, MANIFOLDS, POSTERIORS, OWN, OF_DATA)
+    }
+    for key, target in TARGETS.items():
+        groups[_group(target)][target.title] = key
+    groups[OF_DATA] = {model.title: key for key, model in MODELS.items()}
+    return groups
+
+
+def _group(target: type[Target]) -> str:
+    if issubclass(target, OfTable | Typed):
+        return OWN
+    if target.support == MANIFOLD:
+        return MANIFOLDS
+    if target.support in (POSITIVE, SIMPLEX):
+        return BOUNDED
+    return POSTERIORS if BATCH in target.gives else ONE_OR_TWO
+
+
 class Controls(Panel):
     """The sidebar: target, lanes, number of chains, seed."""
 
@@ -394,7 +422,7 @@ class Controls(Panel):
         parts = []
         if state.shows("target"):
             menu = pmui.Select(
-                label="Target", options={cls.title: key for key, cls in ANY_TARGET.items()}, value=choice.key, size="small",
+                label="Target", groups=target_groups(), value=choice.key, size="small", searchable=True,
                 description=f"The distribution to sample from, or a model of data. {sentence(target)}", sizing_mode="stretch_width", margin=(10, 10, 4, 10),
             )  # fmt: skip
             menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
@@ -406,6 +434,9 @@ class Controls(Panel):
             parts += self._target_widgets(
                 slice(1, FIRST if state.experiment.of_model and not self._of_lesson else None)
             )
+        elif choice == DEFAULT.target and not self._of_lesson:
+            # The first page shows few sliders.
+            parts += self._folded("Parameters of the target", self._target_widgets(slice(0, None)))
         else:
             parts += self._target_widgets(slice(0, None))
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
@@ -540,14 +571,14 @@ class Controls(Panel):
     def _seldom(self) -> list[Any]:
         """What of a model is seldom changed."""
         widgets = [] if self._of_lesson else self._target_widgets(slice(FIRST, None))
+        return self._folded("More about the model", widgets)
+
+    def _folded(self, title: str, widgets: list[Any]) -> list[Any]:
+        """Widgets under a title that opens them."""
         if not widgets:
             return []
-        seldom = pn.Column(*widgets, sizing_mode="stretch_width", margin=0)
-        return [
-            pmui.Accordion(
-                ("More about the model", seldom), title_variant="body1", sizing_mode="stretch_width", margin=(8, 6)
-            )
-        ]
+        folded = pn.Column(*widgets, sizing_mode="stretch_width", margin=0)
+        return [pmui.Accordion((title, folded), title_variant="body1", sizing_mode="stretch_width", margin=(8, 6))]
 
     def _bench(self) -> list[Any]:
         bench = pmui.Button(

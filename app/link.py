@@ -9,7 +9,7 @@ import param
 
 from app.lesson import place as places
 from app.room.rooms import CODE
-from app.state import DEFAULT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
+from app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
 from app.upload import KINDS
 from app.views import VIEWS, axes_of, coordinates
 from lessons.specs import WORDS, check_address
@@ -41,8 +41,9 @@ def to_query(state: AppState) -> str:
         "coordinate": state.coordinate + 1,
         "speed": state.speed,
         **own,
-        "theme": "dark" if state.dark else "light",
     }
+    if not state.follows_device:
+        parts["theme"] = "dark" if state.dark else "light"
     if state.slow:
         parts["slow"] = str(state.slow)
     if not state.playing:
@@ -69,7 +70,7 @@ def read_query(state: AppState, query: str) -> list[str]:
     step = state.place.step
     if step is not None:
         state.follow(step)
-    experiment, problems = _experiment(query, fields, state.experiment if step is not None else DEFAULT)
+    experiment, problems = _experiment(query, fields, state.experiment if step is not None else opens_with(fields))
     state.asked = _asked(query, fields, experiment)
     messages[:0] = problems
     state.refused = [*problems, *elsewhere]
@@ -78,6 +79,7 @@ def read_query(state: AppState, query: str) -> list[str]:
         state.views = default_views(experiment)
     else:
         state.experiment = experiment
+    state.follows_device = "theme" not in fields
     _read_page(state, fields, messages)
     state.room = fields.get("room", "")
     if state.room and not CODE.fullmatch(state.room):
@@ -118,7 +120,9 @@ def follow(state: AppState, query: str) -> list[str]:
             place.open(*found)
             state.follow(found[0].steps[found[1] - 1])
         step = place.step
-        experiment, problems = _experiment(query, fields, (step.spec if step is not None else None) or DEFAULT)
+        experiment, problems = _experiment(
+            query, fields, (step.spec if step is not None else None) or opens_with(fields)
+        )
         state.asked = _asked(query, fields, experiment)
         if step is None or step.spec is not None or "target" in fields:
             state.open(experiment)
@@ -133,10 +137,15 @@ def follow(state: AppState, query: str) -> list[str]:
     return [*problems, *messages]
 
 
+def opens_with(fields: Mapping[str, str]) -> Experiment:
+    """The experiment of what a link outside a lesson leaves out: the first page's, where it gives nothing of one."""
+    return LEFT_OUT if any(name in fields for name in LINK_FIELDS) else DEFAULT
+
+
 def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> tuple[Experiment, list[str]]:
     """The link's experiment; what it leaves out is the default's, run lengths too."""
     experiment, messages = Experiment.from_query(query, default)
-    if default is not DEFAULT and experiment.of_model == default.of_model:
+    if default not in (DEFAULT, LEFT_OUT) and experiment.of_model == default.of_model:
         # The start is one of the target's, and so is the momentum: where the link has a target, it has them, too, or
         # means the usual ones.
         left_out = [name for name in LINK_FIELDS[2:] if name not in (*fields, "start", "momentum")]

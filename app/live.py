@@ -91,6 +91,9 @@ class LiveScreen(Protocol):
     def fit_screen(self, width: int, still: bool) -> None:
         """Fit the page to its width in pixels; ``still`` is the reader's preference for reduced motion."""
 
+    def prefer_dark(self, dark: bool) -> None:
+        """Follow the reader's preference for dark colours, which may change while the page is open."""
+
 
 class Live:
     """The loop of one session."""
@@ -107,6 +110,8 @@ class Live:
         self._feeds: list[tuple[Any, dict[str, int]]] = []
         self._hidden = False
         self._screen = (0, False)
+        self._dark = False
+        """Whether the reader prefers dark colours."""
         self._seen_moving = False
         self._connected = asyncio.Event()
         self._loaded = asyncio.Event()
@@ -147,12 +152,15 @@ class Live:
     async def run(self) -> None:
         """The loop; ends when its task is cancelled."""
         await self._connected.wait()
-        if self._screen[1]:
+        if self._screen[1] or self._dark:
             await self._loaded.wait()
         slow = asyncio.create_task(self._slow_loop())
         try:
-            due, fitted, told = time.perf_counter(), False, False
+            due, fitted, told, dark = time.perf_counter(), False, False, False
             while True:
+                if self._loaded.is_set() and dark != self._dark:
+                    dark = self._dark
+                    self._page.prefer_dark(dark)
                 # Figures and frames arrive as messages, some .7 s before the browser has drawn the rest of the page.
                 if self._loaded.is_set() and not fitted:
                     fitted = True
@@ -219,8 +227,8 @@ class Live:
         self._redraw = True
         self._wake.set()
 
-    def _answered(self, number: int, hidden: bool, generation: int, width: int, still: bool) -> None:
-        self._hidden = hidden
+    def _answered(self, number: int, hidden: bool, generation: int, width: int, still: bool, dark: bool) -> None:
+        self._hidden, self._dark = hidden, dark
         if number == self.bus.HELLO and not self._connected.is_set():
             self._screen = (width, still)
             self._connected.set()

@@ -95,6 +95,11 @@ class Runner(Live):
         """The experiment with the changes made so far: run for as many steps it gives the same draws."""
         return self.lanes.recorded() if self.lanes is not None else self.state.experiment
 
+    @property
+    def ended(self) -> bool:
+        """Whether no lane can make another step."""
+        return self.lanes is not None and not self.lanes.moving
+
     def cancel(self) -> None:
         """Give up what is being made ready; what ran before it comes back."""
         self._cancelled.set()

@@ -120,6 +120,8 @@ class Session:
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        self._play: Any = None
+        """The button that plays and pauses, where the page has one."""
         self._document = pn.state.curdoc
         self._narrow = self._still = False
         self._errands: set[asyncio.Task[None]] = set()
@@ -267,8 +269,13 @@ class Session:
         self.state.throw(place, [] if momentum is None else rounded(momentum, exactly))
 
     def play_or_pause(self) -> None:
-        """Play or pause; not before a lesson's question is answered."""
-        if not self.question_first():
+        """Play or pause; not before a lesson's question is answered. Where every lane has stopped, start again."""
+        if self.question_first():
+            return
+        if self.runner.ended:
+            self.state.reset()
+            self.state.playing = True
+        else:
             self.state.playing = not self.state.playing
 
     def walk_on(self, way: str) -> None:
@@ -277,9 +284,10 @@ class Session:
             self.runner.walk_on(way)
 
     def question_first(self) -> bool:
-        """Whether a question waits for its answer; says so."""
+        """Whether a question waits for its answer; says so, and shows it."""
         if self.state.place.waiting:
             self.notify("info", "First answer the lesson's question, or skip it.")
+            self.lesson.show_question()
         return bool(self.state.place.waiting)
 
     def _toggle_controls(self) -> None:
@@ -352,12 +360,14 @@ class Session:
         for controls in (self.controls, self.lesson_controls):
             controls.show_error(index, message)
         self.notify("error", message)
+        self._show_play()
 
     def clear_divergence(self, index: int | None = None) -> None:
         """One goes on, or all start again; their cards say nothing more."""
         self._forget_errors()
         for controls in (self.controls, self.lesson_controls):
             controls.clear_errors(index)
+        self._show_play()
 
     def show_status(self, what: str) -> None:
         """Say what is going on before anything moves; an empty text says nothing."""
@@ -373,6 +383,17 @@ class Session:
         # What the link asked for stays in the address until the person changes something.
         if not self.state.refused:
             self.write_link()
+
+    def prefer_dark(self, dark: bool) -> None:
+        """Follow the device's preference for dark colours, unless the link or the person has chosen."""
+        if self.state.follows_device:
+            self.state.dark = dark
+            self.page.dark_theme = dark
+
+    def _choose_theme(self, event: Any) -> None:
+        """Take the button's colours. A change that does not come from it changes nothing here."""
+        if event.new != self.state.dark:
+            self.state.param.update(dark=event.new, follows_device=False)
 
     async def _loaded(self) -> None:
         self.tell([message for message in self._messages if message not in self.state.refused])
@@ -414,7 +435,7 @@ class Session:
             row = "1 / span 2" if view.tall and sum(one.tall for one in views) == 1 else "span 2"
             click = f"; {view.click}" if CLICK in view.gestures and self.state.shows("start") else ""
             cards.append({
-                "key": f"{view.key} {view.scene.target.key}", "title": view.title, "hint": f"{view.hint}{click}", "classes": ["wide", *["tall"] * view.tall] if wide else [],
+                "key": f"{view.key} {view.scene.target.key}", "title": view.title, "hint": f"{view.hint}{click}", "help": view.help, "classes": ["wide", *["tall"] * view.tall] if wide else [],
                 "style": f"--lines: {len(view.scene.lanes)}; --row: {row}",
             })  # fmt: skip
         classes = [*["few"] * (len(views) <= FEW), *["large"] * self.state.present]
@@ -459,7 +480,7 @@ class Session:
             # reference ends the one to it, which would keep the page for ever; a value alone does not (param 2.4).
             page.busy = page.param.dark_theme
             page.busy = False
-        page.param.watch(lambda event: setattr(state, "dark", event.new), "dark_theme")
+        page.param.watch(self._choose_theme, "dark_theme")
         state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free", "everything"])
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark", "slow"])
         # At once: what the change itself makes wrong is said after it.
@@ -525,16 +546,19 @@ class Session:
         self.state.place.param.watch(fit, ["lesson", "number", "free", "everything"])
         fit()
 
+    def _show_play(self) -> None:
+        """The main button says what a press does: it plays where nothing moves."""
+        if self._play is None:
+            return
+        moves = self.state.playing and not self.runner.ended
+        self._play.param.update(label="Pause" if moves else "Play", icon="pause" if moves else "play_arrow")
+
     def _transport_buttons(self, state: AppState) -> list[Any]:
         """Play or pause, Step, Reset and New seed."""
-        play = pmui.Button(label="Pause" if state.playing else "Play", icon="pause" if state.playing else "play_arrow", color="primary",
-                           variant="contained", size="small", width=96, margin=(2, 4))  # fmt: skip
-
-        def show(event: Any) -> None:
-            play.param.update(label="Pause" if event.new else "Play", icon="pause" if event.new else "play_arrow")
-
+        play = self._play = pmui.Button(color="primary", variant="contained", size="small", width=96, margin=(2, 4))
+        self._show_play()
         play.on_click(lambda _: self.play_or_pause())
-        state.param.watch(show, "playing")
+        state.param.watch(lambda _: self._show_play(), "playing")
 
         def button(name: str, icon: str, help_: str, action: Any) -> Any:
             made = pmui.Button(

@@ -97,7 +97,7 @@ class Page(Session):
     def _page(self) -> Any:
         state = self.state
         # Somebody who comes without a link may not know where to begin.
-        newcomer = self.query().strip("?") in ("", "theme=dark") and "lessons" not in state.hidden
+        newcomer = self.query().strip("?") in ("", "theme=dark", "theme=light") and "lessons" not in state.hidden
         self.welcome = self._welcome()
         main: list[Any] = [self.welcome] if newcomer else []
         told = self.say_refused()
@@ -111,7 +111,7 @@ class Page(Session):
         return self._frame(state, main, below, [] if "export" in state.hidden else [self.export.panel])
 
     def _welcome(self) -> Any:
-        more = "&theme=dark" if self.state.dark else ""
+        more = "" if self.state.follows_device else f"&theme={'dark' if self.state.dark else 'light'}"
         return pn.pane.HTML(
             WELCOME.format(more), sizing_mode="stretch_width", margin=(8, 12, 0, 12), styles={"font-size": "15px"}
         )

@@ -30,9 +30,14 @@ from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
 from samplers.targets.drawn import energy_through
 
 DEFAULT = Experiment.from_dict({
-    "target": "quartic",
+    "target": "gaussian",
     "lanes": [{"sampler": "sgld"}],
 })  # fmt: skip
+"""The first page's."""
+LEFT_OUT = Experiment.from_dict({"target": "quartic", "lanes": [{"sampler": "sgld"}]})
+"""The target and the lane of links that give other fields of an experiment and leave these out. The first page may
+change; the meaning of a link does not.
+"""
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
 SIMPLEX_VIEWS = ["state", "components", "ks"]
 """Of more than two coordinates, too."""
@@ -89,6 +94,9 @@ class AppState(param.Parameterized):
     coordinate = param.Integer(0, bounds=(0, None), doc="The coordinate that one-dimensional views show.")
     shown = param.Integer(0, bounds=(0, None), doc="The lane whose inside the pictures of a model show.")
     dark = param.Boolean(False)
+    follows_device = param.Boolean(
+        True, doc="Whether the device's preference decides if the page is dark: neither the link nor the person does."
+    )
     hidden = param.List([], doc="Parts of the page that the link leaves out.")
     teacher = param.Boolean(False, doc="Whether a lesson shows its notes for the teacher, and solutions.")
     present = param.Boolean(False, doc="Presenter mode: large type, nothing but the lesson and the views.")
@@ -200,7 +208,8 @@ class AppState(param.Parameterized):
         target = ANY_TARGET.find("target", key)
         if is_model(key) or self.experiment.of_model:
             if key != self.experiment.target.key:
-                self._set(target={"key": key}, lanes=first_lanes(key))
+                real = {target.data_parameter: target.real_data} if is_model(key) and target.real_data else {}
+                self._set(target={"key": key, "params": real}, lanes=first_lanes(key))
             return []
         messages: list[str] = []
         lanes: list[dict[str, Any]] = []

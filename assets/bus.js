@@ -105,6 +105,24 @@ const make = (tag, className, html = "") => {
   return made
 }
 
+// A sign that shows what a figure means, and the text, which lies over the figure: nothing moves.
+const explained = (title, help) => {
+  const sign = make("button", "explain")
+  sign.textContent = "?"
+  const text = make("p", "explanation")
+  text.textContent = help
+  const show = (on) => {
+    text.hidden = !on
+    sign.setAttribute("aria-expanded", on)
+  }
+  sign.setAttribute("aria-label", `${title}: explanation`)
+  sign.addEventListener("click", () => show(text.hidden))
+  sign.addEventListener("keydown", (event) => event.key === "Escape" && show(false))
+  sign.addEventListener("blur", () => show(false))
+  show(false)
+  return [sign, text]
+}
+
 const documentOf = (card) => Bokeh.documents.find((one) => one.get_model_by_id(card.dataset.figure))
 // The sliders in a figure, such as those that turn a globe. They have names.
 const slidersOf = (card) => (documentOf(card)?.roots() ?? []).flatMap((root) => [...root.references()]).filter((one) => one.type === "Slider")
@@ -135,7 +153,8 @@ export function render({ model }) {
 
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 0
   const player = makePlayer(still === 1)
-  const say = (number) => model.send_msg([number, document.hidden ? 1 : 0, layout.generation, window.innerWidth, still])
+  const prefersDark = window.matchMedia("(prefers-color-scheme: dark)")
+  const say = (number) => model.send_msg([number, document.hidden ? 1 : 0, layout.generation, window.innerWidth, still, prefersDark.matches ? 1 : 0])
 
   const place = (index, parts) => {
     const [id, columns, operation, rollover, names] = layout.feeds[index]
@@ -161,7 +180,7 @@ export function render({ model }) {
     const { cards } = mine
     const before = [...grid.children]
     for (const card of before) for (const { name, value } of slidersOf(card)) set.set(`${card.dataset.key} ${name}`, value)
-    for (const [i, { key, title, hint, classes, style, figure }] of cards.entries()) {
+    for (const [i, { key, title, hint, help, classes, style, figure }] of cards.entries()) {
       if (mine !== layout) return
       const card = make("div", ["card", ...classes].join(" "))
       card.style = style
@@ -170,7 +189,9 @@ export function render({ model }) {
       const heading = make("div", "heading")
       const name = make("h2", "view-title")
       name.textContent = title
-      heading.append(name, " ", make("span", "hint", hint))
+      heading.append(name, " ")
+      if (help) heading.append(...explained(title, help))
+      heading.append(make("span", "hint", hint))
       const holder = make("div", "figure")
       card.append(heading, holder)
       if (before[i]) before[i].replaceWith(card)
@@ -256,9 +277,11 @@ export function render({ model }) {
   const visibility = () => say(-1)
   model.on("msg:custom", receive)
   document.addEventListener("visibilitychange", visibility)
+  prefersDark.addEventListener("change", visibility)
   model.on("remove", () => {
     model.off("msg:custom", receive)
     document.removeEventListener("visibilitychange", visibility)
+    prefersDark.removeEventListener("change", visibility)
     ;[...grid.children].forEach(end)
   })
   say(-2)

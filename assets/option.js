@@ -10,6 +10,10 @@ export function render({ model }) {
   }
   button.addEventListener("click", () => model.send_msg("chosen"))
   model.on("state", show)
+  model.on("shown", () => {
+    button.scrollIntoView({ block: "center" })
+    button.focus({ preventScroll: true, focusVisible: true })
+  })
   show()
   return button
 }

@@ -40,6 +40,8 @@ def _empty_or(allowed: Allowed) -> Allowed:
 
 
 def _option(model: Any, value: Any) -> bool:
+    if isinstance(model.options, dict):  # by groups: pairs of a value's text and its label, which is what is sent
+        return isinstance(value, str) and any(value == label for group in model.options.values() for _, label in group)
     return isinstance(value, str) and value in model.options
 
 
@@ -125,7 +127,7 @@ def _record(**allowed: Allowed) -> Allowed:
 
 
 def _answer(model: Any, value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 5 and all(isinstance(x, int) for x in value)
+    return isinstance(value, list) and len(value) == 6 and all(isinstance(x, int) for x in value)
 
 
 def _action(model: Any, value: Any) -> bool:

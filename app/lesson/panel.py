@@ -102,6 +102,7 @@ class Option(JSComponent):
     content = Child()
     words = param.String(doc="The answer as a screen reader says it.")
     state = param.Selector(default="open", objects=["open", "right", "wrong", "other"])
+    shown = param.Integer(0, doc="Counts how often it is scrolled to and given the focus.")
 
     _esm = ASSETS / "option.js"
     _stylesheets = [_OPTION]
@@ -307,6 +308,12 @@ class LessonPanel:
             parts.append(self._text(verdict + in_line(question.explanation, self._explained), margin=(4, 12, 8, 12)))
             self._answered = False
         return parts
+
+    def show_question(self) -> None:
+        """Scroll to the step's question, and give its first answer the focus."""
+        options = [part for part in self.panel.objects if isinstance(part, Option)]
+        if options:
+            options[0].shown += 1
 
     def reply(self, answer: int) -> None:
         """Answer the question, or skip it, and let the experiment run."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.state import DEFAULT
+from app.state import LEFT_OUT
 from app.threads import workers
 from samplers import Experiment, Run
 from samplers.diagnostics import autocorrelation, ks
@@ -73,7 +73,7 @@ def measure(made: Experiment) -> dict[str, Any]:
 
 def measure_link(query: str, target: str) -> dict[str, Any]:
     """:func:`measure` the experiment of a link, on the target of the race. Raises :class:`SpecError`."""
-    experiment, problems = Experiment.from_query(query, DEFAULT)
+    experiment, problems = Experiment.from_query(query, LEFT_OUT)
     if problems:
         raise SpecError("race", query[:80], problems[0])
     return measure(raced(experiment, target))

@@ -236,6 +236,8 @@ class View:
     """What it needs of an experiment: one of what that :func:`offers`."""
     hint: str
     """How to read it, in a few words beside the title."""
+    help: ClassVar[str] = ""
+    """What its figures and lines mean, for somebody who sees them for the first time."""
     every: ClassVar[int] = 1
     """The view is computed for every so many frames; the slow ones need fewer."""
     tall: ClassVar[bool] = False

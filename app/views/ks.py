@@ -19,6 +19,12 @@ class KS(Distance):
     key = "ks"
     title = "KS distance"
     hint = "grey: 90 % band for i.i.d. draws, same n"
+    help = (
+        "The Kolmogorov–Smirnov (KS) distance is the largest gap between the distribution function of the draws so far and that of the target: 0 where they agree, at most 1. "
+        "n independent, identically distributed (i.i.d.) draws from the target itself have a distance, too: the black line is its mean, and the grey band holds it in 90 % of cases. "
+        "A curve far above the band means correlated draws or a biased sampler; one that levels off means bias. "
+        "KL, beside it, is the Kullback–Leibler divergence of the draws from the target, 0 where they agree."
+    )
     label = "KS distance"
 
     def build(self) -> Any:

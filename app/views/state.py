@@ -45,6 +45,10 @@ class State(View):
 
     key = "state"
     title = "State space"
+    help = (
+        "Each dot is a chain, drawn on the target's density; its last draws follow it. "
+        "The dark arrow of the first chain is the gradient −∇U, and the coloured one is the estimate that the sampler uses. A click starts all chains at that place."
+    )
     hint = "arrows: −∇U, in colour its estimate"
     of_first = ("full", "used")
 

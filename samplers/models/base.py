@@ -45,6 +45,10 @@ class Model(param.Parameterized):
     """What :attr:`Run.data_seen` counts, for axes: ``documents``."""
     data_parameter: ClassVar[str]
     """The parameter that names the data; ``UPLOADED`` where they are somebody's own."""
+    real_data: ClassVar[str] = ""
+    """The built-in set that a page opens the model on, where the parameter's default is a made-up one. A link that
+    leaves the parameter out means its default.
+    """
     followed: ClassVar[tuple[str, ...]]
     """Names of numbers that mean the same in every chain, whatever its labels are: their means and R-hat make sense."""
 

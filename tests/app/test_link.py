@@ -112,11 +112,30 @@ def test_a_link_without_an_experiment_opens_the_first_one():
     assert state_of("?theme=light")[0].views == default_views(DEFAULT)
 
 
+def test_a_link_that_leaves_out_the_target_means_what_it_always_meant():
+    """The first page's experiment may change, the meaning of a link does not."""
+    for query in ("?seed=3", "?lane=sgld(step_size:0.03)", "?v=2&n_chains=9", "?v=3&start=1,1"):
+        state, messages = state_of(query)
+        assert messages == []
+        assert (state.experiment.target.key, state.experiment.lanes[0].sampler.key) == ("quartic", "sgld")
+    assert state_of("?lane=hmc")[0].experiment.target.key == "quartic"
+
+
+def test_a_page_follows_the_device_until_the_link_or_the_person_chooses():
+    free, light = state_of("?views=ks")[0], state_of("?theme=light")[0]
+    assert (free.follows_device, light.follows_device) == (True, False)
+    free.dark = True
+    assert "theme" not in fields_of(free)
+    link.follow(free, "?theme=light&target=quartic&lane=sgld")
+    assert (free.dark, free.follows_device) == (True, True)
+
+
 def test_each_field_of_the_page_is_read_and_written():
     plain, _ = state_of("?target=quartic&lane=sgld")
     assert (plain.dark, plain.playing, plain.present, plain.hidden) == (False, True, False, [])
     assert not {"play", "present", "hide"} & set(fields_of(plain))
-    assert fields_of(plain)["theme"] == "light"
+    assert "theme" not in fields_of(plain)
+    assert fields_of(state_of("?theme=light")[0])["theme"] == "light"
     other, messages = state_of(
         "?target=quartic&lane=sgld&theme=dark&play=0&present=1&hide=ks,axis&axis=gradients&speed=7"
     )

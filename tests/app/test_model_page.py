@@ -676,9 +676,9 @@ def test_a_page_that_nobody_sees_or_that_is_paused_computes_nothing():
     stage.bus.connected = False
     assert not runner._active()
     stage.bus.connected = True
-    runner._answered(-1, True, 1, 0, False)
+    runner._answered(-1, True, 1, 0, False, False)
     assert not runner._active()
-    runner._answered(-1, False, 1, 0, False)
+    runner._answered(-1, False, 1, 0, False, False)
     assert runner._active()
     stage.state.playing = False
     runner._redraw = False

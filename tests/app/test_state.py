@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import export, link
-from app.controls import EDITED_ELSEWHERE, PER_DECADE, log_stops, slider, widget
+from app.controls import EDITED_ELSEWHERE, ONE_OR_TWO, OWN, PER_DECADE, log_stops, slider, target_groups, widget
 from app.lanes import DensityLanes
 from app.live import LiveScreen
 from app.runner import Runner
@@ -33,8 +33,9 @@ from samplers.file_format import Format
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import RecipeSampler
+from samplers.models import MODELS
 from samplers.parameters import Count, Real, SpecError, declared
-from samplers.spec import LINK_FIELDS, Choice, Settings, max_lanes
+from samplers.spec import ANY_TARGET, LINK_FIELDS, Choice, Settings, max_lanes
 from samplers.targets import TARGETS
 from samplers.targets.own import keep
 
@@ -250,6 +251,26 @@ def test_titles_say_what_is_not_the_same(lanes, titles):
     assert state.lane_titles() == titles
 
 
+@pytest.mark.parametrize("key", MODELS)
+def test_a_model_that_is_chosen_opens_on_real_data(key):
+    """A link that leaves the data out goes on meaning the parameter's default."""
+    state, model = AppState(), MODELS[key]
+    state.set_target(key)
+    default = dict(declared(model))[model.data_parameter].default
+    assert state.experiment.target.values()[model.data_parameter] == (model.real_data or default)
+    made_up = {"blocks", "five", "synthetic", "made", "known", "bars", "stream"}
+    assert (model.real_data or default) not in made_up
+    assert state_of(f"?target={key}")[0].experiment.target.values()[model.data_parameter] == default
+
+
+def test_each_target_is_in_one_group_of_the_menu():
+    groups = target_groups()
+    assert sorted(key for group in groups.values() for key in group.values()) == sorted(ANY_TARGET)
+    assert all(groups.values())
+    assert "gaussian" in groups[ONE_OR_TWO].values()
+    assert "typed" in groups[OWN].values()
+
+
 # The link
 
 
@@ -261,7 +282,7 @@ def a_state(target, views, axis, dark, playing, speed, slow, hidden, n_lanes, se
     state.set_seed(seed)
     fits = state.fitting_views()
     state.param.update(
-        views=[key for key in fits if key in views] or fits[:1], axis=axis if axis in axes_of(state.experiment) else "steps", dark=dark, playing=playing, speed=speed, slow=slow, hidden=hidden
+        views=[key for key in fits if key in views] or fits[:1], axis=axis if axis in axes_of(state.experiment) else "steps", dark=dark, follows_device=False, playing=playing, speed=speed, slow=slow, hidden=hidden
     )  # fmt: skip
     state.coordinate = state.experiment.make_target().n_values - 1
     return state
@@ -285,14 +306,16 @@ def test_the_link_holds_the_whole_state(state):
 def test_the_link_holds_every_parameter_of_the_state():
     """A parameter that is added to AppState must be in the link, or be listed here."""
     # Of a file of the person's own the link says only that there was one.
-    assert set(AppState.param) - {"name", "resets", "upload", "brought"} == set(fields_of(AppState(room="k7mq2x9d")))
+    assert set(AppState.param) - {"name", "resets", "upload", "brought", "follows_device"} == set(
+        fields_of(AppState(room="k7mq2x9d"))
+    )
 
 
 def test_each_part_of_the_state_changes_the_link():
     changes = {
         "playing": False, "speed": 21, "slow": 3, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True, "teacher": True, "room": "k7mq2x9d",
     }  # fmt: skip
-    links = [link.to_query(AppState()), *(link.to_query(AppState(**{k: v})) for k, v in changes.items())]
+    links = [link.to_query(AppState(**{"follows_device": False, **change})) for change in ({}, *({k: v} for k, v in changes.items()))]  # fmt: skip
     assert len(set(links)) == len(changes) + 1
 
 
@@ -323,7 +346,7 @@ BAD_LINKS = [
     ("?slow=9", ["slow", "'9'", "8"]),
     ("?target=network&lane=network_map&slow=2", ["slow", "'2'", "0"]),
     ("?speed=" + "9" * 5000, ["speed"]),
-    ("?coordinate=7", ["coordinate", "7", "2"]),
+    ("?target=quartic&coordinate=7", ["coordinate", "7", "2"]),
     ("?hide=everything", ["hide", "everything"]),
     ("?colour=red", ["colour", "red"]),
     ("?target=%ff%fe%&lane=%zz", ["target", "sampler"]),

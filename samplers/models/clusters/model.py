@@ -46,6 +46,7 @@ class Clusters(Model):
     higher_is_better = True
     data_name = "points"
     data_parameter = "points"
+    real_data = "iris"
     followed = ("clusters", "largest cluster", "second cluster", "concentration α")
 
     points = Option(default="five", objects=[*BUILT_IN, UPLOADED], label="Points",

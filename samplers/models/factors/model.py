@@ -81,6 +81,7 @@ class Factors(Model):
     higher_is_better = True
     data_name = "rows"
     data_parameter = "data"
+    real_data = "wine"
     followed = ("factors in use", "largest factor", "explained variance", "noise variance")
 
     data = Option(default="made", objects=["made", *BUILT_IN, UPLOADED], label="Data",

@@ -44,6 +44,7 @@ class Mixture(Model):
     higher_is_better = False
     data_name = "documents"
     data_parameter = "corpus"
+    real_data = "reuters"
     followed = ("clusters", "largest cluster", "second cluster", "concentration α")
 
     corpus = Option(default="synthetic", objects=["synthetic", "reuters", UPLOADED], label="Documents",

@@ -103,6 +103,7 @@ class Network(Model):
     higher_is_better = True
     data_name = "observed pairs"
     data_parameter = "graph"
+    real_data = "les_miserables"
     followed = ("total rate", "communities in use", "largest community", "second community")
 
     graph = Option(default="blocks", objects=[*BUILT_IN, UPLOADED], label="Graph",

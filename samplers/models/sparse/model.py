@@ -48,6 +48,7 @@ class Sparse(Model):
     higher_is_better = False
     data_name = "latents"
     data_parameter = "data"
+    real_data = "diabetes"
     followed = ("w₁", "w₂", "w₃", "w₄", "‖w‖₁")
 
     data = Option(default="made", objects=["made", "diabetes", UPLOADED], label="Data",

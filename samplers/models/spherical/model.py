@@ -59,6 +59,7 @@ class Spherical(Model):
     higher_is_better = False
     data_name = "documents"
     data_parameter = "corpus"
+    real_data = "reuters"
     followed = ("fit v·v̄", "length of the topics' mean", "largest topic")
 
     corpus = Option(default="known", objects=["known", *_CORPORA, UPLOADED], label="Documents", doc="Known: made-up documents of four topics with ten words each. Reuters: 395 articles. Docstrings: what SciPy says of its functions. Uploaded: a corpus of your own. Each text is its tf-idf vector, scaled to length 1.")  # fmt: skip
