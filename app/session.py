@@ -430,7 +430,9 @@ class Session:
         for i, view in enumerate(views):
             # Beside a lesson's text there is room for two large ones.
             few = len(views) <= 2 and self.state.place.restricted
-            wide = view.tall or few or (i == 0 and len(views) > 2 and not any(one.tall for one in views))
+            # Below a workbench one that is twice as high would not be seen whole.
+            first = i == 0 and len(views) > 2 and not any(one.tall for one in views) and not self.state.has_workbench
+            wide = view.tall or few or first
             # One that is tall wherever it stands is beside the others, not below them.
             row = "1 / span 2" if view.tall and sum(one.tall for one in views) == 1 else "span 2"
             click = f"; {view.click}" if CLICK in view.gestures and self.state.shows("start") else ""

@@ -150,6 +150,12 @@ class AppState(param.Parameterized):
         """Whether a control, an address or a word, is on the page: neither the link nor a lesson leaves it out."""
         return not is_hidden(name, self.hidden) and self.place.allows(name)
 
+    @property
+    def has_workbench(self) -> bool:
+        """Whether a lane is a recipe, whose card stands above the views."""
+        recipes = any(lane.sampler.key == RecipeSampler.key for lane in self.experiment.lanes)
+        return recipes and self.shows("workbench")
+
     def set_pace(self, pace: int) -> None:
         """So many steps per frame, or, below 0, a step in so many seconds."""
         if pace < 0:
@@ -331,13 +337,20 @@ class AppState(param.Parameterized):
         """Another value of a parameter of a lane's ``sampler`` or ``gradient``."""
         lanes = self._lanes()
         lanes[lane][part]["params"][name] = value
+        self._check_recipe(lanes[lane])
         self._set(lanes=lanes)
 
     def set_recipe(self, lane: int, **values: Any) -> None:
         """Other values of some parameters of a lane's recipe."""
         lanes = self._lanes()
         lanes[lane]["sampler"]["params"].update(values)
+        self._check_recipe(lanes[lane])
         self._set(lanes=lanes)
+
+    def _check_recipe(self, lane: Mapping[str, Any]) -> None:
+        """Refuse a recipe with which the chain would stop: the last one goes on, and the link keeps it."""
+        if lane["sampler"]["key"] == RecipeSampler.key:
+            RecipeSampler(**lane["sampler"]["params"]).check_diffusion(self.experiment.make_target())
 
     def set_preset(self, lane: int, key: str) -> None:
         """The D, Q and switches of a named sampler for a lane's recipe."""

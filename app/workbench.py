@@ -1,5 +1,6 @@
 """The recipe workbench: D and Q as grids of entries, with what follows from them."""
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, cast
@@ -32,7 +33,14 @@ h2 { margin: 0; font-size: 16px; } .faint { opacity: .75; font-size: 14px; }
 """
 _ENTRY = {"& input": {"fontFamily": "monospace", "fontSize": "14px", "padding": "7px 8px"}}
 _WIDTHS = {1: 200, 2: 122, 3: 96, 4: 86, 5: 76}
-"""How wide an entry is, in pixels, by the number of coordinates."""
+"""How wide an entry is at least, in pixels, by the number of coordinates. On a phone a row of them is as wide as it."""
+_PANEL = """
+:host { max-height: 44vh !important; overflow-y: auto; position: sticky; top: 0; z-index: 4; box-sizing: border-box;
+  background: var(--mui-palette-background-paper, Canvas); }
+.scroll-button { display: none; }
+@media (max-width: 599px) { :host { max-height: 38vh !important; } }
+"""
+"""The workbench stays in sight while the page is scrolled, and leaves the pictures half of the screen."""
 LETTER = 8
 """The width of a letter in an entry, in pixels."""
 
@@ -45,7 +53,7 @@ class Workbench:
     ):
         self.state, self.notify, self.later = state, notify, later
         self.panel = pn.Column(
-            sizing_mode="stretch_width", margin=(0, 4), visible=False, stylesheets=[":host { max-height: none !important; }"]
+            sizing_mode="stretch_width", margin=(0, 4), visible=False, stylesheets=[_PANEL]
         )  # fmt: skip
         self._cards: dict[int, _Card] = {}
         self._shape: Any = None
@@ -176,7 +184,10 @@ class _Card:
         }  # fmt: skip
         colour = theme(state.dark).lanes[lane]
         title = pn.pane.HTML(
-            f"<h2>Recipe of sampler {lane + 1}</h2>", stylesheets=[_STYLE], margin=(12, 12, 0, 8), width=120
+            f"<h2>Recipe of sampler {lane + 1}</h2>",
+            stylesheets=[_STYLE],
+            margin=(6, 12, 0, 8),
+            styles={"white-space": "nowrap"},
         )
         row = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "margin": 0}
         self.panel = pmui.Paper(
@@ -241,12 +252,14 @@ class _Card:
         cells: dict[tuple[int, int], Any] = {}
         for at, (i, j) in enumerate(self._indices(what)):
             name = f"{what} {SYMBOLS[self.names[i]]} {SYMBOLS[self.names[j]]}"
-            box = formula_box(texts[at], width // LETTER - 2, _ENTRY, label=name, width=width, margin=(4, 2))
+            box = formula_box(
+                texts[at], width // LETTER - 2, _ENTRY, label=name, sizing_mode="stretch_width", margin=(4, 2)
+            )
             box.param.watch(lambda event, at=at: self._act(self._set_entry, what, at, event.new), "value")
             self._entries[what, at] = cells[i, j] = box
             if i != j:
                 mirror = pmui.TextInput(
-                    label=f"{what} {SYMBOLS[self.names[j]]} {SYMBOLS[self.names[i]]}", value="", size="small", width=width, margin=(4, 2),
+                    label=f"{what} {SYMBOLS[self.names[j]]} {SYMBOLS[self.names[i]]}", value="", size="small", sizing_mode="stretch_width", margin=(4, 2),
                     sx=_ENTRY, disabled=True,
                 )  # fmt: skip
                 self._mirrors[what, j, i] = cells[j, i] = mirror
@@ -254,15 +267,25 @@ class _Card:
             for i in range(n):
                 name = f"Q {SYMBOLS[self.names[i]]} {SYMBOLS[self.names[i]]}"
                 cells[i, i] = pmui.TextInput(
-                    label=name, value="0", size="small", width=width, margin=(4, 2), sx=_ENTRY, disabled=True
+                    label=name,
+                    value="0",
+                    size="small",
+                    sizing_mode="stretch_width",
+                    margin=(4, 2),
+                    sx=_ENTRY,
+                    disabled=True,
                 )
         meaning = "diffusion, symmetric, ≥ 0" if what == "D" else "skew-symmetric"
         head = pn.pane.HTML(
             f"<b>{what}(z)</b> <span class='faint'>{meaning}</span>",
             stylesheets=[_STYLE], margin=(0, 4, 4, 4),
         )  # fmt: skip
-        grid = pn.GridBox(*(cells[i, j] for i in range(n) for j in range(n)), ncols=n, margin=0)
-        return pn.Column(head, grid, margin=(0, 6))
+        # As wide as there is room, and no narrower than a phone.
+        columns = f":host {{ grid-template-columns: repeat({n}, minmax(0, 1fr)) !important; }}"
+        grid = pn.GridBox(*(cells[i, j] for i in range(n) for j in range(n)), ncols=n, margin=0, sizing_mode="stretch_width", stylesheets=[columns])  # fmt: skip
+        least = n * (width + 4)
+        styles = {"flex": f"{n} 1 {least}px", "min-width": f"min({least}px, calc(100% - 12px))", "width": "auto"}
+        return pn.Column(head, grid, margin=(0, 6), styles=styles)
 
     def _drift(self) -> Any:
         head = pn.pane.HTML("<b>f(z)</b> <span class='faint'>by hand</span>", stylesheets=[_STYLE], margin=(0, 4, 4, 4))
@@ -309,11 +332,20 @@ class _Card:
             change(*args)
             self._wrong.pop(key, None)
         except (SpecError, theorem2.NoCurlError) as error:
-            self._wrong[key] = str(error)
+            self._wrong[key] = self._by_label(str(error))
         for entry, box in self._entries.items():
             box.error_state = entry in self._wrong
         message = "\n".join(self._wrong.values())
         self.problem.say(message)
+
+    def _by_label(self, message: str) -> str:
+        """A message about an entry, by the label of its box."""
+
+        def label(found: re.Match[str]) -> str:
+            numbers = [SYMBOLS[self.names[int(number) - 1]] for number in found[2].split(",")]
+            return " ".join([found[1], *numbers])
+
+        return re.sub(r"^recipe\.([DQf])\[([\d,]+)\]", label, message).removeprefix("recipe.")
 
     def _choose_preset(self, key: str) -> None:
         if key != OWN:
@@ -338,7 +370,20 @@ class _Card:
             return
         texts = self._texts(what)
         texts[at] = text.strip() or ("" if what == "f" else "0")
-        self._set(FIELDS[what], tuple(texts) if any(texts) else ())
+        # Entries that need each other are refused until all are there, and then go together.
+        refused = [k for grid, k in self._wrong if grid == what and k != at]
+        together = [*texts]
+        for k in refused:
+            together[k] = self._entries[what, k].value
+        try:
+            self._set(FIELDS[what], tuple(together) if any(together) else ())
+        except SpecError:
+            if not refused:
+                raise
+            self._set(FIELDS[what], tuple(texts) if any(texts) else ())
+        else:
+            for k in refused:
+                del self._wrong[what, k]
 
 
 @lru_cache(maxsize=64)

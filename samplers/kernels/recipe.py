@@ -378,6 +378,15 @@ class RecipeSampler(Sampler):
         self._programs(target)
 
     def refusal(self, target: Target) -> str:
+        found = self._refused(target)
+        return str(found) if found is not None else ""
+
+    def check_diffusion(self, target: Target) -> None:
+        """Raises :class:`~samplers.parameters.SpecError` where D is not positive semidefinite."""
+        if (found := self._refused(target)) is not None:
+            raise SpecError(found.field, found.value, found.allowed)
+
+    def _refused(self, target: Target) -> SpecError | None:
         recipe = self.recipe(target)
         return _REFUSALS.of(target, recipe, lambda: _refusal(recipe, target))
 
@@ -450,11 +459,11 @@ def _recipe(
     )  # fmt: skip
 
 
-_REFUSALS: ByTarget[Recipe, str] = ByTarget()
+_REFUSALS: ByTarget[Recipe, SpecError | None] = ByTarget()
 
 
-def _refusal(recipe: Recipe, target: Target) -> str:
-    """Where D is not positive semidefinite on the part of the space that is shown, in a sentence."""
+def _refusal(recipe: Recipe, target: Target) -> SpecError | None:
+    """Where D is not positive semidefinite on the part of the space that is shown."""
     n, ranges = len(recipe.layout.names), shown(recipe, target)
     entries = [entry for row in recipe.D for entry in row]
     names = set[str]().union(*(entry.names for entry in entries))
@@ -470,8 +479,8 @@ def _refusal(recipe: Recipe, target: Target) -> str:
     try:
         recipe.check_on(**values_at(recipe.layout, target, entries, grid))
     except SpecError as error:
-        return str(error)
-    return ""
+        return error
+    return None
 
 
 _POINTS = (401, 61, 31, 13, 9)

@@ -1,6 +1,7 @@
 """The recipe workbench on targets whose energy is no formula, and with many coordinates."""
 
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from app.views import VIEWS, fitting
 from app.views.recipes import RecipeView
 from app.workbench import Workbench
 from samplers import Experiment
+from samplers.parameters import SpecError
 from samplers.recipe.flow import Flow
 from samplers.recipe.presets import preset
 from samplers.targets import TARGETS, Typed
@@ -52,6 +54,34 @@ def test_a_posterior_of_two_coordinates_has_the_whole_workbench():
     assert set(state.fitting_views()) >= DRAWN
     assert "no formula" in said(made) and "drawn for one or two" not in said(made)
     assert r"\partial_{1}U" in said(made)
+
+
+def test_a_diffusion_that_is_none_is_said_once_and_changes_nothing():
+    """By the label of its box; the last good recipe goes on, and the link keeps it. Entries that need each other are
+    taken together. Planted fault: the engine's refusal, which stops the chain and is in the link.
+    """
+    state, made, boxes = bench("quartic")
+    (card,) = made._cards.values()
+
+    def problem():
+        return unescape(card.problem.object)
+
+    before = state.experiment
+    boxes["D θ₁ θ₁"].value = "-1"
+    assert problem().startswith("D = ") and "positive semidefinite" in problem()
+    assert boxes["D θ₁ θ₁"].error_state and state.experiment == before
+    boxes["D θ₁ θ₁"].value = "1 +"
+    assert problem().startswith("D θ₁ θ₁ = ") and state.experiment == before
+    boxes["D θ₁ θ₁"].value = "1"
+    assert not card.problem.object and not boxes["D θ₁ θ₁"].error_state
+    before = state.experiment
+    boxes["D θ₁ θ₂"].value = "2"
+    assert card.problem.object and state.experiment == before
+    boxes["D θ₂ θ₂"].value = "5"
+    assert not card.problem.object and not boxes["D θ₁ θ₂"].error_state
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("1", "2", "5")
+    with pytest.raises(SpecError, match="positive semidefinite"):
+        state.set_lane_param(0, "sampler", "diffusion_entries", ("-1", "0", "1"))
 
 
 def test_the_curl_of_a_typed_drift_is_put_into_the_grid():
